@@ -1,0 +1,90 @@
+"""What an op asks of a machine: one noun, `Demand`, that the engine plays without knowing who asked.
+
+    alone:  time = latency + max(floor, max(amount / capacity))
+
+A demand draws its amounts from named capacities while it makes progress, at any rate, all
+amounts in proportion.  Demands that overlap share the capacities they have in common, so
+contention and overlap emerge from the amounts (the roofline model of Williams, Waterman and
+Patterson, CACM 52(4), 2009, for one op; weighted max-min fairness between several).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+Unit = Literal["s", "B", "FLOP", "1"]
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """A rate that demands share.
+
+    Devices offer device time (`gpu0.compute`: 1 second a second; `cpu0.cores`: as many as it
+    has cores), links bytes per second in one direction, disks also accesses per second.
+    """
+
+    name: str
+    rate: float  # amount per second
+    unit: Unit = "s"
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """Latency, then amounts drawn together; `floor` is what one op cannot beat alone.
+
+    Args:
+        latency: seconds before the first amount is drawn.
+        amounts: (capacity name, amount) in the capacity's unit, sorted by name, none zero.
+        floor: seconds; a bound by latency or occupancy (queue depth, memory-level parallelism).
+        holds: (capacity name, fraction of it) taken from start to end whatever the rate.
+        share: bytes (or their equivalent in time x memory bandwidth).  Under contention each
+            demand proceeds at `pace = share x progress / s`; a saturated capacity gives all it
+            holds back the same pace.  For a plain transfer: its bytes, hence max-min fairness.
+    """
+
+    latency: float = 0.0
+    amounts: tuple[tuple[str, float], ...] = ()
+    floor: float = 0.0
+    holds: tuple[tuple[str, float], ...] = ()
+    share: float = 1.0
+
+    def body(self, rates: Mapping[str, float]) -> float:
+        """Seconds after the latency when nothing else runs.
+
+        >>> Demand(amounts=(("gpu0.compute", 0.002), ("gpu0.memory", 0.001))).body({"gpu0.compute": 1, "gpu0.memory": 1})
+        0.002
+        """
+        return max([self.floor, *(amount / rates[name] for name, amount in self.amounts)])
+
+    def alone(self, rates: Mapping[str, float]) -> float:
+        """Seconds from start to end when nothing else runs."""
+        return self.latency + self.body(rates)
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One line of the derivation of an op's duration, kept so that nobody derives it twice.
+
+    `formula` in words ("2 m n k / (peak x efficiency)"), `inputs` the numbers put in with where
+    they came from, `seconds` what the line contributes; the op takes the latency terms plus the
+    largest of the others.
+    """
+
+    label: str  # "compute", "memory", "link psw->gpu0", "latency", "floor", "time"
+    formula: str
+    inputs: tuple[tuple[str, str, str], ...]  # (name, value with unit, source)
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What lowering found for one kind of op on one device.
+
+    `moved` are the natural amounts behind the device time: (capacity, amount, "B" or "FLOP" or "1").
+    """
+
+    demand: Demand
+    moved: tuple[tuple[str, float, Unit], ...] = ()
+    why: tuple[Term, ...] = ()

@@ -1,0 +1,141 @@
+"""A flat graph made ready to replay: durations in fs, classes of demands, capacities that matter.
+
+A capacity on which the demands that can be active at once draw no more than there is can never
+bind.  Its demands run as if alone, so it is dropped, exactly; an op left without a capacity has a
+fixed duration and never meets the solver.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hwsim.demand import Capacity, Demand
+from hwsim.engine.fair import FULL, LEVEL_BITS, WEIGHT_BITS
+from hwsim.engine.fluid import FlowClass
+from hwsim.opgraph import FlatGraph
+from hwsim.results.timeline import FEMTO
+
+LARGEST = 2**62  # fs that an int64 column may safely hold
+Column = NDArray[np.int64] | NDArray[np.object_]  # objects: Python integers, beyond 2.5 h
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """Per op: fixed fs, then `flow` fs (if it flows alone) as a member of class `flow_class` (-1: none)."""
+
+    fixed: Column
+    flow: Column
+    flow_class: NDArray[np.int64]
+    classes: tuple[FlowClass, ...]
+
+
+def compile_flat(flat: FlatGraph, *, closed: bool = True) -> Compiled:
+    """Durations and classes of every op.
+
+    closed: nothing else will ever draw from the capacities and none of them changes, so those
+    that can never bind are dropped.
+    """
+    graph = flat.graph
+    rates = {capacity.name: capacity.rate for capacity in graph.capacities}
+    numbers = {capacity.name: number for number, capacity in enumerate(graph.capacities)}
+    demands = [cost.demand for cost in graph.costs]
+    _check(demands, graph.capacities)
+    full = [flow_class(demand, rates, numbers) for demand in demands]
+    kept = _can_bind(flat, full) if closed else set(numbers.values())
+    table: dict[FlowClass, int] = {}
+    member_of = np.full(len(demands) + 1, -1, np.int64)
+    for number, one in enumerate(full):
+        pruned = FlowClass(
+            one.alone,
+            tuple(pair for pair in one.weights if pair[0] in kept),
+            tuple(pair for pair in one.holds if pair[0] in kept),
+        )
+        if pruned.weights or pruned.holds:
+            member_of[number] = table.setdefault(pruned, len(table))
+    latency = np.array([*(demand.latency for demand in demands), 0.0])
+    body = np.array([*(demand.body(rates) for demand in demands), 0.0])
+    flow = np.rint(body[flat.cost] * flat.size * FEMTO)
+    fixed = np.rint(latency[flat.cost] * FEMTO)
+    number_of = np.where(flow > 0, member_of[flat.cost], -1)
+    flow_fs, fixed_fs = _whole(flow), _whole(fixed) + flat.time
+    flows = number_of >= 0
+    return Compiled(
+        fixed=np.where(flows, fixed_fs, fixed_fs + flow_fs),
+        flow=flow_fs,
+        flow_class=number_of,
+        classes=tuple(table),
+    )
+
+
+def _whole(femtoseconds: NDArray[np.float64]) -> Column:
+    if femtoseconds.max(initial=0) < LARGEST // 2:
+        return femtoseconds.astype(np.int64)
+    return np.array([int(value) for value in femtoseconds.tolist()], object)
+
+
+def flow_class(demand: Demand, rates: Mapping[str, float], numbers: Mapping[str, int]) -> FlowClass:
+    """Weights and pace of a demand.  Exact: ratios of floats are ratios of integers."""
+    weights = []
+    limits = []
+    for name, amount in demand.amounts:
+        top, bottom = (amount / demand.share).as_integer_ratio()
+        rate, unit = float(rates[name]).as_integer_ratio()
+        weights.append((numbers[name], (top * unit << WEIGHT_BITS) // (bottom * rate)))
+        limits.append((bottom * rate << LEVEL_BITS) // (top * unit))
+    if demand.floor:
+        top, bottom = (demand.floor / demand.share).as_integer_ratio()
+        limits.append((bottom << LEVEL_BITS) // top)
+    holds = tuple(sorted((numbers[name], int(fraction * 2**53) * FULL >> 53) for name, fraction in demand.holds))
+    return FlowClass(max(1, min(limits, default=1 << LEVEL_BITS)), tuple(sorted(weights)), holds)
+
+
+def _check(demands: Sequence[Demand], capacities: Sequence[Capacity]) -> None:
+    for capacity in capacities:
+        if not (math.isfinite(capacity.rate) and capacity.rate > 0):
+            raise ValueError(f"capacity {capacity.name} has rate {capacity.rate}: it must be positive and finite")
+    for demand in demands:
+        numbers = [demand.latency, demand.floor, *(amount for _, amount in demand.amounts)]
+        if not all(math.isfinite(number) and number >= 0 for number in numbers):
+            raise ValueError(f"a demand needs finite amounts, none negative: {demand}")
+        if not all(amount for _, amount in demand.amounts) or not (math.isfinite(demand.share) and demand.share > 0):
+            raise ValueError(f"a demand has no zero amounts and a positive share: {demand}")
+        if not all(0 <= fraction < 1 for _, fraction in demand.holds):
+            raise ValueError(f"a demand holds less than the whole of a capacity: {demand}")
+
+
+def _can_bind(flat: FlatGraph, classes: Sequence[FlowClass]) -> set[int]:
+    """Capacities on which the ops that may be active together could draw more than there is.
+
+    At most one op of a queue is active, at most `servers` of a pool whose ops take and give it
+    back themselves; every other op may be.
+    """
+    uses = flat.cost >= 0
+    cost, queue, take, give = flat.cost[uses], flat.queue[uses], flat.take[uses], flat.give[uses]
+    total = [0] * len(flat.graph.capacities)
+    pooled = (queue < 0) & (take >= 0) & (take == give)
+    for among, number, servers in (
+        (queue >= 0, queue, [1] * len(flat.graph.queues)),
+        (pooled, take, [pool.servers for pool in flat.graph.pools]),
+    ):
+        pairs = np.unique(number[among] * len(classes) + cost[among])
+        most: dict[tuple[int, int], int] = {}
+        for pair in pairs.tolist():
+            group, which = divmod(pair, len(classes))
+            for capacity, drawn in _draws(classes[which]):
+                most[group, capacity] = max(most.get((group, capacity), 0), drawn)
+        for (group, capacity), drawn in most.items():
+            total[capacity] += servers[group] * drawn
+    loose, times = np.unique(cost[(queue < 0) & ~pooled], return_counts=True)
+    for which, count in zip(loose.tolist(), times.tolist(), strict=True):
+        for capacity, drawn in _draws(classes[which]):
+            total[capacity] += count * drawn
+    return {capacity for capacity, drawn in enumerate(total) if drawn > FULL}
+
+
+def _draws(one: FlowClass) -> list[tuple[int, int]]:
+    return [*((capacity, weight * one.alone) for capacity, weight in one.weights), *one.holds]

@@ -1,0 +1,147 @@
+"""SimPy owns the clock; one driver plays all op graphs on it.
+
+Everything with control flow of its own (arrivals, failures, servers, schedulers) is a SimPy process
+that submits graphs to the driver and waits for them.  Between two SimPy events the driver plays as
+many instants as there are without going through SimPy's queue.  At one instant SimPy's events come
+first, then the driver's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import simpy
+from simpy.events import NORMAL
+
+from hwsim.demand import Capacity
+from hwsim.engine.compile import compile_flat
+from hwsim.engine.fair import FULL
+from hwsim.engine.replay import Replay
+from hwsim.opgraph import FlatGraph, OpGraph, Pool, concatenate, flatten
+from hwsim.results.timeline import Timeline
+
+LAST = 2  # SimPy priority: after every ordinary event of the instant
+CHUNK = 50_000  # instants between two reports of progress
+
+Progress = Callable[[int, int], None]  # ops done, ops known
+
+
+class Driver:
+    """Plays op graphs over shared capacities and pools, inside a SimPy environment whose time is integer fs.
+
+    closed: nothing will be submitted once the run has begun, and no capacity changes.
+    """
+
+    def __init__(self, capacities: Sequence[Capacity], pools: Sequence[Pool], *, closed: bool = False) -> None:
+        self.env = simpy.Environment(initial_time=0)
+        self.capacities = tuple(capacities)
+        self.pools = tuple(pools)
+        self.progress: Progress | None = None
+        self._closed = closed
+        self._replay = Replay([pool.servers for pool in pools], len(capacities))
+        self._flats: list[FlatGraph] = []
+        self._pending: dict[int, tuple[simpy.Event, set[int]]] = {}  # op -> its submission
+        self._armed: simpy.Event | None = None
+
+    def submit(self, graph: OpGraph, at: int | None = None) -> simpy.Event:
+        """Start a graph now, or at a later time (fs); an event that succeeds when its last op has ended.
+
+        The graph's capacities and pools must be the driver's.
+        """
+        if graph.capacities != self.capacities or graph.pools != self.pools:
+            raise ValueError("a submitted graph must use the capacities and pools of its driver")
+        finished = self.env.event()
+        if at is None or at <= self.env.now:
+            self._load(graph, finished)
+        else:
+            later = self.env.timeout(at - self.env.now)
+            later.callbacks.append(lambda _: self._load(graph, finished))
+        return finished
+
+    def limit(self, capacity: str, fraction: float) -> None:
+        """From now on only so much of a capacity's rate is there (0: a failure; 1: all of it)."""
+        if self._closed:
+            raise ValueError("a closed driver's capacities do not change")
+        if not 0 <= fraction <= 1:
+            raise ValueError(f"a capacity runs at 0 to 1 of its rate, not at {fraction}")
+        number = [one.name for one in self.capacities].index(capacity)
+        self._replay.now = int(self.env.now)
+        self._replay.fluid.set_room(number, int(fraction * 2**53) * FULL >> 53)
+        self._arm(int(self.env.now))
+
+    def run(self) -> Timeline:
+        """Play until nothing is due any more."""
+        self.env.run()
+        replay = self._replay
+        flat = concatenate(self._flats)
+        return Timeline(
+            flat=flat,
+            start=_column(replay.start),
+            end=_column(replay.end),
+            granted=np.frombuffer(replay.granted, np.int64) if len(flat) else np.empty(0, np.int64),
+            flow_class=np.frombuffer(replay.flow_class, np.int64) if len(flat) else np.empty(0, np.int64),
+            paces=tuple(tuple(history) for history in replay.fluid.history),
+            alone=tuple(one.alone for one in replay.fluid.classes),
+            solves=replay.fluid.solves,
+        )
+
+    def unfinished(self) -> list[int]:
+        """Ops that never ended."""
+        return self._replay.unfinished()
+
+    def _load(self, graph: OpGraph, finished: simpy.Event) -> None:
+        flat = flatten(graph)
+        self._replay.now = int(self.env.now)
+        base = self._replay.load(flat, compile_flat(flat, closed=self._closed))
+        self._flats.append(flat)
+        if not self._closed:
+            sinks = set((np.flatnonzero(np.diff(flat.first) == 0) + base).tolist())
+            self._replay.watched |= sinks
+            self._pending.update(dict.fromkeys(sinks, (finished, sinks)))
+            if not sinks:
+                finished.succeed()
+        self._arm(int(self.env.now))
+
+    def _arm(self, time: int) -> None:
+        """Be called at `time`, after SimPy's own events of that instant."""
+        wake = self.env.event()
+        wake._ok, wake._value = True, None  # noqa: SLF001  (an event born triggered, as SimPy's Timeout is)
+        wake.callbacks.append(self._wake)
+        self.env.schedule(wake, LAST, time - self.env.now)
+        self._armed = wake
+
+    def _wake(self, wake: simpy.Event) -> None:
+        if wake is not self._armed:
+            return
+        self._armed = None
+        replay = self._replay
+        while True:
+            due = replay.next_time()
+            if due is None:
+                return
+            upcoming = self.env.peek()
+            if due >= upcoming and due > self.env.now:
+                return self._arm(due)
+            # SimPy's events of this very instant have been handled: its next one is what limits us
+            replay.advance(None if upcoming == float("inf") else max(int(upcoming), due + 1), CHUNK)
+            if self.progress is not None:
+                self.progress(replay.done, len(replay))
+            if replay.ended:
+                self._finish()
+                due = replay.next_time()
+                return None if due is None else self._arm(max(due, replay.now))
+
+    def _finish(self) -> None:
+        """Tell who submitted the ops that ended; at the replay's time, which SimPy's clock has yet to reach."""
+        for op in self._replay.ended:
+            finished, left = self._pending.pop(op)
+            left.discard(op)
+            if not left:
+                finished._ok, finished._value = True, None  # noqa: SLF001  (succeed() cannot say when)
+                self.env.schedule(finished, NORMAL, self._replay.now - self.env.now)
+        self._replay.ended = []
+
+
+def _column(times: object) -> np.ndarray:  # type: ignore[type-arg]
+    return np.array(times, object) if isinstance(times, list) else np.array(times, np.int64)

@@ -1,0 +1,197 @@
+"""Replaying an op graph over arrays: one heap, no object per op, canonical instants.
+
+At an instant: retire what is due; complete joins, transitively; hand freed servers to who waits
+for them; start the ops that became ready, or line them up at their pools, in op order; repeat
+until quiet; then solve rates once.  Nothing depends on the order in which the heap gives equal
+times, so the result is a function of the graph alone.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import deque
+from collections.abc import Sequence
+from heapq import heappop, heappush
+
+import numpy as np
+
+from hwsim.engine.compile import Compiled
+from hwsim.engine.fluid import Fluid
+from hwsim.opgraph import FlatGraph
+
+# A heap entry is one integer: the time, then what is due.  A code below 2**38 is an op that ends.
+SHIFT = 40
+MASK = (1 << SHIFT) - 1
+FLOWS = 1 << 38  # op (code - FLOWS) has passed its fixed part and starts to flow
+CLASS = 1 << 39  # class (code - CLASS) may have members that end
+WIDEST = 2**63 - 1  # fs, 2.5 h: later times do not fit an int64 column
+
+
+class Replay:
+    """The state of a run.  `load` adds ops, `advance` plays instants; nothing here knows SimPy."""
+
+    def __init__(self, pools: Sequence[int], capacities: int) -> None:
+        self.now = 0
+        self.fluid = Fluid((), capacities)
+        self.done = 0
+        self.watched: set[int] = set()
+        self.ended: list[int] = []  # watched ops that ended, until somebody takes them
+        self.start: array[int] | list[int] = array("q")
+        self.end: array[int] | list[int] = array("q")
+        self.granted = array("q")  # whose end freed the server that the op waited for
+        self.flow_class = array("q")
+        self._flow: dict[int, int] = {}  # fs that an op of a class would flow alone
+        self._heap: list[int] = []
+        self._ready: list[int] = []
+        self._free = list(pools)
+        self._waiting: list[deque[int]] = [deque() for _ in pools]
+        self._key: list[int] = []  # heap entry of an op that starts at 0; -1: it flows at once
+        self._take: list[int] = []
+        self._give: list[int] = []
+        self._first = array("q", [0])
+        self._next: list[int] = []
+        self._missing: list[int] = []
+        self._joins = bytearray()
+
+    def __len__(self) -> int:
+        return len(self._key)
+
+    def load(self, flat: FlatGraph, compiled: Compiled) -> int:
+        """Add a graph's ops, those that wait for nothing being ready now; the number of its first op."""
+        base, count = len(self), len(flat)
+        classes = [self.fluid.extend(one) for one in compiled.classes]
+        numbers = np.array([*classes, -1], np.int64)[compiled.flow_class]
+        self.flow_class.frombytes(numbers.tobytes())
+        flowing = np.flatnonzero(numbers >= 0)
+        self._flow.update(zip((flowing + base).tolist(), compiled.flow[flowing].tolist(), strict=True))
+        kind = np.where(numbers >= 0, FLOWS, 0) + np.arange(base, base + count)
+        self._key += [fixed << SHIFT | code for fixed, code in zip(compiled.fixed.tolist(), kind.tolist(), strict=True)]
+        for op in (flowing[compiled.fixed[flowing] == 0] + base).tolist():
+            self._key[op] = -1
+        self._take += flat.take.tolist()
+        self._give += flat.give.tolist()
+        edges = self._first.pop()
+        self._first.frombytes((flat.first + edges).astype(np.int64).tobytes())
+        self._next += (flat.next + base).tolist()
+        self._missing += flat.waits_for.tolist()
+        self._joins += flat.joins().astype(np.uint8).tobytes()
+        unset = array("q", [-1]) * count
+        for column in (self.start, self.end, self.granted):
+            column.extend(unset)
+        self._ready += (np.flatnonzero(flat.waits_for == 0) + base).tolist()
+        return base
+
+    def next_time(self) -> int | None:
+        """When something is due next, None if nothing is."""
+        if self._ready or self.fluid.changed:
+            return self.now
+        return self._heap[0] >> SHIFT if self._heap else None
+
+    def advance(self, until: int | None, instants: int) -> None:
+        """Play instants before `until` (None: all), at most so many, or until a watched op ends."""
+        fluid = self.fluid
+        while instants and not self.ended:
+            instants -= 1
+            now = self.next_time()
+            if now is None or (until is not None and now >= until):
+                return
+            if now > WIDEST and isinstance(self.start, array):
+                self.start, self.end = self.start.tolist(), self.end.tolist()
+            self.now = now
+            self._instant(now)
+            if fluid.touched or fluid.changed:
+                for time, number in fluid.settle(now):
+                    heappush(self._heap, time << SHIFT | CLASS | number)
+
+    def _instant(self, now: int) -> None:
+        """All rounds of one instant.  Local names and one function: this is the inner loop."""
+        heap, start, end, key = self._heap, self.start, self.end, self._key
+        take, give, first, follow, missing = self._take, self._give, self._first, self._next, self._missing
+        stamp, limit = now << SHIFT, (now + 1) << SHIFT
+        ready, self._ready = self._ready, []
+        while True:
+            retired = []
+            while heap and heap[0] < limit:
+                code = heappop(heap) & MASK
+                if code < FLOWS:
+                    retired.append(code)
+                elif code < CLASS:
+                    self._join(code - FLOWS)
+                else:
+                    retired += self.fluid.leave(code - CLASS, now)
+            freed = []
+            for op in retired:
+                end[op] = now
+                for after in follow[first[op] : first[op + 1]]:
+                    missing[after] = left = missing[after] - 1
+                    if not left:
+                        ready.append(after)
+                if give[op] >= 0:
+                    freed.append(op)
+            self.done += len(retired)
+            if self.watched:
+                self._notice(retired)
+            if ready:
+                ready = self._complete_joins(ready)
+            for op in freed:
+                waiting = self._waiting[give[op]]
+                if waiting:
+                    heir = waiting.popleft()
+                    self.granted[heir] = op
+                    start[heir] = now
+                    if key[heir] >= 0:
+                        heappush(heap, stamp + key[heir])
+                    else:
+                        self._join(heir)
+                else:
+                    self._free[give[op]] += 1
+            for op in ready:
+                pool = take[op]
+                if pool >= 0:
+                    if not self._free[pool]:
+                        self._waiting[pool].append(op)
+                        continue
+                    self._free[pool] -= 1
+                start[op] = now
+                if key[op] >= 0:
+                    heappush(heap, stamp + key[op])
+                else:
+                    self._join(op)
+            if not heap or heap[0] >= limit:
+                return
+            ready = []
+
+    def _join(self, op: int) -> None:
+        self.fluid.join(self.flow_class[op], op, self._flow[op], self.now)
+
+    def _complete_joins(self, ready: list[int]) -> list[int]:
+        """End the joins among the ready ops, and those that thereby become ready; the other ready ops in order."""
+        if not self._joins:
+            return sorted(ready)
+        rest = []
+        joined = []
+        while ready:
+            op = ready.pop()
+            if not self._joins[op]:
+                rest.append(op)
+                continue
+            self.start[op] = self.end[op] = self.now
+            joined.append(op)
+            for after in self._next[self._first[op] : self._first[op + 1]]:
+                self._missing[after] -= 1
+                if not self._missing[after]:
+                    ready.append(after)
+        self.done += len(joined)
+        self._notice(joined)
+        rest.sort()
+        return rest
+
+    def _notice(self, ops: Sequence[int]) -> None:
+        for op in ops:
+            if op in self.watched:
+                self.watched.discard(op)
+                self.ended.append(op)
+
+    def unfinished(self) -> list[int]:
+        """Ops that have not ended."""
+        return [] if self.done == len(self) else [op for op, end in enumerate(self.end) if end < 0]

@@ -1,0 +1,97 @@
+"""A run that cannot finish, said by name; and what must hold of every run that did."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from hwsim.demand import Cost, Demand
+from hwsim.opgraph import FlatGraph
+from hwsim.results.timeline import FEMTO, Timeline
+
+NAMED = 8  # ops listed in a message
+SAMPLED = 1000  # flowing ops whose service is integrated again
+
+
+class Deadlock(RuntimeError):
+    """The graph cannot finish: a cycle, or ops that wait for what never comes."""
+
+
+class BrokenInvariant(AssertionError):
+    """hwsim contradicts itself; never the user's mistake."""
+
+
+def name(flat: FlatGraph, op: int) -> str:
+    """An op as a reader calls it."""
+    label = flat.graph.labels[int(flat.label[op])]
+    place = f" on {label.device}" if label.device else ""
+    repeated = f" (iteration {int(flat.iteration[op])})" if flat.iteration[op] else ""
+    return f"{label.name}{place}{repeated}"
+
+
+def deadlock(flat: FlatGraph, unfinished: Sequence[int]) -> Deadlock:
+    """Why these ops never ended: the cycle they wait in, or else their names."""
+    cycle = _cycle(flat, unfinished)
+    if cycle:
+        return Deadlock("ops wait for each other in a circle: " + " -> ".join(name(flat, op) for op in [*cycle, cycle[0]]))
+    listed = ", ".join(name(flat, op) for op in unfinished[:NAMED])
+    more = f" and {len(unfinished) - NAMED} more" if len(unfinished) > NAMED else ""
+    return Deadlock(f"ops that never ended, for what they wait for never comes: {listed}{more}")
+
+
+def _cycle(flat: FlatGraph, unfinished: Sequence[int]) -> list[int]:
+    """A cycle among ops, found by walking back from one to any unfinished predecessor."""
+    among = set(unfinished)
+    sources, targets = flat.edges()
+    before: dict[int, int] = {}
+    for source, target in zip(sources.tolist(), targets.tolist(), strict=True):
+        if source in among and target in among:
+            before.setdefault(target, source)
+    for begin in unfinished:
+        path: dict[int, int] = {}
+        op = begin
+        while op in before and op not in path:
+            path[op] = len(path)
+            op = before.pop(op)
+        if op in path:
+            return [one for one, position in path.items() if position >= path[op]][::-1]
+    return []
+
+
+def check(timeline: Timeline) -> None:
+    """Raise `BrokenInvariant` unless every op ran after its inputs, never faster than it can, and was served in full."""
+    flat, start, end = timeline.flat, timeline.start, timeline.end
+    sources, targets = flat.edges()
+    early = np.flatnonzero(end[sources] > start[targets])
+    if early.size:
+        raise BrokenInvariant(f"{name(flat, int(targets[early[0]]))} starts before {name(flat, int(sources[early[0]]))} has ended")
+    rates = {capacity.name: capacity.rate for capacity in flat.graph.capacities}
+    costs = [*flat.graph.costs, Cost(Demand())]  # the last stands for -1: no cost
+    least = np.array([cost.demand.latency for cost in costs])[flat.cost] + flat.time / FEMTO
+    least += np.array([cost.demand.body(rates) for cost in costs])[flat.cost] * flat.size
+    took = (end - start).astype(np.float64) / FEMTO
+    fast = np.flatnonzero(took < least * (1 - 1e-9) - 2e-15)
+    if fast.size:
+        op = int(fast[0])
+        raise BrokenInvariant(f"{name(flat, op)} took {took[op]} s; alone it takes {least[op]} s")
+    slow = np.flatnonzero((timeline.flow_class < 0) & (took > least * (1 + 1e-9) + 2e-15))
+    if slow.size:
+        op = int(slow[0])
+        raise BrokenInvariant(f"{name(flat, op)} shares nothing, took {took[op]} s and needs {least[op]} s")
+    _check_service(timeline, rates)
+
+
+def _check_service(timeline: Timeline, rates: dict[str, float]) -> None:
+    """A flowing op has received its work, and not more than one fs too much of it."""
+    flat = timeline.flat
+    flowing = np.flatnonzero(timeline.flow_class >= 0)
+    for op in flowing[:: max(1, flowing.size // SAMPLED)].tolist():
+        number = int(timeline.flow_class[op])
+        demand = flat.graph.costs[int(flat.cost[op])].demand
+        start = int(timeline.start[op]) + int(flat.time[op]) + round(demand.latency * FEMTO)
+        work = timeline.alone[number] * round(demand.body(rates) * float(flat.size[op]) * FEMTO)
+        served, pace = timeline.service(number, start, int(timeline.end[op]))
+        if not work <= served < work + max(1, pace):
+            raise BrokenInvariant(f"{name(flat, op)} needs {work} units of service and received {served}")
+

@@ -1,0 +1,263 @@
+"""The op graph: everything a run does, as blocks of columns, ready to be replayed.
+
+A block is a body of ops and how often it runs.  Edges inside a block may reach back over
+iterations (`lag`), so that a million repetitions are one body and a number.  Ops are numbered
+block by block, iteration by iteration, position by position; the number decides ties.
+
+A queue (a stream, a host thread) is program order: its ops run one after another, in number
+order.  It exists only here; flattening turns it, and its depth, into edges.
+A pool is arbitration: `servers` of them, given by readiness, then op number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hwsim.demand import Capacity, Cost
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+LAST, EVERY, PAIRED = 0, 1, 2  # how a tie connects two blocks
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """What a reader calls an op: several ops (one per iteration) share one."""
+
+    name: str
+    kind: str
+    device: str  # "" for a join
+    program: str = "main"
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """In-order list of ops.  At most `depth` of them (None: any number) are inserted but not yet ended."""
+
+    name: str
+    device: str
+    depth: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Servers, first come first served by readiness, ties by op number."""
+
+    name: str
+    servers: int
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A body of n ops, run `times` times.  Every column has one entry per op of the body.
+
+    label: index into `OpGraph.labels`.  cost: index into `OpGraph.costs`, -1 for none.
+    size: the op draws `size` times what the cost says (amounts, floor and share; not latency).
+    time: own fixed time in fs before the cost's latency (host time, a recorded duration).
+    queue, take, give: indices of queue and pools, -1 for none.  A pool is taken at an op's
+    start and given back at an op's end, not necessarily the same op's.
+    insert: position of the op of the same iteration that inserts this one into its queue, -1
+    if nothing does; a queue's depth bounds the inserted ops.
+    edges: rows (from, to, lag): `to` starts after `from` of `lag` iterations before has ended.
+    An op with no queue, pool, cost and time is a join: it ends when its last predecessor ends.
+    """
+
+    label: Ints
+    cost: Ints
+    size: Floats
+    time: Ints
+    queue: Ints
+    insert: Ints
+    take: Ints
+    give: Ints
+    edges: Ints
+    times: int = 1
+
+    def __len__(self) -> int:
+        return len(self.label)
+
+    @property
+    def total(self) -> int:
+        return len(self.label) * self.times
+
+
+@dataclass(frozen=True, slots=True)
+class OpGraph:
+    """Blocks in program order, the tables they index, and the edges between blocks.
+
+    ties: rows (block, op, block, op, mode): the first op ends before the second starts.  LAST:
+    its last iteration before the other's first.  EVERY: each of its iterations before the other's
+    first.  PAIRED: iteration i before iteration i (both blocks run equally often).
+    """
+
+    blocks: tuple[Block, ...]
+    labels: tuple[Label, ...]
+    costs: tuple[Cost, ...] = ()
+    capacities: tuple[Capacity, ...] = ()
+    queues: tuple[Queue, ...] = ()
+    pools: tuple[Pool, ...] = ()
+    ties: Ints = field(default_factory=lambda: np.empty((0, 5), np.int64))
+
+    @property
+    def total(self) -> int:
+        return sum(block.total for block in self.blocks)
+
+
+@dataclass(frozen=True, slots=True)
+class FlatGraph:
+    """Every op of every iteration, and every edge (successor lists in CSR form)."""
+
+    graph: OpGraph
+    label: Ints
+    cost: Ints
+    size: Floats
+    time: Ints
+    queue: Ints
+    take: Ints
+    give: Ints
+    iteration: Ints
+    first: Ints  # successors of op i: next[first[i]:first[i + 1]]
+    next: Ints
+    waits_for: Ints  # number of predecessors
+
+    def __len__(self) -> int:
+        return len(self.label)
+
+    def joins(self) -> NDArray[np.bool_]:
+        """Which ops are joins: nothing but the wait for their predecessors."""
+        alone = (self.queue < 0) & (self.take < 0) & (self.give < 0)
+        return alone & (self.cost < 0) & (self.time == 0)
+
+    def edges(self) -> tuple[Ints, Ints]:
+        """All edges as (from, to)."""
+        return np.repeat(np.arange(len(self), dtype=np.int64), np.diff(self.first)), self.next
+
+
+def flatten(graph: OpGraph) -> FlatGraph:
+    """Tile the blocks and lower queues and their depths to edges."""
+    bases = np.concatenate([[0], np.cumsum([block.total for block in graph.blocks])]).astype(np.int64)
+
+    def column(name: str) -> Ints:
+        return np.concatenate([np.tile(getattr(block, name), block.times) for block in graph.blocks] or [np.empty(0, np.int64)])
+
+    sources: list[Ints] = []
+    targets: list[Ints] = []
+    for block, base in zip(graph.blocks, bases[:-1], strict=True):
+        _expand_edges(block, int(base), sources, targets)
+    for row in graph.ties.tolist():
+        _expand_tie(graph, bases, row, sources, targets)
+    queue = column("queue")
+    insert = _inserting_ops(graph.blocks, bases)
+    _lower_queues(graph.queues, queue, insert, sources, targets)
+    total = int(bases[-1])
+    source = np.concatenate([np.empty(0, np.int64), *sources])
+    target = np.concatenate([np.empty(0, np.int64), *targets])
+    order = np.argsort(source, kind="stable")
+    first = np.zeros(total + 1, np.int64)
+    np.cumsum(np.bincount(source, minlength=total), out=first[1:])
+    return FlatGraph(
+        graph=graph,
+        label=column("label"),
+        cost=column("cost"),
+        size=column("size"),
+        time=column("time"),
+        queue=queue,
+        take=column("take"),
+        give=column("give"),
+        iteration=np.concatenate(
+            [np.repeat(np.arange(block.times, dtype=np.int64), len(block)) for block in graph.blocks] or [np.empty(0, np.int64)]
+        ),
+        first=first,
+        next=target[order],
+        waits_for=np.bincount(target, minlength=total).astype(np.int64),
+    )
+
+
+def _expand_edges(block: Block, base: int, sources: list[Ints], targets: list[Ints]) -> None:
+    n = len(block)
+    for lag in np.unique(block.edges[:, 2]).tolist():
+        rows = block.edges[block.edges[:, 2] == lag]
+        later = np.arange(lag, block.times, dtype=np.int64)
+        if later.size:
+            start = (later * n + base)[:, None]
+            sources.append((start - lag * n + rows[:, 0]).ravel())
+            targets.append((start + rows[:, 1]).ravel())
+
+
+def _expand_tie(graph: OpGraph, bases: Ints, row: Sequence[int], sources: list[Ints], targets: list[Ints]) -> None:
+    before, op, after, then, mode = row
+    block, other = graph.blocks[before], graph.blocks[after]
+    if not (block.times and other.times):
+        return
+    iterations = np.arange(block.times - 1 if mode == LAST else 0, block.times, dtype=np.int64)
+    sources.append(bases[before] + iterations * len(block) + op)
+    targets.append(bases[after] + then + (iterations * len(other) if mode == PAIRED else np.zeros_like(iterations)))
+
+
+def _inserting_ops(blocks: Sequence[Block], bases: Ints) -> Ints:
+    found = []
+    for block, base in zip(blocks, bases[:-1], strict=True):
+        starts = base + np.repeat(np.arange(block.times, dtype=np.int64) * len(block), len(block))
+        own = np.tile(block.insert, block.times)
+        found.append(np.where(own < 0, -1, starts + own))
+    return np.concatenate([np.empty(0, np.int64), *found])
+
+
+def _lower_queues(queues: Sequence[Queue], queue: Ints, insert: Ints, sources: list[Ints], targets: list[Ints]) -> None:
+    """Program order, and the end of op i - depth before the insertion of op i."""
+    order = np.argsort(queue, kind="stable")
+    ordered = queue[order]
+    same = (ordered[1:] == ordered[:-1]) & (ordered[1:] >= 0)
+    sources.append(order[:-1][same])
+    targets.append(order[1:][same])
+    for number, line in enumerate(queues):
+        if line.depth is not None:
+            ops = order[np.searchsorted(ordered, number) : np.searchsorted(ordered, number, side="right")]
+            late = ops[line.depth :]
+            inserted = insert[late] >= 0
+            sources.append(ops[: late.size][inserted])
+            targets.append(insert[late][inserted])
+
+
+def concatenate(flats: Sequence[FlatGraph]) -> FlatGraph:
+    """Several flat graphs over the same capacities and pools as one; ops, labels, costs and queues renumbered."""
+    if len(flats) == 1:
+        return flats[0]
+    graphs = [flat.graph for flat in flats]
+
+    def shifted(column: str, sizes: Sequence[int]) -> Ints:
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        columns = [getattr(flat, column) for flat in flats]
+        parts = [np.where(own < 0, own, own + offset) for own, offset in zip(columns, offsets, strict=False)]
+        return np.concatenate([np.empty(0, np.int64), *parts])
+
+    def plain(column: str) -> Ints:
+        return np.concatenate([np.empty(0, np.int64), *(getattr(flat, column) for flat in flats)])
+
+    edges = [len(flat.next) for flat in flats]
+    return FlatGraph(
+        graph=OpGraph(
+            blocks=tuple(block for graph in graphs for block in graph.blocks),
+            labels=tuple(label for graph in graphs for label in graph.labels),
+            costs=tuple(cost for graph in graphs for cost in graph.costs),
+            capacities=graphs[0].capacities if graphs else (),
+            queues=tuple(queue for graph in graphs for queue in graph.queues),
+            pools=graphs[0].pools if graphs else (),
+        ),
+        label=shifted("label", [len(graph.labels) for graph in graphs]),
+        cost=shifted("cost", [len(graph.costs) for graph in graphs]),
+        size=plain("size").astype(np.float64),
+        time=plain("time"),
+        queue=shifted("queue", [len(graph.queues) for graph in graphs]),
+        take=plain("take"),
+        give=plain("give"),
+        iteration=plain("iteration"),
+        first=np.concatenate([[0], *(flat.first[1:] + sum(edges[:number]) for number, flat in enumerate(flats))]).astype(np.int64),
+        next=shifted("next", [len(flat) for flat in flats]),
+        waits_for=plain("waits_for"),
+    )

@@ -1,0 +1,66 @@
+"""What happened, as simulated: when every op started and ended, and what held it back."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from functools import cached_property
+
+from hwsim.opgraph import FlatGraph, Ints
+
+FEMTO = 10**15  # fs in a second
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """From `start` on, a class of identical demands ran at `pace`; `bound` is the capacity that held it back (-1: nothing)."""
+
+    start: int  # fs
+    pace: int
+    bound: int  # index into OpGraph.capacities
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """Start and end of every op of a flat graph, in integer fs.
+
+    granted: for an op that waited for a pool, the op whose end freed the server, else -1.
+    flow_class: class of demands the op belonged to while it flowed, -1 if it never competed.
+    paces: per class, its history; one entry per change.
+    alone: pace of each class when nothing holds it back.
+    """
+
+    flat: FlatGraph
+    start: Ints
+    end: Ints
+    granted: Ints
+    flow_class: Ints
+    paces: tuple[tuple[Pace, ...], ...] = ()
+    alone: tuple[int, ...] = ()
+    solves: int = 0
+
+    @cached_property
+    def makespan_fs(self) -> int:
+        return int(self.end.max(initial=0)) if self.end.dtype != object else max(self.end.tolist(), default=0)
+
+    @property
+    def makespan(self) -> float:
+        """Seconds from 0 to the end of the last op."""
+        return self.makespan_fs / FEMTO
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def service(self, number: int, begin: int, end: int) -> tuple[int, int]:
+        """What a member of a class received from begin to end (pace x fs), and its pace at the end."""
+        history = self.paces[number]
+        at = max(0, bisect_right(history, begin, key=lambda pace: pace.start) - 1)
+        total = last = 0
+        for now, after in zip(history[at:], [*history[at + 1 :], None], strict=True):
+            until = end if after is None else min(end, after.start)
+            if until > (since := max(begin, now.start)):
+                total += now.pace * (until - since)
+                last = now.pace
+            if after is None or after.start >= end:
+                break
+        return total, last
