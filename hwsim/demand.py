@@ -38,7 +38,7 @@ class Demand:
         latency: seconds before the first amount is drawn.
         amounts: (capacity name, amount) in the capacity's unit, sorted by name, none zero.
         floor: seconds; a bound by latency or occupancy (queue depth, memory-level parallelism).
-        holds: (capacity name, fraction of it) taken from start to end whatever the rate.
+        holds: (capacity name, fraction of it) taken while it flows, whatever the rate; not one it also draws from.
         share: bytes (or their equivalent in time x memory bandwidth).  Under contention each
             demand proceeds at `pace = share x progress / s`; a saturated capacity gives all it
             holds back the same pace.  For a plain transfer: its bytes, hence max-min fairness.

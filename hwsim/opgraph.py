@@ -13,13 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hwsim.demand import Capacity, Cost
 
-Ints = NDArray[np.int64]
+Ints = NDArray[np.signedinteger[Any]]
 Floats = NDArray[np.float64]
 
 LAST, EVERY, PAIRED = 0, 1, 2  # how a tie connects two blocks
@@ -130,12 +131,12 @@ class FlatGraph:
 
     def joins(self) -> NDArray[np.bool_]:
         """Which ops are joins: nothing but the wait for their predecessors."""
-        alone = (self.queue < 0) & (self.take < 0) & (self.give < 0)
-        return alone & (self.cost < 0) & (self.time == 0)
+        found: NDArray[np.bool_] = (self.queue < 0) & (self.take < 0) & (self.give < 0) & (self.cost < 0) & (self.time == 0)
+        return found
 
     def edges(self) -> tuple[Ints, Ints]:
         """All edges as (from, to)."""
-        return np.repeat(np.arange(len(self), dtype=np.int64), np.diff(self.first)), self.next
+        return np.repeat(np.arange(len(self), dtype=np.int32), np.diff(self.first)), self.next
 
 
 def flatten(graph: OpGraph) -> FlatGraph:
@@ -143,7 +144,7 @@ def flatten(graph: OpGraph) -> FlatGraph:
     bases = np.concatenate([[0], np.cumsum([block.total for block in graph.blocks])]).astype(np.int64)
 
     def column(name: str) -> Ints:
-        return np.concatenate([np.tile(getattr(block, name), block.times) for block in graph.blocks] or [np.empty(0, np.int64)])
+        return np.concatenate([np.empty(0, np.int64), *(np.tile(getattr(block, name), block.times) for block in graph.blocks)])
 
     sources: list[Ints] = []
     targets: list[Ints] = []
@@ -162,19 +163,19 @@ def flatten(graph: OpGraph) -> FlatGraph:
     np.cumsum(np.bincount(source, minlength=total), out=first[1:])
     return FlatGraph(
         graph=graph,
-        label=column("label"),
-        cost=column("cost"),
-        size=column("size"),
+        label=column("label").astype(np.int32),
+        cost=column("cost").astype(np.int32),
+        size=column("size").astype(np.float64),
         time=column("time"),
-        queue=queue,
-        take=column("take"),
-        give=column("give"),
+        queue=queue.astype(np.int32),
+        take=column("take").astype(np.int32),
+        give=column("give").astype(np.int32),
         iteration=np.concatenate(
-            [np.repeat(np.arange(block.times, dtype=np.int64), len(block)) for block in graph.blocks] or [np.empty(0, np.int64)]
+            [np.empty(0, np.int32), *(np.repeat(np.arange(block.times, dtype=np.int32), len(block)) for block in graph.blocks)]
         ),
         first=first,
-        next=target[order],
-        waits_for=np.bincount(target, minlength=total).astype(np.int64),
+        next=target[order].astype(np.int32),
+        waits_for=np.bincount(target, minlength=total).astype(np.int32),
     )
 
 
@@ -194,6 +195,8 @@ def _expand_tie(graph: OpGraph, bases: Ints, row: Sequence[int], sources: list[I
     block, other = graph.blocks[before], graph.blocks[after]
     if not (block.times and other.times):
         return
+    if mode == PAIRED and block.times != other.times:
+        raise ValueError(f"paired blocks run equally often, not {block.times} and {other.times} times")
     iterations = np.arange(block.times - 1 if mode == LAST else 0, block.times, dtype=np.int64)
     sources.append(bases[before] + iterations * len(block) + op)
     targets.append(bases[after] + then + (iterations * len(other) if mode == PAIRED else np.zeros_like(iterations)))
@@ -257,7 +260,7 @@ def concatenate(flats: Sequence[FlatGraph]) -> FlatGraph:
         take=plain("take"),
         give=plain("give"),
         iteration=plain("iteration"),
-        first=np.concatenate([[0], *(flat.first[1:] + sum(edges[:number]) for number, flat in enumerate(flats))]).astype(np.int64),
+        first=np.concatenate([[0], *(flat.first[1:] + sum(edges[:n]) for n, flat in enumerate(flats))]).astype(np.int64),
         next=shifted("next", [len(flat) for flat in flats]),
         waits_for=plain("waits_for"),
     )

@@ -20,7 +20,7 @@ from hwsim.engine.fluid import FlowClass
 from hwsim.opgraph import FlatGraph
 from hwsim.results.timeline import FEMTO
 
-LARGEST = 2**62  # fs that an int64 column may safely hold
+FAR = 2**61  # fs, half an hour: a sum of three smaller ones fits an int64
 Column = NDArray[np.int64] | NDArray[np.object_]  # objects: Python integers, beyond 2.5 h
 
 
@@ -62,7 +62,8 @@ def compile_flat(flat: FlatGraph, *, closed: bool = True) -> Compiled:
     flow = np.rint(body[flat.cost] * flat.size * FEMTO)
     fixed = np.rint(latency[flat.cost] * FEMTO)
     number_of = np.where(flow > 0, member_of[flat.cost], -1)
-    flow_fs, fixed_fs = _whole(flow), _whole(fixed) + flat.time
+    far = max(flow.max(initial=0), fixed.max(initial=0), flat.time.max(initial=0)) >= FAR
+    flow_fs, fixed_fs = _whole(flow, far), _whole(fixed, far) + flat.time
     flows = number_of >= 0
     return Compiled(
         fixed=np.where(flows, fixed_fs, fixed_fs + flow_fs),
@@ -72,24 +73,24 @@ def compile_flat(flat: FlatGraph, *, closed: bool = True) -> Compiled:
     )
 
 
-def _whole(femtoseconds: NDArray[np.float64]) -> Column:
-    if femtoseconds.max(initial=0) < LARGEST // 2:
-        return femtoseconds.astype(np.int64)
-    return np.array([int(value) for value in femtoseconds.tolist()], object)
+def _whole(femtoseconds: NDArray[np.float64], far: bool) -> Column:
+    return np.array([int(value) for value in femtoseconds.tolist()], object) if far else femtoseconds.astype(np.int64)
 
 
 def flow_class(demand: Demand, rates: Mapping[str, float], numbers: Mapping[str, int]) -> FlowClass:
-    """Weights and pace of a demand.  Exact: ratios of floats are ratios of integers."""
+    """Weights and pace of a demand.  Exact: floats are ratios of integers, and only those are multiplied."""
+    share, per_share = float(demand.share).as_integer_ratio()
     weights = []
     limits = []
     for name, amount in demand.amounts:
-        top, bottom = (amount / demand.share).as_integer_ratio()
-        rate, unit = float(rates[name]).as_integer_ratio()
-        weights.append((numbers[name], (top * unit << WEIGHT_BITS) // (bottom * rate)))
-        limits.append((bottom * rate << LEVEL_BITS) // (top * unit))
+        drawn, per_drawn = float(amount).as_integer_ratio()
+        rate, per_rate = float(rates[name]).as_integer_ratio()
+        taken, offered = drawn * per_share * per_rate, per_drawn * share * rate
+        weights.append((numbers[name], (taken << WEIGHT_BITS) // offered))
+        limits.append((offered << LEVEL_BITS) // taken)
     if demand.floor:
-        top, bottom = (demand.floor / demand.share).as_integer_ratio()
-        limits.append((bottom << LEVEL_BITS) // top)
+        floor, per_floor = float(demand.floor).as_integer_ratio()
+        limits.append((share * per_floor << LEVEL_BITS) // (floor * per_share))
     holds = tuple(sorted((numbers[name], int(fraction * 2**53) * FULL >> 53) for name, fraction in demand.holds))
     return FlowClass(max(1, min(limits, default=1 << LEVEL_BITS)), tuple(sorted(weights)), holds)
 
@@ -106,6 +107,9 @@ def _check(demands: Sequence[Demand], capacities: Sequence[Capacity]) -> None:
             raise ValueError(f"a demand has no zero amounts and a positive share: {demand}")
         if not all(0 <= fraction < 1 for _, fraction in demand.holds):
             raise ValueError(f"a demand holds less than the whole of a capacity: {demand}")
+        names = [name for name, _ in (*demand.amounts, *demand.holds)]
+        if len(set(names)) < len(names):
+            raise ValueError(f"a demand names each capacity once, to draw from it or to hold it: {demand}")
 
 
 def _can_bind(flat: FlatGraph, classes: Sequence[FlowClass]) -> set[int]:
@@ -115,7 +119,7 @@ def _can_bind(flat: FlatGraph, classes: Sequence[FlowClass]) -> set[int]:
     back themselves; every other op may be.
     """
     uses = flat.cost >= 0
-    cost, queue, take, give = flat.cost[uses], flat.queue[uses], flat.take[uses], flat.give[uses]
+    cost, queue, take, give = (column[uses].astype(np.int64) for column in (flat.cost, flat.queue, flat.take, flat.give))
     total = [0] * len(flat.graph.capacities)
     pooled = (queue < 0) & (take >= 0) & (take == give)
     for among, number, servers in (

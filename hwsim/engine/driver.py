@@ -12,16 +12,16 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import simpy
-from simpy.events import NORMAL
+from simpy.events import NORMAL, EventPriority
 
 from hwsim.demand import Capacity
 from hwsim.engine.compile import compile_flat
 from hwsim.engine.fair import FULL
 from hwsim.engine.replay import Replay
-from hwsim.opgraph import FlatGraph, OpGraph, Pool, concatenate, flatten
+from hwsim.opgraph import FlatGraph, Ints, OpGraph, Pool, concatenate, flatten
 from hwsim.results.timeline import Timeline
 
-LAST = 2  # SimPy priority: after every ordinary event of the instant
+LAST = EventPriority(2)  # SimPy priority: after every ordinary event of the instant
 CHUNK = 50_000  # instants between two reports of progress
 
 Progress = Callable[[int, int], None]  # ops done, ops known
@@ -99,7 +99,7 @@ class Driver:
             sinks = set((np.flatnonzero(np.diff(flat.first) == 0) + base).tolist())
             self._replay.watched |= sinks
             self._pending.update(dict.fromkeys(sinks, (finished, sinks)))
-            if not sinks:
+            if not len(flat):
                 finished.succeed()
         self._arm(int(self.env.now))
 
@@ -116,21 +116,20 @@ class Driver:
             return
         self._armed = None
         replay = self._replay
-        while True:
-            due = replay.next_time()
-            if due is None:
-                return
+        while (due := replay.next_time()) is not None:
             upcoming = self.env.peek()
             if due >= upcoming and due > self.env.now:
-                return self._arm(due)
+                self._arm(due)
+                return
             # SimPy's events of this very instant have been handled: its next one is what limits us
             replay.advance(None if upcoming == float("inf") else max(int(upcoming), due + 1), CHUNK)
             if self.progress is not None:
                 self.progress(replay.done, len(replay))
             if replay.ended:
                 self._finish()
-                due = replay.next_time()
-                return None if due is None else self._arm(max(due, replay.now))
+                if (due := replay.next_time()) is not None:
+                    self._arm(due)
+                return
 
     def _finish(self) -> None:
         """Tell who submitted the ops that ended; at the replay's time, which SimPy's clock has yet to reach."""
@@ -143,5 +142,5 @@ class Driver:
         self._replay.ended = []
 
 
-def _column(times: object) -> np.ndarray:  # type: ignore[type-arg]
+def _column(times: Sequence[int]) -> Ints:
     return np.array(times, object) if isinstance(times, list) else np.array(times, np.int64)

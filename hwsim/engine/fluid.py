@@ -166,7 +166,7 @@ class Fluid:
 
     def _schedule(self, number: int, pace: int, bound: int, now: int) -> int | None:
         history = self.history[number]
-        same = pace == self.pace[number] and history and history[-1].bound == bound and history[-1].pace
+        same = bool(pace and history) and pace == self.pace[number] and history[-1].bound == bound
         if same and number not in self.touched:
             return None
         self.virtual[number] += self.pace[number] * (now - self.since[number])

@@ -49,9 +49,10 @@ class Replay:
         self._take: list[int] = []
         self._give: list[int] = []
         self._first = array("q", [0])
-        self._next: list[int] = []
+        self._next = array("i")
         self._missing: list[int] = []
         self._joins = bytearray()
+        self._any_joins = False
 
     def __len__(self) -> int:
         return len(self._key)
@@ -72,9 +73,11 @@ class Replay:
         self._give += flat.give.tolist()
         edges = self._first.pop()
         self._first.frombytes((flat.first + edges).astype(np.int64).tobytes())
-        self._next += (flat.next + base).tolist()
+        self._next.frombytes((flat.next + base).astype(np.int32).tobytes())
         self._missing += flat.waits_for.tolist()
-        self._joins += flat.joins().astype(np.uint8).tobytes()
+        joins = flat.joins()
+        self._joins += joins.astype(np.uint8).tobytes()
+        self._any_joins |= bool(joins.any())
         unset = array("q", [-1]) * count
         for column in (self.start, self.end, self.granted):
             column.extend(unset)
@@ -88,86 +91,89 @@ class Replay:
         return self._heap[0] >> SHIFT if self._heap else None
 
     def advance(self, until: int | None, instants: int) -> None:
-        """Play instants before `until` (None: all), at most so many, or until a watched op ends."""
-        fluid = self.fluid
+        """Play instants before `until` (None: all), at most so many, or until a watched op ends.
+
+        One function with local names: this is the inner loop.
+        """
+        heap, key, take, give = self._heap, self._key, self._take, self._give
+        first, follow, missing = self._first, self._next, self._missing
+        free, waiting, fluid = self._free, self._waiting, self.fluid
         while instants and not self.ended:
             instants -= 1
             now = self.next_time()
             if now is None or (until is not None and now >= until):
                 return
             if now > WIDEST and isinstance(self.start, array):
-                self.start, self.end = self.start.tolist(), self.end.tolist()
+                self.start, self.end = list(self.start), list(self.end)
+            start, end = self.start, self.end
             self.now = now
-            self._instant(now)
+            stamp = now << SHIFT
+            limit = stamp + MASK
+            ready, self._ready = self._ready, []
+            while True:  # rounds, until nothing is due at this instant
+                retired = []
+                while heap and heap[0] <= limit:
+                    code = heappop(heap) & MASK
+                    if code < FLOWS:
+                        retired.append(code)
+                    elif code < CLASS:
+                        self._join(code - FLOWS)
+                    else:
+                        retired += fluid.leave(code - CLASS, now)
+                freed = []
+                for op in retired:
+                    end[op] = now
+                    for after in follow[first[op] : first[op + 1]]:
+                        missing[after] = left = missing[after] - 1
+                        if not left:
+                            ready.append(after)
+                    if give[op] >= 0:
+                        freed.append(op)
+                self.done += len(retired)
+                if self.watched:
+                    self._notice(retired)
+                if ready:
+                    ready = self._complete_joins(ready)
+                freed.sort()  # only who granted whom depends on it, and that is shown
+                for op in freed:
+                    line = waiting[give[op]]
+                    if line:
+                        heir = line.popleft()
+                        self.granted[heir] = op
+                        start[heir] = now
+                        if key[heir] >= 0:
+                            heappush(heap, stamp + key[heir])
+                        else:
+                            self._join(heir)
+                    else:
+                        free[give[op]] += 1
+                for op in ready:
+                    pool = take[op]
+                    if pool >= 0:
+                        if not free[pool]:
+                            waiting[pool].append(op)
+                            continue
+                        free[pool] -= 1
+                    start[op] = now
+                    if key[op] >= 0:
+                        heappush(heap, stamp + key[op])
+                    else:
+                        self._join(op)
+                if not heap or heap[0] > limit:
+                    break
+                ready = []
             if fluid.touched or fluid.changed:
                 for time, number in fluid.settle(now):
-                    heappush(self._heap, time << SHIFT | CLASS | number)
-
-    def _instant(self, now: int) -> None:
-        """All rounds of one instant.  Local names and one function: this is the inner loop."""
-        heap, start, end, key = self._heap, self.start, self.end, self._key
-        take, give, first, follow, missing = self._take, self._give, self._first, self._next, self._missing
-        stamp, limit = now << SHIFT, (now + 1) << SHIFT
-        ready, self._ready = self._ready, []
-        while True:
-            retired = []
-            while heap and heap[0] < limit:
-                code = heappop(heap) & MASK
-                if code < FLOWS:
-                    retired.append(code)
-                elif code < CLASS:
-                    self._join(code - FLOWS)
-                else:
-                    retired += self.fluid.leave(code - CLASS, now)
-            freed = []
-            for op in retired:
-                end[op] = now
-                for after in follow[first[op] : first[op + 1]]:
-                    missing[after] = left = missing[after] - 1
-                    if not left:
-                        ready.append(after)
-                if give[op] >= 0:
-                    freed.append(op)
-            self.done += len(retired)
-            if self.watched:
-                self._notice(retired)
-            if ready:
-                ready = self._complete_joins(ready)
-            for op in freed:
-                waiting = self._waiting[give[op]]
-                if waiting:
-                    heir = waiting.popleft()
-                    self.granted[heir] = op
-                    start[heir] = now
-                    if key[heir] >= 0:
-                        heappush(heap, stamp + key[heir])
-                    else:
-                        self._join(heir)
-                else:
-                    self._free[give[op]] += 1
-            for op in ready:
-                pool = take[op]
-                if pool >= 0:
-                    if not self._free[pool]:
-                        self._waiting[pool].append(op)
-                        continue
-                    self._free[pool] -= 1
-                start[op] = now
-                if key[op] >= 0:
-                    heappush(heap, stamp + key[op])
-                else:
-                    self._join(op)
-            if not heap or heap[0] >= limit:
-                return
-            ready = []
+                    heappush(heap, time << SHIFT | CLASS | number)
 
     def _join(self, op: int) -> None:
         self.fluid.join(self.flow_class[op], op, self._flow[op], self.now)
 
     def _complete_joins(self, ready: list[int]) -> list[int]:
         """End the joins among the ready ops, and those that thereby become ready; the other ready ops in order."""
-        if not self._joins:
-            return sorted(ready)
+        if not self._any_joins:
+            ready.sort()
+            return ready
         rest = []
         joined = []
         while ready:

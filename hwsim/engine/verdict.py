@@ -41,21 +41,26 @@ def deadlock(flat: FlatGraph, unfinished: Sequence[int]) -> Deadlock:
 
 
 def _cycle(flat: FlatGraph, unfinished: Sequence[int]) -> list[int]:
-    """A cycle among ops, found by walking back from one to any unfinished predecessor."""
+    """A cycle among ops, in the order they wait for each other's end; empty if there is none."""
     among = set(unfinished)
-    sources, targets = flat.edges()
-    before: dict[int, int] = {}
-    for source, target in zip(sources.tolist(), targets.tolist(), strict=True):
-        if source in among and target in among:
-            before.setdefault(target, source)
+    after = {op: [one for one in flat.next[flat.first[op] : flat.first[op + 1]].tolist() if one in among] for op in unfinished}
+    path: list[int] = []
+    depth: dict[int, int] = {}  # of the ops on the path
     for begin in unfinished:
-        path: dict[int, int] = {}
-        op = begin
-        while op in before and op not in path:
-            path[op] = len(path)
-            op = before.pop(op)
-        if op in path:
-            return [one for one, position in path.items() if position >= path[op]][::-1]
+        path.append(begin)
+        while path:
+            op = path[-1]
+            depth.setdefault(op, len(path) - 1)
+            if not after[op]:
+                path.pop()
+                depth[op] = -1
+                continue
+            following = after[op].pop()
+            at = depth.get(following)
+            if at is None:
+                path.append(following)
+            elif at >= 0:
+                return path[at:]
     return []
 
 
@@ -65,7 +70,8 @@ def check(timeline: Timeline) -> None:
     sources, targets = flat.edges()
     early = np.flatnonzero(end[sources] > start[targets])
     if early.size:
-        raise BrokenInvariant(f"{name(flat, int(targets[early[0]]))} starts before {name(flat, int(sources[early[0]]))} has ended")
+        first, second = int(sources[early[0]]), int(targets[early[0]])
+        raise BrokenInvariant(f"{name(flat, second)} starts before {name(flat, first)} has ended")
     rates = {capacity.name: capacity.rate for capacity in flat.graph.capacities}
     costs = [*flat.graph.costs, Cost(Demand())]  # the last stands for -1: no cost
     least = np.array([cost.demand.latency for cost in costs])[flat.cost] + flat.time / FEMTO
@@ -94,4 +100,3 @@ def _check_service(timeline: Timeline, rates: dict[str, float]) -> None:
         served, pace = timeline.service(number, start, int(timeline.end[op]))
         if not work <= served < work + max(1, pace):
             raise BrokenInvariant(f"{name(flat, op)} needs {work} units of service and received {served}")
-

@@ -5,14 +5,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from hwsim.opgraph import FlatGraph, Ints
 
 FEMTO = 10**15  # fs in a second
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
+class Pace(NamedTuple):
     """From `start` on, a class of identical demands ran at `pace`; `bound` is the capacity that held it back (-1: nothing)."""
 
     start: int  # fs

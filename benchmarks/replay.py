@@ -1,0 +1,63 @@
+"""Replay of a random graph over 64 pools: ops a second, and bytes an op."""
+
+from __future__ import annotations
+
+import gc
+import resource
+import sys
+import time
+
+import numpy as np
+
+from hwsim.engine.compile import compile_flat
+from hwsim.engine.replay import Replay
+from hwsim.opgraph import Block, Label, OpGraph, Pool, flatten
+
+POOLS, WINDOW, MOST_INPUTS = 64, 256, 3
+
+
+def random_graph(ops: int, seed: int = 0) -> OpGraph:
+    """Each op waits for up to three of the 256 before it, takes a random pool and an exponential time of 1 ns mean."""
+    rng = np.random.default_rng(seed)
+    inputs = rng.integers(0, MOST_INPUTS + 1, ops)
+    inputs[: POOLS // 2] = 0
+    target = np.repeat(np.arange(ops), inputs)
+    source = target - rng.integers(1, WINDOW + 1, target.size)
+    real = source >= 0
+    pool = rng.integers(0, POOLS, ops)
+    none = np.full(ops, -1)
+    block = Block(
+        label=np.zeros(ops, np.int64),
+        cost=none,
+        size=np.ones(ops),
+        time=1 + rng.exponential(1e6, ops).astype(np.int64),
+        queue=none,
+        insert=none,
+        take=pool,
+        give=pool,
+        edges=np.stack([source[real], target[real], np.zeros(int(real.sum()), np.int64)], axis=1),
+    )
+    return OpGraph((block,), (Label("op", "busy", "pool"),), pools=tuple(Pool(f"pool{n}", 1) for n in range(POOLS)))
+
+
+def ops_per_second(ops: int) -> float:
+    """CPU time of the replay alone, the graph being loaded."""
+    flat = flatten(random_graph(ops))
+    replay = Replay([1] * POOLS, 0)
+    replay.load(flat, compile_flat(flat))
+    gc.collect()
+    begin = time.process_time()
+    replay.advance(None, sys.maxsize)
+    return ops / (time.process_time() - begin)
+
+
+def bytes_per_op(ops: int) -> float:
+    """Growth of the peak resident size from the graph built to the replay done.  Run in a process of its own."""
+    graph = random_graph(ops)
+    gc.collect()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    flat = flatten(graph)
+    replay = Replay([1] * POOLS, 0)
+    replay.load(flat, compile_flat(flat))
+    replay.advance(None, sys.maxsize)
+    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 / ops
