@@ -1,0 +1,41 @@
+"""hwsim: how long will this workload take on that machine, what holds it back, and what would help?
+
+    import hwsim
+
+    result = hwsim.simulate("machine.yaml", "workload.yaml", set={"batch": 128})
+
+A path or the name of a machine or workload of the library; every mistake in the files comes as one
+`SpecError` with file, line and column.  Names are imported on first use, so that `import hwsim`
+costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+__version__ = "0.1.0"
+
+__all__ = ["Result", "SpecError", "__version__", "loads", "simulate"]
+
+_HOMES: Final = {
+    "Result": "hwsim.results.result",
+    "SpecError": "hwsim.spec",
+    "loads": "hwsim.api",
+    "simulate": "hwsim.api",
+}
+
+if TYPE_CHECKING:
+    from hwsim.api import loads, simulate
+    from hwsim.results.result import Result
+    from hwsim.spec import SpecError
+else:
+
+    def __getattr__(name: str) -> object:
+        if name not in _HOMES:
+            raise AttributeError(f"module 'hwsim' has no attribute {name!r}")
+        return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

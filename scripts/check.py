@@ -1,0 +1,71 @@
+"""The one command: everything that must hold before a change goes in, cheapest first.
+
+python scripts/check.py                      all steps; stops at the first that fails
+python scripts/check.py --fix                the same, repairing format and lint where a tool can
+python scripts/check.py lint types           only these steps
+python scripts/check.py tests -- -k disk     what follows `--` goes to the last step's tool
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+ROOT = Path(__file__).resolve().parent.parent
+PYTHON = [sys.executable]
+WORKERS = ["--numprocesses=auto", "--maxprocesses=4"]
+
+STEPS: Final = {
+    "format": [*PYTHON, "-m", "ruff", "format", "--check", "."],
+    "lint": [*PYTHON, "-m", "ruff", "check", "."],
+    "types": [*PYTHON, "-m", "mypy"],
+    "layers": [*PYTHON, "-c", "from importlinter.cli import lint_imports_command as run; run()", "--no-logo"],
+    "tests": [*PYTHON, "-m", "pytest", *WORKERS],
+}
+FIXES: Final = {
+    "format": [*PYTHON, "-m", "ruff", "format", "."],
+    "lint": [*PYTHON, "-m", "ruff", "check", "--fix", "."],
+}
+
+
+def main() -> int:
+    """Run the steps asked for; the exit status is that of the first failure."""
+    own, rest = _split(sys.argv[1:])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("steps", nargs="*", metavar="STEP", help=f"one of {', '.join(STEPS)}; all of them if none is given")
+    parser.add_argument("--fix", action="store_true", help="repair format and lint")
+    arguments = parser.parse_args(own)
+    unknown = [step for step in arguments.steps if step not in STEPS]
+    if unknown:
+        parser.error(f"no step called {', '.join(unknown)}; there are {', '.join(STEPS)}")
+    wanted = [step for step in STEPS if step in arguments.steps or not arguments.steps]
+    for step in wanted:
+        command = (FIXES if arguments.fix and step in FIXES else STEPS)[step]
+        status = _run(step, [*command, *(rest if step == wanted[-1] else [])])
+        if status:
+            skipped = wanted[wanted.index(step) + 1 :]
+            print(f"\n{step} failed" + (f"; not run: {', '.join(skipped)}" if skipped else ""), flush=True)
+            return status
+    print(f"\nall is well: {', '.join(wanted)}", flush=True)
+    return 0
+
+
+def _split(words: list[str]) -> tuple[list[str], list[str]]:
+    at = words.index("--") if "--" in words else len(words)
+    return words[:at], words[at + 1 :]
+
+
+def _run(step: str, command: list[str]) -> int:
+    print(f"\n== {step} " + "=" * (70 - len(step)), flush=True)
+    begin = time.monotonic()
+    status = subprocess.run(command, cwd=ROOT, check=False).returncode
+    print(f"   {step}: {'ok' if status == 0 else 'FAILED'} in {time.monotonic() - begin:.1f} s", flush=True)
+    return status
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,52 @@
+"""Shared by all tests: hypothesis profiles, options, and data that only some machines have."""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# `pytest --hypothesis-profile thorough` or HYPOTHESIS_PROFILE=thorough
+settings.register_profile("default", deadline=None, max_examples=100, derandomize="CI" in os.environ)
+settings.register_profile("thorough", deadline=None, max_examples=2000, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update", action="store_true", help="write what the code prints now into the docs and the golden files")
+
+
+@pytest.fixture
+def update(request: pytest.FixtureRequest) -> bool:
+    """Whether expected outputs are to be rewritten instead of compared; the diff is then for a human to judge."""
+    return bool(request.config.getoption("--update"))
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The project's directory."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def reference_data() -> Path:
+    """Published measurements and other simulators' results, too many to ship.
+
+    The directory $HWSIM_REFERENCE_DATA, else `shared` beside the project's; tests that need it
+    are skipped where there is none.
+    """
+    named = os.environ.get("HWSIM_REFERENCE_DATA")
+    directory = Path(named) if named else ROOT.parent / "shared"
+    if not directory.is_dir():
+        pytest.skip(f"no reference data in {directory}; set HWSIM_REFERENCE_DATA")
+    return directory
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("gpu") and find_spec("cupy") is None:
+        pytest.skip("needs a CUDA device and the extra [gpu]")

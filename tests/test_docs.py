@@ -1,0 +1,188 @@
+"""The docs are run: every page is a story told in a directory of its own, from top to bottom.
+
+Of the fenced blocks of a page,
+
+    yaml      is written to the file its first line names (`# machine.yaml`) and must be valid
+    console   `$ hwsim ...` and `$ python ...` are run there and must print what the page shows;
+              a line `...` stands for any lines
+    python    is run in one namespace per page; `>>>` examples must print what they show
+
+Blocks of any other kind (`sh`, `text`) are for the reader only.  `pytest --update` writes what
+the commands print now into the pages.
+"""
+
+from __future__ import annotations
+
+import doctest
+import os
+import re
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = sorted(
+    path.relative_to(ROOT).as_posix()
+    for path in [*ROOT.glob("*.md"), *ROOT.glob("tests/*.md"), *ROOT.glob("calibrate/**/*.md"), *ROOT.glob("docs/**/*.md")]
+    if "_build" not in path.parts
+)
+RUN = {"yaml", "console", "python"}
+FENCE = re.compile(r"^```(?P<kind>\w*)[^\n]*\n(?P<text>.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"(?<!!)\[[^\]]*\]\((?P<target>[^)\s#]+)(?:#[^)\s]*)?\)")
+FILE_NAME = re.compile(r"# (\S+\.yaml)")
+
+
+@dataclass(frozen=True)
+class Block:
+    kind: str
+    text: str
+    line: int  # of the page, where the text begins
+    start: int
+    end: int
+
+
+def blocks(page: str) -> list[Block]:
+    return [
+        Block(match["kind"], match["text"], page.count("\n", 0, match.start("text")) + 1, match.start("text"), match.end("text"))
+        for match in FENCE.finditer(page)
+    ]
+
+
+def in_utf8() -> dict[str, str]:
+    """No colours, no terminal width, the same on every system."""
+    return {**os.environ, "PYTHONUTF8": "1", "NO_COLOR": "1", "COLUMNS": "100", "PYTHONPATH": str(ROOT)}
+
+
+def outcome(command: str, directory: Path) -> tuple[str, int]:
+    """What a reader sees, both streams in order, and the exit status."""
+    words = shlex.split(command)
+    if words[0] not in {"hwsim", "python"}:
+        pytest.fail(f"a console block runs `hwsim` and `python`, not `{words[0]}`; use a `sh` block for what is only shown")
+    done = subprocess.run(
+        [sys.executable, *(["-m", "hwsim"] if words[0] == "hwsim" else []), *words[1:]],
+        cwd=directory,
+        env=in_utf8(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        check=False,
+        timeout=60,
+    )
+    return "".join(f"{line.rstrip()}\n" for line in done.stdout.splitlines()), done.returncode
+
+
+def printed_by(command: str, directory: Path) -> str:
+    """As a page shows it: with the exit status in a last line, if it is not 0."""
+    printed, status = outcome(command, directory)
+    return printed + (f"(exit {status})\n" if status else "")
+
+
+def runs(text: str) -> list[tuple[str, str]]:
+    """The commands of a console block, each with what the page says it prints."""
+    if not text.startswith("$ "):
+        pytest.fail("a console block begins with a command: `$ hwsim ...`")
+    parts = re.split(r"^\$ (.*)\n", text, flags=re.MULTILINE)[1:]
+    return list(zip(parts[::2], parts[1::2], strict=True))
+
+
+def told(expected: str, printed: str) -> bool:
+    """Whether the page shows what was printed; a line `...` of the page stands for any lines."""
+    pattern = "".join(
+        r"(?:.*\n)*?" if line.strip() == "..." else re.escape(line) + r"\n" for line in expected.rstrip().splitlines()
+    )
+    return re.fullmatch(pattern, printed.rstrip() + "\n" if printed.strip() else "") is not None
+
+
+def play_console(block: Block, directory: Path, *, update: bool) -> str:
+    """The block as it should read."""
+    new = ""
+    for command, expected in runs(block.text):
+        printed = printed_by(command, directory)
+        if update and not told(expected, printed):
+            expected = printed
+        new += f"$ {command}\n{expected}"
+        if not told(expected, printed):
+            pytest.fail(f"line {block.line}: `{command}` printed\n\n{printed}\ninstead of\n\n{expected}", pytrace=False)
+    return new
+
+
+def play_yaml(block: Block, directory: Path) -> None:
+    named = FILE_NAME.match(block.text)
+    path = directory / (named[1] if named else "unnamed.yaml")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(block.text, encoding="utf-8")
+    printed, status = outcome(f"hwsim check {path.name}", path.parent)
+    if status:
+        pytest.fail(f"line {block.line}: {printed}", pytrace=False)
+
+
+def play_python(block: Block, directory: Path, names: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(directory)
+    if ">>>" not in block.text:
+        exec(compile(block.text, f"line {block.line}", "exec"), names)
+        return
+    examples = doctest.DocTestParser().get_doctest(block.text, names, "example", None, block.line - 1)
+    report: list[str] = []
+    runner = doctest.DocTestRunner(verbose=False, optionflags=doctest.ELLIPSIS)
+    runner.run(examples, out=report.append, clear_globs=False)
+    names.update(examples.globs)
+    if report:
+        pytest.fail("".join(report), pytrace=False)
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in PAGES if RUN & {block.kind for block in blocks((ROOT / name).read_text("utf-8"))}]
+)
+def test_what_a_page_shows_is_what_happens(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, update: bool) -> None:
+    page = (ROOT / name).read_text(encoding="utf-8")
+    new, at = "", 0
+    names: dict[str, object] = {"__name__": "page"}
+    for block in blocks(page):
+        shown = block.text
+        match block.kind:
+            case "yaml":
+                play_yaml(block, tmp_path)
+            case "console":
+                shown = play_console(block, tmp_path, update=update)
+            case "python":
+                play_python(block, tmp_path, names, monkeypatch)
+        new += page[at : block.start] + shown
+        at = block.end
+    new += page[at:]
+    if update and new != page:
+        (ROOT / name).write_text(new, encoding="utf-8", newline="\n")
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_links_between_pages_lead_somewhere(name: str) -> None:
+    page = FENCE.sub("", (ROOT / name).read_text(encoding="utf-8"))
+    targets = [match["target"] for match in LINK.finditer(page) if "://" not in match["target"]]
+    assert [target for target in targets if not ((ROOT / name).parent / target).exists()] == []
+
+
+def test_the_first_block_of_the_readme_is_two_lines_that_need_nothing_else() -> None:
+    """It is what `.ci/run` runs: one line to run hwsim, one to test it, in either order."""
+    first = blocks((ROOT / "README.md").read_text(encoding="utf-8"))[0]
+    lines = first.text.splitlines()
+    assert len(lines) == 2
+    assert all(line.startswith("python3 -m venv .venv && .venv/bin/pip install ") for line in lines)
+    files = re.findall(r"\S+\.(?:yaml|py)\b", first.text)
+    assert len(files) >= 3
+    assert [file for file in files if not (ROOT / file).is_file()] == []
+
+
+def test_every_decision_is_listed() -> None:
+    decisions = {path.name for path in (ROOT / "docs/decisions").glob("[0-9]*.md")}
+    index = (ROOT / "docs/decisions/README.md").read_text(encoding="utf-8")
+    assert decisions == {match["target"] for match in LINK.finditer(index) if match["target"][0].isdigit()}
+
+
+def test_every_decision_answers_the_four_questions() -> None:
+    for path in (ROOT / "docs/decisions").glob("[0-9]*.md"):
+        headings = re.findall(r"^## (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+        assert headings == ["Context", "Decision", "Rejected", "What would change our mind"], path.name

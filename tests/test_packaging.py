@@ -1,0 +1,126 @@
+"""What a user gets: the wheel, and what `import hwsim` costs and offers."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+import tarfile
+import tomllib
+import zipfile
+from email.parser import BytesHeaderParser
+from pathlib import Path
+
+import pytest
+
+import hwsim
+
+ROOT = Path(__file__).resolve().parent.parent
+DATA = ("machines", "workloads", "calibrate")
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built as pip builds it but without an environment of its own."""
+    directory = tmp_path_factory.mktemp("wheel")
+    run([sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(directory)], ROOT)
+    (built,) = directory.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def unpacked(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel as installed: no project directory around it."""
+    directory = tmp_path_factory.mktemp("installed")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(directory)
+    return directory
+
+
+def run(command: list[str], cwd: Path, **more: str) -> str:
+    """Standard output; a failure shows both streams."""
+    done = subprocess.run(
+        command, cwd=cwd, env={**os.environ, **more}, capture_output=True, encoding="utf-8", check=False, timeout=60
+    )
+    if done.returncode:
+        pytest.fail(f"{' '.join(command)}: exit {done.returncode}\n{done.stdout}\n{done.stderr}", pytrace=False)
+    return done.stdout
+
+
+def as_installed(unpacked: Path, cwd: Path, *arguments: str) -> str:
+    return run([sys.executable, "-X", "utf8", *arguments], cwd, PYTHONPATH=str(unpacked))
+
+
+def shipped(wheel: Path) -> set[str]:
+    with zipfile.ZipFile(wheel) as archive:
+        return set(archive.namelist())
+
+
+def files_under(directory: Path) -> set[str]:
+    found = (path.relative_to(directory) for path in directory.rglob("*") if path.is_file())
+    return {path.as_posix() for path in found if "__pycache__" not in path.parts and path.name != ".DS_Store"}
+
+
+def test_the_wheel_holds_every_module(wheel: Path) -> None:
+    modules = {f"hwsim/{name}" for name in files_under(ROOT / "hwsim")}
+    assert modules <= shipped(wheel)
+    assert "hwsim/py.typed" in modules
+
+
+@pytest.mark.parametrize("kind", DATA)
+def test_the_wheel_holds_the_library(wheel: Path, kind: str) -> None:
+    assert {f"hwsim/_data/{kind}/{name}" for name in files_under(ROOT / kind)} <= shipped(wheel)
+
+
+def test_the_wheel_holds_nothing_else(wheel: Path) -> None:
+    roots = {name.split("/")[0] for name in shipped(wheel)}
+    assert roots == {"hwsim", f"hwsim-{hwsim.__version__}.dist-info"}
+    assert not [name for name in shipped(wheel) if "__pycache__" in name or name.startswith("hwsim/tests")]
+
+
+def test_the_metadata_says_what_pyproject_says(wheel: Path) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    with zipfile.ZipFile(wheel) as archive:
+        metadata = BytesHeaderParser().parsebytes(archive.read(f"hwsim-{hwsim.__version__}.dist-info/METADATA"))
+        scripts = archive.read(f"hwsim-{hwsim.__version__}.dist-info/entry_points.txt").decode()
+    assert metadata["Version"] == hwsim.__version__
+    assert metadata["Requires-Python"] == project["requires-python"]
+    assert "hwsim = hwsim.cli:main" in scripts
+
+
+def test_the_wheel_of_the_sdist_is_the_wheel_of_the_tree(wheel: Path, tmp_path: Path) -> None:
+    run([sys.executable, "-m", "hatchling", "build", "--target", "sdist", "--directory", str(tmp_path)], ROOT)
+    (sdist,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(tmp_path, filter="data")
+    (tree,) = (path for path in tmp_path.iterdir() if path.is_dir())
+    run([sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path)], tree)
+    (again,) = tmp_path.glob("*.whl")
+    assert shipped(again) == shipped(wheel)
+
+
+def test_an_installed_hwsim_runs_what_it_ships_from_any_directory(unpacked: Path, tmp_path: Path) -> None:
+    where = as_installed(unpacked, tmp_path, "-c", "import hwsim; print(hwsim.__file__)")
+    assert Path(where.strip()).is_relative_to(unpacked)
+    assert as_installed(unpacked, tmp_path, "-m", "hwsim", "--version").strip().endswith(hwsim.__version__)
+    assert "time" in as_installed(unpacked, tmp_path, "-m", "hwsim", "simulate", "d2l-laptop", "d2l/async-loop")
+
+
+def test_every_name_hwsim_offers_can_be_had() -> None:
+    assert {name for name in hwsim.__all__ if getattr(hwsim, name) is None} == set()
+    assert set(hwsim.__all__) <= set(dir(hwsim))
+
+
+def test_a_name_hwsim_does_not_offer_is_an_attribute_error() -> None:
+    wrong = "simulte"
+    with pytest.raises(AttributeError, match="no attribute 'simulte'"):
+        getattr(hwsim, wrong)
+
+
+def test_importing_hwsim_imports_nothing_else(tmp_path: Path) -> None:
+    listing = run(
+        [sys.executable, "-c", "import sys, hwsim; print([name for name in sys.modules])"], tmp_path, PYTHONPATH=str(ROOT)
+    )
+    loaded = {name.split(".")[0] for name in ast.literal_eval(listing)}
+    assert not loaded & {"click", "matplotlib", "numpy", "rich", "simpy", "yaml"}
