@@ -1,0 +1,114 @@
+"""A disk: bandwidth, the time of one access, and how many accesses it works on at once.
+
+Sequential reading costs one access and then goes at full bandwidth.  Of random accesses, `depth`
+are in flight at most, so that they take at least
+
+    ceil(times / depth) x (latency + size / bandwidth)
+
+and no more than `iops` of them end in a second.
+Source: Little's law; Patterson and Hennessy, "Computer Organization and Design", chapter on storage.
+Error: not yet measured.  No cache, no seek curve, no write amplification.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from hwsim.demand import Capacity, Cost, Demand, Term
+from hwsim.devices.roofline import CannotCompute, source_of
+from hwsim.spec.fields import field
+from hwsim.units import Bytes, BytesPerSecond, PerSecond, Seconds, format_quantity
+
+Access = Literal["sequential", "random"]
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """Reads and writes share the media; a number for writing left out is that for reading."""
+
+    kind: ClassVar[str] = "disk"
+    read_bandwidth: BytesPerSecond = field("bandwidth of reading", key="read", exclusive_minimum=0.0)
+    write_bandwidth: BytesPerSecond | None = field("bandwidth of writing", key="write", default=None, exclusive_minimum=0.0)
+    latency: Seconds = field("one access: seek and rotation, or flash page", default=0.0)
+    write_latency: Seconds | None = field("one access that writes", default=None)
+    iops: PerSecond | None = field("random reads per second at most", default=None, exclusive_minimum=0.0)
+    write_iops: PerSecond | None = field("random writes per second at most", default=None, exclusive_minimum=0.0)
+    queue: int = field("accesses it works on at once; 1 for an arm", default=1, minimum=1)
+    size: Bytes | None = field("bytes it holds; unlimited if left out", default=None, exclusive_minimum=0.0)
+    lanes: int | None = field("PCIe lanes it has; unchecked if left out", default=None, minimum=0)
+    sources: Mapping[str, str] = dataclasses.field(default_factory=dict, init=False, repr=False)  # key -> where from
+
+    def problems(self) -> Iterator[tuple[str, str, str | None]]:
+        """(key, message, hint) of what cannot be."""
+        if self.write_iops is not None and self.iops is None:
+            yield "write_iops", "accesses per second are given for writing only", "add `iops:` for reading"
+
+    def capacities(self, name: str) -> tuple[Capacity, ...]:
+        media = Capacity(f"{name}.media", 1.0)
+        return (media,) if self.iops is None else (media, Capacity(f"{name}.iops", self.iops, "1"))
+
+    def read(self, name: str, size: float, times: float, access: Access = "sequential", depth: float = 1) -> Cost:
+        """`times` reads of `size` bytes each, `depth` of them asked for at once."""
+        latency = ("latency", self.latency)
+        return self._accesses(name, size, times, access, depth, ("read", self.read_bandwidth), latency, ("iops", self.iops))
+
+    def write(self, name: str, size: float, times: float, access: Access = "sequential", depth: float = 1) -> Cost:
+        """`times` writes of `size` bytes each, `depth` of them handed over at once."""
+        rate = ("read", self.read_bandwidth) if self.write_bandwidth is None else ("write", self.write_bandwidth)
+        latency = ("latency", self.latency) if self.write_latency is None else ("write_latency", self.write_latency)
+        iops = ("iops", self.iops) if self.write_iops is None else ("write_iops", self.write_iops)
+        return self._accesses(name, size, times, access, depth, rate, latency, iops)
+
+    def copy_bytes(self, name: str, size: float, *, leaving: bool = True) -> tuple[str, float]:
+        """What a transfer that reads (or, reaching it, writes) it draws of the media, in one sequence."""
+        return f"{name}.media", size / (self.read_bandwidth if leaving or self.write_bandwidth is None else self.write_bandwidth)
+
+    def copy_latency(self, *, leaving: bool = True) -> float:
+        """Seconds before the first byte: one access."""
+        return self.latency if leaving or self.write_latency is None else self.write_latency
+
+    def _accesses(
+        self,
+        name: str,
+        size: float,
+        times: float,
+        access: Access,
+        depth: float,
+        rate: tuple[str, float],
+        latency: tuple[str, float],
+        iops: tuple[str, float | None],
+    ) -> Cost:
+        if depth < 1:
+            raise CannotCompute(f"{depth:g} accesses at once are none", "write a depth of 1 or more")
+        seconds = size * times / rate[1]
+        speed = (rate[0], format_quantity(rate[1], "B/s"), source_of(self.sources, rate[0]))
+        bytes_read = ("bytes", f"{times:.6g} x {format_quantity(size, 'B')}", "op")
+        amounts, moved = {f"{name}.media": seconds}, {f"{name}.media": size * times}
+        why = [Term("media", "bytes / bandwidth", (bytes_read, speed), seconds)]
+        one = (latency[0], format_quantity(latency[1], "s"), source_of(self.sources, latency[0]))
+        if access == "sequential" or times <= 0:
+            start = latency[1] if times > 0 else 0.0
+            floor = 0.0
+            why.insert(0, Term("latency", "first access", (one,), start))
+        else:
+            start, together = 0.0, min(depth, self.queue)
+            floor = math.ceil(times / together) * (latency[1] + size / rate[1])
+            at_once = ("accesses at once", f"{together:g}", f"the smaller of depth {depth:g} and queue {self.queue}")
+            formula = "ceil(times / at once) x (latency + size / bandwidth)"
+            why.append(Term("floor", formula, (bytes_read, at_once, one, speed), floor))
+            if self.iops is not None and iops[1] is not None:
+                # One capacity in reads a second; a write draws as many reads' worth as it displaces.
+                amounts[f"{name}.iops"], moved[f"{name}.iops"] = times * self.iops / iops[1], times
+                most = (iops[0], format_quantity(iops[1], "1/s"), source_of(self.sources, iops[0]))
+                why.append(Term("iops", "accesses / most per second", (bytes_read, most), times / iops[1]))
+        drawn = tuple(sorted((capacity, amount) for capacity, amount in amounts.items() if amount > 0))
+        longest = max([seconds, *(term.seconds for term in why if term.label == "iops")])
+        return Cost(
+            Demand(latency=start, amounts=drawn, floor=floor, share=longest * rate[1] or 1.0),
+            moved=tuple((capacity, moved[capacity], "1" if capacity.endswith(".iops") else "B") for capacity, _ in drawn),
+            why=tuple(why),
+        )

@@ -1,0 +1,130 @@
+"""The roofline of one op on one computing device, and the derivation that goes with it.
+
+    time = latency + max(floor, flop / (peak x efficiency), traffic / bandwidth)
+
+Source: Williams, Waterman, Patterson, "Roofline", CACM 52(4), 2009.
+Error: an upper bound of speed where an efficiency is left at 100 %.  `traffic` is what reaches
+memory: no cache is modelled, so an op whose data stays in a cache comes out too slow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from hwsim.demand import Cost, Demand, Term, Unit
+from hwsim.spec.fields import field
+from hwsim.spec.mistakes import did_you_mean
+from hwsim.units import Bytes, BytesPerSecond, Ratio, Seconds, format_quantity
+
+Mix = Literal["matmul", "vector", "reduce", "random"]
+Input = tuple[str, str, str]  # name, value with unit, source
+
+DTYPES: Final = ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "fp4", "int8", "int4")
+
+# What a device does with a type it has no units for: it computes in the next wider one.
+WIDER: Final[Mapping[str, str]] = {"tf32": "fp32", "bf16": "fp32", "fp16": "fp32", "fp8": "fp16", "fp4": "fp8"}
+
+
+class CannotCompute(ValueError):
+    """The device has no number for what is asked of it; `hint` says which key would give it one."""
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+@dataclass(frozen=True, slots=True)
+class Efficiency:
+    """The part of a peak that is reached, by kind of op."""
+
+    matmul: Ratio = field("matrix products and convolutions", default=1.0, exclusive_minimum=0.0, maximum=1.0)
+    vector: Ratio = field("elementwise ops and reductions", default=1.0, exclusive_minimum=0.0, maximum=1.0)
+
+    def of(self, mix: Mix) -> float:
+        return self.matmul if mix == "matmul" else self.vector
+
+
+@dataclass(frozen=True, slots=True)
+class LocalMemory:
+    """The memory a computing device has of its own."""
+
+    bandwidth: BytesPerSecond = field("reading and writing together", exclusive_minimum=0.0)
+    size: Bytes | None = field("bytes it holds; unlimited if left out", default=None, exclusive_minimum=0.0)
+    latency: Seconds = field("first byte of an op or a copy", default=0.0)
+
+
+def source_of(sources: Mapping[str, str], key: str) -> str:
+    """Where the number under `key` is from; a number the file leaves out is a default."""
+    return sources.get(key, "default") if sources else "as given"
+
+
+def peak_of(peaks: Mapping[str, float], dtype: str, where: str) -> tuple[str, float]:
+    """(the type it is computed in, its peak): of the type itself or of the next wider one with a peak.
+
+    Raises:
+        CannotCompute: no peak for it or any wider one.
+    """
+    found: str | None = dtype
+    while found is not None and found not in peaks:
+        found = WIDER.get(found)
+    if found is None:
+        known = ", ".join(each for each in DTYPES if each in peaks) or "none"
+        raise CannotCompute(f"{where} has no peak for {dtype}", f"it has peaks for: {known}; add one as `flop: {{{dtype}: ...}}`")
+    return found, peaks[found]
+
+
+def unknown_dtypes(key: str, peaks: Mapping[str, float]) -> Iterator[tuple[str, str, str | None]]:
+    """(key, message, hint) for every name that is no number format."""
+    for dtype in peaks:
+        if dtype not in DTYPES:
+            yield f"{key}.{dtype}", f"unknown number format '{dtype}'", did_you_mean(dtype, DTYPES)
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """One capacity an op draws from: `amount` of it, `work` in natural units, and the line that derives it."""
+
+    capacity: str
+    amount: float
+    rate: float
+    work: float
+    unit: Unit
+    why: Term
+
+
+def assemble(draws: Sequence[Draw], *, bandwidth: float, floor: float = 0.0, latencies: Sequence[Term] = ()) -> Cost:
+    """The cost of these draws together; its share is the largest in seconds x `bandwidth`."""
+    drawn = sorted((draw for draw in draws if draw.amount > 0), key=lambda draw: draw.capacity)
+    longest = max((draw.amount / draw.rate for draw in drawn), default=0.0)
+    return Cost(
+        Demand(
+            latency=sum((term.seconds for term in latencies), 0.0),
+            amounts=tuple((draw.capacity, draw.amount) for draw in drawn),
+            floor=floor,
+            share=longest * bandwidth or 1.0,
+        ),
+        moved=tuple((draw.capacity, draw.work, draw.unit) for draw in drawn),
+        why=(*latencies, *dict.fromkeys(draw.why for draw in draws)),
+    )
+
+
+def latency_terms(sources: Mapping[str, str], *parts: tuple[str, str, float]) -> list[Term]:
+    """One line for every latency (key, what it is, seconds) that is not zero."""
+    return [
+        Term("latency", what, ((key, format_quantity(seconds, "s"), source_of(sources, key)),), seconds)
+        for key, what, seconds in parts
+        if seconds > 0
+    ]
+
+
+def memory_draw(name: str, traffic: float, memory: LocalMemory, sources: Mapping[str, str]) -> Draw:
+    """The time an op's traffic takes of a memory."""
+    seconds = traffic / memory.bandwidth
+    inputs: tuple[Input, ...] = (
+        ("traffic", format_quantity(traffic, "B"), "op"),
+        ("bandwidth", format_quantity(memory.bandwidth, "B/s"), source_of(sources, "memory.bandwidth")),
+    )
+    return Draw(f"{name}.memory", seconds, 1.0, traffic, "B", Term("memory", "traffic / bandwidth", inputs, seconds))

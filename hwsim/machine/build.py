@@ -1,0 +1,157 @@
+"""From the tree of a file to a machine.
+
+Each part is decoded once, however many of it there are: 1024 equal nodes are one node, copied.
+The order of parts and links in the file has no influence on the result.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from hwsim import devices
+from hwsim.demand import Capacity
+from hwsim.devices import Device
+from hwsim.machine.layout import Layout
+from hwsim.machine.model import Machine
+from hwsim.machine.names import Names, natural
+from hwsim.machine.placed import PlacedDevice, PlacedNode
+from hwsim.machine.provenance import finish
+from hwsim.machine.routes import Routes
+from hwsim.machine.schema import HEADER, PART_KEYS, MachineFile, PartEntry
+from hwsim.machine.transfer import Transfers
+from hwsim.machine.wiring import wire_all
+from hwsim.spec import Mistakes, Tree, check_header, decode, did_you_mean, parameters, resolve
+
+MOST_DEVICES: Final = 1_000_000
+_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,59}")
+
+
+def build(tree: Tree, mistakes: Mistakes) -> Machine | None:
+    """The machine of a file as `hwsim.spec.read` gives it, or None once its mistakes are noted."""
+    before = len(mistakes)
+    if not check_header(tree, HEADER, mistakes):
+        return None
+    resolved = resolve(tree, mistakes, kind="machine")
+    if len(mistakes) > before:
+        return None
+    warnings: list[str] = []
+    layout = _scope(resolved, mistakes, warnings)
+    let = parameters(resolved.get("let"), mistakes)
+    if len(mistakes) > before:
+        return None
+    plain = {name: value.plain() if isinstance(value, Tree) else value for name, value in let.items()}
+    return _machine(layout.ordered(), resolved.text("name") or "", plain, tuple(dict.fromkeys(warnings)))
+
+
+def _machine(layout: Layout, name: str, let: dict[str, object], warnings: tuple[str, ...]) -> Machine:
+    groups = layout.groups()
+    links = tuple(
+        sorted(
+            (link for wire in layout.wires.values() for link in wire.links()),
+            key=lambda link: (natural(link.source), natural(link.target), link.name),
+        )
+    )
+    capacities: dict[str, Capacity] = {}
+    forwards = set()
+    for each in layout.devices.values():
+        for capacity in each.model.capacities(each.name):
+            capacities[capacity.name] = capacity
+        if each.kind in ("cpu", "nic", "switch") or getattr(each.model, "forwards", False):
+            forwards.add(each.name)
+    for link in links:
+        capacities[link.capacity] = Capacity(link.capacity, link.bandwidth, "B")
+    routes = Routes(links, frozenset(forwards))
+    return Machine(
+        name=name,
+        devices=layout.devices,
+        nodes=layout.nodes,
+        groups=groups,
+        links=links,
+        capacities=capacities,
+        let=let,
+        warnings=warnings,
+        _names=Names(layout.devices, layout.nodes, groups),
+        _routes=routes,
+        _transfers=Transfers(layout.devices, groups, routes),
+    )
+
+
+def _scope(tree: Tree, mistakes: Mistakes, warnings: list[str]) -> Layout:
+    """The parts of one machine and what links them; names relative to it."""
+    layout = Layout()
+    file = decode(tree, MachineFile, mistakes, ignore=PART_KEYS, sourced=True)
+    if file is None:
+        return layout
+    before = len(mistakes)
+    if not file.parts:
+        mistakes.add(
+            tree.key_place("parts"), "a machine without parts can do nothing", "such as cpu: {kind: cpu, use: d2l-laptop-cpu}"
+        )
+    parts = tree.get("parts") or tree
+    for name in sorted((key for key in file.parts if key not in ("source", "ref")), key=natural):
+        if _NAME.fullmatch(name) is None:
+            mistakes.add(
+                parts.key_place(name),
+                f"'{name}' cannot be the name of a part",
+                "at most 60 letters, digits, - and _, a letter first",
+            )
+        else:
+            _part(layout, name, file.parts[name], parts, mistakes, warnings)
+    if len(mistakes) == before:  # links of parts that could not be read would only repeat their mistakes
+        layout = layout.ordered()
+        wire_all(layout, file.links, mistakes)
+    return layout
+
+
+def _part(layout: Layout, name: str, tree: Tree, parts: Tree, mistakes: Mistakes, warnings: list[str]) -> None:
+    """Put a part into the layout, as often as it is there."""
+    entry = _entry(tree, mistakes)
+    if entry is None:
+        return
+    if entry.count is not None and name[-1].isdigit():
+        warnings.append(f"part '{name}' with a count: its first is called {name}0; names are clearer without a digit at the end")
+    if entry.kind == "machine" and tree.get("let") is not None and entry.use is None:
+        hint = "put them into the `let:` at the top, or the machine into a file of its own"
+        mistakes.add(tree.key_place("let"), f"the machine '{name}' stands in this file: it has no parameters of its own", hint)
+    child = _scope(tree, mistakes, warnings) if entry.kind == "machine" else None
+    model = None if child is not None else _model(entry.kind, tree, mistakes)
+    if child is None and model is None:
+        return
+    count = 1 if entry.count is None else entry.count
+    if len(layout.devices) + count * (len(child.devices) if child is not None else 1) > MOST_DEVICES:
+        mistakes.add(tree.key_place("count"), f"more than {MOST_DEVICES} devices")
+        return
+    for index in range(count):
+        full = name if entry.count is None else f"{name}{index}"
+        at = None if entry.count is None else index
+        if full in layout.devices or full in layout.nodes:
+            mistakes.add(parts.key_place(name), f"there are two parts called {full}")
+            return
+        if child is not None:
+            layout.nodes[full] = PlacedNode(full, name, at, "")
+            layout.put(child, full)
+        elif model is not None:
+            layout.devices[full] = PlacedDevice(full, name, entry.kind, model, at, "")
+
+
+def _entry(tree: Tree, mistakes: Mistakes) -> PartEntry | None:
+    """What any part says; an unknown kind with the nearest known ones."""
+    kind = tree.get("kind")
+    known = [*devices.KINDS, "machine"]
+    if kind is not None and isinstance(kind.value, str) and kind.value not in known:
+        mistakes.add(kind.place, f"there is no kind of part '{kind.value}'", did_you_mean(kind.value, known))
+        return None
+    return decode(_only(tree, PART_KEYS - {"hwsim"}), PartEntry, mistakes)
+
+
+def _only(tree: Tree, keys: frozenset[str]) -> Tree:
+    """A mapping without the keys that others read."""
+    return tree.without(*(key for key, _ in tree.items() if key not in keys))
+
+
+def _model(kind: str, tree: Tree, mistakes: Mistakes) -> Device | None:
+    model = decode(tree, devices.KINDS[kind], mistakes, ignore=PART_KEYS, sourced=True)
+    if model is not None:
+        finish(model, tree, mistakes)
+    return model

@@ -1,0 +1,99 @@
+"""The schema of machine files: what stands at the top, in a part and in a link besides the keys of its kind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Final, Literal
+
+from hwsim import devices, links
+from hwsim.machine.topologies import TOPOLOGIES
+from hwsim.spec import Place, Tree, field, json_schema, place_field, tree_field
+
+HEADER: Final = "machine/1"
+PART_HEADER: Final = "part/1"
+
+
+@dataclass(frozen=True, slots=True)
+class MachineFile:
+    """A machine: its parts by name, and the links between them."""
+
+    parts: Mapping[str, Tree] = tree_field("devices and machines by name")
+    links: tuple[Tree, ...] = field("what connects them", default=())
+    name: str = field("what a reader calls it", default="")
+    notes: str = field("anything worth knowing", default="")
+    let: Mapping[str, Any] = field("parameters, used as $name", default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PartEntry:
+    """What any part may say, whatever its kind."""
+
+    kind: Literal["cpu", "gpu", "memory", "disk", "nic", "switch", "machine"] = field("what it is")
+    use: str | None = field("a part or machine of the library, or a file; the keys beside it override", default=None)
+    count: int | None = field("how many: gpu0, gpu1, ...; a lone part without a number if left out", default=None, minimum=1)
+    name: str = field("what a reader calls it", default="")
+    notes: str = field("anything worth knowing", default="")
+
+
+@dataclass(frozen=True, slots=True)
+class LinkEntry:
+    """What any link may say, whatever its kind: `between` two groups of parts, or a `topology` of one."""
+
+    kind: Literal["direct", "ethernet", "infiniband", "nvlink", "pcie", "qpi", "upi"] = field("what it is made of")
+    name: str | None = field("what it is called; its kind if left out", default=None)
+    notes: str = field("anything worth knowing", default="")
+    use: str | None = field("a link of the library, or a file; the keys beside it override", default=None)
+    between: tuple[str | tuple[str, ...], str | tuple[str, ...]] | None = field("[A, B]: every A with every B", default=None)
+    per: int | None = field("with `between`: each A gets the next so many of B", default=None, minimum=1)
+    topology: str | None = field(f"with `of`: {', '.join(TOPOLOGIES)}", default=None)
+    of: tuple[str, ...] | None = field("with `topology`: the parts it connects", default=None, one_or_many=True)
+    place: Place = place_field()
+
+
+PART_KEYS: Final = frozenset({"hwsim", *(each.name for each in fields(PartEntry))})
+LINK_KEYS: Final = frozenset(each.name for each in fields(LinkEntry) if each.name != "place")
+TOPOLOGY_KEYS: Final = frozenset(each.name for kind in TOPOLOGIES.values() for each in fields(kind))
+
+
+def machine_schema() -> dict[str, Any]:
+    """The JSON Schema of machine files."""
+    out = json_schema(MachineFile, header=HEADER, ignore={"use": {"type": "string"}}, sourced=True)
+    definitions: dict[str, Any] = {}
+    parts = [_entry(cls, PartEntry, definitions) for cls in devices.KINDS.values()]
+    inner = json_schema(PartEntry, sourced=True)
+    inner.pop("$schema")
+    machine = {**inner, "properties": {**inner["properties"], "kind": {"const": "machine"}}, "additionalProperties": True}
+    kinds = [_entry(cls, LinkEntry, definitions, *TOPOLOGIES.values()) for cls in links.KINDS.values()]
+    out["properties"]["parts"] |= {"type": "object", "additionalProperties": {"oneOf": [*parts, machine]}}
+    out["properties"]["links"] = {"type": "array", "items": {"oneOf": kinds}}
+    return {**out, "$defs": dict(sorted(definitions.items()))}
+
+
+def part_schema() -> dict[str, Any]:
+    """The JSON Schema of the files of the library of parts, of devices and of links."""
+    definitions: dict[str, Any] = {}
+    header = {"hwsim": {"const": PART_HEADER}}
+    kinds = [_entry(cls, PartEntry, definitions) for cls in devices.KINDS.values()]
+    kinds += [_entry(cls, LinkEntry, definitions) for cls in links.KINDS.values()]
+    for each in kinds:
+        each["properties"] = {**header, **each["properties"]}
+    schema = "https://json-schema.org/draft/2020-12/schema"
+    return {"$schema": schema, "title": "part", "oneOf": kinds, "$defs": dict(sorted(definitions.items()))}
+
+
+def _entry(cls: Any, entry: type, definitions: dict[str, Any], *also: type) -> dict[str, Any]:
+    """One kind's keys and those of any entry.  Nothing is required but the kind: `use:` may bring the rest."""
+    properties: dict[str, Any] = {}
+    for each in (cls, *also, entry):
+        schema = json_schema(each, sourced=True)
+        definitions |= schema.get("$defs", {})
+        properties |= schema["properties"]
+    properties["kind"] = {"const": cls.kind}
+    return {
+        "title": cls.kind,
+        "type": "object",
+        "required": ["kind"],
+        "additionalProperties": False,
+        "properties": properties,
+    }

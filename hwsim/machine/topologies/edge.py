@@ -1,0 +1,14 @@
+"""What a topology is made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """Two devices to connect, by `count` links side by side."""
+
+    a: str
+    b: str
+    count: int = 1

@@ -1,0 +1,33 @@
+"""YAML with positions -> values of a type given as argument; mistakes are said all at once, each with its place.
+
+tree = read("machine.yaml")                       what the file says
+machine, workload, note = apply_set(machine, workload, "machine.gpu.count", "8")
+tree = resolve(tree, mistakes, kind="machine")    parameters put in, every `use:` followed
+value = decode(tree, cls, mistakes)               what it means
+mistakes.raise_if_any()                           SpecError
+"""
+
+from __future__ import annotations
+
+from hwsim.spec.decode import FieldPlan, decode, decode_value, number_of, plan, title
+from hwsim.spec.expectation import Expectation, parse_expectation, parse_requirement
+from hwsim.spec.expression import KEPT, ExpressionError, Value, evaluate, names_in, parameters, substitute
+from hwsim.spec.fields import field, place_field, tree_field
+from hwsim.spec.library import find, folder, library_root, names
+from hwsim.spec.mistakes import NOWHERE, Mistake, Mistakes, Place, Source, SpecError, did_you_mean
+from hwsim.spec.paths import Changed, apply_set
+from hwsim.spec.provenance import origin_of, sources, with_origins
+from hwsim.spec.ranges import Range, is_range, parse_range
+from hwsim.spec.reading import read, read_bytes, read_text
+from hwsim.spec.schema import json_schema, value_schema
+from hwsim.spec.tree import Origin, Tree, tree_of
+from hwsim.spec.use import FORMATS, check_header, merge, resolve, used
+
+__all__ = [
+    "FORMATS", "KEPT", "NOWHERE", "Changed", "Expectation", "ExpressionError", "FieldPlan", "Mistake", "Mistakes", "Origin",
+    "Place", "Range", "Source", "SpecError", "Tree", "Value", "apply_set", "check_header", "decode", "decode_value",
+    "did_you_mean", "evaluate", "field", "find", "folder", "is_range", "json_schema", "library_root", "merge", "names",
+    "names_in", "number_of", "origin_of", "parameters", "parse_expectation", "parse_range", "parse_requirement",
+    "place_field", "plan", "read", "read_bytes", "read_text", "resolve", "sources", "substitute", "title", "tree_field",
+    "tree_of", "used", "value_schema", "with_origins",
+]  # fmt: skip

@@ -1,0 +1,75 @@
+"""What a run is expected to come to, in words: `15 ms +- 1 %`, `at most 2 s`, `at least 400 1/s`, `9 ms .. 11 ms`."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from hwsim.units import COUNT, Dimension, Quantity, UnitError, parse
+
+_AT: Final = re.compile(r"at\s+(most|least)\s+(.+)", re.DOTALL)
+_ABOUT: Final = re.compile(r"(.+?)\s*(?:\+-|±|\+/-)\s*(.+)", re.DOTALL)
+_BETWEEN: Final = re.compile(r"(.+?)\s*\.\.\s*(.+)", re.DOTALL)
+_FORMS: Final = "write '15 ms +- 1 %', 'at most 2 s', 'at least 400 1/s' or '9 ms .. 11 ms'"
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """Bounds in SI units, both included; infinite where there is none."""
+
+    low: float
+    high: float
+    dimension: Dimension
+    text: str
+
+    def check(self, value: float) -> bool:
+        """Whether a value in SI units is as expected.
+
+        >>> parse_expectation("15 ms +- 1 %").check(0.01505), parse_expectation("at most 2 s").check(2.5)
+        (True, False)
+        """
+        return self.low <= value <= self.high
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def parse_expectation(given: object) -> Expectation:
+    """The bounds a text writes; a bare whole number is expected exactly.  Raises UnitError."""
+    if not isinstance(given, str):
+        if isinstance(given, int) and not isinstance(given, bool):
+            return Expectation(float(given), float(given), COUNT, str(given))
+        raise UnitError(f"{given} does not say how close a result has to be", _FORMS)
+    text = " ".join(given.split())
+    if match := _AT.fullmatch(text):
+        bound = parse(match[2])
+        return Expectation(*((-math.inf, bound.value) if match[1] == "most" else (bound.value, math.inf)), bound.dimension, text)
+    if match := _ABOUT.fullmatch(text):
+        middle, width = parse(match[1]), parse(match[2])
+        if "%" in match[2] and "%" not in match[1]:
+            width = Quantity(abs(middle.value) * width.value, middle.dimension)
+        if not width.dimension.fits(middle.dimension):
+            raise UnitError(f"'{text}' is {middle.dimension.name} give or take {width.dimension.name}", _FORMS)
+        if width.value < 0:
+            raise UnitError(f"'{text}' allows a negative difference", _FORMS)
+        return Expectation(middle.value - width.value, middle.value + width.value, middle.dimension, text)
+    if match := _BETWEEN.fullmatch(text):
+        low, high = parse(match[1]), parse(match[2])
+        if not low.dimension.fits(high.dimension):
+            raise UnitError(f"'{text}' goes from {low.dimension.name} to {high.dimension.name}", _FORMS)
+        if low.value > high.value:
+            raise UnitError(f"'{text}' goes from the larger to the smaller")
+        return Expectation(low.value, high.value, low.dimension, text)
+    if re.match(r"[<>=]", text):
+        raise UnitError(f"'{text}' is not an expectation: comparisons are words", _FORMS)
+    raise UnitError(f"'{text}' does not say how close a result has to be", _FORMS)
+
+
+def parse_requirement(text: str) -> tuple[str, Expectation]:
+    """`days at most 30` -> what is asked about, and its bounds.  Raises UnitError."""
+    name, _, rest = text.strip().partition(" ")
+    if not rest or name in ("at", ""):
+        raise UnitError(f"'{text}' does not say of what", "write 'makespan at most 2 s'")
+    return name, parse_expectation(rest)

@@ -1,0 +1,388 @@
+"""`$name` and arithmetic on parameters: `$batch * 38.5 MB`, `ceil($n / 8)`, `($rank + 1) mod $ranks`.
+
+Numbers may carry units and keep them.  Operators: + - * / // % mod and parentheses; functions: min max ceil floor round.
+Nothing else is understood, so nothing else can be run.  A plain `$name` gives the parameter as it stands, text and lists
+included; `$$` writes a dollar sign.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from typing import Final
+
+from hwsim.spec.mistakes import Mistakes, did_you_mean
+from hwsim.spec.reading import MAX_DEPTH, MAX_NODES
+from hwsim.spec.tree import Tree
+from hwsim.units import Quantity, UnitError, parse
+
+Number = int | float | Quantity
+Value = int | float | bool | str | Quantity
+KEPT: Final = frozenset({"self", "rank", "ranks"})
+_MAX_LENGTH: Final = 500
+_MAX_NESTING: Final = 40
+_MAX_BITS: Final = 1000
+
+_NAME: Final = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
+_TOKEN: Final = re.compile(
+    r"""\s*(?:
+    (?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?)
+    (?P<unit>\s*(?:%(?=\s*(?:$|[-+*/,)]))|(?!mod\b)(?:1/)?[A-Za-zµμ]+(?:/[A-Za-zµμ]+)*)(?!\s*\())?
+    |\$(?P<name>[A-Za-z_][A-Za-z0-9_]*)
+    |(?P<word>[A-Za-z_]+)
+    |(?P<sign>//|[-+*/%(),])
+    )""",
+    re.VERBOSE,
+)
+_FUNCTIONS: Final = ("min", "max", "ceil", "floor", "round")
+
+
+class ExpressionError(ValueError):
+    """An expression that cannot be read or worked out."""
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+def names_in(text: str) -> tuple[str, ...]:
+    """The parameters a text mentions, in order, each once.
+
+    >>> names_in("($rank + $k) mod $ranks, $$5")
+    ('rank', 'k', 'ranks')
+    """
+    return tuple(dict.fromkeys(_NAME.findall(text.replace("$$", ""))))
+
+
+def evaluate(text: str, names: Mapping[str, Value | Tree]) -> Value | Tree:
+    """What an expression comes to.  Raises ExpressionError, UnitError.
+
+    >>> evaluate("($rank + 1) mod $ranks", {"rank": 3, "ranks": 4})
+    0
+    >>> str(evaluate("$batch * 38.5 MB", {"batch": 64}))
+    '2464000000.0 B'
+    """
+    stripped = text.strip()
+    if alone := _NAME.fullmatch(stripped):
+        return _look_up(alone[1], names)
+    parser = _Parser(stripped, names)
+    return parser.whole()
+
+
+def substitute(tree: Tree, names: Mapping[str, Value | Tree], mistakes: Mistakes, keep: Collection[str] = KEPT) -> Tree:
+    """The tree with every parameter replaced by its value.
+
+    A text that mentions a name of `keep` (known only per rank) stays a text, to be evaluated later, with the other
+    parameters in it written out.
+    """
+    kept = frozenset(keep)
+    added = 0  # nodes that came in with parameters which are lists or mappings
+
+    def walk(node: Tree, depth: int) -> Tree:
+        nonlocal added
+        if isinstance(node.value, str):
+            if "$" not in node.value or added > MAX_NODES:
+                return node
+            found = _in_text(node, node.value, names, mistakes, kept)
+            if isinstance(found.value, dict | list):
+                nodes, deep = _extent(found)
+                added += nodes
+                if added > MAX_NODES or depth + deep > MAX_DEPTH:
+                    mistakes.add(node.place, "the parameters make this file too large")
+                    return node
+            return found
+        if isinstance(node.value, dict):
+            entries = {key: walk(each, depth + 1) for key, each in node.value.items()}
+            changed = any(entries[key] is not each for key, each in node.value.items())
+            return replace(node, value=entries) if changed else node
+        if isinstance(node.value, list):
+            elements = [walk(each, depth + 1) for each in node.value]
+            changed = any(a is not b for a, b in zip(elements, node.value, strict=True))
+            return replace(node, value=elements) if changed else node
+        return node
+
+    return walk(tree, 0)
+
+
+def _extent(tree: Tree) -> tuple[int, int]:
+    """Nodes and depth of a tree, aliases written out; it stops counting where there are too many."""
+    nodes, deepest, stack = 0, 0, [(tree, 0)]
+    while stack and nodes <= MAX_NODES:
+        node, depth = stack.pop()
+        nodes, deepest = nodes + 1, max(deepest, depth)
+        inner = node.value.values() if isinstance(node.value, dict) else node.value if isinstance(node.value, list) else ()
+        stack.extend((each, depth + 1) for each in inner)
+    return nodes, deepest
+
+
+def _in_text(node: Tree, text: str, names: Mapping[str, Value | Tree], mistakes: Mistakes, keep: frozenset[str]) -> Tree:
+    mentioned = names_in(text)
+    if not mentioned:
+        return replace(node, value=text.replace("$$", "$"))
+    try:
+        if keep.isdisjoint(mentioned):
+            found = evaluate(text, names)
+            if isinstance(found, Tree):
+                return replace(found, place=node.place)
+            return replace(node, value=found)
+        return replace(node, value=_written_out(text, names, keep))
+    except (ExpressionError, UnitError) as error:
+        mistakes.add(node.place, error.message, error.hint)
+    except ZeroDivisionError:
+        mistakes.add(node.place, f"'{text}' divides by zero")
+    except OverflowError:
+        mistakes.add(node.place, f"'{text}' is too large to be a number")
+    return node
+
+
+def _written_out(text: str, names: Mapping[str, Value | Tree], keep: frozenset[str]) -> str:
+    """The text with all parameters but the kept ones replaced; checked for its grammar."""
+
+    def value(match: re.Match[str]) -> str:
+        if match[1] in keep:
+            return match[0]
+        found = _look_up(match[1], names)
+        if isinstance(found, (Tree, bool)):
+            raise ExpressionError(f"'${match[1]}' is not a number")
+        return found if isinstance(found, str) else f"({found})"
+
+    out = _NAME.sub(value, text)
+    if not _NAME.fullmatch(out.strip()) and all(name != "self" for name in names_in(out)):
+        _Parser(out, dict.fromkeys(keep, 1)).whole()
+    return out
+
+
+def parameters(let: Tree | None, mistakes: Mistakes, given: Mapping[str, Value | Tree] | None = None) -> dict[str, Value | Tree]:
+    """The values of a `let:` block; parameters may be made of others; `given` ones take precedence.
+
+    Notes: a name that is no word, a circle of parameters.
+    """
+    known: dict[str, Value | Tree] = dict(given or {})
+    if let is None or let.value is None:
+        return known
+    if not isinstance(let.value, dict):
+        mistakes.add(let.place, f"'let' is a mapping from names to values, not {let.what()}")
+        return known
+    waiting = {name: each for name, each in let.value.items() if name not in known}
+    for name in list(waiting):
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+            mistakes.add(let.key_place(name), f"'{name}' cannot be a parameter: letters, digits and _ only")
+            del waiting[name]
+        elif name in KEPT:
+            mistakes.add(let.key_place(name), f"'{name}' is a name with a meaning of its own (${name})", "choose another")
+            del waiting[name]
+    while waiting:
+        ready = [name for name, each in waiting.items() if not any(need in waiting for need in _needs(each))]
+        if not ready:
+            for name, each in waiting.items():
+                mistakes.add(each.place, f"'{name}' is defined in a circle: {', '.join(sorted(waiting))}")
+            return known
+        for name in ready:
+            before = len(mistakes)
+            found = substitute(waiting.pop(name), known, mistakes, keep=frozenset())
+            if len(mistakes) > before:
+                known[name] = 1  # noted; what depends on it is not to blame
+            else:
+                known[name] = found if isinstance(found.value, dict | list) or found.value is None else found.value
+    return known
+
+
+def _needs(tree: Tree) -> set[str]:
+    """Parameters mentioned anywhere in a tree."""
+    found: set[str] = set()
+    stack, seen = [tree], set()
+    while stack:
+        node = stack.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node.value, str):
+            found.update(names_in(node.value))
+        elif isinstance(node.value, dict):
+            stack.extend(node.value.values())
+        elif isinstance(node.value, list):
+            stack.extend(node.value)
+    return found
+
+
+def _look_up(name: str, names: Mapping[str, Value | Tree]) -> Value | Tree:
+    if name not in names:
+        known = did_you_mean(name, names)
+        raise ExpressionError(f"unknown parameter '${name}'", known or "parameters are defined under 'let:'")
+    return names[name]
+
+
+class _Parser:
+    """Precedence climbing over the tokens, working out as it goes."""
+
+    def __init__(self, text: str, names: Mapping[str, Value | Tree]) -> None:
+        self.text, self.names, self.position, self.nesting = text, names, 0, 0
+        self.shown = text if len(text) <= 60 else text[:57] + "..."
+        if len(text) > _MAX_LENGTH:
+            raise ExpressionError(f"an expression of more than {_MAX_LENGTH} characters")
+        self.token = self._next()
+
+    def _next(self) -> re.Match[str] | None:
+        if not self.text[self.position :].strip():
+            return None
+        match = _TOKEN.match(self.text, self.position)
+        if match is None:
+            rest = self.text[self.position :].strip()
+            raise ExpressionError(f"'{self.shown}' is not an expression: '{rest[:10]}' is not understood", _AS_TEXT)
+        self.position = match.end()
+        return match
+
+    def _sign(self) -> str | None:
+        if self.token is None:
+            return None
+        return "%" if self.token["word"] == "mod" else self.token["sign"]
+
+    def _advance(self) -> None:
+        self.token = self._next()
+
+    def whole(self) -> Number:
+        value = self._sum()
+        if self.token is not None:
+            raise ExpressionError(f"'{self.shown}' is not an expression: '{self.token[0].strip()}' is out of place", _AS_TEXT)
+        return value
+
+    def _sum(self) -> Number:
+        self.nesting += 1
+        if self.nesting > _MAX_NESTING:
+            raise ExpressionError(f"an expression nested more than {_MAX_NESTING} deep")
+        value = self._product()
+        while (sign := self._sign()) in ("+", "-"):
+            self._advance()
+            right = self._product()
+            value = _sized(value + right if sign == "+" else value - right)
+        self.nesting -= 1
+        return value
+
+    def _product(self) -> Number:
+        value = self._unary()
+        while (sign := self._sign()) in ("*", "/", "//", "%"):
+            self._advance()
+            value = _sized(_OPERATORS[sign or ""](value, self._unary()))
+        return value
+
+    def _unary(self) -> Number:
+        negative = False
+        while (sign := self._sign()) in ("-", "+"):
+            negative ^= sign == "-"
+            self._advance()
+        value = self._operand()
+        return -value if negative else value
+
+    def _operand(self) -> Number:
+        token = self.token
+        if token is None:
+            raise ExpressionError(f"'{self.shown}' is not finished")
+        if token["number"]:
+            self._advance()
+            return _number(token["number"], (token["unit"] or "").strip())
+        if token["name"]:
+            self._advance()
+            return _as_number(token["name"], _look_up(token["name"], self.names))
+        if token["sign"] == "(":
+            self._advance()
+            value = self._sum()
+            self._expect(")")
+            return value
+        if token["word"] in _FUNCTIONS:
+            self._advance()
+            self._expect("(")
+            arguments = [self._sum()]
+            while self._sign() == ",":
+                self._advance()
+                arguments.append(self._sum())
+            self._expect(")")
+            return _call(token["word"], arguments)
+        raise ExpressionError(f"'{self.shown}' is not an expression: '{token[0].strip()}' is out of place", _AS_TEXT)
+
+    def _expect(self, sign: str) -> None:
+        if self._sign() != sign:
+            raise ExpressionError(f"'{self.shown}' is not an expression: '{sign}' is missing")
+        self._advance()
+
+
+_AS_TEXT: Final = "a parameter stands alone ($name) or in arithmetic; $$ writes a dollar sign"
+
+
+def _number(digits: str, unit: str) -> Number:
+    if unit:
+        return parse(f"{digits} {unit}")
+    if digits.isdigit():
+        return int(digits) if len(digits) <= 40 else float(digits)
+    return _sized(float(digits))
+
+
+def _as_number(name: str, value: Value | Tree) -> Number:
+    if isinstance(value, str):
+        found = parse(value)
+        return found if not found.dimension.plain or "%" in value else found.value
+    if isinstance(value, (bool, Tree)):
+        raise ExpressionError(f"'${name}' is not a number")
+    return value
+
+
+def _sized(value: Number) -> Number:
+    """The value if it is one a machine has use for; a Quantity without dimension is a number."""
+    if isinstance(value, int):
+        if value.bit_length() > _MAX_BITS:
+            raise OverflowError
+        return value
+    if not math.isfinite(value.value if isinstance(value, Quantity) else value):
+        raise OverflowError
+    return value.value if isinstance(value, Quantity) and value.dimension.plain else value
+
+
+def _both_plain(sign: str, a: Number, b: Number) -> tuple[int | float, int | float]:
+    if isinstance(a, Quantity) and isinstance(b, Quantity) and a.dimension.fits(b.dimension):
+        return a.value, b.value
+    if isinstance(a, Quantity) or isinstance(b, Quantity):
+        raise ExpressionError(f"'{sign}' is for plain numbers, or two of the same unit")
+    return a, b
+
+
+def _floor_divide(a: Number, b: Number) -> Number:
+    x, y = _both_plain("//", a, b)
+    return math.floor(x // y) if math.isfinite(x // y) else x // y
+
+
+def _modulo(a: Number, b: Number) -> Number:
+    x, y = _both_plain("mod", a, b)
+    rest = x % y
+    return Quantity(rest, a.dimension) if isinstance(a, Quantity) else rest
+
+
+def _divide(a: Number, b: Number) -> Number:
+    return a / b
+
+
+def _multiply(a: Number, b: Number) -> Number:
+    return a * b
+
+
+_OPERATORS: Final[dict[str, Callable[[Number, Number], Number]]] = {
+    "*": _multiply,
+    "/": _divide,
+    "//": _floor_divide,
+    "%": _modulo,
+}
+
+
+def _call(name: str, arguments: list[Number]) -> Number:
+    if name in ("min", "max"):
+        best = arguments[0]
+        for each in arguments[1:]:
+            less = each - best
+            smaller = (less.value if isinstance(less, Quantity) else less) < 0
+            best = each if smaller == (name == "min") else best
+        return best
+    if len(arguments) != 1 or isinstance(arguments[0], Quantity):
+        raise ExpressionError(f"{name}() takes one number without a unit")
+    value = arguments[0]
+    return math.ceil(value) if name == "ceil" else math.floor(value) if name == "floor" else round(value)

@@ -1,0 +1,56 @@
+"""How a schema is written: frozen dataclasses whose fields carry a line of documentation and bounds."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, Final
+
+from hwsim.spec.mistakes import NOWHERE
+
+_NONE_GIVEN: Final = dataclasses.MISSING
+
+
+def field(
+    doc: str,
+    *,
+    default: Any = _NONE_GIVEN,
+    default_factory: Callable[[], Any] | Any = _NONE_GIVEN,
+    key: str | None = None,
+    minimum: float | None = None,
+    maximum: float | None = None,
+    exclusive_minimum: float | None = None,
+    one_or_many: bool = False,
+    example: str | None = None,
+) -> Any:
+    """A dataclass field with what its reader and its documentation need.
+
+    Args:
+        doc: one line that says what it means.
+        key: the key in the file where it cannot be the field's name (`return`).
+        minimum, maximum, exclusive_minimum: bounds in SI units, for the number or every number of a tuple.
+            A field with a unit is never negative unless a minimum below zero is given.
+        one_or_many: for `tuple[X, ...]`: a single X stands for a tuple of one.
+    """
+    given = {
+        "key": key,
+        "minimum": minimum,
+        "maximum": maximum,
+        "exclusive_minimum": exclusive_minimum,
+        "one_or_many": one_or_many or None,
+        "example": example,
+    }
+    metadata = {"doc": doc, **{name: value for name, value in given.items() if value is not None}}
+    if default_factory is not _NONE_GIVEN:
+        return dataclasses.field(default_factory=default_factory, metadata=metadata)
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+def place_field() -> Any:
+    """A field of type Place that `decode` fills with where the mapping stands: for mistakes found later."""
+    return dataclasses.field(default=NOWHERE, compare=False, repr=False, kw_only=True)
+
+
+def tree_field(doc: str = "", **options: Any) -> Any:
+    """A field of type Tree: kept as it stands, for a caller that decodes it later."""
+    return field(doc, **options)

@@ -1,0 +1,98 @@
+"""Finding files by name: the machines, parts, workloads, models and runtimes that come with hwsim.
+
+A name that ends in `.yaml` or begins with `.` or `/` is a file, relative to the one that names it.  Any other name is
+looked up in the library (`d2l-4gpu-pcie`, `d2l/async-loop`); a name with `/` may also be a file without its ending.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from hwsim.spec.mistakes import Mistake, Place, SpecError, did_you_mean
+
+_FOLDERS: Final = {"machine": "machines", "workload": "workloads", "model": "workloads/models", "runtime": "workloads/runtimes"}
+_ENDINGS: Final = (".yaml", ".yml")
+
+
+@cache
+def library_root() -> Path:
+    """The folder that holds machines/ and workloads/: inside an installed package, or beside it in a checkout."""
+    package = Path(__file__).resolve().parents[1]
+    installed = package / "_data"
+    return installed if installed.is_dir() else package.parent
+
+
+def folder(kind: str) -> Path:
+    """Where files of a kind lie; every kind that is not a whole is a kind of part (gpu, pcie, ...)."""
+    return library_root() / _FOLDERS.get(kind, f"machines/parts/{kind}")
+
+
+def names(kind: str) -> tuple[str, ...]:
+    """Names of the library's files of a kind, sorted; 'part' is every kind of part, as `gpu/v100`.
+
+    The folders of other kinds inside (machines/parts, workloads/models) are left out.
+    """
+    root = library_root() / "machines/parts" if kind == "part" else folder(kind)
+    if not root.is_dir():
+        return ()
+    inner = [library_root() / "machines/parts", *(library_root() / each for each in _FOLDERS.values())]
+    others = [each for each in inner if each != root and root in each.parents]
+    found = (path for path in root.rglob("*.yaml") if not any(each in path.parents for each in others))
+    return tuple(sorted(path.relative_to(root).with_suffix("").as_posix() for path in found))
+
+
+def find(kind: str, name: str, relative_to: Path | None = None, place: Place | None = None) -> Path:
+    """The file that a name or path stands for.
+
+    Args:
+        kind: "machine", "workload", "model", "runtime", a kind of part ("gpu", "pcie"), or "part" for any of these.
+        relative_to: the folder that paths start from (default: the current one).
+        place: where the name stands, for the message.
+
+    Raises SpecError with the nearest names of the library.
+    """
+    here = relative_to or Path()
+    if not name or len(name) > 1000 or not name.isprintable():
+        raise _missing(place, f"a {kind} is called by name, not '{name[:40]}'")
+    if name.endswith(_ENDINGS) or name.startswith((".", "/", "~")):
+        path = Path(name).expanduser() if name.startswith("~") else here / name
+        if _is_file(path):
+            return path
+        raise _missing(place, f"there is no file '{name}'" + (f" beside {place.file}" if place and place.file else ""))
+    if "/" in name:
+        for ending in _ENDINGS:
+            if _is_file(here / (name + ending)):
+                return here / (name + ending)
+    root = library_root()
+    where = [root / "machines/parts", *sorted((root / "machines/parts").glob("*/"))] if kind == "part" else [folder(kind)]
+    for each in where:
+        path = each / (name + ".yaml")
+        if ".." not in path.parts and _is_file(path):
+            return path
+    known = names(kind)
+    hint = next((f"a file is named with its ending: '{name}{end}'" for end in _ENDINGS if _is_file(here / (name + end))), None)
+    ends = [each for each in known if each.rpartition("/")[2] == name]
+    hint = hint or (did_you_mean(ends[0], ends) if ends else did_you_mean(name, known)) or _elsewhere(kind, name)
+    raise _missing(place, f"there is no {kind} '{name[:60]}' in the library", hint)
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # a name no file can have
+        return False
+
+
+def _elsewhere(kind: str, name: str) -> str | None:
+    """That the library has the name under another kind."""
+    for other in (*_FOLDERS, "part"):
+        for each in names(other) if other != kind else ():
+            if each == name or each.rpartition("/")[2] == name:
+                return f"'{name}' is a {other if other != 'part' else each.rpartition('/')[0]}"
+    return None
+
+
+def _missing(place: Place | None, message: str, hint: str | None = None) -> SpecError:
+    return SpecError([Mistake(place, message, hint)])

@@ -1,0 +1,136 @@
+"""What is wrong with a file, said all at once: where, what, and what may have been meant."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from hwsim.units import UnitError
+
+_SHOWN: Final = 50  # mistakes written out; the rest are counted
+_BREAK: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")  # what YAML calls a line break
+
+
+class Source:
+    """The text a place points into, kept for the line under the message."""
+
+    __slots__ = ("_lines", "_text", "file")
+
+    def __init__(self, file: str, text: str) -> None:
+        self.file = file
+        self._text = text
+        self._lines: list[str] | None = None
+
+    def line(self, number: int) -> str:
+        """A line of the text, counted from 1; empty beyond the end."""
+        if self._lines is None:
+            self._lines = _BREAK.split(self._text)
+        return self._lines[number - 1] if 0 < number <= len(self._lines) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a value stands: file, line and column, both counted from 1; line 0 is the file as a whole."""
+
+    file: str
+    line: int
+    column: int
+    source: Source | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
+
+
+NOWHERE: Final = Place("", 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """One thing that is wrong, in one line, and a hint how to right it."""
+
+    place: Place | None
+    message: str
+    hint: str | None = None
+
+    def __str__(self) -> str:
+        where = f"{self.place}: " if self.place and self.place.file else ""
+        lines = [where + self.message]
+        text = self.place.source.line(self.place.line) if self.place and self.place.source else ""
+        if self.place and text.strip() and self.place.column <= len(text) + 1:
+            lines += _window(text, self.place.column)
+        if self.hint:
+            lines.append(f"    hint: {self.hint}")
+        return "\n".join(lines)
+
+
+def _window(text: str, column: int, width: int = 100) -> list[str]:
+    """The line and a caret under the column; a long line is cut around it."""
+    start = 0 if len(text) <= width else max(0, min(column - 1 - width // 2, len(text) - width))
+    shown = "".join(each if each.isprintable() else " " for each in text[start : start + width])
+    dots = "..." if start else ""
+    return [f"    {dots}{shown}", "    " + " " * (len(dots) + column - 1 - start) + "^"]
+
+
+class SpecError(ValueError):
+    """A user's mistakes; `str()` writes them all, in the order of the file."""
+
+    def __init__(self, mistakes: Iterable[Mistake]) -> None:
+        self.mistakes = tuple(mistakes)
+        super().__init__(self.mistakes)
+
+    def __str__(self) -> str:
+        shown = [str(each) for each in self.mistakes[:_SHOWN]]
+        if len(self.mistakes) > _SHOWN:
+            shown.append(f"... and {len(self.mistakes) - _SHOWN} more")
+        return "\n".join(shown)
+
+
+class Mistakes:
+    """A collector: what is found wrong on the way, raised together at the end."""
+
+    __slots__ = ("_found",)
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[Place | None, str], Mistake] = {}
+
+    def add(self, place: Place | None, message: str, hint: str | None = None) -> None:
+        """Note a mistake; the same one at the same place counts once (an alias repeats it)."""
+        self._found.setdefault((place, message), Mistake(place, message, hint))
+
+    def add_unit_error(self, place: Place | None, error: UnitError) -> None:
+        self.add(place, error.message, error.hint)
+
+    def extend(self, mistakes: Iterable[Mistake]) -> None:
+        for each in mistakes:
+            self._found.setdefault((each.place, each.message), each)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def __iter__(self) -> Iterator[Mistake]:
+        """By file in order of first appearance, then by line and column."""
+        files: dict[str, int] = {}
+        for each in self._found.values():
+            files.setdefault(each.place.file if each.place else "", len(files))
+        yield from sorted(
+            self._found.values(),
+            key=lambda each: (files[each.place.file], each.place.line, each.place.column) if each.place else (files[""], 0, 0),
+        )
+
+    def raise_if_any(self) -> None:
+        """Raise SpecError with everything noted so far."""
+        if self._found:
+            raise SpecError(self)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str | None:
+    """The hint for an unknown name: the nearest known ones, else the list if it is short."""
+    names = sorted(set(known))
+    near = difflib.get_close_matches(name[:60], names, 2, 0.6)
+    folded = [each for each in names if each.casefold() == name.casefold()]
+    if chosen := (folded or near):
+        return "did you mean " + " or ".join(f"'{each}'" for each in chosen) + "?"
+    return f"known: {', '.join(names)}" if 0 < len(names) <= 30 else None

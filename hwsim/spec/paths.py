@@ -1,0 +1,214 @@
+"""`--set PATH=VALUE`: one kind of path for `--set`, `--vary`, `--require` and Python's `set={}`.
+
+algorithm                   a parameter of the workload            let.nodes                  of both files, where they have it
+machine.gpu.count           a key of a part                        machine.node.gpu.use       of a part inside a machine
+machine.links.fabric.use    a key of a link                        workload.train.parallel.tp
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
+
+from hwsim.spec.mistakes import Mistake, Place, Source, SpecError, did_you_mean
+from hwsim.spec.reading import read_text
+from hwsim.spec.tree import Tree, tree_of
+from hwsim.spec.use import used
+
+_PART_KEYS: Final = ("use", "kind", "count", "let", "name", "source", "ref")
+
+
+class Changed(NamedTuple):
+    """Both trees after a change, and what is worth saying about it."""
+
+    machine: Tree
+    workload: Tree
+    note: str | None = None
+
+
+def apply_set(machine: Tree, workload: Tree, path: str, value: object) -> Changed:
+    """The two trees with one value changed, before parameters and `use:` are worked out.
+
+    A text is read as a YAML value; anything else is taken as it is.  Raises SpecError on a path that leads nowhere.
+    """
+    shown = f"{path}={value}" if isinstance(value, str) else path
+    if any(each in shown for each in "\r\n\0"):
+        raise SpecError([Mistake(Place("--set", 0, 0), f"one line is needed, not {shown!r:.80}")])
+    source = Source("--set", shown)
+    place = Place("--set", 1, 1, source)
+    new = _value(path, value, source)
+    steps = path.split(".")
+    if not all(steps) or path != path.strip():
+        raise _lost(place, f"'{path}' is not a path", "names with dots between them: machine.gpu.count")
+    if steps[0] == "machine" and len(steps) > 1:
+        return Changed(_in_machine(machine, steps[1:], new, place), workload)
+    if steps[0] == "workload" and len(steps) > 1:
+        return Changed(machine, _in_tree(workload, steps[1:], new, place))
+    if steps[0] == "let" and len(steps) == 2:
+        return _in_both(machine, workload, steps[1], new, place)
+    if len(steps) == 1:
+        return _in_workload_let(machine, workload, steps[0], new, place)
+    raise _lost(place, f"'{path}' leads nowhere", f"did you mean 'machine.{path}' or 'workload.{path}'?")
+
+
+def _value(path: str, value: object, source: Source) -> Tree:
+    at = Place("--set", 1, len(path) + 2, source)
+    if not isinstance(value, str):
+        return tree_of(value, at)
+    if not value.strip():
+        raise _lost(at, f"'{path}' is given no value")
+    try:
+        return _moved(read_text(value, "--set"), at)
+    except SpecError as error:
+        raise SpecError([Mistake(at, each.message, each.hint) for each in error.mistakes]) from None
+
+
+def _moved(tree: Tree, place: Place) -> Tree:
+    """A tree all of whose places are one: the value of an argument has no lines."""
+    value: Any = tree.value
+    if isinstance(value, dict):
+        value = {key: _moved(each, place) for key, each in value.items()}
+    elif isinstance(value, list):
+        value = [_moved(each, place) for each in value]
+    return Tree(value, place)
+
+
+def _lost(place: Place, message: str, hint: str | None = None) -> SpecError:
+    return SpecError([Mistake(place, message, hint)])
+
+
+def _let_names(tree: Tree) -> tuple[str, ...]:
+    let = tree.get("let")
+    return tuple(name for name, _ in let.items()) if let else ()
+
+
+def _with_let(tree: Tree, name: str, new: Tree) -> Tree:
+    let = tree.get("let") or Tree({}, new.place)
+    return tree.put("let", let.put(name, new))
+
+
+def _in_workload_let(machine: Tree, workload: Tree, name: str, new: Tree, place: Place) -> Changed:
+    if name in _let_names(workload):
+        return Changed(machine, _with_let(workload, name, new))
+    if name in _let_names(machine):
+        raise _lost(place, f"'{name}' is a parameter of the machine, not of the workload", f"write 'let.{name}'")
+    raise _lost(place, f"the workload has no parameter '{name}'", did_you_mean(name, _let_names(workload)))
+
+
+def _in_both(machine: Tree, workload: Tree, name: str, new: Tree, place: Place) -> Changed:
+    here, there = name in _let_names(machine), name in _let_names(workload)
+    if not here and not there:
+        known = (*_let_names(machine), *_let_names(workload))
+        raise _lost(place, f"neither file has a parameter '{name}'", did_you_mean(name, known))
+    note = f"'let.{name}' is set in both the machine and the workload" if here and there else None
+    return Changed(
+        _with_let(machine, name, new) if here else machine, _with_let(workload, name, new) if there else workload, note
+    )
+
+
+def _in_machine(tree: Tree, steps: list[str], new: Tree, place: Place, base: Tree | None = None) -> Tree:
+    """`tree` changed; `base` is the file that it uses, for the parts that are written there only."""
+    if base is None and tree.get("use") is not None:
+        base = _quietly_used(tree)
+    first, rest = steps[0], steps[1:]
+    own = tree.get("parts") or Tree({}, new.place)
+    inherited = (base.get("parts") if base else None) or Tree({}, new.place)
+    if first in ("links", "parts", "let") and rest:
+        if first == "let" and rest[0] not in (known := (*_let_names(tree), *(_let_names(base) if base else ()))):
+            raise _lost(place, f"the machine has no parameter '{rest[0]}'", did_you_mean(rest[0], known))
+        if first == "parts":
+            return _in_machine(tree, rest, new, place, base)
+        if first == "links":
+            return _in_links(tree, base, rest, new, place)
+        return _with_let(tree, rest[0], new)
+    part = own.get(first)
+    if part is None and inherited.get(first) is None:
+        keys = tuple(key for key, _ in tree.items())
+        if not rest and first in (*keys, *_PART_KEYS):
+            return tree.put(first, new)
+        parts = (*(key for key, _ in own.items()), *(key for key, _ in inherited.items()))
+        raise _lost(place, f"the machine has no part '{first}'", did_you_mean(first, (*parts, "links", "let")))
+    if not rest:
+        raise _lost(
+            place, f"'{first}' is a part: which of its keys?", f"such as 'machine.{first}.count' or 'machine.{first}.use'"
+        )
+    below = part or Tree({}, new.place)
+    beneath = inherited.get(first)
+    if "machine" in (below.text("kind"), beneath.text("kind") if beneath else None) and not (
+        len(rest) == 1 and rest[0] in _PART_KEYS
+    ):
+        inner = beneath if below.get("use") is None and beneath is not None else below
+        changed = _in_machine(below, rest, new, place, _quietly_used(inner) or inner)
+    else:
+        changed = _in_tree(below, rest, new, place)
+    return tree.put("parts", own.put(first, changed))
+
+
+def _quietly_used(tree: Tree) -> Tree | None:
+    """The machine behind a `use:`; None if there is none or it cannot be read (said when the machine is built)."""
+    try:
+        return used(tree, "machine")
+    except SpecError:
+        return None
+
+
+def _in_links(tree: Tree, base: Tree | None, steps: list[str], new: Tree, place: Place) -> Tree:
+    own = tree.get("links")
+    listed = own or (base.get("links") if base else None) or Tree([], new.place)
+    name = steps[0]
+    labels = [each.text("name") or each.text("kind") or "" for each in listed.elements()]
+    if isinstance(listed.value, dict):  # links of a used machine, already overridden by name
+        labels = [key for key, _ in listed.items()]
+    if labels.count(name) != 1 or len(steps) < 2:
+        problem = (
+            f"the machine has {'several links' if name in labels else 'no link'} '{name}'"
+            if labels.count(name) != 1
+            else f"'{name}' is a link"
+        )
+        raise _lost(
+            place,
+            problem,
+            did_you_mean(name, [each for each in labels if each]) if name not in labels else "name one and a key of it",
+        )
+    if own is not None and isinstance(own.value, list):
+        index = labels.index(name)
+        changed = _in_tree(own.value[index], steps[1:], new, place)
+        return tree.put("links", replace(own, value=[*own.value[:index], changed, *own.value[index + 1 :]]))
+    over = own if own is not None and own.is_mapping else Tree({}, new.place)
+    return tree.put("links", over.put(name, _in_tree(over.get(name) or Tree({}, new.place), steps[1:], new, place)))
+
+
+def _in_tree(tree: Tree, steps: list[str], new: Tree, place: Place) -> Tree:
+    """A key set; mappings on the way are made, elements of a list are found by index, name or what they are."""
+    first, rest = steps[0], steps[1:]
+    if isinstance(tree.value, list):
+        index = _element(tree.value, first, place)
+        changed = _in_tree(tree.value[index], rest, new, place) if rest else new
+        return replace(tree, value=[*tree.value[:index], changed, *tree.value[index + 1 :]])
+    if not isinstance(tree.value, dict) and tree.value is not None:
+        raise _lost(place, f"{tree.what()} has no '{first}' in it")
+    if not rest:
+        return (tree if tree.is_mapping else replace(tree, value={})).put(first, new)
+    below = tree.get(first)
+    if below is None and tree.items() and len(steps) > 2:
+        raise _lost(place, f"there is no '{first}' here", did_you_mean(first, [key for key, _ in tree.items()]))
+    return (tree if tree.is_mapping else replace(tree, value={})).put(
+        first, _in_tree(below or Tree({}, new.place), rest, new, place)
+    )
+
+
+def _element(elements: list[Tree], step: str, place: Place) -> int:
+    if step.isascii() and step.isdigit() and len(step) < 9:
+        if int(step) < len(elements):
+            return int(step)
+        raise _lost(place, f"there is no element {step}: the list has {len(elements)}, counted from 0")
+    labels: list[set[str]] = []
+    for each in elements:
+        inner = next(iter(each.items()), None)  # an op is {copy: {...}}: known as copy, or by the name inside
+        known = {each.text("name"), inner[0] if inner else None, inner[1].text("name") if inner else None}
+        labels.append({label for label in known if label})
+    found = [index for index, each in enumerate(labels) if step in each]
+    if len(found) == 1:
+        return found[0]
+    problem = f"several elements are '{step}': {', '.join(map(str, found))}" if found else f"no element is '{step}'"
+    raise _lost(place, problem, None if found else did_you_mean(step, set().union(*labels)))

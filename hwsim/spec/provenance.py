@@ -1,0 +1,85 @@
+"""Where the numbers of a file are from: `{value: 900 GB/s, source: datasheet, ref: "..."}`.
+
+A `source:`/`ref:` of a mapping holds for every number in it that has none of its own, as far as the same file goes:
+what a file takes from the library keeps the sources of the library.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from hwsim.spec.decode import NUMBER_KEYS, SOURCE_KEYS
+from hwsim.spec.tree import Origin, Tree
+from hwsim.units import Quantity, UnitError, parse
+
+KINDS: Final = ("datasheet", "standard", "measured", "guess")
+
+
+def origin_of(tree: Tree) -> Origin | None:
+    """What a mapping's own `source:` and `ref:` say."""
+    source, ref = (tree.text(key) for key in SOURCE_KEYS)
+    if source is None:
+        return Origin("stated", ref) if ref else None
+    if source in KINDS:
+        return Origin(source, ref or "")
+    return Origin("stated", f"{source}, {ref}" if ref else source)
+
+
+def with_origins(tree: Tree) -> Tree:
+    """The tree with every value knowing its source; one that already knows keeps it."""
+    return _stamp(tree, None, "")
+
+
+def _stamp(tree: Tree, default: Origin | None, file: str) -> Tree:
+    """`default` is what `file` says about the values in it."""
+    if isinstance(tree.value, dict):
+        default, file = _inside(tree, default, file)
+        return replace(tree, value={key: _stamp(each, default, file) for key, each in tree.value.items()})
+    if isinstance(tree.value, list):
+        return replace(tree, value=[_stamp(each, default, file) for each in tree.value])
+    return replace(tree, origin=default) if tree.origin is None and default is not None and tree.place.file == file else tree
+
+
+def _inside(tree: Tree, default: Origin | None, file: str) -> tuple[Origin | None, str]:
+    """The source that holds inside a mapping, and the file that says so."""
+    said = tree.get("source") or tree.get("ref")
+    origin = origin_of(tree)
+    return (origin, said.place.file) if origin is not None and said is not None else (default, file)
+
+
+def sources(tree: Tree) -> dict[str, Origin]:
+    """Path of each number that has a source -> where it is from; `parts.gpu.memory.bandwidth`.
+
+    The path of an element of a list ends in its `name:` where it has one, else in its index.
+    """
+    found: dict[str, Origin] = {}
+
+    def walk(node: Tree, path: str) -> None:
+        if isinstance(node.value, dict):
+            if "value" in node.value and set(node.value) <= set(NUMBER_KEYS):
+                walk(node.value["value"], path)
+                return
+            for key, each in node.value.items():
+                if key not in SOURCE_KEYS and key != "hwsim":
+                    walk(each, f"{path}.{key}" if path else key)
+        elif isinstance(node.value, list):
+            for index, each in enumerate(node.value):
+                walk(each, f"{path}.{each.text('name') or index}")
+        elif node.origin is not None and _is_number(node):
+            found[path] = node.origin
+
+    walk(with_origins(tree), "")
+    return found
+
+
+def _is_number(tree: Tree) -> bool:
+    if isinstance(tree.value, bool):
+        return False
+    if isinstance(tree.value, str) and tree.value[:1].isdigit():
+        try:
+            parse(tree.value)
+        except UnitError:
+            return False
+        return True
+    return isinstance(tree.value, int | float | Quantity)

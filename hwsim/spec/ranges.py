@@ -1,0 +1,94 @@
+"""Values to try: `1..512` (every whole number), `1..512:x2` (doubling), `1..512:log` (evenly on a logarithmic scale)."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from hwsim.units import COUNT, Dimension, UnitError, parse
+
+_RANGE: Final = re.compile(r"\s*([^:]+?)\s*\.\.\s*([^:]+?)\s*(?::\s*(log|x[0-9.]+|\+.+))?\s*", re.DOTALL)
+MAX_VALUES: Final = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """From `low` to `high`, both included, in SI units; `step` is added (linear) or multiplied (times)."""
+
+    low: float
+    high: float
+    scale: Literal["linear", "times", "log"]
+    step: float
+    dimension: Dimension
+    text: str
+
+    @property
+    def whole(self) -> bool:
+        """Whether its values are whole numbers."""
+        return self.dimension.plain and self.low.is_integer() and self.high.is_integer() and "%" not in self.text
+
+    def values(self, points: int = 10) -> tuple[float, ...]:
+        """The values; `points` is how many a logarithmic range has (fewer if they fall on one whole number).
+
+        >>> parse_range("1..512:x2").values()
+        (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+        """
+        if self.scale == "log":
+            ratio = self.high / self.low
+            found = [self.low * ratio ** (each / max(points - 1, 1)) for each in range(points)]
+            found[-1] = self.high
+        elif self.scale == "times":
+            found, value = [], self.low
+            while value <= self.high * (1 + 1e-12):
+                found.append(value)
+                value = self.low * self.step ** len(found)
+        else:
+            found = [
+                self.low + each * self.step for each in range(math.floor((self.high - self.low) / self.step * (1 + 1e-12)) + 1)
+            ]
+        if self.whole and (self.scale == "log" or float(self.step).is_integer()):
+            return tuple(dict.fromkeys(round(each) for each in found))
+        return tuple(found)
+
+
+def is_range(text: object) -> bool:
+    """Whether a text has the form of a range (names such as `gpu0..3` have not)."""
+    return isinstance(text, str) and (match := _RANGE.fullmatch(text)) is not None and match[1][:1] in set("0123456789.+-")
+
+
+def parse_range(text: str) -> Range:
+    """The range a text writes.  Raises UnitError."""
+    match = _RANGE.fullmatch(text) if len(text) <= 200 else None
+    if match is None:
+        raise UnitError(f"'{text[:60]}' is not a range", "write '1..512', '1..512:x2', '0..512:+8' or '1..512:log'")
+    high = parse(match[2])
+    low = parse(match[1])
+    if low.dimension.plain and not high.dimension.plain and "%" not in match[1]:
+        raise UnitError(f"'{text}' has no unit at its lower end", f"write '{match[1]}{match[2].lstrip('0123456789.e+-')}'")
+    if not low.dimension.fits(high.dimension):
+        raise UnitError(f"'{text}' goes from {low.dimension.name} to {high.dimension.name}")
+    if low.value > high.value:
+        raise UnitError(f"'{text}' goes from the larger to the smaller")
+    how = match[3] or ""
+    scale: Literal["linear", "times", "log"] = "log" if how == "log" else "times" if how[:1] == "x" else "linear"
+    step = 1.0
+    if scale == "times":
+        step = parse(how[1:]).value
+        if step <= 1:
+            raise UnitError(f"'{text}' does not grow: the factor must be more than 1")
+    elif how[:1] == "+":
+        by = parse(how[1:])
+        step = by.value
+        if not by.dimension.fits(low.dimension) or step <= 0:
+            raise UnitError(f"'{text}' cannot be stepped by '{how[1:]}'")
+    elif scale == "linear" and not low.dimension.plain:
+        raise UnitError(f"'{text}' does not say which values between", f"write '{text}:x2', '{text}:log' or '{text}:+{match[1]}'")
+    if scale != "linear" and low.value <= 0:
+        raise UnitError(f"'{text}' has to begin above 0")
+    if scale == "times" and low.value > 0 and math.log(high.value / low.value) / math.log(step) > MAX_VALUES:
+        raise UnitError(f"'{text}' has more than {MAX_VALUES} values")
+    if scale == "linear" and (high.value - low.value) / step > MAX_VALUES:
+        raise UnitError(f"'{text}' has more than {MAX_VALUES} values", f"write '{match[1]}..{match[2]}:x2'")
+    return Range(low.value, high.value, scale, step, low.dimension if not low.dimension.plain else COUNT, text.strip())

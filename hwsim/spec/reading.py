@@ -1,0 +1,296 @@
+"""YAML -> Tree: the core schema of YAML 1.2, positions kept, limits enforced, no code, no tags.
+
+Plain scalars: `true`/`false`, `null`/`~`/nothing, whole numbers (`8`, `-3`, `0x1F`, `0o17`) and floats (`1.5`, `1e9`).
+All else is text: `on`, `no`, `12:30`, `2024-01-01`, `1_000`.  So is `017`, which YAML 1.1 reads as 15 and 1.2 as 17.
+`.nan` and `.inf` are refused, as are tags, merge keys, keys that are not text, repeated keys and second documents.
+
+A document is read event by event, so depth is checked before anything recurses into it.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from hwsim.spec.mistakes import Mistake, Mistakes, Place, Source, SpecError
+from hwsim.spec.tree import Tree
+
+MAX_BYTES: Final = 20_000_000
+MAX_DEPTH: Final = 100
+MAX_NODES: Final = 1_000_000
+
+_UNPRINTABLE: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_INT: Final = re.compile(r"[-+]?(?:0|[1-9][0-9]*)|0x[0-9a-fA-F]+|0o[0-7]+")
+_FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9]*)(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_NOT_FINITE: Final = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
+_CONSTANTS: Final[dict[str, bool | None]] = {
+    "": None, "~": None, "null": None, "Null": None, "NULL": None,
+    "true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False,
+}  # fmt: skip
+_LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def read(path: Path | str) -> Tree:
+    """The tree of a file; `-` is standard input; a text with a line break in it is a document itself.
+
+    Raises SpecError: no such file, not YAML, or beyond the limits above.
+    """
+    if isinstance(path, str) and ("\n" in path or "\r" in path):
+        return read_text(path)
+    name = str(path)
+    try:
+        if name == "-":
+            return read_bytes(sys.stdin.buffer.read(MAX_BYTES + 1), "<stdin>")
+        with Path(path).open("rb") as file:
+            return read_bytes(file.read(MAX_BYTES + 1), name)
+    except FileNotFoundError:
+        raise SpecError([Mistake(Place(name, 0, 0), "there is no such file")]) from None
+    except IsADirectoryError:
+        raise SpecError([Mistake(Place(name, 0, 0), "this is a directory, not a file")]) from None
+    except (OSError, ValueError) as error:
+        if isinstance(error, SpecError):
+            raise
+        raise SpecError([Mistake(Place(name, 0, 0), f"the file cannot be read: {error}")]) from None
+
+
+def read_bytes(data: bytes, file: str) -> Tree:
+    """The tree of a document as it lies on disk: UTF-8, with or without a byte order mark."""
+    if len(data) > MAX_BYTES:
+        raise SpecError([Mistake(Place(file, 0, 0), f"the file is larger than {MAX_BYTES // 1_000_000} MB")])
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raise SpecError([Mistake(Place(file, 1, 1), "the file is UTF-16", "save it as UTF-8")])
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = data[: error.start].decode("utf-8-sig", "replace")
+        line, column = before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
+        found = f"the byte 0x{data[error.start]:02x} is not UTF-8"
+        raise SpecError([Mistake(Place(file, line, column), found, "save the file as UTF-8")]) from None
+    return read_text(text, file)
+
+
+def read_text(text: str, file: str = "<text>") -> Tree:
+    """The tree of a document held as text.  Raises SpecError."""
+    text = text.removeprefix("\ufeff")
+    source = Source(file, text)
+    if len(text) > MAX_BYTES:
+        raise SpecError([Mistake(Place(file, 0, 0), f"the text is longer than {MAX_BYTES // 1_000_000} MB")])
+    if bad := _UNPRINTABLE.search(text):
+        before = text[: bad.start()]
+        line, column = before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
+        found = "a NUL byte" if bad[0] == "\0" else f"the control character U+{ord(bad[0]):04X}"
+        raise SpecError([Mistake(Place(file, line, column), f"{found} does not belong in a text file")])
+    reader = _Reader(source)
+    try:
+        tree = reader.run(_LOADER(text))
+    except yaml.MarkedYAMLError as error:
+        reader.mistakes.extend([_syntax(error, source)])
+        tree = None
+    except yaml.YAMLError as error:
+        reader.mistakes.add(Place(file, 0, 0), f"this is not YAML: {' '.join(str(error).split())}")
+        tree = None
+    reader.mistakes.raise_if_any()
+    if tree is None:
+        raise SpecError(
+            [Mistake(Place(file, 1, 1, source), "the file is empty", "its first line says what it is: 'hwsim: machine/1'")]
+        )
+    return tree
+
+
+class _Stop(Exception):
+    """Reading on would not help: the mistake is noted."""
+
+
+class _Reader:
+    """One pass over the events; containers grow on a stack of their own."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.mistakes = Mistakes()
+        self.anchors: dict[str, tuple[Tree, int, int]] = {}  # the tree, its nodes and depth with aliases written out
+        self.open_anchors: list[str] = []
+        self.nodes = 0
+
+    def place(self, mark: Any) -> Place:
+        return Place(self.source.file, mark.line + 1, mark.column + 1, self.source)
+
+    def run(self, loader: Any) -> Tree | None:
+        try:
+            return self._document(loader)
+        except _Stop:
+            return None
+        finally:
+            loader.dispose()
+
+    def _stop(self, mark: Any, message: str, hint: str | None = None) -> _Stop:
+        self.mistakes.add(self.place(mark), message, hint)
+        return _Stop()
+
+    def _document(self, loader: Any) -> Tree | None:
+        root: Tree | None = None
+        documents = 0
+        stack: list[_Open] = []
+        while True:
+            event = loader.get_event()
+            mark = event.start_mark
+            if isinstance(event, yaml.ScalarEvent):
+                done, nodes, depth = self._scalar(event), 1, 0
+                self.nodes += 1
+            elif isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
+                self._refuse_tag(event)
+                if len(stack) >= MAX_DEPTH:
+                    raise self._stop(mark, f"nested more than {MAX_DEPTH} levels deep")
+                self.nodes += 1
+                stack.append(_Open(isinstance(event, yaml.MappingStartEvent), self.place(mark), event.anchor, self.nodes))
+                if event.anchor:
+                    self.open_anchors.append(event.anchor)
+                    self.anchors.pop(event.anchor, None)
+                continue
+            elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
+                top = stack.pop()
+                done, nodes, depth = top.tree(), self.nodes - top.started + 1, top.depth
+                if top.anchor:
+                    self.open_anchors.remove(top.anchor)
+            elif isinstance(event, yaml.AliasEvent):
+                if event.anchor in self.open_anchors:
+                    raise self._stop(mark, f"the alias '*{event.anchor}' stands inside what it repeats")
+                if event.anchor not in self.anchors:
+                    raise self._stop(mark, f"there is no anchor '&{event.anchor}' before this alias", _STAR)
+                done, nodes, depth = self.anchors[event.anchor]
+                self.nodes += nodes
+                if len(stack) + depth > MAX_DEPTH:
+                    raise self._stop(mark, f"nested more than {MAX_DEPTH} levels deep")
+            elif isinstance(event, yaml.DocumentStartEvent):
+                documents += 1
+                if documents > 1:
+                    raise self._stop(mark, "a second document begins here, but a file holds one", "put it in a file of its own")
+                continue
+            elif isinstance(event, yaml.StreamEndEvent):
+                return root
+            else:
+                continue
+            if self.nodes > MAX_NODES:
+                raise self._stop(mark, f"more than {MAX_NODES} values, aliases written out")
+            anchor = top.anchor if isinstance(event, _ENDS) else event.anchor
+            if anchor and not isinstance(event, yaml.AliasEvent):
+                self.anchors[anchor] = done, nodes, depth
+            if stack:
+                self._put(stack[-1], done, event)
+                stack[-1].depth = max(stack[-1].depth, depth + 1)
+            else:
+                root = done
+
+    def _put(self, parent: _Open, done: Tree, event: Any) -> None:
+        """Hand a finished node to the container it stands in."""
+        if not parent.mapping:
+            parent.elements.append(done)
+        elif not parent.has_key:
+            parent.has_key, parent.key, parent.key_place = True, None, done.place
+            if isinstance(event, yaml.ScalarEvent) and event.value == "<<" and not event.style:
+                self.mistakes.add(
+                    done.place, "merge keys ('<<') are not used here", "write `use:` with a file, or the keys themselves"
+                )
+            elif not isinstance(done.value, str):
+                hint = f"write '{event.value}' in quotes" if isinstance(event, yaml.ScalarEvent) and event.value else None
+                self.mistakes.add(done.place, f"a key is a text, not {done.what()}", hint)
+            elif done.value in parent.entries:
+                first = parent.places[done.value]
+                self.mistakes.add(done.place, f"'{done.value}' stands here a second time (first in line {first.line})")
+            else:
+                parent.key = done.value
+        else:
+            parent.has_key = False
+            if parent.key is not None:
+                parent.entries[parent.key] = done
+                parent.places[parent.key] = parent.key_place
+
+    def _refuse_tag(self, event: Any) -> None:
+        if event.tag is not None:
+            tag = event.tag.replace("tag:yaml.org,2002:", "!!")
+            self.mistakes.add(
+                self.place(event.start_mark), f"tags such as '{tag[:40]}' are not used here", "write the value alone"
+            )
+
+    def _scalar(self, event: Any) -> Tree:
+        place = self.place(event.start_mark)
+        self._refuse_tag(event)
+        if event.style:  # quoted or a block: text whatever it looks like
+            return Tree(event.value, place)
+        return Tree(self._resolve(event.value, place), place)
+
+    def _resolve(self, text: str, place: Place) -> str | int | float | bool | None:
+        if text in _CONSTANTS:
+            return _CONSTANTS[text]
+        if text[0] not in "0123456789.+-":
+            return text
+        if _INT.fullmatch(text):
+            if len(text) <= 40:
+                return int(text, 0)
+            self.mistakes.add(place, "this number has too many digits")
+        elif _FLOAT.fullmatch(text):
+            value = float(text)
+            if abs(value) != float("inf"):
+                return value
+            self.mistakes.add(place, f"{text[:40]} is too large to be a number")
+        elif _NOT_FINITE.fullmatch(text):
+            self.mistakes.add(place, f"{text} is not a finite number")
+        return text
+
+
+_ENDS: Final = (yaml.MappingEndEvent, yaml.SequenceEndEvent)
+
+
+class _Open:
+    """A container still being read."""
+
+    __slots__ = ("anchor", "depth", "elements", "entries", "has_key", "key", "key_place", "mapping", "place", "places", "started")
+
+    def __init__(self, mapping: bool, place: Place, anchor: str | None, started: int) -> None:
+        self.mapping, self.place, self.anchor, self.started, self.depth = mapping, place, anchor, started, 0
+        self.entries: dict[str, Tree] = {}
+        self.places: dict[str, Place] = {}
+        self.elements: list[Tree] = []
+        self.has_key = False
+        self.key: str | None = None
+        self.key_place = place
+
+    def tree(self) -> Tree:
+        return Tree(self.entries, self.place, self.places) if self.mapping else Tree(self.elements, self.place)
+
+
+# ---- libyaml's words, made into ours ----
+
+_STAR: Final = "a name that begins with * needs quotes; after a name it does not: gpu*"
+
+
+def _syntax(error: yaml.MarkedYAMLError, source: Source) -> Mistake:
+    mark = error.problem_mark or error.context_mark
+    line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+    text = source.line(line)
+    rest = text[column - 1 :]
+    problem = " ".join(str(error.problem or error.context or "unreadable").split())
+    hint = None
+    if "\t" in text[: len(text) - len(text.lstrip())] or rest.startswith("\t"):
+        problem, hint = "a tab where YAML wants spaces", "indent with spaces"
+    elif "alias" in problem or "alias" in str(error.context or "") or rest.startswith("*"):
+        hint = _STAR
+    elif rest[:1] in ("%", "@", "`"):
+        problem, hint = f"a text cannot begin with '{rest[0]}'", "put it in quotes"
+    elif "mapping values are not allowed" in problem:
+        problem, hint = (
+            "a ':' where no key can stand",
+            "is the line above finished, and is this one indented like its neighbours? A text with ': ' needs quotes",
+        )
+    elif "expected ',' or" in problem:
+        hint = "a bracket or a comma is missing; inside [ ] and { } a text with , [ ] { } needs quotes"
+    elif "tag handle" in problem or rest.startswith("!"):
+        problem, hint = "tags are not used here", "a text that begins with '!' needs quotes"
+    elif "could not find expected ':'" in problem:
+        hint = "a key is followed by ': '"
+    elif "block end" in problem or "expected <block end>" in problem or "did not find expected key" in problem:
+        hint = "is this line indented like its neighbours?"
+    return Mistake(Place(source.file, line, column, source), f"this is not YAML: {problem}", hint)

@@ -1,0 +1,121 @@
+"""JSON Schema for editors, from the same dataclasses that read the files."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import types
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
+
+from hwsim.spec.decode import NUMBER_KEYS, Bounds, FieldPlan, plan, title
+from hwsim.units import RATIO, Dimension
+
+_EXPRESSION: Final = {"type": "string", "pattern": r"\$[A-Za-z_]"}
+_NUMBER: Final = r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?"
+
+
+def json_schema(
+    cls: type, *, header: str | None = None, ignore: Mapping[str, Any] | None = None, sourced: bool = False
+) -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of a schema class.
+
+    Args:
+        header: the value of the file's first line (`machine/1`), required if given.
+        ignore: keys that are read elsewhere (`kind`, `use`, `count`) and their schemas.
+        sourced: `source:` and `ref:` may stand in every mapping.
+    """
+    made = _Writer(sourced)
+    body = made.mapping(cls)
+    body["properties"] = {**({"hwsim": {"const": header}} if header else {}), **(ignore or {}), **body["properties"]}
+    if header:
+        body["required"] = ["hwsim", *body.get("required", [])]
+    out = {"$schema": "https://json-schema.org/draft/2020-12/schema", **body}
+    if made.definitions:
+        out["$defs"] = dict(sorted(made.definitions.items()))
+    return out
+
+
+def value_schema(annotation: Any) -> dict[str, Any]:
+    """The JSON Schema of one value: for a caller that puts schemas together by `kind`."""
+    return _Writer(False).value(annotation, Bounds())
+
+
+class _Writer:
+    def __init__(self, sourced: bool) -> None:
+        self.sourced = sourced
+        self.definitions: dict[str, Any] = {}
+
+    def mapping(self, cls: type) -> dict[str, Any]:
+        properties = {each.key: self._field(each) for each in plan(cls)}
+        if self.sourced:
+            properties |= {"source": {"type": "string"}, "ref": {"type": "string"}}
+        required = [each.key for each in plan(cls) if each.required]
+        doc = (inspect.getdoc(cls) or "").split("\n", 1)[0]
+        out: dict[str, Any] = {"title": title(cls), "type": "object", "additionalProperties": False, "properties": properties}
+        if doc and not doc.startswith(cls.__name__ + "("):
+            out["description"] = doc
+        return out | ({"required": required} if required else {})
+
+    def _field(self, each: FieldPlan) -> dict[str, Any]:
+        out = self.value(each.annotation, each.bounds)
+        if each.doc:
+            out = {**out, "description": each.doc}
+        if isinstance(each.default, str | int | float | bool) and not _has_unit(each.annotation):
+            out = {**out, "default": each.default}
+        if each.example:
+            out = {**out, "examples": [each.example]}
+        return out
+
+    def value(self, annotation: Any, bounds: Bounds) -> dict[str, Any]:
+        origin, arguments = get_origin(annotation), get_args(annotation)
+        if origin is Annotated:
+            dimension = next((each for each in arguments[1:] if isinstance(each, Dimension)), None)
+            return self.value(arguments[0], bounds) if dimension is None else self._quantity(dimension)
+        if origin in (Union, types.UnionType):
+            return {"anyOf": [{"type": "null"} if each is type(None) else self.value(each, bounds) for each in arguments]}
+        if origin is Literal:
+            return {"anyOf": [{"enum": list(arguments)}, _EXPRESSION]}
+        if origin is tuple:
+            if arguments[-1] is Ellipsis:
+                element = self.value(arguments[0], dataclasses.replace(bounds, one_or_many=False))
+                many = {"type": "array", "items": element}
+                return {"anyOf": [element, many]} if bounds.one_or_many else {"anyOf": [many, _EXPRESSION]}
+            return {"type": "array", "prefixItems": [self.value(each, bounds) for each in arguments], "items": False}
+        if isinstance(origin, type) and issubclass(origin, Mapping):
+            return {"type": "object", "additionalProperties": self.value(arguments[1], bounds)}
+        if dataclasses.is_dataclass(annotation) and isinstance(annotation, type):
+            name = annotation.__name__
+            if name not in self.definitions:
+                self.definitions[name] = {}  # a schema may hold itself
+                self.definitions[name] = self.mapping(annotation)
+            return {"$ref": f"#/$defs/{name}"}
+        if annotation is str:
+            return {"type": "string"}
+        if annotation is bool:
+            return {"anyOf": [{"type": "boolean"}, _EXPRESSION]}
+        if annotation in (int, float):
+            number: dict[str, Any] = {"type": "number" if annotation is float else "integer"}
+            limits = {"minimum": bounds.minimum, "maximum": bounds.maximum, "exclusiveMinimum": bounds.exclusive_minimum}
+            number |= {key: limit for key, limit in limits.items() if limit is not None}
+            return {"anyOf": [number, _EXPRESSION]}
+        return {}
+
+    def _quantity(self, dimension: Dimension) -> dict[str, Any]:
+        text = {"type": "string", "pattern": rf"^{_NUMBER}\s*\S.*$|\$[A-Za-z_]", "examples": [dimension.example]}
+        plain = (
+            [{"type": "number", "minimum": 0, "maximum": 1}]
+            if dimension is RATIO
+            else [{"type": "number"}]
+            if dimension.plain
+            else []
+        )
+        inner: dict[str, Any] = {key: {} for key in NUMBER_KEYS} | {"value": {"anyOf": [text, *plain]}}
+        full = {"type": "object", "required": ["value"], "additionalProperties": False, "properties": inner}
+        return {"title": dimension.name, "anyOf": [text, *plain, full]}
+
+
+def _has_unit(annotation: Any) -> bool:
+    if get_origin(annotation) is Annotated:
+        return any(isinstance(each, Dimension) for each in get_args(annotation))
+    return any(_has_unit(each) for each in get_args(annotation))

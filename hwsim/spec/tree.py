@@ -1,0 +1,109 @@
+"""What a file says, before anyone asks what it means: values that know where they stand."""
+
+from __future__ import annotations
+
+from collections.abc import ItemsView, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from hwsim.spec.mistakes import NOWHERE, Place
+from hwsim.units import Quantity
+
+Scalar = str | int | float | bool | None | Quantity
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a number is from: datasheet, standard, measured or guess ('stated' for any other text), and the reference."""
+
+    kind: str
+    ref: str = ""
+
+    def __str__(self) -> str:
+        return (self.ref if self.kind == "stated" else f"{self.kind}, {self.ref}") if self.ref else self.kind
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A node: a mapping, a list or a scalar, with its place and the places of a mapping's keys.
+
+    Never changed once made (the containers inside are by agreement not written to).
+    """
+
+    value: dict[str, Tree] | list[Tree] | Scalar
+    place: Place = NOWHERE
+    keys: Mapping[str, Place] = field(default_factory=dict, repr=False)
+    origin: Origin | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def is_mapping(self) -> bool:
+        return isinstance(self.value, dict)
+
+    @property
+    def is_list(self) -> bool:
+        return isinstance(self.value, list)
+
+    def get(self, key: str) -> Tree | None:
+        """The value under a key; None if there is none or this is no mapping."""
+        return self.value.get(key) if isinstance(self.value, dict) else None
+
+    def text(self, key: str) -> str | None:
+        """The value under a key if it is a string: `tree.text("kind")`."""
+        found = self.get(key)
+        return found.value if found is not None and isinstance(found.value, str) else None
+
+    def items(self) -> ItemsView[str, Tree]:
+        """Keys and values of a mapping in the order of the file; nothing for anything else."""
+        return (self.value if isinstance(self.value, dict) else {}).items()
+
+    def elements(self) -> tuple[Tree, ...]:
+        """The elements of a list; a scalar or mapping is a list of one; null is none."""
+        if isinstance(self.value, list):
+            return tuple(self.value)
+        return () if self.value is None else (self,)
+
+    def key_place(self, key: str) -> Place:
+        """Where a key stands (its mapping's place if the key was made by a program)."""
+        return self.keys.get(key, self.place)
+
+    def put(self, key: str, value: Tree) -> Tree:
+        """This mapping with one key set."""
+        return replace(self, value={**dict(self.items()), key: value}, keys={**self.keys, key: value.place})
+
+    def without(self, *names: str) -> Tree:
+        """This mapping without some keys."""
+        return replace(self, value={key: value for key, value in self.items() if key not in names})
+
+    def plain(self) -> Any:
+        """Dicts, lists and scalars without places, as a YAML loader would give them."""
+        if isinstance(self.value, dict):
+            return {key: each.plain() for key, each in self.value.items()}
+        if isinstance(self.value, list):
+            return [each.plain() for each in self.value]
+        return self.value
+
+    def what(self) -> str:
+        """This value in a few words, for messages."""
+        if isinstance(self.value, dict):
+            return "a mapping"
+        if isinstance(self.value, list):
+            return "a list"
+        if self.value is None:
+            return "nothing"
+        if isinstance(self.value, bool):
+            return str(self.value).lower()
+        shown = f"'{self.value}'" if isinstance(self.value, str) else str(self.value)
+        return shown if len(shown) <= 60 else shown[:56] + "...'"
+
+
+def tree_of(value: Any, place: Place = NOWHERE) -> Tree:
+    """A tree from plain Python data, for machines and workloads built by a program."""
+    if isinstance(value, Tree):
+        return value
+    if isinstance(value, Mapping):
+        return Tree({str(key): tree_of(each, place) for key, each in value.items()}, place)
+    if isinstance(value, list | tuple):
+        return Tree([tree_of(each, place) for each in value], place)
+    if value is None or isinstance(value, str | int | float | Quantity):
+        return Tree(value, place)
+    raise TypeError(f"a machine or workload holds numbers, texts, lists and mappings, not {type(value).__name__}")

@@ -1,0 +1,169 @@
+"""`use: NAME`: a part, machine, model or runtime from the library or another file; the keys beside it override, deeply.
+
+Overrides are laid over the used file before that file's own parameters and `use:` are worked out, so a machine inside
+a machine can be given other parts and parameters from outside.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from hwsim.spec.expression import KEPT, parameters, substitute
+from hwsim.spec.library import find
+from hwsim.spec.mistakes import Mistakes, SpecError, did_you_mean
+from hwsim.spec.provenance import with_origins
+from hwsim.spec.reading import MAX_DEPTH, read
+from hwsim.spec.tree import Tree
+
+FORMATS: Final = {
+    "machine": "machine/1",
+    "part": "part/1",
+    "workload": "workload/1",
+    "model": "model/1",
+    "runtime": "part/1",
+    "study": "study/1",
+}
+_MAX_USES: Final = 100_000
+
+
+def check_header(tree: Tree, expected: str, mistakes: Mistakes) -> bool:
+    """Whether a file begins by saying that it is what it should be: `hwsim: machine/1`."""
+    header = tree.get("hwsim")
+    if not tree.is_mapping:
+        mistakes.add(tree.place, f"a file is a mapping, not {tree.what()}", f"its first line is 'hwsim: {expected}'")
+    elif header is None:
+        mistakes.add(tree.place, "'hwsim' is missing", f"the first line says what the file is: 'hwsim: {expected}'")
+    elif header.value != expected:
+        known = sorted(set(FORMATS.values()))
+        if isinstance(header.value, str) and header.value in known:
+            mistakes.add(header.place, f"this is a file '{header.value}', but '{expected}' is needed here")
+        else:
+            near = did_you_mean(str(header.value), known)
+            mistakes.add(header.place, f"{header.what()} is not a format that hwsim reads", near or f"write {expected}")
+    else:
+        return True
+    return False
+
+
+def merge(base: Tree, over: Tree) -> Tree:
+    """`over` laid on `base`: mapping into mapping, key by key; scalars and lists replace.
+
+    A mapping laid on a list of named mappings changes the ones it names: `links: {fabric: {use: hdr200}}`.
+    """
+    if isinstance(base.value, dict) and isinstance(over.value, dict):
+        number = "value" in base.value  # a number with its source: a new value does not keep the old one's source
+        if number and "value" in over.value:
+            return over
+        entries = dict(base.value)
+        for key, each in over.value.items():
+            entries[key] = merge(entries[key], each) if key in entries else each
+        return replace(over, value=entries, keys={**base.keys, **over.keys})
+    if isinstance(base.value, list) and isinstance(over.value, dict) and over.value:
+        named = {each.text("name"): index for index, each in enumerate(base.value)}
+        if all(key in named for key in over.value):
+            elements = list(base.value)
+            for key, each in over.value.items():
+                elements[named[key]] = merge(elements[named[key]], each)
+            return replace(base, value=elements)
+    return over
+
+
+def resolve(tree: Tree, mistakes: Mistakes, *, kind: str = "machine") -> Tree:
+    """The tree of a file with its parameters put in and every `use:` in it followed.
+
+    Args:
+        kind: what the file is; a `use:` at the top takes another of the kind.
+    """
+    return _Resolver(mistakes).whole(tree, kind, ())
+
+
+def used(tree: Tree, kind: str) -> Tree | None:
+    """The file behind a mapping's `use:`, as it is written; None without one.  Raises SpecError."""
+    name = tree.get("use")
+    if name is None or not isinstance(name.value, str):
+        return None
+    return read(find(kind, name.value, _beside(name), name.place))
+
+
+def _beside(tree: Tree) -> Path | None:
+    """The folder of the file a node stands in, where it stands in one."""
+    file = tree.place.file
+    return Path(file).parent if file and not file.startswith(("<", "-")) else None
+
+
+class _Resolver:
+    def __init__(self, mistakes: Mistakes) -> None:
+        self.mistakes = mistakes
+        self.uses = 0
+        self.depth = 0
+        self.files: dict[Path, Tree | None] = {}
+
+    def whole(self, tree: Tree, kind: str, path: tuple[Path, ...]) -> Tree:
+        """A file or what was made of one: its own use first, its parameters, then the uses inside."""
+        tree, path = self._follow(with_origins(tree), kind, path)
+        names = parameters(tree.get("let"), self.mistakes)
+        inside = substitute(tree.without("let"), names, self.mistakes, KEPT)
+        let = tree.get("let")
+        return self._children(inside if let is None else inside.put("let", let), path)
+
+    def _children(self, tree: Tree, path: tuple[Path, ...]) -> Tree:
+        if self.depth >= MAX_DEPTH:
+            self.mistakes.add(tree.place, f"nested more than {MAX_DEPTH} levels deep, files used included")
+            return tree
+        self.depth += 1
+        if isinstance(tree.value, dict):
+            entries = {key: each if key == "let" else self._node(each, key, path) for key, each in tree.value.items()}
+            tree = replace(tree, value=entries)
+        elif isinstance(tree.value, list):
+            tree = replace(tree, value=[self._node(each, "", path) for each in tree.value])
+        self.depth -= 1
+        return tree
+
+    def _node(self, tree: Tree, key: str, path: tuple[Path, ...]) -> Tree:
+        if tree.get("use") is None:
+            return self._children(tree, path) if isinstance(tree.value, dict | list) else tree
+        return self.whole(tree, tree.text("kind") or key or "part", path)
+
+    def _follow(self, tree: Tree, kind: str, path: tuple[Path, ...]) -> tuple[Tree, tuple[Path, ...]]:
+        """The tree with the file it uses laid under it, and with the one that file uses, and so on."""
+        while (name := tree.get("use")) is not None:
+            self.uses += 1
+            if not isinstance(name.value, str):
+                self.mistakes.add(name.place, f"'use' is followed by a name, not {name.what()}")
+                break
+            if self.uses > _MAX_USES or len(path) > 50:
+                self.mistakes.add(name.place, "too many files use one another")
+                break
+            try:
+                file = find(kind, name.value, _beside(name), name.place)
+            except SpecError as error:
+                self.mistakes.extend(error.mistakes)
+                break
+            if file.resolve() in path:
+                circle = " -> ".join(each.stem for each in (*path, file.resolve()))
+                self.mistakes.add(name.place, f"files use one another in a circle: {circle}")
+                break
+            path = (*path, file.resolve())
+            base = self._file(file, kind)
+            if base is None:
+                break
+            own = base.get("use")
+            merged = merge(base.without("hwsim"), tree.without("use"))
+            tree = merged.put("use", own) if own is not None else merged
+            if own is None:
+                return tree.put("use", name), path
+        return tree, path
+
+    def _file(self, file: Path, kind: str) -> Tree | None:
+        if file not in self.files:
+            try:
+                found = read(file)
+            except SpecError as error:
+                self.mistakes.extend(error.mistakes)
+                self.files[file] = None
+                return None
+            usable = check_header(found, FORMATS.get(kind, "part/1"), self.mistakes)
+            self.files[file] = with_origins(found) if usable else None
+        return self.files[file]

@@ -1,0 +1,444 @@
+"""Quantities with their units: '16 GB/s' <-> 16e9, in SI inside, checked by dimension.
+
+`k M G T P E` are powers of 1000, `Ki Mi Gi Ti Pi` powers of 1024 (IEC 80000-13), `b` is a bit and
+`B` a byte; case counts.  Values are floats in s, B, FLOP, USD, J, m and their quotients.
+
+>>> parse_as("400 Gb/s", BANDWIDTH)
+50000000000.0
+>>> format_quantity(0.015, "s"), format_quantity(16e9, "B/s"), format_quantity(65536, "B")
+('15.0 ms', '16 GB/s', '65.5 kB')
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Annotated, Final
+
+_BASES: Final = ("s", "B", "FLOP", "T", "USD", "J", "m")
+Exponents = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """What a number measures: powers of s, B, FLOP, T (transfers), USD, J and m.
+
+    `name` (with its article) and `example` are for messages; `unit` is the SI unit's symbol.
+    """
+
+    exponents: Exponents
+    name: str
+    unit: str
+    example: str
+
+    def __mul__(self, other: Dimension) -> Dimension:
+        return _dimension(tuple(a + b for a, b in zip(self.exponents, other.exponents, strict=True)))
+
+    def __truediv__(self, other: Dimension) -> Dimension:
+        return _dimension(tuple(a - b for a, b in zip(self.exponents, other.exponents, strict=True)))
+
+    def fits(self, other: Dimension) -> bool:
+        """Whether values of both can be added: a frequency is a rate, a ratio is a number."""
+        return self.exponents == other.exponents
+
+    @property
+    def plain(self) -> bool:
+        """Whether a number without a unit is one of these."""
+        return not any(self.exponents)
+
+
+def _named(name: str, unit: str, example: str, **powers: int) -> Dimension:
+    return Dimension(tuple(powers.get(base, 0) for base in _BASES), name, unit, example)
+
+
+TIME: Final = _named("a time", "s", "10 us", s=1)
+SIZE: Final = _named("a size", "B", "160 MB", B=1)
+BANDWIDTH: Final = _named("a bandwidth", "B/s", "16 GB/s", B=1, s=-1)
+FLOP: Final = _named("an amount of work", "FLOP", "640 GFLOP", FLOP=1)
+SPEED: Final = _named("a speed", "FLOP/s", "15.7 TFLOP/s", FLOP=1, s=-1)
+RATE: Final = _named("a rate", "1/s", "400 1/s", s=-1)
+FREQUENCY: Final = _named("a frequency", "Hz", "2.5 GHz", s=-1)
+TRANSFERS: Final = _named("a transfer rate", "T/s", "16 GT/s", T=1, s=-1)
+POWER: Final = _named("a power", "W", "700 W", J=1, s=-1)
+ENERGY: Final = _named("an energy", "J", "3 kWh", J=1)
+MONEY: Final = _named("an amount of money", "USD", "6000 USD", USD=1)
+PRICE: Final = _named("a price per time", "USD/s", "1.2 USD/h", USD=1, s=-1)
+LENGTH: Final = _named("a length", "m", "30 m", m=1)
+RATIO: Final = _named("a ratio", "%", "95 %")
+COUNT: Final = _named("a number", "1", "8")
+
+_CANONICAL: Final = {
+    each.exponents: each
+    for each in (TIME, SIZE, BANDWIDTH, FLOP, SPEED, RATE, TRANSFERS, POWER, ENERGY, MONEY, PRICE, LENGTH, COUNT)
+}
+
+Seconds = Annotated[float, TIME]
+Bytes = Annotated[float, SIZE]
+BytesPerSecond = Annotated[float, BANDWIDTH]
+Flop = Annotated[float, FLOP]
+FlopPerSecond = Annotated[float, SPEED]
+PerSecond = Annotated[float, RATE]
+Hertz = Annotated[float, FREQUENCY]
+TransfersPerSecond = Annotated[float, TRANSFERS]
+Watts = Annotated[float, POWER]
+Joules = Annotated[float, ENERGY]
+Dollars = Annotated[float, MONEY]
+DollarsPerSecond = Annotated[float, PRICE]
+Metres = Annotated[float, LENGTH]
+Ratio = Annotated[float, RATIO]
+
+
+def _dimension(exponents: Exponents) -> Dimension:
+    """The one dimension that stands for these powers, named or not."""
+    if exponents in _CANONICAL:
+        return _CANONICAL[exponents]
+    powers = [(base, power) for base, power in zip(_BASES, exponents, strict=True) if power]
+    above = "*".join(base for base, power in powers for _ in range(power)) or "1"
+    unit = above + "".join("/" + base for base, power in powers for _ in range(-power))
+    return Dimension(exponents, f"a quantity in {unit}", unit, f"1 {unit}")
+
+
+class UnitError(ValueError):
+    """A text that is not the quantity it should be; `hint` says what may have been meant."""
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A number (in SI units) and what it measures; a frequency is held as a rate, a ratio as a number.
+
+    >>> (parse("160 MB") / parse("16 GB/s")).dimension is TIME
+    True
+    """
+
+    value: float
+    dimension: Dimension
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dimension", _dimension(self.dimension.exponents))
+
+    def _same(self, other: object) -> float:
+        """The other's value, once it is known to measure the same."""
+        there = other if isinstance(other, Quantity) else Quantity(_number(other), COUNT)
+        if there.dimension.exponents != self.dimension.exponents:
+            raise UnitError(f"{self} and {there} cannot be added or compared: {self.dimension.name} and {there.dimension.name}")
+        return there.value
+
+    def __add__(self, other: object) -> Quantity:
+        return Quantity(self.value + self._same(other), self.dimension)
+
+    def __sub__(self, other: object) -> Quantity:
+        return Quantity(self.value - self._same(other), self.dimension)
+
+    def __rsub__(self, other: object) -> Quantity:
+        return Quantity(self._same(other) - self.value, self.dimension)
+
+    def __mul__(self, other: object) -> Quantity:
+        if isinstance(other, Quantity):
+            return Quantity(self.value * other.value, self.dimension * other.dimension)
+        return Quantity(self.value * _number(other), self.dimension)
+
+    def __truediv__(self, other: object) -> Quantity:
+        if isinstance(other, Quantity):
+            return Quantity(self.value / other.value, self.dimension / other.dimension)
+        return Quantity(self.value / _number(other), self.dimension)
+
+    def __rtruediv__(self, other: object) -> Quantity:
+        return Quantity(_number(other) / self.value, COUNT / self.dimension)
+
+    def __neg__(self) -> Quantity:
+        return Quantity(-self.value, self.dimension)
+
+    def __lt__(self, other: object) -> bool:
+        return self.value < self._same(other)
+
+    def __gt__(self, other: object) -> bool:
+        return self.value > self._same(other)
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+    def __str__(self) -> str:
+        return f"{self.value!r} {self.dimension.unit}" if not self.dimension.plain else repr(self.value)
+
+
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise UnitError(f"{value!r} is not a number")
+    return float(value)
+
+
+# ---- the table: unit -> (power of ten, factor beside it, exponents); prefixes are powers of ten ----
+
+_UP: Final = {"k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_DOWN: Final = {"m": -3, "u": -6, "µ": -6, "μ": -6, "n": -9, "p": -12, "f": -15}
+_BINARY: Final = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40, "Pi": 2.0**50, "Ei": 2.0**60}
+_Atom = tuple[int, float, Exponents]
+
+
+def _atoms() -> dict[str, _Atom]:
+    table: dict[str, _Atom] = {}
+
+    def add(names: str, factor: float, dimension: Dimension, *prefixes: dict[str, int], ten: int = 0) -> None:
+        for name in names.split():
+            table[name] = (ten, factor, dimension.exponents)
+            for prefix, power in (pair for group in prefixes for pair in group.items()):
+                table[prefix + name] = (ten + power, factor, dimension.exponents)
+
+    add("s", 1.0, TIME, _DOWN)
+    add("min", 60.0, TIME)
+    add("h", 3600.0, TIME)
+    add("day", 86400.0, TIME)
+    add("B", 1.0, SIZE, _UP)
+    add("b bit", 0.125, SIZE, _UP)
+    for prefix, factor in _BINARY.items():
+        add(prefix + "B", factor, SIZE)
+        add(f"{prefix}b {prefix}bit", factor / 8, SIZE)
+    add("FLOP OP", 1.0, FLOP, _UP)
+    add("Hz IOPS", 1.0, RATE, _UP)
+    add("rpm", 1 / 60, RATE)
+    add("T", 1.0, TRANSFERS * TIME, _UP)
+    add("W", 1.0, POWER, _UP, {"m": -3, "u": -6})
+    add("J", 1.0, ENERGY, _UP, _DOWN)
+    add("Wh", 3600.0, ENERGY, _UP)
+    add("USD", 1.0, MONEY, _UP)
+    add("m", 1.0, LENGTH, {"k": 3, "m": -3, "c": -2, "u": -6, "n": -9})
+    add("%", 1.0, COUNT, ten=-2)
+    add("1", 1.0, COUNT)
+    return table
+
+
+_ATOMS: Final = _atoms()
+_TEXT: Final = re.compile(r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))(?:[eE]([+-]?[0-9]{1,9}))?\s*(\S.*)?")
+
+
+@lru_cache(maxsize=4096)
+def _unit(text: str) -> tuple[int, float, Dimension] | None:
+    """(power of ten, factor, dimension) of 'GB/s'; None where a part of it is unknown."""
+    above, *below = (part.strip() for part in text.split("/"))
+    if above not in _ATOMS or (above == "1" and not below):
+        return None
+    ten, factor, exponents = _ATOMS[above]
+    for part in below:
+        if part not in _ATOMS or part in ("1", "%"):
+            return None
+        minus, divisor, powers = _ATOMS[part]
+        ten, factor = ten - minus, factor / divisor
+        exponents = tuple(a - b for a, b in zip(exponents, powers, strict=True))
+    return ten, factor, _dimension(exponents)
+
+
+def parse(text: str) -> Quantity:
+    """The quantity a text writes; a plain number is a count.
+
+    Raises UnitError: no number, an unknown unit, out of the range of a float.
+
+    >>> parse("100 ns").value, parse("3 kWh").value, parse("7200 rpm").value
+    (1e-07, 10800000.0, 120.0)
+    """
+    return _parse(text, None)
+
+
+def _parse(text: str, wanted: Dimension | None) -> Quantity:
+    stripped = text.strip()
+    shown = stripped if len(stripped) <= 60 else stripped[:57] + "..."
+    what = wanted.name if wanted else "a quantity"
+    match = _TEXT.fullmatch(stripped) if len(stripped) <= 200 else None
+    if match is None:
+        example = (wanted or BANDWIDTH).example
+        raise UnitError(f"'{shown}' is not {what}", f"write a number and its unit, such as '{example}'")
+    mantissa, power, unit = match.groups()
+    ten, factor, dimension = 0, 1.0, COUNT
+    if unit is not None:
+        known = _unit(unit)
+        if known is None:
+            raise _unknown(shown, unit, what, wanted)
+        ten, factor, dimension = known
+    value = float(f"{mantissa}e{int(power or 0) + ten}") * factor  # one rounding only: '100 ns' is 1e-07 exactly
+    if math.isinf(value):
+        raise UnitError(f"'{shown}' is too large to be a number")
+    if value == 0 and mantissa.strip("+-0."):
+        raise UnitError(f"'{shown}' is too small to be told from zero")
+    return Quantity(value, dimension)
+
+
+def _unknown(shown: str, unit: str, what: str, wanted: Dimension | None) -> UnitError:
+    if unit[0] in ",_'" and unit[1:2].isdigit():
+        return UnitError(f"'{shown}' is not {what}", "write digits without separators, such as 50000")
+    likely = suggest_unit(unit, wanted)
+    hint = "did you mean " + " or ".join(f"'{each}'" for each in likely) + "?" if likely else None
+    return UnitError(
+        f"'{shown}' is not {what}: unknown unit '{unit}'", hint or (f"write it as in '{wanted.example}'" if wanted else None)
+    )
+
+
+def parse_as(given: str | float | Quantity, dimension: Dimension) -> float:
+    """The value in SI units of what must be of this dimension.
+
+    Raises UnitError: not a quantity, no unit where one is needed, or another dimension.
+
+    >>> parse_as("95 %", RATIO), parse_as(8, COUNT), parse_as("64 KiB", SIZE)
+    (0.95, 8.0, 65536.0)
+    """
+    if isinstance(given, str):
+        found = _parse(given, dimension)
+        shown = f"'{given.strip()}'"
+        bare = found.dimension.plain and "%" not in given
+    elif isinstance(given, Quantity):
+        found, shown, bare = given, str(given), given.dimension.plain
+    else:
+        if isinstance(given, bool) or not isinstance(given, int | float):
+            raise UnitError(f"{given!r} is not {dimension.name}")
+        try:
+            found, shown, bare = Quantity(float(given), COUNT), f"{given!r}", True
+        except OverflowError:
+            raise UnitError("a number too large for a float") from None
+    if not math.isfinite(found.value):
+        raise UnitError(f"{shown} is not a finite number")
+    if found.dimension.exponents != dimension.exponents:
+        if bare:
+            raise UnitError(
+                f"{shown.strip(chr(39))} has no unit: {dimension.name} is needed, such as '{_like(shown, dimension)}'"
+            )
+        rate = _unit(found.dimension.unit + "/s")
+        hint = None
+        if isinstance(given, str) and rate and rate[2].fits(dimension):
+            hint = f"did you mean '{given.strip()}/s'?"
+        raise UnitError(f"{shown} is {found.dimension.name}, but {dimension.name} is needed here", hint)
+    if dimension is COUNT and isinstance(given, str) and "%" in given:
+        raise UnitError(f"{shown} is a ratio, but a number is needed here")
+    return found.value
+
+
+def _like(shown: str, dimension: Dimension) -> str:
+    """The reader's own number with the unit of the dimension's example."""
+    number = shown.strip("'")
+    return (
+        f"{number} {dimension.example.split(' ', 1)[1]}" if len(number) <= 12 and " " in dimension.example else dimension.example
+    )
+
+
+# ---- suggestions: never from bit to byte or back, never of another dimension ----
+
+_WORDS: Final = {
+    "sec": "s", "secs": "s", "second": "s", "seconds": "s", "msec": "ms", "usec": "us", "nsec": "ns", "minute": "min",
+    "minutes": "min", "mins": "min", "hr": "h", "hrs": "h", "hour": "h", "hours": "h", "d": "day", "days": "day",
+    "byte": "B", "bytes": "B", "Byte": "B", "Bytes": "B", "bits": "bit", "percent": "%", "$": "USD", "dollar": "USD",
+    "dollars": "USD", "hz": "Hz", "iops": "IOPS", "IOPs": "IOPS", "watt": "W", "watts": "W", "meter": "m", "metre": "m",
+    "meters": "m", "metres": "m", "RPM": "rpm",
+}  # fmt: skip
+_PER_SECOND: Final = re.compile(r"([kKMGTPEmgtpe]?i?)(B|b|bit|bits|T|Bytes|bytes)(?:ps|/sec|/second)")
+_FLOPS: Final = re.compile(r"([kKMGTPEgtpe]?)(?:flops?|FLOPS|FLOPs|Flops?|FLOP|OPS|OPs|TOPS)(ps|/s|/sec)?", re.ASCII)
+
+
+def suggest_unit(unit: str, wanted: Dimension | None = None) -> list[str]:
+    """Units that may have been meant by an unknown one, best first, at most two.
+
+    >>> suggest_unit("GBps"), suggest_unit("gb/s"), suggest_unit("KB")
+    (['GB/s'], ['Gb/s'], ['kB', 'KiB'])
+    """
+    candidates: list[str] = []
+    if match := _PER_SECOND.fullmatch(unit):
+        candidates = [
+            each + "/s"
+            for each in _near(match[1] + {"bits": "bit"}.get(match[2], match[2][:1] if "yte" in match[2] else match[2]))
+        ]
+    elif match := _FLOPS.fullmatch(unit):
+        prefix = match[1].upper().replace("K", "k")
+        candidates = [f"{prefix}FLOP/s"] if match[2] else [f"{prefix}FLOP/s", f"{prefix}FLOP"]
+    else:
+        parts = [_near(part.strip()) for part in unit.split("/")]
+        if unit.startswith("/"):
+            parts[0] = ["1"]
+        if all(parts) and len(parts) <= 3:
+            candidates = ["/".join([first, *(part[0] for part in parts[1:])]) for first in parts[0]]
+    known = [(each, found[2]) for each in dict.fromkeys(candidates) if (found := _unit(each))]
+    fitting = [each for each, dimension in known if wanted is None or dimension.fits(wanted)]
+    return fitting[:2]
+
+
+def _near(atom: str) -> list[str]:
+    """Known units that differ from this text by case, a common word or a slip of the keys."""
+    if atom in _ATOMS:
+        return [atom]
+    if atom in _WORDS:
+        return [_WORDS[atom]]
+    folded = atom.casefold()
+
+    def same_bits(name: str) -> bool:
+        return ("B" in name, "b" in name) == ("B" in atom, "b" in atom)
+
+    by_case = [name for name in _ATOMS if name.casefold() == folded and same_bits(name)]
+    if re.fullmatch(r"[KkMmGgTtPp][Bb]", atom):  # 'KB' has meant both
+        by_case += [name for name in (atom[0].upper() + "i" + atom[1],) if atom[0] == "K"]
+    if by_case:
+        return by_case
+    return [name for name in difflib.get_close_matches(atom, _ATOMS, 3, 0.7) if same_bits(name)][:1]
+
+
+# ---- writing ----
+
+_PREFIXES: Final = {**{power: prefix for prefix, power in _UP.items()}, 0: "", -3: "m", -6: "u", -9: "n", -12: "p", -15: "f"}
+_PREFIXED: Final = {  # unit: (smallest power, largest power)
+    "s": (-15, 0), "B": (0, 18), "b": (0, 18), "bit": (0, 18), "FLOP": (0, 18), "OP": (0, 18), "T": (0, 18), "Hz": (0, 18),
+    "IOPS": (0, 18), "W": (-6, 18), "J": (-15, 18), "Wh": (0, 18), "m": (-9, 3),
+}  # fmt: skip
+_LONG: Final = ((172800.0, 86400.0, "day"), (7200.0, 3600.0, "h"), (120.0, 60.0, "min"))
+
+
+def format_quantity(value: float, unit: str, digits: int = 3) -> str:
+    """A value in SI units, written with `digits` significant digits and a fitting prefix.
+
+    `unit` is the symbol without prefix ("s", "B", "B/s", "FLOP/s", "1/s", "%", "1", "USD/h", ...).
+    Times keep their trailing zeros (they are results); above two minutes they turn to min, h, day.
+
+    >>> format_quantity(1.2e12, "FLOP"), format_quantity(0.5, "%"), format_quantity(9000, "s")
+    ('1.2 TFLOP', '50 %', '2.50 h')
+    """
+    known = _unit(unit) if unit != "1" else (0, 1.0, COUNT)
+    if known is None:
+        raise UnitError(f"unknown unit '{unit}'")
+    suffix = "" if unit == "1" else " " + unit
+    if not math.isfinite(value):
+        return f"{value}{suffix}"
+    if unit == "s":
+        for least, size, name in _LONG:
+            if abs(value) >= least:
+                return f"{_digits(value / size, digits, 0, keep=True)} {name}"
+    shown = value / (known[1] * 10.0 ** known[0]) if known[0] >= 0 else value * 10.0 ** -known[0] / known[1]
+    if shown == 0:
+        return "0" + suffix
+    first = unit.split("/", 1)[0]
+    power = 0
+    if first in _PREFIXED:
+        low, high = _PREFIXED[first]
+        exponent = int(f"{shown:.{digits - 1}e}".partition("e")[2])  # after rounding: 999.6 is 1.00 k
+        power = min(max(exponent // 3 * 3, low), high)
+    prefix = _PREFIXES[power]
+    return f"{_digits(shown, digits, power, keep=unit == 's')}{' ' if suffix else ''}{prefix}{suffix.lstrip()}"
+
+
+def _digits(value: float, digits: int, power: int, *, keep: bool) -> str:
+    """value / 10**power with so many significant digits, by moving the point in the text."""
+    mantissa, _, exponent = f"{abs(value):.{digits - 1}e}".partition("e")
+    figures, point = mantissa.replace(".", ""), int(exponent) - power + 1
+    if -3 <= point <= 7:
+        padded = figures.rjust(len(figures) + max(0, 1 - point), "0").ljust(point, "0")
+        point = max(point, 1)
+        text = padded[:point] + ("." + padded[point:] if padded[point:] else "")
+    else:
+        text = (
+            f"{mantissa}e{point - 1}"
+            if keep
+            else f"{mantissa.rstrip('0').rstrip('.') if '.' in mantissa else mantissa}e{point - 1}"
+        )
+    if not keep and "." in text and "e" not in text:
+        text = text.rstrip("0").rstrip(".")
+    return ("-" if value < 0 else "") + text

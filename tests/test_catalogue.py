@@ -1,0 +1,133 @@
+"""Nothing half added: every kind has its file, its line in the table, an example and documentation."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from hwsim import devices, links
+from hwsim.machine import TOPOLOGIES, build, topologies
+from hwsim.machine.schema import LINK_KEYS, PART_KEYS, TOPOLOGY_KEYS, LinkEntry, PartEntry
+from hwsim.spec import KEPT, Mistakes, Tree, decode, find, names, parameters, plan, read, read_text, resolve, sources, substitute
+
+SHARED = {"roofline", "sockets", "edge"}  # files of a package that are no kind of their own
+EXAMPLES = {
+    "cpu": "{cores: 4, flop: {fp32: 244 GFLOP/s}, memory: {size: 16 GB, bandwidth: 40 GB/s}}",
+    "gpu": "{flop: {fp32: 15.7 TFLOP/s, fp16: 125 TFLOP/s}, memory: {size: 16 GB, bandwidth: 900 GB/s}, launch: 5 us}",
+    "memory": "{size: 256 GB, bandwidth: 64 GB/s, latency: 200 ns}",
+    "disk": "{read: 3 GB/s, write: 2 GB/s, latency: 120 us, iops: 500 kIOPS, queue: 64}",
+    "nic": "{bandwidth: 25 Gb/s, latency: 1 us}",
+    "switch": "{latency: 150 ns, lanes: 96}",
+    "pcie": "{gen: 3, lanes: 16}",
+    "nvlink": "{gen: 2, links: 2}",
+    "ethernet": "{rate: 25 Gb/s}",
+    "infiniband": "{rate: 400 Gb/s}",
+    "direct": "{bandwidth: 16 GB/s, latency: 1 us}",
+    "qpi": "{rate: 9.6 GT/s}",
+    "upi": "{links: 3}",
+    "line": "{}",
+    "ring": "{}",
+    "fully-connected": "{}",
+    "hybrid-cube-mesh": "{}",
+    "star": "{hub: psw}",
+}
+PACKAGES: list[tuple[Any, dict[str, Any]]] = [
+    (devices, dict(devices.KINDS)),
+    (links, dict(links.KINDS)),
+    (topologies, dict(TOPOLOGIES)),
+]
+KINDS: dict[str, Any] = {name: cls for _, table in PACKAGES for name, cls in table.items()}
+
+
+@pytest.mark.parametrize(("package", "table"), PACKAGES)
+def test_files_and_table_agree(package: Any, table: dict[str, Any]) -> None:
+    files = {path.stem for path in Path(package.__file__).parent.glob("*.py")} - {"__init__"} - SHARED
+    assert files == {name.replace("-", "_") for name in table}
+    assert list(table) == sorted(table) or package is devices
+    for name, cls in table.items():
+        assert cls.__module__.rpartition(".")[2] == name.replace("-", "_")
+        assert getattr(cls, "kind", name) == name
+
+
+def test_unions_and_tables_agree() -> None:
+    assert set(get_args(devices.Device)) == set(devices.KINDS.values())
+    assert set(get_args(links.LinkKind)) == set(links.KINDS.values())
+    assert set(get_args(topologies.Topology)) == set(TOPOLOGIES.values())
+    parts, connections = ({each.name: each for each in plan(cls)}["kind"].annotation for cls in (PartEntry, LinkEntry))
+    assert set(get_args(parts)) == {*devices.KINDS, "machine"}
+    assert set(get_args(connections)) == set(links.KINDS)
+
+
+def test_no_key_means_two_things() -> None:
+    for kind in devices.KINDS:
+        assert not {each.key for each in plan(KINDS[kind])} & PART_KEYS
+    for kind in links.KINDS:
+        assert not {each.key for each in plan(KINDS[kind])} & (LINK_KEYS | TOPOLOGY_KEYS)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_has_an_example_that_reads(kind: str) -> None:
+    mistakes = Mistakes()
+    model: Any = decode(read_text(EXAMPLES[kind]), KINDS[kind], mistakes)
+    mistakes.raise_if_any()
+    if hasattr(model, "problems"):
+        assert list(model.problems()) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_key_is_documented_and_every_kind_says_what_it_is(kind: str) -> None:
+    assert (KINDS[kind].__doc__ or "").strip()
+    for each in plan(KINDS[kind]):
+        assert each.doc, f"{kind}.{each.key}"
+    assert len(plan(KINDS[kind])) <= len(fields(KINDS[kind]))
+
+
+@pytest.mark.parametrize("name", [name for name in names("part") if name.split("/")[0] in KINDS])
+def test_every_part_of_the_library_reads_and_has_a_source_for_every_number(name: str) -> None:
+    kind, _, part = name.partition("/")
+    tree = read(find(kind, part))
+    assert tree.text("kind") == kind
+    mistakes = Mistakes()
+    whole = resolve(tree, mistakes, kind=kind)
+    ignore = LINK_KEYS | {"hwsim"} if kind in links.KINDS else PART_KEYS
+    model: Any = decode(whole, KINDS[kind], mistakes, ignore=ignore, sourced=True)
+    mistakes.raise_if_any()
+    assert list(model.problems()) == []
+    assert without_source(whole) == []
+
+
+@pytest.mark.parametrize("name", names("machine"))
+def test_every_machine_of_the_library_builds_and_has_a_source_for_every_number(name: str) -> None:
+    mistakes = Mistakes()
+    tree = read(find("machine", name))
+    built = build(tree, mistakes)
+    mistakes.raise_if_any()
+    assert built is not None
+    assert built.warnings == ()
+    let = parameters(tree.get("let"), mistakes)
+    assert without_source(substitute(tree.without("let"), let, mistakes, KEPT)) == []
+
+
+def without_source(tree: Tree) -> list[str]:
+    """Paths of quantities (what has a unit) that nobody vouches for."""
+    known = sources(tree)
+    found: list[str] = []
+
+    def walk(node: Tree, path: str) -> None:
+        for key, each in node.items():
+            if key not in ("source", "ref", "name", "notes", "kind", "use", "count"):
+                walk(each, f"{path}.{key}" if path else key)
+        if (
+            isinstance(node.value, str)
+            and re.match(r"[0-9.]+ ?\S*[A-Za-z]", node.value)
+            and path not in known
+            and not path.endswith(".value")
+        ):
+            found.append(path)
+
+    walk(tree, "")
+    return found
