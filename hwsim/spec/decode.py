@@ -295,16 +295,20 @@ def _within(value: Any, compared: float, bounds: Bounds, tree: Tree, context: _C
     least, above, most = bounds.minimum, bounds.exclusive_minimum, bounds.maximum
     message = None
     if least is not None and compared < least:
-        message = "cannot be negative" if least == 0 else f"is less than the least, {format_quantity(least, unit)}"
+        message = "cannot be negative" if least == 0 else f"is less than the least, {_bound(least, unit)}"
     elif above is not None and compared <= above:
-        message = "must be more than 0" if above == 0 else f"must be more than {format_quantity(above, unit)}"
+        message = "must be more than 0" if above == 0 else f"must be more than {_bound(above, unit)}"
     elif most is not None and compared > most:
-        message = f"is more than the most, {format_quantity(most, unit)}"
+        message = f"is more than the most, {_bound(most, unit)}"
     if message is None:
         return value
     forgot = unit == "%" and 1 < compared <= 100 and isinstance(tree.value, int | float)
     context.mistakes.add(tree.place, f"{tree.what()} {message}", f"did you mean '{tree.value} %'?" if forgot else None)
     return _FAILED
+
+
+def _bound(value: float, unit: str) -> str:
+    return f"{value:.15g}" if unit == "1" else format_quantity(value, unit)
 
 
 def _plain_number(tree: Tree, context: _Context, needed: str) -> Any:

@@ -74,7 +74,8 @@ def find(kind: str, name: str, relative_to: Path | None = None, place: Place | N
     known = names(kind)
     hint = next((f"a file is named with its ending: '{name}{end}'" for end in _ENDINGS if _is_file(here / (name + end))), None)
     ends = [each for each in known if each.rpartition("/")[2] == name]
-    hint = hint or (did_you_mean(ends[0], ends) if ends else did_you_mean(name, known)) or _elsewhere(kind, name)
+    near = did_you_mean(ends[0], ends) if ends else did_you_mean(name, known)
+    hint = hint or (near if near and near.startswith("did") else _elsewhere(kind, name) or near)
     raise _missing(place, f"there is no {kind} '{name[:60]}' in the library", hint)
 
 

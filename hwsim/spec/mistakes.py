@@ -127,10 +127,13 @@ class Mistakes:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:
-    """The hint for an unknown name: the nearest known ones, else the list if it is short."""
+    """The hint for an unknown name: the nearest known one (two where they are as near), else the list if it is short."""
     names = sorted(set(known))
-    near = difflib.get_close_matches(name[:60], names, 2, 0.6)
-    folded = [each for each in names if each.casefold() == name.casefold()]
-    if chosen := (folded or near):
+    name = name[:60]
+    chosen = [each for each in names if each.casefold() == name.casefold()] or difflib.get_close_matches(name, names, 2, 0.6)
+    if len(chosen) == 2:
+        first, second = (difflib.SequenceMatcher(None, each, name).ratio() for each in chosen)
+        chosen = chosen[:1] if first - second > 0.05 else sorted(chosen) if first == second else chosen
+    if chosen:
         return "did you mean " + " or ".join(f"'{each}'" for each in chosen) + "?"
     return f"known: {', '.join(names)}" if 0 < len(names) <= 30 else None

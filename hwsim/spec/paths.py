@@ -156,20 +156,18 @@ def _in_links(tree: Tree, base: Tree | None, steps: list[str], new: Tree, place:
     own = tree.get("links")
     listed = own or (base.get("links") if base else None) or Tree([], new.place)
     name = steps[0]
-    labels = [each.text("name") or each.text("kind") or "" for each in listed.elements()]
     if isinstance(listed.value, dict):  # links of a used machine, already overridden by name
-        labels = [key for key, _ in listed.items()]
-    if labels.count(name) != 1 or len(steps) < 2:
-        problem = (
-            f"the machine has {'several links' if name in labels else 'no link'} '{name}'"
-            if labels.count(name) != 1
-            else f"'{name}' is a link"
-        )
-        raise _lost(
-            place,
-            problem,
-            did_you_mean(name, [each for each in labels if each]) if name not in labels else "name one and a key of it",
-        )
+        labels = [name_ for name_, _ in listed.items()]
+    else:
+        labels = [each.text("name") or "" for each in listed.elements()]
+        kinds = [each.text("kind") or "" for each in listed.elements()]
+        if name not in labels and kinds.count(name) == 1:
+            labels = kinds
+    if labels.count(name) != 1:
+        problem = "several links" if name in labels else "no link"
+        raise _lost(place, f"the machine has {problem} '{name}'", did_you_mean(name, [each for each in labels if each]))
+    if len(steps) < 2:
+        raise _lost(place, f"'{name}' is a link: which of its keys?", f"such as 'machine.links.{name}.use'")
     if own is not None and isinstance(own.value, list):
         index = labels.index(name)
         changed = _in_tree(own.value[index], steps[1:], new, place)

@@ -13,7 +13,7 @@ from hwsim.spec.decode import NUMBER_KEYS, SOURCE_KEYS
 from hwsim.spec.tree import Origin, Tree
 from hwsim.units import Quantity, UnitError, parse
 
-KINDS: Final = ("datasheet", "standard", "measured", "guess")
+KINDS: Final = ("datasheet", "standard", "measured", "fitted", "guess")
 
 
 def origin_of(tree: Tree) -> Origin | None:

@@ -13,6 +13,7 @@ from hwsim.units import RATIO, Dimension
 
 _EXPRESSION: Final = {"type": "string", "pattern": r"\$[A-Za-z_]"}
 _NUMBER: Final = r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?"
+_WITH_UNIT: Final = rf"^{_NUMBER}\s*(?![eE][-+]?[0-9]+$)([A-Za-z%µμ]|1/)|\$[A-Za-z_]"
 
 
 def json_schema(
@@ -102,7 +103,7 @@ class _Writer:
         return {}
 
     def _quantity(self, dimension: Dimension) -> dict[str, Any]:
-        text = {"type": "string", "pattern": rf"^{_NUMBER}\s*\S.*$|\$[A-Za-z_]", "examples": [dimension.example]}
+        text = {"type": "string", "pattern": _WITH_UNIT, "examples": [dimension.example]}
         plain = (
             [{"type": "number", "minimum": 0, "maximum": 1}]
             if dimension is RATIO

@@ -14,10 +14,10 @@ Scalar = str | int | float | bool | None | Quantity
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a number is from: datasheet, standard, measured or guess ('stated' for any other text), and the reference."""
+    """Where a number is from: datasheet, standard, measured, fitted or guess ('stated' for any other text)."""
 
     kind: str
-    ref: str = ""
+    ref: str = ""  # the reference: which datasheet, which file
 
     def __str__(self) -> str:
         return (self.ref if self.kind == "stated" else f"{self.kind}, {self.ref}") if self.ref else self.kind

@@ -40,7 +40,7 @@ def check_header(tree: Tree, expected: str, mistakes: Mistakes) -> bool:
         if isinstance(header.value, str) and header.value in known:
             mistakes.add(header.place, f"this is a file '{header.value}', but '{expected}' is needed here")
         else:
-            near = did_you_mean(str(header.value), known)
+            near = did_you_mean(header.value, known) if isinstance(header.value, str) else None
             mistakes.add(header.place, f"{header.what()} is not a format that hwsim reads", near or f"write {expected}")
     else:
         return True
@@ -128,6 +128,7 @@ class _Resolver:
 
     def _follow(self, tree: Tree, kind: str, path: tuple[Path, ...]) -> tuple[Tree, tuple[Path, ...]]:
         """The tree with the file it uses laid under it, and with the one that file uses, and so on."""
+        first = tree.get("use")
         while (name := tree.get("use")) is not None:
             self.uses += 1
             if not isinstance(name.value, str):
@@ -150,11 +151,11 @@ class _Resolver:
             if base is None:
                 break
             own = base.get("use")
-            merged = merge(base.without("hwsim"), tree.without("use"))
-            tree = merged.put("use", own) if own is not None else merged
+            tree = merge(base.without("hwsim"), tree.without("use"))
             if own is None:
-                return tree.put("use", name), path
-        return tree, path
+                break
+            tree = tree.put("use", own)
+        return (tree if first is None else tree.put("use", first)), path
 
     def _file(self, file: Path, kind: str) -> Tree | None:
         if file not in self.files:

@@ -1,0 +1,252 @@
+"""What `import hwsim` offers: read both files, lower, simulate, check.
+
+Order: read the files; apply `set`; follow `use:` and put parameters in; build the machine, read the
+workload, lower it on the machine; simulate; compare with what the workload expects.  The mistakes of
+both files come together in one `SpecError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from hwsim import engine
+from hwsim.explain.critical import Share, limited_by
+from hwsim.machine import Machine, build
+from hwsim.opgraph import OpGraph
+from hwsim.reports import gantt, html, summary, trace
+from hwsim.reports import json as as_json
+from hwsim.reports.writing import write
+from hwsim.results.expect import Wanted, verdicts, wanted_of
+from hwsim.results.result import Result
+from hwsim.results.usage import usage
+from hwsim.spec import (
+    Mistakes,
+    SpecError,
+    Tree,
+    apply_set,
+    find,
+    read,
+    tree_of,
+)
+from hwsim.workload import Workload, lower, read_workload
+
+Source = str | Path | Tree | Mapping[str, Any]  # a library name or path, the text of a file, "-", or what a file would say
+Progress = Callable[[int, int], None]  # ops done, ops known
+
+
+class ExpectationFailed(Exception):
+    """A run did not come to what its workload expects; `run` has everything else it found."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        said = [f"{each.quantity} {each.wanted}: {each.reason}" for each in run.verdicts if each.status == "violated"]
+        super().__init__("; ".join(said))
+
+
+class Run(Result):
+    """A result with the reports at hand.
+
+    >>> copy = {"copy": {"from": "cpu", "to": "gpu0", "bytes": "160 MB"}}
+    >>> run = simulate("d2l-4gpu-pcie", {"hwsim": "workload/1", "program": [copy]})
+    >>> str(run.limited_by[0].cause)
+    'uplink:cpu->psw'
+    """
+
+    @property
+    def limited_by(self) -> tuple[Share, ...]:
+        """What the run spent its time on, along its critical path; adds up to the makespan."""
+        return limited_by(self.timeline)
+
+    def to_json(self, *, ops: bool = False) -> dict[str, Any]:
+        """The document `hwsim: result/1`; with a row per op if asked for."""
+        return as_json.as_dict(self, ops=ops)
+
+    def trace(self, path: str | Path) -> Path:
+        """Write the timeline for Perfetto; packed if the name ends in .gz."""
+        return write(path, trace.render(self, Path(path).suffix))
+
+    def plot(self, figure: Literal["gantt"], path: str | Path) -> Path:
+        """Write a figure: .png, .svg or .pdf.
+
+        Raises:
+            ValueError: no such figure, or another suffix.
+        """
+        if figure != "gantt":
+            raise ValueError(f"there is no figure '{figure}'; there is 'gantt'")
+        return write(path, gantt.render(self, Path(path).suffix))
+
+    def __str__(self) -> str:
+        return summary.summary(self)
+
+    def _repr_html_(self) -> str:
+        return html.fragment(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """A workload on a machine, ready to be simulated."""
+
+    machine: Machine
+    name: str  # the workload's
+    graph: OpGraph
+    wanted: Wanted
+    called: frozenset[str]  # what the machine may be called in `expect: {machine: ...}`
+    settings: tuple[tuple[str, str], ...]
+    warnings: tuple[str, ...]
+
+
+def simulate(
+    machine: Source | Machine,
+    workload: Source | Workload | OpGraph,
+    *,
+    set: Mapping[str, object] | None = None,  # noqa: A002 (the word of the command line)
+    expect: bool | Literal["auto"] = "auto",
+    progress: Progress | None = None,
+) -> Run:
+    """Simulate a workload on a machine.
+
+    Args:
+        machine, workload: a path, a name of the library, the text of a file, or a loaded value.
+        set: paths and values to change before anything is worked out, `{"machine.gpu.count": 8}`.
+        expect: check what the workload expects ("auto": if it speaks of this machine and nothing is set).
+        progress: called now and then with the ops done and the ops known.
+
+    Raises:
+        SpecError: all mistakes of both files.
+        Deadlock: ops wait for each other.
+        ExpectationFailed: an expectation that was checked is violated.
+    """
+    lowered = prepare(machine, workload, set=set)
+    timeline = engine.simulate(lowered.graph, progress=progress)
+    run = Run(
+        machine=lowered.machine.name,
+        workload=lowered.name,
+        timeline=timeline,
+        usage=usage(timeline),
+        verdicts=verdicts(
+            lowered.wanted, {"makespan": timeline.makespan}, called=lowered.called, changed=bool(lowered.settings), expect=expect
+        ),
+        settings=lowered.settings,
+        warnings=lowered.warnings,
+        devices={name: device.kind for name, device in lowered.machine.devices.items()},
+    )
+    if not run.met:
+        raise ExpectationFailed(run)
+    return run
+
+
+def prepare(
+    machine: Source | Machine,
+    workload: Source | Workload | OpGraph,
+    *,
+    set: Mapping[str, object] | None = None,  # noqa: A002 (the word of the command line)
+) -> Lowered:
+    """Everything before the simulation; arguments and errors as of `simulate`."""
+    mistakes = Mistakes()
+    settings = dict(set or {})
+    machine_tree = None if isinstance(machine, Machine) else _tree("machine", machine, mistakes)
+    workload_tree = None if isinstance(workload, Workload | OpGraph) else _tree("workload", workload, mistakes)
+    mistakes.raise_if_any()
+    notes: list[str] = []
+    if settings:
+        if machine_tree is None or workload_tree is None:
+            raise TypeError("`set` changes what files say; a machine or workload already loaded cannot be changed")
+        machine_tree, workload_tree = _changed(machine_tree, workload_tree, settings, mistakes, notes)
+    built = machine if isinstance(machine, Machine) else _built(machine_tree, mistakes)
+    loaded = workload if isinstance(workload, Workload | OpGraph) else _loaded(workload_tree, mistakes)
+    wanted = wanted_of(loaded.expect, mistakes) if isinstance(loaded, Workload) else Wanted()
+    if built is None or loaded is None:
+        raise SpecError(mistakes)
+    graph = loaded if isinstance(loaded, OpGraph) else lower(loaded, built, mistakes)
+    mistakes.raise_if_any()
+    return Lowered(
+        machine=built,
+        name=_title(loaded, workload_tree),
+        graph=graph,
+        wanted=wanted,
+        called=_called(built, machine, machine_tree),
+        settings=tuple((path, str(value)) for path, value in settings.items()),
+        warnings=(*built.warnings, *notes),
+    )
+
+
+def load_machine(source: Source) -> Machine:
+    """A machine by path or name.
+
+    Raises:
+        SpecError: its mistakes.
+    """
+    mistakes = Mistakes()
+    found = _built(_tree("machine", source, mistakes), mistakes)
+    if found is None or len(mistakes):
+        raise SpecError(mistakes)
+    return found
+
+
+def load_workload(source: Source) -> Workload:
+    """A workload by path or name, as `load_machine`."""
+    mistakes = Mistakes()
+    found = _loaded(_tree("workload", source, mistakes), mistakes)
+    if found is None or len(mistakes):
+        raise SpecError(mistakes)
+    return found
+
+
+def loads(text: str) -> Machine | Workload:
+    """The machine or workload that a text is, by its first line.
+
+    Raises:
+        SpecError: its mistakes.
+    """
+    tree = read(text if "\n" in text else text + "\n")
+    return load_machine(tree) if tree.text("hwsim") == "machine/1" else load_workload(tree)
+
+
+def _tree(kind: str, source: Source, mistakes: Mistakes) -> Tree | None:
+    if isinstance(source, Tree):
+        return source
+    if isinstance(source, Mapping):
+        return tree_of(source)
+    try:
+        if isinstance(source, Path) or source == "-" or "\n" in source:
+            return read(source)
+        return read(find(kind, source))
+    except SpecError as error:
+        mistakes.extend(error.mistakes)
+        return None
+
+
+def _changed(
+    machine: Tree, workload: Tree, settings: Mapping[str, object], mistakes: Mistakes, notes: list[str]
+) -> tuple[Tree, Tree]:
+    for path, value in settings.items():
+        try:
+            machine, workload, note = apply_set(machine, workload, path, value)
+        except SpecError as error:
+            mistakes.extend(error.mistakes)
+        else:
+            notes += [note] if note else []
+    mistakes.raise_if_any()
+    return machine, workload
+
+
+def _built(tree: Tree | None, mistakes: Mistakes) -> Machine | None:
+    return None if tree is None else build(tree, mistakes)
+
+
+def _loaded(tree: Tree | None, mistakes: Mistakes) -> Workload | None:
+    return None if tree is None else read_workload(tree, mistakes)
+
+
+def _title(loaded: Workload | OpGraph, tree: Tree | None) -> str:
+    """The name in the file, else the file's."""
+    named = loaded.name if isinstance(loaded, Workload) else "op graph"
+    return named or (Path(tree.place.file).stem if tree else "") or "workload"
+
+
+def _called(built: Machine, source: object, tree: Tree | None) -> frozenset[str]:
+    called = {built.name, str(source) if isinstance(source, str) else "", Path(tree.place.file).stem if tree else ""}
+    return frozenset(called - {""})

@@ -1,0 +1,80 @@
+"""The command line: arguments -> calls -> print.
+
+Exit codes: 0 done; 1 the run cannot finish, or a file cannot be written; 2 a mistake in the arguments
+or the files; 3 an expectation is violated; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import Any, Final
+
+import click
+
+from hwsim import __version__
+
+COMMANDS: Final = {  # in the order of the help; each is a module of this package with a command `command`
+    "simulate": "Run a workload on a machine.",
+    "check": "Validate files: all mistakes, with line and column.",
+    "show": "Print a machine, part or workload, with the source of each number.",
+    "new": "Write a pair of files to start from.",
+    "schema": "Print the JSON Schema of a kind of file, for editors.",
+}
+EXIT_FAILED: Final = 1
+EXIT_MISTAKE: Final = 2
+EXIT_VIOLATED: Final = 3
+EXIT_INTERRUPTED: Final = 130
+
+
+class Commands(click.Group):
+    """Subcommands that are imported when they are used: the help needs none of them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 (click's signature)
+        if cmd_name not in COMMANDS:
+            return None
+        found: click.Command = import_module(f"hwsim.cli.{cmd_name}").command
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 (click's signature)
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does, with a suggestion."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            from difflib import get_close_matches
+
+            near = get_close_matches(args[0], COMMANDS, 1)
+            ctx.fail(f"there is no command '{args[0]}'." + (f" Did you mean '{near[0]}'?" if near else ""))
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; what users can cause is said in words, without a traceback."""
+        _speak_utf8()
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            click.echo("interrupted", err=True)
+            ctx.exit(EXIT_INTERRUPTED)
+        except OSError as error:
+            if isinstance(error, BrokenPipeError):  # whoever read the output has seen enough: click ends quietly
+                raise
+            click.echo(str(error), err=True)
+            ctx.exit(EXIT_FAILED)
+
+
+def _speak_utf8() -> None:
+    """Output is UTF-8 wherever it goes; Windows would write a pipe in the locale's code page."""
+    for stream in (sys.stdout, sys.stderr):
+        if getattr(stream, "encoding", "utf-8").lower().replace("-", "") != "utf8" and hasattr(stream, "reconfigure"):
+            stream.reconfigure(encoding="utf-8")
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, message="hwsim %(version)s")
+def main() -> None:
+    """How long will this workload take on that machine, and what holds it back?"""

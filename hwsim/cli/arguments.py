@@ -1,0 +1,58 @@
+"""Arguments that several commands take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+import click
+from click.shell_completion import CompletionItem
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class LibraryName(click.ParamType[str]):
+    """A file, a name of the library, or - ; the shell completes names of the library."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self.name = kind
+
+    def shell_complete(
+        self,
+        ctx: click.Context,  # noqa: ARG002 (click's signature)
+        param: click.Parameter,  # noqa: ARG002
+        incomplete: str,
+    ) -> list[CompletionItem]:
+        from hwsim.spec import names
+
+        found = [CompletionItem(name) for name in names(self.kind) if name.startswith(incomplete)]
+        return [*found, CompletionItem(incomplete, type="file")]
+
+
+MACHINE: Final = LibraryName("machine")
+WORKLOAD: Final = LibraryName("workload")
+
+
+def _settings(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    """--set K=V ... as a mapping; a later one of the same path wins."""
+    found: dict[str, str] = {}
+    for text in values:
+        path, equals, value = text.partition("=")
+        if not equals or not path:
+            raise click.BadParameter(f"'{text}' is not of the form PATH=VALUE", ctx, param)
+        found.pop(path, None)
+        found[path] = value
+    return found
+
+
+def settings_option(function: F) -> F:
+    """The option --set."""
+    return click.option(
+        "--set",
+        "settings",
+        multiple=True,
+        metavar="PATH=VALUE",
+        callback=_settings,
+        help="Change one value: n=10 (a parameter), machine.gpu.count=8, ...",
+    )(function)

@@ -1,0 +1,25 @@
+"""What users can cause is said in words and an exit code, without a traceback."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import click
+
+from hwsim.cli import EXIT_FAILED, EXIT_MISTAKE
+from hwsim.engine import Deadlock
+from hwsim.spec import SpecError
+
+
+@contextmanager
+def in_words() -> Iterator[None]:
+    """Mistakes in files end in exit code 2, a run that cannot finish in 1."""
+    try:
+        yield
+    except SpecError as error:
+        click.echo(str(error), err=True)
+        click.get_current_context().exit(EXIT_MISTAKE)
+    except Deadlock as error:
+        click.echo(f"the run cannot finish: {error}", err=True)
+        click.get_current_context().exit(EXIT_FAILED)

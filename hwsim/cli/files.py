@@ -1,0 +1,82 @@
+"""Files of any kind, for the commands that look at one alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from hwsim import links
+from hwsim.machine import build
+from hwsim.machine.schema import LINK_KEYS, machine_schema, part_schema
+from hwsim.results.expect import wanted_of
+from hwsim.spec import Mistake, Mistakes, SpecError, Tree, decode, did_you_mean, find, json_schema, names, read, resolve, tree_of
+from hwsim.workload import Workload, read_workload
+
+
+def check(source: str) -> tuple[str, ...]:
+    """Read a machine, workload or part of the library or of a file; its warnings.
+
+    Raises:
+        SpecError: all its mistakes.
+    """
+    mistakes = Mistakes()
+    tree = any_tree(source)
+    match tree.text("hwsim"):
+        case "workload/1":
+            loaded = read_workload(tree, mistakes)
+            wanted_of(loaded.expect if loaded else None, mistakes)
+            warnings: tuple[str, ...] = ()
+        case "part/1":
+            warnings = _check_part(tree, mistakes)
+        case _:
+            built = build(tree, mistakes)
+            warnings = built.warnings if built else ()
+    mistakes.raise_if_any()
+    return warnings
+
+
+def any_tree(source: str) -> Tree:
+    """What a file says, whatever kind of file it is: by path, or by a name that the library has once.
+
+    Raises:
+        SpecError: no such file, or not YAML.
+    """
+    if source == "-":
+        return read(source)
+    for kind in ("machine", "workload", "part", "model", "runtime"):
+        if source in names(kind) or (kind == "part" and source in {name.rpartition("/")[2] for name in names(kind)}):
+            return read(find(kind, source))
+    if not source.endswith((".yaml", ".yml")) and "/" not in source:
+        every = [*names("machine"), *names("workload"), *(name.rpartition("/")[2] for name in names("part"))]
+        raise SpecError([Mistake(None, f"the library has no '{source}'", did_you_mean(source, every))])
+    return read(find("machine", source))
+
+
+def resolved(tree: Tree) -> Tree:
+    """A file with everything it uses filled in and its parameters put in, each value knowing its source.
+
+    Raises:
+        SpecError: what cannot be found.
+    """
+    mistakes = Mistakes()
+    found = resolve(tree, mistakes, kind={"machine/1": "machine", "workload/1": "workload"}.get(tree.text("hwsim") or "", "part"))
+    mistakes.raise_if_any()
+    return found
+
+
+def _check_part(tree: Tree, mistakes: Mistakes) -> tuple[str, ...]:
+    """A device alone in a machine; a link by its keys."""
+    kind = tree.text("kind")
+    if kind in links.KINDS:
+        decode(resolve(tree, mistakes, kind=kind), links.KINDS[kind], mistakes, ignore=LINK_KEYS | {"hwsim"}, sourced=True)
+        return ()
+    machine = tree_of({"hwsim": "machine/1", "parts": {"part": tree.without("hwsim")}}, tree.place)
+    built = build(machine, mistakes)
+    return built.warnings if built else ()
+
+
+SCHEMAS: Final[Mapping[str, Callable[[], dict[str, Any]]]] = {
+    "machine": machine_schema,
+    "workload": lambda: json_schema(Workload, header="workload/1"),
+    "part": part_schema,
+}

@@ -1,0 +1,48 @@
+"""A progress bar for runs that take longer than a second."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+AFTER: Final = 1.0  # seconds before anything is shown
+
+
+@contextmanager
+def progress(*, shown: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """What the engine tells how far it is; None if nobody would see it."""
+    if not shown:
+        yield None
+        return
+    bar: Progress | None = None
+    began = time.monotonic()
+
+    def report(done: int, known: int) -> None:
+        nonlocal bar
+        if bar is None:
+            if time.monotonic() - began < AFTER:
+                return
+            bar = _bar()
+            bar.start()
+        bar.update(bar.task_ids[0], completed=done, total=known)
+
+    try:
+        yield report
+    finally:
+        if bar is not None:
+            bar.stop()
+
+
+def _bar() -> Progress:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("ops"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    bar.add_task("ops")
+    return bar

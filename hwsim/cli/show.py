@@ -1,0 +1,99 @@
+"""`hwsim show`: what a name stands for, each number with its source; or the ops a workload comes to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from hwsim.cli.arguments import MACHINE, LibraryName, settings_option
+
+if TYPE_CHECKING:
+    from hwsim.spec import Tree
+
+
+@click.command("show")
+@click.argument("name", metavar="NAME|FILE", type=LibraryName("machine"))
+@click.option("--lowered", is_flag=True, help="The ops that a workload comes to, on --machine (default: the one it expects).")
+@click.option("--machine", type=MACHINE, help="With --lowered: the machine.")
+@settings_option
+def command(name: str, lowered: bool, machine: str | None, settings: dict[str, str]) -> None:
+    """Print a machine, part or workload: everything it uses filled in, each number with its source."""
+    if not lowered and (machine or settings):
+        raise click.UsageError("--machine and --set go with --lowered")
+    from hwsim.cli.errors import in_words
+    from hwsim.cli.files import any_tree, resolved
+
+    with in_words():
+        tree = any_tree(name)
+        if not lowered:
+            click.echo("\n".join(_lines(resolved(tree), "")))
+            return
+        expect = tree.get("expect")
+        machine = machine or (expect.text("machine") if expect else None)
+        if machine is None:
+            raise click.UsageError("the workload names no machine: say which with --machine")
+        from hwsim import api
+        from hwsim.workload import describe
+
+        click.echo(describe(api.prepare(machine, tree, set=settings).graph))
+
+
+def _lines(tree: Tree, indent: str) -> Iterator[str]:
+    """YAML, with the source of a number as a comment."""
+    for key, each in tree.items():
+        if key in {"source", "ref"} and indent:
+            continue  # said beside the numbers
+        if each.is_mapping and each.get("value") is not None:
+            each = each.get("value") or each
+        if each.is_mapping and each.items():
+            yield f"{indent}{key}:"
+            yield from _lines(each, indent + "  ")
+        elif each.is_list and any(one.is_mapping for one in each.elements()):
+            yield f"{indent}{key}:"
+            for one in each.elements():
+                yield f"{indent}  - {_flow(one)}"
+        else:
+            origin = f"  # {each.origin}" if each.origin is not None and _is_number(each) else ""
+            yield f"{indent}{key}: {_flow(each)}{origin}"
+
+
+def _flow(tree: Tree) -> str:
+    """A value on one line."""
+    if tree.is_mapping:
+        return "{" + ", ".join(f"{key}: {_flow(each)}" for key, each in tree.items()) + "}"
+    if tree.is_list:
+        return "[" + ", ".join(_flow(each) for each in tree.elements()) + "]"
+    return _scalar(tree.value)
+
+
+def _scalar(value: object) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return str(value).lower()
+        case str() if not _plain(value):
+            import json
+
+            return json.dumps(value, ensure_ascii=False)
+        case _:
+            return str(value)
+
+
+def _plain(text: str) -> bool:
+    """Whether a text needs no quotes in YAML, also inside braces."""
+    return bool(text) and text == text.strip() and not set(text) & set("#:{}[],&*!|>'\"%@`\n") and text[0] not in "-?"
+
+
+def _is_number(tree: Tree) -> bool:
+    from hwsim.units import UnitError, parse
+
+    if isinstance(tree.value, bool) or not str(tree.value)[:1].isdigit():
+        return False
+    try:
+        parse(str(tree.value))
+    except UnitError:
+        return False
+    return True

@@ -1,0 +1,90 @@
+"""`hwsim simulate`: run a workload on a machine."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from hwsim.cli import EXIT_VIOLATED
+from hwsim.cli.arguments import MACHINE, WORKLOAD, settings_option
+
+if TYPE_CHECKING:
+    from hwsim.api import Run
+
+
+@click.command("simulate")
+@click.argument("machine", type=MACHINE)
+@click.argument("workload", type=WORKLOAD)
+@settings_option
+@click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: result/1).")
+@click.option("--ops", is_flag=True, help="With --json: a row per op.")
+@click.option("--trace", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+              help="Write the timeline for ui.perfetto.dev (.json or .json.gz).")  # fmt: skip
+@click.option("--plot", type=(click.Choice(["gantt"]), click.Path(path_type=Path, dir_okay=False)), metavar="gantt FILE",
+              help="Write a figure (.png, .svg or .pdf).")  # fmt: skip
+@click.option("--expect/--no-expect", default=None, help="Check what the workload expects always, or never.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing but mistakes.")
+def command(
+    machine: str,
+    workload: str,
+    settings: dict[str, str],
+    as_json: bool,
+    ops: bool,
+    trace: Path | None,
+    plot: tuple[str, Path] | None,
+    expect: bool | None,
+    quiet: bool,
+) -> None:
+    """Run WORKLOAD on MACHINE: how long it takes, and what limits it.
+
+    Both are files or names of the library; one of them may be - (standard input).  What the
+    workload expects is checked on the machine it names, with nothing set; if it is violated,
+    the exit code is 3.
+    """
+    if machine == workload == "-":
+        raise click.UsageError("only one of the two files can be standard input")
+    if ops and not as_json:
+        raise click.UsageError("--ops goes with --json")
+    _refuse_unwritable(trace, plot)
+    from hwsim import api
+    from hwsim.cli.errors import in_words
+    from hwsim.cli.progress import progress
+
+    violated = False
+    with in_words(), progress(shown=not quiet and sys.stderr.isatty()) as report:
+        try:
+            run = api.simulate(machine, workload, set=settings, expect="auto" if expect is None else expect, progress=report)
+        except api.ExpectationFailed as failed:
+            run, violated = failed.run, True
+    _write_files(run, trace, plot, quiet=quiet)
+    if not quiet:
+        from hwsim.reports import json, summary
+
+        click.echo(json.document(run, ops=ops) if as_json else summary.summary(run), nl=False)
+    if violated:
+        for verdict in run.verdicts:
+            if verdict.status == "violated":
+                click.echo(f"expected {verdict.quantity} {verdict.wanted}: {verdict.reason}", err=True)
+        click.get_current_context().exit(EXIT_VIOLATED)
+
+
+def _refuse_unwritable(trace: Path | None, plot: tuple[str, Path] | None) -> None:
+    """Better said before a long run than after it."""
+    for option, path in (("--trace", trace), ("--plot", plot[1] if plot else None)):
+        if path is not None and not path.absolute().parent.is_dir():
+            raise click.BadParameter(f"there is no folder '{path.parent}'", param_hint=option)
+    if plot is not None and plot[1].suffix.lower() not in {".png", ".svg", ".pdf"}:
+        raise click.BadParameter(f"a figure is written as .png, .svg or .pdf, not as '{plot[1].name}'", param_hint="--plot")
+
+
+def _write_files(run: Run, trace: Path | None, plot: tuple[str, Path] | None, *, quiet: bool) -> None:
+    written = []
+    if trace is not None:
+        written.append(run.trace(trace))
+    if plot is not None:
+        written.append(run.plot("gantt", plot[1]))
+    for path in written if not quiet else ():
+        click.echo(f"wrote {path}", err=True)

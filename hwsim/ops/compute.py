@@ -1,0 +1,33 @@
+"""Work given as amounts: `flop` operations and `bytes` of memory traffic on one device.
+
+    compute: {device: gpu, flop: 640 GFLOP, bytes: 2 GB, dtype: fp16, pieces: 8}
+
+Runs on the queue `compute` of its device.  Error: the amounts are the user's; what reaches memory
+depends on caches and fusion.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hwsim.devices import Mix
+from hwsim.ops.op import DeviceOp, Dtype, Placed, Scope, compute
+from hwsim.spec import field
+from hwsim.units import Bytes, Flop
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compute(DeviceOp):
+    """`flop` and `bytes` on one device, in `pieces` ops of equal size that follow each other."""
+
+    kind: ClassVar[str] = "compute"
+
+    flop: Flop = field("arithmetic operations; a multiply-add is two", default=0.0, example="640 GFLOP")
+    bytes: Bytes = field("bytes moved between the device and its memory", default=0.0, example="2 GB")
+    dtype: Dtype = field("type it computes in", default="fp32")
+    mix: Mix = field("which units and efficiency: matmul, vector, reduce or random", default="matmul")
+    pieces: int = field("ops it is cut into: each pays the launch latency, all share the work", default=1, minimum=1)
+
+    def lower(self, scope: Scope) -> Placed:
+        return compute(scope, self, flop=self.flop, traffic=self.bytes, dtype=self.dtype, mix=self.mix, pieces=self.pieces)

@@ -1,0 +1,31 @@
+"""An operation on each element, such as y = x + 1 or relu: nearly always bound by memory.
+
+    elementwise: {device: gpu, shape: [1000, 1000], inputs: 2}
+
+    flop = elements x flop_each        traffic = (inputs + 1) x elements x bytes per element
+
+Runs on the queue `compute` of its device.  Every input is read and the result written once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hwsim.ops.op import WIDTH, ArrayOp, Placed, Scope, compute
+from hwsim.spec import field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Elementwise(ArrayOp):
+    """`inputs` arrays in, one out."""
+
+    kind: ClassVar[str] = "elementwise"
+
+    inputs: int = field("arrays of this size that are read", default=1, minimum=0)
+    flop_each: float = field("operations per element", default=1.0, minimum=0)
+
+    def lower(self, scope: Scope) -> Placed:
+        count = self.elements()
+        traffic = (self.inputs + 1) * count * WIDTH[self.dtype]
+        return compute(scope, self, flop=self.flop_each * count, traffic=traffic, dtype=self.dtype, mix="vector")

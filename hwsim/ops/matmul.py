@@ -1,0 +1,35 @@
+"""A matrix product C = A B: (m x k) by (k x n), `batch` times.
+
+    matmul: {device: gpu, m: 2000, n: 2000, k: 2000}
+
+    flop = 2 m n k batch        traffic = (m k + k n + m n) batch x bytes per element
+
+Runs on the queue `compute` of its device.  The traffic is the least there can be: every matrix
+crosses to memory once, as if blocking for caches were perfect.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hwsim.ops.op import WIDTH, DeviceOp, Dtype, Placed, Scope, compute
+from hwsim.spec import field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matmul(DeviceOp):
+    """(m x k) by (k x n), `batch` times."""
+
+    kind: ClassVar[str] = "matmul"
+
+    m: int = field("rows of A and C", minimum=1)
+    n: int = field("columns of B and C", minimum=1)
+    k: int = field("columns of A, rows of B", minimum=1)
+    batch: int = field("independent products of this size", default=1, minimum=1)
+    dtype: Dtype = field("type of the elements", default="fp32")
+
+    def lower(self, scope: Scope) -> Placed:
+        flop = 2.0 * self.m * self.n * self.k * self.batch
+        traffic = (self.m * self.k + self.k * self.n + self.m * self.n) * self.batch * WIDTH[self.dtype]
+        return compute(scope, self, flop=flop, traffic=traffic, dtype=self.dtype, mix="matmul")

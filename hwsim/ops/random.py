@@ -1,0 +1,27 @@
+"""Random numbers: an array filled by the device's generator.
+
+    random: {device: cpu, shape: [1000, 1000]}
+
+    flop = elements (one number each, at the device's efficiency for `random`)
+    traffic = elements x bytes per element
+
+Runs on the queue `compute` of its device.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hwsim.ops.op import WIDTH, ArrayOp, Placed, Scope, compute
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Random(ArrayOp):
+    """An array of random numbers."""
+
+    kind: ClassVar[str] = "random"
+
+    def lower(self, scope: Scope) -> Placed:
+        count = self.elements()
+        return compute(scope, self, flop=count, traffic=count * WIDTH[self.dtype], dtype=self.dtype, mix="random")

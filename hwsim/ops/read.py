@@ -1,0 +1,38 @@
+"""Reads from a disk, `times` of `bytes` each, on to the memory of another device.
+
+    read: {from: disk, bytes: 110 kB, times: 64, access: random, depth: 8}
+
+Runs on the queue `read` of the disk.  Draws what the disk needs for that access and, where the
+machine links the disk to `to`, the bytes from the links and from the memory there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from hwsim.ops.op import Op, Placed, Scope
+from hwsim.spec import field
+from hwsim.units import Bytes
+
+Access = Literal["sequential", "random"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read(Op):
+    """`times` x `bytes` from a disk."""
+
+    kind: ClassVar[str] = "read"
+
+    source: str = field("the disk", key="from", example="disk")
+    target: str = field("whose memory it goes to (default: the program's host)", key="to", default="")
+    bytes: Bytes = field("bytes of one read", example="110 kB")
+    times: int = field("how many reads", default=1, minimum=0)
+    access: Access = field("one after another on the disk, or anywhere", default="sequential")
+    depth: int = field("reads in flight at once", default=1, minimum=1)
+
+    def lower(self, scope: Scope) -> Placed:
+        disk = scope.one(self.source)
+        to = scope.one(self.target) if self.target else scope.host
+        cost = scope.machine.read(disk, self.bytes, times=self.times, access=self.access, depth=self.depth, to=to)
+        return Placed(disk, self.queue or "read", cost)

@@ -1,0 +1,19 @@
+"""Every report hwsim knows: a result and a file suffix go in, the bytes of a file come out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from hwsim.reports import gantt, html, json, summary, trace
+from hwsim.results.result import Result
+
+Report = Callable[[Result, str], Iterable[bytes]]
+
+REPORTS: Final[dict[str, Report]] = {
+    "gantt": gantt.render,
+    "html": html.render,
+    "json": json.render,
+    "summary": summary.render,
+    "trace": trace.render,
+}

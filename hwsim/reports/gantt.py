@@ -1,0 +1,128 @@
+"""The timeline as a figure: a row per queue, a colour per op name.  PNG, SVG or PDF by the file's suffix."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from hwsim.opgraph import Floats, Ints
+from hwsim.reports.lanes import Lane, lanes
+from hwsim.results.result import Result
+from hwsim.results.timeline import FEMTO
+from hwsim.units import format_quantity
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+FORMATS: Final = ("png", "svg", "pdf")
+ROWS: Final = 64  # lanes drawn; the rest is counted in the title
+LEGEND: Final = 12  # names with a colour of their own; the others are grey
+BARS: Final = 5000  # more of them are merged where they are closer than a pixel
+PIXELS: Final = 2000
+SCALES: Final = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"), (1e-12, "ps"))
+COLOURS: Final = (  # Okabe and Ito's, told apart with any kind of colour vision, then lighter ones
+    "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000",
+    "#7FB8D8", "#F2CF7F", "#7FCEB9", "#E5BCD3",
+)  # fmt: skip
+OTHER: Final = "#BBBBBB"
+
+
+def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
+    """The figure as bytes; same result, same bytes with the same matplotlib.
+
+    Raises:
+        ValueError: the suffix is none of .png, .svg, .pdf.
+    """
+    kind = suffix.lower().lstrip(".")
+    if kind not in FORMATS:
+        raise ValueError(f"a figure is written as .png, .svg or .pdf, not as '{suffix or 'a file without suffix'}'")
+    import matplotlib as mpl
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    rows = lanes(result)
+    shown = rows[:ROWS]
+    buffer = io.BytesIO()
+    settings: Any = {"svg.hashsalt": "hwsim", "svg.fonttype": "none", "font.family": "DejaVu Sans", "path.simplify": False}
+    with mpl.rc_context(settings):
+        figure = Figure(figsize=(12, 1.6 + 0.3 * max(len(shown), 3)), dpi=100, layout="constrained")
+        FigureCanvasAgg(figure)
+        axes = figure.add_subplot()
+        _draw(axes, result, shown, hidden=len(rows) - len(shown))
+        undated: dict[str, Any] = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[kind]
+        figure.savefig(buffer, format=kind, metadata=undated)
+    return (buffer.getvalue(),)
+
+
+def _draw(axes: Axes, result: Result, rows: tuple[Lane, ...], hidden: int) -> None:
+    timeline = result.timeline
+    names = _names(result)
+    of_label = np.array([names.get(label.name, LEGEND) for label in timeline.flat.graph.labels], np.int64)
+    scale, unit = next((pair for pair in SCALES if result.makespan_s >= pair[0]), SCALES[-1])
+    merge = sum(len(lane.ops) for lane in rows) > BARS
+    pixel = result.makespan_s / PIXELS if merge else 0.0
+    edge: dict[str, Any] = {"linewidth": 0} if merge else {"linewidth": 0.4, "edgecolor": "white"}
+    for row, lane in enumerate(rows):
+        start = timeline.start[lane.ops].astype(np.float64) / FEMTO
+        end = timeline.end[lane.ops].astype(np.float64) / FEMTO
+        colour = of_label[timeline.flat.label[lane.ops]]
+        low, high, colour = merged(start, end, colour, pixel)
+        bars = list(zip(low / scale, (high - low) / scale, strict=True))
+        axes.broken_barh(bars, (row - 0.4, 0.8), facecolors=[_colour(each) for each in colour.tolist()], **edge)
+    axes.set_yticks(range(len(rows)), [_row(lane) for lane in rows])
+    axes.set_ylim(max(len(rows), 1) - 0.5, -0.5)
+    axes.set_xlim(0, result.makespan_s / scale or 1)
+    axes.set_xlabel(f"time ({unit})")
+    more = f"; {hidden} more rows not shown" if hidden else ""
+    axes.set_title(f"{result.workload} on {result.machine}: {format_quantity(result.makespan_s, 's')}{more}", fontsize="medium")
+    _legend(axes, names, result)
+
+
+def _row(lane: Lane) -> str:
+    return lane.name if lane.name.startswith(lane.device) else f"{lane.device}  {lane.name}"
+
+
+def _names(result: Result) -> dict[str, int]:
+    """A colour number for the names that take most of the time, longest first."""
+    timeline = result.timeline
+    ops = result.ops.numbers
+    took = (timeline.end[ops] - timeline.start[ops]).astype(np.float64)
+    total: dict[str, float] = {}
+    per_label = np.bincount(timeline.flat.label[ops], weights=took, minlength=len(timeline.flat.graph.labels))
+    for label, spent in zip(timeline.flat.graph.labels, per_label.tolist(), strict=True):
+        if label.device:
+            total[label.name] = total.get(label.name, 0.0) + spent
+    longest = sorted(total, key=lambda name: (-total[name], name))[:LEGEND]
+    return {name: number for number, name in enumerate(longest)}
+
+
+def merged(start: Floats, end: Floats, colour: Ints, pixel: float) -> tuple[Floats, Floats, Ints]:
+    """Neighbours of one colour with less than a pixel between them become one bar, and what is hidden by it vanishes."""
+    if not len(start) or not pixel:
+        return start, end, colour
+    column = np.floor(start / pixel)
+    starts_pixel = np.concatenate([[True], column[1:] != column[:-1]])
+    wide = end - start >= pixel
+    keep = starts_pixel | wide  # of the short bars in one pixel, the first stands for all
+    low, high, shade = start[keep], np.maximum(end[keep], start[keep] + pixel), colour[keep]
+    heads = np.concatenate([[True], (low[1:] - high[:-1] > pixel) | (shade[1:] != shade[:-1])])
+    firsts = np.flatnonzero(heads)
+    return low[firsts], np.maximum.reduceat(high, firsts), shade[firsts]
+
+
+def _colour(number: int) -> str:
+    return COLOURS[number] if number < LEGEND else OTHER
+
+
+def _legend(axes: Axes, names: dict[str, int], result: Result) -> None:
+    from matplotlib.patches import Patch
+
+    patches = [Patch(facecolor=_colour(number), label=name) for name, number in names.items()]
+    every = {label.name for label in result.timeline.flat.graph.labels if label.device}
+    if len(every) > len(names):
+        patches.append(Patch(facecolor=OTHER, label=f"{len(every) - len(names)} others"))
+    if patches:
+        axes.legend(handles=patches, loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize="small", frameon=False)

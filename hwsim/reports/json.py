@@ -1,0 +1,54 @@
+"""The result as JSON, `hwsim: result/1`.  Keys end in their unit; times also as integer femtoseconds where exactness counts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Any
+
+from hwsim.explain.critical import limited_by
+from hwsim.results.result import Result
+
+
+def render(result: Result, suffix: str = "") -> Iterable[bytes]:  # noqa: ARG001 (every report takes a suffix)
+    """The document without the ops, in UTF-8."""
+    yield document(result).encode()
+
+
+def document(result: Result, *, ops: bool = False) -> str:
+    """The document as text, keys sorted: same result, same bytes."""
+    return json.dumps(as_dict(result, ops=ops), indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def as_dict(result: Result, *, ops: bool = False) -> dict[str, Any]:
+    """The document as dicts and lists; `ops` adds a row per op."""
+    found: dict[str, Any] = {
+        "hwsim": "result/1",
+        "machine": result.machine,
+        "workload": result.workload,
+        "makespan_s": result.makespan_s,
+        "makespan_fs": result.timeline.makespan_fs,
+        "op_count": len(result.ops),
+        "limited_by": [
+            {"cause": str(share.cause), "kind": share.cause.kind, "time_s": share.time_s, "share": share.share}
+            for share in limited_by(result.timeline)
+        ],
+        "capacities": [
+            {
+                "name": one.capacity,
+                "busy_s": one.busy_s,
+                "moved": one.moved,
+                "unit": one.unit,
+                "rate": one.rate,
+                "utilisation": one.utilisation,
+            }
+            for one in result.usage
+        ],
+        "expect": [asdict(verdict) for verdict in result.verdicts],
+        "set": dict(result.settings),
+        "warnings": list(result.warnings),
+    }
+    if ops:
+        found["ops"] = [asdict(row) for row in result.ops]
+    return found

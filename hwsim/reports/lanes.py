@@ -1,0 +1,77 @@
+"""Where ops are drawn: a row per queue, and for ops without one as many rows per device as run at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
+
+import numpy as np
+
+from hwsim.opgraph import Ints
+from hwsim.reports.table import natural
+from hwsim.results.result import Result
+
+
+@dataclass(frozen=True)
+class Lane:
+    """Ops that never overlap, in order of time."""
+
+    device: str
+    name: str
+    ops: Ints
+
+
+def lanes(result: Result) -> tuple[Lane, ...]:
+    """By device in natural order: its queues, then its unqueued ops.  Every op that has a device is on one lane."""
+    timeline = result.timeline
+    flat = timeline.flat
+    ops = result.ops.numbers
+    # A transfer may stand in a queue of one device under the label of another: the queue decides.
+    devices = {name: number for number, name in enumerate(dict.fromkeys(_devices(result)))}
+    of_label = np.array([devices.get(label.device, -1) for label in flat.graph.labels], np.int64)
+    of_queue = np.array([*(devices[queue.device] for queue in flat.graph.queues), -1], np.int64)
+    queue = flat.queue[ops]
+    device = np.where(queue >= 0, of_queue[queue], of_label[flat.label[ops]])
+    order = np.lexsort((ops, queue, device))
+    ops, queue, device = ops[order], queue[order], device[order]
+    cuts = np.flatnonzero((queue[1:] != queue[:-1]) | (device[1:] != device[:-1])) + 1
+    names = list(devices)
+    found = []
+    for part in np.split(np.arange(len(ops)), cuts) if len(ops) else []:
+        place = names[int(device[part[0]])]
+        line = int(queue[part[0]])
+        members = ops[part]
+        members = members[np.lexsort((members, timeline.end[members], timeline.start[members]))]
+        if line >= 0:
+            found.append(Lane(place, flat.graph.queues[line].name, members))
+        else:
+            rows = np.array(_beside(timeline.start[members].tolist(), timeline.end[members].tolist()), np.int64)
+            by_row = np.argsort(rows, kind="stable")
+            firsts = np.flatnonzero(np.diff(rows[by_row])) + 1
+            for number, row in enumerate(np.split(members[by_row], firsts)):
+                found.append(Lane(place, "unqueued" if number == 0 else f"unqueued {number + 1}", row))
+    return tuple(sorted(found, key=lambda lane: (natural(lane.device), lane.name.startswith("unqueued"), natural(lane.name))))
+
+
+def _devices(result: Result) -> list[str]:
+    graph = result.timeline.flat.graph
+    return [*(queue.device for queue in graph.queues), *(label.device for label in graph.labels if label.device)]
+
+
+def _beside(starts: Sequence[int], ends: Sequence[int]) -> list[int]:
+    """The lowest row that is free, for intervals in order of start."""
+    free: list[int] = []
+    busy: list[tuple[int, int]] = []
+    rows = []
+    made = 0
+    for start, end in zip(starts, ends, strict=True):
+        while busy and busy[0][0] <= start:
+            heappush(free, heappop(busy)[1])
+        if free:
+            row = heappop(free)
+        else:
+            row, made = made, made + 1
+        rows.append(row)
+        heappush(busy, (end, row))
+    return rows

@@ -1,0 +1,104 @@
+"""The result in a screenful of text: the time, what limits it, and how full everything was."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from hwsim.explain.critical import limited_by
+from hwsim.reports.table import Row, capacities, causes, percent
+from hwsim.results.result import Result
+from hwsim.results.verdict import Verdict
+from hwsim.units import format_quantity
+
+WIDTH: Final = 100
+ROWS: Final = 16  # capacities shown; the rest is counted
+CAUSES: Final = 3
+NAME: Final = 38
+BAR: Final = 12
+
+
+def render(result: Result, suffix: str = "") -> Iterable[bytes]:  # noqa: ARG001 (every report takes a suffix)
+    """The summary in UTF-8."""
+    yield summary(result).encode()
+
+
+def summary(result: Result) -> str:
+    """The summary, ending with a newline."""
+    return "\n".join(_lines(result)) + "\n"
+
+
+def _lines(result: Result) -> Iterator[str]:
+    yield f"{result.workload}  on  {result.machine}"
+    yield from _line("time", format_quantity(result.makespan_s, "s"))
+    shares = causes(limited_by(result.timeline))
+    shown = [f"{name} {percent(share)}" for name, share in shares[:CAUSES]]
+    if len(shares) > CAUSES:
+        shown.append(f"{len(shares) - CAUSES} more {percent(sum(share for _, share in shares[CAUSES:]))}")
+    yield from _line("limited by", ", ".join(shown) or "nothing: no op takes any time")
+    if result.settings:
+        yield from _line("set", ", ".join(f"{key}={value}" for key, value in result.settings))
+    for verdict in result.verdicts:
+        yield from _line("expected", _verdict(verdict))
+    for warning in result.warnings:
+        yield from _line("warning", warning)
+    rows, unused = capacities(result.usage)
+    if rows:
+        yield ""
+        yield from _table(rows)
+    if unused:
+        yield from textwrap.wrap("not used: " + ", ".join(unused), WIDTH, initial_indent="  ", subsequent_indent=" " * 4,
+                                 max_lines=3, placeholder=" ...", break_long_words=False)  # fmt: skip
+    yield ""
+    yield "  --trace run.json.gz writes the timeline for ui.perfetto.dev; --json prints all numbers"
+
+
+def _line(title: str, text: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, initial_indent=f"  {title:<12} ", subsequent_indent=" " * 15, break_long_words=False)
+
+
+def _table(rows: list[Row]) -> Iterator[str]:
+    shown, rest = rows[:ROWS], rows[ROWS:]
+    name = max(len("capacity"), *(min(len(row.name), NAME) for row in shown))
+    busy = max(len("busy"), *(len(row.busy) for row in shown))
+    moved = max(len("moved"), *(len(row.moved) for row in shown))
+    rate = max(len("rate"), *(len(row.rate) for row in shown))
+    yield f"  {'capacity':<{name}}  {'busy':>{busy}}  {'moved':>{moved}}  {'rate':>{rate}}  utilisation"
+    for row in shown:
+        yield (
+            f"  {_short(row.name):<{name}}  {row.busy:>{busy}}  {row.moved:>{moved}}  {row.rate:>{rate}}"
+            f"  {bar(row.utilisation)} {row.percent:>6}"
+        )
+    if rest:
+        yield f"  and {len(rest)} more, none busy for longer than {rest[0].busy}"
+
+
+def bar(fraction: float) -> str:
+    """A bar of blocks; anything at all shows, and only a full one looks full.
+
+    >>> bar(0.5), bar(0.001), bar(0.999)
+    ('██████······', '█···········', '███████████·')
+    """
+    full = round(fraction * BAR)
+    if 0 < fraction < 0.9995:
+        full = min(max(full, 1), BAR - 1)
+    return "█" * min(full, BAR) + "·" * (BAR - full)
+
+
+def _short(name: str) -> str:
+    if len(name) <= NAME:
+        return name
+    tail = NAME // 2
+    return f"{name[: NAME - tail - 3]}...{name[-tail:]}"
+
+
+def _verdict(verdict: Verdict) -> str:
+    text = f"{verdict.quantity} {verdict.wanted}: "
+    match verdict.status:
+        case "met":
+            return text + "met"
+        case "violated":
+            return text + f"VIOLATED, {verdict.reason}"
+        case "skipped":
+            return text + f"not checked ({verdict.reason})"

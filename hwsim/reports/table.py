@@ -1,0 +1,101 @@
+"""The rows that text and HTML show: causes and capacities, with members of a family that look alike as one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from hwsim.explain.critical import Share
+from hwsim.results.usage import Usage
+from hwsim.units import format_quantity
+
+_NUMBER: Final = re.compile(r"(?<=[A-Za-z_])\d+(?=$|[.,:>-])")  # gpu0.compute, slots:psw->gpu0
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the table of capacities, as text; `utilisation` also as a number."""
+
+    name: str
+    busy: str
+    moved: str
+    rate: str
+    utilisation: float
+
+    @property
+    def percent(self) -> str:
+        return percent(self.utilisation)
+
+
+def percent(fraction: float) -> str:
+    """A fraction in per cent, with two significant digits; what is nearly all of it is not called all.
+
+    >>> percent(1), percent(0.9996), percent(0.5), percent(0.0123), percent(0.00001)
+    ('100 %', '99.9 %', '50 %', '1.2 %', '<0.1 %')
+    """
+    if 0 < fraction < 0.0005:
+        return "<0.1 %"
+    if 0.9945 <= fraction < 0.99999:
+        return f"{min(fraction * 100, 99.9):.1f} %"
+    return format_quantity(fraction, "%", 2) if fraction < 0.995 else format_quantity(fraction, "%", 3)
+
+
+def family(name: str) -> str:
+    """A name with the numbers of its devices left open.
+
+    >>> family("slots:psw->gpu3"), family("node12.gpu0.compute"), family("pcie4.0")
+    ('slots:psw->gpu*', 'node*.gpu*.compute', 'pcie*.0')
+    """
+    return _NUMBER.sub("*", name)
+
+
+def natural(name: str) -> tuple[tuple[int, int | str], ...]:
+    """A sort key that puts gpu10 after gpu9."""
+    return tuple((0, int(part)) if part.isdigit() else (1, part) for part in re.split(r"(\d+)", name) if part)
+
+
+def causes(shares: Iterable[Share]) -> list[tuple[str, float]]:
+    """Families of causes with their share of the run, largest first."""
+    total: dict[str, list[tuple[str, float]]] = {}
+    for share in shares:
+        text = str(share.cause)
+        total.setdefault(family(text), []).append((text, share.share))
+    found = [(rows[0][0] if len(rows) == 1 else name, sum(part for _, part in rows)) for name, rows in total.items()]
+    return sorted(found, key=lambda row: (-row[1], natural(row[0])))
+
+
+def capacities(usage: Sequence[Usage]) -> tuple[list[Row], list[str]]:
+    """Rows of the capacities that were used, busiest first, and the names of the others."""
+    sizes: dict[str, int] = {}
+    alike: dict[tuple[str, tuple[str, str, str, str] | None], list[Usage]] = {}
+    for one in sorted(usage, key=lambda one: (-one.busy_fs, -one.utilisation, natural(one.capacity))):
+        name = family(one.capacity)
+        sizes[name] = sizes.get(name, 0) + 1
+        alike.setdefault((name, _look(one) if one.busy_fs else None), []).append(one)
+    rows, unused = [], []
+    for (name, look), members in alike.items():
+        title = group([one.capacity for one in members], whole=sizes[name] == len(members))
+        if look is not None:
+            busy, moved, rate, _ = look
+            rows.append(Row(title, busy, moved, rate, members[0].utilisation))
+        else:
+            unused.append(title)
+    return rows, unused
+
+
+def group(names: Sequence[str], *, whole: bool) -> str:
+    """What to call several capacities: the family if these are all of it.
+
+    >>> group(["gpu0.compute", "gpu1.compute"], whole=True), group(["gpu2.compute", "gpu3.compute"], whole=False)
+    ('gpu*.compute (2)', 'gpu2.compute + 1 alike')
+    """
+    if len(names) == 1:
+        return names[0]
+    return f"{family(names[0])} ({len(names)})" if whole else f"{names[0]} + {len(names) - 1} alike"
+
+
+def _look(one: Usage) -> tuple[str, str, str, str]:
+    rate = f"{one.rate:.3g} at once" if one.unit == "s" else format_quantity(one.rate, f"{one.unit}/s")
+    return format_quantity(one.busy_s, "s"), format_quantity(one.moved, one.unit), rate, percent(one.utilisation)

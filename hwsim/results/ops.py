@@ -1,0 +1,73 @@
+"""The ops of a run as rows, made when somebody looks at them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import overload
+
+import numpy as np
+
+from hwsim.opgraph import Ints
+from hwsim.results.timeline import FEMTO, Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class OpRow:
+    """One op of one iteration, as simulated.  Times in seconds since the start of the run."""
+
+    op: int
+    name: str
+    kind: str
+    device: str
+    queue: str
+    program: str
+    iteration: int
+    start_s: float
+    end_s: float
+    duration_s: float
+
+
+@dataclass(frozen=True)
+class Ops(Sequence[OpRow]):
+    """Every op with a device, in op order; joins, which only tie other ops together, are left out."""
+
+    timeline: Timeline
+
+    @cached_property
+    def numbers(self) -> Ints:
+        """Op numbers of the rows."""
+        flat = self.timeline.flat
+        placed = np.array([bool(label.device) for label in flat.graph.labels], np.bool_)
+        return np.flatnonzero(placed[flat.label]) if len(flat) else np.empty(0, np.int64)
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @overload
+    def __getitem__(self, place: int) -> OpRow: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[OpRow]: ...
+    def __getitem__(self, place: int | slice) -> OpRow | list[OpRow]:
+        if isinstance(place, slice):
+            return [self._row(op) for op in self.numbers[place].tolist()]
+        return self._row(int(self.numbers[place]))
+
+    def _row(self, op: int) -> OpRow:
+        flat = self.timeline.flat
+        label = flat.graph.labels[flat.label[op]]
+        queue = int(flat.queue[op])
+        start, end = int(self.timeline.start[op]), int(self.timeline.end[op])
+        return OpRow(
+            op=op,
+            name=label.name,
+            kind=label.kind,
+            device=label.device,
+            queue=flat.graph.queues[queue].name if queue >= 0 else "",
+            program=label.program,
+            iteration=int(flat.iteration[op]),
+            start_s=start / FEMTO,
+            end_s=end / FEMTO,
+            duration_s=(end - start) / FEMTO,
+        )

@@ -1,0 +1,67 @@
+"""What a run found, as data: reports read it, nothing here formats it."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING
+
+from hwsim.results.ops import OpRow, Ops
+from hwsim.results.timeline import Timeline
+from hwsim.results.usage import Usage
+from hwsim.results.verdict import Verdict
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Result:
+    """A workload simulated on a machine.
+
+    machine, workload: their names.  usage: one row per capacity.  verdicts: the expectations
+    that were checked or skipped.  settings: what `set` changed.  devices: name -> kind.
+    """
+
+    machine: str
+    workload: str
+    timeline: Timeline
+    usage: tuple[Usage, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
+    settings: tuple[tuple[str, str], ...] = ()
+    warnings: tuple[str, ...] = ()
+    devices: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def makespan_s(self) -> float:
+        """Seconds from the start to the end of the last op."""
+        return self.timeline.makespan
+
+    @property
+    def ops(self) -> Ops:
+        """Rows: op, name, kind, device, queue, program, iteration, start_s, end_s, duration_s."""
+        return Ops(self.timeline)
+
+    @property
+    def met(self) -> bool:
+        """No expectation that was checked is violated."""
+        return all(verdict.status != "violated" for verdict in self.verdicts)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The ops as a table.
+
+        Raises:
+            ModuleNotFoundError: pandas is not installed; the message says what to do.
+        """
+        try:
+            frame = importlib.import_module("pandas").DataFrame
+        except ModuleNotFoundError as missing:
+            raise ModuleNotFoundError("to_pandas() needs pandas: pip install pandas", name="pandas") from missing
+        names = [one.name for one in fields(OpRow)]
+        rows = [[getattr(row, name) for name in names] for row in self.ops]
+        table: pd.DataFrame = frame(rows, columns=names).set_index("op")
+        return table
+
+    def __repr__(self) -> str:
+        return f"Result({self.workload!r} on {self.machine!r}: {self.makespan_s:.6g} s, {len(self.timeline)} ops)"

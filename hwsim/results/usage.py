@@ -1,0 +1,127 @@
+"""How much of every capacity a run used: for how long, how much went through, how full it was."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hwsim.demand import Capacity, Cost, Unit
+from hwsim.opgraph import Ints
+from hwsim.results.timeline import FEMTO, Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What one capacity did.
+
+    busy_fs: fs during which at least one op drew on it (after the op's own time and latency) or
+    held part of it.  moved: the natural amount behind it in `unit` (FLOP of a device whose
+    capacity is device time), else the amount itself.  utilisation: amount drawn and held, as a
+    fraction of rate x makespan.
+    """
+
+    capacity: str
+    busy_fs: int
+    moved: float
+    unit: Unit
+    utilisation: float
+
+    @property
+    def busy_s(self) -> float:
+        """Seconds in use."""
+        return self.busy_fs / FEMTO
+
+    @property
+    def rate(self) -> float:
+        """`moved` per second in use; 0 if it was never used."""
+        return self.moved / self.busy_s if self.busy_fs else 0.0
+
+
+def usage(timeline: Timeline) -> tuple[Usage, ...]:
+    """One row per capacity of the graph, in the graph's order."""
+    flat = timeline.flat
+    costs, capacities = flat.graph.costs, flat.graph.capacities
+    used = np.flatnonzero(flat.cost >= 0)
+    by_cost = used[np.argsort(flat.cost[used], kind="stable")]
+    bounds = np.searchsorted(flat.cost[by_cost], np.arange(len(costs) + 1))
+    ops_of = [by_cost[low:high] for low, high in pairwise(bounds.tolist())]
+    draws, holds = _who_draws(costs), _who_holds(costs)
+    natural = _natural(costs)
+    sizes = [float(flat.size[ops].sum()) for ops in ops_of]
+    held_s = {number: _total(timeline, ops_of[number]) for number in sorted({n for rows in holds.values() for n, _ in rows})}
+    busy: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
+    found = []
+    for capacity in capacities:
+        drawn = [(number, amount) for number, amount in draws.get(capacity.name, ()) if len(ops_of[number])]
+        held = [(number, part) for number, part in holds.get(capacity.name, ()) if len(ops_of[number])]
+        who = (tuple(number for number, _ in drawn), tuple(number for number, _ in held))
+        if who not in busy:  # the links of a ring are drawn on by the same ops
+            busy[who] = _busy(timeline, [ops_of[number] for number in who[0]], [ops_of[number] for number in who[1]])
+        amount = sum(sizes[number] * each for number, each in drawn)
+        kept = sum(part * capacity.rate * held_s[number] for number, part in held)
+        moved, unit = _moved(capacity, amount, [(n, sizes[n]) for n in who[0]], natural)
+        whole = capacity.rate * timeline.makespan
+        found.append(Usage(capacity.name, busy[who], moved, unit, (amount + kept) / whole if whole else 0.0))
+    return tuple(found)
+
+
+def _who_draws(costs: tuple[Cost, ...]) -> dict[str, list[tuple[int, float]]]:
+    table: dict[str, list[tuple[int, float]]] = {}
+    for number, cost in enumerate(costs):
+        for name, amount in cost.demand.amounts:
+            table.setdefault(name, []).append((number, amount))
+    return table
+
+
+def _who_holds(costs: tuple[Cost, ...]) -> dict[str, list[tuple[int, float]]]:
+    table: dict[str, list[tuple[int, float]]] = {}
+    for number, cost in enumerate(costs):
+        for name, part in cost.demand.holds:
+            table.setdefault(name, []).append((number, part))
+    return table
+
+
+def _natural(costs: tuple[Cost, ...]) -> dict[tuple[int, str], tuple[float, Unit]]:
+    return {(number, name): (amount, unit) for number, cost in enumerate(costs) for name, amount, unit in cost.moved}
+
+
+def _moved(
+    capacity: Capacity, amount: float, sizes: list[tuple[int, float]], natural: dict[tuple[int, str], tuple[float, Unit]]
+) -> tuple[float, Unit]:
+    """The natural amount where the ops agree on its unit (some may state none), else what they drew."""
+    stated = [(size, natural[number, capacity.name]) for number, size in sizes if (number, capacity.name) in natural]
+    units = {unit for _, (_, unit) in stated}
+    if len(units) != 1:
+        return amount, capacity.unit
+    return sum(size * each for size, (each, _) in stated), units.pop()
+
+
+def _begin(timeline: Timeline, ops: Ints) -> NDArray[np.int64]:
+    """When ops start to draw: after their own time and their latency."""
+    flat = timeline.flat
+    latency = np.array([round(cost.demand.latency * FEMTO) for cost in flat.graph.costs], timeline.start.dtype)
+    later = timeline.start[ops] + flat.time[ops] + latency[flat.cost[ops]]
+    begin: NDArray[np.int64] = np.minimum(later, timeline.end[ops])
+    return begin
+
+
+def _busy(timeline: Timeline, drawn: list[Ints], held: list[Ints]) -> int:
+    """fs covered by the union of the intervals of all these ops."""
+    starts = [*(_begin(timeline, ops) for ops in drawn), *(timeline.start[ops] for ops in held)]
+    if not starts:
+        return 0
+    start = np.concatenate(starts)
+    end = np.concatenate([timeline.end[ops] for ops in (*drawn, *held)])
+    order = np.argsort(start, kind="stable")
+    start, end = start[order], end[order]
+    reached = np.maximum.accumulate(end)
+    fresh = np.maximum(start[1:], reached[:-1])
+    return int(end[0] - start[0]) + int(np.maximum(end[1:] - fresh, 0).sum())
+
+
+def _total(timeline: Timeline, ops: Ints) -> float:
+    """Seconds from start to end, summed over ops."""
+    return int((timeline.end[ops] - timeline.start[ops]).sum()) / FEMTO

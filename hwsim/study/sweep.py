@@ -1,0 +1,101 @@
+"""The same workload on the same machine, again and again, with other values at some paths."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from functools import partial
+from pathlib import Path
+
+from hwsim.api import Source
+from hwsim.spec import Mistake, SpecError, Tree
+from hwsim.study.grid import Grid, written
+from hwsim.study.point import Outcome, fingerprint_of, run_point, tree_from
+from hwsim.study.pool import run_all
+from hwsim.study.resume import known_points
+from hwsim.study.table import Row, Sweep
+
+Progress = Callable[[int, int], None]  # points done, points of the study
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C during a study; `sweep` has the points that were finished."""
+
+    def __init__(self, sweep: Sweep) -> None:
+        super().__init__(f"{len(sweep.rows)} of {sweep.points} points were finished")
+        self.sweep = sweep
+
+
+def sweep(
+    machine: Source,
+    workload: Source,
+    vary: Mapping[str, Sequence[object] | str],
+    *,
+    set: Mapping[str, object] | None = None,  # noqa: A002 (the word of the command line)
+    workers: int | None = None,
+    executor: Executor | None = None,
+    progress: Progress | None = None,
+    resume: str | Path | None = None,
+) -> Sweep:
+    """Simulate every combination of the values.
+
+    A point that cannot be simulated is a row that says why.  The rows do not depend on where or in what order points ran.
+
+    Args:
+        machine, workload: a path, a name of the library, the text of a file, or what it would say.
+        vary: paths as of `set`, each with its values or a text such as "1..64:x2"; the last one turns fastest.
+        set: what else to change, the same at every point.
+        workers: processes (1: only this one; None: one per core if the study takes more than a second).
+        executor: where points run instead, such as `dask.distributed.Client().get_executor()`.
+        progress: called with the points done and the points of the study.
+        resume: a CSV file of an earlier sweep; a point in it whose machine and workload have not changed is not run again.
+
+    Raises:
+        SpecError: a file cannot be read, or the grid makes no sense.
+        Interrupted: Ctrl-C; it has the points finished so far.
+
+    >>> found = sweep("d2l-laptop", "d2l/async-loop", {"workload.runtime.queue_depth": [1, 2]}, set={"n": 100})
+    >>> [row.makespan_s for row in found.rows]
+    [0.00422, 0.00302]
+    """
+    grid = Grid.of(vary)
+    settings = dict(set or {})
+    if twice := [path for path in grid.paths if path in settings]:
+        raise SpecError([Mistake(None, f"'{twice[0]}' is both set and varied")])
+    trees = tree_from("machine", machine), tree_from("workload", workload)
+    if workers is not None and workers < 1:
+        raise SpecError([Mistake(None, f"a study needs at least one worker, not {workers}")])
+    known = known_points(resume) if resume is not None else {}
+    points = [{**settings, **dict(zip(grid.paths, values, strict=True))} for values in grid]
+    outcomes: dict[int, Outcome] = {}
+    try:
+        for number, point in enumerate(points if known else []):
+            if (found := _known(known, *trees, point)) is not None:
+                outcomes[number] = found
+        tasks = {n: partial(run_point, *trees, point) for n, point in enumerate(points) if n not in outcomes}
+        for number, outcome in run_all(tasks, workers=workers, executor=executor):
+            outcomes[number] = outcome
+            if progress is not None:
+                progress(len(outcomes), len(points))
+    except KeyboardInterrupt:
+        raise Interrupted(_table(grid, trees, settings, outcomes)) from None
+    return _table(grid, trees, settings, outcomes)
+
+
+def _known(known: Mapping[str, Outcome], machine: Tree, workload: Tree, point: Mapping[str, object]) -> Outcome | None:
+    try:
+        return known.get(fingerprint_of(machine, workload, point))
+    except SpecError:
+        return None  # said when the point is run
+
+
+def _table(grid: Grid, trees: tuple[Tree, Tree], settings: Mapping[str, object], outcomes: Mapping[int, Outcome]) -> Sweep:
+    machine, workload = (tree.text("name") or Path(tree.place.file).stem or kind for tree, kind in zip(trees, ("machine", "workload"), strict=True))
+    return Sweep(
+        machine=machine,
+        workload=workload,
+        settings=tuple((path, written(value)) for path, value in settings.items()),
+        vary=tuple(zip(grid.paths, grid.values, strict=True)),
+        points=len(grid),
+        rows=tuple(Row(values, outcomes[number]) for number, values in enumerate(grid) if number in outcomes),
+    )

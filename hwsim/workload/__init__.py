@@ -1,0 +1,27 @@
+"""Workloads: programs written in YAML, or op graphs written in Python.
+
+workload = read_workload(read("workload.yaml"), mistakes)
+graph = lower(workload, machine, mistakes)
+print(describe(graph))
+"""
+
+from __future__ import annotations
+
+from hwsim.workload.builder import FEMTO, GraphBuilder, OpRef, block
+from hwsim.workload.describe import describe
+from hwsim.workload.file import Each, Runtime, Workload, read_workload
+from hwsim.workload.lower import NeverArrives, lower
+
+__all__ = [
+    "FEMTO",
+    "Each",
+    "GraphBuilder",
+    "NeverArrives",
+    "OpRef",
+    "Runtime",
+    "Workload",
+    "block",
+    "describe",
+    "lower",
+    "read_workload",
+]

@@ -1,0 +1,89 @@
+"""What the emitters wrote -> blocks and ties of the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from hwsim.opgraph import LAST, PAIRED
+from hwsim.workload.builder import GraphBuilder, OpRef, block
+from hwsim.workload.emit import Emitter
+from hwsim.workload.steady import Chunk
+from hwsim.workload.thread import Ref
+
+
+@dataclass(frozen=True, slots=True)
+class Meeting:
+    """A barrier in one group of programs: where it arrives and where it is released, `times` times."""
+
+    arrive: OpRef
+    release: OpRef
+    times: int
+
+
+def add_blocks(builder: GraphBuilder, emitter: Emitter) -> dict[str, list[Meeting]]:
+    """Append the blocks of one group; its shared barriers in program order."""
+    numbers: dict[int, int] = {}  # chunk -> block
+    for number, chunk in enumerate(emitter.chunks):
+        loop = emitter.loops.get(number)
+        if loop is not None and number != loop.first:
+            numbers[number] = numbers[loop.first]
+        elif loop is not None:
+            numbers[number] = _add_loop(builder, numbers, number, chunk, emitter.chunks[number + 1], loop.times)
+        elif chunk.rows:
+            numbers[number] = _add_chunk(builder, numbers, number, chunk)
+    return {name: list(_meetings(emitter, numbers, found)) for name, found in emitter.barriers.items()}
+
+
+def _add_chunk(builder: GraphBuilder, numbers: dict[int, int], here: int, chunk: Chunk) -> int:
+    """A stretch that runs once."""
+    inside = [(ref[1], to, 0) for to, refs in enumerate(chunk.after) for ref in refs if ref[0] == here]
+    number = _add(builder, chunk, inside, 1)
+    _tie(builder, numbers, here, number, chunk)
+    return number
+
+
+def _add_loop(builder: GraphBuilder, numbers: dict[int, int], here: int, chunk: Chunk, again: Chunk, times: int) -> int:
+    """A stretch that runs often: `chunk` is its first iteration, `again` the second and every later one."""
+    inside = [(ref[1], to, here + 1 - ref[0]) for to, refs in enumerate(again.after) for ref in refs if ref[0] >= here]
+    if not chunk.rows:
+        return -1
+    number = _add(builder, chunk, inside, times)
+    _tie(builder, numbers, here, number, chunk)
+    return number
+
+
+def _add(builder: GraphBuilder, chunk: Chunk, edges: list[tuple[int, int, int]], times: int) -> int:
+    label, cost, size, time, queue, insert = zip(*chunk.rows, strict=True)
+    return builder.add(
+        block(label, cost=cost, size=size, time=time, queue=queue, insert=insert, edges=sorted(edges), times=times)
+    )
+
+
+def _tie(builder: GraphBuilder, numbers: dict[int, int], here: int, number: int, chunk: Chunk) -> None:
+    for to, refs in enumerate(chunk.after):
+        for ref in refs:
+            if ref[0] < here:
+                builder.tie(_find(numbers, ref), OpRef(number, to))
+
+
+def _find(numbers: dict[int, int], ref: Ref) -> OpRef:
+    return OpRef(numbers[ref[0]], ref[1])
+
+
+def _meetings(emitter: Emitter, numbers: dict[int, int], found: Iterable[tuple[int, int, int]]) -> Iterable[Meeting]:
+    for chunk, arrival, release in found:
+        loop = emitter.loops.get(chunk)
+        if loop is None or loop.first == chunk:
+            times = 1 if loop is None else loop.times
+            yield Meeting(OpRef(numbers[chunk], arrival), OpRef(numbers[chunk], release), times)
+
+
+def tie_meetings(builder: GraphBuilder, groups: list[list[Meeting]]) -> None:
+    """Everyone's k-th arrival before everyone's k-th release; the first group's release passes it on."""
+    for meeting in zip(*groups, strict=True):
+        hub, *others = meeting
+        mode = PAIRED if hub.times > 1 else LAST
+        for other in others:
+            builder.tie(other.arrive, hub.release, mode)
+            builder.tie(hub.release, other.release, mode)

@@ -1,0 +1,279 @@
+"""Statements -> ops and what each of them starts after.
+
+Programs are written out iteration by iteration, but only until an iteration repeats the one before
+(see `steady`); the rest of the loop is that iteration again.
+
+Rules:
+- values: `reads` wait for the last writer; `writes` make a new buffer and wait for nobody; `updates`
+  wait for the last writer and for everyone who has read since.
+- without a runtime, issuing is free; a wait is a join, and all that is issued after it starts after it.
+- with one, each op is issued on the program's thread, then inserted into its queue (a join); only
+  then does the thread go on.  A wait is an op of the thread, unless all it asks for was awaited before.
+- an op of the same queue is never named as a predecessor: the queue is in order anyway.  So of the
+  ops of one queue only the latest ever counts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Final
+
+from hwsim.spec import SpecError
+from hwsim.spec.mistakes import Mistake
+from hwsim.workload.statements import Barrier, Issue, PlacedOp, Repeat, Statement, Wait
+from hwsim.workload.steady import Chunk, Row, is_steady
+from hwsim.workload.thread import Ref, Snapshot, Thread
+
+LIMIT: Final = 1_000_000  # ops of a body that is written out
+_PATIENCE: Final = 8  # iterations that may differ before a loop is written out
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """Chunk `first` is the first iteration of a block of `times`, chunk `first + 1` any later one."""
+
+    first: int
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
+class HostRuntime:
+    """What the threads of a program cost: indices of costs (one per rank) and own times in fs."""
+
+    dispatch_cost: tuple[int, ...]
+    dispatch_time: int
+    return_cost: tuple[int, ...]
+    return_time: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """How loops with barriers shared between programs are cut, so that their blocks fit together."""
+
+    peel: int = 0
+    unroll: int = 1
+    write_out: bool = False
+
+
+@dataclass(slots=True)
+class _Frame:
+    """A repeat that is being written out: the ops of each name, for the iterations a wait can still ask for."""
+
+    repeat: Repeat
+    iterations: list[dict[tuple[int, str], Ref]] = field(default_factory=list)
+
+    def begin(self) -> None:
+        self.iterations.append({})
+        del self.iterations[: -1 - self.repeat.reach]
+
+
+class Emitter:
+    """Writes out the programs of one `each` (or the only program) side by side."""
+
+    def __init__(
+        self,
+        hosts: Sequence[int],
+        runtime: HostRuntime | None,
+        shared: frozenset[str] = frozenset(),
+        tuning: Tuning | None = None,
+    ) -> None:
+        """hosts: queue of each rank's thread.  shared: barriers that other groups of programs name too."""
+        self.chunks: list[Chunk] = [Chunk()]
+        self.loops: dict[int, Loop] = {}  # by each of their two chunks
+        self.barriers: dict[str, list[tuple[int, int, int]]] = {}  # name -> (chunk, arrival, release)
+        self.peeled = 0  # the most iterations that a loop with shared barriers needed before it was steady
+        self.unrolled: set[int] = set()
+        self._threads = [Thread(host) for host in hosts]
+        self._runtime = runtime
+        self._shared = shared
+        self._tuning = tuning or Tuning()
+        self._frames: list[_Frame] = []
+
+    def run(self, body: Sequence[Statement]) -> None:
+        """Write out statements that run once."""
+        for statement in body:
+            if isinstance(statement, Repeat):
+                self._loop(statement)
+            else:
+                self._emit(statement)
+
+    def shape(self, barrier: str) -> tuple[tuple[int, int], ...]:
+        """(meetings in a block, times the block runs) in program order; blocks that run once are not told apart."""
+        found: list[tuple[int, int]] = []
+        for chunk, here in groupby(self.barriers.get(barrier, ()), key=lambda each: each[0]):
+            count, loop = len(list(here)), self.loops.get(chunk)
+            if loop is None:
+                found += [(1, 1)] * count
+            elif loop.first == chunk:
+                found.append((count, loop.times))
+        return tuple(found)
+
+    def meetings(self, barrier: str) -> int:
+        """How often the programs come to a barrier."""
+        return sum(count * times for count, times in self.shape(barrier))
+
+    # ---- loops
+
+    def _loop(self, repeat: Repeat) -> None:
+        if repeat.times == 0:
+            return
+        frame = _Frame(repeat)
+        self._frames.append(frame)
+        if repeat.times == 1:
+            frame.begin()
+            self.run(repeat.body)
+        else:
+            self._many(repeat, frame)
+        self._frames.pop()
+
+    def _many(self, repeat: Repeat, frame: _Frame) -> None:
+        shared = bool(repeat.barriers & self._shared)
+        unroll = max(1, repeat.reach)
+        if shared:
+            unroll = math.lcm(unroll, self._tuning.unroll)
+            self.unrolled.add(unroll)
+        _refuse_above(LIMIT, repeat, unroll)
+        if shared and self._tuning.write_out:
+            _refuse_above(LIMIT, repeat, repeat.times)
+            self._iterate(repeat, frame, repeat.times)
+            return
+        self._iterate(repeat, frame, repeat.times % unroll)
+        copies = repeat.times // unroll
+        least = self._tuning.peel if shared else 0
+        first = len(self.chunks)
+        before: Snapshot = {}
+        for number in range(copies):
+            here = self._next_chunk()
+            self._iterate(repeat, frame, unroll)
+            now = self._snapshot()
+            if number > least and is_steady(self.chunks[here - 1], self.chunks[here], before, now, here, first):
+                self.loops[here - 1] = self.loops[here] = Loop(here - 1, copies - number + 1)
+                self.peeled = max(self.peeled, (number - 1) if shared else 0)
+                break
+            before = now
+            if number == _PATIENCE:  # no program is known that gets here; it is still simulated as it stands
+                _refuse_above(LIMIT, repeat, repeat.times)
+                self._next_chunk()
+                self._iterate(repeat, frame, (copies - number - 1) * unroll)
+                break
+        self._next_chunk()
+
+    def _iterate(self, repeat: Repeat, frame: _Frame, times: int) -> None:
+        """Write out iterations where they stand, inner repeats and all."""
+        for _ in range(times):
+            frame.begin()
+            for statement in repeat.body:
+                if not isinstance(statement, Repeat):
+                    self._emit(statement)
+                elif statement.times:
+                    inner = _Frame(statement)
+                    self._frames.append(inner)
+                    self._iterate(statement, inner, statement.times)
+                    self._frames.pop()
+
+    def _next_chunk(self) -> int:
+        self.chunks.append(Chunk())
+        return len(self.chunks) - 1
+
+    def _snapshot(self) -> Snapshot:
+        return {(rank, *key): ref for rank, thread in enumerate(self._threads) for key, ref in thread.snapshot()}
+
+    # ---- statements
+
+    def _emit(self, statement: Issue | Wait | Barrier) -> None:
+        match statement:
+            case Issue(ops=ops):
+                self._issue(ops)
+            case Wait():
+                for rank, thread in enumerate(self._threads):
+                    self._wait(rank, thread, self._awaited_by(rank, thread, statement), statement.labels[rank])
+            case Barrier():
+                self._barrier(statement)
+
+    def _add(self, row: Row, after: Iterable[Ref | None]) -> Ref:
+        chunk = self.chunks[-1]
+        chunk.rows.append(row)
+        chunk.after.append(tuple(dict.fromkeys(ref for ref in after if ref is not None)))
+        return len(self.chunks) - 1, len(chunk.rows) - 1
+
+    def _issue(self, ops: tuple[PlacedOp, ...]) -> None:
+        """Position by position, at each of them rank by rank."""
+        ranked = list(zip(range(len(ops)), ops, self._threads, strict=True))
+        for piece in range(max(op.pieces for op in ops)):
+            now = [(rank, op, thread) for rank, op, thread in ranked if piece < op.pieces]
+            if self._runtime is not None:
+                for rank, op, thread in now:
+                    self._host(rank, thread, op.dispatch, self._runtime.dispatch_cost, self._runtime.dispatch_time, ())
+                for _, op, thread in now:
+                    thread.inserted = self._add((op.insert, -1, 1.0, 0, -1, -1), [thread.hosted])
+            for rank, op, thread in now:
+                self._op(rank, op, thread, first=piece == 0)
+        for rank, op, thread in ranked:
+            if op.block:
+                self._wait(rank, thread, [thread.named[op.name]], op.back)
+
+    def _op(self, rank: int, op: PlacedOp, thread: Thread, *, first: bool) -> None:
+        after = [thread.gate if self._runtime is None else thread.inserted]
+        if first:
+            after += [ref for ref in thread.needs(op) if self._queue(ref) != op.queue]
+        insert = -1 if self._runtime is None or thread.inserted is None else thread.inserted[1]
+        ref = self._add((op.label, op.cost, 1.0 / op.pieces, op.time, op.queue, insert), after)
+        thread.issued(op, ref)
+        for frame in self._frames:
+            frame.iterations[-1][rank, op.name] = ref
+
+    def _host(self, rank: int, thread: Thread, label: int, cost: Sequence[int], time: int, after: Iterable[Ref]) -> None:
+        row = (label, cost[rank], 1.0, 0 if cost[rank] >= 0 else time, thread.host, -1)
+        thread.hosted = self._add(row, [*after, thread.inserted])
+
+    def _awaited_by(self, rank: int, thread: Thread, wait: Wait) -> list[Ref]:
+        if not wait.names:
+            return list(thread.last.values())
+        found: list[Ref | None] = []
+        for name in wait.names:
+            if wait.back:
+                frame = next(frame for frame in reversed(self._frames) if name in frame.repeat.names)
+                past = frame.iterations[-1 - wait.back] if wait.back < len(frame.iterations) else {}
+                found.append(past.get((rank, name)))
+            else:
+                found.append(thread.named.get(name) or thread.writer.get(name))
+        return [ref for ref in found if ref is not None]
+
+    def _wait(self, rank: int, thread: Thread, wanted: Sequence[Ref], label: int) -> None:
+        pending = thread.not_awaited((self._queue(ref), ref) for ref in wanted)
+        if not pending:
+            return
+        thread.awaited.update(pending)
+        if self._runtime is None:
+            thread.gate = self._add((label, -1, 1.0, 0, -1, -1), [thread.gate, *pending.values()])
+        else:
+            self._host(rank, thread, label, self._runtime.return_cost, self._runtime.return_time, pending.values())
+
+    def _barrier(self, barrier: Barrier) -> None:
+        arrival_label, release_label, *labels = barrier.labels
+        before = [ref for thread in self._threads for ref in (*thread.last.values(), thread.gate, thread.hosted, thread.inserted)]
+        release = arrival = self._add((arrival_label, -1, 1.0, 0, -1, -1), before)
+        if barrier.name in self._shared:
+            release = self._add((release_label, -1, 1.0, 0, -1, -1), [arrival])
+        self.barriers.setdefault(barrier.name, []).append((arrival[0], arrival[1], release[1]))
+        for rank, thread in enumerate(self._threads):
+            thread.awaited.update(thread.last)
+            if self._runtime is None:
+                thread.gate = release
+            else:
+                self._host(rank, thread, labels[rank], self._runtime.return_cost, self._runtime.return_time, [release])
+
+    def _queue(self, ref: Ref) -> int:
+        return self.chunks[ref[0]].rows[ref[1]][4]
+
+
+def _refuse_above(limit: int, repeat: Repeat, times: int) -> None:
+    if (size := times * repeat.size) > limit:
+        message = f"the repeats inside this one have to be written out, and come to {size} ops; the limit is {limit}"
+        hint = (
+            "a repeat of many iterations belongs at the top of the program, or make the inner one a single op (`times`, `pieces`)"
+        )
+        raise SpecError([Mistake(repeat.place, message, hint)])

@@ -1,0 +1,67 @@
+"""A workload file: what is to be run, before it is known on what.
+
+hwsim: workload/1
+name: y = x + 1, a thousand times
+let: {n: 1000}
+runtime: {dispatch: 12 us, return: 8 us}
+program:
+  - repeat: {times: $n, do: [{busy: {name: add, device: cpu, time: 30 us, updates: x}}]}
+  - wait: all
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hwsim.spec import Mistakes, Place, Tree, check_header, decode, field, place_field, resolve
+from hwsim.units import Seconds
+
+FORMAT = "workload/1"
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """What the software between a program and its devices costs."""
+
+    dispatch: Seconds = field("time of the program's thread to issue one op", default=0.0, example="12 us")
+    return_: Seconds = field("time until the thread goes on after what it waited for", key="return", default=0.0, example="8 us")
+    queue_depth: int | None = field("ops a queue holds, the running one included (default: any number)", default=None, minimum=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Each:
+    """One program per device (or node), all the same but for $self, $rank and $ranks."""
+
+    each: tuple[str, ...] = field("the devices or nodes", one_or_many=True, example="gpu*")
+    do: tuple[Tree, ...] = field("the statements of every program", one_or_many=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A workload as a file says it; exactly one of program and programs."""
+
+    hwsim: str = field("the format of the file: workload/1", default=FORMAT)
+    name: str = field("what it is, in a few words", default="")
+    source: str = field("where its numbers are from", default="")
+    notes: str = field("anything worth knowing", default="")
+    let: Mapping[str, object] = field("parameters, `$name` in the rest of the file", default_factory=dict, example="{n: 1000}")
+    runtime: Runtime | None = field("what issuing ops and waiting for them costs (default: nothing)", default=None)
+    program: Tree | None = field("the statements of the one program, or {each: gpu*, do: [...]}", default=None)
+    programs: Mapping[str, Tree] | None = field("several programs by name, each written as `program` is", default=None)
+    expect: Tree | None = field("what a run is expected to come to, such as {makespan: 15 ms +- 1 %}", default=None)
+    place: Place = place_field()
+
+
+def read_workload(tree: Tree, mistakes: Mistakes) -> Workload | None:
+    """The workload a file's tree writes, parameters put in; None once its mistakes are noted."""
+    if not check_header(tree, FORMAT, mistakes):
+        return None
+    found = decode(resolve(tree, mistakes, kind="workload"), Workload, mistakes, ignore=("use",))
+    if found is None:
+        return None
+    if (found.program is None) == (found.programs is None):
+        said = "both" if found.program is not None else "neither"
+        mistakes.add(tree.place, f"a workload has either `program` or `programs`; this one has {said}")
+        return None
+    return found

@@ -1,0 +1,58 @@
+"""The names of a program: what its ops and values are called, and who asks for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from hwsim.spec import Mistakes, Place, did_you_mean
+
+Path = tuple[int, ...]  # the repeats around a statement, outermost first
+
+
+@dataclass(frozen=True, slots=True)
+class Stand:
+    """Where a statement stands: its number in the program, and the repeats around it."""
+
+    number: int
+    path: Path
+
+    def shares_repeat(self, other: Stand) -> bool:
+        """Whether one repeat holds both: then each comes before the other, an iteration later."""
+        return bool(self.path and other.path and self.path[0] == other.path[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A name asked for: of an op, or where `values` of a value too; `back` if of an earlier iteration."""
+
+    name: str
+    place: Place
+    stand: Stand
+    values: bool = False
+    back: bool = False
+
+
+@dataclass(slots=True)
+class Names:
+    """Collected while a program is read; names may be asked for before they are known."""
+
+    ops: dict[str, list[Stand]] = field(default_factory=dict)
+    values: dict[str, list[Stand]] = field(default_factory=dict)
+    mentions: list[Mention] = field(default_factory=list)
+
+    def look_up(self, mistakes: Mistakes) -> None:
+        """Note every name that means nothing where it is asked for."""
+        for mention in self.mentions:
+            self._look_up(mention, mistakes)
+
+    def _look_up(self, mention: Mention, mistakes: Mistakes) -> None:
+        name, here = mention.name, mention.stand
+        values = self.values if mention.values else {}
+        stands = self.ops.get(name, []) + values.get(name, [])
+        if not stands:
+            what = "op or value" if mention.values else "op"
+            mistakes.add(mention.place, f"there is no {what} called '{name}'", did_you_mean(name, [*self.ops, *values]))
+        elif mention.back and not any(each.shares_repeat(here) for each in stands):
+            mistakes.add(mention.place, f"`back` counts iterations, but no repeat holds both this and '{name}'")
+        elif not any(each.number < here.number or each.shares_repeat(here) for each in stands):
+            mistakes.add(mention.place, f"nothing called '{name}' comes before this")

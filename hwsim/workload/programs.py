@@ -1,0 +1,88 @@
+"""Which programs a file writes, and what each has of its own: a name, a thread, queues, a meaning for names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hwsim.devices import Cpu
+from hwsim.machine import Machine, UnknownName
+from hwsim.ops import Placed, Scope
+from hwsim.spec import Mistakes, Tree
+from hwsim.workload.builder import GraphBuilder
+from hwsim.workload.file import Each, Runtime
+
+MAIN = "main"  # the program of a file that has only one
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """One host thread.  own: what $self is called ("" outside `each`)."""
+
+    name: str
+    own: str
+    scope: Scope
+
+
+def find_programs(name: str, tree: Tree, each: Each | None, machine: Machine, mistakes: Mistakes) -> tuple[Program, ...]:
+    """The program of that name, or one per device or node of `each`."""
+    if each is None:
+        return (Program(name, "", Scope(machine, host=_host(machine, ""))),)
+    try:
+        chosen = machine.select(each.each)
+    except UnknownName as error:
+        at = tree.get("each")
+        mistakes.add(at.place if at else tree.place, error.message, error.hint)
+        return ()
+    prefix = "" if name == MAIN else f"{name}."
+    return tuple(Program(f"{prefix}{own}", own, _scope(machine, own)) for own in chosen)
+
+
+def _scope(machine: Machine, own: str) -> Scope:
+    if own in machine.nodes:
+        return Scope(machine, own, "", _host(machine, own))
+    placed = machine.device(own)
+    host = own if isinstance(placed.model, Cpu) else _host(machine, placed.node)
+    return Scope(machine, placed.node, own, host)
+
+
+def _host(machine: Machine, node: str) -> str:
+    """The first CPU of the node, or of the smallest machine around it that has one; "" if there is none."""
+    while True:
+        if cpus := machine.devices_of("cpu", node):
+            return cpus[0]
+        if not node:
+            return ""
+        node = machine.nodes[node].node
+
+
+class Queues:
+    """The queues of the programs, each made when first used; no two programs share one."""
+
+    def __init__(self, builder: GraphBuilder, runtime: Runtime | None) -> None:
+        self._builder = builder
+        self._depth = runtime.queue_depth if runtime else None
+        self._threads = runtime is not None
+        self._known: dict[tuple[str, str, str], int] = {}
+
+    def host(self, program: Program) -> int:
+        """The queue of a program's thread; -1 where issuing costs nothing."""
+        return self._make(program.name, program.scope.host, "host", None) if self._threads else -1
+
+    def of(self, program: Program, placed: Placed) -> int:
+        """The queue an op of the program stands in."""
+        return self._make(program.name, placed.device, placed.queue, self._depth)
+
+    def _make(self, program: str, device: str, queue: str, depth: int | None) -> int:
+        key = (program, device, queue)
+        if key not in self._known:
+            name = f"{device}.{queue}" if device else queue
+            shown = name if program in {MAIN, device} else f"{program}:{name}"
+            self._known[key] = self._builder.queue(shown, device, depth)
+        return self._known[key]
+
+
+def host_cost(program: Program, seconds: float, builder: GraphBuilder) -> int:
+    """Index of the cost of `seconds` of a program's thread: a core of its host; -1 without a host or without time."""
+    host = program.scope.host
+    model = program.scope.machine.devices[host].model if host else None
+    return builder.cost(model.busy(host, seconds)) if isinstance(model, Cpu) and seconds > 0 else -1

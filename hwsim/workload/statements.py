@@ -1,0 +1,130 @@
+"""A program once every name is known: what its threads do, ready to be written out as ops.
+
+One tree of statements serves all the programs of an `each`: an `Issue` has one op per rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from hwsim.spec import NOWHERE, Place
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedOp:
+    """An op of one program, with indices into the tables of the graph.
+
+    time in fs.  label, dispatch, insert, back: labels of the op, of issuing it, of its insertion into the queue
+    and of the return from waiting for it.
+    """
+
+    name: str
+    label: int
+    dispatch: int
+    insert: int
+    back: int
+    queue: int
+    cost: int = -1
+    time: int = 0
+    pieces: int = 1
+    reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+    updates: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    block: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """Each rank issues its op."""
+
+    ops: tuple[PlacedOp, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Each rank waits: for everything it issued (no names), or for the latest op or value of these names.
+
+    back: iterations ago, of the innermost repeat that holds an op of that name.
+    labels: one per rank.
+    """
+
+    names: tuple[str, ...]
+    back: int
+    labels: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """Everybody who names it waits for everybody's earlier ops.  labels: arrival, release, then one per rank."""
+
+    name: str
+    labels: tuple[int, ...]
+    place: Place = NOWHERE
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """A body and how often it runs."""
+
+    times: int
+    body: tuple[Statement, ...]
+    place: Place = NOWHERE
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Names of all ops inside."""
+        return frozenset(op.name for issue in walk(self.body) if isinstance(issue, Issue) for op in issue.ops)
+
+    @cached_property
+    def reach(self) -> int:
+        """How many iterations of this repeat a wait inside looks back."""
+        return _reach(self.body, self.names)
+
+    @cached_property
+    def size(self) -> int:
+        """Ops of one iteration, inner repeats written out."""
+        return size_of(self.body)
+
+    @cached_property
+    def barriers(self) -> frozenset[str]:
+        """Names of all barriers inside."""
+        return frozenset(each.name for each in walk(self.body) if isinstance(each, Barrier))
+
+
+Statement = Issue | Wait | Barrier | Repeat
+
+
+def walk(body: Sequence[Statement]) -> Iterator[Statement]:
+    """All statements, those inside repeats after the repeat."""
+    for each in body:
+        yield each
+        if isinstance(each, Repeat):
+            yield from walk(each.body)
+
+
+def size_of(body: Sequence[Statement]) -> int:
+    """Ops that the statements come to, repeats written out (waits count as one op a rank)."""
+    total = 0
+    for each in body:
+        match each:
+            case Repeat():
+                total += each.times * each.size
+            case Issue(ops=ops):
+                total += sum(op.pieces for op in ops)
+            case Wait(labels=labels) | Barrier(labels=labels):
+                total += len(labels)
+    return total
+
+
+def _reach(body: Sequence[Statement], names: frozenset[str]) -> int:
+    """The largest `back` of a wait whose op stands in this repeat and in none further in."""
+    found = 0
+    for each in body:
+        if isinstance(each, Wait) and any(name in names for name in each.names):
+            found = max(found, each.back)
+        elif isinstance(each, Repeat):
+            found = max(found, _reach(each.body, names - each.names))
+    return found

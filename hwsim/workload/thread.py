@@ -1,0 +1,72 @@
+"""What is known about one program at a point of it: the latest ops of each queue, name and value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from hwsim.workload.statements import PlacedOp
+
+Ref = tuple[int, int]  # (chunk, position): in the order of issue
+Snapshot = dict[tuple[object, ...], Ref]
+_NEVER: Final[Ref] = (-1, -1)
+
+
+@dataclass(slots=True)
+class Thread:
+    """One program as it is written out."""
+
+    host: int  # its queue
+    last: dict[int, Ref] = field(default_factory=dict)  # queue -> latest op
+    writer: dict[str, Ref] = field(default_factory=dict)
+    readers: dict[str, dict[int, Ref]] = field(default_factory=dict)  # value -> queue -> latest reader since it was written
+    named: dict[str, Ref] = field(default_factory=dict)
+    awaited: dict[int, Ref] = field(default_factory=dict)  # queue -> latest op known to have ended
+    gate: Ref | None = None  # what all later ops start after
+    inserted: Ref | None = None
+    hosted: Ref | None = None  # latest op of the thread itself
+
+    def needs(self, op: PlacedOp) -> Iterator[Ref]:
+        """What an op starts after, by its values and names."""
+        for value in (*op.reads, *op.updates):
+            if (writer := self.writer.get(value)) is not None:
+                yield writer
+        for value in op.updates:
+            yield from self.readers.get(value, {}).values()
+        for name in op.after:
+            if (earlier := self.named.get(name)) is not None:
+                yield earlier
+
+    def issued(self, op: PlacedOp, ref: Ref) -> None:
+        """Take note of an op just written."""
+        self.last[op.queue] = ref
+        self.named[op.name] = ref
+        for value in op.reads:
+            self.readers.setdefault(value, {})[op.queue] = ref
+        for value in (*op.writes, *op.updates):
+            self.writer[value] = ref
+            self.readers.pop(value, None)
+
+    def not_awaited(self, wanted: Iterable[tuple[int, Ref]]) -> dict[int, Ref]:
+        """Of (queue, op), the latest per queue that this program does not know to have ended."""
+        pending: dict[int, Ref] = {}
+        for queue, ref in wanted:
+            if ref > max(self.awaited.get(queue, _NEVER), pending.get(queue, _NEVER)):
+                pending[queue] = ref
+        return pending
+
+    def snapshot(self) -> Iterator[tuple[tuple[object, ...], Ref]]:
+        """All of it by key, to be compared with that of another iteration."""
+        for kind, table in (("last", self.last), ("awaited", self.awaited)):
+            for queue, ref in table.items():
+                yield (kind, queue), ref
+        for kind, names in (("writer", self.writer), ("named", self.named)):
+            for name, ref in names.items():
+                yield (kind, name), ref
+        for value, readers in self.readers.items():
+            for queue, ref in readers.items():
+                yield ("reader", value, queue), ref
+        for kind, one in (("gate", self.gate), ("inserted", self.inserted), ("hosted", self.hosted)):
+            if one is not None:
+                yield (kind,), one

@@ -1,0 +1,324 @@
+"""Reports: what they say, that viewers accept it, and that same results give same bytes."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import defaultdict
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hwsim.demand import Capacity, Cost, Demand
+from hwsim.engine import simulate
+from hwsim.reports import REPORTS, gantt, html, summary, trace
+from hwsim.reports import json as as_json
+from hwsim.reports.lanes import lanes
+from hwsim.reports.table import capacities, causes
+from hwsim.reports.writing import write
+from hwsim.results.result import Result
+from hwsim.results.timeline import FEMTO
+from hwsim.results.usage import usage
+from hwsim.results.verdict import Verdict
+from hwsim.workload.builder import GraphBuilder
+
+
+def result(steps: int = 3, **more: Any) -> Result:
+    """A host thread that issues kernels to two GPUs, and copies beside them that share a link."""
+    rates = [Capacity("bus:cpu->gpu0", 16e9, "B"), *(Capacity(f"gpu{n}.compute", 1.0) for n in range(4))]
+    builder = GraphBuilder(rates)
+    host = builder.queue("main", "cpu")
+    streams = [builder.queue("compute", f"gpu{n}") for n in range(2)]
+    with builder.repeat(steps):
+        for n, stream in enumerate(streams):
+            issued = builder.op("issue train", kind="host", device="cpu", queue=host, time=1e-5)
+            cost = Cost(Demand(amounts=((f"gpu{n}.compute", 1e-3),), floor=1e-3), moved=((f"gpu{n}.compute", 2e9, "FLOP"),))
+            builder.op("train", kind="busy", device=f"gpu{n}", cost=cost, queue=stream, insert=issued, after=[issued])
+        for _ in range(2):
+            copied = builder.op("copy", kind="copy", device="gpu0", cost=Cost(Demand(1e-6, ((rates[0].name, 8e6),), share=8e6)))
+            builder.edge(copied, copied, lag=1)
+    builder.op("done")
+    timeline = simulate(builder.build())
+    kinds = {"cpu": "cpu", **{f"gpu{n}": "gpu" for n in range(4)}}
+    return Result("a <box>", "three steps", timeline, usage(timeline), devices=kinds, **more)
+
+
+def events(given: Result) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(b"".join(trace.render(given)), parse_float=Decimal)["traceEvents"]
+    return found
+
+
+# ---- all of them
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_same_result_same_bytes(name: str) -> None:
+    suffix = {"gantt": ".svg", "trace": ".gz"}.get(name, "")
+    one, two = (b"".join(REPORTS[name](result(), suffix)) for _ in range(2))
+    assert one == two
+    assert one
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_an_empty_run_can_be_reported(name: str) -> None:
+    timeline = simulate(GraphBuilder([Capacity("gpu0.compute", 1.0)]).build())
+    assert b"".join(REPORTS[name](Result("m", "w", timeline, usage(timeline)), ".png"))
+
+
+def test_every_report_is_a_file_of_its_own(root: Path) -> None:
+    shared = {"__init__", "lanes", "table", "writing"}
+    files = {path.stem for path in (root / "hwsim" / "reports").glob("*.py")}
+    assert files - shared == set(REPORTS)
+
+
+# ---- text
+
+
+def test_the_summary_reads_well_at_100_columns() -> None:
+    verdicts = (
+        Verdict("makespan", "3 ms +- 1 %", "violated", 0.0031, "it is 3.10 ms"),
+        Verdict("big.step", "at most 2 s", "skipped", None, "this run was changed with --set"),
+    )
+    text = summary.summary(result(verdicts=verdicts, settings=(("n", "3"),), warnings=("a long warning " * 20,)))
+    assert max(map(len, text.splitlines())) <= 100
+    lines = text.splitlines()
+    assert lines[0] == "three steps  on  a <box>"
+    assert lines[1].split() == ["time", "3.02", "ms"]
+    assert lines[2].split()[:3] == ["limited", "by", "gpu1.compute"]
+    assert "VIOLATED, it is 3.10 ms" in text
+    assert "not checked (this run was changed with --set)" in text
+    assert "n=3" in text
+    assert "gpu2.compute + 1 alike" in next(line for line in lines if "not used" in line)
+    assert any(line.split()[:2] == ["gpu0.compute", "+"] for line in lines)
+
+
+def test_capacities_of_a_family_are_one_row_only_if_they_look_alike() -> None:
+    names = [f"gpu{n}.compute" for n in range(12)]
+    builder = GraphBuilder([Capacity(name, 1.0) for name in names])
+    for name in names[:11]:
+        builder.op("train", device="gpu", cost=Cost(Demand(amounts=((name, 1e-3),))))
+    builder.op("train", device="gpu", cost=Cost(Demand(amounts=((names[11], 2e-3),))))
+    rows, unused = capacities(usage(simulate(builder.build())))
+    assert [row.name for row in rows] == ["gpu11.compute", "gpu0.compute + 10 alike"]
+    assert unused == []
+
+
+def test_causes_of_a_family_are_added_up() -> None:
+    from hwsim.explain.cause import Cause
+    from hwsim.explain.critical import Share
+
+    shares = [Share(Cause("capacity", f"gpu{n}.compute"), 1, 0.2) for n in range(3)] + [Share(Cause("latency", "cpu"), 2, 0.4)]
+    assert causes(shares) == [("gpu*.compute", pytest.approx(0.6)), ("latency on cpu", 0.4)]
+
+
+@given(st.floats(0, 1))
+def test_bars_have_one_width(fraction: float) -> None:
+    assert len(summary.bar(fraction)) == summary.BAR
+
+
+def test_many_capacities_are_counted_not_listed() -> None:
+    builder = GraphBuilder([Capacity(f"part{'abcdefghijklmnopqrstuvwxyz'[n]}.x", 1.0) for n in range(26)])
+    for n in range(26):
+        builder.op("x", device="d", cost=Cost(Demand(amounts=((f"part{'abcdefghijklmnopqrstuvwxyz'[n]}.x", 1e-3 * (n + 1)),))))
+    timeline = simulate(builder.build())
+    text = summary.summary(Result("m", "w", timeline, usage(timeline)))
+    assert "and 10 more, none busy for longer than 10.0 ms" in text
+
+
+# ---- JSON
+
+
+def test_the_json_document_has_the_published_keys() -> None:
+    found = json.loads(as_json.document(result()))
+    assert set(found) == {
+        "hwsim", "machine", "workload", "makespan_s", "makespan_fs", "op_count", "limited_by", "capacities", "expect", "set",
+        "warnings",
+    }  # fmt: skip
+    assert found["hwsim"] == "result/1"
+    assert found["makespan_fs"] == round(found["makespan_s"] * FEMTO)
+    assert set(found["capacities"][0]) == {"name", "busy_s", "moved", "unit", "rate", "utilisation"}
+    assert set(found["limited_by"][0]) == {"cause", "kind", "time_s", "share"}
+    assert sum(row["share"] for row in found["limited_by"]) == pytest.approx(1)
+
+
+def test_ops_are_in_the_document_only_when_asked_for() -> None:
+    found = json.loads(as_json.document(result(), ops=True))
+    assert found["op_count"] == len(found["ops"]) == 18
+    assert set(found["ops"][0]) == {
+        "op", "name", "kind", "device", "queue", "program", "iteration", "start_s", "end_s", "duration_s",
+    }  # fmt: skip
+
+
+# ---- HTML
+
+
+def test_names_are_escaped_in_html() -> None:
+    text = html.fragment(result())
+    assert "a &lt;box&gt;" in text
+    assert "<box>" not in text
+    assert text.count("<tr>") == 1 + len(capacities(result().usage)[0])
+
+
+# ---- the trace
+
+
+def test_every_op_with_a_device_is_one_slice_with_its_exact_time() -> None:
+    given = result()
+    slices = {event["args"]["op"]: event for event in events(given) if event["ph"] == "X"}
+    assert len(slices) == len(given.ops)
+    for row in given.ops:
+        event = slices[row.op]
+        assert event["name"] == row.name
+        assert Decimal(event["ts"]) * 10**9 == int(given.timeline.start[row.op])
+        assert Decimal(event["dur"]) * 10**9 == int(given.timeline.end[row.op] - given.timeline.start[row.op])
+
+
+def assert_nested(slices: list[tuple[Decimal, Decimal]]) -> None:
+    open_until: list[Decimal] = []
+    for start, end in sorted(slices, key=lambda pair: (pair[0], -pair[1])):
+        while open_until and open_until[-1] <= start:
+            open_until.pop()
+        assert not open_until or end <= open_until[-1]
+        open_until.append(end)
+
+
+def test_slices_of_a_track_nest_or_are_disjoint() -> None:
+    tracks = defaultdict(list)
+    for event in events(result()):
+        if event["ph"] == "X":
+            tracks[event["pid"], event["tid"]].append((Decimal(event["ts"]), Decimal(event["ts"]) + Decimal(event["dur"])))
+    assert len(tracks) == 5  # the host, two streams, two copies at a time
+    for slices in tracks.values():
+        assert_nested(slices)
+
+
+@given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 10)), max_size=30))
+def test_lanes_hold_ops_that_do_not_overlap_and_are_as_few_as_can_be(pairs: list[tuple[int, int]]) -> None:
+    builder = GraphBuilder([])
+    for start, length in pairs:
+        before = builder.op("wait", time=start * 1e-3)
+        builder.op("work", device="cpu", time=length * 1e-3, after=[before])
+    timeline = simulate(builder.build())
+    found = lanes(Result("m", "w", timeline))
+    for lane in found:
+        assert (timeline.start[lane.ops][1:] >= timeline.end[lane.ops][:-1]).all()
+    ops = Result("m", "w", timeline).ops.numbers
+    assert sorted(op for lane in found for op in lane.ops.tolist()) == ops.tolist()
+    starts, ends = timeline.start[ops], timeline.end[ops]
+    deepest = max((int(((starts <= at) & (ends > at)).sum()) for at in starts), default=0)
+    if all(length for _, length in pairs):
+        assert len(found) == deepest
+
+
+def test_an_arrow_leads_from_the_issuing_op_to_what_it_issued() -> None:
+    found = events(result())
+    slices = {event["args"]["op"]: event for event in found if event["ph"] == "X"}
+    starts = {event["id"]: event for event in found if event["ph"] == "s"}
+    ends = {event["id"]: event for event in found if event["ph"] == "f"}
+    assert set(starts) == set(ends)
+    assert len(starts) == 6
+    for number, end in ends.items():
+        issued = slices[number - 1]
+        assert (end["pid"], end["tid"], end["ts"]) == (issued["pid"], issued["tid"], issued["ts"])
+        [issuer] = [each for each in slices.values() if each["args"].get("correlation") == number and each is not issued]
+        assert (starts[number]["pid"], starts[number]["ts"]) == (issuer["pid"], issuer["ts"])
+        assert starts[number]["ts"] <= end["ts"]
+
+
+def test_categories_are_what_kineto_writes() -> None:
+    found = {(event["name"], event["cat"]) for event in events(result()) if event["ph"] == "X"}
+    assert found == {("issue train", "cpu_op"), ("train", "kernel"), ("copy", "gpu_memcpy")}
+
+
+def test_devices_are_processes_and_queues_threads() -> None:
+    found = [
+        (event["name"], event["args"]["name"]) for event in events(result()) if event["name"] in {"process_name", "thread_name"}
+    ]
+    assert [name for kind, name in found if kind == "process_name"] == ["cpu", "gpu0", "gpu1"]
+    assert [name for kind, name in found if kind == "thread_name"] == ["main", "compute", "unqueued", "unqueued 2", "compute"]
+
+
+def test_a_packed_trace_is_the_same_trace() -> None:
+    plain, packed = (b"".join(trace.render(result(), suffix)) for suffix in (".json", ".json.gz"))
+    assert gzip.decompress(packed) == plain
+    assert packed[4:8] == bytes(4)  # no time stamp
+
+
+def test_a_trace_of_more_events_than_a_chunk_is_whole() -> None:
+    given = result(steps=2000)
+    assert sum(event["ph"] == "X" for event in events(given)) == len(given.ops) > trace.CHUNK
+
+
+# ---- figures
+
+
+@pytest.mark.parametrize(("suffix", "magic"), [(".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF")])
+def test_figures_come_in_three_formats_and_same_results_give_same_bytes(suffix: str, magic: bytes) -> None:
+    one, two = (b"".join(gantt.render(result(), suffix)) for _ in range(2))
+    assert one.startswith(magic)
+    assert one == two
+
+
+def test_an_unknown_figure_format_is_refused_by_name() -> None:
+    with pytest.raises(ValueError, match=r"\.png, \.svg or \.pdf, not as '\.bmp'"):
+        gantt.render(result(), ".bmp")
+
+
+def test_a_figure_names_rows_and_ops() -> None:
+    text = b"".join(gantt.render(result(), ".svg")).decode()
+    for word in ("gpu0  compute", "cpu  main", "train", "copy", "time (ms)"):
+        assert word in text
+
+
+def test_a_figure_of_many_ops_stays_small() -> None:
+    assert len(b"".join(gantt.render(result(steps=5000), ".svg"))) < 3_000_000
+
+
+def test_merging_bars_hides_no_time() -> None:
+    start = np.arange(0, 10, 0.001)
+    end = start + 0.0005
+    low, high, colour = gantt.merged(start, end, np.zeros(len(start), np.int64), 0.01)
+    assert len(low) == 1
+    assert low[0] == 0
+    assert high[0] >= end[-1] - 0.01
+    two = gantt.merged(start, end, (start > 5).astype(np.int64), 0.01)
+    assert two[2].tolist() == [0, 1]
+    assert colour.tolist() == [0]
+
+
+# ---- files
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "out.json"
+    path.write_text("before")
+
+    def broken() -> Any:
+        yield b"half"
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write(path, broken())
+    assert path.read_text() == "before"
+    assert list(tmp_path.iterdir()) == [path]
+    write(path, [b"af", b"ter"])
+    assert path.read_text() == "after"
+
+
+def test_a_missing_folder_is_an_error_that_names_it(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        write(tmp_path / "nowhere" / "out.json", [b""])
+
+
+def test_a_link_is_followed(tmp_path: Path) -> None:
+    target, link = tmp_path / "target", tmp_path / "link"
+    target.write_text("old")
+    link.symlink_to(target)
+    write(link, [b"new"])
+    assert link.is_symlink()
+    assert target.read_text() == "new"

@@ -1,0 +1,314 @@
+"""Programs mean what the documentation says: against a second, direct interpreter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hwsim.engine import simulate
+from hwsim.machine import Machine, build
+from hwsim.opgraph import PAIRED, OpGraph
+from hwsim.results.timeline import Timeline
+from hwsim.spec import Mistakes, SpecError, Tree, read_text, tree_of
+from hwsim.workload import lower, read_workload
+from tests.workload_oracle import Statements, interpret, names
+
+US = 10**9  # fs
+MACHINE = """
+hwsim: machine/1
+parts:
+  cpu: {kind: cpu, cores: 64, flop: {fp32: 1 TFLOP/s}, memory: {size: 16 GB, bandwidth: 40 GB/s}}
+  d: {kind: switch, count: 3}
+"""
+
+
+def machine_of(text: str = MACHINE) -> Machine:
+    mistakes = Mistakes()
+    machine = build(read_text(text), mistakes)
+    mistakes.raise_if_any()
+    assert machine is not None
+    return machine
+
+
+def lowered(tree: Tree, machine: Machine) -> OpGraph:
+    mistakes = Mistakes()
+    workload = read_workload(tree, mistakes)
+    mistakes.raise_if_any()
+    assert workload is not None
+    return lower(workload, machine, mistakes)
+
+
+THE_MACHINE = machine_of()
+
+
+def written(body: Statements) -> list[dict[str, Any]]:
+    """As in a file: times in us."""
+    found: list[dict[str, Any]] = []
+    for statement in body:
+        [(kind, keys)] = statement.items()
+        if kind == "repeat":
+            found.append({"repeat": {"times": keys["times"], "do": written(keys["do"])}})
+        elif kind == "busy":
+            found.append({"busy": {**{key: each for key, each in keys.items() if key != "fs"}, "time": f"{keys['fs'] // US} us"}})
+        else:
+            found.append(dict(statement))
+    return found
+
+
+def workload_of(programs: Mapping[str, Statements], runtime: Mapping[str, int] | None) -> Tree:
+    tree: dict[str, Any] = {"hwsim": "workload/1"}
+    if list(programs) == ["main"]:
+        tree["program"] = written(programs["main"])
+    else:
+        tree["programs"] = {name: written(body) for name, body in programs.items()}
+    if runtime is not None:
+        tree["runtime"] = {key: each if key == "queue_depth" else f"{each // US} us" for key, each in runtime.items()}
+    return tree_of(tree)
+
+
+def ends_of(timeline: Timeline) -> dict[str, list[tuple[str, int]]]:
+    """Ends of the ops of every program, in order of issue."""
+    found: dict[str, list[tuple[str, int]]] = {}
+    labels = timeline.flat.graph.labels
+    for label, end in zip(timeline.flat.label.tolist(), timeline.end.tolist(), strict=True):
+        if labels[label].kind == "busy":
+            found.setdefault(labels[label].program, []).append((labels[label].name, end))
+    return found
+
+
+def agree(programs: Mapping[str, Statements], runtime: Mapping[str, int] | None) -> OpGraph:
+    graph = lowered(workload_of(programs, runtime), THE_MACHINE)
+    timeline = simulate(graph)
+    makespan, ends = interpret(programs, runtime)
+    assert ends_of(timeline) == {name: log for name, log in ends.items() if log}
+    assert timeline.makespan_fs == makespan
+    return graph
+
+
+def some(names: str, most: int = 2) -> st.SearchStrategy[list[str]]:
+    return st.lists(st.sampled_from(names), min_size=1, max_size=most, unique=True)
+
+
+@st.composite
+def ops(draw: st.DrawFn) -> dict[str, Any]:
+    """An op that reads, makes or changes something."""
+    keys: dict[str, Any] = {
+        "name": draw(st.sampled_from("abc")),
+        "device": draw(st.sampled_from(["d0", "d1"])),
+        "fs": draw(st.integers(1, 50)) * US,
+        draw(st.sampled_from(["reads", "writes", "updates"])): draw(some("xy")),
+    }
+    for key, values in (("reads", some("xy")), ("updates", some("xy", 1)), ("after", some("abc", 1)), ("block", st.just(True))):
+        if draw(st.integers(0, 3)) == 3:
+            keys[key] = draw(values)
+    if draw(st.booleans()):
+        keys["queue"] = "other"
+    return {"busy": keys}
+
+
+WAITS = (
+    st.just({"wait": "all"})
+    | st.sampled_from("abcxyz").map(lambda name: {"wait": name})
+    | st.builds(lambda name, back: {"wait": {"name": name, "back": back}}, st.sampled_from("abc"), st.integers(1, 3))
+)
+SIMPLE = ops() | ops() | ops() | WAITS
+
+
+def repeats(inside: st.SearchStrategy[Any], most: int) -> st.SearchStrategy[Any]:
+    do = st.lists(inside, min_size=2, max_size=5)
+    return st.builds(lambda times, do: {"repeat": {"times": times, "do": do}}, st.integers(0, most), do)
+
+
+LOOP = repeats(SIMPLE | SIMPLE | SIMPLE | repeats(SIMPLE, 3), 9)
+BODIES = st.builds(lambda *parts: [*parts[0], parts[1], *parts[2]], st.lists(SIMPLE, max_size=2), LOOP, st.lists(SIMPLE | LOOP, max_size=3))
+RUNTIMES = st.none() | st.fixed_dictionaries(
+    {"dispatch": st.integers(0, 30).map(lambda us: us * US), "return": st.integers(0, 20).map(lambda us: us * US)},
+    optional={"queue_depth": st.integers(1, 4)},
+)
+
+
+def meaningful(body: Statements, known: frozenset[str] = frozenset(), *, outer: frozenset[str] | None = None) -> list[dict[str, Any]]:
+    """Without the names that mean nothing where they stand."""
+    found: list[dict[str, Any]] = []
+    for statement in body:
+        [(kind, keys)] = statement.items()
+        visible = known | (outer or frozenset())
+        if kind == "repeat":
+            inside = frozenset(everything(keys["do"])) if outer is None else outer
+            found.append({"repeat": {**keys, "do": meaningful(keys["do"], known, outer=inside)}})
+            known |= frozenset(everything(keys["do"]))
+        elif kind == "busy":
+            found.append({"busy": {**keys, **({"after": [name for name in keys["after"] if f"op {name}" in visible]} if "after" in keys else {})}})
+            known |= frozenset(everything([statement]))
+        elif kind != "wait" or keys == "all":
+            found.append(dict(statement))
+        elif isinstance(keys, str):
+            if {f"op {keys}", f"value {keys}"} & visible:
+                found.append(dict(statement))
+        elif outer is not None and f"op {keys['name']}" in outer:
+            found.append(dict(statement))
+    return found
+
+
+def everything(body: Statements) -> set[str]:
+    found = {f"op {name}" for name in names(body)}
+    for statement in body:
+        [(kind, keys)] = statement.items()
+        if kind == "repeat":
+            found |= everything(keys["do"])
+        elif kind == "busy":
+            found |= {f"value {value}" for value in (*keys.get("writes", []), *keys.get("updates", []))}
+    return found
+
+
+@given(BODIES, RUNTIMES)
+def test_any_program_means_the_same_as_read_aloud(body: Statements, runtime: Mapping[str, int] | None) -> None:
+    agree({"main": meaningful(body)}, runtime)
+
+
+@given(st.integers(1, 40), st.integers(1, 60), st.integers(1, 60), st.integers(0, 60), st.integers(1, 5) | st.none(), st.booleans())
+def test_asynchronous_and_blocking_loops_take_what_the_formulas_say(
+    n: int, t1: int, t2: int, t3: int, depth: int | None, blocking: bool
+) -> None:
+    runtime = {"dispatch": t1 * US, "return": t3 * US, **({"queue_depth": depth} if depth else {})}
+    op = {"name": "add", "device": "cpu", "fs": t2 * US, "reads": ["x"], "updates": ["x"], "block": blocking}
+    tree = workload_of({"main": [{"repeat": {"times": n, "do": [{"busy": op}]}}, {"wait": "all"}]}, runtime)
+    makespan = simulate(lowered(tree, THE_MACHINE)).makespan_fs
+    overlapped = t1 + n * t2 + t3 if t2 >= t1 else n * t1 + t2 + t3
+    assert makespan == (n * (t1 + t2 + t3) if blocking else overlapped) * US
+
+
+def test_a_queue_of_depth_one_holds_back_the_insertion_and_not_the_issue() -> None:
+    op = {"name": "add", "device": "cpu", "fs": 30 * US}
+    tree = workload_of({"main": [{"repeat": {"times": 1000, "do": [{"busy": op}]}}]}, {"dispatch": 12 * US, "return": 0, "queue_depth": 1})
+    assert simulate(lowered(tree, THE_MACHINE)).makespan_fs == (12 + 30 * 1000) * US
+
+
+def test_batch_t_ends_before_batch_t_plus_two_begins() -> None:
+    op = {"name": "batch", "device": "d0", "fs": 30 * US}
+    body = [{"repeat": {"times": 101, "do": [{"wait": {"name": "batch", "back": 2}}, {"busy": op}]}}]
+    graph = agree({"main": body}, {"dispatch": 5 * US, "return": 7 * US})
+    assert sum(len(block) for block in graph.blocks) < 50
+
+
+@pytest.mark.parametrize("runtime", [None, {"dispatch": 2 * US, "return": 3 * US, "queue_depth": 2}])
+def test_a_million_iterations_stay_one_body(runtime: Mapping[str, int] | None) -> None:
+    do = [
+        {"busy": {"name": "a", "device": "d0", "fs": 5 * US, "updates": ["x"]}},
+        {"busy": {"name": "b", "device": "d1", "fs": 7 * US, "reads": ["x"], "writes": ["y"]}},
+        {"wait": {"name": "b", "back": 3}},
+    ]
+    tree = workload_of({"main": [{"repeat": {"times": 10**6, "do": do}}, {"wait": "all"}]}, runtime)
+    graph = lowered(tree, THE_MACHINE)
+    assert graph.total >= 2 * 10**6
+    assert sum(len(block) for block in graph.blocks) < 100
+    assert len(graph.costs) <= 2
+
+
+# ---- several programs
+
+FILLING = st.lists(ops() | st.just({"wait": "all"}), max_size=3)
+
+
+@st.composite
+def meeting_programs(draw: st.DrawFn) -> dict[str, Statements]:
+    """Two or three programs that meet equally often, in loops that are not always cut the same way."""
+    skeleton = draw(st.lists(st.tuples(st.sampled_from(["once", "loop", "local"]), st.sampled_from("mn"), st.integers(1, 7)), max_size=4))
+    programs: dict[str, Statements] = {}
+    for name in "pqr"[: draw(st.integers(2, 3))]:
+        body: list[dict[str, Any]] = []
+        for kind, barrier, times in skeleton:
+            around = [*draw(FILLING), *([{"barrier": barrier}] if kind != "local" else []), *draw(FILLING)]
+            if kind == "once":
+                body += around
+            else:
+                first = draw(st.just(times) | st.integers(0, times))
+                body += [{"repeat": {"times": part, "do": around}} for part in (first, times - first) if part]
+        programs[name] = meaningful(body)
+    return programs
+
+
+@given(meeting_programs(), RUNTIMES)
+def test_programs_meet_at_barriers(programs: dict[str, Statements], runtime: Mapping[str, int] | None) -> None:
+    agree(programs, runtime)
+
+
+def test_programs_that_meet_a_million_times_stay_small() -> None:
+    def body(us: int) -> Statements:
+        op = {"busy": {"name": "a", "device": "d0", "fs": us * US}}
+        return [op, {"repeat": {"times": 10**6, "do": [op, {"barrier": "step"}]}}]
+
+    graph = lowered(workload_of({"p": body(1), "q": body(2)}, None), THE_MACHINE)
+    assert sum(len(block) for block in graph.blocks) < 30
+    assert PAIRED in graph.ties[:, 4]
+
+
+def ranked(text: str) -> Tree:
+    return read_text(f"hwsim: workload/1\n{text}")
+
+
+def test_each_runs_one_program_per_device_and_they_meet() -> None:
+    text = """
+runtime: {dispatch: 1 us, return: 3 us}
+program:
+  each: d*
+  do:
+    - repeat:
+        times: 4
+        do:
+          - busy: {name: step, device: $self, time: 10 us * ($rank + 1)}
+          - barrier: step
+"""
+    graph = lowered(ranked(text), THE_MACHINE)
+    [block] = graph.blocks
+    assert block.times == 4
+    labels = [(graph.labels[label].kind, graph.labels[label].program) for label in block.label.tolist()]
+    assert labels == [
+        *(("dispatch", f"d{rank}") for rank in range(3)),
+        *(("insert", f"d{rank}") for rank in range(3)),
+        *(("busy", f"d{rank}") for rank in range(3)),
+        ("barrier", "d0"),
+        *(("return", f"d{rank}") for rank in range(3)),
+    ]
+    assert simulate(graph).makespan_fs == 4 * (1 + 30 + 3) * US
+
+
+def test_programs_of_each_share_no_queue_and_no_value() -> None:
+    text = """
+program:
+  each: [d0, d1]
+  do:
+    - busy: {name: a, device: d2, time: 10 us, updates: x}
+    - busy: {name: b, device: $self, time: 1 us, reads: x}
+"""
+    graph = lowered(ranked(text), THE_MACHINE)
+    assert [queue.name for queue in graph.queues] == ["d0:d2.compute", "d1:d2.compute", "d0.compute", "d1.compute"]
+    assert simulate(graph).makespan_fs == 11 * US
+
+
+def test_the_order_of_programs_and_parameters_changes_nothing() -> None:
+    one = {"hwsim": "workload/1", "let": {"n": 3, "t": "2 us"}}
+    bodies = {name: [{"repeat": {"times": "$n", "do": [{"busy": {"device": "d0", "time": "$t"}}]}}, {"barrier": "end"}] for name in "ab"}
+    two = {"let": {"t": "2 us", "n": 3}, "programs": {name: bodies[name] for name in "ba"}, "hwsim": "workload/1"}
+    first, second = lowered(tree_of({**one, "programs": bodies}), THE_MACHINE), lowered(tree_of(two), THE_MACHINE)
+    assert (first.labels, first.queues, first.costs) == (second.labels, second.queues, second.costs)
+    assert (first.ties == second.ties).all()
+    for a, b in zip(first.blocks, second.blocks, strict=True):
+        assert (a.label == b.label).all()
+        assert (a.edges == b.edges).all()
+
+
+def test_no_iterations_are_no_ops() -> None:
+    assert agree({"main": [{"repeat": {"times": 0, "do": [{"busy": {"name": "a", "device": "d0", "fs": US}}]}}, {"wait": "all"}]}, None).total == 0
+
+
+def test_a_body_too_large_to_write_out_is_refused() -> None:
+    op = {"busy": {"name": "a", "device": "d0", "fs": US}}
+    body = [{"repeat": {"times": 2, "do": [{"repeat": {"times": 1_000_001, "do": [op]}}]}}]
+    with pytest.raises(SpecError, match="come to 1000001 ops; the limit is 1000000"):
+        lowered(workload_of({"main": body}, None), THE_MACHINE)
+    assert lowered(workload_of({"main": [{"repeat": {**body[0]["repeat"], "times": 1}}]}, None), THE_MACHINE).total == 1_000_001
