@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from hwsim.api import lowered
+from hwsim.api import prepare
 from hwsim.opgraph import flatten
 
 ITERATIONS = 1_000_000
@@ -13,7 +13,7 @@ ITERATIONS = 1_000_000
 def seconds() -> float:
     """From the loaded files to the flat graph."""
     begin = time.process_time()
-    flat = flatten(lowered("d2l-laptop", "d2l/async-loop", set={"n": ITERATIONS, "workload.runtime.dispatch": "0 s"}))
+    flat = flatten(prepare("d2l-laptop", "d2l/async-loop", set={"n": ITERATIONS, "workload.runtime.dispatch": "0 s"}).graph)
     if len(flat) < ITERATIONS:
         raise ValueError(f"only {len(flat)} ops")
     return time.process_time() - begin

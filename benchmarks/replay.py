@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import gc
-import resource
 import sys
 import time
+import tracemalloc
 
 import numpy as np
 
@@ -52,12 +52,14 @@ def ops_per_second(ops: int) -> float:
 
 
 def bytes_per_op(ops: int) -> float:
-    """Growth of the peak resident size from the graph built to the replay done.  Run in a process of its own."""
+    """Peak of what is allocated from the graph built to the replay done, beside the graph."""
     graph = random_graph(ops)
     gc.collect()
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    tracemalloc.start()
     flat = flatten(graph)
     replay = Replay([1] * POOLS, 0)
     replay.load(flat, compile_flat(flat))
     replay.advance(None, sys.maxsize)
-    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 / ops
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak / ops

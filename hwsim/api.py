@@ -90,7 +90,8 @@ class Lowered:
     """A workload on a machine, ready to be simulated."""
 
     machine: Machine
-    name: str  # the workload's
+    machine_name: str
+    workload_name: str
     graph: OpGraph
     wanted: Wanted
     called: frozenset[str]  # what the machine may be called in `expect: {machine: ...}`
@@ -122,8 +123,8 @@ def simulate(
     lowered = prepare(machine, workload, set=set)
     timeline = engine.simulate(lowered.graph, progress=progress)
     run = Run(
-        machine=lowered.machine.name,
-        workload=lowered.name,
+        machine=lowered.machine_name,
+        workload=lowered.workload_name,
         timeline=timeline,
         usage=usage(timeline),
         verdicts=verdicts(
@@ -164,7 +165,8 @@ def prepare(
     mistakes.raise_if_any()
     return Lowered(
         machine=built,
-        name=_title(loaded, workload_tree),
+        machine_name=_title(built.name, machine_tree, "machine"),
+        workload_name=_title(loaded.name if isinstance(loaded, Workload) else "", workload_tree, "workload"),
         graph=graph,
         wanted=wanted,
         called=_called(built, machine, machine_tree),
@@ -241,10 +243,10 @@ def _loaded(tree: Tree | None, mistakes: Mistakes) -> Workload | None:
     return None if tree is None else read_workload(tree, mistakes)
 
 
-def _title(loaded: Workload | OpGraph, tree: Tree | None) -> str:
+def _title(named: str, tree: Tree | None, otherwise: str) -> str:
     """The name in the file, else the file's."""
-    named = loaded.name if isinstance(loaded, Workload) else "op graph"
-    return named or (Path(tree.place.file).stem if tree else "") or "workload"
+    file = tree.place.file if tree else ""
+    return named or ("" if file.startswith("<") else Path(file).stem) or otherwise
 
 
 def _called(built: Machine, source: object, tree: Tree | None) -> frozenset[str]:

@@ -122,7 +122,9 @@ class Quantity:
     dimension: Dimension
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "dimension", _dimension(self.dimension.exponents))
+        canonical = _CANONICAL.get(self.dimension.exponents)
+        if canonical is not None and canonical is not self.dimension:
+            object.__setattr__(self, "dimension", canonical)
 
     def _same(self, other: object) -> float:
         """The other's value, once it is known to measure the same."""

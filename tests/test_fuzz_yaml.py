@@ -5,6 +5,7 @@ HWSIM_FUZZ is the number of files tried (10000 for a thorough run).
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 from collections.abc import Mapping
@@ -41,7 +42,7 @@ program:
   do:
     - repeat: {times: $n, do: [
         {compute: {name: f, device: $self, flop: 640 GFLOP}},
-        {send: {to: gpu(($rank + 1) mod $ranks), bytes: ceil($n / 2) * 3 MB}} ]}
+        {send: {to: ($rank + 1) mod $ranks, bytes: ceil($n / 2) * 3 MB}} ]}
     - wait: all
 expect: {makespan: 15 ms +- 1 %}
 text: |
@@ -53,13 +54,18 @@ folded: >-
 """,
 ]
 
-TOKENS = [
-    "{", "}", "[", "]", ",", ":", ": ", "- ", "\n", "\n  ", "\t", "#", "&a", "*a", "*gpu", "!!int", "!x", "|", ">", "'", '"', "%", "@", "`", "?", "? ", "<<: *a",
-    "---\n", "...\n", "$", "$n", "$$", "$self", "${n}", "($n", "use: ", "use: v100-sxm2-16gb", "use: ../x.yaml", "let: {n: $n}", "let: {a: $b, b: $a}", "null", "~",
-    "true", "no", "0x", "0o9", "017", "1e9", "1e999", "-1e999", ".nan", ".inf", "1_0", "12:30", "2024-01-01", "9" * 60, "-", "+", "1 s", "5 GBps", "0 B", "-5 %",
-    "\0", "\x7f", "\x85", "\u2028", "\ufeff", "é", "😀", "\ud7ff", "\\", '"\\u0000"', '"\\ud800"', "'\n\n'", "kind: machine", "value: 3", "source: x", "/ 0", "mod", "min(",
-    "[" * 50, "{a: " * 40, "- " * 120, "  " * 60, "=", "value", "count: -1", "n: " * 9,
-]  # fmt: skip
+TOKENS = (
+    r"""
+{|}|[|]|,|:|: |- |#|&a|*a|*gpu|!!int|!x|>|'|"|%|@|`|?|? |<<: *a|$|$n|$$|$self|${n}|($n|/ 0|mod|use: |min(
+use: v100-sxm2-16gb|use: ../x.yaml|let: {n: $n}|let: {a: $b, b: $a}|null|~|true|no|0x|0o9|017|1e9|1e999|-1e999|.nan|.inf|1_0
+12:30|2024-01-01|-|+|1 s|5 GBps|0 B|-5 %|\|"\u0000"|"\ud800"
+kind: machine|value: 3|value|source: x|count: -1|=|é|😀
+""".replace("\n", "|")
+    .strip("|")
+    .split("|")
+)
+TOKENS += ["|", "\n", "\n  ", "\t", "---\n", "...\n", "\0", "\x7f", "\x85", "\u2028", "\ufeff", "\ud7ff", "'\n\n'"]
+TOKENS += ["9" * 60, "[" * 50, "{a: " * 40, "- " * 120, "  " * 60, "n: " * 9]
 
 
 def damage(data: bytes, random: random.Random) -> bytes:
@@ -149,10 +155,8 @@ def read_it_all(data: bytes, file: str) -> None:
     tree = read_bytes(data, file)
     mistakes = Mistakes()
     for path in ("n", "let.n", "machine.gpu.count", "machine.links.slots.latency", "workload.program.do.0.repeat.times"):
-        try:
+        with contextlib.suppress(SpecError):
             apply_set(tree, tree, path, "8")
-        except SpecError as error:
-            assert str(error)
     whole = resolve(tree, mistakes, kind="machine")
     sources(whole)
     decode(whole, Document, mistakes, sourced=True)
@@ -166,14 +170,14 @@ def seeds() -> list[tuple[str, bytes]]:
     ]
 
 
-def test_the_samples_are_whole() -> None:
+def test_a_sample_is_whole() -> None:
     read_it_all(SAMPLES[0].encode(), "sample0")
 
 
 @pytest.mark.parametrize("part", range(10))
 def test_damaged_files_are_values_or_mistakes(part: int) -> None:
     documents = seeds()
-    refused = 0
+    refused = []
     for each in range(part * COUNT // 10, (part + 1) * COUNT // 10):
         chance = random.Random(each)
         file, data = chance.choice(documents)
@@ -181,10 +185,11 @@ def test_damaged_files_are_values_or_mistakes(part: int) -> None:
         try:
             read_it_all(damaged, file)
         except SpecError as error:
-            refused += 1
-            assert str(error)
-            assert all("\n" not in mistake.message for mistake in error.mistakes), damaged
+            refused.append(error)
         except Exception as error:
-            error.add_note(f"HWSIM_FUZZ file {each}, from {file}: {damaged!r}")
+            error.add_note(f"file {each}, from {file}: {damaged!r}")
             raise
-    assert refused > 0
+    assert refused
+    for refusal in refused:
+        assert str(refusal)
+        assert not any("\n" in mistake.message for mistake in refusal.mistakes)

@@ -95,12 +95,12 @@ def test_work_in_different_units_falls_back_to_device_time() -> None:
     assert row.unit == "s"
 
 
-def test_what_is_held_counts_as_used_from_start_to_end() -> None:
+def test_what_is_held_counts_as_used_while_the_body_runs() -> None:
     builder = GraphBuilder([GPU, LINK])
     builder.op("reduce", device="gpu0", cost=Cost(Demand(0.001, ((LINK.name, 16e6),), holds=((GPU.name, 0.25),))))
     rows = by_name(usage(simulate(builder.build())))
-    assert rows[GPU.name].busy_fs == 2 * MS
-    assert rows[GPU.name].utilisation == pytest.approx(0.25)
+    assert rows[GPU.name].busy_fs == MS
+    assert rows[GPU.name].utilisation == pytest.approx(0.125)
 
 
 def test_half_the_cores_for_all_the_time_is_half_used() -> None:
@@ -214,14 +214,16 @@ def graphs(draw: st.DrawFn) -> OpGraph:
         with builder.repeat(draw(st.integers(1, 4))):
             for _ in range(draw(st.integers(1, 5))):
                 pooled = draw(st.booleans())
+                cost = draw(costs)
+                holds = cost is not None and bool(cost.demand.holds)  # one at a time: together they must not hold it all
                 ops.append(
                     builder.op(
                         draw(st.sampled_from(["a", "b", "c"])),
                         device=draw(st.sampled_from(["cpu", "gpu0"])),
-                        cost=draw(costs),
+                        cost=cost,
                         size=draw(st.sampled_from([1.0, 0.5, 3.0])),
                         time=draw(st.sampled_from([0.0, 1e-5, 3e-4])),
-                        queue=draw(st.sampled_from([-1, *queues])),
+                        queue=queues[0] if holds else draw(st.sampled_from([-1, *queues])),
                         take=pool if pooled else -1,
                         give=pool if pooled else -1,
                         after=draw(st.lists(st.sampled_from(ops), max_size=2, unique=True)) if ops else [],
@@ -273,7 +275,7 @@ def test_usage_agrees_with_a_count_op_by_op(graph: OpGraph) -> None:
                 marks.add((min(begin, int(timeline.end[op])), int(timeline.end[op])))
                 amount += dict(demand.amounts)[row.capacity] * flat.size[op]
             if row.capacity in dict(demand.holds):
-                marks.add((int(timeline.start[op]), int(timeline.end[op])))
+                marks.add((min(begin, int(timeline.end[op])), int(timeline.end[op])))
         covered = 0
         edges = sorted({edge for mark in marks for edge in mark})
         for low, high in pairwise(edges):

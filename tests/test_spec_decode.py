@@ -85,9 +85,26 @@ shift: -1 ms
 def test_every_kind_of_field_is_read() -> None:
     found = thing(FULL)
     assert found == Thing(
-        16e9, 5e-7, 2.5e9, 24, 1.5, "a thing", "half", True, ("gpu*",), ("a", "b"), ("cpu", "gpu"), Memory(68719476736.0, 0.95), (Memory(1e9),),
-        {"fp16": 1e12, "fp32": 5e11}, 8e-6, "auto", {"big": "ring"}, found.rest, -1e-3,
-    )  # fmt: skip
+        16e9,
+        5e-7,
+        2.5e9,
+        24,
+        1.5,
+        "a thing",
+        "half",
+        True,
+        ("gpu*",),
+        ("a", "b"),
+        ("cpu", "gpu"),
+        Memory(68719476736.0, 0.95),
+        (Memory(1e9),),
+        {"fp16": 1e12, "fp32": 5e11},
+        8e-6,
+        "auto",
+        {"big": "ring"},
+        found.rest,
+        -1e-3,
+    )
     assert found.rest is not None
     assert found.rest.plain() == [1, {"x": 2}]
     assert str(found.place) == "f.yaml:2:1"
@@ -149,7 +166,7 @@ def test_null_is_nothing_only_where_nothing_is_allowed() -> None:
         ("width: wide", 8, "'wide' is not a whole number or 'auto'", None),
         ("algorithm: [a]", 12, "a list is not a text or a mapping from names, each a text", None),
     ],
-)  # fmt: skip
+)
 def test_each_mistake_has_its_place_and_its_words(line: str, column: int, message: str, hint: str | None) -> None:
     assert wrong(f"bandwidth: 16 GB/s\n{line}\n") == [(f"2:{column}", message, hint)]
 
@@ -170,7 +187,8 @@ def test_callers_read_some_keys_themselves() -> None:
 
 
 def test_sources_stand_where_a_file_has_them() -> None:
-    text = "bandwidth: {value: 16 GB/s, source: datasheet, ref: p. 3, ci95: [1, 2], points: 30}\nsource: guess\nmemory: {size: 1 GB, ref: x}\n"
+    text = "bandwidth: {value: 16 GB/s, source: datasheet, ref: p. 3, ci95: [1, 2], points: 30}\nsource: guess\n"
+    text += "memory: {size: 1 GB, ref: x}\n"
     assert thing(text, sourced=True).bandwidth == 16e9
     assert [each[1] for each in wrong(text)] == ["unknown key 'source' in thing", "unknown key 'ref' in memory"]
     assert thing("bandwidth: 1 GB/s\nwidth: {value: 8, source: guess}\n").width == 8
@@ -252,3 +270,8 @@ def test_a_schema_may_hold_itself() -> None:
 def test_a_schema_that_cannot_be_read_is_a_programmers_error() -> None:
     with pytest.raises(TypeError, match="a schema cannot have"):
         decode_value(tree_of("x"), bytes, Mistakes())
+
+
+def test_what_an_alias_repeats_is_noted_once_and_refused_each_time() -> None:
+    text = "bandwidth: 1 GB/s\nmemory: &m {sise: 1 GB}\nmemories: [*m, *m]\n"
+    assert [each[:2] for each in wrong(text)] == [("2:9", "'size' is missing"), ("2:13", "unknown key 'sise' in memory")]

@@ -28,13 +28,36 @@ NAMES: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("$n", 1000), ("$algorithm", "ring"), ("$size", "110 kB"), ("$block", False), ("$n * 2", 2000), ("2 + 3 * $batch", 194),
-        ("(2 + 3) * $batch", 320), ("$n / 8", 125.0), ("$n // 300", 3), ("$n % 300", 100), ("$n mod 300", 100), ("-$n + 1", -999), ("--$n", 1000),
-        ("($rank + 1) mod $ranks", 0), ("($rank - 1) mod $ranks", 2), ("ceil($n / 300)", 4), ("floor($n/300)", 3), ("round($half * 5)", 2),
-        ("min($n, $batch, 100)", 64), ("max($n, $batch)", 1000), ("10 % $n", 10), ("$n * 1e3", 1e6), ("$n*.5", 500.0),
-        ("$n - $batch - 1", 935), ("$n / 10 / 10", 10.0), ("50 % * $n", 500.0), ("$n * 50 %", 500.0), ("7 // 2 * $rank", 9),
+        ("$n", 1000),
+        ("$algorithm", "ring"),
+        ("$size", "110 kB"),
+        ("$block", False),
+        ("$n * 2", 2000),
+        ("2 + 3 * $batch", 194),
+        ("(2 + 3) * $batch", 320),
+        ("$n / 8", 125.0),
+        ("$n // 300", 3),
+        ("$n % 300", 100),
+        ("$n mod 300", 100),
+        ("-$n + 1", -999),
+        ("--$n", 1000),
+        ("($rank + 1) mod $ranks", 0),
+        ("($rank - 1) mod $ranks", 2),
+        ("ceil($n / 300)", 4),
+        ("floor($n/300)", 3),
+        ("round($half * 5)", 2),
+        ("min($n, $batch, 100)", 64),
+        ("max($n, $batch)", 1000),
+        ("10 % $n", 10),
+        ("$n * 1e3", 1e6),
+        ("$n*.5", 500.0),
+        ("$n - $batch - 1", 935),
+        ("$n / 10 / 10", 10.0),
+        ("50 % * $n", 500.0),
+        ("$n * 50 %", 500.0),
+        ("7 // 2 * $rank", 9),
     ],
-)  # fmt: skip
+)
 def test_arithmetic_is_what_it_looks_like(text: str, value: object) -> None:
     found = evaluate(text, NAMES)
     assert found == value
@@ -44,11 +67,23 @@ def test_arithmetic_is_what_it_looks_like(text: str, value: object) -> None:
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("$batch * 38.5 MB", "2464 MB"), ("38.5 MB * $batch", "2464 MB"), ("$size * $batch", "7.04 MB"), ("$size / 2", "55 kB"), ("$size + 1 kB", "111 kB"),
-        ("$size / 1 s", "110 kB/s"), ("3 GB/s * 2 s", "6 GB"), ("min($size, 1 MB)", "110 kB"), ("max($size, 1 MB)", "1 MB"), ("$time + 30 min", "1 h"),
-        ("4 1/s * $n", "4000 1/s"), ("1 h - $time", "30 min"), ("$size mod 100 kB", "10 kB"), ("2 * 3 us/km * 1 km", "6 us"), ("-$time", "-30 min"),
+        ("$batch * 38.5 MB", "2464 MB"),
+        ("38.5 MB * $batch", "2464 MB"),
+        ("$size * $batch", "7.04 MB"),
+        ("$size / 2", "55 kB"),
+        ("$size + 1 kB", "111 kB"),
+        ("$size / 1 s", "110 kB/s"),
+        ("3 GB/s * 2 s", "6 GB"),
+        ("min($size, 1 MB)", "110 kB"),
+        ("max($size, 1 MB)", "1 MB"),
+        ("$time + 30 min", "1 h"),
+        ("4 1/s * $n", "4000 1/s"),
+        ("1 h - $time", "30 min"),
+        ("$size mod 100 kB", "10 kB"),
+        ("2 * 3 us/km * 1 km", "6 us"),
+        ("-$time", "-30 min"),
     ],
-)  # fmt: skip
+)
 def test_units_are_kept(text: str, value: str) -> None:
     found, wanted = evaluate(text, NAMES), parse(value)
     assert isinstance(found, Quantity)
@@ -65,19 +100,35 @@ def test_units_that_cancel_leave_a_number() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("$m", "unknown parameter '$m'"), ("$batches", "unknown parameter '$batches'"), ("$n +", "is not finished"), ("$n )", "')' is out of place"),
-        ("($n", "')' is missing"), ("$n $n", "'$n' is out of place"), ("$n ** 2", "'*' is out of place"), ("$n . x", "'. x' is not understood"),
-        ("__import__('os') + $n", "is not understood|out of place"), ("$n[0]", "is not understood"), ("$n + 1 s", "cannot be added"), ("$n * 3 bananas", "unknown unit"),
-        ("$algorithm + 1", "'ring' is not a quantity"), ("$block + 1", "'$block' is not a number"), ("ceil(1 s * $n)", "one number without a unit"),
-        ("min()", "not an expression"), ("layer $n", "'layer' is out of place"), ("layer-$n", "'layer' is out of place"), ("$n if $n else 1", "out of place"),
-        ("(" * 100 + "$n" + ")" * 100, "nested more than 40"), ("$n" + " + 1" * 200, "more than 500 characters"), ("10 s // $n", "plain numbers"),
+        ("$m", "unknown parameter '$m'"),
+        ("$batches", "unknown parameter '$batches'"),
+        ("$n +", "is not finished"),
+        ("$n )", "')' is out of place"),
+        ("($n", "')' is missing"),
+        ("$n $n", "'$n' is out of place"),
+        ("$n ** 2", "'*' is out of place"),
+        ("$n . x", "'. x' is not understood"),
+        ("__import__('os') + $n", "is not understood|out of place"),
+        ("$n[0]", "is not understood"),
+        ("$n + 1 s", "cannot be added"),
+        ("$n * 3 bananas", "unknown unit"),
+        ("$algorithm + 1", "'ring' is not a quantity"),
+        ("$block + 1", "'$block' is not a number"),
+        ("ceil(1 s * $n)", "one number without a unit"),
+        ("min()", "not an expression"),
+        ("layer $n", "'layer' is out of place"),
+        ("layer-$n", "'layer' is out of place"),
+        ("$n if $n else 1", "out of place"),
+        ("(" * 100 + "$n" + ")" * 100, "nested more than 40"),
+        ("$n" + " + 1" * 200, "more than 500 characters"),
+        ("10 s // $n", "plain numbers"),
         ("$5", "not understood"),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_expression_is_said(text: str, message: str) -> None:
     with pytest.raises((ExpressionError, UnitError)) as caught:
         evaluate(text, NAMES)
-    assert any(each in caught.value.message for each in message.split("|"))
+    assert any(each in str(caught.value) for each in message.split("|"))
 
 
 def substituted(text: str, names: dict[str, Any] | None = None) -> tuple[Any, list[tuple[str, str]]]:
@@ -131,8 +182,12 @@ def test_parameters_in_a_circle_are_refused() -> None:
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("rank: 3", "'rank' is a name with a meaning of its own ($rank)"), ("a-b: 3", "'a-b' cannot be a parameter: letters, digits and _ only"), ("[1]", "'let' is a mapping from names to values, not a list")],
-)  # fmt: skip
+    [
+        ("rank: 3", "'rank' is a name with a meaning of its own ($rank)"),
+        ("a-b: 3", "'a-b' cannot be a parameter: letters, digits and _ only"),
+        ("[1]", "'let' is a mapping from names to values, not a list"),
+    ],
+)
 def test_names_of_parameters_are_words(text: str, message: str) -> None:
     assert let(text)[1] == [message]
 
@@ -159,13 +214,11 @@ def test_any_text_is_a_value_or_a_mistake(text: str) -> None:
     assert math.isfinite(found.value if isinstance(found, Quantity) else float(found))
 
 
-@given(
-    st.recursive(
-        st.integers(0, 50).map(str),
-        lambda inner: st.tuples(inner, st.sampled_from(["+", "-", "*"]), inner).map(lambda t: f"({t[0]} {t[1]} {t[2]})"),
-        max_leaves=12,
-    )
-)
+def _joined(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    return st.builds("({} {} {})".format, inner, st.sampled_from(["+", "-", "*"]), inner)
+
+
+@given(st.recursive(st.integers(0, 50).map(str), _joined, max_leaves=12))
 def test_whole_numbers_are_worked_out_as_python_does(text: str) -> None:
     assert evaluate(text + " + $zero", {"zero": 0}) == eval(text)
 

@@ -29,14 +29,53 @@ def only(text: str | bytes) -> tuple[str, str, str | None]:
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("on", "on"), ("off", "off"), ("yes", "yes"), ("no", "no"), ("y", "y"), ("true", True), ("False", False),
-        ("1e9", 1e9), ("1.5e3", 1500.0), ("1.", 1.0), (".5", 0.5), ("12:30", "12:30"), ("1:30", "1:30"), ("2024-01-01", "2024-01-01"),
-        ("017", "017"), ("-017", "-017"), ("0o17", 15), ("0x1F", 31), ("0b11", "0b11"), ("1_000", "1_000"), ("0", 0), ("-8", -8), ("+8", 8),
-        ("~", None), ("null", None), ("", None), ("=", "="), ("'8'", "8"), ('"true"', "true"), ("''", ""), ("'~'", "~"),
-        ("16 GB/s", "16 GB/s"), ("gpu*", "gpu*"), ("node*.gpu*", "node*.gpu*"), ("gpu0..3", "gpu0..3"), ("$n", "$n"), ("1..512:x2", "1..512:x2"),
-        ("15 ms +- 1 %", "15 ms +- 1 %"), ("1.2.3", "1.2.3"), ("-", None), ("0x", "0x"), ("1e", "1e"), ("e9", "e9"), (".", "."), ("+", "+"),
+        ("on", "on"),
+        ("off", "off"),
+        ("yes", "yes"),
+        ("no", "no"),
+        ("y", "y"),
+        ("true", True),
+        ("False", False),
+        ("1e9", 1e9),
+        ("1.5e3", 1500.0),
+        ("1.", 1.0),
+        (".5", 0.5),
+        ("12:30", "12:30"),
+        ("1:30", "1:30"),
+        ("2024-01-01", "2024-01-01"),
+        ("017", "017"),
+        ("-017", "-017"),
+        ("0o17", 15),
+        ("0x1F", 31),
+        ("0b11", "0b11"),
+        ("1_000", "1_000"),
+        ("0", 0),
+        ("-8", -8),
+        ("+8", 8),
+        ("~", None),
+        ("null", None),
+        ("", None),
+        ("=", "="),
+        ("'8'", "8"),
+        ('"true"', "true"),
+        ("''", ""),
+        ("'~'", "~"),
+        ("16 GB/s", "16 GB/s"),
+        ("gpu*", "gpu*"),
+        ("node*.gpu*", "node*.gpu*"),
+        ("gpu0..3", "gpu0..3"),
+        ("$n", "$n"),
+        ("1..512:x2", "1..512:x2"),
+        ("15 ms +- 1 %", "15 ms +- 1 %"),
+        ("1.2.3", "1.2.3"),
+        ("-", None),
+        ("0x", "0x"),
+        ("1e", "1e"),
+        ("e9", "e9"),
+        (".", "."),
+        ("+", "+"),
     ],
-)  # fmt: skip
+)
 def test_plain_scalars_are_those_of_yaml_1_2(text: str, value: Any) -> None:
     if text == "-":
         assert read_text("a: [-1]").plain() == {"a": [-1]}
@@ -47,11 +86,11 @@ def test_plain_scalars_are_those_of_yaml_1_2(text: str, value: Any) -> None:
 
 
 def test_every_value_knows_where_it_stands() -> None:
-    tree = read_text("a: 1\nb:\n  - x\n  - {c: 'é', d: 2}\n", "f.yaml")
-    c = tree.value["b"].value[1].value["c"]  # type: ignore[index,call-overload,union-attr]
-    assert str(c.place) == "f.yaml:4:9"
-    mapping = tree.value["b"].value[1]  # type: ignore[index,call-overload,union-attr]
+    b = read_text("a: 1\nb:\n  - x\n  - {c: 'é', d: 2}\n", "f.yaml").get("b")
+    assert b is not None
+    mapping = b.elements()[1]
     assert str(mapping.place) == "f.yaml:4:5"
+    assert [str(each.place) for _, each in mapping.items()] == ["f.yaml:4:9", "f.yaml:4:17"]
     assert str(mapping.key_place("d")) == "f.yaml:4:14"
 
 
@@ -99,7 +138,7 @@ def test_columns_count_characters_not_bytes() -> None:
         (b"a: " + b"x" * 20_000_001, "f.yaml", "the file is larger than 20 MB"),
     ],
     ids=lambda each: str(each)[:24],
-)  # fmt: skip
+)
 def test_what_is_not_understood_is_said_with_its_place(text: str | bytes, place: str, message: str) -> None:
     found = only(text)
     assert found[:2] == (place, message)
@@ -157,8 +196,7 @@ def test_an_alias_repeats_its_anchor() -> None:
 
 def test_a_byte_order_mark_and_other_line_ends_are_fine() -> None:
     assert read_bytes(b"\xef\xbb\xbfa: 1\r\nb: 2\r\n", "f").plain() == {"a": 1, "b": 2}
-    tree = read_text("a: 1\r\nb: {c: 2}\r\n", "f")
-    assert str(tree.value["b"].place) == "f:2:4"  # type: ignore[index,call-overload,union-attr]
+    assert str(read_text("a: 1\r\nb: {c: 2}\r\n", "f").key_place("b")) == "f:2:1"
 
 
 def test_files_that_cannot_be_read_are_mistakes(tmp_path: Path) -> None:
@@ -167,7 +205,7 @@ def test_files_that_cannot_be_read_are_mistakes(tmp_path: Path) -> None:
             read(path)
     with pytest.raises(SpecError, match="cannot be read"):
         read("x\0y")
-    with pytest.raises(SpecError, match="cannot be read|no such file"):
+    with pytest.raises(SpecError, match=r"cannot be read|no such file"):
         read("x" * 5000)
 
 
@@ -183,18 +221,17 @@ def test_the_pure_python_parser_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "nested more than 100" in only("[" * 300)[1]
 
 
-texts = st.text(
-    st.characters(
-        min_codepoint=32, max_codepoint=0x2FF, exclude_characters="\x7f\x80\x85" + "".join(map(chr, range(0x80, 0xA0)))
-    ),
-    max_size=12,
-)
+texts = st.text(st.characters(min_codepoint=32, max_codepoint=0x2FF, categories=["L", "N", "P", "S", "Zs"]), max_size=12)
 keys = texts.map(lambda text: "k" + text)
 values = st.recursive(
-    st.none() | st.booleans() | st.integers(-(10**15), 10**15) | st.floats(-1e15, 1e15).filter(lambda x: x == 0 or abs(x) > 1e-3) | texts,
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**15), 10**15)
+    | st.floats(-1e15, 1e15).filter(lambda x: x == 0 or abs(x) > 1e-3)
+    | texts,
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(keys, inner, max_size=4),
     max_leaves=12,
-)  # fmt: skip
+)
 
 
 @given(st.dictionaries(keys, values, min_size=1, max_size=4), st.booleans())
@@ -216,7 +253,16 @@ def _differs_only_as_documented(ours: Any, theirs: Any) -> bool:
 
 @given(st.binary(max_size=60))
 def test_any_bytes_are_a_tree_or_a_spec_error(data: bytes) -> None:
+    found: object = ""
     try:
-        read_bytes(data, "f")
+        found = read_bytes(data, "f")
     except SpecError as error:
-        assert str(error)
+        found = str(error)
+    assert found
+
+
+def test_the_thousandth_mistake_is_the_last() -> None:
+    with pytest.raises(SpecError) as caught:
+        read_text("".join(f"a{each}: .nan\n" for each in range(5000)))
+    assert len(caught.value.mistakes) == 1000
+    assert str(caught.value).endswith("... and 950 more")

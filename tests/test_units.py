@@ -36,20 +36,64 @@ NAMED = [each for each in vars(units).values() if isinstance(each, Dimension)]
 @pytest.mark.parametrize(
     ("text", "value", "unit"),
     [
-        ("100 ns", 1e-7, "s"), ("12 us", 1.2e-5, "s"), ("12 µs", 1.2e-5, "s"), ("80 ms", 0.08, "s"), ("0.5 ps", 5e-13, "s"), ("3 fs", 3e-15, "s"),
-        ("30 min", 1800, "s"), ("50000 h", 180_000_000, "s"), ("14 day", 1_209_600, "s"), ("1e3s", 1000, "s"), (".5 s", 0.5, "s"), ("5. s", 5, "s"),
-        ("64 KiB", 65536, "B"), ("16 MiB", 16777216, "B"), ("80 GiB", 85899345920, "B"), ("1 TiB", 1099511627776, "B"), ("1 PiB", 2**50, "B"),
-        ("64 kB", 64000, "B"), ("160 MB", 160_000_000, "B"), ("1 GB", 10**9, "B"), ("2 TB", 2 * 10**12, "B"), ("1 EB", 10**18, "B"), ("1EB", 10**18, "B"),
-        ("8 b", 1, "B"), ("8 kbit", 1000, "B"), ("1 Kib", 128, "B"), ("1 Mibit", 131072, "B"),
-        ("16 GB/s", 16e9, "B/s"), ("400 Gb/s", 50e9, "B/s"), ("25 Gbit/s", 3.125e9, "B/s"), ("60 MB/min", 1e6, "B/s"), ("16 GB / s", 16e9, "B/s"),
-        ("640 GFLOP", 640e9, "FLOP"), ("989 TFLOP/s", 989e12, "FLOP/s"), ("1979 TOP/s", 1979e12, "FLOP/s"),
-        ("500 kIOPS", 500_000, "1/s"), ("4 1/s", 4, "1/s"), ("120 1/min", 2, "1/s"), ("2.5 GHz", 2.5e9, "1/s"), ("7200 rpm", 120, "1/s"),
-        ("16 GT/s", 16e9, "T/s"), ("3200 MT/s", 3.2e9, "T/s"),
-        ("700 W", 700, "J/s"), ("1.5 kW", 1500, "J/s"), ("3 kWh", 10_800_000, "J"), ("2 pJ", 2e-12, "J"), ("4 pJ/b", 3.2e-11, "J/B"),
-        ("6000 USD", 6000, "USD"), ("3.6 USD/h", 0.001, "USD/s"), ("10000 km", 1e7, "m"), ("5 cm", 0.05, "m"), ("5 us/km", 5e-9, "s/m"),
-        ("95 %", 0.95, "1"), ("8", 8, "1"), ("-3", -3, "1"), ("1e9", 1e9, "1"),
+        ("100 ns", 1e-7, "s"),
+        ("12 us", 1.2e-5, "s"),
+        ("12 µs", 1.2e-5, "s"),
+        ("80 ms", 0.08, "s"),
+        ("0.5 ps", 5e-13, "s"),
+        ("3 fs", 3e-15, "s"),
+        ("30 min", 1800, "s"),
+        ("50000 h", 180_000_000, "s"),
+        ("14 day", 1_209_600, "s"),
+        ("1e3s", 1000, "s"),
+        (".5 s", 0.5, "s"),
+        ("5. s", 5, "s"),
+        ("64 KiB", 65536, "B"),
+        ("16 MiB", 16777216, "B"),
+        ("80 GiB", 85899345920, "B"),
+        ("1 TiB", 1099511627776, "B"),
+        ("1 PiB", 2**50, "B"),
+        ("64 kB", 64000, "B"),
+        ("160 MB", 160_000_000, "B"),
+        ("1 GB", 10**9, "B"),
+        ("2 TB", 2 * 10**12, "B"),
+        ("1 EB", 10**18, "B"),
+        ("1EB", 10**18, "B"),
+        ("8 b", 1, "B"),
+        ("8 kbit", 1000, "B"),
+        ("1 Kib", 128, "B"),
+        ("1 Mibit", 131072, "B"),
+        ("16 GB/s", 16e9, "B/s"),
+        ("400 Gb/s", 50e9, "B/s"),
+        ("25 Gbit/s", 3.125e9, "B/s"),
+        ("60 MB/min", 1e6, "B/s"),
+        ("16 GB / s", 16e9, "B/s"),
+        ("640 GFLOP", 640e9, "FLOP"),
+        ("989 TFLOP/s", 989e12, "FLOP/s"),
+        ("1979 TOP/s", 1979e12, "FLOP/s"),
+        ("500 kIOPS", 500_000, "1/s"),
+        ("4 1/s", 4, "1/s"),
+        ("120 1/min", 2, "1/s"),
+        ("2.5 GHz", 2.5e9, "1/s"),
+        ("7200 rpm", 120, "1/s"),
+        ("16 GT/s", 16e9, "T/s"),
+        ("3200 MT/s", 3.2e9, "T/s"),
+        ("700 W", 700, "J/s"),
+        ("1.5 kW", 1500, "J/s"),
+        ("3 kWh", 10_800_000, "J"),
+        ("2 pJ", 2e-12, "J"),
+        ("4 pJ/b", 3.2e-11, "J/B"),
+        ("6000 USD", 6000, "USD"),
+        ("3.6 USD/h", 0.001, "USD/s"),
+        ("10000 km", 1e7, "m"),
+        ("5 cm", 0.05, "m"),
+        ("5 us/km", 5e-9, "s/m"),
+        ("95 %", 0.95, "1"),
+        ("8", 8, "1"),
+        ("-3", -3, "1"),
+        ("1e9", 1e9, "1"),
     ],
-)  # fmt: skip
+)
 def test_a_text_is_the_quantity_it_says(text: str, value: float, unit: str) -> None:
     found = parse(text)
     assert found.value == pytest.approx(value, rel=1e-15)
@@ -95,7 +139,7 @@ def test_decimal_prefixes_are_rounded_once(number: str) -> None:
         ("nan s", TIME, "'nan s' is not a time", "write a number and its unit, such as '10 us'"),
         ("", TIME, "'' is not a time", "write a number and its unit, such as '10 us'"),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_text_is_named_and_righted(text: str | float, dimension: Dimension, message: str, hint: str | None) -> None:
     with pytest.raises(UnitError) as caught:
         parse_as(text, dimension)
@@ -125,16 +169,15 @@ def test_a_hint_is_a_unit_that_works_and_never_changes_bits_to_bytes(unit: str, 
         assert not ("B" in unit and "b" not in unit and "b" in each)
 
 
-@given(st.text(max_size=30))
-def test_any_text_is_a_quantity_or_a_unit_error(text: str) -> None:
-    for dimension in (None, TIME, BANDWIDTH, RATIO):
+@given(st.text(max_size=30), st.sampled_from([TIME, BANDWIDTH, RATIO]))
+def test_any_text_is_a_quantity_or_a_unit_error(text: str, dimension: Dimension) -> None:
+    for wanted in (None, dimension):
+        found, message = math.nan, ""
         try:
-            found = parse(text).value if dimension is None else parse_as(text, dimension)
+            found = parse(text).value if wanted is None else parse_as(text, wanted)
         except UnitError as error:
-            assert error.message
-            assert "\n" not in error.message or "\n" in text
-        else:
-            assert math.isfinite(found)
+            message = error.message
+        assert math.isfinite(found) != bool(message)
 
 
 UNITS = ["s", "B", "B/s", "FLOP", "FLOP/s", "1/s", "Hz", "IOPS", "T/s", "W", "J", "USD", "USD/h", "m", "%", "1", "kWh", "b/s"]
@@ -156,13 +199,35 @@ def test_rounding_keeps_so_many_digits(value: float, unit: str, digits: int) -> 
 @pytest.mark.parametrize(
     ("value", "unit", "text"),
     [
-        (0.015, "s", "15.0 ms"), (0.0999999, "s", "100 ms"), (0.0009999, "s", "1.00 ms"), (1.5e-13, "s", "150 fs"), (0.0, "s", "0 s"), (1, "s", "1.00 s"),
-        (119, "s", "119 s"), (600, "s", "10.0 min"), (36000, "s", "10.0 h"), (864000, "s", "10.0 day"),
-        (16e9, "B/s", "16 GB/s"), (999.6, "B", "1 kB"), (65536, "B", "65.5 kB"), (1, "B", "1 B"), (1.2e12, "FLOP", "1.2 TFLOP"), (5e20, "FLOP", "500 EFLOP"),
-        (0.95, "%", "95 %"), (1.25, "1", "1.25"), (1200, "1", "1200"), (400, "1/s", "400 1/s"), (1.2 / 3600, "USD/h", "1.2 USD/h"), (6000, "USD", "6000 USD"),
-        (50e9, "b/s", "400 Gb/s"), (math.inf, "s", "inf s"), (-0.015, "s", "-15.0 ms"), (700, "W", "700 W"), (1e7, "m", "10000 km"),
+        (0.015, "s", "15.0 ms"),
+        (0.0999999, "s", "100 ms"),
+        (0.0009999, "s", "1.00 ms"),
+        (1.5e-13, "s", "150 fs"),
+        (0.0, "s", "0 s"),
+        (1, "s", "1.00 s"),
+        (119, "s", "119 s"),
+        (600, "s", "10.0 min"),
+        (36000, "s", "10.0 h"),
+        (864000, "s", "10.0 day"),
+        (16e9, "B/s", "16 GB/s"),
+        (999.6, "B", "1 kB"),
+        (65536, "B", "65.5 kB"),
+        (1, "B", "1 B"),
+        (1.2e12, "FLOP", "1.2 TFLOP"),
+        (5e20, "FLOP", "500 EFLOP"),
+        (0.95, "%", "95 %"),
+        (1.25, "1", "1.25"),
+        (1200, "1", "1200"),
+        (400, "1/s", "400 1/s"),
+        (1.2 / 3600, "USD/h", "1.2 USD/h"),
+        (6000, "USD", "6000 USD"),
+        (50e9, "b/s", "400 Gb/s"),
+        (math.inf, "s", "inf s"),
+        (-0.015, "s", "-15.0 ms"),
+        (700, "W", "700 W"),
+        (1e7, "m", "10000 km"),
     ],
-)  # fmt: skip
+)
 def test_a_value_is_written_as_people_write_it(value: float, unit: str, text: str) -> None:
     assert format_quantity(value, unit) == text
 

@@ -124,14 +124,18 @@ def repeats(inside: st.SearchStrategy[Any], most: int) -> st.SearchStrategy[Any]
 
 
 LOOP = repeats(SIMPLE | SIMPLE | SIMPLE | repeats(SIMPLE, 3), 9)
-BODIES = st.builds(lambda *parts: [*parts[0], parts[1], *parts[2]], st.lists(SIMPLE, max_size=2), LOOP, st.lists(SIMPLE | LOOP, max_size=3))
+BODIES = st.builds(
+    lambda *parts: [*parts[0], parts[1], *parts[2]], st.lists(SIMPLE, max_size=2), LOOP, st.lists(SIMPLE | LOOP, max_size=3)
+)
 RUNTIMES = st.none() | st.fixed_dictionaries(
     {"dispatch": st.integers(0, 30).map(lambda us: us * US), "return": st.integers(0, 20).map(lambda us: us * US)},
     optional={"queue_depth": st.integers(1, 4)},
 )
 
 
-def meaningful(body: Statements, known: frozenset[str] = frozenset(), *, outer: frozenset[str] | None = None) -> list[dict[str, Any]]:
+def meaningful(
+    body: Statements, known: frozenset[str] = frozenset(), *, outer: frozenset[str] | None = None
+) -> list[dict[str, Any]]:
     """Without the names that mean nothing where they stand."""
     found: list[dict[str, Any]] = []
     for statement in body:
@@ -142,7 +146,14 @@ def meaningful(body: Statements, known: frozenset[str] = frozenset(), *, outer: 
             found.append({"repeat": {**keys, "do": meaningful(keys["do"], known, outer=inside)}})
             known |= frozenset(everything(keys["do"]))
         elif kind == "busy":
-            found.append({"busy": {**keys, **({"after": [name for name in keys["after"] if f"op {name}" in visible]} if "after" in keys else {})}})
+            found.append(
+                {
+                    "busy": {
+                        **keys,
+                        **({"after": [name for name in keys["after"] if f"op {name}" in visible]} if "after" in keys else {}),
+                    }
+                }
+            )
             known |= frozenset(everything([statement]))
         elif kind != "wait" or keys == "all":
             found.append(dict(statement))
@@ -170,7 +181,9 @@ def test_any_program_means_the_same_as_read_aloud(body: Statements, runtime: Map
     agree({"main": meaningful(body)}, runtime)
 
 
-@given(st.integers(1, 40), st.integers(1, 60), st.integers(1, 60), st.integers(0, 60), st.integers(1, 5) | st.none(), st.booleans())
+@given(
+    st.integers(1, 40), st.integers(1, 60), st.integers(1, 60), st.integers(0, 60), st.integers(1, 5) | st.none(), st.booleans()
+)
 def test_asynchronous_and_blocking_loops_take_what_the_formulas_say(
     n: int, t1: int, t2: int, t3: int, depth: int | None, blocking: bool
 ) -> None:
@@ -184,7 +197,9 @@ def test_asynchronous_and_blocking_loops_take_what_the_formulas_say(
 
 def test_a_queue_of_depth_one_holds_back_the_insertion_and_not_the_issue() -> None:
     op = {"name": "add", "device": "cpu", "fs": 30 * US}
-    tree = workload_of({"main": [{"repeat": {"times": 1000, "do": [{"busy": op}]}}]}, {"dispatch": 12 * US, "return": 0, "queue_depth": 1})
+    tree = workload_of(
+        {"main": [{"repeat": {"times": 1000, "do": [{"busy": op}]}}]}, {"dispatch": 12 * US, "return": 0, "queue_depth": 1}
+    )
     assert simulate(lowered(tree, THE_MACHINE)).makespan_fs == (12 + 30 * 1000) * US
 
 
@@ -217,7 +232,9 @@ FILLING = st.lists(ops() | st.just({"wait": "all"}), max_size=3)
 @st.composite
 def meeting_programs(draw: st.DrawFn) -> dict[str, Statements]:
     """Two or three programs that meet equally often, in loops that are not always cut the same way."""
-    skeleton = draw(st.lists(st.tuples(st.sampled_from(["once", "loop", "local"]), st.sampled_from("mn"), st.integers(1, 7)), max_size=4))
+    skeleton = draw(
+        st.lists(st.tuples(st.sampled_from(["once", "loop", "local"]), st.sampled_from("mn"), st.integers(1, 7)), max_size=4)
+    )
     programs: dict[str, Statements] = {}
     for name in "pqr"[: draw(st.integers(2, 3))]:
         body: list[dict[str, Any]] = []
@@ -292,7 +309,9 @@ program:
 
 def test_the_order_of_programs_and_parameters_changes_nothing() -> None:
     one = {"hwsim": "workload/1", "let": {"n": 3, "t": "2 us"}}
-    bodies = {name: [{"repeat": {"times": "$n", "do": [{"busy": {"device": "d0", "time": "$t"}}]}}, {"barrier": "end"}] for name in "ab"}
+    bodies = {
+        name: [{"repeat": {"times": "$n", "do": [{"busy": {"device": "d0", "time": "$t"}}]}}, {"barrier": "end"}] for name in "ab"
+    }
     two = {"let": {"t": "2 us", "n": 3}, "programs": {name: bodies[name] for name in "ba"}, "hwsim": "workload/1"}
     first, second = lowered(tree_of({**one, "programs": bodies}), THE_MACHINE), lowered(tree_of(two), THE_MACHINE)
     assert (first.labels, first.queues, first.costs) == (second.labels, second.queues, second.costs)
@@ -303,7 +322,12 @@ def test_the_order_of_programs_and_parameters_changes_nothing() -> None:
 
 
 def test_no_iterations_are_no_ops() -> None:
-    assert agree({"main": [{"repeat": {"times": 0, "do": [{"busy": {"name": "a", "device": "d0", "fs": US}}]}}, {"wait": "all"}]}, None).total == 0
+    assert (
+        agree(
+            {"main": [{"repeat": {"times": 0, "do": [{"busy": {"name": "a", "device": "d0", "fs": US}}]}}, {"wait": "all"}]}, None
+        ).total
+        == 0
+    )
 
 
 def test_a_body_too_large_to_write_out_is_refused() -> None:
@@ -312,3 +336,68 @@ def test_a_body_too_large_to_write_out_is_refused() -> None:
     with pytest.raises(SpecError, match="come to 1000001 ops; the limit is 1000000"):
         lowered(workload_of({"main": body}, None), THE_MACHINE)
     assert lowered(workload_of({"main": [{"repeat": {**body[0]["repeat"], "times": 1}}]}, None), THE_MACHINE).total == 1_000_001
+
+
+def test_pieces_are_ops_that_follow_each_other_and_share_the_work() -> None:
+    machine = machine_of("""
+hwsim: machine/1
+parts:
+  gpu: {kind: gpu, flop: {fp32: 1 TFLOP/s}, launch: 5 us, memory: {size: 16 GB, bandwidth: 1 TB/s}}
+  d: {kind: switch}
+""")
+    text = """
+runtime: {dispatch: 1 us}
+program:
+  - compute: {name: backward, device: gpu, flop: 800 MFLOP, pieces: 8, writes: g}
+  - busy: {name: after, device: d, time: 1 us, reads: g}
+"""
+    graph = lowered(ranked(text), machine)
+    kinds = [graph.labels[label].kind for label in graph.blocks[0].label.tolist()]
+    assert kinds == ["dispatch", "insert", "compute"] * 8 + ["dispatch", "insert", "busy"]
+    assert simulate(graph).makespan_fs == pytest.approx((1 + 8 * (5 + 100) + 1) * US, abs=100)
+
+
+def test_a_machine_without_a_cpu_still_has_threads() -> None:
+    machine = machine_of("hwsim: machine/1\nparts: {d: {kind: switch}}")
+    text = "runtime: {dispatch: 2 us, return: 3 us}\nprogram: [{busy: {device: d, time: 4 us}}, {wait: all}]"
+    graph = lowered(ranked(text), machine)
+    assert [queue.name for queue in graph.queues] == ["host", "d.compute"]
+    assert simulate(graph).makespan_fs == 9 * US
+
+
+def test_what_was_awaited_costs_nothing_to_await_again() -> None:
+    text = """
+runtime: {dispatch: 2 us, return: 3 us}
+program:
+  - busy: {name: a, device: d0, time: 4 us}
+  - busy: {name: b, device: d0, time: 4 us, writes: y}
+  - wait: y
+  - wait: [a, b]
+  - wait: all
+"""
+    graph = lowered(ranked(text), THE_MACHINE)
+    assert [label.kind for label in graph.labels if label.kind == "return"] == ["return"] * 3
+    assert graph.total == 7
+    assert simulate(graph).makespan_fs == 13 * US
+
+
+def test_names_inside_a_node_come_first() -> None:
+    machine = machine_of("""
+hwsim: machine/1
+parts:
+  node:
+    kind: machine
+    count: 2
+    parts:
+      cpu: {kind: cpu, cores: 4, flop: {fp32: 1 TFLOP/s}, memory: {size: 16 GB, bandwidth: 40 GB/s}}
+      gpu: {kind: gpu, count: 2, flop: {fp32: 1 TFLOP/s}, memory: {size: 16 GB, bandwidth: 1 TB/s}}
+""")
+    two = "[{busy: {device: cpu, time: 1 us}}, {busy: {device: %s, time: 1 us}}]"
+    text = "runtime: {dispatch: 1 us}\nprogram: {each: %s, do: " + two + "}"
+    on_gpus = lowered(ranked(text % ("node*.gpu*", "$self")), machine)
+    assert [queue.name for queue in on_gpus.queues if queue.name.endswith("host")] == [
+        f"node{n}.gpu{g}:node{n}.cpu.host" for n in range(2) for g in range(2)
+    ]
+    assert {queue.device for queue in on_gpus.queues if queue.name.startswith("node1.gpu1")} == {"node1.cpu", "node1.gpu1"}
+    on_nodes = lowered(ranked(text % ("node*", "gpu1")), machine)
+    assert {queue.device for queue in on_nodes.queues} == {f"node{n}.{part}" for n in range(2) for part in ("cpu", "gpu1")}

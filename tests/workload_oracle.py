@@ -118,14 +118,20 @@ def names(body: Statements) -> set[str]:
     return found
 
 
-def interpret(programs: Mapping[str, Statements], runtime: Mapping[str, int] | None) -> tuple[int, dict[str, list[tuple[str, int]]]]:
+def interpret(
+    programs: Mapping[str, Statements], runtime: Mapping[str, int] | None
+) -> tuple[int, dict[str, list[tuple[str, int]]]]:
     """Makespan, and the ends of all ops by program in order of issue."""
     clocks = {name: Clock(runtime) for name in programs}
     running = {name: clocks[name].run(body) for name, body in programs.items()}
     waiting = {name: next(each, None) for name, each in running.items()}
     while any(waiting.values()):
         asked = [each[0] for each in waiting.values() if each]
-        barrier = next(each for each in asked if all(arrived and arrived[0] == each for name, arrived in waiting.items() if _needs(programs[name], each)))
+        barrier = next(
+            each
+            for each in asked
+            if all(arrived and arrived[0] == each for name, arrived in waiting.items() if _needs(programs[name], each))
+        )
         there = [name for name in programs if (arrived := waiting[name]) and arrived[0] == barrier]
         release = max(arrived[1] for name in there if (arrived := waiting[name]))
         for name in there:

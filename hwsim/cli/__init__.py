@@ -6,6 +6,7 @@ or the files; 3 an expectation is violated; 130 interrupted.
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
 from typing import Any, Final
@@ -14,8 +15,12 @@ import click
 
 from hwsim import __version__
 
+# numpy starts a thread per core for linear algebra; a simulator does none, and they cost 0.1 s of CPU at start-up
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 COMMANDS: Final = {  # in the order of the help; each is a module of this package with a command `command`
     "simulate": "Run a workload on a machine.",
+    "sweep": "Run it again and again with other values: a table of times.",
     "check": "Validate files: all mistakes, with line and column.",
     "show": "Print a machine, part or workload, with the source of each number.",
     "new": "Write a pair of files to start from.",

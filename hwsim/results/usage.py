@@ -17,8 +17,8 @@ from hwsim.results.timeline import FEMTO, Timeline
 class Usage:
     """What one capacity did.
 
-    busy_fs: fs during which at least one op drew on it (after the op's own time and latency) or
-    held part of it.  moved: the natural amount behind it in `unit` (FLOP of a device whose
+    busy_fs: fs during which at least one op drew on it or held part of it: from when the op's own
+    time and latency are over, as the engine counts both.  moved: the natural amount behind it in `unit` (FLOP of a device whose
     capacity is device time), else the amount itself.  utilisation: amount drawn and held, as a
     fraction of rate x makespan.
     """
@@ -52,17 +52,17 @@ def usage(timeline: Timeline) -> tuple[Usage, ...]:
     natural = _natural(costs)
     sizes = [float(flat.size[ops].sum()) for ops in ops_of]
     held_s = {number: _total(timeline, ops_of[number]) for number in sorted({n for rows in holds.values() for n, _ in rows})}
-    busy: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
+    busy: dict[tuple[int, ...], int] = {}
     found = []
     for capacity in capacities:
         drawn = [(number, amount) for number, amount in draws.get(capacity.name, ()) if len(ops_of[number])]
         held = [(number, part) for number, part in holds.get(capacity.name, ()) if len(ops_of[number])]
-        who = (tuple(number for number, _ in drawn), tuple(number for number, _ in held))
+        who = tuple(sorted({number for number, _ in (*drawn, *held)}))
         if who not in busy:  # the links of a ring are drawn on by the same ops
-            busy[who] = _busy(timeline, [ops_of[number] for number in who[0]], [ops_of[number] for number in who[1]])
+            busy[who] = _busy(timeline, [ops_of[number] for number in who])
         amount = sum(sizes[number] * each for number, each in drawn)
         kept = sum(part * capacity.rate * held_s[number] for number, part in held)
-        moved, unit = _moved(capacity, amount, [(n, sizes[n]) for n in who[0]], natural)
+        moved, unit = _moved(capacity, amount, [(number, sizes[number]) for number, _ in drawn], natural)
         whole = capacity.rate * timeline.makespan
         found.append(Usage(capacity.name, busy[who], moved, unit, (amount + kept) / whole if whole else 0.0))
     return tuple(found)
@@ -108,13 +108,12 @@ def _begin(timeline: Timeline, ops: Ints) -> NDArray[np.int64]:
     return begin
 
 
-def _busy(timeline: Timeline, drawn: list[Ints], held: list[Ints]) -> int:
+def _busy(timeline: Timeline, parts: list[Ints]) -> int:
     """fs covered by the union of the intervals of all these ops."""
-    starts = [*(_begin(timeline, ops) for ops in drawn), *(timeline.start[ops] for ops in held)]
-    if not starts:
+    if not parts:
         return 0
-    start = np.concatenate(starts)
-    end = np.concatenate([timeline.end[ops] for ops in (*drawn, *held)])
+    ops = np.concatenate(parts)
+    start, end = _begin(timeline, ops), timeline.end[ops]
     order = np.argsort(start, kind="stable")
     start, end = start[order], end[order]
     reached = np.maximum.accumulate(end)
@@ -123,5 +122,5 @@ def _busy(timeline: Timeline, drawn: list[Ints], held: list[Ints]) -> int:
 
 
 def _total(timeline: Timeline, ops: Ints) -> float:
-    """Seconds from start to end, summed over ops."""
-    return int((timeline.end[ops] - timeline.start[ops]).sum()) / FEMTO
+    """Seconds that the bodies of ops took, added up."""
+    return int((timeline.end[ops] - _begin(timeline, ops)).sum()) / FEMTO

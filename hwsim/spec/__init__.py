@@ -9,7 +9,7 @@ mistakes.raise_if_any()                           SpecError
 
 from __future__ import annotations
 
-from hwsim.spec.decode import FieldPlan, decode, decode_value, number_of, plan, title
+from hwsim.spec.decode import FieldPlan, decode, decode_value, plan, title
 from hwsim.spec.expectation import Expectation, parse_expectation, parse_requirement
 from hwsim.spec.expression import KEPT, ExpressionError, Value, evaluate, names_in, parameters, substitute
 from hwsim.spec.fields import field, place_field, tree_field
@@ -20,6 +20,7 @@ from hwsim.spec.provenance import origin_of, sources, with_origins
 from hwsim.spec.ranges import Range, is_range, parse_range
 from hwsim.spec.reading import read, read_bytes, read_text
 from hwsim.spec.schema import json_schema, value_schema
+from hwsim.spec.shapes import number_of
 from hwsim.spec.tree import Origin, Tree, tree_of
 from hwsim.spec.use import FORMATS, check_header, merge, resolve, used
 

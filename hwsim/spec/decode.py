@@ -11,22 +11,30 @@ A number may be written with where it is from: `{value: 900 GB/s, source: datash
 from __future__ import annotations
 
 import dataclasses
-import math
 import re
 import types
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from hwsim.spec.mistakes import Mistakes, Place, did_you_mean
+from hwsim.spec.shapes import (
+    FAILED,
+    NO_BOUNDS,
+    SOURCE_KEYS,
+    Bounds,
+    Context,
+    Shape,
+    float_shape,
+    quantity_shape,
+    short,
+    whole_shape,
+)
 from hwsim.spec.tree import Tree
-from hwsim.units import RATIO, Dimension, Quantity, UnitError, format_quantity, parse_as
+from hwsim.units import Dimension, UnitError
 
 T = TypeVar("T")
-SOURCE_KEYS: Final = ("source", "ref")
-NUMBER_KEYS: Final = ("value", "source", "ref", "ci95", "points", "note")
-_FAILED: Final = object()
 _MISSING: Final = dataclasses.MISSING
 
 
@@ -37,27 +45,14 @@ def decode(tree: Tree, cls: type[T], mistakes: Mistakes, *, ignore: Collection[s
         ignore: keys that the caller reads itself (`kind`, `use`, `count`).
         sourced: `source:` and `ref:` may stand in every mapping, as in the files of machines and parts.
     """
-    found = _read_dataclass(cls, tree, _Context(mistakes, sourced), frozenset(ignore))
-    return None if found is _FAILED else found
+    found = _read_dataclass(cls, tree, Context(mistakes, sourced), frozenset(ignore))
+    return None if found is FAILED else found
 
 
 def decode_value(tree: Tree, annotation: Any, mistakes: Mistakes, *, sourced: bool = False) -> Any:
     """A value of any type that a field may have (`Seconds`, `tuple[str, ...]`), or None once its mistakes are noted."""
-    found = _shape(annotation, _NO_BOUNDS).read(tree, _Context(mistakes, sourced))
-    return None if found is _FAILED else found
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """What the metadata of a field says about its numbers, and whether one stands for many."""
-
-    minimum: float | None = None
-    maximum: float | None = None
-    exclusive_minimum: float | None = None
-    one_or_many: bool = False
-
-
-_NO_BOUNDS: Final = Bounds()
+    found = _shape(annotation, NO_BOUNDS).read(tree, Context(mistakes, sourced))
+    return None if found is FAILED else found
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,25 +99,10 @@ def title(cls: type) -> str:
     return kind if isinstance(kind, str) else re.sub(r"(?<=[a-z])(?=[A-Z])", " ", cls.__name__).lower()
 
 
-@dataclass(frozen=True, slots=True)
-class _Context:
-    mistakes: Mistakes
-    sourced: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Shape:
-    """How one type is read, what it is called, and which nodes it may be: scalar, list, mapping, any."""
-
-    expects: str
-    takes: str
-    read: Callable[[Tree, _Context], Any]
-
-
 # ---- mappings ----
 
 
-def _read_dataclass(cls: type, tree: Tree, context: _Context, ignore: frozenset[str] = frozenset()) -> Any:
+def _read_dataclass(cls: type, tree: Tree, context: Context, ignore: frozenset[str] = frozenset()) -> Any:
     mistakes = context.mistakes
     fields = plan(cls)
     if not isinstance(tree.value, dict):
@@ -130,28 +110,30 @@ def _read_dataclass(cls: type, tree: Tree, context: _Context, ignore: frozenset[
         mistakes.add(
             tree.place, f"a mapping is needed for {title(cls)}, not {tree.what()}", f"its keys: {keys}" if keys else None
         )
-        return _FAILED
-    before = len(mistakes)
+        return FAILED
+    whole = True  # not told from the count of mistakes: what an alias repeats is noted once
     values: dict[str, Any] = {}
     known = ignore.union(each.key for each in fields)
     for key in tree.value:
         if key not in known and not (context.sourced and key in SOURCE_KEYS):
-            mistakes.add(tree.key_place(key), f"unknown key '{_short(key)}' in {title(cls)}", did_you_mean(key, known))
+            mistakes.add(tree.key_place(key), f"unknown key '{short(key)}' in {title(cls)}", did_you_mean(key, known))
+            whole = False
     for each in fields:
         child = tree.value.get(each.key)
         if child is None:
             if each.required:
                 mistakes.add(tree.place, f"'{each.key}' is missing", _what_it_is(each))
+                whole = False
             continue
         shape = _shape(each.annotation, each.bounds)
         if child.value is None and shape.takes != "any" and not _optional(each.annotation):
             mistakes.add(tree.key_place(each.key), f"'{each.key}' has no value", _what_it_is(each))
+            whole = False
             continue
-        found = shape.read(child, context)
-        if found is not _FAILED:
-            values[each.name] = found
-    if len(mistakes) > before:
-        return _FAILED
+        found = values[each.name] = shape.read(child, context)
+        whole = whole and found is not FAILED
+    if not whole:
+        return FAILED
     for name in _place_names(cls):
         values[name] = tree.place
     try:
@@ -160,7 +142,7 @@ def _read_dataclass(cls: type, tree: Tree, context: _Context, ignore: frozenset[
         mistakes.add_unit_error(tree.place, error)
     except ValueError as error:
         mistakes.add(tree.place, str(error))
-    return _FAILED
+    return FAILED
 
 
 def _what_it_is(each: FieldPlan) -> str:
@@ -172,21 +154,17 @@ def _optional(annotation: Any) -> bool:
     return get_origin(annotation) in (Union, types.UnionType) and type(None) in get_args(annotation)
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= 40 else text[:37] + "..."
-
-
 # ---- types to shapes ----
 
 
 @cache
-def _shape(annotation: Any, bounds: Bounds) -> _Shape:
+def _shape(annotation: Any, bounds: Bounds) -> Shape:
     """How to read a type; a mistake in a schema is a TypeError."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         for extra in arguments[1:]:
             if isinstance(extra, Dimension):
-                return _quantity(extra, bounds)
+                return quantity_shape(extra, bounds)
         return _shape(arguments[0], bounds)
     if origin in (Union, types.UnionType):
         return _union(tuple(_shape(each, bounds) for each in arguments if each is not type(None)), type(None) in arguments)
@@ -197,46 +175,46 @@ def _shape(annotation: Any, bounds: Bounds) -> _Shape:
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return _mapping(_shape(arguments[1], bounds))
     if annotation in (Any, object):
-        return _Shape("any value", "any", lambda tree, _: tree.plain())
+        return Shape("any value", "any", lambda tree, _: tree.plain())
     if annotation is Tree:
-        return _Shape("any value", "any", lambda tree, _: tree)
+        return Shape("any value", "any", lambda tree, _: tree)
     if dataclasses.is_dataclass(annotation) and isinstance(annotation, type):
-        return _Shape(
+        return Shape(
             f"a mapping ({title(annotation)})", "mapping", lambda tree, context: _read_dataclass(annotation, tree, context)
         )
     if annotation is str:
-        return _Shape("a text", "scalar", _read_text)
+        return Shape("a text", "scalar", _read_text)
     if annotation is bool:
-        return _Shape("true or false", "scalar", _read_bool)
+        return Shape("true or false", "scalar", _read_bool)
     if annotation is int:
-        return _whole(bounds)
+        return whole_shape(bounds)
     if annotation is float:
-        return _float(bounds)
+        return float_shape(bounds)
     raise TypeError(f"a schema cannot have a field of type {annotation!r}")
 
 
-def _read_text(tree: Tree, context: _Context) -> Any:
+def _read_text(tree: Tree, context: Context) -> Any:
     if isinstance(tree.value, str):
         return tree.value
     hint = None if tree.is_mapping or tree.is_list or tree.value is None else "put it in quotes"
     context.mistakes.add(tree.place, f"{tree.what()} is not a text", hint)
-    return _FAILED
+    return FAILED
 
 
-def _read_bool(tree: Tree, context: _Context) -> Any:
+def _read_bool(tree: Tree, context: Context) -> Any:
     if isinstance(tree.value, bool):
         return tree.value
     word = str(tree.value).lower()
     hint = "write true" if word in ("yes", "on", "y", "1") else "write false" if word in ("no", "off", "n", "0") else None
     context.mistakes.add(tree.place, f"{tree.what()} is not true or false", hint)
-    return _FAILED
+    return FAILED
 
 
-def _literal(allowed: tuple[Any, ...]) -> _Shape:
+def _literal(allowed: tuple[Any, ...]) -> Shape:
     listed = ", ".join(str(each) for each in allowed)
     expects = f"one of {listed}" if len(allowed) > 1 else f"'{listed}'"
 
-    def read(tree: Tree, context: _Context) -> Any:
+    def read(tree: Tree, context: Context) -> Any:
         for each in allowed:
             if type(each) is type(tree.value) and each == tree.value:
                 return each
@@ -244,179 +222,65 @@ def _literal(allowed: tuple[Any, ...]) -> _Shape:
             did_you_mean(tree.value, [each for each in allowed if isinstance(each, str)]) if isinstance(tree.value, str) else None
         )
         context.mistakes.add(tree.place, f"{tree.what()} is not {expects}", near if near and near.startswith("did") else None)
-        return _FAILED
+        return FAILED
 
-    return _Shape(expects, "scalar", read)
-
-
-# ---- numbers ----
-
-
-def number_of(tree: Tree, mistakes: Mistakes) -> Tree | None:
-    """The number itself where it is written with its source: `{value: 900 GB/s, source: datasheet}`."""
-    if not isinstance(tree.value, dict):
-        return tree
-    if "value" not in tree.value:
-        mistakes.add(tree.place, "a number is needed, not a mapping", "with its source it is {value: ..., source: ...}")
-        return None
-    for key in tree.value:
-        if key not in NUMBER_KEYS:
-            mistakes.add(tree.key_place(key), f"unknown key '{_short(key)}' beside a value", did_you_mean(key, NUMBER_KEYS))
-    return tree.value["value"]
-
-
-def _quantity(dimension: Dimension, bounds: Bounds) -> _Shape:
-    unit = "%" if dimension is RATIO else dimension.unit
-    if bounds.minimum is None and bounds.exclusive_minimum is None:
-        bounds = dataclasses.replace(bounds, minimum=0.0)
-    if bounds.maximum is None and dimension is RATIO:
-        bounds = dataclasses.replace(bounds, maximum=1.0)
-
-    def read(tree: Tree, context: _Context) -> Any:
-        number = number_of(tree, context.mistakes)
-        if number is None:
-            return _FAILED
-        given = number.value
-        if isinstance(given, bool) or not isinstance(given, str | int | float | Quantity):
-            context.mistakes.add(number.place, f"{number.what()} is not {dimension.name}", f"such as '{dimension.example}'")
-            return _FAILED
-        try:
-            value = parse_as(given, dimension)
-        except UnitError as error:
-            context.mistakes.add_unit_error(number.place, error)
-            return _FAILED
-        return _within(value, value, bounds, number, context, unit)
-
-    return _Shape(f"{dimension.name}, such as '{dimension.example}'", "scalar", read)
-
-
-def _within(value: Any, compared: float, bounds: Bounds, tree: Tree, context: _Context, unit: str) -> Any:
-    """The value if its bounds allow it."""
-    least, above, most = bounds.minimum, bounds.exclusive_minimum, bounds.maximum
-    message = None
-    if least is not None and compared < least:
-        message = "cannot be negative" if least == 0 else f"is less than the least, {_bound(least, unit)}"
-    elif above is not None and compared <= above:
-        message = "must be more than 0" if above == 0 else f"must be more than {_bound(above, unit)}"
-    elif most is not None and compared > most:
-        message = f"is more than the most, {_bound(most, unit)}"
-    if message is None:
-        return value
-    forgot = unit == "%" and 1 < compared <= 100 and isinstance(tree.value, int | float)
-    context.mistakes.add(tree.place, f"{tree.what()} {message}", f"did you mean '{tree.value} %'?" if forgot else None)
-    return _FAILED
-
-
-def _bound(value: float, unit: str) -> str:
-    return f"{value:.15g}" if unit == "1" else format_quantity(value, unit)
-
-
-def _plain_number(tree: Tree, context: _Context, needed: str) -> Any:
-    number = number_of(tree, context.mistakes)
-    if number is None:
-        return _FAILED, tree
-    given = number.value
-    if isinstance(given, Quantity):
-        if given.dimension.plain:
-            return given.value, number
-        context.mistakes.add(number.place, f"{number.what()} is {given.dimension.name}, but {needed} is needed here")
-        return _FAILED, number
-    if isinstance(given, bool) or not isinstance(given, int | float):
-        hint = None
-        if isinstance(given, str):
-            squeezed = given.replace("_", "").replace(",", "").strip()
-            if re.fullmatch(r"[-+]?0[0-9]{1,20}", squeezed):
-                hint = f"write {squeezed.lstrip('+0') or '0'} (or 0o... for octal)"
-            elif re.fullmatch(r"[-+]?[0-9]{1,20}(\.[0-9]{1,20})?", squeezed):
-                hint = f"write {squeezed} without quotes" if squeezed == given else f"write {squeezed}"
-        context.mistakes.add(number.place, f"{number.what()} is not {needed}", hint)
-        return _FAILED, number
-    return given, number
-
-
-def _whole(bounds: Bounds) -> _Shape:
-    def read(tree: Tree, context: _Context) -> Any:
-        given, number = _plain_number(tree, context, "a whole number")
-        if given is _FAILED:
-            return _FAILED
-        if isinstance(given, float):
-            if not math.isfinite(given) or not given.is_integer():
-                context.mistakes.add(number.place, f"{number.what()} is not a whole number")
-                return _FAILED
-            given = int(given)
-        if abs(given) > 2**63 - 1:
-            context.mistakes.add(number.place, f"{number.what()} is too large")
-            return _FAILED
-        return _within(given, given, bounds, number, context, "1")
-
-    return _Shape("a whole number", "scalar", read)
-
-
-def _float(bounds: Bounds) -> _Shape:
-    def read(tree: Tree, context: _Context) -> Any:
-        given, number = _plain_number(tree, context, "a number")
-        if given is _FAILED:
-            return _FAILED
-        value = float(given)  # a whole number of a file has at most 40 digits
-        return _within(value, value, bounds, number, context, "1")
-
-    return _Shape("a number", "scalar", read)
+    return Shape(expects, "scalar", read)
 
 
 # ---- several ----
 
 
-def _tuple(arguments: tuple[Any, ...], bounds: Bounds) -> _Shape:
+def _tuple(arguments: tuple[Any, ...], bounds: Bounds) -> Shape:
     if len(arguments) == 2 and arguments[1] is Ellipsis:
         element = _shape(arguments[0], dataclasses.replace(bounds, one_or_many=False))
 
-        def read(tree: Tree, context: _Context) -> Any:
+        def read(tree: Tree, context: Context) -> Any:
             if isinstance(tree.value, list):
                 return _all(tree.value, [element] * len(tree.value), context)
             if bounds.one_or_many and tree.value is not None:
                 return _all([tree], [element], context)
             hint = None if tree.value is None or tree.is_mapping else f"write [{tree.value}]"
             context.mistakes.add(tree.place, f"a list is needed, not {tree.what()}", hint)
-            return _FAILED
+            return FAILED
 
         many = f"a list, each {element.expects}"
-        return _Shape(
+        return Shape(
             f"{element.expects}, or {many}" if bounds.one_or_many else many, "any" if bounds.one_or_many else "list", read
         )
 
     elements = [_shape(each, bounds) for each in arguments]
 
-    def read_fixed(tree: Tree, context: _Context) -> Any:
+    def read_fixed(tree: Tree, context: Context) -> Any:
         if not isinstance(tree.value, list) or len(tree.value) != len(elements):
             found = f"{len(tree.value)}" if isinstance(tree.value, list) else tree.what()
             context.mistakes.add(tree.place, f"a list of {len(elements)} is needed, not {found}")
-            return _FAILED
+            return FAILED
         return _all(tree.value, elements, context)
 
-    return _Shape(f"a list of {len(elements)}", "list", read_fixed)
+    return Shape(f"a list of {len(elements)}", "list", read_fixed)
 
 
-def _all(trees: list[Tree], shapes: list[_Shape], context: _Context) -> Any:
+def _all(trees: list[Tree], shapes: list[Shape], context: Context) -> Any:
     found = [shape.read(tree, context) for tree, shape in zip(trees, shapes, strict=True)]
-    return _FAILED if any(each is _FAILED for each in found) else tuple(found)
+    return FAILED if any(each is FAILED for each in found) else tuple(found)
 
 
-def _mapping(element: _Shape) -> _Shape:
-    def read(tree: Tree, context: _Context) -> Any:
+def _mapping(element: Shape) -> Shape:
+    def read(tree: Tree, context: Context) -> Any:
         if not isinstance(tree.value, dict):
             context.mistakes.add(tree.place, f"a mapping is needed, not {tree.what()}", f"names, and for each {element.expects}")
-            return _FAILED
+            return FAILED
         skipped = SOURCE_KEYS if context.sourced else ()
         found = {key: element.read(each, context) for key, each in tree.value.items() if key not in skipped}
-        return _FAILED if any(each is _FAILED for each in found.values()) else found
+        return FAILED if any(each is FAILED for each in found.values()) else found
 
-    return _Shape(f"a mapping from names, each {element.expects}", "mapping", read)
+    return Shape(f"a mapping from names, each {element.expects}", "mapping", read)
 
 
-def _union(shapes: tuple[_Shape, ...], optional: bool) -> _Shape:
+def _union(shapes: tuple[Shape, ...], optional: bool) -> Shape:
     expects = " or ".join(dict.fromkeys(each.expects for each in shapes))
 
-    def read(tree: Tree, context: _Context) -> Any:
+    def read(tree: Tree, context: Context) -> Any:
         if tree.value is None and optional:
             return None
         node = "mapping" if tree.is_mapping else "list" if tree.is_list else "scalar"
@@ -429,11 +293,11 @@ def _union(shapes: tuple[_Shape, ...], optional: bool) -> _Shape:
             return candidates[0].read(tree, context)
         for each in candidates:
             trial = Mistakes()
-            found = each.read(tree, _Context(trial, context.sourced))
-            if found is not _FAILED and not len(trial):
+            found = each.read(tree, Context(trial, context.sourced))
+            if found is not FAILED and not len(trial):
                 return found
         context.mistakes.add(tree.place, f"{tree.what()} is not {expects}")
-        return _FAILED
+        return FAILED
 
     takes = shapes[0].takes if len({each.takes for each in shapes}) == 1 else "any"
-    return _Shape(expects, takes, read)
+    return Shape(expects, takes, read)

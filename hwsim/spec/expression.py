@@ -181,9 +181,10 @@ def parameters(let: Tree | None, mistakes: Mistakes, given: Mapping[str, Value |
                 mistakes.add(each.place, f"'{name}' is defined in a circle: {', '.join(sorted(waiting))}")
             return known
         for name in ready:
-            before = len(mistakes)
-            found = substitute(waiting.pop(name), known, mistakes, keep=frozenset())
-            if len(mistakes) > before:
+            trial = Mistakes()
+            found = substitute(waiting.pop(name), known, trial, keep=frozenset())
+            mistakes.extend(trial)
+            if len(trial):
                 known[name] = 1  # noted; what depends on it is not to blame
             else:
                 known[name] = found if isinstance(found.value, dict | list) or found.value is None else found.value

@@ -11,6 +11,8 @@ from typing import Final
 from hwsim.units import UnitError
 
 _SHOWN: Final = 50  # mistakes written out; the rest are counted
+_ENOUGH: Final = 1000
+_COMPARED: Final = 500  # names; among more of them nobody looks for the nearest
 _BREAK: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")  # what YAML calls a line break
 
 
@@ -55,6 +57,10 @@ class Mistake:
     message: str
     hint: str | None = None
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "message", _one_line(self.message))
+        object.__setattr__(self, "hint", self.hint and _one_line(self.hint))
+
     def __str__(self) -> str:
         where = f"{self.place}: " if self.place and self.place.file else ""
         lines = [where + self.message]
@@ -64,6 +70,11 @@ class Mistake:
         if self.hint:
             lines.append(f"    hint: {self.hint}")
         return "\n".join(lines)
+
+
+def _one_line(text: str) -> str:
+    """What a user's text brings along must not move the cursor."""
+    return text if text.isprintable() else "".join(each if each.isprintable() else " " for each in text)
 
 
 def _window(text: str, column: int, width: int = 100) -> list[str]:
@@ -97,8 +108,13 @@ class Mistakes:
         self._found: dict[tuple[Place | None, str], Mistake] = {}
 
     def add(self, place: Place | None, message: str, hint: str | None = None) -> None:
-        """Note a mistake; the same one at the same place counts once (an alias repeats it)."""
+        """Note a mistake; the same one at the same place counts once (an alias repeats it).
+
+        Raises SpecError at the thousandth: more would help nobody.
+        """
         self._found.setdefault((place, message), Mistake(place, message, hint))
+        if len(self._found) >= _ENOUGH:
+            raise SpecError(self)
 
     def add_unit_error(self, place: Place | None, error: UnitError) -> None:
         self.add(place, error.message, error.hint)
@@ -128,12 +144,15 @@ class Mistakes:
 
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:
     """The hint for an unknown name: the nearest known one (two where they are as near), else the list if it is short."""
-    names = sorted(set(known))
+    names = set(known)
+    if len(names) > _COMPARED:
+        return None
     name = name[:60]
-    chosen = [each for each in names if each.casefold() == name.casefold()] or difflib.get_close_matches(name, names, 2, 0.6)
+    chosen = sorted(each for each in names if each.casefold() == name.casefold())[:2]
+    chosen = chosen or difflib.get_close_matches(name, names, 2, 0.6)
     if len(chosen) == 2:
         first, second = (difflib.SequenceMatcher(None, each, name).ratio() for each in chosen)
         chosen = chosen[:1] if first - second > 0.05 else sorted(chosen) if first == second else chosen
     if chosen:
         return "did you mean " + " or ".join(f"'{each}'" for each in chosen) + "?"
-    return f"known: {', '.join(names)}" if 0 < len(names) <= 30 else None
+    return f"known: {', '.join(sorted(names))}" if 0 < len(names) <= 30 else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from hwsim.spec.decode import NUMBER_KEYS, SOURCE_KEYS
+from hwsim.spec.shapes import NUMBER_KEYS, SOURCE_KEYS
 from hwsim.spec.tree import Origin, Tree
 from hwsim.units import Quantity, UnitError, parse
 

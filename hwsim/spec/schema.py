@@ -8,7 +8,8 @@ import types
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
-from hwsim.spec.decode import NUMBER_KEYS, Bounds, FieldPlan, plan, title
+from hwsim.spec.decode import FieldPlan, plan, title
+from hwsim.spec.shapes import NUMBER_KEYS, Bounds
 from hwsim.units import RATIO, Dimension
 
 _EXPRESSION: Final = {"type": "string", "pattern": r"\$[A-Za-z_]"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hwsim.study.sweep import Interrupted, sweep
+from hwsim.study.sweeping import Interrupted, sweep
 from hwsim.study.table import Row, Sweep
 
 __all__ = ["Interrupted", "Row", "Sweep", "sweep"]

@@ -39,13 +39,20 @@ class Grid:
             listed = parse_values(given, path) if isinstance(given, str) else tuple(scalar(each) for each in given)
             if not listed:
                 raise SpecError([Mistake(None, f"'{path}' has no values to take")])
-            values.append(tuple({written(each): each for each in reversed(listed)}.values())[::-1])
+            different: dict[str, object] = {}
+            for each in listed:
+                different.setdefault(written(each), each)
+            values.append(tuple(different.values()))
         points = prod(map(len, values))
         if points > MOST_POINTS:
             sizes = " x ".join(str(len(each)) for each in values)
             many = f"{sizes} = {points} points" if len(values) > 1 else f"{points} points"
             raise SpecError(
-                [Mistake(None, f"{many} are more than the {MOST_POINTS} of one study", "take fewer values: 1..512:x2, 1..512:log")]
+                [
+                    Mistake(
+                        None, f"{many} are more than the {MOST_POINTS} of one study", "take fewer values: 1..512:x2, 1..512:log"
+                    )
+                ]
             )
         return cls(tuple(vary), tuple(values))
 

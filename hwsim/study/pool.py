@@ -6,8 +6,9 @@ import multiprocessing
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Final
 
@@ -16,12 +17,14 @@ from hwsim.study.point import Outcome
 FEW: Final = 4  # points for which no process is started
 PATIENCE: Final = 1.0  # seconds: what a pool costs to start, so a study that takes less never pays for one
 POLL: Final = 0.5  # seconds between looks for Ctrl-C, which does not end a wait on every system
-LOST: Final = "the process that ran this point ended abruptly (out of memory?)"
+LOST: Final = "the process that ran this point ended abruptly: out of memory, or a script without `if __name__ == '__main__':`"
 
 Task = Callable[[], Outcome]
 
 
-def run_all(tasks: Mapping[int, Task], *, workers: int | None = None, executor: Executor | None = None) -> Iterator[tuple[int, Outcome]]:
+def run_all(
+    tasks: Mapping[int, Task], *, workers: int | None = None, executor: Executor | None = None
+) -> Generator[tuple[int, Outcome]]:
     """Outcomes with the numbers of their tasks, as they finish.
 
     Args:
@@ -30,7 +33,7 @@ def run_all(tasks: Mapping[int, Task], *, workers: int | None = None, executor: 
     """
     waiting = dict(tasks)
     if executor is not None:
-        yield from _through(executor, waiting)
+        yield from _borrowed(executor, waiting)
         return
     count = min(workers or _cores(), len(waiting))
     if count > 1 and len(waiting) >= FEW:
@@ -60,7 +63,7 @@ def _in_processes(waiting: dict[int, Task], count: int) -> Iterator[tuple[int, O
     pool = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), initializer=_leave_ctrl_c_to_the_parent)
     finished = False
     try:
-        yield from _through(pool, waiting)
+        yield from _through(pool, waiting, [])
         finished = True
     finally:
         pool.shutdown(wait=finished, cancel_futures=True)
@@ -69,28 +72,37 @@ def _in_processes(waiting: dict[int, Task], count: int) -> Iterator[tuple[int, O
                 process.terminate()
 
 
+def _borrowed(executor: Executor, waiting: Mapping[int, Task]) -> Iterator[tuple[int, Outcome]]:
+    """Somebody else's executor; whoever stops listening takes back what has not begun."""
+    futures: list[Future[Outcome]] = []
+    try:
+        yield from _through(executor, waiting, futures)
+    finally:
+        for future in futures:
+            future.cancel()
+
+
 def _leave_ctrl_c_to_the_parent() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _through(executor: Executor, waiting: Mapping[int, Task]) -> Iterator[tuple[int, Outcome]]:
+def _through(executor: Executor, waiting: Mapping[int, Task], futures: list[Future[Outcome]]) -> Iterator[tuple[int, Outcome]]:
     done: SimpleQueue[tuple[int, Future[Outcome]]] = SimpleQueue()
-    futures: list[Future[Outcome]] = []
-    try:
-        for number, task in waiting.items():
-            future = _submit(executor, task)
-            futures.append(future)
-            future.add_done_callback(lambda ended, number=number: done.put((number, ended)))  # type: ignore[misc]
-        for _ in waiting:
-            number, ended = _next(done)
-            try:
-                outcome = ended.result()
-            except BrokenExecutor:  # one process died: the others' points are lost with it, the study is not
-                outcome = Outcome(error=LOST)
-            yield number, outcome
-    finally:
-        for future in futures:
-            future.cancel()
+    for number, task in waiting.items():
+        future = _submit(executor, task)
+        futures.append(future)
+        future.add_done_callback(partial(_note, done, number))
+    for _ in waiting:
+        number, ended = _next(done)
+        try:
+            outcome = ended.result()
+        except BrokenExecutor:  # one process died: the others' points are lost with it, the study is not
+            outcome = Outcome(error=LOST)
+        yield number, outcome
+
+
+def _note(done: SimpleQueue[tuple[int, Future[Outcome]]], number: int, ended: Future[Outcome]) -> None:
+    done.put((number, ended))
 
 
 def _submit(executor: Executor, task: Task) -> Future[Outcome]:

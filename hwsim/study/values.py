@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -92,7 +93,9 @@ def _values(item: str) -> Iterator[object]:
         return
     wanted = parse_range(item)
     for value in wanted.values():
-        yield value if wanted.dimension.plain else _with_unit(value, Quantity(value, wanted.dimension))
+        if wanted.scale == "log" and not wanted.whole and wanted.low < value < wanted.high:
+            value = float(f"{value:.4g}")  # the values between are nobody's choice: four digits are enough
+        yield value if wanted.dimension.plain else _with_unit(Quantity(value, wanted.dimension))
 
 
 def _read(item: str) -> object:
@@ -101,17 +104,16 @@ def _read(item: str) -> object:
     return value if isinstance(value, bool | int | float) else item
 
 
-def _with_unit(value: float, quantity: Quantity) -> str:
-    """The shortest text that is exactly this quantity."""
-    unit = quantity.dimension.unit
+def _with_unit(quantity: Quantity) -> str:
+    """The shortest text that is this quantity (steps that were added up may be off in the last digit)."""
     for digits in (3, 6, 15):
-        text = format_quantity(value, unit, digits)
+        text = format_quantity(quantity.value, quantity.dimension.unit, digits)
         number, _, symbol = text.partition(" ")
         text = f"{number.rstrip('0').rstrip('.') if '.' in number and 'e' not in number else number} {symbol}"
         try:
-            exact = parse_as(text, quantity.dimension).hex() == float(value).hex()
+            found = parse_as(text, quantity.dimension)
         except UnitError:
             continue
-        if exact:
+        if math.isclose(found, quantity.value, rel_tol=1e-14):
             return text
     return str(quantity)

@@ -57,7 +57,8 @@ def _host_runtime(group: Group, runtime: Runtime | None, builder: GraphBuilder) 
 
 
 def _barriers(group: Group) -> dict[str, Barrier]:
-    return {each.name: each for each in walk(group.body) if isinstance(each, Barrier)}
+    """By name, the first of each."""
+    return {each.name: each for each in reversed(list(walk(group.body))) if isinstance(each, Barrier)}
 
 
 def _shared_barriers(groups: Sequence[Group]) -> frozenset[str]:

@@ -165,11 +165,14 @@ class _Reader:
 
     def _issue(self, kind: str, tree: Tree, here: Stand) -> Issue | None:
         self.names.ops.setdefault(tree.text("name") or kind, []).append(here)  # also where the op is wrong
-        ranked = _mentions_rank(tree)
+        ranked = _ranked(tree)
+        if ranked is not None and not self._programs[0].own:
+            self._mistakes.add(ranked.place, f"{ranked.what()} has a meaning only under `each`")
+            return None
         op: AnyOp | None = None
         found: list[PlacedOp] = []
         for rank, program in enumerate(self._programs):
-            if ranked or rank == 0:
+            if ranked is not None or rank == 0:
                 op = self._decode(kind, tree, rank, program)
                 self._note(op, tree, here)
             placed = None if op is None else self._place(op, kind, program)
@@ -179,9 +182,11 @@ class _Reader:
         return Issue(tuple(found))
 
     def _decode(self, kind: str, tree: Tree, rank: int, program: Program) -> AnyOp | None:
-        names: Mapping[str, Value] = {"self": program.own, "rank": rank, "ranks": len(self._programs)} if program.own else {}
+        names: Mapping[str, Value] = {"self": program.own, "rank": rank, "ranks": len(self._programs)}
         cls: Any = OPS[kind]
-        op: AnyOp | None = decode(substitute(tree, names, self._mistakes, keep=()), cls, self._mistakes)
+        before = len(self._mistakes)
+        known = substitute(tree, names, self._mistakes, keep=())
+        op: AnyOp | None = decode(known, cls, self._mistakes) if len(self._mistakes) == before else None
         if op is not None and op.queue == "host":
             at = tree.get("queue") or tree
             self._mistakes.add(at.place, "the queue 'host' is the program's own thread", "choose another name")
@@ -228,9 +233,9 @@ def _by_name(tree: Tree) -> Tree:
     return tree if tree.is_mapping else Tree({"name": tree}, tree.place)
 
 
-def _mentions_rank(tree: Tree) -> bool:
-    """Whether $self, $rank or $ranks stands anywhere in it."""
+def _ranked(tree: Tree) -> Tree | None:
+    """The first text in it that mentions $self, $rank or $ranks."""
     if isinstance(tree.value, str):
-        return "$" in tree.value
+        return tree if "$" in tree.value else None
     inside = tree.value.values() if isinstance(tree.value, dict) else tree.value if isinstance(tree.value, list) else ()
-    return any(_mentions_rank(each) for each in inside)
+    return next((found for each in inside if (found := _ranked(each)) is not None), None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -54,9 +55,9 @@ def sweep(
         SpecError: a file cannot be read, or the grid makes no sense.
         Interrupted: Ctrl-C; it has the points finished so far.
 
-    >>> found = sweep("d2l-laptop", "d2l/async-loop", {"workload.runtime.queue_depth": [1, 2]}, set={"n": 100})
+    >>> found = sweep("d2l-laptop", "d2l/async-loop", {"blocking": [True, False]}, set={"n": 100})
     >>> [row.makespan_s for row in found.rows]
-    [0.00422, 0.00302]
+    [0.005, 0.00302]
     """
     grid = Grid.of(vary)
     settings = dict(set or {})
@@ -70,13 +71,14 @@ def sweep(
     outcomes: dict[int, Outcome] = {}
     try:
         for number, point in enumerate(points if known else []):
-            if (found := _known(known, *trees, point)) is not None:
-                outcomes[number] = found
+            if (outcome := _known(known, *trees, point)) is not None:
+                outcomes[number] = outcome
         tasks = {n: partial(run_point, *trees, point) for n, point in enumerate(points) if n not in outcomes}
-        for number, outcome in run_all(tasks, workers=workers, executor=executor):
-            outcomes[number] = outcome
-            if progress is not None:
-                progress(len(outcomes), len(points))
+        with closing(run_all(tasks, workers=workers, executor=executor)) as finished:
+            for number, outcome in finished:
+                outcomes[number] = outcome
+                if progress is not None:
+                    progress(len(outcomes), len(points))
     except KeyboardInterrupt:
         raise Interrupted(_table(grid, trees, settings, outcomes)) from None
     return _table(grid, trees, settings, outcomes)
@@ -90,7 +92,9 @@ def _known(known: Mapping[str, Outcome], machine: Tree, workload: Tree, point: M
 
 
 def _table(grid: Grid, trees: tuple[Tree, Tree], settings: Mapping[str, object], outcomes: Mapping[int, Outcome]) -> Sweep:
-    machine, workload = (tree.text("name") or Path(tree.place.file).stem or kind for tree, kind in zip(trees, ("machine", "workload"), strict=True))
+    machine, workload = (
+        tree.text("name") or Path(tree.place.file).stem or kind for tree, kind in zip(trees, ("machine", "workload"), strict=True)
+    )
     return Sweep(
         machine=machine,
         workload=workload,

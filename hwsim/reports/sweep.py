@@ -1,0 +1,183 @@
+"""The times of a study as a figure: lines over numbers, bars over names.  PNG, SVG or PDF by the file's suffix."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
+
+from hwsim.reports.gantt import COLOURS, FORMATS, LEGEND, OTHER
+from hwsim.units import format_quantity, parse
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+
+TICKS: Final = 12  # up to so many values are all marked on the axis
+WIDE: Final = 100.0  # largest / smallest from which an axis is logarithmic
+MARKERS: Final = "osD^v<>Pp*hX"
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Seconds at each value across; None where there is no time."""
+
+    label: str
+    seconds: tuple[float | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Curves:
+    """A figure as data.
+
+    across: what the values are, in `unit` (SI; empty for plain numbers).  numbers: the values, empty
+    if they are names.  names: the values as texts.  legend: what tells the lines apart.
+    """
+
+    title: str
+    across: str
+    unit: str
+    numbers: tuple[float, ...]
+    names: tuple[str, ...]
+    legend: str
+    lines: tuple[Curve, ...]
+
+
+def render(curves: Curves, suffix: str = ".png") -> Iterable[bytes]:
+    """The figure as bytes; same curves, same bytes with the same matplotlib.
+
+    Raises:
+        ValueError: the suffix is none of .png, .svg, .pdf.
+    """
+    kind = suffix.lower().lstrip(".")
+    if kind not in FORMATS:
+        raise ValueError(f"a figure is written as .png, .svg or .pdf, not as '{suffix or 'a file without suffix'}'")
+    import matplotlib as mpl
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    buffer = io.BytesIO()
+    settings: Any = {"svg.hashsalt": "hwsim", "svg.fonttype": "none", "font.family": "DejaVu Sans"}
+    with mpl.rc_context(settings):
+        figure = Figure(figsize=(9, 5), dpi=120, layout="constrained")
+        FigureCanvasAgg(figure)
+        axes = figure.add_subplot()
+        scale = _lines(axes, curves) if curves.numbers else _bars(axes, curves)
+        _dress(axes, curves, scale)
+        undated: dict[str, Any] = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[kind]
+        figure.savefig(buffer, format=kind, metadata=undated)
+    return (buffer.getvalue(),)
+
+
+def logarithmic(values: Iterable[float]) -> bool:
+    """Whether values read better on a logarithmic axis: they span more than a factor of 100, or grow by the same factor.
+
+    >>> logarithmic([1, 2, 4, 8]), logarithmic([1, 2, 3, 4]), logarithmic([1, 1000]), logarithmic([0, 1000])
+    (True, False, True, False)
+    """
+    ordered = sorted(set(values))
+    if len(ordered) < 2 or ordered[0] <= 0:
+        return False
+    ratios = [high / low for low, high in pairwise(ordered)]
+    return ordered[-1] / ordered[0] > WIDE or (len(ordered) > 3 and max(ratios) < min(ratios) * 1.01)
+
+
+def scaled(values: Sequence[float], unit: str) -> tuple[float, str]:
+    """What to divide by, and the unit that makes of it: the one the largest value is written in.
+
+    >>> scaled([1e9, 16e9], "B/s"), scaled([0.015], "s"), scaled([3.0], "")
+    ((1000000000.0, 'GB/s'), (0.001, 'ms'), (1.0, ''))
+    """
+    if not unit or not values or max(values) <= 0:
+        return 1.0, unit
+    symbol = format_quantity(max(values), unit).partition(" ")[2]
+    return parse(f"1 {symbol}").value, symbol
+
+
+def _lines(axes: Axes, curves: Curves) -> tuple[float, str]:
+    across, symbol = scaled(curves.numbers, curves.unit)
+    time = _time(curves)
+    order = sorted(range(len(curves.numbers)), key=lambda place: curves.numbers[place])
+    x = [curves.numbers[place] / across for place in order]
+    for number, line in enumerate(curves.lines):
+        y = [math.nan if (each := line.seconds[place]) is None else each / time[0] for place in order]
+        style: dict[str, Any] = {"color": _colour(number), "marker": MARKERS[number] if number < LEGEND else ".", "markersize": 5}
+        axes.plot(x, y, linewidth=1.5, zorder=3 if number < LEGEND else 2, **style)
+    if logarithmic(curves.numbers):
+        axes.set_xscale("log")
+    if len({*x}) <= TICKS:
+        texts = [f"{value:.10g}" for value in x]
+        axes.set_xticks(x, texts)
+        axes.xaxis.set_minor_locator(_no_ticks())
+    axes.set_xlabel(f"{curves.across} ({symbol})" if symbol else curves.across)
+    return time
+
+
+def _bars(axes: Axes, curves: Curves) -> tuple[float, str]:
+    time = _time(curves)
+    width = 0.8 / max(len(curves.lines), 1)
+    for number, line in enumerate(curves.lines):
+        places = [place for place, each in enumerate(line.seconds) if each is not None]
+        heights = [each / time[0] for each in line.seconds if each is not None]
+        left = (number - (len(curves.lines) - 1) / 2) * width
+        axes.bar([place + left for place in places], heights, width, color=_colour(number), zorder=3)
+    crowded = sum(map(len, curves.names)) > 80
+    axes.set_xticks(range(len(curves.names)), [each if len(each) <= 30 else each[:27] + "..." for each in curves.names])
+    axes.tick_params("x", rotation=30 if crowded else 0)
+    axes.set_xlabel(curves.across)
+    return time
+
+
+def _time(curves: Curves) -> tuple[float, str]:
+    return scaled([each for line in curves.lines for each in line.seconds if each is not None], "s")
+
+
+def _no_ticks() -> Any:
+    from matplotlib.ticker import NullLocator
+
+    return NullLocator()
+
+
+def _dress(axes: Axes, curves: Curves, time: tuple[float, str]) -> None:
+    seconds = [each for line in curves.lines for each in line.seconds if each is not None]
+    if curves.numbers and logarithmic(seconds) and max(seconds) / min(seconds) > WIDE:
+        axes.set_yscale("log")
+        _plain(axes.yaxis)
+    else:
+        axes.set_ylim(0, max(seconds, default=0.0) / time[0] * 1.05 or 1)
+    axes.set_ylabel(f"time ({time[1]})")
+    axes.set_title(curves.title, fontsize="medium")
+    axes.grid(visible=True, color="#E5E5E5", linewidth=0.8, zorder=0)
+    axes.spines[["top", "right"]].set_visible(False)
+    if len(curves.lines) > 1:
+        _legend(axes, curves)
+
+
+def _plain(axis: Axis) -> None:
+    """0.1, 1, 10 rather than powers of ten."""
+    from matplotlib.ticker import FuncFormatter
+
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.10g}"))
+
+
+def _legend(axes: Axes, curves: Curves) -> None:
+    from matplotlib.lines import Line2D
+
+    named = curves.lines[:LEGEND]
+    mark: dict[str, Any] = {"marker": "s", "linestyle": ""} if not curves.numbers else {}
+    handles = [
+        Line2D([], [], color=_colour(number), label=line.label, **(mark or {"marker": MARKERS[number], "markersize": 5}))
+        for number, line in enumerate(named)
+    ]
+    if len(curves.lines) > LEGEND:
+        handles.append(Line2D([], [], color=OTHER, label=f"{len(curves.lines) - LEGEND} others", **mark))
+    axes.legend(
+        handles=handles, title=curves.legend, loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize="small", frameon=False
+    )
+
+
+def _colour(number: int) -> str:
+    return COLOURS[number] if number < LEGEND else OTHER

@@ -1,0 +1,55 @@
+"""What a sweep's figure shows: which path is across, and which combinations of the others are lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from hwsim.reports.sweep import Curve, Curves
+from hwsim.study.grid import written
+from hwsim.units import COUNT, Quantity, UnitError, parse
+
+if TYPE_CHECKING:
+    from hwsim.study.table import Sweep
+
+
+def curves(sweep: Sweep) -> Curves:
+    """The first path that takes numbers is across, or the first path if none does."""
+    across = next((place for place, (_, values) in enumerate(sweep.vary) if numbers(values)), 0)
+    path, values = sweep.vary[across]
+    measured = numbers(values)
+    times: dict[tuple[str, ...], dict[str, float]] = {}
+    for row in sweep.rows:
+        others = tuple(written(value) for place, value in enumerate(row.values) if place != across)
+        found = times.setdefault(others, {})
+        if row.makespan_s is not None:
+            found[written(row.values[across])] = row.makespan_s
+    names = [_last(each) for place, each in enumerate(sweep.paths) if place != across]
+    return Curves(
+        title=f"{sweep.workload} on {sweep.machine}",
+        across=path,
+        unit=measured[0].dimension.unit if measured and not measured[0].dimension.plain else "",
+        numbers=tuple(each.value for each in measured),
+        names=tuple(map(written, values)),
+        legend=", ".join(names),
+        lines=tuple(
+            Curve(", ".join(others), tuple(found.get(written(value)) for value in values)) for others, found in times.items()
+        ),
+    )
+
+
+def numbers(values: Sequence[object]) -> tuple[Quantity, ...]:
+    """The values as quantities of one dimension; nothing if some are not."""
+    found: list[Quantity] = []
+    for value in values:
+        if isinstance(value, bool) or value is None:
+            return ()
+        try:
+            found.append(Quantity(float(value), COUNT) if isinstance(value, int | float) else parse(written(value)))
+        except (UnitError, OverflowError):
+            return ()
+    return tuple(found) if all(each.dimension.fits(found[0].dimension) for each in found) else ()
+
+
+def _last(path: str) -> str:
+    return ".".join(path.split(".")[-2:]) if path.count(".") > 1 else path

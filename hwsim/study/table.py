@@ -1,0 +1,129 @@
+"""What a sweep found: a row per point, as data, as CSV and as JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from hwsim.reports import sweep as figure
+from hwsim.reports.writing import write
+from hwsim.study.curves import curves
+from hwsim.study.grid import written
+from hwsim.study.point import Outcome
+from hwsim.study.text import text
+
+FOUND: Final = ("makespan_s", "speed_up", "limited_by", "share", "error", "fingerprint")  # columns after the varied paths
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A point: the values of the varied paths in their order, and what came of it."""
+
+    values: tuple[object, ...]
+    outcome: Outcome
+
+    @property
+    def makespan_s(self) -> float | None:
+        """Seconds; None if the point failed."""
+        return self.outcome.makespan_s
+
+    @property
+    def limited_by(self) -> str:
+        """What the run spent most of its time on."""
+        return self.outcome.limited_by
+
+    @property
+    def share(self) -> float | None:
+        """How much of its time the run spent on that."""
+        return self.outcome.share
+
+    @property
+    def error(self) -> str:
+        """Why the point failed; empty if it did not."""
+        return self.outcome.error
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """The rows in the order of the grid.
+
+    machine, workload: their names.  settings: what was set at every point.  vary: the paths and their values.
+    points: how many the study has; there are fewer rows if it was interrupted.
+    """
+
+    machine: str
+    workload: str
+    settings: tuple[tuple[str, str], ...]
+    vary: tuple[tuple[str, tuple[object, ...]], ...]
+    points: int
+    rows: tuple[Row, ...]
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The varied paths."""
+        return tuple(path for path, _ in self.vary)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns of `to_csv`: the varied paths, then what was found."""
+        return (*self.paths, *FOUND)
+
+    @property
+    def failed(self) -> tuple[Row, ...]:
+        """The rows of points that could not be simulated."""
+        return tuple(row for row in self.rows if row.makespan_s is None)
+
+    @property
+    def speed_ups(self) -> tuple[float | None, ...]:
+        """Per row, how many times as fast as the first point of the grid it is; None if one of the two has no time."""
+        first = self.rows[0] if self.rows else None
+        if first is None or not first.makespan_s or first.values != tuple(values[0] for _, values in self.vary):
+            return (None,) * len(self.rows)
+        return tuple(first.makespan_s / row.makespan_s if row.makespan_s else None for row in self.rows)
+
+    def to_json(self) -> dict[str, Any]:
+        """The document `hwsim: sweep/1`, as dicts and lists."""
+        return {
+            "hwsim": "sweep/1",
+            "machine": self.machine,
+            "workload": self.workload,
+            "set": dict(self.settings),
+            "vary": {path: list(values) for path, values in self.vary},
+            "point_count": self.points,
+            "rows": [
+                {
+                    "set": dict(zip(self.paths, row.values, strict=True)),
+                    "makespan_s": row.makespan_s,
+                    "speed_up": speed_up,
+                    "limited_by": row.limited_by,
+                    "share": row.share,
+                    "error": row.error,
+                    "fingerprint": row.outcome.fingerprint,
+                }
+                for row, speed_up in zip(self.rows, self.speed_ups, strict=True)
+            ],
+        }
+
+    def to_csv(self) -> str:
+        """A line per row under a line of names.  Numbers are written so that reading them gives them back exactly."""
+        buffer = io.StringIO()
+        lines = csv.writer(buffer, lineterminator="\n")
+        lines.writerow(self.columns)
+        for row, speed_up in zip(self.rows, self.speed_ups, strict=True):
+            found = (row.makespan_s, speed_up, row.limited_by, row.share, row.error, row.outcome.fingerprint)
+            lines.writerow([*map(written, row.values), *("" if each is None else each for each in found)])
+        return buffer.getvalue()
+
+    def plot(self, path: str | Path) -> Path:
+        """Write a figure, .png, .svg or .pdf: time over the first path that takes numbers, a line per combination of the others.
+
+        Raises:
+            ValueError: another suffix.
+        """
+        return write(path, figure.render(curves(self), Path(path).suffix))
+
+    def __str__(self) -> str:
+        return text(self)

@@ -1,0 +1,111 @@
+"""A sweep as a table of text."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from hwsim.reports.table import percent
+from hwsim.study.grid import written
+from hwsim.units import format_quantity
+
+if TYPE_CHECKING:
+    from hwsim.study.table import Sweep
+
+WIDTH: Final = 100
+CAUSE: Final = 24  # what the last column keeps, whatever the others need
+LEAST: Final = 6  # of a column of values
+
+
+def text(sweep: Sweep) -> str:
+    """The table, 100 columns wide, ending with a newline."""
+    return "\n".join(_lines(sweep)) + "\n"
+
+
+def _lines(sweep: Sweep) -> Iterator[str]:
+    yield f"{sweep.workload}  on  {sweep.machine}"
+    if sweep.settings:
+        said = ", ".join(f"{path}={value}" for path, value in sweep.settings)
+        yield from textwrap.wrap(
+            said, WIDTH, initial_indent="  set          ", subsequent_indent=" " * 15, break_long_words=False
+        )
+    yield ""
+    yield from _table(sweep)
+    if ended := list(_end(sweep)):
+        yield ""
+        for line in ended:
+            yield from textwrap.wrap(line, WIDTH, initial_indent="  ", subsequent_indent="    ", break_long_words=False)
+
+
+def _table(sweep: Sweep) -> Iterator[str]:
+    times = ["-" if row.makespan_s is None else format_quantity(row.makespan_s, "s") for row in sweep.rows]
+    speed_ups = ["-" if each is None else factor(each) for each in sweep.speed_ups]
+    causes = [f"{row.limited_by} {percent(row.share)}" if row.share is not None else row.limited_by for row in sweep.rows]
+    causes = [f"failed: {row.error}" if row.error else cause for row, cause in zip(sweep.rows, causes, strict=True)]
+    right = [_column("time", times, WIDTH, numbers=True), _column("speed-up", speed_ups, WIDTH, numbers=True)]
+    room = WIDTH - CAUSE - sum(len(column[0]) + 2 for column in right) - 2
+    widest = max(room // max(len(sweep.vary), 1) - 2, LEAST)
+    columns = [
+        _column(name, [written(row.values[place]) for row in sweep.rows], widest, numbers=_numbers(values))
+        for place, (name, (_, values)) in enumerate(zip(_names(sweep.paths, widest), sweep.vary, strict=True))
+    ]
+    for *cells, cause in zip(*columns, *right, ["limited by", *causes], strict=True):
+        line = "  " + "  ".join([*cells, cause])
+        yield (line if len(line) <= WIDTH else line[: WIDTH - 3] + "...").rstrip()
+
+
+def _column(title: str, cells: Sequence[str], widest: int, *, numbers: bool) -> list[str]:
+    """Cells of one width under their title, numbers to the right."""
+    shown = [title, *(_short(cell, widest) for cell in cells)]
+    width = max(map(len, shown))
+    return [cell.rjust(width) if numbers else cell.ljust(width) for cell in shown]
+
+
+def _numbers(values: Sequence[object]) -> bool:
+    return all(isinstance(each, int | float) and not isinstance(each, bool) for each in values)
+
+
+def _short(cell: str, widest: int) -> str:
+    cell = " ".join(cell.split())
+    return cell if len(cell) <= widest else cell[: widest - 3] + "..."
+
+
+def _names(paths: Sequence[str], widest: int) -> list[str]:
+    """Paths, or where they are too long the ends that tell them apart.
+
+    >>> _names(["machine.node.gpu.count", "machine.node.cpu.count", "workload.runtime.queue_depth"], 20)
+    ['gpu.count', 'cpu.count', 'runtime.queue_depth']
+    """
+    if all(len(path) <= widest for path in paths):
+        return list(paths)
+    for steps in range(1, max(path.count(".") for path in paths) + 2):
+        names = [".".join(path.split(".")[-steps:]) for path in paths]
+        if len({*names}) == len(paths):
+            return [name if len(name) <= widest else "..." + name[len(name) - widest + 3 :] for name in names]
+    return list(paths)
+
+
+def factor(value: float) -> str:
+    """How many times as fast.
+
+    >>> factor(1), factor(0.0523), factor(16.26), factor(12345.6)
+    ('1.00', '0.0523', '16.3', '12346')
+    """
+    if value >= 100:
+        return f"{value:.0f}"
+    return f"{value:.1f}" if value >= 9.995 else f"{value:.2f}" if value >= 0.0995 else f"{value:.3g}"
+
+
+def _end(sweep: Sweep) -> Iterator[str]:
+    """The fastest point, and what is missing."""
+    ran = [(row.makespan_s, row) for row in sweep.rows if row.makespan_s is not None]
+    if len(ran) > 1:
+        time, best = min(ran, key=lambda each: each[0])
+        alike = sum(each == time for each, _ in ran) - 1  # equal to the last digit, as results are
+        values = ", ".join(f"{path}={written(value)}" for path, value in zip(sweep.paths, best.values, strict=True))
+        yield f"fastest: {values} with {format_quantity(time, 's')}" + (f", and {alike} alike" if alike else "")
+    if sweep.failed:
+        yield f"{len(sweep.failed)} of {len(sweep.rows)} points failed"
+    if len(sweep.rows) < sweep.points:
+        yield f"{sweep.points - len(sweep.rows)} of {sweep.points} points were not run"

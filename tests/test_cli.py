@@ -1,0 +1,341 @@
+"""The command line, as people and scripts meet it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from hwsim.cli import COMMANDS, main
+
+WORKLOAD = """\
+hwsim: workload/1
+name: two copies
+let: {size: 160 MB}
+program:
+  - copy: {name: one, from: cpu, to: gpu0, bytes: $size}
+  - copy: {name: two, from: cpu, to: gpu1, bytes: $size}
+  - wait: all
+expect: {machine: d2l-4gpu-pcie, makespan: 20 ms +- 1 %}
+"""
+MACHINE = "d2l-4gpu-pcie"
+
+
+def hwsim(*arguments: str | Path, stdin: str | None = None) -> Result:
+    return CliRunner().invoke(main, [str(each) for each in arguments], input=stdin, prog_name="hwsim")
+
+
+def process(*arguments: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "hwsim", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=60, check=False, **options)
+
+
+@pytest.fixture
+def workload(tmp_path: Path) -> Path:
+    path = tmp_path / "copies.yaml"
+    path.write_text(WORKLOAD, encoding="utf-8")
+    return path
+
+
+# ---- simulate
+
+
+def test_simulate_prints_the_time_and_what_limits_it(workload: Path) -> None:
+    done = hwsim("simulate", MACHINE, workload)
+    assert done.exit_code == 0
+    assert done.stdout.splitlines()[0] == "two copies  on  4-GPU PCIe server"
+    assert "20.0 ms" in done.stdout
+    assert "limited by   uplink:cpu->psw 100 %" in done.stdout
+    assert "makespan 20 ms +- 1 %: met" in done.stdout
+    assert done.stderr == ""
+
+
+def test_one_of_the_two_files_may_be_standard_input() -> None:
+    assert "20.0 ms" in hwsim("simulate", MACHINE, "-", stdin=WORKLOAD).stdout
+    both = hwsim("simulate", "-", "-", stdin=WORKLOAD)
+    assert both.exit_code == 2
+    assert "only one of the two" in both.stderr
+
+
+def test_json_is_all_that_goes_to_standard_output(workload: Path) -> None:
+    done = hwsim("simulate", MACHINE, workload, "--json")
+    found = json.loads(done.stdout)
+    assert found["makespan_s"] == 0.02
+    assert found["limited_by"][0]["cause"] == "uplink:cpu->psw"
+    assert "ops" not in found
+    assert len(json.loads(hwsim("simulate", MACHINE, workload, "--json", "--ops").stdout)["ops"]) == found["op_count"]
+    assert hwsim("simulate", MACHINE, workload, "--ops").exit_code == 2
+
+
+def test_set_changes_a_value_and_skips_what_the_workload_expects(workload: Path) -> None:
+    done = hwsim("simulate", MACHINE, workload, "--set", "size=80 MB", "--set", "machine.links.uplink.bandwidth=8 GB/s")
+    assert done.exit_code == 0
+    assert "20.0 ms" in done.stdout
+    assert "not checked (the run was changed with --set)" in done.stdout
+    assert json.loads(hwsim("simulate", MACHINE, workload, "--set", "size=80 MB", "--json").stdout)["set"] == {"size": "80 MB"}
+
+
+def test_a_violated_expectation_is_exit_3_after_the_summary(workload: Path) -> None:
+    done = hwsim("simulate", MACHINE, workload, "--set", "size=80 MB", "--expect")
+    assert done.exit_code == 3
+    assert "10.0 ms" in done.stdout
+    assert done.stderr == "expected makespan 20 ms +- 1 %: it is 10.00 ms\n"
+    assert hwsim("simulate", MACHINE, workload, "--set", "size=80 MB", "--no-expect").exit_code == 0
+
+
+def test_an_expectation_of_another_machine_is_skipped(workload: Path) -> None:
+    workload.write_text(WORKLOAD.replace("machine: d2l-4gpu-pcie", "machine: p3.16xlarge").replace("20 ms", "1 ms"))
+    done = hwsim("simulate", MACHINE, workload)
+    assert done.exit_code == 0
+    assert "not checked (it is about p3.16xlarge)" in done.stdout
+
+
+def test_mistakes_of_both_files_are_said_at_once_with_exit_2(tmp_path: Path) -> None:
+    machine, workload = tmp_path / "machine.yaml", tmp_path / "workload.yaml"
+    machine.write_text("hwsim: machine/1\nparts:\n  gpu: {kind: gpux}\n")
+    workload.write_text("hwsim: workload/1\nprogrm: []\nexpect: {makespan: 3 GB +- 1 %}\n")
+    done = hwsim("simulate", machine, workload)
+    assert done.exit_code == 2
+    assert done.stdout == ""
+    assert f"{machine}:3:" in done.stderr
+    assert "did you mean 'gpu'" in done.stderr
+    assert f"{workload}:2:1: " in done.stderr
+    assert "did you mean 'program'" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["simulate", "d2l-4gpu-pci", "d2l/async-loop"], "did you mean 'd2l-4gpu-pcie'"),
+        (["simulate", MACHINE, "nowhere.yaml"], "nowhere.yaml"),
+        (["simulate", MACHINE, "d2l/async-loop", "--set", "n"], "PATH=VALUE"),
+        (["simulate", MACHINE, "d2l/async-loop", "--set", "m=3"], "no parameter 'm'"),
+        (["simulate", MACHINE, "d2l/async-loop", "--plot", "gantt", "x.bmp"], ".png, .svg or .pdf"),
+        (["simulate", MACHINE, "d2l/async-loop", "--trace", "no-such-folder/x.json"], "no-such-folder"),
+        (["simulat"], "Did you mean 'simulate'?"),
+        (["show", "v100-sxm2"], "v100-sxm2-16gb"),
+        (["show", "d2l-laptop", "--machine", "d2l-laptop"], "--lowered"),
+        (["schema", "plan"], "machine"),
+    ],
+)
+def test_mistakes_in_arguments_are_exit_2_and_say_what_to_do(arguments: list[str], said: str) -> None:
+    done = hwsim(*arguments)
+    assert done.exit_code == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_files_are_written_beside_the_summary(workload: Path, tmp_path: Path) -> None:
+    trace, figure = tmp_path / "run.json", tmp_path / "run.svg"
+    done = hwsim("simulate", MACHINE, workload, "--trace", trace, "--plot", "gantt", figure)
+    assert done.exit_code == 0
+    assert done.stderr.splitlines() == [f"wrote {trace}", f"wrote {figure}"]
+    assert {event["name"] for event in json.loads(trace.read_bytes())["traceEvents"] if event["ph"] == "X"} >= {"one", "two"}
+    assert b"<svg" in figure.read_bytes()
+
+
+def test_quiet_says_nothing(workload: Path, tmp_path: Path) -> None:
+    done = hwsim("simulate", MACHINE, workload, "-q", "--trace", tmp_path / "t.json.gz")
+    assert (done.exit_code, done.output) == (0, "")
+
+
+def test_a_file_that_cannot_be_written_is_exit_1(workload: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from hwsim import api
+
+    def full(path: Path, chunks: object) -> Path:
+        raise OSError(28, "No space left on device", str(path))
+
+    monkeypatch.setattr(api, "write", full)
+    done = hwsim("simulate", MACHINE, workload, "--trace", tmp_path / "t.json")
+    assert done.exit_code == 1
+    assert "No space left on device" in done.stderr
+    assert "Traceback" not in done.output
+
+
+def test_a_run_that_cannot_finish_is_exit_1(workload: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from hwsim import api
+    from hwsim.engine import Deadlock
+
+    def stuck(*_: object, **__: object) -> None:
+        raise Deadlock("ops wait for each other in a circle: a -> b -> a")
+
+    monkeypatch.setattr(api, "simulate", stuck)
+    done = hwsim("simulate", MACHINE, workload)
+    assert done.exit_code == 1
+    assert done.stderr == "the run cannot finish: ops wait for each other in a circle: a -> b -> a\n"
+
+
+def test_an_interrupt_is_exit_130(workload: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from hwsim import api
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(api, "simulate", interrupted)
+    done = hwsim("simulate", MACHINE, workload)
+    assert (done.exit_code, done.stderr) == (130, "interrupted\n")
+
+
+def test_progress_is_shown_after_a_second_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    from hwsim.cli import progress
+
+    shown: list[tuple[int, int]] = []
+
+    class Bar:
+        task_ids = (0,)
+
+        def start(self) -> None: ...
+        def stop(self) -> None: ...
+        def update(self, task: int, *, completed: int, total: int) -> None:
+            shown.append((completed, total))
+
+    monkeypatch.setattr(progress, "_bar", Bar)
+    with progress.progress(shown=False) as report:
+        assert report is None
+    with progress.progress(shown=True) as report:
+        assert report is not None
+        report(1, 10)
+    assert shown == []
+    monkeypatch.setattr(progress, "AFTER", 0.0)
+    with progress.progress(shown=True) as report:
+        assert report is not None
+        report(5, 10)
+    assert shown == [(5, 10)]
+
+
+# ---- the other commands
+
+
+def test_check_says_all_mistakes_of_all_files(workload: Path, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.yaml"
+    bad.write_text("hwsim: workload/1\nprogrm: []\n")
+    done = hwsim("check", workload, bad, MACHINE, "v100-sxm2-16gb", "ndr400")
+    assert done.exit_code == 2
+    assert f"{workload}: ok" in done.stdout
+    assert "ndr400: ok" in done.stdout
+    assert f"{bad}:2:1: " in done.stderr
+    assert hwsim("check", workload).exit_code == 0
+
+
+def test_check_speaks_to_github(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.yaml"
+    bad.write_text("hwsim: workload/1\nprogrm: []\n")
+    done = hwsim("check", bad, "--format", "github")
+    assert done.exit_code == 2
+    assert done.stdout.startswith(f"::error file={bad},line=2,col=1::")
+    assert len(done.stdout.splitlines()) == done.stdout.count("::error ")
+
+
+def test_show_prints_numbers_with_their_source() -> None:
+    done = hwsim("show", "v100-sxm2-16gb")
+    assert done.exit_code == 0
+    assert any("bandwidth: 900 GB/s  # datasheet" in line for line in done.stdout.splitlines())
+
+
+@pytest.mark.parametrize("name", ["d2l-4gpu-pcie", "d2l/async-loop", "h100-sxm"])
+def test_what_show_prints_is_yaml_with_the_same_meaning(name: str) -> None:
+    import yaml
+
+    from hwsim.spec import read_text
+
+    text = hwsim("show", name).stdout
+    assert read_text(text).plain() == yaml.safe_load(text)
+
+
+def test_show_lowered_prints_the_ops(workload: Path) -> None:
+    done = hwsim("show", "--lowered", workload, "--set", "size=1 MB")
+    assert done.exit_code == 0
+    assert "one" in done.stdout
+    assert "two" in done.stdout
+    workload.write_text(WORKLOAD.partition("expect")[0])
+    missing = hwsim("show", "--lowered", workload)
+    assert missing.exit_code == 2
+    assert "--machine" in missing.stderr
+    assert hwsim("show", "--lowered", workload, "--machine", MACHINE).exit_code == 0
+
+
+@pytest.mark.parametrize("kind", ["machine", "workload", "part"])
+def test_schema_prints_a_json_schema(kind: str) -> None:
+    found = json.loads(hwsim("schema", kind).stdout)
+    assert found["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert f"{kind}/1" in json.dumps(found)
+
+
+def test_the_starter_pair_is_valid_and_runs(tmp_path: Path) -> None:
+    folder = tmp_path / "first"
+    made = hwsim("new", folder)
+    assert made.exit_code == 0
+    assert made.stdout.splitlines()[-1].startswith("try: hwsim simulate")
+    assert hwsim("check", folder / "machine.yaml", folder / "workload.yaml").exit_code == 0
+    done = hwsim("simulate", folder / "machine.yaml", folder / "workload.yaml", "--set", "batch=128")
+    assert done.exit_code == 0
+    assert "gpu*.compute (2)" in done.stdout
+    again = hwsim("new", folder)
+    assert again.exit_code == 2
+    assert "exists already" in again.stderr
+
+
+# ---- the process
+
+
+def test_the_help_lists_every_command_and_imports_none() -> None:
+    code = "import sys; from hwsim.cli import main; main(['--help'], standalone_mode=False); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    for name in COMMANDS:
+        assert f"  {name} " in done.stdout
+    loaded = set(done.stdout.split())
+    assert not {"numpy", "yaml", "simpy", "rich", "matplotlib", "hwsim.api", "hwsim.cli.simulate"} & loaded
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_that_begins_as_the_list_says_what_it_is_for(name: str) -> None:
+    done = hwsim(name, "--help")
+    assert done.exit_code == 0
+    assert max(map(len, done.stdout.splitlines())) <= 100
+
+
+def test_commands_are_files_and_files_are_commands(root: Path) -> None:
+    shared = {"__init__", "arguments", "errors", "files", "progress"}
+    assert {path.stem for path in (root / "hwsim" / "cli").glob("*.py")} - shared == set(COMMANDS)
+
+
+def test_output_is_utf8_whatever_the_locale(workload: Path) -> None:
+    import os
+
+    done = process("simulate", MACHINE, workload, env={**os.environ, "PYTHONIOENCODING": "cp1252", "PYTHONUTF8": "0"})
+    assert done.returncode == 0
+    assert "█" in done.stdout
+
+
+def test_exit_codes_reach_the_shell(workload: Path) -> None:
+    assert process("--version").returncode == 0
+    assert process("simulate", MACHINE, "nowhere").returncode == 2
+    assert process("simulate", MACHINE, workload, "--set", "size=1 MB", "--expect").returncode == 3
+
+
+def test_a_reader_that_stops_reading_is_no_error(workload: Path) -> None:
+    workload.write_text(
+        WORKLOAD.replace("program:\n", "program:\n  - repeat: {times: 3000, do: [{busy: {device: cpu, time: 1 us}}]}\n")
+    )
+    command = [sys.executable, "-m", "hwsim", "simulate", MACHINE, str(workload), "--json", "--ops"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        running.stdout.read(1)
+        running.stdout.close()
+        assert running.stderr.read() == b""
+
+
+def test_same_files_same_bytes_whatever_the_hash_seed(workload: Path) -> None:
+    import os
+
+    outputs = {
+        process("simulate", MACHINE, workload, "--json", "--ops", env={**os.environ, "PYTHONHASHSEED": seed}).stdout
+        for seed in ("0", "1")
+    }
+    assert len(outputs) == 1

@@ -1,0 +1,408 @@
+from __future__ import annotations
+
+import csv
+import io
+import math
+import signal
+from collections.abc import Callable
+from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hwsim.spec import SpecError
+from hwsim.study import Interrupted, Row, Sweep, pool, sweep, sweeping
+from hwsim.study.grid import MOST_POINTS, Grid, written
+from hwsim.study.point import Outcome, run_point
+from hwsim.study.resume import known_points
+from hwsim.study.values import parse_values, parse_vary
+
+MACHINE = {"hwsim": "machine/1", "name": "one core", "parts": {"cpu": {"kind": "cpu", "use": "d2l-laptop-cpu"}}}
+WORKLOAD = """\
+hwsim: workload/1
+name: a loop
+let: {n: 4, wait: 1, time: 10 us}
+program:
+  - repeat: {times: $n, do: [{busy: {name: a, device: cpu, time: $time}}]}
+"""
+
+
+class Backwards(Executor):
+    """Runs nothing before so many tasks are there, then the last first."""
+
+    def __init__(self, tasks: int) -> None:
+        self.tasks = tasks
+        self.waiting: list[tuple[Future[Any], Callable[[], Any]]] = []
+        self.ran = 0
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        self.waiting.append((future, lambda: fn(*args, **kwargs)))
+        for waiting, task in reversed(self.waiting) if len(self.waiting) == self.tasks else ():
+            self.ran += 1
+            waiting.set_result(task())
+        return future
+
+
+# ---- the grid
+
+TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\r\n\0"), max_size=8)
+VALUES = st.lists(st.one_of(st.integers(), st.booleans(), st.sampled_from(["ring", "tree", "8 GB/s"])), min_size=1, max_size=5)
+
+
+@given(st.dictionaries(st.sampled_from(["a", "b", "machine.gpu.count", "d"]), VALUES, min_size=1))
+def test_a_grid_is_every_combination_in_the_order_given(vary: dict[str, list[object]]) -> None:
+    grid = Grid.of(vary)
+    different = [
+        [each for at, each in enumerate(values) if written(each) not in map(written, values[:at])] for values in vary.values()
+    ]
+    assert grid.paths == tuple(vary)
+    assert [list(map(written, point)) for point in grid] == [list(map(written, point)) for point in product(*different)]
+    assert len(grid) == math.prod(map(len, different)) == len({tuple(map(written, point)) for point in grid})
+
+
+def test_a_grid_of_too_many_points_is_refused_before_it_is_made() -> None:
+    assert len(Grid.of({"a": "1..100", "b": "1..100"})) == MOST_POINTS
+    with pytest.raises(SpecError, match="101 x 100 = 10100 points are more than the 10000 of one study"):
+        Grid.of({"a": "1..101", "b": "1..100"})
+    with pytest.raises(SpecError, match="are more than"):
+        Grid.of(dict.fromkeys("abcdefghijklmnop", "1..90000"))
+
+
+@pytest.mark.parametrize("vary", [{}, {"a": []}, {"a": ""}, {"a": "1,,2"}, {"a": "5..1"}, {"a": "1 GB..2 s:x2"}, {"a": "["}])
+def test_a_grid_without_sense_is_a_mistake(vary: dict[str, Any]) -> None:
+    with pytest.raises(SpecError):
+        Grid.of(vary)
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("1,2,4", (1, 2, 4)),
+        (" 1 , 2.5 ", (1, 2.5)),
+        ("1..4", (1, 2, 3, 4)),
+        ("1..64:x2", (1, 2, 4, 8, 16, 32, 64)),
+        ("1..1000:log", (1, 2, 5, 10, 22, 46, 100, 215, 464, 1000)),
+        ("0,1..4:x2,100", (0, 1, 2, 4, 100)),
+        ("ring,tree", ("ring", "tree")),
+        ("true,false", (True, False)),
+        ("8 GB/s,16 GB/s", ("8 GB/s", "16 GB/s")),
+        ("8 GB/s..32 GB/s:x2", ("8 GB/s", "16 GB/s", "32 GB/s")),
+        ("10 us..30 us:+10 us", ("10 us", "20 us", "30 us")),
+        (
+            "1 GB/s..9 GB/s:log",
+            (
+                "1 GB/s",
+                "1.277 GB/s",
+                "1.629 GB/s",
+                "2.08 GB/s",
+                "2.655 GB/s",
+                "3.389 GB/s",
+                "4.327 GB/s",
+                "5.523 GB/s",
+                "7.05 GB/s",
+                "9 GB/s",
+            ),
+        ),
+        ("1 h..4 h:x2", ("60 min", "2 h", "4 h")),
+        ("node0..3,gpu*", ("node0..3", "gpu*")),
+        ("[a, b],{c: 1, d: 2}", ("[a, b]", "{c: 1, d: 2}")),
+        ("'a, b',c", ("'a, b'", "c")),
+        ("don't,do", ("don't", "do")),
+    ],
+)
+def test_values_are_read_as_written(text: str, values: tuple[object, ...]) -> None:
+    found = parse_values(text)
+    assert found == values
+    assert list(map(type, found)) == list(map(type, values))
+
+
+@given(TEXTS)
+def test_any_text_is_values_or_a_mistake(text: str) -> None:
+    try:
+        found = parse_values(text, "a")
+    except SpecError:
+        return
+    assert found
+
+
+@pytest.mark.parametrize("text", ["", "a", "=1", " =1", "a=", "a=1,", "a=0..8:x2", "a=1 GB..2 GB"])
+def test_what_cannot_be_varied_is_a_mistake(text: str) -> None:
+    with pytest.raises(SpecError):
+        parse_vary(text)
+
+
+def test_a_mistake_among_values_is_pointed_at() -> None:
+    with pytest.raises(SpecError) as caught:
+        parse_vary("depth=1,8..2")
+    assert str(caught.value).splitlines()[:3] == [
+        "--vary:1:9: '8..2' goes from the larger to the smaller",
+        "    depth=1,8..2",
+        "            ^",
+    ]
+
+
+# ---- running
+
+
+def test_deeper_queues_are_never_slower() -> None:
+    found = sweep("d2l-laptop", "d2l/async-loop", {"workload.runtime.queue_depth": "1..64:x2"})
+    times = [row.makespan_s or math.inf for row in found.rows]
+    assert len(times) == 7
+    assert times == sorted(times, reverse=True)
+    assert times[-1] == pytest.approx(0.03002, rel=1e-9)
+    assert {row.limited_by for row in found.rows} == {"time on cpu"}
+
+
+def test_points_have_the_time_and_the_cause_of_a_single_run() -> None:
+    found = sweep(MACHINE, WORKLOAD, {"n": [1, 2, 3], "time": "10 us,20 us"})
+    assert found.columns == ("n", "time", "makespan_s", "speed_up", "limited_by", "share", "error", "fingerprint")
+    assert [row.values for row in found.rows] == [
+        (1, "10 us"),
+        (1, "20 us"),
+        (2, "10 us"),
+        (2, "20 us"),
+        (3, "10 us"),
+        (3, "20 us"),
+    ]
+    assert [row.makespan_s for row in found.rows] == [10e-6, 20e-6, 20e-6, 40e-6, 30e-6, 60e-6]
+    assert list(found.speed_ups) == pytest.approx([1, 1 / 2, 1 / 2, 1 / 4, 1 / 3, 1 / 6])
+    assert {(row.limited_by, row.share, row.error) for row in found.rows} == {("time on cpu", 1.0, "")}
+    assert (found.machine, found.workload) == ("one core", "a loop")
+
+
+def test_rows_are_in_the_order_of_the_grid_whatever_finishes_first() -> None:
+    vary = {"n": "1..3", "time": "10 us,20 us,x"}
+    here = sweep(MACHINE, WORKLOAD, vary, workers=1)
+    executor = Backwards(9)
+    assert sweep(MACHINE, WORKLOAD, vary, executor=executor) == here
+    assert executor.ran == len(here.rows) == 9
+    with ThreadPoolExecutor(3) as threads:
+        assert sweep(MACHINE, WORKLOAD, vary, executor=threads) == here
+        assert threads.submit(int).result() == 0, "somebody else's executor is left running"
+
+
+def test_processes_find_what_one_process_finds() -> None:
+    vary = {"n": "1..5", "time": "10 us,x"}
+    assert sweep(MACHINE, WORKLOAD, vary, workers=2).to_csv() == sweep(MACHINE, WORKLOAD, vary, workers=1).to_csv()
+
+
+def test_a_point_that_fails_is_a_row() -> None:
+    found = sweep(MACHINE, WORKLOAD, {"n": [1, -1], "machine.cpu.use": ["d2l-laptop-cpu", "no-such-cpu"]})
+    assert [row.makespan_s for row in found.rows] == [10e-6, None, None, None]
+    assert [bool(row.error) for row in found.rows] == [False, True, True, True]
+    assert "there is no cpu 'no-such-cpu'" in found.rows[1].error
+    assert found.speed_ups == (1, None, None, None)
+    assert not any("\n" in row.error for row in found.rows)
+
+
+def test_without_a_first_point_there_is_no_speed_up() -> None:
+    found = sweep(MACHINE, WORKLOAD, {"time": ["x", "10 us"]})
+    assert found.speed_ups == (None, None)
+
+
+def test_a_deadlock_is_a_row() -> None:
+    programs = """\
+hwsim: workload/1
+let: {meet: false}
+programs:
+  a: [{busy: {name: x, device: cpu, time: 1 us, after: y}}, {busy: {name: y, device: cpu, time: 1 us}}]
+"""
+    found = sweep(MACHINE, programs, {"meet": [True, False]})
+    assert all(row.error and row.makespan_s is None for row in found.rows)
+
+
+def test_mistakes_that_all_points_share_are_raised() -> None:
+    for machine, workload in (("no-such-machine", WORKLOAD), (MACHINE, "no-such-workload")):
+        with pytest.raises(SpecError, match="no-such"):
+            sweep(machine, workload, {"n": [1]})
+    with pytest.raises(SpecError, match="'n' is both set and varied"):
+        sweep(MACHINE, WORKLOAD, {"n": [1]}, set={"n": 2})
+    with pytest.raises(SpecError, match="at least one worker"):
+        sweep(MACHINE, WORKLOAD, {"n": [1]}, workers=0)
+
+
+def test_progress_counts_points() -> None:
+    seen: list[tuple[int, int]] = []
+    sweep(MACHINE, WORKLOAD, {"n": [1, 2, 3]}, progress=lambda done, points: seen.append((done, points)))
+    assert seen == [(1, 3), (2, 3), (3, 3)]
+
+
+def test_few_points_start_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "ProcessPoolExecutor", None)
+    assert len(sweep(MACHINE, WORKLOAD, {"n": [1, 2, 3]}, workers=8).rows) == 3
+    assert len(sweep(MACHINE, WORKLOAD, {"n": "1..8"}, workers=1).rows) == 8
+    with pytest.raises(TypeError):
+        sweep(MACHINE, WORKLOAD, {"n": "1..4"}, workers=8)
+
+
+def test_a_process_that_dies_loses_its_points_and_not_the_study() -> None:
+    class Broken(Executor):
+        def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+            raise BrokenExecutor("a process died")
+
+    found = sweep(MACHINE, WORKLOAD, {"n": [1, 2]}, executor=Broken())
+    assert [row.error for row in found.rows] == [pool.LOST] * 2
+
+
+def test_ctrl_c_keeps_the_points_that_are_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran = []
+
+    def stopping(machine: object, workload: object, point: dict[str, object]) -> Outcome:
+        ran.append(point)
+        if len(ran) == 3:
+            signal.raise_signal(signal.SIGINT)
+        return Outcome(1.0, "x", 1.0, "", f"{len(ran)}")
+
+    monkeypatch.setattr(sweeping, "run_point", stopping)
+    with pytest.raises(Interrupted) as caught:
+        sweep(MACHINE, WORKLOAD, {"n": "1..9"}, workers=1)
+    found = caught.value.sweep
+    assert (len(found.rows), found.points) == (2, 9)
+    assert "7 of 9 points were not run" in str(found)
+    assert isinstance(caught.value, KeyboardInterrupt)
+
+
+def test_ctrl_c_takes_back_what_a_borrowed_executor_has_not_begun() -> None:
+    def stop(done: int, points: int) -> None:
+        raise KeyboardInterrupt
+
+    executor = Backwards(1)  # runs the first task, and never another
+    with pytest.raises(Interrupted):
+        sweep(MACHINE, WORKLOAD, {"n": "1..5"}, executor=executor, progress=stop)
+    assert [future.cancelled() for future, _ in executor.waiting] == [False, True, True, True, True]
+
+
+def test_ctrl_c_ends_the_processes_too() -> None:
+    import multiprocessing
+
+    def stop(done: int, points: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(Interrupted) as caught:
+        sweep(MACHINE, WORKLOAD, {"n": "1..50"}, workers=2, progress=stop)
+    assert len(caught.value.sweep.rows) == 1
+    for process in multiprocessing.active_children():
+        process.join(5)
+    assert multiprocessing.active_children() == []
+
+
+# ---- what comes out
+
+
+def test_csv_gives_every_number_back() -> None:
+    found = sweep(MACHINE, WORKLOAD, {"n": [3, 7], "time": ["3.3 us", "x"]})
+    header, *lines = csv.reader(io.StringIO(found.to_csv()))
+    assert tuple(header) == found.columns
+    assert [float(line[2]) if line[2] else None for line in lines] == [row.makespan_s for row in found.rows]
+    assert [line[:2] for line in lines] == [["3", "3.3 us"], ["3", "x"], ["7", "3.3 us"], ["7", "x"]]
+
+
+def test_json_has_every_row() -> None:
+    document = sweep(MACHINE, WORKLOAD, {"n": [3, 7]}, set={"time": "5 us"}).to_json()
+    assert document["hwsim"] == "sweep/1"
+    assert document["set"] == {"time": "5 us"}
+    assert document["vary"] == {"n": [3, 7]}
+    assert [(row["set"], row["makespan_s"]) for row in document["rows"]] == [({"n": 3}, 15e-6), ({"n": 7}, 35e-6)]
+
+
+def test_the_table_reads_well() -> None:
+    found = sweep(MACHINE, WORKLOAD, {"n": [4, 2], "machine.cpu.use": ["d2l-laptop-cpu", "no-such-cpu"]}, set={"wait": 2})
+    assert str(found).splitlines() == [
+        "a loop  on  one core",
+        "  set          wait=2",
+        "",
+        "  n  machine.cpu.use     time  speed-up  limited by",
+        "  4  d2l-laptop-cpu   40.0 us      1.00  time on cpu 100 %",
+        "  4  no-such-cpu            -         -  failed: there is no cpu 'no-such-cpu' in the library (kn...",
+        "  2  d2l-laptop-cpu   20.0 us      2.00  time on cpu 100 %",
+        "  2  no-such-cpu            -         -  failed: there is no cpu 'no-such-cpu' in the library (kn...",
+        "",
+        "  fastest: n=2, machine.cpu.use=d2l-laptop-cpu with 20.0 us",
+        "  2 of 4 points failed",
+    ]
+
+
+@given(st.integers(1, 6), st.integers(1, 60), st.text(min_size=1, max_size=60), st.text(max_size=200))
+def test_the_table_is_100_columns_wide(paths: int, length: int, value: str, error: str) -> None:
+    vary = tuple((f"{'machine.' * (length // 8)}p{place}.{'x' * length}", (value, 1)) for place in range(paths))
+    row = Row((value,) * paths, Outcome(1.0, "gpu*.compute", 0.5, "", "f"))
+    found = Sweep("m" * 20, "w" * 20, (("a", "b"),), vary, 2**paths, (row, Row(row.values, Outcome(error=error or "x"))))
+    table = str(found).split("\n\n")[1].splitlines()
+    assert max(map(len, table)) <= 100
+
+
+# ---- resuming
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, object]]:
+    """The points that were really run."""
+    ran: list[dict[str, object]] = []
+
+    def counting(machine: Any, workload: Any, point: Any) -> Outcome:
+        ran.append(dict(point))
+        return run_point(machine, workload, point)
+
+    monkeypatch.setattr(sweeping, "run_point", counting)
+    return ran
+
+
+def test_points_of_an_earlier_study_are_not_run_again(counted: list[dict[str, object]], tmp_path: Path) -> None:
+    file = tmp_path / "earlier.csv"
+    file.write_text(sweep(MACHINE, WORKLOAD, {"n": [1, 2]}, workers=1).to_csv(), encoding="utf-8")
+    counted.clear()
+    again = sweep(MACHINE, WORKLOAD, {"n": "1..4"}, resume=file)
+    assert [point["n"] for point in counted] == [3, 4]
+    assert again == sweep(MACHINE, WORKLOAD, {"n": "1..4"})
+
+
+def test_what_has_changed_is_run_again(counted: list[dict[str, object]], tmp_path: Path) -> None:
+    (tmp_path / "cpu.yaml").write_text("hwsim: part/1\nkind: cpu\nuse: d2l-laptop-cpu\n")
+    machine = tmp_path / "machine.yaml"
+    machine.write_text("hwsim: machine/1\nparts:\n  cpu: {kind: cpu, use: cpu.yaml}\n".replace("cpu.yaml", "./cpu.yaml"))
+    file = tmp_path / "earlier.csv"
+    file.write_text(sweep(machine, WORKLOAD, {"n": [1, 2]}).to_csv(), encoding="utf-8")
+
+    def ran(machine: Any, workload: str, **more: Any) -> int:
+        counted.clear()
+        sweep(machine, workload, {"n": [1, 2]}, resume=file, **more)
+        return len(counted)
+
+    assert ran(machine, WORKLOAD) == 0
+    assert ran(machine, WORKLOAD, set={"time": "10 us"}) == 0, "set to what it is"
+    assert ran(machine, WORKLOAD, set={"time": "11 us"}) == 2
+    assert ran(machine, WORKLOAD + "# a comment\n") == 0
+    assert ran(machine, WORKLOAD.replace("10 us", "12 us")) == 2
+    (tmp_path / "cpu.yaml").write_text("hwsim: part/1\nkind: cpu\nuse: d2l-laptop-cpu\ncores: 2\n")
+    assert ran(machine, WORKLOAD) == 2, "a file that is used has changed"
+
+
+def test_failed_points_are_run_again(counted: list[dict[str, object]], tmp_path: Path) -> None:
+    file = tmp_path / "earlier.csv"
+    file.write_text(sweep(MACHINE, WORKLOAD, {"time": ["1 us", "x"]}).to_csv(), encoding="utf-8")
+    counted.clear()
+    sweep(MACHINE, WORKLOAD, {"time": ["1 us", "x"]}, resume=file)
+    assert [point["time"] for point in counted] == ["x"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "a,b\n1,2\n",
+        "n,makespan_s,speed_up,limited_by,share,error,fingerprint\n1,2\n",
+        "n,makespan_s,speed_up,limited_by,share,error,fingerprint\n1,soon,1,x,1,,abc\n",
+        "n,makespan_s,speed_up,limited_by,share,error,fingerprint\n1,nan,1,x,1,,abc\n",
+        '"',
+    ],
+)
+def test_what_no_sweep_has_written_is_refused(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "other.csv"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(SpecError, match="no result of an earlier sweep"):
+        known_points(file)

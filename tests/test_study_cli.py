@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from hwsim import study
+from hwsim.cli import main
+from hwsim.cli.sweep import AFTER, _Progress
+from hwsim.study import sweep, sweeping
+
+LOOP = ("d2l-laptop", "d2l/async-loop")
+
+
+def run(*arguments: str | Path, given: str | None = None) -> Result:
+    return CliRunner().invoke(main, ["sweep", *map(str, arguments)], input=given)
+
+
+def test_a_sweep_prints_a_row_per_point() -> None:
+    found = run(*LOOP, "--vary", "n=10,20", "--vary", "blocking=true,false", "--set", "workload.runtime.queue_depth=4")
+    assert found.exit_code == 0
+    assert found.stderr == ""
+    assert found.stdout.splitlines()[3:8] == [
+        "   n  blocking     time  speed-up  limited by",
+        "  10  true       500 us      1.00  time on cpu 100 %",
+        "  10  false      320 us      1.56  time on cpu 100 %",
+        "  20  true      1.00 ms      0.50  time on cpu 100 %",
+        "  20  false      620 us      0.81  time on cpu 100 %",
+    ]
+
+
+def test_the_same_sweep_prints_the_same_bytes(tmp_path: Path) -> None:
+    files = [tmp_path / name for name in ("a.csv", "b.csv", "a.svg", "b.svg")]
+    runs = [run(*LOOP, "--vary", "n=1..8", "--json", "-o", files[at], "--plot", files[at + 2]) for at in (0, 1)]
+    assert [each.exit_code for each in runs] == [0, 0]
+    assert runs[0].stdout == runs[1].stdout
+    assert files[0].read_bytes() == files[1].read_bytes()
+    assert files[2].read_bytes() == files[3].read_bytes()
+    assert json.loads(runs[0].stdout) == sweep(*LOOP, {"n": "1..8"}).to_json()
+
+
+def test_a_file_may_come_from_standard_input() -> None:
+    text = "hwsim: workload/1\nlet: {n: 1}\nprogram: [{busy: {device: cpu, time: $n * 1 us}}]\n"
+    found = run("d2l-laptop", "-", "--vary", "n=1..3", given=text)
+    assert found.exit_code == 0
+    assert [line.split()[1] for line in found.stdout.splitlines()[3:6]] == ["1.00", "2.00", "3.00"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "--vary"),
+        (["--vary", "n"], "PATH=VALUES"),
+        (["--vary", "n=9..1"], "from the larger to the smaller"),
+        (["--vary", "n=1", "--vary", "n=2"], "varied twice"),
+        (["--vary", "n=1", "--set", "n=2"], "both set and varied"),
+        (["--vary", "n=1..20000"], "20000 points are more than the 10000"),
+        (["--vary", "n=1", "--plot", "x.jpg"], ".png, .svg or .pdf"),
+        (["--vary", "n=1", "-o", "no/such/folder.csv"], "there is no folder"),
+        (["--vary", "n=1", "--resume", "no-such.csv"], "no-such.csv"),
+        (["--vary", "m=1,2"], "every point failed:\nthe workload has no parameter 'm'"),
+    ],
+)
+def test_mistakes_are_said_and_nothing_is_printed(arguments: list[str], said: str) -> None:
+    found = run(*LOOP, *arguments)
+    assert found.exit_code == 2
+    assert said in found.stderr
+    assert found.stdout == ""
+
+
+def test_a_sweep_with_some_failed_points_is_done() -> None:
+    found = run(*LOOP, "--vary", "n=1,x")
+    assert found.exit_code == 0
+    assert "1 of 2 points failed" in found.stdout
+
+
+def test_nothing_is_drawn_when_every_point_failed(tmp_path: Path) -> None:
+    found = run(*LOOP, "--vary", "n=x,y", "--plot", tmp_path / "a.png", "--json", "-o", tmp_path / "a.csv")
+    assert found.exit_code == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
+    assert len(json.loads(found.stdout)["rows"]) == 2
+
+
+def test_an_interrupted_sweep_prints_and_writes_what_it_has(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def interrupted(*arguments: Any, progress: Callable[[int, int], None] | None, **more: Any) -> study.Sweep:
+        def stop(done: int, points: int) -> None:
+            if done == 2:
+                raise KeyboardInterrupt
+
+        return sweep(*arguments, progress=stop, **more)
+
+    file = tmp_path / "a.csv"
+    monkeypatch.setattr(study, "sweep", interrupted)
+    found = run(*LOOP, "--vary", "n=1..5", "-o", file)
+    assert found.exit_code == 130
+    assert "3 of 5 points were not run" in found.stdout
+    assert f"interrupted: 2 of 5 points are done; the same command with --resume {file} runs the rest" in found.stderr
+    monkeypatch.undo()
+    assert run(*LOOP, "--vary", "n=1..5", "-o", file, "--resume", file).exit_code == 0
+    assert file.read_text(encoding="utf-8") == sweep(*LOOP, {"n": "1..5"}).to_csv()
+
+
+def test_interrupted_before_the_first_point_is_an_empty_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sweeping, "run_point", stopped)
+    found = run(*LOOP, "--vary", "n=1,2", "--json")
+    assert found.exit_code == 130
+    assert json.loads(found.stdout)["rows"] == []
+    assert "interrupted: 0 of 2 points are done" in found.stderr
+    assert "2 of 2 points were not run" in run(*LOOP, "--vary", "n=1,2").stdout
+
+
+def test_progress_is_shown_after_a_second_and_cleared(capsys: pytest.CaptureFixture[str]) -> None:
+    now = 0.0
+    progress = _Progress(lambda: now)
+    progress(1, 3)
+    progress.clear()
+    assert capsys.readouterr().err == ""
+    now = AFTER
+    progress(2, 3)
+    progress(3, 3)
+    progress.clear()
+    assert capsys.readouterr().err == "\r2 of 3 points" + "\r" + " " * 13 + "\r"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is sent to a process group")
+@pytest.mark.parametrize("workers", [1, 2])
+def test_ctrl_c_ends_a_real_study_at_once(workers: int, tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    command = [sys.executable, "-m", "hwsim", "sweep", *LOOP, "--vary", "n=1..5000", "-o", str(file), "--workers", str(workers)]
+    running = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        start_new_session=True,
+        cwd=Path(__file__).parents[1],
+    )
+    time.sleep(6)
+    os.killpg(running.pid, signal.SIGINT)
+    began = time.monotonic()
+    stdout, stderr = running.communicate(timeout=30)
+    assert time.monotonic() - began < 10
+    assert running.returncode == 130
+    assert "Traceback" not in stderr
+    with file.open(encoding="utf-8", newline="") as lines:
+        assert 1 < len(list(csv.reader(lines))) < 5001
+    assert "points were not run" in stdout

@@ -1,0 +1,94 @@
+"""Op graphs by hand, and in words."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hwsim.demand import Capacity, Cost, Demand
+from hwsim.engine import simulate
+from hwsim.opgraph import EVERY, PAIRED
+from hwsim.workload import GraphBuilder, block, describe
+
+
+def test_equal_labels_and_costs_are_shared() -> None:
+    graph = GraphBuilder([Capacity("gpu.compute", 1.0)])
+    cost = Cost(Demand(amounts=(("gpu.compute", 0.5),)))
+    for _ in range(3):
+        graph.op("a", device="gpu", cost=cost, queue=graph.queue("q", "gpu"))
+    built = graph.build()
+    assert (len(built.labels), len(built.costs), len(built.queues), len(built.blocks)) == (1, 1, 3, 1)
+    assert simulate(built).makespan == pytest.approx(1.5)  # three at once on one capacity
+
+
+def test_edges_reach_back_and_ties_connect_blocks() -> None:
+    graph = GraphBuilder()
+    with graph.repeat(10):
+        a = graph.op("a", time=1.0, queue=graph.queue("p"))
+        b = graph.op("b", time=2.0, queue=graph.queue("q"), after=[a])
+    graph.edge(b, a, lag=1)
+    graph.op("c", time=1.0, after=[b])
+    assert simulate(graph.build()).makespan == 31.0
+
+
+def test_blocks_of_columns_stand_between_ops() -> None:
+    graph = GraphBuilder()
+    queue = graph.queue("stream", "gpu")
+    label = graph.label("step", "busy", "gpu")
+    number = graph.add(block(np.full(4, label), time=10**15, queue=queue, times=25))
+    after = graph.op("after")
+    graph.tie((number, 3), after, EVERY)  # type: ignore[arg-type]
+    built = graph.build()
+    assert built.total == 101
+    assert simulate(built).makespan == 100.0
+
+
+def test_paired_ties_go_iteration_by_iteration() -> None:
+    graph = GraphBuilder()
+    with graph.repeat(5):
+        a = graph.op("a", time=1.0, queue=graph.queue("p"))
+    with graph.repeat(5):
+        b = graph.op("b", time=2.0, queue=graph.queue("q"))
+    graph.tie(a, b, PAIRED)
+    assert simulate(graph.build()).makespan == 11.0
+
+
+def test_what_cannot_be_built_is_refused() -> None:
+    graph = GraphBuilder()
+    first = graph.op("a")
+    with graph.repeat(2):
+        inside = graph.op("b")
+        with pytest.raises(ValueError, match="body inside a body"), graph.repeat(2):
+            pass
+    with pytest.raises(ValueError, match="inside one body"):
+        graph.edge(first, inside, lag=1)
+    with pytest.raises(ValueError, match="inserted by an op of its own body"):
+        graph.op("c", insert=inside)
+    with pytest.raises(ValueError, match="no tie has mode 7"):
+        graph.tie(first, inside, 7)
+    with pytest.raises(ValueError, match="cannot run -1 times"), graph.repeat(-1):
+        pass
+
+
+def test_a_graph_in_words() -> None:
+    graph = GraphBuilder()
+    queue = graph.queue("gpu.compute", "gpu", depth=2)
+    with graph.repeat(3):
+        issue = graph.op("a", kind="dispatch", time=1e-6)
+        op = graph.op("a", kind="busy", device="gpu", time=2e-6, queue=queue, insert=issue, after=[issue])
+    graph.edge(op, issue, lag=1)
+    graph.op("all", kind="wait", after=[op])
+    assert describe(graph.build()).splitlines() == [
+        "7 ops in 2 blocks, 1 queue",
+        "queue gpu.compute: at most 2 inserted and not yet ended",
+        "",
+        "block 0: 2 ops, 3 times",
+        "    0  a (dispatch): 1.00 us; after 1 a (busy), of the iteration before",
+        "    1  a (busy) on gpu.compute: 2.00 us; after 0 a (dispatch)",
+        "",
+        "block 1: 1 op, once",
+        "    0  all (wait)",
+        "",
+        "between blocks:",
+        "  block 0 1 a (busy), last iteration, before block 1 0 all (wait)",
+    ]

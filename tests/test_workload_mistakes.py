@@ -1,0 +1,121 @@
+"""Mistakes in workload files: all at once, each with its place and a hint."""
+
+from __future__ import annotations
+
+import pytest
+
+from hwsim.engine import Deadlock, simulate
+from hwsim.machine import Machine, build
+from hwsim.opgraph import OpGraph
+from hwsim.spec import Mistakes, SpecError, read_text
+from hwsim.workload import NeverArrives, lower, read_workload
+
+MACHINE = """
+hwsim: machine/1
+parts:
+  cpu: {kind: cpu, cores: 4, flop: {fp32: 400 GFLOP/s}, memory: {size: 16 GB, bandwidth: 40 GB/s}}
+  gpu: {kind: gpu, count: 2, flop: {fp32: 10 TFLOP/s}, memory: {size: 16 GB, bandwidth: 1 TB/s}}
+"""
+
+
+def machine() -> Machine:
+    mistakes = Mistakes()
+    found = build(read_text(MACHINE), mistakes)
+    mistakes.raise_if_any()
+    assert found is not None
+    return found
+
+
+def load(text: str) -> OpGraph:
+    mistakes = Mistakes()
+    workload = read_workload(read_text(f"hwsim: workload/1\n{text}", "w.yaml"), mistakes)
+    mistakes.raise_if_any()
+    assert workload is not None
+    return lower(workload, machine(), mistakes)
+
+
+OP = "busy: {name: a, device: cpu, time: 1 s, updates: x}"
+
+
+@pytest.mark.parametrize(
+    ("text", "caret", "message", "hint"),
+    [
+        ("program: []\nprograms: {}", "hwsim", "either `program` or `programs`; this one has both", ""),
+        ("name: nothing", "hwsim", "either `program` or `programs`; this one has neither", ""),
+        ("program: [{matmull: {m: 1}}]", "matmull", "no op or statement 'matmull'", "did you mean 'matmul'"),
+        ("program: [{wate: all}]", "wate", "no op or statement 'wate'", "did you mean 'wait'"),
+        ("program: [wait]", "wait", "a statement is a mapping", ""),
+        (f"program: [{{{OP}, wait: all}}]", "{busy", "not 'busy', 'wait' together", "begin each statement"),
+        ("program: [{busy: {device: cpu, time: 1 s, quue: x}}]", "quue", "unknown key 'quue'", "did you mean 'queue'"),
+        ("program: [{busy: {device: cpu, time: 30}}]", "30}", "'30' has no unit|30", ""),
+        ("program: [{busy: {device: cpux, time: 1 s}}]", "{device", "cpux", "did you mean 'cpu'"),
+        ("program: [{busy: {device: gpu, time: 1 s}}]", "{device", "gpu", ""),
+        ("program: [{busy: {device: cpu, time: 1 s, queue: host}}]", "host", "the program's own thread", ""),
+        ("program: [{copy: {from: cpu, to: gpu0, bytes: 1 B}}]", "{from", "no route", ""),
+        (f"program: [{{{OP}}}, {{wait: b}}]", "b}", "no op or value called 'b'", "known: a, x"),
+        (f"program: [{{wait: a}}, {{{OP}}}]", "a}", "nothing called 'a' comes before", ""),
+        (f"program: [{{{OP}}}, {{wait: {{name: a, back: 1}}}}]", "a, back", "no repeat holds both", ""),
+        (
+            f"program: [{{{OP}}}, {{repeat: {{times: 2, do: [{{wait: {{name: a, back: 1}}}}]}}}}]",
+            "a, back",
+            "no repeat holds both",
+            "",
+        ),
+        ("program: [{busy: {device: cpu, time: 1 s, after: c}}]", "c}", "no op called 'c'", "known: busy"),
+        (f"program: [{{repeat: {{times: -1, do: [{{{OP}}}]}}}}]", "-1", "-1 cannot be negative", ""),
+        (f"program: [{{repeat: {{times: 1.5, do: [{{{OP}}}]}}}}]", "1.5", "1.5 is not a whole number", ""),
+        (f"program: [{{repeat: {{do: [{{{OP}}}]}}}}]", "{do", "'times' is missing", ""),
+        ("program: {each: gpux*, do: []}", "gpux", "gpux", "did you mean 'gpu"),
+        ("program: [{busy: {device: $self, time: 1 s}}]", "$self", "only under `each`", ""),
+        ("runtime: {dispach: 1 us}\nprogram: []", "dispach", "unknown key 'dispach'", "did you mean 'dispatch'"),
+        ("runtime: {queue_depth: 0}\nprogram: []", "0}", "0", ""),
+    ],
+)
+def test_a_mistake_has_a_place_and_a_hint(text: str, caret: str, message: str, hint: str) -> None:
+    with pytest.raises(SpecError, match=message) as caught:
+        load(text)
+    [mistake] = caught.value.mistakes
+    place = mistake.place
+    assert place is not None
+    assert f"hwsim: workload/1\n{text}".splitlines()[place.line - 1][place.column - 1 :].startswith(caret)
+    assert (mistake.hint or "").startswith(hint)
+
+
+def test_all_mistakes_of_a_file_come_at_once() -> None:
+    text = """
+program:
+  - repeat:
+      times: -1
+      do:
+        - busy: {device: cpx, time: 1 s}
+        - wait: nothing
+  - matmul: {device: cpu, m: 1, n: 1}
+  - wiat: all
+"""
+    with pytest.raises(SpecError) as caught:
+        load(text)
+    assert [each.place.line for each in caught.value.mistakes if each.place] == [5, 7, 8, 9, 10]
+
+
+def test_a_wrong_op_is_still_known_by_name() -> None:
+    with pytest.raises(SpecError) as caught:
+        load("program: [{busy: {name: a, device: nowhere, time: 1 s}}, {wait: a}]")
+    assert len(caught.value.mistakes) == 1
+
+
+@pytest.mark.parametrize(("times", "missing"), [(1, "q"), (3, "p")])
+def test_a_program_that_never_arrives_is_named(times: int, missing: str) -> None:
+    text = f"""
+programs:
+  p: [{{barrier: sync}}, {{barrier: sync}}]
+  q: [{{repeat: {{times: {times}, do: [{{barrier: sync}}]}}}}]
+"""
+    with pytest.raises(NeverArrives, match=f"program '{missing}' comes to the barrier 'sync'") as caught:
+        load(text)
+    assert [str(each.place) for each in caught.value.mistakes] == [f"w.yaml:{'5:42' if missing == 'q' else '4:17'}"]
+
+
+def test_barriers_in_opposite_order_are_a_deadlock() -> None:
+    graph = load("programs:\n  p: [{barrier: m}, {barrier: n}]\n  q: [{barrier: n}, {barrier: m}]")
+    with pytest.raises(Deadlock):
+        simulate(graph)
