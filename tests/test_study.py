@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hwsim.api import simulate
 from hwsim.spec import SpecError
 from hwsim.study import Interrupted, Row, Sweep, pool, sweep, sweeping
 from hwsim.study.grid import MOST_POINTS, Grid, written
@@ -198,6 +199,15 @@ def test_a_point_that_fails_is_a_row() -> None:
     assert "there is no cpu 'no-such-cpu'" in found.rows[1].error
     assert found.speed_ups == (1, None, None, None)
     assert not any("\n" in row.error for row in found.rows)
+
+
+@pytest.mark.parametrize(
+    "vary", [{"n": [3, 1]}, {"machine.cpu.cores": [1, 2]}, {"machine.cpu.cores": [1, 2], "n": [2, 3]}, {"let.n": [5, 6]}]
+)
+def test_a_point_is_what_simulate_finds_with_the_same_settings(vary: dict[str, list[object]]) -> None:
+    found = sweep(MACHINE, WORKLOAD, vary, set={"time": "7 us"})
+    settings = [{"time": "7 us", **dict(zip(vary, row.values, strict=True))} for row in found.rows]
+    assert [row.makespan_s for row in found.rows] == [simulate(MACHINE, WORKLOAD, set=each).makespan_s for each in settings]
 
 
 def test_without_a_first_point_there_is_no_speed_up() -> None:

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
 
 TICKS: Final = 12  # up to so many values are all marked on the axis
-WIDE: Final = 100.0  # largest / smallest from which an axis is logarithmic
+WIDE: Final = 100.0  # largest / smallest above which an axis is logarithmic
+FAR: Final = 1000.0  # and from which its marks have units of their own
 MARKERS: Final = "osD^v<>Pp*hX"
 
 
@@ -98,7 +99,8 @@ def scaled(values: Sequence[float], unit: str) -> tuple[float, str]:
 
 
 def _lines(axes: Axes, curves: Curves) -> tuple[float, str]:
-    across, symbol = scaled(curves.numbers, curves.unit)
+    apart = curves.unit != "" and min(curves.numbers) > 0 and max(curves.numbers) / min(curves.numbers) >= FAR
+    across, symbol = (1.0, "") if apart else scaled(curves.numbers, curves.unit)
     time = _time(curves)
     order = sorted(range(len(curves.numbers)), key=lambda place: curves.numbers[place])
     x = [curves.numbers[place] / across for place in order]
@@ -108,10 +110,11 @@ def _lines(axes: Axes, curves: Curves) -> tuple[float, str]:
         axes.plot(x, y, linewidth=1.5, zorder=3 if number < LEGEND else 2, **style)
     if logarithmic(curves.numbers):
         axes.set_xscale("log")
-    if len({*x}) <= TICKS:
-        texts = [f"{value:.10g}" for value in x]
-        axes.set_xticks(x, texts)
+    if len(x) <= TICKS and (logarithmic(x) or _even(x)):
+        axes.set_xticks(x, [format_quantity(value, curves.unit) if apart else f"{value:.10g}" for value in x])
         axes.xaxis.set_minor_locator(_no_ticks())
+    elif apart:
+        _with_units(axes.xaxis, curves.unit, 1.0)
     axes.set_xlabel(f"{curves.across} ({symbol})" if symbol else curves.across)
     return time
 
@@ -143,12 +146,13 @@ def _no_ticks() -> Any:
 
 def _dress(axes: Axes, curves: Curves, time: tuple[float, str]) -> None:
     seconds = [each for line in curves.lines for each in line.seconds if each is not None]
-    if curves.numbers and logarithmic(seconds) and max(seconds) / min(seconds) > WIDE:
+    if curves.numbers and seconds and 0 < min(seconds) * WIDE < max(seconds):
         axes.set_yscale("log")
-        _plain(axes.yaxis)
+        _with_units(axes.yaxis, "s", time[0])
+        axes.set_ylabel("time")
     else:
         axes.set_ylim(0, max(seconds, default=0.0) / time[0] * 1.05 or 1)
-    axes.set_ylabel(f"time ({time[1]})")
+        axes.set_ylabel(f"time ({time[1]})")
     axes.set_title(curves.title, fontsize="medium")
     axes.grid(visible=True, color="#E5E5E5", linewidth=0.8, zorder=0)
     axes.spines[["top", "right"]].set_visible(False)
@@ -156,11 +160,16 @@ def _dress(axes: Axes, curves: Curves, time: tuple[float, str]) -> None:
         _legend(axes, curves)
 
 
-def _plain(axis: Axis) -> None:
-    """0.1, 1, 10 rather than powers of ten."""
+def _even(x: Sequence[float]) -> bool:
+    """Whether no two of these sorted values are so close that their marks would touch."""
+    return all(high - low > (x[-1] - x[0]) / (2 * TICKS) for low, high in pairwise(x))
+
+
+def _with_units(axis: Axis, unit: str, scale: float) -> None:
+    """Every mark with its unit: they span too much for one."""
     from matplotlib.ticker import FuncFormatter
 
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.10g}"))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: format_quantity(value * scale, unit, 1)))
 
 
 def _legend(axes: Axes, curves: Curves) -> None:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
+from typing import Literal
 
 from hwsim import __version__
-from hwsim.api import Source, simulate
+from hwsim.api import Source, load_machine, simulate
 from hwsim.engine import Deadlock
 from hwsim.explain.critical import limited_by
+from hwsim.machine import Machine
 from hwsim.reports.table import causes
 from hwsim.spec import Mistakes, SpecError, Tree, apply_set, find, read, resolve, tree_of
 
@@ -31,27 +34,69 @@ class Outcome:
     fingerprint: str = ""
 
 
-def tree_from(kind: str, source: Source) -> Tree:
-    """What a machine or workload says, read once for all points.
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a machine or workload says; equal to another if that says the same, settings and used files put in.
+
+    digest: of all that; empty if a used file cannot be found.
+    """
+
+    kind: Literal["machine", "workload"]
+    digest: str
+    tree: Tree = field(compare=False, repr=False)
+
+    @classmethod
+    def of(cls, kind: Literal["machine", "workload"], tree: Tree) -> Said:
+        mistakes = Mistakes()
+        text = json.dumps(resolve(tree, mistakes, kind=kind).plain(), default=str)
+        return cls(kind, "" if len(mistakes) else sha256(text.encode()).hexdigest(), tree)
+
+    def become(self, tree: Tree) -> Said:
+        """The same for another tree; nothing to do if that is the one it has."""
+        return self if tree is self.tree else Said.of(self.kind, tree)
+
+
+def read_source(kind: Literal["machine", "workload"], source: Source) -> Said:
+    """Read a machine or workload, once for all points.
 
     Raises:
         SpecError: there is no such file, or it is no YAML.
     """
     if isinstance(source, Tree):
-        return source
+        return Said.of(kind, source)
     if isinstance(source, Mapping):
-        return tree_of(source)
+        return Said.of(kind, tree_of(source))
     if isinstance(source, Path) or source == "-" or "\n" in source:
-        return read(source)
-    return read(find(kind, source))
+        return Said.of(kind, read(source))
+    return Said.of(kind, read(find(kind, source)))
 
 
-def run_point(machine: Tree, workload: Tree, settings: Mapping[str, object]) -> Outcome:
+def changed(machine: Said, workload: Said, settings: Mapping[str, object]) -> tuple[Said, Said]:
+    """Both with the settings of a point.
+
+    Raises:
+        SpecError: a setting leads nowhere.
+    """
+    machine_tree, workload_tree = machine.tree, workload.tree
+    for path, value in settings.items():
+        machine_tree, workload_tree, _ = apply_set(machine_tree, workload_tree, path, value)
+    return machine.become(machine_tree), workload.become(workload_tree)
+
+
+def fingerprint_of(machine: Said, workload: Said) -> str:
+    """The same for two points if both files say the same to the same version of hwsim; empty if one cannot be read."""
+    if not machine.digest or not workload.digest:
+        return ""
+    return sha256(f"{__version__} {machine.digest} {workload.digest}".encode()).hexdigest()[:16]
+
+
+def run_point(machine: Said, workload: Said, settings: Mapping[str, object]) -> Outcome:
     """Simulate one point; what is wrong with it becomes its outcome."""
     fingerprint = ""
     try:
-        fingerprint = fingerprint_of(machine, workload, settings)
-        run = simulate(machine, workload, set=settings, expect=False)
+        machine, workload = changed(machine, workload, settings)
+        fingerprint = fingerprint_of(machine, workload)
+        run = simulate(_built(machine) if machine.digest else machine.tree, workload.tree, expect=False)
     except SpecError as error:
         return Outcome(error=_in_one_line(error), fingerprint=fingerprint)
     except Deadlock as error:
@@ -60,18 +105,10 @@ def run_point(machine: Tree, workload: Tree, settings: Mapping[str, object]) -> 
     return Outcome(run.makespan_s, name, share, "", fingerprint)
 
 
-def fingerprint_of(machine: Tree, workload: Tree, settings: Mapping[str, object]) -> str:
-    """The same for two points if, settings and used files put in, both files say the same to the same version of hwsim.
-
-    Raises:
-        SpecError: a setting leads nowhere, or a used file cannot be read.
-    """
-    for path, value in settings.items():
-        machine, workload, _ = apply_set(machine, workload, path, value)
-    mistakes = Mistakes()
-    said = [resolve(machine, mistakes, kind="machine").plain(), resolve(workload, mistakes, kind="workload").plain()]
-    mistakes.raise_if_any()
-    return sha256(json.dumps([__version__, *said], default=str).encode()).hexdigest()[:16]
+@lru_cache(maxsize=2)
+def _built(machine: Said) -> Machine:
+    """Most studies vary one side; a machine that stays is built once per process."""
+    return load_machine(machine.tree)
 
 
 def _in_one_line(error: SpecError) -> str:

@@ -9,9 +9,9 @@ from functools import partial
 from pathlib import Path
 
 from hwsim.api import Source
-from hwsim.spec import Mistake, SpecError, Tree
+from hwsim.spec import Mistake, SpecError
 from hwsim.study.grid import Grid, written
-from hwsim.study.point import Outcome, fingerprint_of, run_point, tree_from
+from hwsim.study.point import Outcome, Said, changed, fingerprint_of, read_source, run_point
 from hwsim.study.pool import run_all
 from hwsim.study.resume import known_points
 from hwsim.study.table import Row, Sweep
@@ -63,7 +63,7 @@ def sweep(
     settings = dict(set or {})
     if twice := [path for path in grid.paths if path in settings]:
         raise SpecError([Mistake(None, f"'{twice[0]}' is both set and varied")])
-    trees = tree_from("machine", machine), tree_from("workload", workload)
+    both = read_source("machine", machine), read_source("workload", workload)
     if workers is not None and workers < 1:
         raise SpecError([Mistake(None, f"a study needs at least one worker, not {workers}")])
     known = known_points(resume) if resume is not None else {}
@@ -71,30 +71,28 @@ def sweep(
     outcomes: dict[int, Outcome] = {}
     try:
         for number, point in enumerate(points if known else []):
-            if (outcome := _known(known, *trees, point)) is not None:
+            if (outcome := _known(known, *both, point)) is not None:
                 outcomes[number] = outcome
-        tasks = {n: partial(run_point, *trees, point) for n, point in enumerate(points) if n not in outcomes}
+        tasks = {n: partial(run_point, *both, point) for n, point in enumerate(points) if n not in outcomes}
         with closing(run_all(tasks, workers=workers, executor=executor)) as finished:
             for number, outcome in finished:
                 outcomes[number] = outcome
                 if progress is not None:
                     progress(len(outcomes), len(points))
     except KeyboardInterrupt:
-        raise Interrupted(_table(grid, trees, settings, outcomes)) from None
-    return _table(grid, trees, settings, outcomes)
+        raise Interrupted(_table(grid, both, settings, outcomes)) from None
+    return _table(grid, both, settings, outcomes)
 
 
-def _known(known: Mapping[str, Outcome], machine: Tree, workload: Tree, point: Mapping[str, object]) -> Outcome | None:
+def _known(known: Mapping[str, Outcome], machine: Said, workload: Said, point: Mapping[str, object]) -> Outcome | None:
     try:
-        return known.get(fingerprint_of(machine, workload, point))
+        return known.get(fingerprint_of(*changed(machine, workload, point)))
     except SpecError:
         return None  # said when the point is run
 
 
-def _table(grid: Grid, trees: tuple[Tree, Tree], settings: Mapping[str, object], outcomes: Mapping[int, Outcome]) -> Sweep:
-    machine, workload = (
-        tree.text("name") or Path(tree.place.file).stem or kind for tree, kind in zip(trees, ("machine", "workload"), strict=True)
-    )
+def _table(grid: Grid, both: tuple[Said, Said], settings: Mapping[str, object], outcomes: Mapping[int, Outcome]) -> Sweep:
+    machine, workload = (said.tree.text("name") or Path(said.tree.place.file).stem or said.kind for said in both)
     return Sweep(
         machine=machine,
         workload=workload,
