@@ -121,7 +121,9 @@ def random_workload(dice: random.Random, gpus: int) -> dict[str, Any]:
             case "matmul":
                 return {"matmul": {"device": device, "m": dice.randint(1, 999), "n": 64, "k": dice.randint(1, 999), **keys}}
             case "compute":
-                return {"compute": {"device": device, "flop": _quantity(dice, 1, 1e12, "FLOP"), "pieces": dice.randint(1, 3), **keys}}
+                return {
+                    "compute": {"device": device, "flop": _quantity(dice, 1, 1e12, "FLOP"), "pieces": dice.randint(1, 3), **keys}
+                }
             case "copy":
                 return {"copy": {"from": device, "to": dice.choice(devices), "bytes": _quantity(dice, 1, 1e9, "B"), **keys}}
             case "read":

@@ -9,8 +9,8 @@ from hwsim import links
 from hwsim.machine import build
 from hwsim.machine.schema import LINK_KEYS, machine_schema, part_schema
 from hwsim.results.expect import wanted_of
-from hwsim.spec import Mistake, Mistakes, SpecError, Tree, decode, did_you_mean, find, json_schema, names, read, resolve, tree_of
-from hwsim.workload import Workload, read_workload
+from hwsim.spec import Mistake, Mistakes, SpecError, Tree, decode, did_you_mean, find, names, read, resolve, tree_of
+from hwsim.workload import read_workload, workload_schema
 
 
 def check(source: str) -> tuple[str, ...]:
@@ -77,6 +77,6 @@ def _check_part(tree: Tree, mistakes: Mistakes) -> tuple[str, ...]:
 
 SCHEMAS: Final[Mapping[str, Callable[[], dict[str, Any]]]] = {
     "machine": machine_schema,
-    "workload": lambda: json_schema(Workload, header="workload/1"),
+    "workload": workload_schema,
     "part": part_schema,
 }

@@ -30,7 +30,8 @@ class Copy(Op):
     def lower(self, scope: Scope) -> Placed:
         source, target = scope.one(self.source), scope.one(self.target)
         device, queue = copy_queue(scope, source, target)
-        return Placed(device, self.queue or queue, scope.machine.transfer(source, target, self.bytes))
+        cost = scope.machine.transfer(source, target, self.bytes)
+        return Placed(device, self.queue or queue, cost, output=self.bytes, home=target)
 
 
 def copy_queue(scope: Scope, source: str, target: str) -> tuple[str, str]:

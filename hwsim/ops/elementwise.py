@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hwsim.ops.op import WIDTH, ArrayOp, Placed, Scope, compute
+from hwsim.ops.op import ArrayOp, Placed, Pointwise, Scope, compute
 from hwsim.spec import field
 
 
@@ -27,5 +27,8 @@ class Elementwise(ArrayOp):
 
     def lower(self, scope: Scope) -> Placed:
         count = self.elements()
-        traffic = (self.inputs + 1) * count * WIDTH[self.dtype]
-        return compute(scope, self, flop=self.flop_each * count, traffic=traffic, dtype=self.dtype, mix="vector")
+        each = Pointwise(count, self.dtype, self.inputs, self.flop_each * count)
+        traffic = (self.inputs + 1) * each.array
+        return compute(
+            scope, self, flop=each.flop, traffic=traffic, dtype=self.dtype, mix="vector", output=each.array, pointwise=each
+        )

@@ -32,4 +32,5 @@ class Matmul(DeviceOp):
     def lower(self, scope: Scope) -> Placed:
         flop = 2.0 * self.m * self.n * self.k * self.batch
         traffic = (self.m * self.k + self.k * self.n + self.m * self.n) * self.batch * WIDTH[self.dtype]
-        return compute(scope, self, flop=flop, traffic=traffic, dtype=self.dtype, mix="matmul")
+        output = self.m * self.n * self.batch * WIDTH[self.dtype]
+        return compute(scope, self, flop=flop, traffic=traffic, dtype=self.dtype, mix="matmul", output=output)

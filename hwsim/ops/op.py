@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from dataclasses import field as attribute
 from typing import Final, Literal, get_args
 
 from hwsim.demand import Cost
 from hwsim.devices import Cpu, Gpu, Mix, Sockets
 from hwsim.machine import Machine, UnknownName
 from hwsim.spec import Place, field, place_field
+from hwsim.units import Bytes
 
 Dtype = Literal["fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "fp4", "int8", "int4"]
 
@@ -30,13 +33,50 @@ class CannotPlace(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
+class ArraySize:
+    """A value by the axes of its array."""
+
+    shape: tuple[float, ...] = field("lengths of its axes", one_or_many=True, minimum=0, example="[1024, 512]")
+    dtype: Dtype = field("type of its elements", default="fp32")
+
+    @property
+    def bytes(self) -> float:
+        return float(math.prod(self.shape) * WIDTH[self.dtype])
+
+
+Values = Mapping[str, ArraySize | Bytes] | tuple[str, ...]  # names, or names with how large each value is
+
+
+def stated(values: Values) -> dict[str, float]:
+    """Bytes of the values whose size is written beside their name.
+
+    >>> stated({"y": ArraySize(shape=(1024, 512)), "z": 2e6}), stated(("y", "z"))
+    ({'y': 2097152.0, 'z': 2000000.0}, {})
+    """
+    sized = values if isinstance(values, Mapping) else {}
+    return {name: size.bytes if isinstance(size, ArraySize) else size for name, size in sized.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """Where a value lies: in the memory of which device, and how many bytes (0: nobody said)."""
+
+    memory: str
+    bytes: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Scope:
-    """What names mean to a program: names inside `node` first, `own` is $self, `host` the device of its thread ("" if none)."""
+    """What names mean to a program: names inside `node` first, `own` is $self, `host` the device of its thread ("" if none).
+
+    values: where the values written so far lie.
+    """
 
     machine: Machine
     node: str = ""
     own: str = ""
     host: str = ""
+    values: Mapping[str, Home] = attribute(default_factory=dict)
 
     def one(self, name: str) -> str:
         """Full name of the one device called that.
@@ -70,10 +110,26 @@ class Scope:
 
 
 @dataclass(frozen=True, slots=True)
+class Pointwise:
+    """An op on each element of arrays of `count` elements; the arrays it reads, `array` bytes each, and one it writes."""
+
+    count: float
+    dtype: Dtype
+    inputs: int
+    flop: float
+
+    @property
+    def array(self) -> float:
+        return self.count * WIDTH[self.dtype]
+
+
+@dataclass(frozen=True, slots=True)
 class Placed:
     """An op on its device: which queue of it, and what it costs.
 
     size: every piece draws `size` times the cost.  time: own seconds, for an op without a cost.
+    output: bytes of a value it writes, unless the file says.  home: whose memory that is in (default: the device's own).
+    pointwise: what fusing needs to know of an op on each element.
     """
 
     device: str
@@ -81,6 +137,13 @@ class Placed:
     cost: Cost | None
     time: float = 0.0
     pieces: int = 1
+    output: float = 0.0
+    home: str = ""
+    pointwise: Pointwise | None = None
+
+    @property
+    def memory(self) -> str:
+        return self.home or self.device
 
     @property
     def size(self) -> float:
@@ -94,11 +157,16 @@ class Op:
     name: str = field("what `wait`, `after` and the results call it (default: its kind)", default="")
     queue: str = field("another queue of its device than the default; ops of one queue run in order", default="")
     reads: tuple[str, ...] = field("values it needs: it starts after their last writer", default=(), one_or_many=True)
-    writes: tuple[str, ...] = field(
-        "values it makes anew, in a buffer of its own: it waits for nobody", default=(), one_or_many=True
+    writes: Values = field(
+        "values it makes anew, in a buffer of its own: it waits for nobody; {y: 2 MB} says how large",
+        default=(),
+        one_or_many=True,
+        example="{y: {shape: [1024, 512], dtype: fp32}}",
     )
-    updates: tuple[str, ...] = field(
-        "values it changes in place: after their last writer and all readers", default=(), one_or_many=True
+    updates: Values = field(
+        "values it changes in place: after their last writer and all readers; {y: 2 MB} if nothing made it before",
+        default=(),
+        one_or_many=True,
     )
     after: tuple[str, ...] = field("ops it starts after (the latest of each name)", default=(), one_or_many=True)
     block: bool = field("the program waits for it right after issuing it", default=False)
@@ -133,23 +201,62 @@ class ArrayOp(DeviceOp):
         return math.prod(self.shape) if self.count is None else self.count
 
 
-def compute(scope: Scope, op: DeviceOp, *, flop: float, traffic: float, dtype: str, mix: Mix, pieces: int = 1) -> Placed:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchOp(Op):
+    """A value brought to the program itself, which waits until it has it."""
+
+    reads: tuple[str, ...] = field("the value", one_or_many=True)
+    bytes: Bytes | None = field("how much of it is brought (default: all)", default=None)
+
+    def lower(self, scope: Scope) -> Placed:
+        """A copy to the host's memory where the value lies in a GPU's; elsewhere nothing but the wait (queue "")."""
+        if len(self.reads) != 1:
+            raise CannotPlace(f"one value is read, not {len(self.reads)}", "write one statement for each")
+        found = scope.values.get(self.reads[0], Home(scope.host))
+        size = found.bytes if self.bytes is None else self.bytes
+        if not found.memory or not scope.host or scope.kind(found.memory) != "gpu":
+            return Placed(scope.host, "", None, output=size)
+        if self.bytes is None and not found.bytes:
+            hint = f"say so where it is written, writes: {{{self.reads[0]}: 4 MB}}, or here, bytes: 4 MB"
+            raise CannotPlace(f"nobody says how large '{self.reads[0]}' is", hint)
+        cost = scope.machine.transfer(found.memory, scope.host, size)
+        return Placed(found.memory, self.queue or "d2h", cost, output=size, home=scope.host)
+
+
+def compute(
+    scope: Scope,
+    op: DeviceOp,
+    *,
+    flop: float,
+    traffic: float,
+    dtype: str,
+    mix: Mix,
+    pieces: int = 1,
+    output: float = 0.0,
+    pointwise: Pointwise | None = None,
+) -> Placed:
     """Work on a computing device's queue `compute`: a roofline of `flop` and `traffic` bytes."""
     device, model = scope.computing(op.device)
     cost = model.compute(device, flop=flop, traffic=traffic, dtype=dtype, mix=mix, cores=None)
-    return Placed(device, op.queue or "compute", cost, pieces=pieces)
+    return Placed(device, op.queue or "compute", cost, pieces=pieces, output=output, pointwise=pointwise)
 
 
 __all__ = [
     "DTYPES",
     "WIDTH",
     "ArrayOp",
+    "ArraySize",
     "CannotPlace",
     "DeviceOp",
     "Dtype",
+    "FetchOp",
+    "Home",
     "Op",
     "Placed",
+    "Pointwise",
     "Scope",
     "UnknownName",
+    "Values",
     "compute",
+    "stated",
 ]

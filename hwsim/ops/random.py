@@ -24,4 +24,5 @@ class Random(ArrayOp):
 
     def lower(self, scope: Scope) -> Placed:
         count = self.elements()
-        return compute(scope, self, flop=count, traffic=count * WIDTH[self.dtype], dtype=self.dtype, mix="random")
+        size = count * WIDTH[self.dtype]
+        return compute(scope, self, flop=count, traffic=size, dtype=self.dtype, mix="random", output=size)

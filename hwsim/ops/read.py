@@ -35,4 +35,4 @@ class Read(Op):
         disk = scope.one(self.source)
         to = scope.one(self.target) if self.target else scope.host
         cost = scope.machine.read(disk, self.bytes, times=self.times, access=self.access, depth=self.depth, to=to)
-        return Placed(disk, self.queue or "read", cost)
+        return Placed(disk, self.queue or "read", cost, output=self.bytes * self.times, home=to)

@@ -23,4 +23,5 @@ class Reduce(ArrayOp):
 
     def lower(self, scope: Scope) -> Placed:
         count = self.elements()
-        return compute(scope, self, flop=count, traffic=count * WIDTH[self.dtype], dtype=self.dtype, mix="reduce")
+        width = WIDTH[self.dtype]
+        return compute(scope, self, flop=count, traffic=count * width, dtype=self.dtype, mix="reduce", output=width)

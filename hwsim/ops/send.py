@@ -29,4 +29,6 @@ class Send(Op):
         if not self.source and not scope.own:
             raise CannotPlace("`send` needs `from` here", "only under `each` is there a $self to send from")
         source = scope.one(self.source) if self.source else scope.own
-        return Placed(source, self.queue or "send", scope.machine.transfer(source, scope.one(self.target), self.bytes))
+        target = scope.one(self.target)
+        cost = scope.machine.transfer(source, target, self.bytes)
+        return Placed(source, self.queue or "send", cost, output=self.bytes, home=target)

@@ -100,7 +100,7 @@ class _Writer:
             number: dict[str, Any] = {"type": "number" if annotation is float else "integer"}
             limits = {"minimum": bounds.minimum, "maximum": bounds.maximum, "exclusiveMinimum": bounds.exclusive_minimum}
             number |= {key: limit for key, limit in limits.items() if limit is not None}
-            return {"anyOf": [number, _EXPRESSION]}
+            return {"anyOf": [number, _EXPRESSION, _with_source(number)]}
         return {}
 
     def _quantity(self, dimension: Dimension) -> dict[str, Any]:
@@ -112,9 +112,13 @@ class _Writer:
             if dimension.plain
             else []
         )
-        inner: dict[str, Any] = {key: {} for key in NUMBER_KEYS} | {"value": {"anyOf": [text, *plain]}}
-        full = {"type": "object", "required": ["value"], "additionalProperties": False, "properties": inner}
-        return {"title": dimension.name, "anyOf": [text, *plain, full]}
+        return {"title": dimension.name, "anyOf": [text, *plain, _with_source({"anyOf": [text, *plain]})]}
+
+
+def _with_source(value: dict[str, Any]) -> dict[str, Any]:
+    """`{value: ..., source: datasheet, ref: "..."}`."""
+    inner: dict[str, Any] = {key: {} for key in NUMBER_KEYS} | {"value": value}
+    return {"type": "object", "required": ["value"], "additionalProperties": False, "properties": inner}
 
 
 def _has_unit(annotation: Any) -> bool:

@@ -11,6 +11,7 @@ from hwsim.workload.builder import FEMTO, GraphBuilder, OpRef, block
 from hwsim.workload.describe import describe
 from hwsim.workload.file import Each, Runtime, Workload, read_workload
 from hwsim.workload.lower import NeverArrives, lower
+from hwsim.workload.schema import workload_schema
 
 __all__ = [
     "FEMTO",
@@ -24,4 +25,5 @@ __all__ = [
     "describe",
     "lower",
     "read_workload",
+    "workload_schema",
 ]

@@ -43,6 +43,9 @@ class BarrierKeys:
     name: str = field("the same in all programs that meet")
 
 
+STATEMENTS: Final[dict[str, type]] = {"barrier": BarrierKeys, "repeat": RepeatKeys, "wait": WaitKeys}
+
+
 @dataclass(frozen=True, slots=True)
 class Group:
     """The programs of one `each` (or a single one), side by side; hosts are the queues of their threads."""

@@ -1,0 +1,56 @@
+"""The JSON Schema of workload files: the top level, the statements, and every kind of op."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from hwsim.ops import OPS
+from hwsim.spec import json_schema
+from hwsim.workload.file import FORMAT, Each, Workload
+from hwsim.workload.reading import STATEMENTS
+
+_STATEMENTS: Final = {"type": "array", "items": {"$ref": "#/$defs/Statement"}}
+_WORDS: Final[Mapping[str, Any]] = {  # statements that may also be written as a name or a list of names
+    "wait": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}],
+    "barrier": [{"type": "string"}],
+}
+
+
+def workload_schema() -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of a workload file."""
+    out = json_schema(Workload, header=FORMAT)
+    definitions = out.setdefault("$defs", {})
+    kinds = {**STATEMENTS, **OPS}
+    statement = {kind: _embedded(cls, definitions) for kind, cls in sorted(kinds.items())}
+    for kind, words in _WORDS.items():
+        statement[kind] = {"anyOf": [*words, statement[kind]]}
+    definitions["Statement"] = {
+        "title": "statement",
+        "type": "object",
+        "minProperties": 1,
+        "maxProperties": 1,
+        "additionalProperties": False,
+        "properties": statement,
+    }
+    _replace(out["properties"]["expect"], {"type": "object", "additionalProperties": {"type": "string"}})
+    program = {"anyOf": [_STATEMENTS, _embedded(Each, definitions)]}
+    _replace(out["properties"]["program"], program)
+    _replace(out["properties"]["programs"], {"type": "object", "additionalProperties": program})
+    return out
+
+
+def _replace(kept: dict[str, Any], schema: dict[str, Any]) -> None:
+    """Another schema for a key whose description stays."""
+    description = kept["description"]
+    kept.clear()
+    kept.update(schema, description=description)
+
+
+def _embedded(cls: type, definitions: dict[str, Any]) -> dict[str, Any]:
+    schema = json_schema(cls)
+    definitions.update(schema.pop("$defs", {}))
+    del schema["$schema"]
+    if "do" in schema["properties"]:
+        schema["properties"]["do"] = _STATEMENTS | {"description": schema["properties"]["do"].get("description", "")}
+    return schema

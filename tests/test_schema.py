@@ -1,0 +1,62 @@
+"""The JSON Schemas that editors use accept every file of the library and refuse what hwsim refuses."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+
+from hwsim.machine.schema import machine_schema, part_schema
+from hwsim.workload import workload_schema
+
+ROOT = Path(__file__).resolve().parent.parent
+SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
+    "machine/1": machine_schema,
+    "part/1": part_schema,
+    "workload/1": workload_schema,
+}
+FILES = sorted([*(ROOT / "machines").rglob("*.yaml"), *(ROOT / "workloads").rglob("*.yaml")])
+
+
+def validator(kind: str) -> Draft202012Validator:
+    return Draft202012Validator(SCHEMAS[kind]())
+
+
+@pytest.mark.parametrize("kind", SCHEMAS)
+def test_a_schema_is_one(kind: str) -> None:
+    Draft202012Validator.check_schema(SCHEMAS[kind]())
+
+
+@pytest.mark.parametrize("path", FILES, ids=[str(path.relative_to(ROOT)) for path in FILES])
+def test_every_file_of_the_library_fits_its_schema(path: Path) -> None:
+    document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    if document.get("kind") == "runtime":
+        pytest.skip("runtimes have no schema of their own yet")
+    errors = [error.message for error in validator(document["hwsim"]).iter_errors(document)]
+    assert not errors
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"repeat": {"times": 2, "do": [{"matmull": {"m": 1, "n": 1, "k": 1}}]}},
+        {"matmul": {"m": 1, "n": 1}},
+        {"busy": {"time": "3 s", "tim": "3 s"}},
+        {"busy": {"time": 3}},
+        {"busy": {"time": "1 s"}, "wait": "all"},
+    ],
+)
+def test_a_wrong_statement_does_not_fit(wrong: dict[str, Any]) -> None:
+    document = {"hwsim": "workload/1", "program": [wrong]}
+    assert list(validator("workload/1").iter_errors(document))
+
+
+def test_the_reference_page_is_what_the_dataclasses_say() -> None:
+    done = subprocess.run([sys.executable, "scripts/reference.py", "--check"], cwd=ROOT, check=False)
+    assert done.returncode == 0, "docs/reference.md is out of date: run python scripts/reference.py"
