@@ -12,8 +12,8 @@ A pool is arbitration: `servers` of them, given by readiness, then op number.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,6 +87,46 @@ class Block:
         return len(self.label) * self.times
 
 
+Freeing = Literal["scope", "last-use", "stream"]
+
+
+class Mark(NamedTuple):
+    """An op as a buffer sees it: of `lag` iterations before the buffer's own, or of the last iteration of another block."""
+
+    block: int
+    op: int
+    lag: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """A buffer of `bytes` in a device's memory: one per iteration `first` ... `first + times - 1` of its block.
+
+    It is taken when `made` starts.  It is given back (see `results.memory`) at the latest end of `users`, or when
+    `renamed` starts, as the program's name then means another buffer; without `renamed` the name keeps it to the end.
+    block -1: it belongs to no loop, and all marks are of other blocks.  op: what the op that makes it is called.
+    """
+
+    value: str
+    op: str
+    device: str
+    bytes: int
+    free: Freeing
+    made: Mark
+    users: tuple[Mark, ...]
+    renamed: Mark | None = None
+    block: int = -1
+    first: int = 0
+    times: int = 1
+
+    def renumbered(self, numbers: Sequence[int]) -> Buffer:
+        """The same with other numbers for the blocks."""
+        made, *users = (mark._replace(block=numbers[mark.block]) for mark in (self.made, *self.users))
+        renamed = self.renamed and self.renamed._replace(block=numbers[self.renamed.block])
+        block = -1 if self.block < 0 else numbers[self.block]
+        return replace(self, made=made, users=tuple(users), renamed=renamed, block=block)
+
+
 @dataclass(frozen=True, slots=True)
 class OpGraph:
     """Blocks in program order, the tables they index, and the edges between blocks.
@@ -94,6 +134,7 @@ class OpGraph:
     ties: rows (block, op, block, op, mode): the first op ends before the second starts.  LAST:
     its last iteration before the other's first.  EVERY: each of its iterations before the other's
     first.  PAIRED: iteration i before iteration i (both blocks run equally often).
+    buffers: what the values of known size take of the devices' memories; no effect on time.
     """
 
     blocks: tuple[Block, ...]
@@ -103,6 +144,7 @@ class OpGraph:
     queues: tuple[Queue, ...] = ()
     pools: tuple[Pool, ...] = ()
     ties: Ints = field(default_factory=lambda: np.empty((0, 5), np.int64))
+    buffers: tuple[Buffer, ...] = ()
 
     @property
     def total(self) -> int:
@@ -243,6 +285,8 @@ def concatenate(flats: Sequence[FlatGraph]) -> FlatGraph:
         return np.concatenate([np.empty(0, np.int64), *(getattr(flat, column) for flat in flats)])
 
     edges = [len(flat.next) for flat in flats]
+    starts = np.concatenate([[0], np.cumsum([len(graph.blocks) for graph in graphs])]).tolist()
+    numbers = [range(start, start + len(graph.blocks)) for start, graph in zip(starts, graphs, strict=False)]
     return FlatGraph(
         graph=OpGraph(
             blocks=tuple(block for graph in graphs for block in graph.blocks),
@@ -251,6 +295,7 @@ def concatenate(flats: Sequence[FlatGraph]) -> FlatGraph:
             capacities=graphs[0].capacities if graphs else (),
             queues=tuple(queue for graph in graphs for queue in graph.queues),
             pools=graphs[0].pools if graphs else (),
+            buffers=tuple(each.renumbered(own) for own, graph in zip(numbers, graphs, strict=True) for each in graph.buffers),
         ),
         label=shifted("label", [len(graph.labels) for graph in graphs]),
         cost=shifted("cost", [len(graph.costs) for graph in graphs]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from hwsim.opgraph import LAST, PAIRED
+from hwsim.opgraph import LAST, PAIRED, Buffer, Freeing, Mark
 from hwsim.workload.builder import GraphBuilder, OpRef, block
 from hwsim.workload.emit import Emitter
 from hwsim.workload.steady import Chunk
@@ -21,8 +21,8 @@ class Meeting:
     times: int
 
 
-def add_blocks(builder: GraphBuilder, emitter: Emitter) -> dict[str, list[Meeting]]:
-    """Append the blocks of one group; its shared barriers in program order."""
+def add_blocks(builder: GraphBuilder, emitter: Emitter, free: Freeing) -> dict[str, list[Meeting]]:
+    """Append the blocks and buffers of one group; its shared barriers in program order."""
     numbers: dict[int, int] = {}  # chunk -> block
     for number, chunk in enumerate(emitter.chunks):
         loop = emitter.loops.get(number)
@@ -32,6 +32,8 @@ def add_blocks(builder: GraphBuilder, emitter: Emitter) -> dict[str, list[Meetin
             numbers[number] = _add_loop(builder, numbers, number, chunk, emitter.chunks[number + 1], loop.times)
         elif chunk.rows:
             numbers[number] = _add_chunk(builder, numbers, number, chunk)
+    for number, chunk in enumerate(emitter.chunks):
+        _add_buffers(builder, emitter, numbers, number, chunk, free)
     return {name: list(_meetings(emitter, numbers, found)) for name, found in emitter.barriers.items()}
 
 
@@ -65,6 +67,35 @@ def _tie(builder: GraphBuilder, numbers: dict[int, int], here: int, number: int,
         for ref in refs:
             if ref[0] < here:
                 builder.tie(_find(numbers, ref), OpRef(number, to))
+
+
+def _add_buffers(
+    builder: GraphBuilder, emitter: Emitter, numbers: dict[int, int], here: int, chunk: Chunk, free: Freeing
+) -> None:
+    """The buffers that lose their names in a chunk; the second iteration of a loop speaks for all later ones."""
+    own, loop = numbers.get(here, -1), emitter.loops.get(here)
+    later = loop is not None and loop.first != here
+
+    def mark(ref: Ref) -> Mark:
+        block = numbers[ref[0]]
+        return Mark(block, ref[1], here - ref[0] if block == own else 0)
+
+    for each in chunk.freed:
+        builder.buffer(
+            Buffer(
+                value=each.value,
+                op=each.bound.op,
+                device=each.bound.memory,
+                bytes=each.bound.bytes,
+                free=free,
+                made=mark(each.bound.ref),
+                users=tuple(mark(ref) for ref in each.users),
+                renamed=None if each.renamed is None else mark(each.renamed),
+                block=own,
+                first=1 if later else 0,
+                times=loop.times - 1 if loop is not None and later else 1,
+            )
+        )
 
 
 def _find(numbers: dict[int, int], ref: Ref) -> OpRef:

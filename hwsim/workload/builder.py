@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hwsim.demand import Capacity, Cost
-from hwsim.opgraph import EVERY, LAST, PAIRED, Block, Floats, Ints, Label, OpGraph, Pool, Queue
+from hwsim.opgraph import EVERY, LAST, PAIRED, Block, Buffer, Floats, Ints, Label, OpGraph, Pool, Queue
 
 FEMTO = 10**15  # fs in a second
 
@@ -112,6 +112,7 @@ class GraphBuilder:
         self._bodies: list[_Body | Block] = []
         self._open: _Body | None = None
         self._ties: list[tuple[int, int, int, int, int]] = []
+        self._buffers: list[Buffer] = []
 
     def queue(self, name: str, device: str = "", depth: int | None = None) -> int:
         """A new in-order queue; at most `depth` ops inserted but not ended."""
@@ -180,6 +181,10 @@ class GraphBuilder:
             raise ValueError(f"no tie has mode {mode}")
         self._ties.append((*before, *then, mode))
 
+    def buffer(self, buffer: Buffer) -> None:
+        """A buffer whose marks are ops of blocks added so far."""
+        self._buffers.append(buffer)
+
     def add(self, block: Block) -> int:
         """Append a block made of columns (see `block`); its number."""
         self._open = None
@@ -200,7 +205,7 @@ class GraphBuilder:
 
     def build(self) -> OpGraph:
         """The graph so far."""
-        renamed: dict[int, int] = {}
+        renamed = [-1] * len(self._bodies)
         blocks: list[Block] = []
         for number, body in enumerate(self._bodies):
             if isinstance(body, Block) or body.rows:
@@ -215,6 +220,7 @@ class GraphBuilder:
             queues=tuple(self._queues),
             pools=tuple(self._pools),
             ties=np.array(ties, np.int64).reshape(-1, 5),
+            buffers=tuple(each.renumbered(renamed) for each in self._buffers),
         )
 
     def _body(self) -> _Body:

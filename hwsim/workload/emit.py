@@ -9,6 +9,9 @@ Rules:
 - without a runtime, issuing is free; a wait is a join, and all that is issued after it starts after it.
 - with one, each op is issued on the program's thread, then inserted into its queue (a join); only
   then does the thread go on.  A wait is an op of the thread, unless all it asks for was awaited before.
+- a compiled body costs the thread one call; its ops are inserted one after another without it.
+- a value is fetched without being issued: a copy where it lies in a GPU's memory, then the return of the thread.
+- a buffer is taken when its op is inserted (without a runtime: when it starts); see `results.memory` for its end.
 - an op of the same queue is never named as a predecessor: the queue is in order anyway.  So of the
   ops of one queue only the latest ever counts.
 """
@@ -17,15 +20,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Final
 
 from hwsim.spec import SpecError
 from hwsim.spec.mistakes import Mistake
-from hwsim.workload.statements import Barrier, Issue, PlacedOp, Repeat, Statement, Wait
+from hwsim.workload.statements import Barrier, Call, Fetch, Issue, PlacedOp, Repeat, Statement, Wait
 from hwsim.workload.steady import Chunk, Row, is_steady
-from hwsim.workload.thread import Ref, Snapshot, Thread
+from hwsim.workload.thread import Bound, Freed, Ref, Snapshot, Thread
 
 LIMIT: Final = 1_000_000  # ops of a body that is written out
 _PATIENCE: Final = 8  # iterations that may differ before a loop is written out
@@ -40,13 +43,26 @@ class Loop:
 
 
 @dataclass(frozen=True, slots=True)
-class HostRuntime:
-    """What the threads of a program cost: indices of costs (one per rank) and own times in fs."""
+class HostTime:
+    """What something costs the threads: indices of costs (one per rank, -1 for none) and own time in fs."""
 
-    dispatch_cost: tuple[int, ...]
-    dispatch_time: int
-    return_cost: tuple[int, ...]
-    return_time: int
+    cost: tuple[int, ...]
+    time: int
+
+    def of(self, rank: int) -> tuple[int, int]:
+        """(cost, time) of a rank's op; the time is the op's own where no device is busy with it."""
+        return self.cost[rank], 0 if self.cost[rank] >= 0 else self.time
+
+
+@dataclass(frozen=True, slots=True)
+class HostRuntime:
+    """What the threads of a program spend: on issuing an op, returning from a wait, calling and compiling a body."""
+
+    dispatch: HostTime
+    back: HostTime
+    call: HostTime
+    compile: HostTime
+    bounded: bool  # whether its queues have a depth
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +107,14 @@ class Emitter:
         self._shared = shared
         self._tuning = tuning or Tuning()
         self._frames: list[_Frame] = []
+        self._compiled: set[int] = set()
+        self._leaving: dict[int, tuple[Freed, ...]] = {}  # per rank, of an op whose last piece is still to come
+
+    def finish(self) -> None:
+        """After the last statement: the buffers that names still mean."""
+        for thread in self._threads:
+            for value, bound in thread.bound.items():
+                self.chunks[-1].freed.append(Freed(value, bound, thread.users(value), None))
 
     def run(self, body: Sequence[Statement]) -> None:
         """Write out statements that run once."""
@@ -183,10 +207,19 @@ class Emitter:
 
     # ---- statements
 
-    def _emit(self, statement: Issue | Wait | Barrier) -> None:
+    def _emit(self, statement: Issue | Fetch | Call | Wait | Barrier) -> None:
         match statement:
             case Issue(ops=ops):
                 self._issue(ops)
+            case Fetch(ops=ops):
+                for rank, (op, thread) in enumerate(zip(ops, self._threads, strict=True)):
+                    self._fetch(rank, op, thread)
+            case Call(number=number, labels=labels) if self._runtime is not None:
+                for rank, (thread, (compiling, calling)) in enumerate(zip(self._threads, labels, strict=True)):
+                    if number not in self._compiled and self._runtime.compile.time:
+                        self._host(rank, thread, compiling, self._runtime.compile, ())
+                    self._host(rank, thread, calling, self._runtime.call, ())
+                self._compiled.add(number)
             case Wait():
                 for rank, thread in enumerate(self._threads):
                     self._wait(rank, thread, self._awaited_by(rank, thread, statement), statement.labels[rank])
@@ -206,28 +239,86 @@ class Emitter:
             now = [(rank, op, thread) for rank, op, thread in ranked if piece < op.pieces]
             if self._runtime is not None:
                 for rank, op, thread in now:
-                    self._host(rank, thread, op.dispatch, self._runtime.dispatch_cost, self._runtime.dispatch_time, ())
+                    if op.call < 0:
+                        self._host(rank, thread, op.dispatch, self._runtime.dispatch, ())
                 for _, op, thread in now:
-                    thread.inserted = self._add((op.insert, -1, 1.0, 0, -1, -1), [thread.hosted])
+                    self._insert(op, thread)
             for rank, op, thread in now:
-                self._op(rank, op, thread, first=piece == 0)
+                self._op(rank, op, thread, piece)
         for rank, op, thread in ranked:
             if op.block:
                 self._wait(rank, thread, [thread.named[op.name]], op.back)
 
-    def _op(self, rank: int, op: PlacedOp, thread: Thread, *, first: bool) -> None:
+    def _insert(self, op: PlacedOp, thread: Thread) -> None:
+        """The join at which an op enters its queue, after the thread's latest op and all insertions before."""
+        last, hosted = thread.inserted, thread.hosted
+        if last is not None and (hosted is None or hosted < last):  # one after another, without the thread
+            together = op.call >= 0 and last[0] == len(self.chunks) - 1
+            if together and self._runtime is not None and not self._runtime.bounded:
+                return
+            hosted = last
+        thread.inserted = self._add((op.insert, -1, 1.0, 0, -1, -1), [hosted])
+
+    def _op(self, rank: int, op: PlacedOp, thread: Thread, piece: int = 0) -> Ref:
         after = [thread.gate if self._runtime is None else thread.inserted]
-        if first:
+        if piece == 0:
             after += [ref for ref in thread.needs(op) if self._queue(ref) != op.queue]
         insert = -1 if self._runtime is None or thread.inserted is None else thread.inserted[1]
         ref = self._add((op.label, op.cost, 1.0 / op.pieces, op.time, op.queue, insert), after)
+        if piece == 0:
+            leaving = self._rename(op, thread, ref if self._runtime is None else thread.inserted)
+            self._leaving[rank] = leaving
+        if piece == op.pieces - 1:
+            self._free(op, self._leaving.pop(rank, ()), ref)
         thread.issued(op, ref)
         for frame in self._frames:
-            frame.iterations[-1][rank, op.name] = ref
+            for name in op.names:
+                frame.iterations[-1][rank, name] = ref
+        return ref
 
-    def _host(self, rank: int, thread: Thread, label: int, cost: Sequence[int], time: int, after: Iterable[Ref]) -> None:
-        row = (label, cost[rank], 1.0, 0 if cost[rank] >= 0 else time, thread.host, -1)
-        thread.hosted = self._add(row, [*after, thread.inserted])
+    def _rename(self, op: PlacedOp, thread: Thread, taken: Ref | None) -> tuple[Freed, ...]:
+        """The names that an op writes mean new buffers from now on; those they meant until now."""
+        leaving = []
+        for value in op.writes:
+            if (bound := thread.bound.pop(value, None)) is not None:
+                leaving.append(Freed(value, bound, thread.users(value), taken))
+        for value, size in op.sizes:
+            if taken is not None and value not in thread.bound:  # an update keeps the buffer there is
+                thread.bound[value] = Bound(taken, size, op.memory, op.name)
+        return tuple(leaving)
+
+    def _free(self, op: PlacedOp, leaving: Iterable[Freed], ref: Ref) -> None:
+        """ref: the op itself, which may use what it replaces."""
+        for each in leaving:
+            reads = each.value in op.reads or each.value in op.updates
+            self.chunks[-1].freed.append(replace(each, users=(*each.users, ref)) if reads else each)
+
+    def _fetch(self, rank: int, op: PlacedOp, thread: Thread) -> None:
+        if op.queue >= 0:
+            if self._runtime is not None:
+                self._insert(op, thread)
+            wanted = [self._op(rank, op, thread)]
+        else:
+            wanted = list(thread.needs(op))
+        thread.awaited.update(thread.not_awaited((self._queue(ref), ref) for ref in wanted))
+        self._back(rank, thread, op.back, wanted)
+        last = thread.gate if self._runtime is None else thread.hosted
+        if op.queue < 0 and last is not None:
+            self._free(op, self._rename(op, thread, last), last)
+            for value in op.writes:
+                thread.writer[value] = last
+                thread.readers.pop(value, None)
+
+    def _host(self, rank: int, thread: Thread, label: int, spent: HostTime, after: Iterable[Ref]) -> None:
+        cost, time = spent.of(rank)
+        thread.hosted = self._add((label, cost, 1.0, time, thread.host, -1), [*after, thread.inserted])
+
+    def _back(self, rank: int, thread: Thread, label: int, after: Iterable[Ref]) -> None:
+        """The thread goes on after these."""
+        if self._runtime is None:
+            thread.gate = self._add((label, -1, 1.0, 0, -1, -1), [thread.gate, *after])
+        else:
+            self._host(rank, thread, label, self._runtime.back, after)
 
     def _awaited_by(self, rank: int, thread: Thread, wait: Wait) -> list[Ref]:
         if not wait.names:
@@ -247,10 +338,7 @@ class Emitter:
         if not pending:
             return
         thread.awaited.update(pending)
-        if self._runtime is None:
-            thread.gate = self._add((label, -1, 1.0, 0, -1, -1), [thread.gate, *pending.values()])
-        else:
-            self._host(rank, thread, label, self._runtime.return_cost, self._runtime.return_time, pending.values())
+        self._back(rank, thread, label, pending.values())
 
     def _barrier(self, barrier: Barrier) -> None:
         arrival_label, release_label, *labels = barrier.labels
@@ -264,7 +352,7 @@ class Emitter:
             if self._runtime is None:
                 thread.gate = release
             else:
-                self._host(rank, thread, labels[rank], self._runtime.return_cost, self._runtime.return_time, [release])
+                self._host(rank, thread, labels[rank], self._runtime.back, [release])
 
     def _queue(self, ref: Ref) -> int:
         return self.chunks[ref[0]].rows[ref[1]][4]

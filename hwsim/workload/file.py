@@ -13,7 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
+from hwsim.opgraph import Freeing
 from hwsim.spec import Mistakes, Place, Tree, check_header, decode, field, place_field, resolve
 from hwsim.units import Seconds
 
@@ -27,6 +29,28 @@ class Runtime:
     dispatch: Seconds = field("time of the program's thread to issue one op", default=0.0, example="12 us")
     return_: Seconds = field("time until the thread goes on after what it waited for", key="return", default=0.0, example="8 us")
     queue_depth: int | None = field("ops a queue holds, the running one included (default: any number)", default=None, minimum=1)
+    blocks: Literal["none", "cpu", "all"] = field(
+        "ops the program waits for right after issuing them: all, or cpu: all whose result is not in a GPU's memory", default="none"
+    )
+    call: Seconds | None = field(
+        "time of the thread to start a compiled body, whose ops it then need not issue (default: it compiles none)", default=None
+    )
+    per_op: Seconds = field("time of the queue for each op of a compiled body, before the op's own", default=0.0)
+    compile: Seconds = field("time of the thread to compile a body, once for each `call` of the program", default=0.0)
+    fuse: Literal["none", "elementwise"] = field(
+        "elementwise: in a compiled body, such ops in a row that hand on a value become one", default="none"
+    )
+    free: Freeing = field(
+        "when a value's buffer is given back: scope (its name means another value and all who use it have ended), "
+        "last-use (all who use it have ended), stream (its name means another value)",
+        default="scope",
+    )
+    use: str = field("a runtime of the library, such as mxnet or pytorch-eager; the keys beside it override", default="")
+    kind: Literal["runtime"] = field("what its file says it is", default="runtime")
+    name: str = field("what it is, in a few words", default="")
+    source: str = field("where its numbers are from", default="")
+    ref: str = field("which document or measurement exactly", default="")
+    notes: str = field("anything worth knowing", default="")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from hwsim.opgraph import OpGraph
 from hwsim.spec import Mistake, Mistakes, SpecError
 from hwsim.workload.assemble import add_blocks, tie_meetings
 from hwsim.workload.builder import FEMTO, GraphBuilder, capacities_of
-from hwsim.workload.emit import Emitter, HostRuntime, Tuning
+from hwsim.workload.emit import Emitter, HostRuntime, HostTime, Tuning
 from hwsim.workload.file import Runtime, Workload
 from hwsim.workload.programs import MAIN, host_cost
 from hwsim.workload.reading import Group, read_group
@@ -39,7 +39,8 @@ def lower(workload: Workload, machine: Machine, mistakes: Mistakes) -> OpGraph:
     runtimes = [_host_runtime(group, workload.runtime, builder) for group in groups]
     shared = _shared_barriers(groups)
     emitters = _emit_aligned(groups, runtimes, shared)
-    meetings = [add_blocks(builder, emitter) for emitter in emitters]
+    free = workload.runtime.free if workload.runtime else "last-use"
+    meetings = [add_blocks(builder, emitter, free) for emitter in emitters]
     for name in sorted(shared):
         tie_meetings(builder, [found[name] for found in meetings if name in found])
     return builder.build()
@@ -48,11 +49,16 @@ def lower(workload: Workload, machine: Machine, mistakes: Mistakes) -> OpGraph:
 def _host_runtime(group: Group, runtime: Runtime | None, builder: GraphBuilder) -> HostRuntime | None:
     if runtime is None:
         return None
+
+    def time(seconds: float) -> HostTime:
+        return HostTime(tuple(host_cost(program, seconds, builder) for program in group.programs), round(seconds * FEMTO))
+
     return HostRuntime(
-        dispatch_cost=tuple(host_cost(program, runtime.dispatch, builder) for program in group.programs),
-        dispatch_time=round(runtime.dispatch * FEMTO),
-        return_cost=tuple(host_cost(program, runtime.return_, builder) for program in group.programs),
-        return_time=round(runtime.return_ * FEMTO),
+        dispatch=time(runtime.dispatch),
+        back=time(runtime.return_),
+        call=time(runtime.call or 0.0),
+        compile=time(runtime.compile),
+        bounded=runtime.queue_depth is not None,
     )
 
 
@@ -89,6 +95,7 @@ def _emit(
     for group, runtime in zip(groups, runtimes, strict=True):
         emitter = Emitter(group.hosts, runtime, shared, tuning)
         emitter.run(group.body)
+        emitter.finish()
         emitters.append(emitter)
     return emitters
 

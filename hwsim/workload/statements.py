@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from hwsim.ops import Pointwise
 from hwsim.spec import NOWHERE, Place
 
 
@@ -18,6 +19,9 @@ class PlacedOp:
 
     time in fs.  label, dispatch, insert, back: labels of the op, of issuing it, of its insertion into the queue
     and of the return from waiting for it.
+    sizes: bytes of the buffers it makes in `memory`, by value.  also: names of the ops that were fused into it.
+    call: number of the compiled body it stands in, -1 outside; then the thread does not issue it.
+    pointwise: what fusing needs to know.
     """
 
     name: str
@@ -34,6 +38,17 @@ class PlacedOp:
     updates: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
     block: bool = False
+    device: str = ""
+    memory: str = ""
+    sizes: tuple[tuple[str, int], ...] = ()
+    also: tuple[str, ...] = ()
+    call: int = -1
+    pointwise: Pointwise | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names by which a program can ask for it."""
+        return (*self.also, self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +56,24 @@ class Issue:
     """Each rank issues its op."""
 
     ops: tuple[PlacedOp, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """Each rank brings a value to its thread and waits for it.  An op without a queue copies nothing."""
+
+    ops: tuple[PlacedOp, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Each rank calls a compiled body, whose ops are the statements that follow; the first time, it is compiled.
+
+    labels: per rank, of compiling and of calling.
+    """
+
+    number: int
+    labels: tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +109,8 @@ class Repeat:
     @cached_property
     def names(self) -> frozenset[str]:
         """Names of all ops inside."""
-        return frozenset(op.name for issue in walk(self.body) if isinstance(issue, Issue) for op in issue.ops)
+        issues = (each for each in walk(self.body) if isinstance(each, Issue | Fetch))
+        return frozenset(name for issue in issues for op in issue.ops for name in op.names)
 
     @cached_property
     def reach(self) -> int:
@@ -94,7 +128,7 @@ class Repeat:
         return frozenset(each.name for each in walk(self.body) if isinstance(each, Barrier))
 
 
-Statement = Issue | Wait | Barrier | Repeat
+Statement = Issue | Fetch | Call | Wait | Barrier | Repeat
 
 
 def walk(body: Sequence[Statement]) -> Iterator[Statement]:
@@ -112,9 +146,9 @@ def size_of(body: Sequence[Statement]) -> int:
         match each:
             case Repeat():
                 total += each.times * each.size
-            case Issue(ops=ops):
+            case Issue(ops=ops) | Fetch(ops=ops):
                 total += sum(op.pieces for op in ops)
-            case Wait(labels=labels) | Barrier(labels=labels):
+            case Wait(labels=labels) | Barrier(labels=labels) | Call(labels=labels):
                 total += len(labels)
     return total
 

@@ -10,17 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from hwsim.workload.thread import Ref, Snapshot
+from hwsim.workload.thread import Freed, Ref, Snapshot
 
 Row = tuple[int, int, float, int, int, int]  # label, cost, size, time, queue, insert
 
 
 @dataclass(slots=True)
 class Chunk:
-    """A stretch of ops: rows, and the predecessors of each."""
+    """A stretch of ops: rows, the predecessors of each, and the buffers that lose their names in it."""
 
     rows: list[Row] = field(default_factory=list)
     after: list[tuple[Ref, ...]] = field(default_factory=list)
+    freed: list[Freed] = field(default_factory=list)
 
 
 def is_steady(one: Chunk, two: Chunk, before: Snapshot, now: Snapshot, here: int, first: int) -> bool:

@@ -13,6 +13,26 @@ Snapshot = dict[tuple[object, ...], Ref]
 _NEVER: Final[Ref] = (-1, -1)
 
 
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The buffer a name means: taken when `ref` starts, `bytes` of `memory`, made by the op called `op`."""
+
+    ref: Ref
+    bytes: int
+    memory: str
+    op: str
+
+
+@dataclass(frozen=True, slots=True)
+class Freed:
+    """A buffer that its name no longer means once `renamed` starts (None: the program ended before), and who used it."""
+
+    value: str
+    bound: Bound
+    users: tuple[Ref, ...]
+    renamed: Ref | None
+
+
 @dataclass(slots=True)
 class Thread:
     """One program as it is written out."""
@@ -23,6 +43,7 @@ class Thread:
     readers: dict[str, dict[int, Ref]] = field(default_factory=dict)  # value -> queue -> latest reader since it was written
     named: dict[str, Ref] = field(default_factory=dict)
     awaited: dict[int, Ref] = field(default_factory=dict)  # queue -> latest op known to have ended
+    bound: dict[str, Bound] = field(default_factory=dict)  # value -> its buffer, where its size is known
     gate: Ref | None = None  # what all later ops start after
     inserted: Ref | None = None
     hosted: Ref | None = None  # latest op of the thread itself
@@ -41,12 +62,18 @@ class Thread:
     def issued(self, op: PlacedOp, ref: Ref) -> None:
         """Take note of an op just written."""
         self.last[op.queue] = ref
-        self.named[op.name] = ref
+        for name in op.names:
+            self.named[name] = ref
         for value in op.reads:
             self.readers.setdefault(value, {})[op.queue] = ref
         for value in (*op.writes, *op.updates):
             self.writer[value] = ref
             self.readers.pop(value, None)
+
+    def users(self, value: str) -> tuple[Ref, ...]:
+        """The latest op of each queue that has read or written a value since it was made."""
+        writer = self.writer.get(value)
+        return tuple(self.readers.get(value, {}).values()) + (() if writer is None else (writer,))
 
     def not_awaited(self, wanted: Iterable[tuple[int, Ref]]) -> dict[int, Ref]:
         """Of (queue, op), the latest per queue that this program does not know to have ended."""
@@ -64,6 +91,8 @@ class Thread:
         for kind, names in (("writer", self.writer), ("named", self.named)):
             for name, ref in names.items():
                 yield (kind, name), ref
+        for name, bound in self.bound.items():
+            yield ("bound", name), bound.ref
         for value, readers in self.readers.items():
             for queue, ref in readers.items():
                 yield ("reader", value, queue), ref
