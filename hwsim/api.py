@@ -18,8 +18,10 @@ from hwsim.machine import Machine, build
 from hwsim.opgraph import OpGraph
 from hwsim.reports import gantt, html, summary, trace
 from hwsim.reports import json as as_json
+from hwsim.reports import memory as as_memory
 from hwsim.reports.writing import write
 from hwsim.results.expect import Wanted, verdicts, wanted_of
+from hwsim.results.memory import memory, memory_sizes
 from hwsim.results.result import Result
 from hwsim.results.usage import usage
 from hwsim.spec import (
@@ -46,6 +48,14 @@ class ExpectationFailed(Exception):
         super().__init__("; ".join(said))
 
 
+class OutOfMemory(ExpectationFailed):
+    """A device would have needed more memory than it has; `run` shows what it would have been like with enough."""
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(run)
+        self.args = ("; ".join(each.verdict() for each in run.memory if not each.fits),)
+
+
 class Run(Result):
     """A result with the reports at hand.
 
@@ -68,15 +78,16 @@ class Run(Result):
         """Write the timeline for Perfetto; packed if the name ends in .gz."""
         return write(path, trace.render(self, Path(path).suffix))
 
-    def plot(self, figure: Literal["gantt"], path: str | Path) -> Path:
+    def plot(self, figure: Literal["gantt", "memory"], path: str | Path) -> Path:
         """Write a figure: .png, .svg or .pdf.
 
         Raises:
             ValueError: no such figure, or another suffix.
         """
-        if figure != "gantt":
-            raise ValueError(f"there is no figure '{figure}'; there is 'gantt'")
-        return write(path, gantt.render(self, Path(path).suffix))
+        figures = {"gantt": gantt.render, "memory": as_memory.render}
+        if figure not in figures:
+            raise ValueError(f"there is no figure '{figure}'; there are 'gantt' and 'memory'")
+        return write(path, figures[figure](self, Path(path).suffix))
 
     def __str__(self) -> str:
         return summary.summary(self)
@@ -118,6 +129,7 @@ def simulate(
     Raises:
         SpecError: all mistakes of both files.
         Deadlock: ops wait for each other.
+        OutOfMemory: a device does not have the memory that the values of the run take.
         ExpectationFailed: an expectation that was checked is violated.
     """
     lowered = prepare(machine, workload, set=set)
@@ -133,7 +145,10 @@ def simulate(
         settings=lowered.settings,
         warnings=lowered.warnings,
         devices={name: device.kind for name, device in lowered.machine.devices.items()},
+        memory=memory(timeline, memory_sizes(lowered.machine, lowered.graph)) if lowered.graph.buffers else (),
     )
+    if not run.fits:
+        raise OutOfMemory(run)
     if not run.met:
         raise ExpectationFailed(run)
     return run

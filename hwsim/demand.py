@@ -69,13 +69,16 @@ class Term:
 
     `formula` in words ("2 m n k / (peak x efficiency)"), `inputs` the numbers put in with where
     they came from, `seconds` what the line contributes; the op takes the latency terms plus the
-    largest of the others.
+    largest of the others.  The names of the inputs are the words of the formula, so that the numbers
+    can be put in.  `capacity`: what would have to be better for the line to be shorter, "" if no
+    capacity (the time is stated, or it takes time to start).
     """
 
     label: str  # "compute", "memory", "link psw->gpu0", "latency", "floor", "time"
     formula: str
     inputs: tuple[tuple[str, str, str], ...]  # (name, value with unit, source)
     seconds: float
+    capacity: str = ""
 
 
 @dataclass(frozen=True, slots=True)

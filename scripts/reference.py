@@ -16,6 +16,7 @@ from hwsim.ops import OPS
 from hwsim.spec import FieldPlan, Tree, plan
 from hwsim.units import Dimension
 from hwsim.workload.file import Each, Runtime, Workload
+from hwsim.workload.pipeline import PipelineKeys
 from hwsim.workload.reading import STATEMENTS
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference.md"
@@ -46,6 +47,7 @@ def _sections() -> Iterator[str]:
     yield from _table(Workload, "At the top (`hwsim: workload/1`)")
     yield from _table(Runtime, "`runtime`")
     yield from _table(Each, "`program: {each: ...}`")
+    yield from _table(PipelineKeys, "`pipeline`")
     for name, statement in STATEMENTS.items():
         yield from _table(statement, f"Statement `{name}`")
     for name, op in OPS.items():

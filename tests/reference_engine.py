@@ -16,7 +16,7 @@ from simpy.events import EventPriority
 
 from hwsim.engine.compile import flow_class
 from hwsim.engine.fair import FULL
-from hwsim.opgraph import FlatGraph, OpGraph, flatten
+from hwsim.opgraph import LAST, PAIRED, FlatGraph, OpGraph, flatten
 from hwsim.results.timeline import FEMTO
 
 ROUND, SOLVE = EventPriority(2), EventPriority(3)
@@ -43,6 +43,39 @@ class Played:
     start: list[int]
     end: list[int]
     granted: list[int]
+
+
+def edges(graph: OpGraph) -> list[tuple[int, int]]:
+    """(from, to) of all iterations, by definition: edges, ties, program order, depths."""
+    number: dict[tuple[int, int, int], int] = {}  # (block, iteration, position) -> op
+    for block, body in enumerate(graph.blocks):
+        for iteration in range(body.times):
+            for position in range(len(body)):
+                number[block, iteration, position] = len(number)
+    found = []
+    lines: list[list[tuple[int, int]]] = [[] for _ in graph.queues]  # (op, who inserts it)
+    for (block, iteration, position), op in number.items():
+        body = graph.blocks[block]
+        for source, target, lag in body.edges.tolist():
+            if target == position and lag <= iteration:
+                found.append((number[block, iteration - lag, source], op))
+        if body.queue[position] >= 0:
+            inserter = int(body.insert[position])
+            lines[body.queue[position]].append((op, -1 if inserter < 0 else number[block, iteration, inserter]))
+    for before, source, after, target, mode in graph.ties.tolist():
+        times = graph.blocks[before].times
+        found += [
+            (number[before, iteration, source], number[after, iteration if mode == PAIRED else 0, target])
+            for iteration in range(times)
+            if mode != LAST or iteration == times - 1
+        ]
+    for queue, line in zip(graph.queues, lines, strict=True):
+        for place, (op, inserter) in enumerate(line):
+            if place:
+                found.append((line[place - 1][0], op))
+            if queue.depth is not None and place >= queue.depth and inserter >= 0:
+                found.append((line[place - queue.depth][0], inserter))
+    return sorted(found)
 
 
 def paces(flows: Sequence[Flow], room: Sequence[int]) -> list[int]:
@@ -115,7 +148,7 @@ class Reference:
                 one = flow_class(demand, rates, numbers)
                 flow = Flow(base + op, one.alone, dict(one.weights), dict(one.holds), one.alone * alone) if alone else None
             self.env.process(self.op(base + op, fixed, flow))
-        for source, target in zip(*(side.tolist() for side in flat.edges()), strict=True):
+        for source, target in edges(flat.graph):
             self.after[base + source].append(base + target)
             self.missing[base + target] += 1
         self.ready += [op for op in range(base, len(self.start)) if not self.missing[op]]

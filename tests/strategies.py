@@ -156,7 +156,10 @@ class Tables:
 def tables(draw: st.DrawFn) -> Tables:
     capacities = tuple(Capacity(f"c{number}", draw(rates)) for number in range(draw(st.sampled_from([1, 1, 2, 2, 3, 4]))))
     pools = tuple(Pool(f"p{number}", draw(st.integers(1, 3))) for number in range(draw(st.integers(0, 2))))
-    kinds = draw(st.lists(demands(capacities, may_hold=True), min_size=1, max_size=5))
+    kinds = draw(st.lists(demands(capacities, may_hold=True), min_size=1, max_size=4))
+    if draw(st.booleans()):  # one that draws just as another does, and differs in what else there is
+        kinds.append(replace(draw(st.sampled_from(kinds)), floor=draw(spans), latency=0.0))
+        kinds.append(replace(kinds[-1], holds=()))
     return Tables(capacities, pools, tuple(Cost(kind) for kind in kinds))
 
 
@@ -178,6 +181,26 @@ def graphs(draw: st.DrawFn, common: Tables | None = None) -> OpGraph:
         queues=queues,
         pools=common.pools,
         ties=rows(draw(ties(bodies)), 5),
+    )
+
+
+@st.composite
+def networks(draw: st.DrawFn) -> OpGraph:
+    """Transfers along a line of links, a few links each: what one does is felt by those far away."""
+    count = draw(st.integers(3, 8))
+    names = [f"c{number}" for number in range(count)]
+    kinds = []
+    for _ in range(draw(st.integers(3, 12))):
+        first = draw(st.integers(0, count - 1))
+        crossed = names[first : first + draw(st.integers(1, 3))]
+        kinds.append(Demand(amounts=tuple((name, 1.0) for name in crossed), share=draw(shares)))
+    sizes = draw(st.lists(st.integers(1, 50).map(float), min_size=len(kinds), max_size=len(kinds)))
+    begins = draw(st.lists(st.sampled_from([0, 0, 0, 5, 20]), min_size=len(kinds), max_size=len(kinds)))
+    return OpGraph(
+        blocks=(make_block(range(len(kinds)), size=sizes, time=begins),),
+        labels=(Label("op", "op", "device"),),
+        costs=tuple(Cost(kind) for kind in kinds),
+        capacities=tuple(Capacity(name, draw(st.sampled_from([1e15, 2e15, 3e15])), "B") for name in names),
     )
 
 

@@ -200,7 +200,8 @@ def test_a_type_without_units_runs_in_the_next_wider_one() -> None:
     for dtype, seconds in {"fp32": 1.0, "tf32": 1.0, "bf16": 1.0, "fp16": 0.1, "fp8": 0.1, "fp4": 0.1}.items():
         cost = gpu.compute("gpu0", flop=10e12, traffic=0, dtype=dtype, mix="matmul")
         assert cost.demand.alone({"gpu0.compute": 1}) == pytest.approx(seconds)
-    assert "fp8 computed in fp16" in gpu.compute("gpu0", flop=1, traffic=0, dtype="fp8", mix="matmul").why[0].formula
+    _, peak, _ = gpu.compute("gpu0", flop=1, traffic=0, dtype="fp8", mix="matmul").why[0].inputs
+    assert "fp8 computed in fp16" in peak[2]
     assert all(wider not in WIDER or WIDER[wider] != dtype for dtype, wider in WIDER.items())
 
 

@@ -229,6 +229,29 @@ def test_the_pace_is_held_back_together() -> None:
     assert timeline.makespan == pytest.approx(1.3, rel=1e-15)
 
 
+def test_a_change_travels_along_a_chain_of_full_links() -> None:
+    # flows cross neighbouring links, each three times as wide as the one before: a flow gets what the one
+    # before it leaves.  What ends at the near end of the chain is felt at the far end, at that instant
+    count = 7
+    links = [Capacity(f"link{number}", 1e9 * 3**number, "B") for number in range(count)]
+    crossing = [(f"link{number}", f"link{number + 1}") for number in range(count - 1)]
+    kinds = [Demand(amounts=tuple((name, 1.0) for name in names)) for names in [("link0",), ("link0",), *crossing]]
+    graph = graph_of(make_block(range(len(kinds)), size=[10, 400, *[100_000] * len(crossing)]), costs=kinds, capacities=links)
+    assert simulate(graph).end.tolist() == play(graph).end
+    paces = simulate(graph).paces
+    at = simulate(graph).end[0]
+    assert [number for number, history in enumerate(paces) if any(pace.start == at for pace in history)] == [*range(len(paces))]
+
+
+def test_demands_that_draw_alike_and_differ_in_their_floor_keep_their_own_pace() -> None:
+    # 10 bytes in no less than 100 ns beside 10 bytes as fast as they go: the link has 0.9 left for those
+    slow = Demand(amounts=(("link", 10.0),), floor=100e-9, share=10.0)
+    for costs in ([slow, transfer(10)], [transfer(10), slow]):
+        graph = graph_of(make_block([0, 1]), costs=costs, capacities=[LINK])
+        for timeline in (simulate(graph), play_open(graph)):
+            assert sorted(timeline.end.tolist()) == [11_111_112, 100 * NS]
+
+
 def test_what_a_demand_holds_is_not_there_for_others() -> None:
     holder = Demand(floor=10e-9, holds=(("link", 0.75),))
     graph = graph_of(make_block([0, 1]), costs=[holder, transfer(10)], capacities=[LINK])
@@ -243,8 +266,8 @@ def test_a_hold_makes_a_class_of_its_own() -> None:
         Demand(floor=10e-9, amounts=(("x", 1e-9),), holds=(("link", 0.5),)),
     )
     graph = graph_of(make_block([0, 1, 2]), costs=[plain, holding, transfer(10)], capacities=[LINK, Capacity("x", 1.0)])
-    assert simulate(graph).end.tolist() == play(graph).end
-    assert simulate(graph).end.tolist() == [10 * NS, 10 * NS, 15 * NS]
+    for timeline in (simulate(graph), play_open(graph)):
+        assert timeline.end.tolist() == play(graph).end == [10 * NS, 10 * NS, 15 * NS]
 
 
 # ---------------------------------------------------------------- queues of bounded depth
@@ -375,11 +398,12 @@ def test_ties_connect_blocks(mode: int, starts: list[int]) -> None:
         assert timeline.start.tolist()[3:] == starts
 
 
-def test_a_tie_to_the_last_iteration_lets_the_others_be() -> None:
-    # iterations are independent and shorter later on: only EVERY waits for the slow first one
-    slow_first = make_block([-1, -1], time=[5, 50], edges=[(0, 0, 1)], times=1)
-    rest = make_block([-1], time=[1], times=2)
-    assert simulate(graph_of(slow_first, rest, ties=[(0, 0, 1, 0, LAST)])).start.tolist()[2:] == [5, 0]
+@pytest.mark.parametrize(("mode", "start"), [(LAST, 5), (EVERY, 55)])
+def test_a_tie_to_the_last_iteration_lets_the_others_be(mode: int, start: int) -> None:
+    # the first of two independent iterations is held up until 50, the last one is not
+    slow, twice, after = make_block([-1], time=[50]), make_block([-1], time=[5], times=2), make_block([-1], time=[1])
+    timeline = simulate(graph_of(slow, twice, after, ties=[(0, 0, 1, 0, LAST), (1, 0, 2, 0, mode)]))
+    assert timeline.start.tolist() == [0, 50, 0, start]
 
 
 # ---------------------------------------------------------------- capacities that change

@@ -9,10 +9,10 @@ from simpy import Event
 
 from hwsim.engine import Driver
 from hwsim.engine.verdict import check
-from hwsim.opgraph import OpGraph
+from hwsim.opgraph import OpGraph, flatten
 from hwsim.results.timeline import Timeline
-from tests.reference_engine import Played, play
-from tests.strategies import Tables, graphs, rewritten, tables
+from tests.reference_engine import Played, edges, play
+from tests.strategies import Tables, graphs, networks, rewritten, tables
 
 CASES = settings(max_examples=3000 if environ.get("HWSIM_THOROUGH") else 150, deadline=None)
 
@@ -47,6 +47,19 @@ def engine(graph: OpGraph, *, closed: bool, later: Later = (), limits: Limits = 
 @given(graphs())
 def test_the_engine_is_the_naive_engine_bit_for_bit(graph: OpGraph) -> None:
     assert engine(graph, closed=True)[0] == play(graph)
+
+
+@CASES
+@given(graphs())
+def test_blocks_ties_and_queues_are_lowered_to_the_edges_they_mean(graph: OpGraph) -> None:
+    sources, targets = flatten(graph).edges()
+    assert sorted(zip(sources.tolist(), targets.tolist(), strict=True)) == edges(graph)
+
+
+@CASES
+@given(networks())
+def test_what_happens_on_one_link_is_felt_on_all_that_depend_on_it(graph: OpGraph) -> None:
+    assert engine(graph, closed=False)[0] == engine(graph, closed=True)[0] == play(graph)
 
 
 @CASES

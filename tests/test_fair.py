@@ -144,6 +144,8 @@ def test_plain_flows_share_max_min(data: st.DataObject) -> None:
         assert abs(Fraction(got, 1 << LEVEL_BITS) - expected) <= expected / 2**50
 
 
+BANDWIDTH = 1e9  # shares are bytes, or time x bandwidth: a unit of pace is then far below a fs
+
 spans = st.one_of(st.integers(1, 8).map(lambda count: count / 8), st.floats(1e-6, 10.0))
 
 
@@ -151,7 +153,7 @@ spans = st.one_of(st.integers(1, 8).map(lambda count: count / 8), st.floats(1e-6
 def demands(draw: st.DrawFn, names: Sequence[str]) -> Demand:
     chosen = draw(st.lists(st.sampled_from(names), min_size=1, max_size=3, unique=True))
     amounts = tuple(sorted((name, draw(spans)) for name in chosen))
-    return Demand(amounts=amounts, floor=draw(st.one_of(st.just(0.0), spans)), share=draw(spans))
+    return Demand(amounts=amounts, floor=draw(st.one_of(st.just(0.0), spans)), share=draw(spans) * BANDWIDTH)
 
 
 def progress(asked: Sequence[Demand], rates: Mapping[str, float]) -> list[Fraction]:
@@ -175,7 +177,7 @@ def test_more_work_never_makes_a_demand_faster(data: st.DataObject, by_size: boo
 
     def with_share(amounts: tuple[tuple[str, float], ...]) -> Demand:
         largest = max(amount / rates[name] for name, amount in amounts)
-        return replace(asked[0], amounts=amounts, share=largest if by_size else asked[0].share)
+        return replace(asked[0], amounts=amounts, share=largest * BANDWIDTH if by_size else asked[0].share)
 
     less, more = with_share(asked[0].amounts), with_share(raised)
     before, after = progress([less, *asked[1:]], rates)[0], progress([more, *asked[1:]], rates)[0]

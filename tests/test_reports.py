@@ -58,7 +58,7 @@ def events(given: Result) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("name", REPORTS)
 def test_same_result_same_bytes(name: str) -> None:
-    suffix = {"gantt": ".svg", "trace": ".gz"}.get(name, "")
+    suffix = {"gantt": ".svg", "memory": ".svg", "trace": ".gz"}.get(name, "")
     one, two = (b"".join(REPORTS[name](result(), suffix)) for _ in range(2))
     assert one == two
     assert one
@@ -71,7 +71,8 @@ def test_an_empty_run_can_be_reported(name: str) -> None:
 
 
 def test_every_report_is_a_file_of_its_own(root: Path) -> None:
-    shared = {"__init__", "lanes", "table", "writing"} | {"sweep"}  # the last is the figure of a study, not of a run
+    shared = {"__init__", "explain_figure", "explain_text", "figure", "lanes", "table", "writing"}
+    shared |= {"sweep"}  # the figure of a study, not of a run
     files = {path.stem for path in (root / "hwsim" / "reports").glob("*.py")}
     assert files - shared == set(REPORTS)
 
@@ -137,7 +138,7 @@ def test_the_json_document_has_the_published_keys() -> None:
     found = json.loads(as_json.document(result()))
     assert set(found) == {
         "hwsim", "machine", "workload", "makespan_s", "makespan_fs", "op_count", "limited_by", "capacities", "expect", "set",
-        "warnings",
+        "memory", "warnings",
     }  # fmt: skip
     assert found["hwsim"] == "result/1"
     assert found["makespan_fs"] == round(found["makespan_s"] * FEMTO)

@@ -144,7 +144,7 @@ def test_a_chain_is_limited_by_each_of_its_parts_in_turn() -> None:
     builder.op("train", device="gpu0", cost=kernel(0.004, 1e9), after=[moved])
     timeline = simulate(builder.build())
     assert_tiles(critical_path(timeline), timeline)
-    assert causes(timeline) == [(GPU.name, 4 * MS), ("latency on gpu0", 3 * MS), ("time on cpu", 2 * MS), (LINK.name, MS)]
+    assert causes(timeline) == [(GPU.name, 4 * MS), ("latency on gpu0", 3 * MS), ("issue on cpu", 2 * MS), (LINK.name, MS)]
 
 
 def test_a_floor_is_called_by_the_line_of_the_derivation_that_set_it() -> None:
@@ -187,7 +187,7 @@ def test_time_in_which_nothing_was_due_is_called_waiting() -> None:
     timeline = simulate(builder.build())
     later = Timeline(timeline.flat, timeline.start + MS, timeline.end + MS, timeline.granted, timeline.flow_class)
     assert_tiles(critical_path(later), later)
-    assert causes(later) == [("time on cpu", MS), ("waiting to start on cpu", MS)]
+    assert causes(later) == [("late on cpu", MS), ("waiting to start on cpu", MS)]
 
 
 costs = st.sampled_from(

@@ -156,7 +156,7 @@ def test_deeper_queues_are_never_slower() -> None:
     assert len(times) == 7
     assert times == sorted(times, reverse=True)
     assert times[-1] == pytest.approx(0.03002, rel=1e-9)
-    assert {row.limited_by for row in found.rows} == {"time on cpu"}
+    assert {row.limited_by for row in found.rows} == {"add on cpu"}
 
 
 def test_points_have_the_time_and_the_cause_of_a_single_run() -> None:
@@ -172,7 +172,7 @@ def test_points_have_the_time_and_the_cause_of_a_single_run() -> None:
     ]
     assert [row.makespan_s for row in found.rows] == [10e-6, 20e-6, 20e-6, 40e-6, 30e-6, 60e-6]
     assert list(found.speed_ups) == pytest.approx([1, 1 / 2, 1 / 2, 1 / 4, 1 / 3, 1 / 6])
-    assert {(row.limited_by, row.share, row.error) for row in found.rows} == {("time on cpu", 1.0, "")}
+    assert {(row.limited_by, row.share, row.error) for row in found.rows} == {("a on cpu", 1.0, "")}
     assert (found.machine, found.workload) == ("one core", "a loop")
 
 
@@ -327,9 +327,9 @@ def test_the_table_reads_well() -> None:
         "  set          wait=2",
         "",
         "  n  machine.cpu.use     time  speed-up  limited by",
-        "  4  d2l-laptop-cpu   40.0 us      1.00  time on cpu 100 %",
+        "  4  d2l-laptop-cpu   40.0 us      1.00  a on cpu 100 %",
         "  4  no-such-cpu            -         -  failed: there is no cpu 'no-such-cpu' in the library (kn...",
-        "  2  d2l-laptop-cpu   20.0 us      2.00  time on cpu 100 %",
+        "  2  d2l-laptop-cpu   20.0 us      2.00  a on cpu 100 %",
         "  2  no-such-cpu            -         -  failed: there is no cpu 'no-such-cpu' in the library (kn...",
         "",
         "  fastest: n=2, machine.cpu.use=d2l-laptop-cpu with 20.0 us",

@@ -32,10 +32,10 @@ def test_a_sweep_prints_a_row_per_point() -> None:
     assert found.stderr == ""
     assert found.stdout.splitlines()[3:8] == [
         "   n  blocking     time  speed-up  limited by",
-        "  10  true       500 us      1.00  time on cpu 100 %",
-        "  10  false      320 us      1.56  time on cpu 100 %",
-        "  20  true      1.00 ms      0.50  time on cpu 100 %",
-        "  20  false      620 us      0.81  time on cpu 100 %",
+        "  10  true       500 us      1.00  add on cpu 60 %",
+        "  10  false      320 us      1.56  add on cpu 94 %",
+        "  20  true      1.00 ms      0.50  add on cpu 60 %",
+        "  20  false      620 us      0.81  add on cpu 97 %",
     ]
 
 

@@ -40,8 +40,8 @@ OP = "busy: {name: a, device: cpu, time: 1 s, updates: x}"
 @pytest.mark.parametrize(
     ("text", "caret", "message", "hint"),
     [
-        ("program: []\nprograms: {}", "hwsim", "either `program` or `programs`; this one has both", ""),
-        ("name: nothing", "hwsim", "either `program` or `programs`; this one has neither", ""),
+        ("program: []\nprograms: {}", "hwsim", "this one has program and programs", ""),
+        ("name: nothing", "hwsim", "this one has none of them", ""),
         ("program: [{matmull: {m: 1}}]", "matmull", "no op or statement 'matmull'", "did you mean 'matmul'"),
         ("program: [{wate: all}]", "wate", "no op or statement 'wate'", "did you mean 'wait'"),
         ("program: [wait]", "wait", "a statement is a mapping", ""),

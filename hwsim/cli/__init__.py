@@ -21,6 +21,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 COMMANDS: Final = {  # in the order of the help; each is a module of this package with a command `command`
     "simulate": "Run a workload on a machine.",
     "sweep": "Run it again and again with other values: a table of times.",
+    "explain": "Say why a run takes as long as it does, and what would help.",
     "check": "Validate files: all mistakes, with line and column.",
     "show": "Print a machine, part or workload, with the source of each number.",
     "new": "Write a pair of files to start from.",

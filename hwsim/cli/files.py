@@ -10,7 +10,7 @@ from hwsim.machine import build
 from hwsim.machine.schema import LINK_KEYS, machine_schema, part_schema
 from hwsim.results.expect import wanted_of
 from hwsim.spec import Mistake, Mistakes, SpecError, Tree, decode, did_you_mean, find, names, read, resolve, tree_of
-from hwsim.workload import read_workload, workload_schema
+from hwsim.workload import Runtime, read_workload, workload_schema
 
 
 def check(source: str) -> tuple[str, ...]:
@@ -59,7 +59,8 @@ def resolved(tree: Tree) -> Tree:
         SpecError: what cannot be found.
     """
     mistakes = Mistakes()
-    found = resolve(tree, mistakes, kind={"machine/1": "machine", "workload/1": "workload"}.get(tree.text("hwsim") or "", "part"))
+    part = "runtime" if tree.text("kind") == "runtime" else "part"
+    found = resolve(tree, mistakes, kind={"machine/1": "machine", "workload/1": "workload"}.get(tree.text("hwsim") or "", part))
     mistakes.raise_if_any()
     return found
 
@@ -69,6 +70,9 @@ def _check_part(tree: Tree, mistakes: Mistakes) -> tuple[str, ...]:
     kind = tree.text("kind")
     if kind in links.KINDS:
         decode(resolve(tree, mistakes, kind=kind), links.KINDS[kind], mistakes, ignore=LINK_KEYS | {"hwsim"}, sourced=True)
+        return ()
+    if kind == "runtime":
+        decode(resolve(tree, mistakes, kind=kind), Runtime, mistakes, ignore=("hwsim",))
         return ()
     machine = tree_of({"hwsim": "machine/1", "parts": {"part": tree.without("hwsim")}}, tree.place)
     built = build(machine, mistakes)

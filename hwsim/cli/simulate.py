@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 @click.option("--ops", is_flag=True, help="With --json: a row per op.")
 @click.option("--trace", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="Write the timeline for ui.perfetto.dev (.json or .json.gz).")  # fmt: skip
-@click.option("--plot", type=(click.Choice(["gantt"]), click.Path(path_type=Path, dir_okay=False)), metavar="gantt FILE",
-              help="Write a figure (.png, .svg or .pdf).")  # fmt: skip
+@click.option("--plot", type=(click.Choice(["gantt", "memory"]), click.Path(path_type=Path, dir_okay=False)),
+              metavar="gantt|memory FILE", help="Write a figure (.png, .svg or .pdf).")  # fmt: skip
 @click.option("--expect/--no-expect", default=None, help="Check what the workload expects always, or never.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but mistakes.")
 def command(
@@ -42,7 +42,7 @@ def command(
 
     Both are files or names of the library; one of them may be - (standard input).  What the
     workload expects is checked on the machine it names, with nothing set; if it is violated,
-    the exit code is 3.
+    or a device has too little memory for the values of the run, the exit code is 3.
     """
     if machine == workload == "-":
         raise click.UsageError("only one of the two files can be standard input")
@@ -65,6 +65,9 @@ def command(
 
         click.echo(json.document(run, ops=ops) if as_json else summary.summary(run), nl=False)
     if violated:
+        for memory in run.memory:
+            if not memory.fits:
+                click.echo(f"out of memory: {memory.verdict()}", err=True)
         for verdict in run.verdicts:
             if verdict.status == "violated":
                 click.echo(f"expected {verdict.quantity} {verdict.wanted}: {verdict.reason}", err=True)
@@ -85,6 +88,8 @@ def _write_files(run: Run, trace: Path | None, plot: tuple[str, Path] | None, *,
     if trace is not None:
         written.append(run.trace(trace))
     if plot is not None:
-        written.append(run.plot("gantt", plot[1]))
+        if plot[0] == "memory" and not run.memory:
+            raise click.BadParameter("no value of the run has a known size: say it as writes: {y: 2 MB}", param_hint="--plot")
+        written.append(run.plot("memory" if plot[0] == "memory" else "gantt", plot[1]))
     for path in written if not quiet else ():
         click.echo(f"wrote {path}", err=True)

@@ -9,7 +9,7 @@ from hwsim.devices.disk import Disk
 from hwsim.devices.gpu import Gpu
 from hwsim.devices.memory import Memory
 from hwsim.devices.nic import Nic
-from hwsim.devices.roofline import CannotCompute, Mix
+from hwsim.devices.roofline import WORKLOAD, CannotCompute, Mix, precise
 from hwsim.devices.sockets import Sockets
 from hwsim.devices.switch import Switch
 
@@ -24,4 +24,18 @@ KINDS: Final[dict[str, type[Device]]] = {
     "switch": Switch,
 }
 
-__all__ = ["KINDS", "CannotCompute", "Cpu", "Device", "Disk", "Gpu", "Memory", "Mix", "Nic", "Sockets", "Switch"]
+__all__ = [
+    "KINDS",
+    "WORKLOAD",
+    "CannotCompute",
+    "Cpu",
+    "Device",
+    "Disk",
+    "Gpu",
+    "Memory",
+    "Mix",
+    "Nic",
+    "Sockets",
+    "Switch",
+    "precise",
+]

@@ -13,20 +13,23 @@ from typing import ClassVar
 
 from hwsim.demand import Capacity, Cost, Demand, Term
 from hwsim.devices.roofline import (
+    WORKLOAD,
     CannotCompute,
     Draw,
     Efficiency,
+    Input,
     LocalMemory,
     Mix,
     assemble,
     latency_terms,
     memory_draw,
     peak_of,
+    precise,
     source_of,
     unknown_dtypes,
 )
 from hwsim.spec.fields import field
-from hwsim.units import BytesPerSecond, FlopPerSecond, Hertz, PerSecond, Seconds, format_quantity
+from hwsim.units import BytesPerSecond, FlopPerSecond, Hertz, PerSecond, Seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +92,16 @@ class Cpu:
             bandwidth=self.memory.bandwidth,
             floor=floor,
             latencies=latency_terms(
-                self.sources, ("overhead", "start of an op", self.overhead), ("memory.latency", "first access", latency)
+                self.sources,
+                ("overhead", "start of an op", self.overhead, ""),
+                ("memory.latency", "first access", latency, f"{name}.memory"),
             ),
         )
-        return cost if few <= 0 else replace(cost, why=(*cost.why, self._few_cores(traffic, used, few)))
+        return cost if few <= 0 else replace(cost, why=(*cost.why, self._few_cores(name, traffic, used, few)))
 
     def busy(self, name: str, seconds: float) -> Cost:
         """One core for a known time."""
-        time = Term("time", "as given, on one core", (("time", format_quantity(seconds, "s"), "op"),), seconds)
+        time = Term("time", "given, on one core", (("given, on one core", precise(seconds, "s"), WORKLOAD),), seconds)
         amounts = ((f"{name}.cores", seconds),) if seconds > 0 else ()
         share = seconds / self.cores * self.memory.bandwidth or 1.0
         return Cost(Demand(amounts=amounts, floor=seconds, share=share), why=(time,))
@@ -109,10 +114,10 @@ class Cpu:
         """Seconds before the first byte of a transfer that ends here."""
         return self.memory.latency
 
-    def like(self, *, cores: int, flop: Mapping[str, float], memory: LocalMemory) -> Cpu:
-        """The same CPU with another number of cores, other peaks and another memory."""
+    def like(self, *, cores: int, flop: Mapping[str, float], memory: LocalMemory, sources: Mapping[str, str]) -> Cpu:
+        """The same CPU with another number of cores, other peaks and another memory, from these sources."""
         other = replace(self, cores=cores, flop=flop, memory=memory)
-        object.__setattr__(other, "sources", self.sources)  # no key of a file, hence no argument
+        object.__setattr__(other, "sources", sources)  # no key of a file, hence no argument
         return other
 
     def peak(self, dtype: str, where: str = "the cpu") -> tuple[str, float, str]:
@@ -130,31 +135,48 @@ class Cpu:
 
     def _cores_draw(self, name: str, flop: float, dtype: str, mix: Mix, used: int) -> Draw:
         """Core-seconds: the same however many cores share them."""
-        share = ("cores", f"{used} of {self.cores}", source_of(self.sources, "cores"))
+        capacity = f"{name}.cores"
         if mix == "random":
             if self.random is None:
                 raise CannotCompute(f"{name} has no rate for random numbers", "add one as `random: 100e6 1/s`, for one core")
             amount = flop / self.random
-            rate = ("random", format_quantity(self.random, "1/s"), source_of(self.sources, "random"))
-            why = Term("compute", "numbers / (rate x cores)", (("numbers", f"{flop:.6g}", "op"), rate, share), amount / used)
-            return Draw(f"{name}.cores", amount, float(self.cores), flop, "1", why)
+            inputs: tuple[Input, ...] = (
+                ("numbers", precise(flop, "1"), WORKLOAD),
+                ("rate", precise(self.random, "1/s"), f"random, of one core: {source_of(self.sources, 'random')}"),
+                ("cores", str(used), source_of(self.sources, "cores")),
+            )
+            why = Term("compute", "numbers / (rate x cores)", inputs, amount / used, capacity)
+            return Draw(capacity, amount, float(self.cores), flop, "1", why)
         found, rate_all, key = self.peak(dtype, name)
         efficiency = self.efficiency.of(mix)
-        what = "matmul" if mix == "matmul" else "vector"
+        what = "efficiency.matmul" if mix == "matmul" else "efficiency.vector"
         amount = flop / (rate_all / self.cores * efficiency)
+        part = (("used", str(used), WORKLOAD), ("cores", str(self.cores), source_of(self.sources, "cores")))
         inputs = (
-            ("flop", format_quantity(flop, "FLOP"), "op"),
-            (f"peak {found}", format_quantity(rate_all, "FLOP/s"), source_of(self.sources, key)),
-            share,
-            (f"efficiency.{what}", format_quantity(efficiency, "%"), source_of(self.sources, f"efficiency.{what}")),
+            ("flop", precise(flop, "FLOP"), WORKLOAD),
+            (
+                "peak",
+                precise(rate_all, "FLOP/s"),
+                self._origin(found, key) + (f"; {dtype} computed in {found}" if found != dtype else ""),
+            ),
+            *(part if used < self.cores else ()),
+            ("efficiency", precise(efficiency, "%"), f"{what}: {source_of(self.sources, what)}"),
         )
-        formula = "flop / (peak x part of the cores x efficiency)" + (f", {dtype} computed in {found}" if found != dtype else "")
-        return Draw(f"{name}.cores", amount, float(self.cores), flop, "FLOP", Term("compute", formula, inputs, amount / used))
+        formula = "flop / (peak x used / cores x efficiency)" if used < self.cores else "flop / (peak x efficiency)"
+        return Draw(capacity, amount, float(self.cores), flop, "FLOP", Term("compute", formula, inputs, amount / used, capacity))
 
-    def _few_cores(self, traffic: float, used: int, seconds: float) -> Term:
+    def _origin(self, dtype: str, key: str) -> str:
+        """Where a peak is from; one that is worked out says how."""
+        source = source_of(self.sources, key)
+        if dtype in self.flop:
+            return f"{key}: {source}"
+        clock = precise(self.clock or 0.0, "Hz")
+        return f"cores x clock x per_cycle = {self.cores} x {clock} x {precise(self.per_cycle[dtype], '1')}: {source}"
+
+    def _few_cores(self, name: str, traffic: float, used: int, seconds: float) -> Term:
         inputs = (
-            ("traffic", format_quantity(traffic, "B"), "op"),
-            ("core_bandwidth", format_quantity(self.core_bandwidth or 0.0, "B/s"), source_of(self.sources, "core_bandwidth")),
-            ("cores", str(used), "op"),
+            ("traffic", precise(traffic, "B"), WORKLOAD),
+            ("core_bandwidth", precise(self.core_bandwidth or 0.0, "B/s"), source_of(self.sources, "core_bandwidth")),
+            ("cores", str(used), WORKLOAD if used < self.cores else source_of(self.sources, "cores")),
         )
-        return Term("floor", "traffic / (cores x bandwidth of one core)", inputs, seconds)
+        return Term("bandwidth of the cores", "traffic / (cores x core_bandwidth)", inputs, seconds, f"{name}.cores")

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from hwsim.demand import Capacity, Cost, Demand, Term
-from hwsim.devices.roofline import CannotCompute, source_of
+from hwsim.devices.roofline import WORKLOAD, CannotCompute, latency_term, precise, source_of
 from hwsim.spec.fields import field
-from hwsim.units import Bytes, BytesPerSecond, PerSecond, Seconds, format_quantity
+from hwsim.units import Bytes, BytesPerSecond, PerSecond, Seconds
 
 Access = Literal["sequential", "random"]
 
@@ -85,26 +85,29 @@ class Disk:
         if depth < 1:
             raise CannotCompute(f"{depth:g} accesses at once are none", "write a depth of 1 or more")
         seconds = size * times / rate[1]
-        speed = (rate[0], format_quantity(rate[1], "B/s"), source_of(self.sources, rate[0]))
-        bytes_read = ("bytes", f"{times:.6g} x {format_quantity(size, 'B')}", "op")
-        amounts, moved = {f"{name}.media": seconds}, {f"{name}.media": size * times}
-        why = [Term("media", "bytes / bandwidth", (bytes_read, speed), seconds)]
-        one = (latency[0], format_quantity(latency[1], "s"), source_of(self.sources, latency[0]))
+        media = f"{name}.media"
+        speed = ("bandwidth", precise(rate[1], "B/s"), f"{rate[0]}: {source_of(self.sources, rate[0])}")
+        number, each = ("times", precise(times, "1"), WORKLOAD), ("size", precise(size, "B"), WORKLOAD)
+        amounts, moved = {media: seconds}, {media: size * times}
+        why = [Term("media", "times x size / bandwidth", (number, each, speed), seconds, media)]
+        wait = source_of(self.sources, latency[0])
         if access == "sequential" or times <= 0:
             start = latency[1] if times > 0 else 0.0
             floor = 0.0
-            why.insert(0, Term("latency", "first access", (one,), start))
+            if start > 0:
+                why.insert(0, latency_term("first access", start, wait, media))
         else:
             start, together = 0.0, min(depth, self.queue)
             floor = math.ceil(times / together) * (latency[1] + size / rate[1])
-            at_once = ("accesses at once", f"{together:g}", f"the smaller of depth {depth:g} and queue {self.queue}")
+            at_once = ("at once", f"{together:g}", f"the smaller of depth {depth:g} and queue {self.queue}")
             formula = "ceil(times / at once) x (latency + size / bandwidth)"
-            why.append(Term("floor", formula, (bytes_read, at_once, one, speed), floor))
+            one = ("latency", precise(latency[1], "s"), wait)
+            why.append(Term("accesses", formula, (number, at_once, one, each, speed), floor, media))
             if self.iops is not None and iops[1] is not None:
                 # One capacity in reads a second; a write draws as many reads' worth as it displaces.
                 amounts[f"{name}.iops"], moved[f"{name}.iops"] = times * self.iops / iops[1], times
-                most = (iops[0], format_quantity(iops[1], "1/s"), source_of(self.sources, iops[0]))
-                why.append(Term("iops", "accesses / most per second", (bytes_read, most), times / iops[1]))
+                most = ("iops", precise(iops[1], "1/s"), f"{iops[0]}: {source_of(self.sources, iops[0])}")
+                why.append(Term("iops", "times / iops", (number, most), times / iops[1], f"{name}.iops"))
         drawn = tuple(sorted((capacity, amount) for capacity, amount in amounts.items() if amount > 0))
         longest = max([seconds, *(term.seconds for term in why if term.label == "iops")])
         return Cost(

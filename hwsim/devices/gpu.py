@@ -13,6 +13,7 @@ from typing import ClassVar
 
 from hwsim.demand import Capacity, Cost, Demand, Term
 from hwsim.devices.roofline import (
+    WORKLOAD,
     CannotCompute,
     Draw,
     Efficiency,
@@ -22,11 +23,12 @@ from hwsim.devices.roofline import (
     latency_terms,
     memory_draw,
     peak_of,
+    precise,
     source_of,
     unknown_dtypes,
 )
 from hwsim.spec.fields import field
-from hwsim.units import FlopPerSecond, PerSecond, Seconds, format_quantity
+from hwsim.units import FlopPerSecond, PerSecond, Seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +77,15 @@ class Gpu:
             [*draws, memory_draw(name, traffic, self.memory, self.sources)],
             bandwidth=self.memory.bandwidth,
             latencies=latency_terms(
-                self.sources, ("launch", "start of a kernel", self.launch), ("memory.latency", "first access", latency)
+                self.sources,
+                ("launch", "start of a kernel", self.launch, ""),
+                ("memory.latency", "first access", latency, f"{name}.memory"),
             ),
         )
 
     def busy(self, name: str, seconds: float) -> Cost:
         """The whole GPU for a known time."""
-        time = Term("time", "as given", (("time", format_quantity(seconds, "s"), "op"),), seconds)
+        time = Term("time", "given", (("given", precise(seconds, "s"), WORKLOAD),), seconds)
         amounts = ((f"{name}.compute", seconds),) if seconds > 0 else ()
         return Cost(Demand(amounts=amounts, floor=seconds, share=seconds * self.memory.bandwidth or 1.0), why=(time,))
 
@@ -99,17 +103,18 @@ class Gpu:
             table, key = self.vector, "vector"
         used, rate = peak_of(table, dtype, name)
         efficiency = self.efficiency.of(mix)
-        what = "matmul" if mix == "matmul" else "vector"
+        what = "efficiency.matmul" if mix == "matmul" else "efficiency.vector"
+        origin = f"{key}.{used}: {source_of(self.sources, f'{key}.{used}')}"
         inputs = (
-            ("flop", format_quantity(flop, "FLOP"), "op"),
-            (f"{key}.{used}", format_quantity(rate, "FLOP/s"), source_of(self.sources, f"{key}.{used}")),
-            (f"efficiency.{what}", format_quantity(efficiency, "%"), source_of(self.sources, f"efficiency.{what}")),
+            ("flop", precise(flop, "FLOP"), WORKLOAD),
+            ("peak", precise(rate, "FLOP/s"), origin + (f"; {dtype} computed in {used}" if used != dtype else "")),
+            ("efficiency", precise(efficiency, "%"), f"{what}: {source_of(self.sources, what)}"),
         )
-        formula = "flop / (peak x efficiency)" + (f", {dtype} computed in {used}" if used != dtype else "")
-        return Term("compute", formula, inputs, flop / (rate * efficiency))
+        return Term("compute", "flop / (peak x efficiency)", inputs, flop / (rate * efficiency), f"{name}.compute")
 
     def _drawing(self, name: str, count: float) -> Term:
         if self.random is None:
             raise CannotCompute(f"{name} has no rate for random numbers", "add one as `random: 10e9 1/s`")
-        rate = format_quantity(self.random, "1/s"), source_of(self.sources, "random")
-        return Term("compute", "numbers / rate", (("numbers", f"{count:.6g}", "op"), ("random", *rate)), count / self.random)
+        rate = precise(self.random, "1/s"), f"random: {source_of(self.sources, 'random')}"
+        inputs = (("numbers", precise(count, "1"), WORKLOAD), ("rate", *rate))
+        return Term("compute", "numbers / rate", inputs, count / self.random, f"{name}.compute")

@@ -21,6 +21,8 @@ from hwsim.units import Bytes, BytesPerSecond, Ratio, Seconds, format_quantity
 Mix = Literal["matmul", "vector", "reduce", "random"]
 Input = tuple[str, str, str]  # name, value with unit, source
 
+WORKLOAD: Final = "workload"  # the source of what the op itself says
+
 DTYPES: Final = ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "fp4", "int8", "int4")
 
 # What a device does with a type it has no units for: it computes in the next wider one.
@@ -59,6 +61,20 @@ class LocalMemory:
 def source_of(sources: Mapping[str, str], key: str) -> str:
     """Where the number under `key` is from; a number the file leaves out is a default."""
     return sources.get(key, "default") if sources else "as given"
+
+
+def precise(value: float, unit: str) -> str:
+    """A number of a derivation, with the digits it takes to do the arithmetic again.
+
+    >>> precise(965.6e9, "FLOP/s"), precise(12e-6, "s"), precise(0.158, "%"), precise(1e6, "1")
+    ('965.6 GFLOP/s', '12 us', '15.8 %', '1e6')
+    """
+    if unit == "1":
+        return f"{value:.6g}".replace("e+0", "e").replace("e+", "e")
+    number, space, symbol = format_quantity(value, unit, 6).partition(" ")
+    if "." in number and "e" not in number:
+        number = number.rstrip("0").rstrip(".")
+    return f"{number}{space}{symbol}"
 
 
 def peak_of(peaks: Mapping[str, float], dtype: str, where: str) -> tuple[str, float]:
@@ -111,20 +127,24 @@ def assemble(draws: Sequence[Draw], *, bandwidth: float, floor: float = 0.0, lat
     )
 
 
-def latency_terms(sources: Mapping[str, str], *parts: tuple[str, str, float]) -> list[Term]:
-    """One line for every latency (key, what it is, seconds) that is not zero."""
+def latency_terms(sources: Mapping[str, str], *parts: tuple[str, str, float, str]) -> list[Term]:
+    """One line for every latency (key, what it is, seconds, of which capacity) that is not zero."""
     return [
-        Term("latency", what, ((key, format_quantity(seconds, "s"), source_of(sources, key)),), seconds)
-        for key, what, seconds in parts
-        if seconds > 0
+        latency_term(what, seconds, source_of(sources, key), capacity) for key, what, seconds, capacity in parts if seconds > 0
     ]
+
+
+def latency_term(what: str, seconds: float, source: str, capacity: str = "") -> Term:
+    """A line that is one number."""
+    return Term("latency", what, ((what, precise(seconds, "s"), source),), seconds, capacity)
 
 
 def memory_draw(name: str, traffic: float, memory: LocalMemory, sources: Mapping[str, str]) -> Draw:
     """The time an op's traffic takes of a memory."""
     seconds = traffic / memory.bandwidth
     inputs: tuple[Input, ...] = (
-        ("traffic", format_quantity(traffic, "B"), "op"),
-        ("bandwidth", format_quantity(memory.bandwidth, "B/s"), source_of(sources, "memory.bandwidth")),
+        ("traffic", precise(traffic, "B"), WORKLOAD),
+        ("bandwidth", precise(memory.bandwidth, "B/s"), source_of(sources, "memory.bandwidth")),
     )
-    return Draw(f"{name}.memory", seconds, 1.0, traffic, "B", Term("memory", "traffic / bandwidth", inputs, seconds))
+    capacity = f"{name}.memory"
+    return Draw(capacity, seconds, 1.0, traffic, "B", Term("memory", "traffic / bandwidth", inputs, seconds, capacity))

@@ -42,7 +42,11 @@ class Sockets:
         n = len(self.names)
         memory = replace(self.model.memory, bandwidth=self.model.memory.bandwidth * n)
         flop = {dtype: peak * n for dtype, peak in self.model.flop.items()}
-        return self.model.like(cores=self.cores, flop=flop, memory=memory)
+        told = dict(self.model.sources)
+        for key in ("cores", "memory.bandwidth", *(f"flop.{dtype}" for dtype in flop)):
+            if key in told:
+                told[key] = f"{n} sockets together; {told[key]}"
+        return self.model.like(cores=self.cores, flop=flop, memory=memory, sources=told)
 
     def _spread(self, name: str, cost: Cost) -> Cost:
         """Core-seconds are divided among the sockets; memory time is the same on each."""
@@ -54,4 +58,9 @@ class Sockets:
             for socket in self.names
         ]
         moved = [(socket + parts[capacity][0], work / n, unit) for capacity, work, unit in cost.moved for socket in self.names]
-        return replace(cost, demand=replace(cost.demand, amounts=tuple(sorted(amounts))), moved=tuple(sorted(moved)))
+        why = tuple(replace(term, capacity=self._first(name, term.capacity)) for term in cost.why)
+        return replace(cost, demand=replace(cost.demand, amounts=tuple(sorted(amounts))), moved=tuple(sorted(moved)), why=why)
+
+    def _first(self, name: str, capacity: str) -> str:
+        """The first socket's capacity, which stands for those of all."""
+        return capacity.replace(name, self.names[0], 1) if capacity else ""

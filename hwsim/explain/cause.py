@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
 
 from hwsim.demand import Cost
-from hwsim.opgraph import Ints, OpGraph
+from hwsim.opgraph import Ints, Label, OpGraph
 
-Kind = Literal["capacity", "floor", "latency", "time", "wait"]
+Kind = Literal["capacity", "time", "floor", "latency", "dispatch", "return", "pool", "wait"]
+
+HOST: Final = ("dispatch", "return")  # kinds of ops that are the program's own doing: the cause is called as they are
+STATED: Final = "time"  # label of the line of a derivation whose time the workload says itself
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Cause:
-    """Why time passed: a full capacity, or on a device the op's floor, latency or own time, or nothing to do yet.
+    """Why time passed.
 
-    name: the capacity or device.  label: which of the lines of the op's derivation set its floor.
+    capacity: it was full.  time: the op takes as long as the workload says.  floor, latency: a line of the op's
+    derivation that no sharing makes longer.  dispatch, return: the program issued an op, or came back from waiting.
+    pool: all servers were taken.  wait: there was nothing to do yet.
+
+    name: the capacity, device or pool.  label: of a time the op, of a floor the line of the derivation.
     """
 
     kind: Kind
@@ -28,14 +35,15 @@ class Cause:
         match self.kind:
             case "capacity":
                 return self.name
-            case "floor":
-                return f"{self.label or 'floor'} on {self.name}"
-            case "latency":
-                return f"latency on {self.name}" if self.name else "latency"
-            case "time":
-                return f"time on {self.name}" if self.name else "time"
+            case "pool":
+                return f"waiting for {self.name}"
+            case "time" | "floor":
+                what = self.label or self.kind
             case "wait":
-                return f"waiting to start on {self.name}" if self.name else "waiting to start"
+                what = "waiting to start"
+            case _:
+                what = self.kind
+        return f"{what} on {self.name}" if self.name else what
 
 
 class Causes:
@@ -51,30 +59,48 @@ class Causes:
         """Causes by number."""
         return tuple(self._numbers)
 
-    def _number(self, cause: Cause) -> int:
+    def number(self, cause: Cause) -> int:
+        """Its number, a new one if it is new."""
         return self._numbers.setdefault(cause, len(self._numbers))
 
-    def of_label(self, kind: Kind, label: Ints) -> Ints:
-        """Numbers of a cause of this kind on the devices of these labels."""
+    def of_label(self, kind: Literal["time", "latency", "wait"], label: Ints) -> Ints:
+        """Numbers of a cause of this kind for ops with these labels."""
         wanted, where = np.unique(label, return_inverse=True)
-        devices = [self._graph.labels[one].device for one in wanted.tolist()]
-        return np.array([self._number(Cause(kind, device)) for device in devices], np.int64)[where]
+        found = [self.number(self._of_kind(kind, self._graph.labels[one])) for one in wanted.tolist()]
+        return np.array(found, np.int64)[where]
 
     def alone(self, cost: Ints, label: Ints) -> Ints:
-        """What sets the duration of bodies that share with nobody: the largest of amount / rate, or the floor."""
+        """What sets the duration of bodies that share with nobody."""
         labels = len(self._graph.labels)
         wanted, where = np.unique((cost + 1) * labels + label, return_inverse=True)
         found = []
         for pair in wanted.tolist():
             which, named = divmod(pair, labels)
-            device = self._graph.labels[named].device
-            found.append(self._number(self._cause(self._graph.costs[which - 1], device) if which else Cause("time", device)))
+            label_of = self._graph.labels[named]
+            cause = self._of_kind("time", label_of)
+            if which and cause.kind == "time":
+                cause = self._of_cost(self._graph.costs[which - 1], label_of)
+            found.append(self.number(cause))
         return np.array(found, np.int64)[where]
 
-    def _cause(self, cost: Cost, device: str) -> Cause:
-        demand = cost.demand
+    def _of_kind(self, kind: Literal["time", "latency", "wait"], label: Label) -> Cause:
+        for own in HOST:
+            if label.kind == own and kind != "wait":
+                return Cause("dispatch" if own == "dispatch" else "return", label.device)
+        return Cause(kind, label.device, label.name if kind == "time" else "")
+
+    def _of_cost(self, cost: Cost, label: Label) -> Cause:
+        """The largest of amount / rate, or the floor; a time the workload states is the op's own."""
+        demand, line = cost.demand, binding_label(cost)
+        if line == STATED:
+            return Cause("time", label.device, label.name)
         took, slowest = max(((amount / self._rates[name], name) for name, amount in demand.amounts), default=(0.0, ""))
         if slowest and took >= demand.floor:
             return Cause("capacity", slowest)
-        terms = [(term.seconds, term.label) for term in cost.why if term.label != "latency"]
-        return Cause("floor", device, max(terms)[1] if terms else "")
+        return Cause("floor", label.device, line)
+
+
+def binding_label(cost: Cost) -> str:
+    """Label of the line of the derivation that sets the body's duration; "" if there is none."""
+    terms = [(term.seconds, term.label) for term in cost.why if term.label != "latency"]
+    return max(terms)[1] if terms else ""

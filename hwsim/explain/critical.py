@@ -3,6 +3,8 @@
 Walking back from the op that ended last: before an op started, the run waited for the predecessor
 that ended last, or for the op that gave back the server of a pool.  The pieces tile the run from 0
 to its end, so the causes add up to the makespan exactly, in integer fs.
+
+While an op of the path was ready but had no server, the pool is the cause, whatever the op did that had it.
 """
 
 from __future__ import annotations
@@ -10,12 +12,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Final
 
 import numpy as np
 
 from hwsim.explain.cause import Cause, Causes
+from hwsim.explain.pools import lack_servers
 from hwsim.opgraph import Ints
 from hwsim.results.timeline import FEMTO, Timeline
+
+ROUNDED: Final = 30  # paces that agree in so many bits are the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +85,7 @@ def critical_path(timeline: Timeline) -> CriticalPath:
     if not timeline.makespan_fs:
         none = np.empty(0, np.int64)
         return CriticalPath(none, timeline.start[:0], timeline.end[:0], none, ())
-    path = _walk(timeline)
+    path = walk(timeline)
     return _pieces(timeline, path)
 
 
@@ -106,7 +112,7 @@ def last_predecessors(timeline: Timeline) -> Ints:
     return np.where(timeline.granted >= 0, timeline.granted, found)
 
 
-def _walk(timeline: Timeline) -> Ints:
+def walk(timeline: Timeline) -> Ints:
     """Op numbers of the path in order of time."""
     before = last_predecessors(timeline).tolist()
     op = int(np.flatnonzero((timeline.end == timeline.makespan_fs).astype(np.bool_))[0])
@@ -145,16 +151,21 @@ def _pieces(timeline: Timeline, path: Ints) -> CriticalPath:
     at, low, high, cause = (np.concatenate(column) for column in zip(*columns, strict=True))
     kept = np.flatnonzero((high > low).astype(np.bool_))
     order = kept[np.argsort(low[kept], kind="stable")]
-    return CriticalPath(path[at[order]], low[order], high[order], cause[order], causes.table)
+    at, low, high, cause = lack_servers(timeline, path, at[order], low[order], high[order], cause[order], causes)
+    return CriticalPath(path[at], low, high, cause, causes.table)
 
 
 def _flowing(timeline: Timeline, number: int, place: Ints, begin: Ints, end: Ints, alone: Ints) -> tuple[Ints, Ints, Ints, Ints]:
-    """Pieces of bodies of one class, cut where its pace changed; unbound pieces have the cause of an op alone."""
+    """Pieces of bodies of one class, cut where its pace changed.
+
+    Where nothing holds the op back, or so little that only the rounding shows, it has the cause of an op alone.
+    """
     history = timeline.paces[number]
     if not history:
         return place, begin, end, alone
     changes = np.array([pace.start for pace in history], timeline.start.dtype)
-    bound = np.array([pace.bound for pace in history], np.int64)
+    free = timeline.alone[number] - (timeline.alone[number] >> ROUNDED)
+    bound = np.array([pace.bound if pace.pace < free else -1 for pace in history], np.int64)
     first = np.maximum(np.searchsorted(changes, begin, side="right") - 1, 0)
     last = np.maximum(np.searchsorted(changes, end, side="left"), first + 1)
     count = last - first

@@ -8,24 +8,24 @@ from typing import Final
 
 from hwsim.demand import Cost, Demand, Term
 from hwsim.devices import Cpu, Disk, Gpu, Memory, Nic, Sockets, Switch
-from hwsim.devices.roofline import source_of
+from hwsim.devices.roofline import WORKLOAD, latency_term, precise, source_of
 from hwsim.machine.names import UnknownName
 from hwsim.machine.placed import Link, PlacedDevice
 from hwsim.machine.routes import NoRoute, Routes
-from hwsim.units import format_quantity
 
 _CACHED: Final = 200_000
 
 
 @dataclass(frozen=True, slots=True)
 class _Draw:
-    """Per byte: `amount` of a capacity, and the seconds a derivation shows."""
+    """Per byte: `amount` of a capacity, and the seconds a derivation shows; `parts` devices share the bytes."""
 
     capacity: str
     amount: float
     seconds: float
     label: str
     rate: tuple[str, str, str]
+    parts: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,35 @@ class _Path:
             found[draw.capacity] = amount + draw.amount, times + 1
         return tuple((name, amount, times) for name, (amount, times) in sorted(found.items()))
 
+    def lines(self) -> tuple[_Line, ...]:
+        """What the derivation says of each capacity, in the order of the way."""
+        found: dict[str, list[_Draw]] = {}
+        for draw in self.draws:
+            found.setdefault(draw.capacity, []).append(draw)
+        return tuple(_line(draws) for draws in found.values())
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A line of the derivation without the bytes: seconds per byte."""
+
+    label: str
+    formula: str
+    inputs: tuple[tuple[str, str, str], ...]
+    seconds: float
+    capacity: str
+
+
+def _line(draws: Sequence[_Draw]) -> _Line:
+    """Of all that one byte draws of a capacity: a copy in place reads its memory and writes it."""
+    first, inputs = draws[0], [draws[0].rate]
+    above, below = "bytes", "bandwidth"
+    if len(draws) > 1:
+        above, inputs = "passes x bytes", [("passes", str(len(draws)), "it is read and written"), *inputs]
+    if first.parts > 1:
+        below, inputs = "(sockets x bandwidth)", [*inputs, ("sockets", str(first.parts), "each takes an equal part")]
+    return _Line(first.label, f"{above} / {below}", tuple(inputs), sum(draw.seconds for draw in draws), first.capacity)
+
 
 @dataclass(frozen=True, slots=True)
 class _Known:
@@ -51,6 +80,7 @@ class _Known:
 
     path: _Path
     per_byte: tuple[tuple[str, float, int], ...]
+    lines: tuple[_Line, ...]
     latency: float
     passes: int  # share per byte
 
@@ -109,11 +139,13 @@ class Transfers:
             per_byte = path.per_byte()
             passes = 1 if path.links else max((times for _, _, times in per_byte), default=1)
             latency = sum((term.seconds for term in path.latencies), 0.0)
-            known = self._known[a, b, ends] = _Known(path, per_byte, latency, passes)
+            known = self._known[a, b, ends] = _Known(path, per_byte, path.lines(), latency, passes)
         if size <= 0:
             return Cost(Demand(latency=known.latency), why=known.path.latencies)
-        shown = ("bytes", format_quantity(size, "B"), "op")
-        terms = [Term(draw.label, "bytes / bandwidth", (shown, draw.rate), draw.seconds * size) for draw in known.path.draws]
+        shown = ("bytes", precise(size, "B"), WORKLOAD)
+        terms = [
+            Term(line.label, line.formula, (shown, *line.inputs), line.seconds * size, line.capacity) for line in known.lines
+        ]
         return Cost(
             Demand(
                 latency=known.latency,
@@ -135,12 +167,11 @@ class Transfers:
             if ends or self._devices[name].kind != "disk":
                 self._end(name, leaving, draws, latencies)
         for link in links:
-            rate = ("bandwidth", format_quantity(link.bandwidth, "B/s"), _origin(link))
+            rate = ("bandwidth", precise(link.bandwidth, "B/s"), _origin(link))
             draws.append(_Draw(link.capacity, 1.0, 1 / link.bandwidth, f"link {link.source}->{link.target}", rate))
             if link.latency > 0:
-                latencies.append(
-                    _latency(link.latency, f"link {link.source}->{link.target}", source_of(link.model.sources, "latency"))
-                )
+                origin = source_of(link.model.sources, "latency")
+                latencies.append(latency_term(f"link {link.source}->{link.target}", link.latency, origin, link.capacity))
         for at, name in enumerate(stops):
             self._pass(name, links, at, draws, latencies)
         return _Path(links, tuple(draws), tuple(latencies))
@@ -151,7 +182,7 @@ class Transfers:
         whole = self._path(members[0], members[0], True)
         n = len(members)
         draws = [
-            _Draw(draw.capacity.replace(members[0], member, 1), draw.amount / n, draw.seconds / n, draw.label, draw.rate)
+            _Draw(f"{member}.memory", draw.amount / n, draw.seconds / n, f"memory {member}", draw.rate, n)
             for member in members
             for draw in whole.draws
         ]
@@ -162,32 +193,35 @@ class Transfers:
         model = self._devices[name].model
         match model:
             case Cpu() | Gpu():
-                (capacity, seconds), wait, key = model.copy_bytes(name, 1.0), model.copy_latency(), "memory.bandwidth"
+                (capacity, seconds), wait = model.copy_bytes(name, 1.0), model.copy_latency()
+                what, key, slow = "memory", "memory.bandwidth", "memory.latency"
             case Memory():
-                (capacity, seconds), wait, key = model.copy_bytes(name, 1.0), model.copy_latency(), "bandwidth"
+                (capacity, seconds), wait = model.copy_bytes(name, 1.0), model.copy_latency()
+                what, key, slow = "memory", "bandwidth", "latency"
             case Disk():
                 (capacity, seconds), wait = model.copy_bytes(name, 1.0, leaving=leaving), model.copy_latency(leaving=leaving)
-                key = "read" if leaving or model.write_bandwidth is None else "write"
+                what, key = "media", "read" if leaving or model.write_bandwidth is None else "write"
+                slow = "latency" if leaving or model.write_latency is None else "write_latency"
             case _:
                 return
-        rate = (key, format_quantity(1 / seconds, "B/s"), source_of(model.sources, key))
-        draws.append(_Draw(capacity, seconds, seconds, f"memory {name}", rate))
+        rate = ("bandwidth", precise(1 / seconds, "B/s"), source_of(model.sources, key))
+        draws.append(_Draw(capacity, seconds, seconds, f"{what} {name}", rate))
         if wait > 0:
-            latencies.append(_latency(wait, f"first access at {name}", "part"))
+            latencies.append(latency_term(f"first access at {name}", wait, source_of(model.sources, slow), capacity))
 
     def _pass(self, name: str, links: Sequence[Link], at: int, draws: list[_Draw], latencies: list[Term]) -> None:
         """What a switch or NIC on the way (at stop `at`) takes."""
         model = self._devices[name].model
         if isinstance(model, Switch) and 0 < at < len(links):
             if model.latency > 0:
-                latencies.append(_latency(model.latency, f"through {name}", source_of(model.sources, "latency")))
+                latencies.append(latency_term(f"through {name}", model.latency, source_of(model.sources, "latency")))
             if model.bandwidth is not None:
-                rate = ("bandwidth", format_quantity(model.bandwidth, "B/s"), source_of(model.sources, "bandwidth"))
+                rate = ("bandwidth", precise(model.bandwidth, "B/s"), source_of(model.sources, "bandwidth"))
                 draws.append(_Draw(f"{name}.backplane", 1.0, 1 / model.bandwidth, f"backplane {name}", rate))
         elif isinstance(model, Nic) and links:
             if model.latency > 0:
-                latencies.append(_latency(model.latency, f"through {name}", source_of(model.sources, "latency")))
-            rate = ("bandwidth", format_quantity(model.bandwidth, "B/s"), source_of(model.sources, "bandwidth"))
+                latencies.append(latency_term(f"through {name}", model.latency, source_of(model.sources, "latency")))
+            rate = ("bandwidth", precise(model.bandwidth, "B/s"), source_of(model.sources, "bandwidth"))
             if at < len(links) and links[at].model.network:
                 draws.append(_Draw(f"{name}.tx", 1.0, 1 / model.bandwidth, f"out of {name}", rate))
             if at > 0 and links[at - 1].model.network:
@@ -209,10 +243,6 @@ def join(first: Cost, then: Cost) -> Cost:
         moved=tuple(sorted((*first.moved, *then.moved))),
         why=(*first.why, *then.why),
     )
-
-
-def _latency(seconds: float, what: str, source: str) -> Term:
-    return Term("latency", what, (("latency", format_quantity(seconds, "s"), source),), seconds)
 
 
 def _origin(link: Link) -> str:

@@ -1,18 +1,22 @@
 """A device busy for a known time: a measured kernel, a decode step, a sleep.
 
-    busy: {name: decode, device: cpu, time: 6 ms, times: 64}
+    busy: {name: decode, device: cpu, time: 6 ms, times: 64, workers: 8}
 
 Runs on the queue `compute` of its device.  A CPU gives it one core, a GPU all its compute units;
-on any other device it only takes time.  `times` one after another is one op of times x time.
+on any other device it only takes time.  `times` one after another is one op of times x time; with
+`workers`, each on a core of its own, it alone takes ceil(times / workers) x time.  More workers than
+cores share the cores.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from hwsim.devices import Cpu, Gpu, Sockets
-from hwsim.ops.op import DeviceOp, Placed, Scope
+from hwsim.demand import Cost, Term
+from hwsim.devices import WORKLOAD, Cpu, Gpu, Sockets, precise
+from hwsim.ops.op import CannotPlace, DeviceOp, Placed, Scope
 from hwsim.spec import field
 from hwsim.units import Seconds
 
@@ -25,11 +29,32 @@ class Busy(DeviceOp):
 
     time: Seconds = field("how long it takes alone", example="30 us")
     times: int = field("how often, one after another", default=1, minimum=0)
+    workers: int = field("threads of a CPU that do it side by side, a core each", default=1, minimum=1)
 
     def lower(self, scope: Scope) -> Placed:
         seconds = self.time * self.times
         device = scope.one(self.device) if self.device else scope.own or scope.computing("")[0]
         model = scope.machine.device(device).model
+        if self.workers > 1:
+            if not isinstance(model, Cpu | Sockets):
+                raise CannotPlace(f"'{device}' is a {scope.kind(device)}: only a cpu has cores for workers")
+            return Placed(
+                device, self.queue or "compute", self._side_by_side(model, model.busy(device, seconds)) if seconds else None
+            )
         if isinstance(model, Cpu | Sockets | Gpu):
             return Placed(device, self.queue or "compute", model.busy(device, seconds) if seconds else None)
         return Placed(device, self.queue or "compute", None, time=seconds)
+
+    def _side_by_side(self, model: Cpu | Sockets, alone: Cost) -> Cost:
+        """The same core time, drawn by several workers at once."""
+        rounds = math.ceil(self.times / self.workers)
+        inputs = (
+            ("times", str(self.times), WORKLOAD),
+            ("workers", str(self.workers), WORKLOAD),
+            ("time", precise(self.time, "s"), WORKLOAD),
+        )
+        term = Term("time", "ceil(times / workers) x time", inputs, rounds * self.time)
+        shared = self.times * self.time / model.cores
+        cores = (inputs[0], inputs[2], ("cores", str(model.cores), "all the cpu has"))
+        drawn = Term("cores", "times x time / cores", cores, shared, alone.demand.amounts[0][0])
+        return replace(alone, demand=replace(alone.demand, floor=rounds * self.time), why=(term, drawn))

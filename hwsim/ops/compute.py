@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hwsim.devices import Mix
-from hwsim.ops.op import DeviceOp, Dtype, Placed, Scope, compute
+from hwsim.ops.op import ComputeOp, Dtype, Placed, Scope, compute
 from hwsim.spec import field
 from hwsim.units import Bytes, Flop
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compute(DeviceOp):
+class Compute(ComputeOp):
     """`flop` and `bytes` on one device, in `pieces` ops of equal size that follow each other."""
 
     kind: ClassVar[str] = "compute"

@@ -13,12 +13,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hwsim.ops.op import WIDTH, DeviceOp, Dtype, Placed, Scope, compute
+from hwsim.ops.op import WIDTH, ComputeOp, Dtype, Placed, Scope, compute
 from hwsim.spec import field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Matmul(DeviceOp):
+class Matmul(ComputeOp):
     """(m x k) by (k x n), `batch` times."""
 
     kind: ClassVar[str] = "matmul"
@@ -33,4 +33,9 @@ class Matmul(DeviceOp):
         flop = 2.0 * self.m * self.n * self.k * self.batch
         traffic = (self.m * self.k + self.k * self.n + self.m * self.n) * self.batch * WIDTH[self.dtype]
         output = self.m * self.n * self.batch * WIDTH[self.dtype]
-        return compute(scope, self, flop=flop, traffic=traffic, dtype=self.dtype, mix="matmul", output=output)
+        batch, times = (" batch", f" x {self.batch}") if self.batch > 1 else ("", "")
+        said = {
+            "flop": f"2 m n k{batch} = 2 x {self.m} x {self.n} x {self.k}{times}",
+            "traffic": f"(m k + k n + m n){batch} x {WIDTH[self.dtype]:g} B",
+        }
+        return compute(scope, self, flop=flop, traffic=traffic, dtype=self.dtype, mix="matmul", output=output, said=said)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from dataclasses import field as attribute
 from typing import Final, Literal, get_args
 
@@ -181,7 +181,14 @@ class DeviceOp(Op):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ArrayOp(DeviceOp):
+class ComputeOp(DeviceOp):
+    """An op that computes."""
+
+    cores: int | None = field("cores of a cpu it runs on (default: all of them)", default=None, minimum=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrayOp(ComputeOp):
     """An op over the elements of an array; exactly one of count and shape."""
 
     count: float | None = field("number of elements", default=None, minimum=0, example="1e6")
@@ -225,7 +232,7 @@ class FetchOp(Op):
 
 def compute(
     scope: Scope,
-    op: DeviceOp,
+    op: ComputeOp,
     *,
     flop: float,
     traffic: float,
@@ -234,11 +241,25 @@ def compute(
     pieces: int = 1,
     output: float = 0.0,
     pointwise: Pointwise | None = None,
+    said: Mapping[str, str] | None = None,
 ) -> Placed:
-    """Work on a computing device's queue `compute`: a roofline of `flop` and `traffic` bytes."""
+    """Work on a computing device's queue `compute`: a roofline of `flop` and `traffic` bytes.
+
+    said: how the op comes to its `flop` (for mix "random": `numbers`) and `traffic`, for the derivation.
+    """
     device, model = scope.computing(op.device)
-    cost = model.compute(device, flop=flop, traffic=traffic, dtype=dtype, mix=mix, cores=None)
+    cost = model.compute(device, flop=flop, traffic=traffic, dtype=dtype, mix=mix, cores=op.cores)
+    cost = saying(cost, said) if said else cost
     return Placed(device, op.queue or "compute", cost, pieces=pieces, output=output, pointwise=pointwise)
+
+
+def saying(cost: Cost, said: Mapping[str, str]) -> Cost:
+    """The cost with a derivation that says where the op's own numbers are from: name of the input -> how it came to be."""
+    why = tuple(
+        replace(term, inputs=tuple([(name, value, said.get(name, source)) for name, value, source in term.inputs]))
+        for term in cost.why
+    )
+    return replace(cost, why=why)
 
 
 __all__ = [
@@ -247,6 +268,7 @@ __all__ = [
     "ArrayOp",
     "ArraySize",
     "CannotPlace",
+    "ComputeOp",
     "DeviceOp",
     "Dtype",
     "FetchOp",
@@ -258,5 +280,6 @@ __all__ = [
     "UnknownName",
     "Values",
     "compute",
+    "saying",
     "stated",
 ]

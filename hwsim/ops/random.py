@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from hwsim.devices import precise
 from hwsim.ops.op import WIDTH, ArrayOp, Placed, Scope, compute
 
 
@@ -25,4 +26,8 @@ class Random(ArrayOp):
     def lower(self, scope: Scope) -> Placed:
         count = self.elements()
         size = count * WIDTH[self.dtype]
-        return compute(scope, self, flop=count, traffic=size, dtype=self.dtype, mix="random", output=size)
+        said = {
+            "numbers": "elements",
+            "traffic": f"elements x {WIDTH[self.dtype]:g} B = {precise(count, '1')} x {WIDTH[self.dtype]:g} B",
+        }
+        return compute(scope, self, flop=count, traffic=size, dtype=self.dtype, mix="random", output=size, said=said)

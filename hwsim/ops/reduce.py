@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from hwsim.devices import precise
 from hwsim.ops.op import WIDTH, ArrayOp, Placed, Scope, compute
 
 
@@ -24,4 +25,5 @@ class Reduce(ArrayOp):
     def lower(self, scope: Scope) -> Placed:
         count = self.elements()
         width = WIDTH[self.dtype]
-        return compute(scope, self, flop=count, traffic=count * width, dtype=self.dtype, mix="reduce", output=width)
+        said = {"flop": "elements", "traffic": f"elements x {width:g} B = {precise(count, '1')} x {width:g} B"}
+        return compute(scope, self, flop=count, traffic=count * width, dtype=self.dtype, mix="reduce", output=width, said=said)

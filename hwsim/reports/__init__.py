@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from hwsim.reports import gantt, html, json, summary, trace
+from hwsim.reports import explain, gantt, html, json, memory, summary, trace
 from hwsim.results.result import Result
 
 Report = Callable[[Result, str], Iterable[bytes]]
 
 REPORTS: Final[dict[str, Report]] = {
+    "explain": explain.render,
     "gantt": gantt.render,
     "html": html.render,
     "json": json.render,
+    "memory": memory.render,
     "summary": summary.render,
     "trace": trace.render,
 }

@@ -45,6 +45,17 @@ def as_dict(result: Result, *, ops: bool = False) -> dict[str, Any]:
             }
             for one in result.usage
         ],
+        "memory": [
+            {
+                "device": one.device,
+                "peak_bytes": one.peak,
+                "size_bytes": one.size,
+                "at_s": one.at_s,
+                "fits": one.fits,
+                "holds": [asdict(each) for each in one.holds],
+            }
+            for one in result.memory
+        ],
         "expect": [asdict(verdict) for verdict in result.verdicts],
         "set": dict(result.settings),
         "warnings": list(result.warnings),

@@ -8,6 +8,7 @@ from typing import Final
 
 from hwsim.explain.critical import limited_by
 from hwsim.reports.table import Row, capacities, causes, percent
+from hwsim.results.memory import DeviceMemory
 from hwsim.results.result import Result
 from hwsim.results.verdict import Verdict
 from hwsim.units import format_quantity
@@ -37,6 +38,8 @@ def _lines(result: Result) -> Iterator[str]:
     if len(shares) > CAUSES:
         shown.append(f"{len(shares) - CAUSES} more {percent(sum(share for _, share in shares[CAUSES:]))}")
     yield from _line("limited by", ", ".join(shown) or "nothing: no op takes any time")
+    for memory in result.memory:
+        yield from _line("memory", _memory(memory))
     if result.settings:
         yield from _line("set", ", ".join(f"{key}={value}" for key, value in result.settings))
     for verdict in result.verdicts:
@@ -91,6 +94,13 @@ def _short(name: str) -> str:
         return name
     tail = NAME // 2
     return f"{name[: NAME - tail - 3]}...{name[-tail:]}"
+
+
+def _memory(memory: DeviceMemory) -> str:
+    if not memory.fits:
+        return f"OUT OF MEMORY: {memory.verdict()}"
+    has = "" if memory.size is None else f" of {format_quantity(memory.size, 'B')}"
+    return f"{memory.device} peak {format_quantity(memory.peak, 'B')}{has}"
 
 
 def _verdict(verdict: Verdict) -> str:

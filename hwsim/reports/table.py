@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from hwsim.explain.critical import Share
+from hwsim.explain.family import family
 from hwsim.results.usage import Usage
 from hwsim.units import format_quantity
-
-_NUMBER: Final = re.compile(r"(?<=[A-Za-z_])\d+(?=$|[.,:>-])")  # gpu0.compute, slots:psw->gpu0
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +38,6 @@ def percent(fraction: float) -> str:
     if 0.9945 <= fraction < 0.99999:
         return f"{min(fraction * 100, 99.9):.1f} %"
     return format_quantity(fraction, "%", 2) if fraction < 0.995 else format_quantity(fraction, "%", 3)
-
-
-def family(name: str) -> str:
-    """A name with the numbers of its devices left open.
-
-    >>> family("slots:psw->gpu3"), family("node12.gpu0.compute"), family("pcie4.0")
-    ('slots:psw->gpu*', 'node*.gpu*.compute', 'pcie*.0')
-    """
-    return _NUMBER.sub("*", name)
 
 
 def natural(name: str) -> tuple[tuple[int, int | str], ...]:

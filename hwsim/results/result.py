@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 
+from hwsim.results.memory import DeviceMemory
 from hwsim.results.ops import OpRow, Ops
 from hwsim.results.timeline import Timeline
 from hwsim.results.usage import Usage
@@ -22,6 +23,7 @@ class Result:
 
     machine, workload: their names.  usage: one row per capacity.  verdicts: the expectations
     that were checked or skipped.  settings: what `set` changed.  devices: name -> kind.
+    memory: of every device that holds values of known size.
     """
 
     machine: str
@@ -32,6 +34,7 @@ class Result:
     settings: tuple[tuple[str, str], ...] = ()
     warnings: tuple[str, ...] = ()
     devices: Mapping[str, str] = field(default_factory=dict)
+    memory: tuple[DeviceMemory, ...] = ()
 
     @property
     def makespan_s(self) -> float:
@@ -47,6 +50,11 @@ class Result:
     def met(self) -> bool:
         """No expectation that was checked is violated."""
         return all(verdict.status != "violated" for verdict in self.verdicts)
+
+    @property
+    def fits(self) -> bool:
+        """No device needed more memory than it has."""
+        return all(each.fits for each in self.memory)
 
     def to_pandas(self) -> pd.DataFrame:
         """The ops as a table.

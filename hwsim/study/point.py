@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from hwsim import __version__
-from hwsim.api import Source, load_machine, simulate
+from hwsim.api import OutOfMemory, Source, load_machine, simulate
 from hwsim.engine import Deadlock
 from hwsim.explain.critical import limited_by
 from hwsim.machine import Machine
@@ -99,7 +99,7 @@ def run_point(machine: Said, workload: Said, settings: Mapping[str, object]) -> 
         run = simulate(_built(machine) if machine.digest else machine.tree, workload.tree, expect=False)
     except SpecError as error:
         return Outcome(error=_in_one_line(error), fingerprint=fingerprint)
-    except Deadlock as error:
+    except (Deadlock, OutOfMemory) as error:
         return Outcome(error=" ".join(str(error).split()), fingerprint=fingerprint)
     name, share = next(iter(causes(limited_by(run.timeline))), ("", None))
     return Outcome(run.makespan_s, name, share, "", fingerprint)

@@ -278,10 +278,8 @@ class Emitter:
 
     def _rename(self, op: PlacedOp, thread: Thread, taken: Ref | None) -> tuple[Freed, ...]:
         """The names that an op writes mean new buffers from now on; those they meant until now."""
-        leaving = []
-        for value in op.writes:
-            if (bound := thread.bound.pop(value, None)) is not None:
-                leaving.append(Freed(value, bound, thread.users(value), taken))
+        meant = [(value, thread.bound.pop(value, None)) for value in op.writes]
+        leaving = [Freed(value, bound, thread.users(value), taken) for value, bound in meant if bound is not None]
         for value, size in op.sizes:
             if taken is not None and value not in thread.bound:  # an update keeps the buffer there is
                 thread.bound[value] = Bound(taken, size, op.memory, op.name)

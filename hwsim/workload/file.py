@@ -30,7 +30,8 @@ class Runtime:
     return_: Seconds = field("time until the thread goes on after what it waited for", key="return", default=0.0, example="8 us")
     queue_depth: int | None = field("ops a queue holds, the running one included (default: any number)", default=None, minimum=1)
     blocks: Literal["none", "cpu", "all"] = field(
-        "ops the program waits for right after issuing them: all, or cpu: all whose result is not in a GPU's memory", default="none"
+        "ops the program waits for right after issuing them: all, or (cpu) those whose result is not in a GPU's memory",
+        default="none",
     )
     call: Seconds | None = field(
         "time of the thread to start a compiled body, whose ops it then need not issue (default: it compiles none)", default=None
@@ -63,7 +64,7 @@ class Each:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A workload as a file says it; exactly one of program and programs."""
+    """A workload as a file says it; exactly one of program, programs and pipeline."""
 
     hwsim: str = field("the format of the file: workload/1", default=FORMAT)
     name: str = field("what it is, in a few words", default="")
@@ -73,6 +74,7 @@ class Workload:
     runtime: Runtime | None = field("what issuing ops and waiting for them costs (default: nothing)", default=None)
     program: Tree | None = field("the statements of the one program, or {each: gpu*, do: [...]}", default=None)
     programs: Mapping[str, Tree] | None = field("several programs by name, each written as `program` is", default=None)
+    pipeline: Tree | None = field("stages that run at the same time: {batches, ahead, stages}", default=None)
     expect: Tree | None = field("what a run is expected to come to, such as {makespan: 15 ms +- 1 %}", default=None)
     place: Place = place_field()
 
@@ -84,8 +86,10 @@ def read_workload(tree: Tree, mistakes: Mistakes) -> Workload | None:
     found = decode(resolve(tree, mistakes, kind="workload"), Workload, mistakes, ignore=("use",))
     if found is None:
         return None
-    if (found.program is None) == (found.programs is None):
-        said = "both" if found.program is not None else "neither"
-        mistakes.add(tree.place, f"a workload has either `program` or `programs`; this one has {said}")
+    doors = {"program": found.program, "programs": found.programs, "pipeline": found.pipeline}
+    given = [name for name, door in doors.items() if door is not None]
+    if len(given) != 1:
+        said = " and ".join(given) if given else "none of them"
+        mistakes.add(tree.place, f"a workload has one of {', '.join(doors)}; this one has {said}")
         return None
     return found

@@ -12,6 +12,7 @@ from hwsim.workload.assemble import add_blocks, tie_meetings
 from hwsim.workload.builder import FEMTO, GraphBuilder, capacities_of
 from hwsim.workload.emit import Emitter, HostRuntime, HostTime, Tuning
 from hwsim.workload.file import Runtime, Workload
+from hwsim.workload.pipeline import add_pipeline
 from hwsim.workload.programs import MAIN, host_cost
 from hwsim.workload.reading import Group, read_group
 from hwsim.workload.statements import Barrier, walk
@@ -35,6 +36,8 @@ def lower(workload: Workload, machine: Machine, mistakes: Mistakes) -> OpGraph:
         read_group(name, tree, machine, workload.runtime, builder, mistakes)
         for name, tree in sorted(named.items(), key=lambda each: each[0])
     ]
+    if workload.pipeline is not None:
+        add_pipeline(workload.pipeline, machine, builder, mistakes)
     mistakes.raise_if_any()
     runtimes = [_host_runtime(group, workload.runtime, builder) for group in groups]
     shared = _shared_barriers(groups)

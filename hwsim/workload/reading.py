@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from hwsim.devices import CannotCompute
-from hwsim.machine import Machine, NoRoute, UnknownName
-from hwsim.ops import OPS, AnyOp, CannotPlace
+from hwsim.machine import Machine
+from hwsim.ops import OPS, AnyOp, FetchOp
 from hwsim.spec import Mistakes, Place, Tree, Value, decode, did_you_mean, field, place_field, substitute
-from hwsim.workload.builder import FEMTO, GraphBuilder
+from hwsim.workload.builder import GraphBuilder
 from hwsim.workload.file import Each, Runtime
+from hwsim.workload.fuse import fuse
 from hwsim.workload.names import Mention, Names, Path, Stand
+from hwsim.workload.placing import Placing
 from hwsim.workload.programs import Program, Queues, find_programs
-from hwsim.workload.statements import Barrier, Issue, PlacedOp, Repeat, Statement, Wait
+from hwsim.workload.statements import Barrier, Call, Fetch, Issue, PlacedOp, Repeat, Statement, Wait
 
-_CONTROL: Final = ("barrier", "repeat", "wait")
+_CONTROL: Final = ("barrier", "call", "repeat", "wait")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,15 @@ class BarrierKeys:
     name: str = field("the same in all programs that meet")
 
 
-STATEMENTS: Final[dict[str, type]] = {"barrier": BarrierKeys, "repeat": RepeatKeys, "wait": WaitKeys}
+@dataclass(frozen=True, slots=True)
+class CallKeys:
+    """`call`: a body that a runtime with `call` compiles and starts as a whole; under any other, its statements one by one."""
+
+    do: tuple[Tree, ...] = field("the statements", one_or_many=True)
+    name: str = field("what the results call it", default="call")
+
+
+STATEMENTS: Final[dict[str, type]] = {"barrier": BarrierKeys, "call": CallKeys, "repeat": RepeatKeys, "wait": WaitKeys}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,30 +81,41 @@ def read_group(
         return Group(name, (), (), ())
     queues = Queues(builder, runtime)
     hosts = tuple(queues.host(program) for program in programs)
-    reader = _Reader(programs, runtime, builder, queues, mistakes)
+    placing = Placing(runtime, builder, queues, mistakes)
+    reader = _Reader(programs, placing)
     body = reader.body(statements, ())
+    if placing.looks_back():  # read again, now that it is known where the values lie
+        reader = _Reader(programs, placing)
+        body = reader.body(statements, ())
     reader.names.look_up(mistakes)
+    if runtime is not None and runtime.fuse == "elementwise" and not len(mistakes):
+        body = fuse(body, programs, builder)
     return Group(name, programs, hosts, body)
 
 
 class _Reader:
     """Reads the statements of one group; mistakes are noted, and what can be read is."""
 
-    def __init__(
-        self, programs: Sequence[Program], runtime: Runtime | None, builder: GraphBuilder, queues: Queues, mistakes: Mistakes
-    ) -> None:
+    def __init__(self, programs: Sequence[Program], placing: Placing) -> None:
         self.names = Names()
         self._programs = programs
-        self._runtime = runtime
-        self._builder = builder
-        self._queues = queues
-        self._mistakes = mistakes
+        self._placing = placing
+        self._mistakes = placing.mistakes
         self._statements = 0
         self._repeats = 0
+        self._calls = 0
+        self._call = -1  # number of the compiled body being read
+        self._awaited: dict[str, None] = {}  # names of its ops that the runtime waits for
 
     def body(self, trees: Sequence[Tree], path: Path) -> tuple[Statement, ...]:
-        found = [self._statement(tree, path) for tree in trees]
-        return tuple(each for each in found if each is not None)
+        return tuple(each for tree in trees for each in self._statements_of(tree, path))
+
+    def _statements_of(self, tree: Tree, path: Path) -> tuple[Statement, ...]:
+        """What one statement of the file comes to: a call to several."""
+        if tree.get("call") is not None and len(tree.items()) == 1:
+            return self._call_of(tree.get("call") or tree, path)
+        found = self._statement(tree, path)
+        return () if found is None else (found,)
 
     def _statement(self, tree: Tree, path: Path) -> Statement | None:
         if not isinstance(tree.value, dict) or len(tree.value) != 1:
@@ -103,6 +123,10 @@ class _Reader:
             return None
         [(kind, content)] = tree.value.items()
         self._statements += 1
+        if self._call >= 0 and kind in ("wait", "barrier", "item", "asnumpy"):
+            message = f"`{kind}` cannot be compiled: there is no program in a compiled body, and no value when it is compiled"
+            self._mistakes.add(tree.key_place(kind), message, "put it behind the `call`, or take a runtime that compiles nothing")
+            return None
         match kind:
             case "repeat":
                 return self._repeat(content, path)
@@ -140,33 +164,46 @@ class _Reader:
             return None
         return Repeat(keys.times, self.body(keys.do, inside), tree.place)
 
+    def _call_of(self, tree: Tree, path: Path) -> tuple[Statement, ...]:
+        keys = decode(tree, CallKeys, self._mistakes)
+        if keys is None:
+            do = tree.get("do")
+            self.body(do.elements() if do else (), path)
+            return ()
+        if not self._placing.compiles or self._call >= 0:
+            return self.body(keys.do, path)
+        self._call, self._calls, self._awaited = self._calls, self._calls + 1, {}
+        body = self.body(keys.do, path)
+        call = Call(self._call, self._placing.call_labels(keys.name, self._programs))
+        self._call = -1
+        awaited = tuple(self._awaited)
+        end = (Wait(awaited, 0, self._placing.back_labels(keys.name, self._programs)),) if awaited else ()
+        return (call, *body, *end)
+
     def _wait(self, tree: Tree, here: Stand) -> Wait | None:
         if tree.value == "all":
-            return Wait((), 0, self._back_labels("all"))
+            return Wait((), 0, self._placing.back_labels("all", self._programs))
         keys = decode(_by_name(tree), WaitKeys, self._mistakes)
         if keys is None:
             return None
         at = tree.get("name") or tree
         self.names.mentions += [Mention(name, at.place, here, values=not keys.back, back=keys.back > 0) for name in keys.name]
-        return Wait(keys.name, keys.back, self._back_labels(", ".join(keys.name)))
+        return Wait(keys.name, keys.back, self._placing.back_labels(", ".join(keys.name), self._programs))
 
     def _barrier(self, tree: Tree) -> Barrier | None:
         keys = decode(_by_name(tree), BarrierKeys, self._mistakes)
         if keys is None:
             return None
-        arrival, release = (self._builder.label(keys.name, kind, "", self._programs[0].name) for kind in ("barrier", "release"))
-        return Barrier(keys.name, (arrival, release, *self._back_labels(keys.name)), tree.place)
-
-    def _back_labels(self, name: str) -> tuple[int, ...]:
-        return tuple(self._back_label(name, program) for program in self._programs)
-
-    def _back_label(self, name: str, program: Program) -> int:
-        kind, device = ("return", program.scope.host) if self._runtime else ("wait", "")
-        return self._builder.label(name, kind, device, program.name)
+        label = self._placing.builder.label
+        arrival, release = (label(keys.name, kind, "", self._programs[0].name) for kind in ("barrier", "release"))
+        return Barrier(keys.name, (arrival, release, *self._placing.back_labels(keys.name, self._programs)), tree.place)
 
     # ---- ops
 
-    def _issue(self, kind: str, tree: Tree, here: Stand) -> Issue | None:
+    def _issue(self, kind: str, tree: Tree, here: Stand) -> Issue | Fetch | None:
+        fetches = issubclass(OPS[kind], FetchOp)
+        if fetches and not tree.is_mapping:  # `print: y` is short for `print: {reads: y}`
+            tree = Tree({"reads": tree}, tree.place)
         self.names.ops.setdefault(tree.text("name") or kind, []).append(here)  # also where the op is wrong
         ranked = _ranked(tree)
         if ranked is not None and not self._programs[0].own:
@@ -178,11 +215,21 @@ class _Reader:
             if ranked is not None or rank == 0:
                 op = self._decode(kind, tree, rank, program)
                 self._note(op, tree, here)
-            placed = None if op is None else self._place(op, kind, program)
+            placed = None if op is None else self._placing.place(op, kind, program, self._call)
             if placed is None:
                 return None  # the other ranks would only say the same
-            found.append(placed)
+            found.append(placed if self._call < 0 else self._compiled(placed, op))
+        if fetches:
+            return Fetch(tuple(found)) if self._call < 0 else None  # a compiled body prints when it is compiled
         return Issue(tuple(found))
+
+    def _compiled(self, placed: PlacedOp, op: AnyOp | None) -> PlacedOp:
+        """An op of a compiled body: the call as a whole waits for it, if anything does."""
+        if op is not None and op.block:
+            self._mistakes.add(op.place, "a compiled body cannot wait for one of its ops", "put a `wait` behind the `call`")
+        if placed.block:
+            self._awaited[placed.name] = None
+        return replace(placed, block=False)
 
     def _decode(self, kind: str, tree: Tree, rank: int, program: Program) -> AnyOp | None:
         names: Mapping[str, Value] = {"self": program.own, "rank": rank, "ranks": len(self._programs)}
@@ -204,31 +251,6 @@ class _Reader:
             self.names.values.setdefault(value, []).append(here)
         after = tree.get("after") or tree
         self.names.mentions += [Mention(name, after.place, here) for name in op.after]
-
-    def _place(self, op: AnyOp, kind: str, program: Program) -> PlacedOp | None:
-        try:
-            placed = op.lower(program.scope)
-        except (CannotCompute, CannotPlace, NoRoute, UnknownName) as error:
-            self._mistakes.add(op.place, error.message, error.hint)
-            return None
-        label, name = self._builder.label, op.name or kind
-        threaded = self._runtime is not None
-        return PlacedOp(
-            name=name,
-            label=label(name, kind, placed.device, program.name),
-            dispatch=label(name, "dispatch", program.scope.host, program.name) if threaded else -1,
-            insert=label(name, "insert", "", program.name) if threaded else -1,
-            back=self._back_label(name, program) if op.block else -1,
-            queue=self._queues.of(program, placed),
-            cost=self._builder.cost(placed.cost),
-            time=round(placed.time * FEMTO),
-            pieces=placed.pieces,
-            reads=op.reads,
-            writes=op.writes,
-            updates=op.updates,
-            after=op.after,
-            block=op.block,
-        )
 
 
 def _by_name(tree: Tree) -> Tree:

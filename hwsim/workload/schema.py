@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from hwsim.ops import OPS
+from hwsim.ops import OPS, FetchOp
 from hwsim.spec import json_schema
 from hwsim.workload.file import FORMAT, Each, Workload
+from hwsim.workload.pipeline import PipelineKeys
 from hwsim.workload.reading import STATEMENTS
 
 _STATEMENTS: Final = {"type": "array", "items": {"$ref": "#/$defs/Statement"}}
 _WORDS: Final[Mapping[str, Any]] = {  # statements that may also be written as a name or a list of names
     "wait": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}],
     "barrier": [{"type": "string"}],
+    **{kind: [{"type": "string"}] for kind, op in OPS.items() if issubclass(op, FetchOp)},
 }
 
 
@@ -37,6 +39,9 @@ def workload_schema() -> dict[str, Any]:
     program = {"anyOf": [_STATEMENTS, _embedded(Each, definitions)]}
     _replace(out["properties"]["program"], program)
     _replace(out["properties"]["programs"], {"type": "object", "additionalProperties": program})
+    pipeline = _embedded(PipelineKeys, definitions)
+    pipeline["properties"]["stages"] = _STATEMENTS | {"description": pipeline["properties"]["stages"]["description"]}
+    _replace(out["properties"]["pipeline"], pipeline)
     return out
 
 

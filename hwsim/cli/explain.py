@@ -1,0 +1,73 @@
+"""`hwsim explain`: why a run takes as long as it does."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from hwsim.cli.arguments import MACHINE, WORKLOAD, settings_option
+
+FIGURES = (".png", ".svg", ".pdf")
+
+
+@click.command("explain")
+@click.argument("machine", type=MACHINE)
+@click.argument("workload", type=WORKLOAD)
+@settings_option
+@click.option("--op", metavar="NAME", help="Derive how long the ops of this name take (default: those on the critical path).")
+@click.option("--path", "pieces", is_flag=True, help="The critical path piece by piece, equal steps not put together.")
+@click.option("--what-if/--no-what-if", "again", default=None,
+              help="Simulate again with one part twice as good at a time (default: up to 200,000 ops).")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON (hwsim: explain/1).")
+@click.option("--plot", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+              help="Write the critical path as a figure (.png, .svg or .pdf).")  # fmt: skip
+def command(
+    machine: str,
+    workload: str,
+    settings: dict[str, str],
+    op: str | None,
+    pieces: bool,
+    again: bool | None,
+    as_json: bool,
+    plot: Path | None,
+) -> None:
+    """Say why WORKLOAD takes as long as it does on MACHINE: where the time goes, how long each op takes and
+    why, what hides behind what, and what one part that is twice as good would change.
+
+    The times of the causes add up to the time of the run exactly.  What the workload expects is not checked.
+    """
+    if machine == workload == "-":
+        raise click.UsageError("only one of the two files can be standard input")
+    if plot is not None and plot.suffix.lower() not in FIGURES:
+        raise click.BadParameter(f"a figure is written as .png, .svg or .pdf, not as '{plot.name}'", param_hint="--plot")
+    if plot is not None and not plot.absolute().parent.is_dir():
+        raise click.BadParameter(f"there is no folder '{plot.parent}'", param_hint="--plot")
+    from hwsim import api
+    from hwsim.cli.errors import in_words
+    from hwsim.cli.progress import progress
+    from hwsim.explain.explanation import NoSuchOp, explain
+    from hwsim.reports import explain as report
+    from hwsim.reports import explain_figure
+    from hwsim.reports.explain_text import text
+    from hwsim.reports.writing import write
+    from hwsim.spec import did_you_mean
+
+    shown = sys.stderr.isatty()
+    with in_words():
+        with progress(shown=shown) as told:
+            try:
+                run = api.simulate(machine, workload, set=settings, expect=False, progress=told)
+            except api.ExpectationFailed as failed:
+                run = failed.run
+                click.echo(f"note: {failed}", err=True)
+        with progress(shown=shown) as told:
+            try:
+                found = explain(run, op=op, again=again, progress=told)
+            except NoSuchOp as error:
+                hint = did_you_mean(error.name, error.names)
+                raise click.BadParameter(f"{error}" + (f"; {hint}" if hint else ""), param_hint="--op") from error
+    if plot is not None:
+        click.echo(f"wrote {write(plot, explain_figure.render(run, found, plot.suffix))}", err=True)
+    click.echo(report.document(run, found, path=pieces) if as_json else text(run, found, path=pieces), nl=False)

@@ -1,0 +1,95 @@
+"""Why a run took as long as it did, all of it: accounting, path, derivations, what hides, what would help."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from hwsim.explain.critical import CriticalPath, Share, critical_path
+from hwsim.explain.derivation import Derivation, derivations
+from hwsim.explain.overlap import Activity, activities
+from hwsim.explain.sentences import sentences
+from hwsim.explain.steps import Run, runs
+from hwsim.explain.what_if import LARGEST, WhatIf, what_if
+from hwsim.opgraph import Ints
+from hwsim.results.result import Result
+
+
+class NoSuchOp(ValueError):
+    """No op of the run is called that; `names` are those that are."""
+
+    def __init__(self, name: str, names: tuple[str, ...]) -> None:
+        super().__init__(f"the run has no op '{name}'")
+        self.name = name
+        self.names = names
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What a run waited for, and why.
+
+    accounting: causes along the critical path, longest first; their times add up to the makespan in integer fs.
+    runs: the path, told shortly.  derivations: of the ops on the path, those that took longest first; or of the ops asked for.
+    what_if: None if it was not worked out; untried: changes left out.
+    """
+
+    path: CriticalPath
+    accounting: tuple[Share, ...]
+    runs: tuple[Run, ...]
+    derivations: tuple[Derivation, ...]
+    activities: tuple[Activity, ...]
+    what_if: tuple[WhatIf, ...] | None
+    untried: int
+    sentences: tuple[str, ...]
+
+
+def explain(
+    result: Result, *, op: str | None = None, again: bool | None = None, progress: Callable[[int, int], None] | None = None
+) -> Explanation:
+    """Explain a run.
+
+    Args:
+        op: derive the durations of the ops of this name instead of those on the critical path.
+        again: simulate again with one part better at a time; None: if the run has at most `what_if.LARGEST` ops.
+        progress: called with how many of the changes were simulated and how many there are.
+
+    Raises:
+        NoSuchOp: no op has the name.
+    """
+    timeline = result.timeline
+    path = critical_path(timeline)
+    accounting = path.limited_by
+    chosen = _longest_first(path) if op is None else _named(result, op)
+    again = len(timeline) <= LARGEST if again is None else again
+    tried, untried = what_if(timeline, path, result.usage, progress=progress) if again else (None, 0)
+    done = activities(timeline, path)
+    return Explanation(
+        path=path,
+        accounting=accounting,
+        runs=runs(timeline, path),
+        derivations=derivations(timeline, chosen),
+        activities=done,
+        what_if=tried,
+        untried=untried,
+        sentences=sentences(timeline.makespan_fs, done, tried),
+    )
+
+
+def _longest_first(path: CriticalPath) -> Ints:
+    """Ops of the path; of those that the run waited for equally long, the earlier first."""
+    ops, first, where = np.unique(path.op, return_index=True, return_inverse=True)
+    spent = np.zeros(len(ops), path.end.dtype)
+    np.add.at(spent, where, path.end - path.start)
+    return ops[np.lexsort((first, -spent))] if len(ops) else ops
+
+
+def _named(result: Result, name: str) -> Ints:
+    flat = result.timeline.flat
+    labels = flat.graph.labels
+    wanted = np.array([label.name == name and label.kind != "insert" and bool(label.device) for label in labels], np.bool_)
+    ops = np.flatnonzero(wanted[flat.label]) if len(flat) else np.empty(0, np.int64)
+    if not len(ops):
+        raise NoSuchOp(name, tuple(dict.fromkeys(label.name for label in labels if label.device)))
+    return ops

@@ -1,0 +1,131 @@
+"""What went on during a run, how much of it the run had to wait for, and how much hid behind something else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from hwsim.explain.critical import CriticalPath
+from hwsim.explain.family import family
+from hwsim.opgraph import Ints, Label
+from hwsim.results.timeline import FEMTO, Timeline
+
+COMPUTING: Final = frozenset({"compute", "matmul", "elementwise", "reduce", "random"})
+COPYING: Final = frozenset({"copy", "send", "asnumpy", "item", "print"})
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """All ops of one sort on one device (or on the devices of a family).
+
+    sort: "compute", "copy" or the kind of the ops.  names: what they are called.  busy_fs: time in which at least
+    one of them ran.  path_fs: time of it for which the run waited for them.  alone: if the run waited for only one
+    of several, whether that was the first, the last or another.  work_fs: their times added up, more than `busy_fs`
+    where they ran side by side.  bound: the capacity that held them back for most of `path_fs`.
+    """
+
+    sort: str
+    device: str
+    names: tuple[str, ...]
+    count: int
+    busy_fs: int
+    path_fs: int
+    path_count: int
+    work_fs: int
+    alone: str = ""
+    bound: str = ""
+
+    @property
+    def hidden_fs(self) -> int:
+        """Time in which they ran and the run waited for something else."""
+        return self.busy_fs - self.path_fs
+
+    @property
+    def busy_s(self) -> float:
+        """Seconds."""
+        return self.busy_fs / FEMTO
+
+    @property
+    def path_s(self) -> float:
+        """Seconds."""
+        return self.path_fs / FEMTO
+
+    @property
+    def hidden_s(self) -> float:
+        """Seconds."""
+        return self.hidden_fs / FEMTO
+
+
+def activities(timeline: Timeline, path: CriticalPath) -> tuple[Activity, ...]:
+    """Sorts of ops that took time: first what the run waited for longest, then what went on longest."""
+    flat = timeline.flat
+    sorts: dict[tuple[str, str], int] = {}
+    of_label = np.array([sorts.setdefault(_sort(label), len(sorts)) for label in flat.graph.labels], np.int64)
+    took = (timeline.end > timeline.start).astype(np.bool_)
+    waiting = np.array([cause.kind == "wait" for cause in path.causes], np.bool_)
+    kept = ~waiting[path.cause] if len(path) else np.empty(0, np.bool_)
+    on_path, spent, why = path.op[kept], (path.end - path.start)[kept], path.cause[kept]
+    group = of_label[flat.label[on_path]]
+    found = []
+    for (sort, device), number in sorts.items():
+        ops = np.flatnonzero(took & (of_label[flat.label] == number))
+        if not len(ops):
+            continue
+        here = group == number
+        waited_for = np.unique(on_path[here])
+        used = [flat.graph.labels[one] for one in np.unique(flat.label[ops]).tolist()]
+        devices = {label.device for label in used}
+        found.append(
+            Activity(
+                sort=sort,
+                device=devices.pop() if len(devices) == 1 else device,
+                names=tuple(dict.fromkeys(label.name for label in used)),
+                count=len(ops),
+                busy_fs=_covered(timeline, ops),
+                path_fs=int(spent[here].sum()),
+                path_count=len(waited_for),
+                work_fs=int((timeline.end[ops] - timeline.start[ops]).sum()),
+                alone=_which(timeline, ops, int(waited_for[0])) if len(waited_for) == 1 < len(ops) else "",
+                bound=_bound(path, spent[here], why[here]),
+            )
+        )
+    return tuple(sorted(found, key=lambda one: (-one.path_fs, -one.busy_fs, one.sort, one.device)))
+
+
+def _sort(label: Label) -> tuple[str, str]:
+    sort = "compute" if label.kind in COMPUTING else "copy" if label.kind in COPYING else label.kind
+    return sort, family(label.device)
+
+
+def _covered(timeline: Timeline, ops: Ints) -> int:
+    """fs in which at least one of these ops ran."""
+    start, end = timeline.start[ops], timeline.end[ops]
+    order = np.argsort(start, kind="stable")
+    start, end = start[order], end[order]
+    reached = np.maximum.accumulate(end)
+    fresh = np.maximum(start[1:], reached[:-1])
+    return int(end[0] - start[0]) + int(np.maximum(end[1:] - fresh, 0).sum())
+
+
+def _bound(path: CriticalPath, spent: Ints, why: Ints) -> str:
+    """The capacity (or the family of capacities) that more than half of this time is due to."""
+    total: dict[str, int] = {}
+    names: dict[str, list[str]] = {}
+    for number in np.unique(why).tolist():
+        if path.causes[number].kind == "capacity":
+            name = family(path.causes[number].name)
+            names.setdefault(name, []).append(path.causes[number].name)
+            total[name] = total.get(name, 0) + int(spent[why == number].sum())
+    longest = max(total, key=lambda name: (total[name], name), default="")
+    if not longest or 2 * total[longest] <= int(spent.sum()):
+        return ""
+    return longest if len(names[longest]) > 1 else names[longest][0]
+
+
+def _which(timeline: Timeline, ops: Ints, one: int) -> str:
+    start = timeline.start[ops]
+    if timeline.start[one] == start.min():
+        return "first"
+    return "last" if timeline.start[one] == start.max() else "another"

@@ -1,0 +1,118 @@
+"""What a teacher would say of a run: a few sentences, put together from what was counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from hwsim.explain.derivation import seconds
+from hwsim.explain.family import families
+from hwsim.explain.overlap import Activity
+from hwsim.explain.what_if import WhatIf
+from hwsim.results.timeline import FEMTO
+
+SMALL: Final = 0.005  # of the run: not worth a sentence
+MANY: Final = 3  # activities spoken of beside the main one
+HELP: Final = 1.01  # a speed-up below it is none
+COUNTED: Final = 100  # ops of a sort that are worth counting
+MAIN: Final = 0.9  # of the run: what takes more of it is what everything else hides behind
+
+# sort of ops -> (what a device does, doing it)
+WORDS: Final = {
+    "compute": ("computes", "computing"),
+    "copy": ("copies", "copying"),
+    "read": ("reads", "reading"),
+    "write": ("writes", "writing"),
+    "dispatch": ("issues ops", "issuing"),
+    "return": ("returns from waiting", "returning from waiting"),
+}
+
+
+def sentences(makespan_fs: int, done: Sequence[Activity], tried: Sequence[WhatIf] | None) -> tuple[str, ...]:
+    """What takes the time, what hides behind it, what does not, and what would help."""
+    return tuple(_sentences(makespan_fs, done, tried)) if makespan_fs and done else ("Nothing takes any time.",)
+
+
+def _sentences(makespan: int, done: Sequence[Activity], tried: Sequence[WhatIf] | None) -> Iterator[str]:
+    main, others = done[0], [one for one in done[1:] if max(one.path_fs, one.hidden_fs) >= SMALL * makespan]
+    share = main.path_fs / makespan
+    whole, part = seconds(makespan / FEMTO), seconds(main.path_s)
+    part = "all" if main.path_fs == makespan else "nearly all" if part == whole else f"{part} of"
+    limit = f", limited by {main.bound}" if main.bound else ""
+    yield f"{_subject(main)} {_verb(main)} for {part} {whole}{limit}."
+    if main.hidden_fs >= SMALL * makespan:
+        yield f"For another {seconds(main.hidden_s)} it does so while the run waits for something else."
+    serial = all(one.hidden_fs == 0 and one.work_fs == one.busy_fs for one in done)
+    if serial and len(done) > 1:
+        adds = [f"{_doing(one)} adds {seconds(one.path_s)} ({_percent(one.path_fs, makespan)})" for one in others[:MANY]]
+        rest = f": {', '.join(adds)}" if adds else ""
+        yield f"One thing happens at a time, nothing hides behind anything else{rest}."
+    else:
+        behind = "behind it" if share >= MAIN else "behind the rest"
+        for one in others[:MANY]:
+            yield _hiding(one, makespan, behind)
+    if tried:
+        yield _help(tried[0])
+
+
+def _hiding(one: Activity, makespan: int, behind: str) -> str:
+    """How much of it the run had to wait for."""
+    doing = _doing(one)
+    doing = (doing[0].upper() + doing[1:] if one.sort in WORDS else doing) + f", {seconds(one.busy_s)} in all,"
+    if one.path_fs == 0:
+        return f"{doing} hides {behind}, all of it."
+    left = seconds(one.path_s)
+    if one.hidden_fs == 0:
+        return f"{doing} hides behind nothing: the run waits for all of it."
+    if 2 * one.hidden_fs < one.busy_fs:
+        waits = f"the run waits for {left} of it ({_percent(one.path_fs, makespan)})"
+        return f"{doing} hides {behind} for {seconds(one.hidden_s)} only; {waits}."
+    if one.alone not in {"first", "last"}:
+        return f"{doing} hides {behind}, all but {left}."
+    counted = f" ({one.count - 1} of {one.count} hide, the {one.alone} one cannot)" if one.count <= COUNTED else ""
+    return f"{doing} hides {behind}, all but the {one.alone} {left}{counted}."
+
+
+def _help(best: WhatIf) -> str:
+    if best.speedup < HELP or best.makespan_s is None:
+        return "No single part that is twice as good makes it more than 1 % faster."
+    then = f"; then the limit is {families(best.limited_by)[0][0]}" if best.limited_by else ""
+    return f"What helps most is {best.change}: {seconds(best.makespan_s)}, {best.speedup:.3g} times as fast{then}."
+
+
+def _percent(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.2g} %" if part < whole else "100 %"
+
+
+def _subject(one: Activity) -> str:
+    """The device: `The GPU`, `The disk`, `gpu*`."""
+    if not one.device:
+        return "The program"
+    if one.device in {"cpu", "gpu", "nic"}:
+        return f"The {one.device.upper()}"
+    return f"The {one.device}" if one.device.isalpha() else one.device
+
+
+def _verb(one: Activity) -> str:
+    if one.sort in WORDS:
+        return WORDS[one.sort][0]
+    return f"is busy with {one.names[0]}" if len(one.names) == 1 else "is busy"
+
+
+def _doing(one: Activity) -> str:
+    name = f" {one.names[0]}" if len(one.names) == 1 and one.names[0] != one.sort else ""
+    where = f" on {_object(one.device)}" if one.device else ""
+    match one.sort:
+        case "dispatch" | "return":
+            return WORDS[one.sort][1]
+        case "compute":
+            return f"computing{where}"
+        case _ if one.sort in WORDS:
+            return f"{WORDS[one.sort][1]}{name}"
+    return f"{one.names[0]}{where}" if len(one.names) == 1 else f"other work{where}"
+
+
+def _object(device: str) -> str:
+    if device in {"cpu", "gpu", "nic"}:
+        return f"the {device.upper()}"
+    return f"the {device}" if device.isalpha() else device

@@ -1,0 +1,215 @@
+"""How much of every device's memory the buffers of a run took, over time.
+
+A buffer is taken when its op is inserted into its queue (without a runtime: when the op starts), and given back
+
+    scope      when its name means another buffer and all who used it have ended: a name of Python that holds a buffer of
+               MXNet or numpy, with ops still queued that hold it too
+    last-use   when all who used it have ended; without a use, when its op has ended
+    stream     when its name means another buffer: PyTorch's allocator hands it on in the order of the stream, which is
+               safe before it has been used
+
+What the last buffer of a name takes, it takes to the end of the run; with last-use only if nobody read it after it was
+last written (a result).
+A name means another buffer once that has been inserted, so that for a moment there are both.  Of what happens at one
+instant, ends come first, then insertions, then names that are lost.
+
+Error: MXNet itself takes an op's buffer only when the op runs (d2l 13.2.4 measures 3 MB where this says gigabytes); taken
+at insertion is what a program must be ready for, and what frameworks do that allocate when an op is issued.
+Not counted: what a device's software, its context and its allocator's rounding take, and values of unknown size.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hwsim.devices import Cpu, Gpu, Memory, Sockets
+from hwsim.machine import Machine
+from hwsim.opgraph import Buffer, Ints, Mark, OpGraph
+from hwsim.results.timeline import FEMTO, Timeline
+from hwsim.units import format_quantity
+
+NAMED: Final = 4  # values named in a verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """What the buffers of one value take at the peak: of `value`, made by ops called `op`, `count` of them."""
+
+    value: str
+    op: str
+    count: int
+    bytes: int
+
+    def __str__(self) -> str:
+        times = f"{self.count} x " if self.count > 1 else ""
+        return f"{times}'{self.value}' {format_quantity(self.bytes, 'B')} (made by '{self.op}')"
+
+
+@dataclass(frozen=True)
+class DeviceMemory:
+    """The memory of one device.
+
+    time, taken: columns in fs and bytes; from time[i] on, taken[i].  An instant has two entries: with what was
+    inserted at it, and after what was given back.  size: bytes it has, None if the machine does not say.
+    holds: what it held at its peak, largest first.
+    """
+
+    device: str
+    size: int | None
+    time: Ints
+    taken: Ints
+    holds: tuple[Holding, ...] = ()
+
+    @cached_property
+    def _at(self) -> int:
+        return int(np.argmax(self.taken)) if len(self.taken) else 0
+
+    @property
+    def peak(self) -> int:
+        """Bytes."""
+        return int(self.taken[self._at]) if len(self.taken) else 0
+
+    @property
+    def at_fs(self) -> int:
+        """When the peak was reached first."""
+        return int(self.time[self._at]) if len(self.time) else 0
+
+    @property
+    def at_s(self) -> float:
+        return self.at_fs / FEMTO
+
+    @property
+    def fits(self) -> bool:
+        """Whether the device has as much (or nobody says how much it has)."""
+        return self.size is None or self.peak <= self.size
+
+    def verdict(self) -> str:
+        """What is wrong, in one sentence; "" if it fits.
+
+        gpu needs 14.2 GB at 12.0 ms and has 11.0 GB, over by 3.20 GB: 27 x 'X' 13.5 GB (made by 'random'), ...
+        """
+        if self.size is None or self.fits:
+            return ""
+        amounts = [format_quantity(each, "B") for each in (self.peak, self.size, self.peak - self.size)]
+        when = format_quantity(self.at_s, "s")
+        held = ", ".join(map(str, self.holds[:NAMED]))
+        more = f", {len(self.holds) - NAMED} more" if len(self.holds) > NAMED else ""
+        return f"{self.device} needs {amounts[0]} at {when} and has {amounts[1]}, over by {amounts[2]}: {held}{more}"
+
+
+def memory_sizes(machine: Machine, graph: OpGraph) -> dict[str, int | None]:
+    """Bytes of the memory of every device that holds a buffer; None where the machine does not say."""
+    found: dict[str, int | None] = {}
+    for name in sorted({buffer.device for buffer in graph.buffers}):
+        size: float | None = None
+        match machine.device(name).model:
+            case Cpu(memory=memory) | Gpu(memory=memory):
+                size = memory.size
+            case Sockets(model=model, names=names):
+                size = None if model.memory.size is None else model.memory.size * len(names)
+            case Memory(size=own):
+                size = own
+            case _:
+                pass
+        found[name] = None if size is None else int(size)
+    return found
+
+
+def memory(timeline: Timeline, sizes: Mapping[str, int | None]) -> tuple[DeviceMemory, ...]:
+    """Memory of every device that holds a buffer of known size, in the order of `sizes`, then of their names."""
+    graph = timeline.flat.graph
+    bases = np.concatenate([[0], np.cumsum([block.total for block in graph.blocks])]).astype(np.int64)
+    lives = [_Lives.of(buffer, timeline, bases) for buffer in graph.buffers]
+    devices = dict.fromkeys([*sizes, *sorted({each.buffer.device for each in lives})])
+    found = ((name, [each for each in lives if each.buffer.device == name]) for name in devices)
+    return tuple(_device(name, sizes.get(name), own) for name, own in found if own)
+
+
+@dataclass(frozen=True, slots=True)
+class _Lives:
+    """When each of a buffer's repetitions is taken and given back; `lost`: because its name was lost, not at an end."""
+
+    buffer: Buffer
+    begin: Ints
+    end: Ints
+    lost: NDArray[np.bool_]
+    kept: bool  # to the end of the run
+
+    @classmethod
+    def of(cls, buffer: Buffer, timeline: Timeline, bases: Ints) -> _Lives:
+        begin = timeline.start[_ops(buffer, buffer.made, timeline, bases)]
+        ended = timeline.end[_ops(buffer, buffer.users[0], timeline, bases)] if buffer.users else begin
+        for mark in buffer.users[1:]:
+            ended = np.maximum(ended, timeline.end[_ops(buffer, mark, timeline, bases)])
+        if buffer.renamed is None:
+            kept = buffer.free != "last-use" or len(buffer.users) < 2
+            return cls(buffer, begin, ended, np.zeros(len(begin), np.bool_), kept)
+        if buffer.free == "last-use":
+            return cls(buffer, begin, ended, np.zeros(len(begin), np.bool_), False)
+        renamed = timeline.start[_ops(buffer, buffer.renamed, timeline, bases)]
+        if buffer.free == "stream":
+            return cls(buffer, begin, renamed, np.ones(len(begin), np.bool_), False)
+        return cls(buffer, begin, np.maximum(renamed, ended), ended <= renamed, False)
+
+
+def _ops(buffer: Buffer, mark: Mark, timeline: Timeline, bases: Ints) -> Ints:
+    """The ops that a mark means, one per repetition of the buffer."""
+    block = timeline.flat.graph.blocks[mark.block]
+    if mark.block == buffer.block:
+        iterations = np.arange(buffer.first, buffer.first + buffer.times, dtype=np.int64) - mark.lag
+    else:
+        iterations = np.full(buffer.times, block.times - 1, np.int64)
+    found: Ints = bases[mark.block] + iterations * len(block) + mark.op
+    return found
+
+
+def _device(name: str, size: int | None, lives: Sequence[_Lives]) -> DeviceMemory:
+    begin = _sums((each.begin, each.buffer.bytes) for each in lives)
+    ends = _sums((each.end[~each.lost], each.buffer.bytes) for each in lives if not each.kept)
+    losses = _sums((each.end[each.lost], each.buffer.bytes) for each in lives if not each.kept)
+    instants = np.unique(np.concatenate([times for times, _ in (begin, ends, losses)]))
+    taken = _until(begin, instants) - _until(ends, instants)
+    after = _until(losses, instants)
+    before = np.concatenate([[0], after[:-1]])
+    time = np.repeat(instants, 2)
+    both = np.stack([taken - before, taken - after], axis=1).ravel()
+    alone = DeviceMemory(name, size, time, both)
+    return DeviceMemory(name, size, time, both, _holds(alone.at_fs, lives))
+
+
+def _sums(parts: Iterable[tuple[Ints, int]]) -> tuple[Ints, Ints]:
+    """Times in order, and the bytes up to and with each."""
+    found = list(parts)
+    times = np.concatenate([np.empty(0, np.int64), *(each for each, _ in found)])
+    sizes = np.concatenate([np.empty(0, np.int64), *(np.full(len(each), size, np.int64) for each, size in found)])
+    order = np.argsort(times, kind="stable")
+    return times[order], np.cumsum(sizes[order])
+
+
+def _until(sums: tuple[Ints, Ints], instants: Ints) -> Ints:
+    """Bytes of everything up to each instant."""
+    times, totals = sums
+    found: Ints = np.concatenate([[0], totals])[np.searchsorted(times, instants, side="right")]
+    return found
+
+
+def _holds(peak: int, lives: Sequence[_Lives]) -> tuple[Holding, ...]:
+    counts: Counter[tuple[str, str]] = Counter()
+    sizes: Counter[tuple[str, str]] = Counter()
+    for each in lives:
+        here = each.begin <= peak
+        if not each.kept:
+            here &= (each.end > peak) | (each.lost & (each.end == peak))
+        if count := int(here.sum()):
+            key = each.buffer.value, each.buffer.op
+            counts[key] += count
+            sizes[key] += count * each.buffer.bytes
+    rows = [Holding(value, op, counts[value, op], size) for (value, op), size in sizes.items()]
+    return tuple(sorted(rows, key=lambda row: (-row.bytes, row.value, row.op)))

@@ -1,0 +1,143 @@
+"""Ops on each element that follow each other in a compiled body become one op.
+
+An op joins those before it if it stands right after them, runs on the same queue over as many elements of the
+same type, and uses a value that one of them makes.  The one op that results does all their arithmetic, and moves
+what they move together less
+
+    one array for each use of a value that an op before it made or read     (it is in a register)
+    one array for each value made that is used inside and nowhere else      (it never exists, and takes no memory)
+
+where "nowhere else" means: no other op, wait or fetch of the whole program names it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from hwsim.devices import Cpu, Gpu, Sockets
+from hwsim.machine import Machine
+from hwsim.workload.builder import GraphBuilder
+from hwsim.workload.programs import Program
+from hwsim.workload.statements import Fetch, Issue, PlacedOp, Repeat, Statement, Wait, walk
+
+_NAMED = 3  # names in the label of a fused op
+
+
+def fuse(body: Sequence[Statement], programs: Sequence[Program], builder: GraphBuilder) -> tuple[Statement, ...]:
+    """The statements of a group, what can be fused in them fused."""
+    return _Fuser(programs[0].scope.machine, programs, builder, [_uses(body, rank) for rank in range(len(programs))]).body(body)
+
+
+def _uses(body: Sequence[Statement], rank: int) -> Counter[str]:
+    """How often each value (or what has its name) is asked for."""
+    found: Counter[str] = Counter()
+    for each in walk(body):
+        match each:
+            case Issue(ops=ops) | Fetch(ops=ops):
+                found.update(_asked(ops[rank]))
+            case Wait(names=names):
+                found.update(names)
+            case _:
+                pass
+    return found
+
+
+def _asked(op: PlacedOp) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*op.reads, *op.updates)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Fuser:
+    machine: Machine
+    programs: Sequence[Program]
+    builder: GraphBuilder
+    uses: Sequence[Mapping[str, int]]  # per rank
+
+    def body(self, body: Sequence[Statement]) -> tuple[Statement, ...]:
+        found: list[Statement] = []
+        chain: list[Issue] = []
+        for each in body:
+            if isinstance(each, Issue) and chain and _joins(chain, each):
+                chain.append(each)
+                continue
+            found += self._one(chain)
+            chain = [each] if isinstance(each, Issue) else []
+            if isinstance(each, Repeat):
+                found.append(Repeat(each.times, self.body(each.body), each.place))
+            elif not chain:
+                found.append(each)
+        return (*found, *self._one(chain))
+
+    def _one(self, chain: Sequence[Issue]) -> tuple[Issue, ...]:
+        if len(chain) < 2:
+            return tuple(chain)
+        ranked = zip(*(issue.ops for issue in chain), strict=True)
+        return (Issue(tuple(self._op(rank, ops) for rank, ops in enumerate(ranked))),)
+
+    def _op(self, rank: int, ops: tuple[PlacedOp, ...]) -> PlacedOp:
+        first, last = ops[0], ops[-1]
+        made: dict[str, bool] = {}  # value -> whether an op inside made it (else it was there and is updated)
+        written: Counter[str] = Counter()
+        inside: Counter[str] = Counter()  # uses of values made inside
+        reads: dict[str, None] = {}
+        arrays = flop = 0.0
+        for op in ops:
+            handed = [value for value in _asked(op) if value in made or value in reads]
+            inside.update(value for value in handed if value in made)
+            reads |= dict.fromkeys(value for value in op.reads if value not in made)
+            inputs = op.pointwise.inputs if op.pointwise else 0
+            arrays += max(inputs - len(handed), 0) + 1
+            flop += op.pointwise.flop if op.pointwise else 0.0
+            for value in (*op.updates, *op.writes):
+                made.setdefault(value, value not in op.updates)
+            written.update(dict.fromkeys((*op.updates, *op.writes), 1))
+        used = self.uses[rank]
+        lives = {value for value, anew in made.items() if not anew or not inside[value] or used.get(value, 0) > inside[value]}
+        arrays -= sum(count - (value in lives) for value, count in written.items())
+        program, name = self.programs[rank], _name(ops)
+        label = self.builder.label
+        each = first.pointwise
+        model = self.machine.device(first.device).model
+        if each is None or not isinstance(model, Cpu | Sockets | Gpu):
+            raise TypeError(f"'{first.name}' is no op on each element of an array")
+        traffic = max(arrays, 0.0) * each.array
+        cost = model.compute(first.device, flop=flop, traffic=traffic, dtype=each.dtype, mix="vector", cores=None)
+        sizes = {value: size for op in ops for value, size in op.sizes if value in lives}
+        return replace(
+            last,
+            name=name,
+            label=label(name, "elementwise", first.device, program.name),
+            insert=label(name, "insert", "", program.name),
+            cost=self.builder.cost(cost),
+            reads=tuple(reads),
+            writes=tuple(value for value, anew in made.items() if anew and value in lives),
+            updates=tuple(value for value, anew in made.items() if not anew),
+            after=tuple(dict.fromkeys(before for op in ops for before in op.after)),
+            sizes=tuple(sizes.items()),
+            also=tuple(dict.fromkeys(op.name for op in ops)),
+            pointwise=None,
+        )
+
+
+def _joins(chain: Sequence[Issue], issue: Issue) -> bool:
+    """Whether every rank's op can become one with those of the chain."""
+    for rank, op in enumerate(issue.ops):
+        before = [each.ops[rank] for each in chain]
+        first = before[0]
+        if first.call < 0 or first.pointwise is None or op.pointwise is None or op.after:
+            return False
+        if (op.call, op.device, op.queue, op.memory) != (first.call, first.device, first.queue, first.memory):
+            return False
+        if (op.pointwise.count, op.pointwise.dtype) != (first.pointwise.count, first.pointwise.dtype):
+            return False
+        if not any(value in (*each.writes, *each.updates) for each in before for value in _asked(op)):
+            return False
+    return True
+
+
+def _name(ops: Sequence[PlacedOp]) -> str:
+    names = [op.name for op in ops]
+    shown = names if len(names) <= _NAMED else [*names[: _NAMED - 1], f"{len(names) - _NAMED + 1} more"]
+    return " + ".join(shown)

@@ -1,0 +1,108 @@
+"""An op of a file on its device, with indices into the tables of the graph, as its program's runtime treats it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from math import ceil
+
+from hwsim.devices import CannotCompute
+from hwsim.machine import NoRoute, UnknownName
+from hwsim.ops import AnyOp, CannotPlace, FetchOp, Home, Placed, stated
+from hwsim.spec import Mistakes
+from hwsim.workload.builder import FEMTO, GraphBuilder
+from hwsim.workload.file import Runtime
+from hwsim.workload.programs import Program, Queues
+from hwsim.workload.statements import PlacedOp
+
+
+@dataclass(slots=True)
+class Placing:
+    """What placing the ops of one group needs, and what it finds out about their values.
+
+    homes: where the values of each program lie, by program.  missed: values fetched before anything wrote them.
+    """
+
+    runtime: Runtime | None
+    builder: GraphBuilder
+    queues: Queues
+    mistakes: Mistakes
+    homes: dict[str, dict[str, Home]] = field(default_factory=dict)
+    missed: set[tuple[str, str]] = field(default_factory=set)
+
+    @property
+    def compiles(self) -> bool:
+        """Whether the runtime compiles the bodies of `call`."""
+        return self.runtime is not None and self.runtime.call is not None
+
+    def looks_back(self) -> bool:
+        """Whether a value is fetched in the text before it is said where it lies: in the iteration before."""
+        return any(value in self.homes[program] for program, value in sorted(self.missed))
+
+    def place(self, op: AnyOp, kind: str, program: Program, call: int) -> PlacedOp | None:
+        """The op of one program; None once what is wrong is noted.
+
+        call: number of the compiled body it stands in, or -1.
+        """
+        homes = self.homes.setdefault(program.name, {})
+        if isinstance(op, FetchOp):
+            self.missed |= {(program.name, value) for value in op.reads if value not in homes}
+        try:
+            placed = op.lower(replace(program.scope, values=homes))
+        except (CannotCompute, CannotPlace, NoRoute, UnknownName) as error:
+            self.mistakes.add(op.place, error.message, error.hint)
+            return None
+        sizes = {**dict.fromkeys(op.writes, placed.output), **stated(op.writes), **stated(op.updates)}
+        for name in (*op.writes, *op.updates):
+            old = homes.get(name) if name in op.updates else None
+            homes[name] = Home(old.memory if old else placed.memory, sizes.get(name) or (old.bytes if old else 0.0))
+        label, name = self.builder.label, op.name or kind
+        threaded = self.runtime is not None
+        fetched = isinstance(op, FetchOp)
+        block = (op.block or self._blocks(placed, program)) and not fetched
+        return PlacedOp(
+            name=name,
+            label=label(name, kind, placed.device, program.name),
+            dispatch=label(name, "dispatch", program.scope.host, program.name) if threaded and call < 0 and not fetched else -1,
+            insert=label(name, "insert", "", program.name) if threaded else -1,
+            back=self.back_label(name, program) if block or fetched else -1,
+            queue=self.queues.of(program, placed) if placed.queue else -1,
+            cost=self.builder.cost(placed.cost),
+            time=round((placed.time + (self.runtime.per_op if self.runtime and call >= 0 else 0.0)) * FEMTO),
+            pieces=placed.pieces,
+            reads=op.reads,
+            writes=tuple(op.writes),
+            updates=tuple(op.updates),
+            after=op.after,
+            block=block,
+            device=placed.device,
+            memory=placed.memory,
+            sizes=tuple((value, ceil(size)) for value, size in sizes.items() if size > 0 and placed.memory),
+            call=call,
+            pointwise=placed.pointwise,
+        )
+
+    def back_label(self, name: str, program: Program) -> int:
+        """Label of a program's return from waiting for `name`."""
+        kind, device = ("return", program.scope.host) if self.runtime else ("wait", "")
+        return self.builder.label(name, kind, device, program.name)
+
+    def back_labels(self, name: str, programs: Sequence[Program]) -> tuple[int, ...]:
+        """One for each program."""
+        return tuple(self.back_label(name, program) for program in programs)
+
+    def call_labels(self, name: str, programs: Sequence[Program]) -> tuple[tuple[int, int], ...]:
+        """Labels of compiling and of calling a body, for each program."""
+        label = self.builder.label
+        pairs = [[label(name, kind, each.scope.host, each.name) for kind in ("compile", "call")] for each in programs]
+        return tuple((compiling, calling) for compiling, calling in pairs)
+
+    def _blocks(self, placed: Placed, program: Program) -> bool:
+        """Whether the runtime waits for it: always, or wherever its result is not in a GPU's memory."""
+        match self.runtime.blocks if self.runtime else "none":
+            case "all":
+                return True
+            case "cpu":
+                return not placed.memory or program.scope.kind(placed.memory) != "gpu"
+            case _:
+                return False

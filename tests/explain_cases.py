@@ -1,0 +1,77 @@
+"""A machine with every kind of number, and for every kind of op a workload that asks for them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+MACHINE: Final = """\
+hwsim: machine/1
+name: a small server
+source: datasheet
+ref: made up
+parts:
+  cpu:
+    kind: cpu
+    cores: 8
+    clock: 3 GHz
+    per_cycle: {fp32: 32}
+    overhead: 2 us
+    random: 100e6 1/s
+    core_bandwidth: 4 GB/s
+    efficiency: {matmul: 80 %, vector: {value: 50 %, source: guess}}
+    memory: {bandwidth: 40 GB/s, latency: 100 ns}
+  gpu:
+    kind: gpu
+    count: 2
+    flop: {fp32: 10 TFLOP/s, fp16: 80 TFLOP/s}
+    launch: {value: 5 us, source: measured}
+    random: 10e9 1/s
+    efficiency: {matmul: 60 %}
+    memory: {bandwidth: 500 GB/s, latency: 600 ns}
+  disk: {kind: disk, read: 2 GB/s, write: 1 GB/s, latency: 100 us, iops: 200 kIOPS, queue: 32}
+links:
+  - {between: [cpu, gpu*], kind: pcie, gen: 3, lanes: 16, latency: 1 us}
+  - {between: [cpu, disk], kind: pcie, gen: 3, lanes: 4}
+  - {name: bridge, between: [gpu0, gpu1], kind: nvlink, gen: 2, latency: 700 ns}
+"""
+
+STATEMENTS: Final = {
+    "compute": [
+        "compute: {name: train, device: gpu0, flop: 640 GFLOP, bytes: 2 GB, dtype: fp16, pieces: 8}",
+        "compute: {name: draw, device: gpu1, flop: 5 GFLOP, bytes: 20 GB, mix: random}",
+    ],
+    "matmul": [
+        "matmul: {name: A B, device: gpu0, m: 2000, n: 1000, k: 500, batch: 3, dtype: bf16}",
+        "matmul: {name: C D, device: cpu, m: 2000, n: 1000, k: 500}",
+    ],
+    "elementwise": [
+        "elementwise: {name: x + y, device: gpu0, shape: [1000, 1000], inputs: 2}",
+        "elementwise: {name: x + z, device: cpu, shape: [1000, 1000], inputs: 2}",
+    ],
+    "reduce": ["reduce: {name: sum, device: gpu0, count: 1e8}", "reduce: {name: norm, device: cpu, count: 1e6}"],
+    "random": ["random: {name: x, device: gpu0, count: 1e8}", "random: {name: y, device: cpu, count: 1e8}"],
+    "busy": [
+        "busy: {name: decode, device: cpu, time: 6 ms, times: 64}",
+        "busy: {name: decode by many, device: cpu, time: 6 ms, times: 64, workers: 12}",
+        "busy: {name: step, device: gpu0, time: 30 us}",
+        "busy: {name: sleep, device: disk, time: 1 ms}",
+    ],
+    "copy": [
+        "copy: {name: up, from: cpu, to: gpu0, bytes: 160 MB}",
+        "copy: {name: up too, from: cpu, to: gpu1, bytes: 160 MB}",
+        "copy: {name: clone, from: gpu0, to: gpu0, bytes: 160 MB}",
+        "copy: {name: load, from: disk, to: gpu0, bytes: 160 MB}",
+    ],
+    "read": [
+        "read: {name: all at once, from: disk, bytes: 1 GB}",
+        "read: {name: here and there, from: disk, bytes: 4 kB, times: 10000, access: random, depth: 64}",
+    ],
+    "write": ["write: {name: save, to: disk, bytes: 16 MB, times: 10}"],
+    "send": ["send: {name: gradient, from: gpu0, to: gpu1, bytes: 40 MB}"],
+}  # fmt: skip
+
+
+def workload(kind: str) -> str:
+    """The statements of a kind in a program, one after the other, where the program waits for them."""
+    rows = "".join(f"  - {statement}\n  - wait: all\n" for statement in STATEMENTS[kind])
+    return f"hwsim: workload/1\nname: {kind}\nprogram:\n{rows}"

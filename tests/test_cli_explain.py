@@ -1,0 +1,87 @@
+"""`hwsim explain`, as people and scripts meet it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from hwsim.cli import main
+from tests.explain_cases import MACHINE, workload
+
+STATION, OVERLAP = "d2l-gpu-workstation", "d2l/copy-overlap"
+
+
+def hwsim(*arguments: str | Path, stdin: str | None = None) -> Result:
+    return CliRunner().invoke(main, [str(each) for each in arguments], input=stdin, prog_name="hwsim")
+
+
+def test_the_text_has_every_part_and_fits_100_columns() -> None:
+    done = hwsim("explain", STATION, OVERLAP)
+    assert done.exit_code == 0
+    assert done.stderr == ""
+    for heading in ("where the time goes", "the critical path", "how long the ops take, and why", "what if one thing"):
+        assert heading in done.stdout
+    assert "= 16 GFLOP / (965.6 GFLOP/s x 100 %) = 16.57 ms   [binds]" in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 100
+
+
+def test_the_json_accounts_for_every_femtosecond() -> None:
+    found: dict[str, Any] = json.loads(hwsim("explain", STATION, OVERLAP, "--json", "--set", "stream=compute").stdout)
+    assert set(found) == {
+        "hwsim", "machine", "workload", "set", "makespan_s", "makespan_fs", "sentences", "accounting", "critical_path",
+        "activities", "derivations", "what_if", "what_if_left_out",
+    }  # fmt: skip
+    assert found["hwsim"] == "explain/1"
+    assert found["set"] == {"stream": "compute"}
+    assert set(found["accounting"][0]) == {"cause", "kind", "time_s", "time_fs", "share"}
+    assert sum(row["time_fs"] for row in found["accounting"]) == found["makespan_fs"]
+    assert found["critical_path"][0]["times"] == 10
+    assert set(found["derivations"][0]["lines"][0]["inputs"][0]) == {"name", "value", "source"}
+    assert found["what_if"][0]["speedup"] > 1
+
+
+def test_the_path_is_printed_piece_by_piece_when_asked_for() -> None:
+    assert hwsim("explain", STATION, OVERLAP, "--path").stdout.count("y (matmul) on gpu, iteration") == 9
+    assert len(json.loads(hwsim("explain", STATION, OVERLAP, "--path", "--json").stdout)["pieces"]) == 11
+
+
+def test_one_op_is_derived_when_asked_for() -> None:
+    done = hwsim("explain", STATION, OVERLAP, "--op", "y to CPU", "--no-what-if")
+    assert "link gpu->cpu: bytes / bandwidth = 16 MB / 1.665 GB/s = 9.610 ms   [binds]" in done.stdout
+    assert "compute: flop" not in done.stdout
+    assert "not simulated" in done.stdout
+
+
+def test_an_op_that_does_not_exist_is_a_mistake_with_a_hint() -> None:
+    done = hwsim("explain", STATION, OVERLAP, "--op", "y to CPO")
+    assert done.exit_code == 2
+    assert "did you mean 'y to CPU'" in done.stderr
+
+
+@pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
+def test_the_figure_is_written_whole(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"path{suffix}"
+    done = hwsim("explain", STATION, OVERLAP, "--plot", path, "--no-what-if")
+    assert done.exit_code == 0
+    assert f"wrote {path}" in done.stderr
+    assert path.stat().st_size > 1000
+
+
+def test_arguments_that_cannot_be_are_refused_before_the_run() -> None:
+    assert "only one of the two" in hwsim("explain", "-", "-").stderr
+    assert ".png, .svg or .pdf" in hwsim("explain", STATION, OVERLAP, "--plot", "x.bmp").stderr
+    assert "no-such-folder" in hwsim("explain", STATION, OVERLAP, "--plot", "no-such-folder/x.png").stderr
+    assert hwsim("explain", STATION, "d2l/copy-overlab").exit_code == 2
+
+
+def test_a_long_workload_and_many_devices_still_fit(tmp_path: Path) -> None:
+    machine, work = tmp_path / "m.yaml", tmp_path / "w.yaml"
+    machine.write_text(MACHINE, encoding="utf-8")
+    work.write_text(workload("copy").replace("name: up,", f"name: {'very ' * 30}long,"), encoding="utf-8")
+    done = hwsim("explain", machine, work)
+    assert done.exit_code == 0
+    assert max(map(len, done.stdout.splitlines())) <= 100

@@ -1,0 +1,392 @@
+"""Why a run took as long as it did: exact accounting, arithmetic that comes out, and sentences that are true."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, reject, settings
+from hypothesis import strategies as st
+
+from hwsim import api
+from hwsim.demand import Capacity, Cost, Demand, Term
+from hwsim.engine import Deadlock, simulate
+from hwsim.explain.critical import critical_path
+from hwsim.explain.derivation import derivations, put_in
+from hwsim.explain.explanation import Explanation, NoSuchOp, explain
+from hwsim.explain.what_if import LARGEST, MOST
+from hwsim.opgraph import Label, OpGraph
+from hwsim.ops import OPS
+from hwsim.results.result import Result
+from hwsim.results.timeline import FEMTO
+from hwsim.results.usage import usage
+from hwsim.units import parse
+from hwsim.workload.builder import GraphBuilder
+from tests.explain_cases import MACHINE, STATEMENTS, workload
+from tests.strategies import graphs
+
+MS = FEMTO // 1000
+LINK = Capacity("slot:gpu->cpu", 1e9, "B")
+CORES = Capacity("cpu.cores", 2.0)
+SERIAL = "One thing happens at a time, nothing hides behind anything else"
+COPYING = "Copying y to CPU, 96.10 ms in all, hides behind it"
+LAPTOP, STATION = "d2l-laptop", "d2l-gpu-workstation"
+
+
+def explained(graph: OpGraph, **options: Any) -> tuple[Result, Explanation]:
+    timeline = simulate(graph)
+    result = Result("machine", "workload", timeline, usage(timeline))
+    return result, explain(result, **options)
+
+
+def accounting(graph: OpGraph) -> list[tuple[str, int]]:
+    return [(str(row.cause), row.time_fs) for row in critical_path(simulate(graph)).limited_by]
+
+
+def of_library(machine: str, name: str, **settings: object) -> Explanation:
+    return explain(api.simulate(machine, name, set=settings, expect=False))
+
+
+@st.composite
+def labelled(draw: st.DrawFn) -> OpGraph:
+    """Any graph, its ops called and placed like those of real ones."""
+    graph = draw(graphs())
+    kinds = ["dispatch", "return", "copy", "busy", "matmul", "op"]
+    labels = tuple(
+        Label(f"op{n}", draw(st.sampled_from(kinds)), draw(st.sampled_from(["", "cpu", "gpu0", "gpu1"]))) for n in range(4)
+    )
+    blocks = [
+        replace(block, label=np.array(draw(st.lists(st.integers(0, 3), min_size=len(block), max_size=len(block))), np.int64))
+        for block in graph.blocks
+    ]
+    graph = replace(graph, labels=labels, blocks=tuple(blocks))
+    try:
+        simulate(graph)
+    except Deadlock:
+        reject()
+    return graph
+
+
+# ---- accounting
+
+
+@given(labelled())
+@settings(max_examples=50)
+def test_causes_steps_and_pieces_each_add_up_to_the_makespan_exactly(graph: OpGraph) -> None:
+    result, found = explained(graph, again=False)
+    makespan = result.timeline.makespan_fs
+    assert sum(row.time_fs for row in found.accounting) == makespan
+    assert sum(step.time_fs for run in found.runs for step in run.steps) == makespan
+    assert sum(piece.end_fs - piece.start_fs for piece in found.path) == makespan
+    edges = [0, *(run.end_fs for run in found.runs)]
+    assert [run.start_fs for run in found.runs] == edges[:-1]
+    assert edges[-1] == makespan
+
+
+@given(labelled())
+@settings(max_examples=50)
+def test_nothing_is_waited_for_longer_than_it_ran(graph: OpGraph) -> None:
+    result, found = explained(graph, again=False)
+    for one in found.activities:
+        assert 0 <= one.hidden_fs <= one.busy_fs <= min(one.work_fs, result.timeline.makespan_fs)
+        assert one.path_count <= one.count
+    assert sum(one.path_fs for one in found.activities) == result.timeline.makespan_fs
+
+
+@given(labelled())
+@settings(max_examples=50)
+def test_every_op_of_the_path_is_derived_and_took_at_least_what_it_takes_alone(graph: OpGraph) -> None:
+    _, found = explained(graph, again=False)
+    for one in found.derivations:
+        assert one.alone_s * (1 - 1e-9) - 3e-15 <= one.shortest_s, one
+        assert one.shortest_s <= one.longest_s
+
+
+def test_issuing_and_returning_are_causes_of_their_own() -> None:
+    builder = GraphBuilder([CORES])
+    stated = Cost(Demand(amounts=((CORES.name, 1e-3),), floor=1e-3), why=(Term("time", "given", (("given", "1 ms", ""),), 1e-3),))
+    first = builder.op("x", kind="dispatch", device="cpu", cost=stated)
+    work = builder.op("x", kind="busy", device="cpu", cost=stated, size=3.0, after=[first])
+    builder.op("x", kind="return", device="cpu", time=0.002, after=[work])
+    assert accounting(builder.build()) == [("x on cpu", 3 * MS), ("return on cpu", 2 * MS), ("dispatch on cpu", MS)]
+
+
+def test_issuing_slowed_down_by_others_is_the_capacity() -> None:
+    builder = GraphBuilder([CORES])
+    stated = Cost(Demand(amounts=((CORES.name, 1e-3),), floor=1e-3), why=(Term("time", "given", (), 1e-3),))
+    for _ in range(4):
+        builder.op("x", kind="dispatch", device="cpu", cost=stated)
+    assert accounting(builder.build()) == [("cpu.cores", 2 * MS)]
+
+
+def test_time_without_a_server_is_the_pool_whatever_its_holder_does() -> None:
+    builder = GraphBuilder([])
+    pool = builder.pool("workers", 1)
+    early = builder.op("early", device="cpu", time=0.001)
+    builder.op("holder", device="cpu", time=0.003, take=pool, give=pool)
+    builder.op("late", device="cpu", time=0.004, take=pool, give=pool, after=[early])
+    assert accounting(builder.build()) == [("late on cpu", 4 * MS), ("waiting for workers", 2 * MS), ("holder on cpu", MS)]
+
+
+def test_of_two_pools_waited_for_the_inner_one_is_named() -> None:
+    """`c` waits for the worker of `b`, which itself waits for the lock of `a`."""
+    builder = GraphBuilder([])
+    lock, workers = builder.pool("lock", 1), builder.pool("workers", 1)
+    builder.op("a", device="cpu", time=0.005, take=lock, give=lock)
+    began = builder.op("begin", device="cpu", time=0.001, take=workers)
+    locked = builder.op("b", device="cpu", time=0.002, take=lock, give=lock, after=[began])
+    done = builder.op("end", device="cpu", time=0.0, give=workers, after=[locked])
+    builder.op("c", device="cpu", time=0.001, take=workers, give=workers, after=[])
+    assert done.op == 3
+    assert dict(accounting(builder.build())) == {
+        "waiting for lock": 4 * MS, "waiting for workers": 3 * MS, "c on cpu": MS,
+    }  # fmt: skip
+
+
+# ---- the path
+
+
+def test_a_round_that_repeats_is_told_once() -> None:
+    found = of_library(LAPTOP, "d2l/async-loop", blocking=True)
+    [run] = found.runs
+    assert run.times == 1000
+    assert [(step.label.kind, step.ops, step.time_fs) for step in run.steps] == [
+        ("dispatch", 1000, 12 * MS), ("busy", 1000, 30 * MS), ("return", 1000, 8 * MS),
+    ]  # fmt: skip
+
+
+def test_equal_ops_in_a_row_are_one_step() -> None:
+    found = of_library(LAPTOP, "d2l/async-loop")
+    assert [(run.times, run.steps[0].ops) for run in found.runs] == [(1, 1), (1, 1000), (1, 1)]
+
+
+# ---- derivations
+
+
+@pytest.fixture(scope="module", params=STATEMENTS)
+def run(request: pytest.FixtureRequest) -> api.Run:
+    return api.simulate(MACHINE, workload(request.param))
+
+
+NUMBER = re.compile(r"(\d[\d.]*(?:e-?\d+)?)(?: (1/s|[A-Za-wyz%][A-Za-z]*(?:/s)?))?")
+
+
+def value(text: str) -> float:
+    """What the arithmetic of a line comes to, in SI units."""
+    plain = NUMBER.sub(lambda found: repr(parse(" ".join(filter(None, found.groups()))).value), text)
+    result = eval(plain.replace(" x ", " * "), {"__builtins__": {}}, {"ceil": math.ceil, "max": max})
+    return float(result)
+
+
+def test_the_numbers_put_in_come_to_the_time_of_the_line(run: api.Run) -> None:
+    for one in derivations(run.timeline, np.arange(len(run.timeline))):
+        for line in one.lines:
+            assert value(line.numbers) == pytest.approx(line.time_s, rel=1e-5), line
+        assert value(one.alone.partition(" = ")[0]) == pytest.approx(one.alone_s, rel=1e-3), one.alone
+
+
+def test_latencies_and_the_longest_line_are_what_the_op_takes_alone(run: api.Run) -> None:
+    graph = run.timeline.flat.graph
+    rates = {capacity.name: capacity.rate for capacity in graph.capacities}
+    assert graph.costs
+    for cost in graph.costs:
+        latency = sum(term.seconds for term in cost.why if term.label == "latency")
+        assert latency + max(term.seconds for term in cost.why if term.label != "latency") == pytest.approx(
+            cost.demand.alone(rates), rel=1e-12
+        )
+        assert {term.capacity for term in cost.why} <= {*rates, ""}
+
+
+def test_every_kind_of_op_is_derived_in_a_golden_file() -> None:
+    fetched = {"asnumpy", "item", "print"}  # copies by another name
+    assert set(STATEMENTS) == set(OPS) - fetched
+
+
+@pytest.mark.parametrize("kind", STATEMENTS)
+def test_the_text_reads_as_it_did(kind: str, root: Path, update: bool) -> None:
+    from hwsim.reports.explain_text import text
+
+    run = api.simulate(MACHINE, workload(kind))
+    found = text(run, explain(run))
+    golden = root / "tests" / "golden" / f"explain-{kind}.txt"
+    if update:
+        golden.parent.mkdir(exist_ok=True)
+        golden.write_text(found, encoding="utf-8", newline="\n")
+    assert found == golden.read_text(encoding="utf-8"), "see `pytest --update`"
+    assert max(map(len, found.splitlines())) <= 100
+
+
+def test_names_are_put_in_as_words_not_as_parts_of_words() -> None:
+    term = Term(
+        "accesses", "ceil(times / at once) x time", (("times", "64", ""), ("at once", "8", ""), ("time", "2 us", "")), 16e-6
+    )
+    assert put_in(term) == "ceil(64 / 8) x 2 us"
+
+
+def test_ops_of_different_length_are_not_derived_as_one() -> None:
+    """Both are issued, neither has a derivation: what tells them apart is only what they draw."""
+    builder = GraphBuilder([CORES])
+    for milliseconds in (1, 2):
+        builder.op("x", kind="dispatch", device="cpu", cost=Cost(Demand(amounts=((CORES.name, milliseconds * 1e-3),))))
+    _, found = explained(builder.build(), op="x", again=False)
+    assert [one.count for one in found.derivations] == [1, 1]
+
+
+def test_an_op_that_had_to_share_says_what_and_how_long() -> None:
+    builder = GraphBuilder([LINK])
+    for name in ("one", "two"):
+        cost = Cost(Demand(amounts=((LINK.name, 1e6),), share=1e6), why=(Term("link", "bytes / bandwidth", (), 1e-3),))
+        builder.op(name, kind="copy", device="gpu", cost=cost)
+    _, found = explained(builder.build(), again=False)
+    assert found.derivations[0].because == ("shared slot:gpu->cpu for 2.000 ms",)
+
+
+def test_an_op_that_waited_for_a_server_says_for_which() -> None:
+    builder = GraphBuilder([])
+    pool = builder.pool("workers", 1)
+    for _ in range(3):
+        builder.op("x", device="cpu", time=0.001, take=pool, give=pool)
+    _, found = explained(builder.build(), again=False)
+    assert found.derivations[0].because == ("waited up to 2.000 ms for workers before it started",)
+
+
+def test_only_ops_of_the_run_can_be_asked_for() -> None:
+    run = api.simulate(STATION, "d2l/copy-overlap")
+    assert [one.name for one in explain(run, op="y", again=False).derivations] == ["y"]
+    with pytest.raises(NoSuchOp, match="no op 'z'") as error:
+        explain(run, op="z", again=False)
+    assert error.value.names == ("y", "y to CPU")
+
+
+# ---- what if
+
+
+def times(found: Explanation) -> dict[str, float]:
+    return {one.change: one.makespan_fs / MS for one in found.what_if or () if one.makespan_fs is not None}
+
+
+def test_the_async_loop_is_faster_only_with_a_faster_op() -> None:
+    found = times(of_library(LAPTOP, "d2l/async-loop"))
+    assert found == {
+        "add on cpu in half the time": pytest.approx(15.02),
+        "dispatch on cpu in half the time": pytest.approx(30.014),
+        "return on cpu in half the time": pytest.approx(30.016),
+        "cpu.cores twice as fast": pytest.approx(30.02),
+    }
+
+
+def test_behind_the_compute_waits_the_copy() -> None:
+    found = of_library(STATION, "d2l/copy-overlap").what_if
+    assert found is not None
+    assert found[0].change == "gpu.compute twice as fast"
+    assert found[0].speedup == pytest.approx(175.31 / 104.38, rel=1e-3)
+    assert str(found[0].limited_by[0].cause) == "slot:gpu->cpu"
+
+
+def test_latencies_and_floors_get_better_with_the_capacity_their_line_names() -> None:
+    """Random reads of a disk with one arm: the floor of one access at a time is the disk's."""
+    machine = "hwsim: machine/1\nparts:\n  cpu: {kind: cpu, cores: 1, flop: {fp32: 1 GFLOP/s}, memory: {bandwidth: 1 GB/s}}\n"
+    machine += "  disk: {kind: disk, read: 1 GB/s, latency: 10 ms}\n"
+    reads = "hwsim: workload/1\nprogram:\n  - read: {from: disk, bytes: 1 kB, times: 100, access: random}\n  - wait: all\n"
+    assert times(explain(api.simulate(machine, reads)))["disk.media twice as fast"] == pytest.approx(500.05, rel=1e-3)
+
+
+def test_a_pool_can_have_twice_the_servers() -> None:
+    builder = GraphBuilder([])
+    pool = builder.pool("workers", 2)
+    for _ in range(8):
+        builder.op("x", device="cpu", time=0.001, take=pool, give=pool)
+    _, found = explained(builder.build())
+    assert times(found)["twice as many in workers"] == 2.0
+
+
+def test_what_is_tried_is_capped_and_the_rest_counted() -> None:
+    names = [f"part{letter}.x" for letter in "abcdefghijklmnop"]
+    builder = GraphBuilder([Capacity(name, 1.0) for name in names])
+    for number, name in enumerate(names):
+        builder.op("x", device="d", cost=Cost(Demand(amounts=((name, 1e-3 * (number + 1)),))))
+    _, found = explained(builder.build())
+    assert found.what_if is not None
+    assert len(found.what_if) == MOST
+    assert found.untried == len(names) - MOST
+
+
+def test_a_large_run_is_simulated_again_only_if_asked() -> None:
+    builder = GraphBuilder([])
+    queue = builder.queue("stream", "gpu")
+    with builder.repeat(LARGEST + 1):
+        builder.op("x", device="gpu", time=1e-6, queue=queue)
+    _, found = explained(builder.build())
+    assert found.what_if is None
+
+
+@given(labelled())
+@settings(max_examples=20)
+def test_what_is_tried_accounts_for_its_time_too_the_best_first(graph: OpGraph) -> None:
+    _, found = explained(graph)
+    assert found.what_if is not None
+    assert [one.speedup for one in found.what_if] == sorted((one.speedup for one in found.what_if), reverse=True)
+    assert all(sum(row.time_fs for row in one.limited_by) == (one.makespan_fs or 0) for one in found.what_if)
+
+
+# ---- sentences
+
+
+@pytest.mark.parametrize(
+    ("machine", "name", "settings", "said"),
+    [
+        (
+            LAPTOP,
+            "d2l/async-loop",
+            {},
+            [
+                "The CPU is busy with add for 30.00 ms of 30.02 ms.",
+                "Issuing, 12.00 ms in all, hides behind it, all but the first 12.00 us.",
+                "What helps most is add on cpu in half the time: 15.02 ms, 2 times as fast; then the limit is add on cpu.",
+            ],
+        ),
+        (
+            LAPTOP,
+            "d2l/async-loop",
+            {"blocking": True},
+            [
+                "The CPU is busy with add for 30.00 ms of 50.00 ms.",
+                SERIAL + ": issuing adds 12.00 ms (24 %), returning from waiting adds 8.000 ms (16 %).",
+                "What helps most is add on cpu in half the time: 35.00 ms, 1.43 times as fast; then the limit is add on cpu.",
+            ],
+        ),
+        (
+            STATION,
+            "d2l/copy-overlap",
+            {},
+            [
+                "The GPU computes for 165.7 ms of 175.3 ms, limited by gpu.compute.",
+                COPYING + ", all but the last 9.610 ms (9 of 10 hide, the last one cannot).",
+                "What helps most is gpu.compute twice as fast: 104.4 ms, 1.68 times as fast; then the limit is slot:gpu->cpu.",
+            ],
+        ),
+        (
+            STATION,
+            "d2l/parallel-cpu-gpu",
+            {},
+            [
+                "The CPU computes for all 655.2 ms, limited by cpu.cores.",
+                "Computing on the GPU, 165.7 ms in all, hides behind it, all of it.",
+                "What helps most is cpu.cores twice as fast: 327.6 ms, 2 times as fast; then the limit is cpu.cores.",
+            ],
+        ),
+    ],
+)
+def test_a_teacher_would_say(machine: str, name: str, settings: dict[str, object], said: list[str]) -> None:
+    assert list(of_library(machine, name, **settings).sentences) == said
+
+
+def test_a_run_without_time_is_said_to_be_one() -> None:
+    _, found = explained(GraphBuilder([]).build())
+    assert found.sentences == ("Nothing takes any time.",)
+    assert [*found.accounting, *found.runs, *found.derivations, *(found.what_if or ())] == []
