@@ -128,7 +128,9 @@ asynchrony and automatic parallelism, beside what hwsim says.  Written by `pytho
 
 def command(row: Row) -> str:
     """What to type to get the simulated figure."""
-    settings = "".join(f" --set {shlex.quote(f'{key}={str(value).lower() if value is True else value}')}" for key, value in row.changed.items())
+    settings = "".join(
+        f" --set {shlex.quote(f'{key}={str(value).lower() if value is True else value}')}" for key, value in row.changed.items()
+    )
     return f"hwsim simulate {row.machine} {row.workload}{settings}"
 
 
@@ -136,7 +138,12 @@ def page() -> str:
     """The whole page."""
     out = [HEAD]
     for title, (about, rows) in SECTIONS.items():
-        out += [f"## {title}\n", f"{about}\n", "| experiment | printed | simulated | ratio | | why they differ |", "|---|---|---|---|---|---|"]
+        out += [
+            f"## {title}\n",
+            f"{about}\n",
+            "| experiment | printed | simulated | ratio | | why they differ |",
+            "|---|---|---|---|---|---|",
+        ]
         commands = []
         for row in rows:
             simulated = row.figure(hwsim.simulate(row.machine, row.workload, set=row.changed))

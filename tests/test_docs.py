@@ -186,3 +186,11 @@ def test_every_decision_answers_the_four_questions() -> None:
     for path in (ROOT / "docs/decisions").glob("[0-9]*.md"):
         headings = re.findall(r"^## (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
         assert headings == ["Context", "Decision", "Rejected", "What would change our mind"], path.name
+
+
+@pytest.mark.parametrize("script", ["d2l.py", "reference.py"])
+def test_a_written_page_is_what_its_script_writes(root: Path, script: str) -> None:
+    done = subprocess.run(
+        [sys.executable, f"scripts/{script}", "--check"], cwd=root, check=False, env={**os.environ, "PYTHONPATH": str(root)}
+    )
+    assert done.returncode == 0, f"the page is out of date: run python scripts/{script}"

@@ -424,10 +424,7 @@ def test_a_long_run_is_drawn_thinned_and_keeps_its_peak() -> None:
 
 def test_training_piles_up_without_its_barrier_and_stays_flat_with_it() -> None:
     with_barrier, without = (
-        [
-            api.simulate("d2l-laptop", "d2l/queue-memory", set={"batches": n, "barrier": barrier}).memory[0].peak
-            for n in (10, 40)
-        ]
+        [api.simulate("d2l-laptop", "d2l/queue-memory", set={"batches": n, "barrier": barrier}).memory[0].peak for n in (10, 40)]
         for barrier in (1, 0)
     )
     assert with_barrier[0] == with_barrier[1]
