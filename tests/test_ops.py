@@ -31,7 +31,7 @@ def machine() -> Machine:
     return machine
 
 
-def place(machine: Machine, kind: str, keys: str, **scope: str) -> Placed:
+def place(machine: Machine, kind: str, keys: str, **scope: Any) -> Placed:
     mistakes = Mistakes()
     cls: Any = OPS[kind]
     op = decode(read_text(keys), cls, mistakes)
