@@ -16,19 +16,37 @@ from typing import TYPE_CHECKING, Final
 
 __version__ = "0.1.0"
 
-__all__ = ["Result", "SpecError", "__version__", "loads", "simulate"]
+__all__ = [
+    "Deadlock",
+    "ExpectationFailed",
+    "OutOfMemory",
+    "Result",
+    "Run",
+    "SpecError",
+    "__version__",
+    "loads",
+    "simulate",
+    "sweep",
+]
 
 _HOMES: Final = {
+    "Deadlock": "hwsim.engine",
+    "ExpectationFailed": "hwsim.api",
+    "OutOfMemory": "hwsim.api",
     "Result": "hwsim.results.result",
+    "Run": "hwsim.api",
     "SpecError": "hwsim.spec",
     "loads": "hwsim.api",
     "simulate": "hwsim.api",
+    "sweep": "hwsim.study",
 }
 
 if TYPE_CHECKING:
-    from hwsim.api import loads, simulate
+    from hwsim.api import ExpectationFailed, OutOfMemory, Run, loads, simulate
+    from hwsim.engine import Deadlock
     from hwsim.results.result import Result
     from hwsim.spec import SpecError
+    from hwsim.study import sweep
 else:
 
     def __getattr__(name: str) -> object:

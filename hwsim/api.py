@@ -25,6 +25,7 @@ from hwsim.results.memory import memory, memory_sizes
 from hwsim.results.result import Result
 from hwsim.results.usage import usage
 from hwsim.spec import (
+    Mistake,
     Mistakes,
     SpecError,
     Tree,
@@ -33,9 +34,13 @@ from hwsim.spec import (
     read,
     tree_of,
 )
-from hwsim.workload import Workload, lower, read_workload
+from hwsim.units import format_quantity
+from hwsim.workload import Workload, lower, read_workload, suspicions
 
 Source = str | Path | Tree | Mapping[str, Any]  # a library name or path, the text of a file, "-", or what a file would say
+MOST_OPS = 30_000_000
+BYTES_PER_OP = 300  # measured, see benchmarks
+
 Progress = Callable[[int, int], None]  # ops done, ops known
 
 
@@ -178,6 +183,7 @@ def prepare(
         raise SpecError(mistakes)
     graph = loaded if isinstance(loaded, OpGraph) else lower(loaded, built, mistakes)
     mistakes.raise_if_any()
+    _refuse_huge(graph)
     return Lowered(
         machine=built,
         machine_name=_title(built.name, machine_tree, "machine"),
@@ -186,8 +192,20 @@ def prepare(
         wanted=wanted,
         called=_called(built, machine, machine_tree),
         settings=tuple((path, str(value)) for path, value in settings.items()),
-        warnings=(*built.warnings, *notes),
+        warnings=(*built.warnings, *notes, *(suspicions(loaded) if isinstance(loaded, Workload) else ())),
     )
+
+
+def _refuse_huge(graph: OpGraph) -> None:
+    """Before it fills the memory.
+
+    Raises:
+        SpecError: more ops than fit.
+    """
+    if graph.total > MOST_OPS:
+        size = format_quantity(graph.total * BYTES_PER_OP, "B")
+        message = f"{graph.total:,} ops would take about {size} of memory; the limit is {MOST_OPS:,}"
+        raise SpecError([Mistake(None, message, "repeat less often: most loops settle after a few iterations")])
 
 
 def load_machine(source: Source) -> Machine:

@@ -46,6 +46,13 @@ def _settings(ctx: click.Context, param: click.Parameter, values: tuple[str, ...
     return found
 
 
+def once(ctx: click.Context, param: click.Parameter, values: tuple[Any, ...]) -> Any:
+    """For an option that may be given once: click would keep the last in silence."""
+    if len(values) > 1:
+        raise click.BadParameter("it can be given once; run again for another file", ctx, param)
+    return values[0] if values else None
+
+
 def settings_option(function: F) -> F:
     """The option --set."""
     return click.option(

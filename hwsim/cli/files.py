@@ -10,7 +10,7 @@ from hwsim.machine import build
 from hwsim.machine.schema import LINK_KEYS, machine_schema, part_schema
 from hwsim.results.expect import wanted_of
 from hwsim.spec import Mistake, Mistakes, SpecError, Tree, decode, did_you_mean, find, names, read, resolve, tree_of
-from hwsim.workload import Runtime, read_workload, workload_schema
+from hwsim.workload import Runtime, check_statements, read_workload, suspicions, workload_schema
 
 
 def check(source: str) -> tuple[str, ...]:
@@ -25,7 +25,9 @@ def check(source: str) -> tuple[str, ...]:
         case "workload/1":
             loaded = read_workload(tree, mistakes)
             wanted_of(loaded.expect if loaded else None, mistakes)
-            warnings: tuple[str, ...] = ()
+            if loaded is not None:
+                check_statements(loaded, mistakes)
+            warnings: tuple[str, ...] = suspicions(loaded) if loaded else ()
         case "part/1":
             warnings = _check_part(tree, mistakes)
         case _:

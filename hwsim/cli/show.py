@@ -14,12 +14,18 @@ if TYPE_CHECKING:
 
 
 @click.command("show")
-@click.argument("name", metavar="NAME|FILE", type=LibraryName("machine"))
+@click.argument("name", metavar="[NAME|FILE]", default="", type=LibraryName("machine"))
 @click.option("--lowered", is_flag=True, help="The ops that a workload comes to, on --machine (default: the one it expects).")
 @click.option("--machine", type=MACHINE, help="With --lowered: the machine.")
 @settings_option
 def command(name: str, lowered: bool, machine: str | None, settings: dict[str, str]) -> None:
-    """Print a machine, part or workload: everything it uses filled in, each number with its source."""
+    """Print a machine, part or workload: everything it uses filled in, each number with its source.
+
+    Without a name: what the library has.
+    """
+    if not name:
+        click.echo("\n".join(_library()))
+        return
     if not lowered and (machine or settings):
         raise click.UsageError("--machine and --set go with --lowered")
     from hwsim.cli.errors import in_words
@@ -38,6 +44,14 @@ def command(name: str, lowered: bool, machine: str | None, settings: dict[str, s
         from hwsim.workload import describe
 
         click.echo(describe(api.prepare(machine, tree, set=settings).graph))
+
+
+def _library() -> Iterator[str]:
+    from hwsim.spec import names
+
+    for kind in ("machine", "workload", "part", "runtime"):
+        yield f"{kind}s:"
+        yield from (f"  {each}" for each in names(kind))
 
 
 def _lines(tree: Tree, indent: str) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hwsim.cli import EXIT_VIOLATED
-from hwsim.cli.arguments import MACHINE, WORKLOAD, settings_option
+from hwsim.cli.arguments import MACHINE, WORKLOAD, once, settings_option
 
 if TYPE_CHECKING:
     from hwsim.api import Run
@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 @settings_option
 @click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: result/1).")
 @click.option("--ops", is_flag=True, help="With --json: a row per op.")
-@click.option("--trace", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+@click.option("--trace", multiple=True, callback=once, type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="Write the timeline for ui.perfetto.dev (.json or .json.gz).")  # fmt: skip
-@click.option("--plot", type=(click.Choice(["gantt", "memory"]), click.Path(path_type=Path, dir_okay=False)),
+@click.option("--plot", multiple=True, callback=once,
+              type=(click.Choice(["gantt", "memory"]), click.Path(path_type=Path, dir_okay=False)),
               metavar="gantt|memory FILE", help="Write a figure (.png, .svg or .pdf).")  # fmt: skip
 @click.option("--expect/--no-expect", default=None, help="Check what the workload expects always, or never.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but mistakes.")
@@ -79,6 +80,8 @@ def _refuse_unwritable(trace: Path | None, plot: tuple[str, Path] | None) -> Non
     for option, path in (("--trace", trace), ("--plot", plot[1] if plot else None)):
         if path is not None and not path.absolute().parent.is_dir():
             raise click.BadParameter(f"there is no folder '{path.parent}'", param_hint=option)
+    if trace is not None and not trace.name.endswith((".json", ".json.gz")):
+        raise click.BadParameter(f"a trace is written as .json or .json.gz, not as '{trace.name}'", param_hint="--trace")
     if plot is not None and plot[1].suffix.lower() not in {".png", ".svg", ".pdf"}:
         raise click.BadParameter(f"a figure is written as .png, .svg or .pdf, not as '{plot[1].name}'", param_hint="--plot")
 

@@ -123,7 +123,10 @@ def _hidden_host(timeline: Timeline, spent: dict[tuple[str, str, str], int]) -> 
 
 def _part(capacity: str) -> str:
     """What is bought as one: a link in both directions, a capacity of all devices of a family."""
-    return f"link {family(link(capacity))}" if link(capacity) else family(capacity)
+    named = link(capacity)
+    if named:
+        return f"link {family(named) if '.' in named else named}"  # node3.slots is one of many, m2 is a name
+    return family(capacity)
 
 
 def _better(names: frozenset[str]) -> Callable[[OpGraph], OpGraph]:

@@ -22,6 +22,7 @@ ROWS: Final = 64  # lanes drawn; the rest is counted in the title
 LEGEND: Final = 12  # names with a colour of their own; the others are grey
 BARS: Final = 5000  # more of them are merged where they are closer than a pixel
 PIXELS: Final = 2000
+NARROW: Final = 4  # pixels
 SCALES: Final = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"), (1e-12, "ps"))
 COLOURS: Final = (  # Okabe and Ito's, told apart with any kind of colour vision, then lighter ones
     "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000",
@@ -62,14 +63,15 @@ def _draw(axes: Axes, result: Result, rows: tuple[Lane, ...], hidden: int) -> No
     names = _names(result)
     of_label = np.array([names.get(label.name, LEGEND) for label in timeline.flat.graph.labels], np.int64)
     scale, unit = next((pair for pair in SCALES if result.makespan_s >= pair[0]), SCALES[-1])
-    merge = sum(len(lane.ops) for lane in rows) > BARS
-    pixel = result.makespan_s / PIXELS if merge else 0.0
-    edge: dict[str, Any] = {"linewidth": 0} if merge else {"linewidth": 0.4, "edgecolor": "white"}
+    many = sum(len(lane.ops) for lane in rows) > BARS
+    pixel = result.makespan_s / PIXELS
     for row, lane in enumerate(rows):
         start = timeline.start[lane.ops].astype(np.float64) / FEMTO
         end = timeline.end[lane.ops].astype(np.float64) / FEMTO
         colour = of_label[timeline.flat.label[lane.ops]]
-        low, high, colour = merged(start, end, colour, pixel)
+        narrow = many or bool(np.median(end - start) < NARROW * pixel)  # a white edge would hide such a bar
+        low, high, colour = merged(start, end, colour, pixel if narrow else 0.0)
+        edge: dict[str, Any] = {"linewidth": 0, "antialiased": False} if narrow else {"linewidth": 0.4, "edgecolor": "white"}
         bars = list(zip(low / scale, (high - low) / scale, strict=True))
         axes.broken_barh(bars, (row - 0.4, 0.8), facecolors=[_colour(each) for each in colour.tolist()], **edge)
     axes.set_yticks(range(len(rows)), [_row(lane) for lane in rows])

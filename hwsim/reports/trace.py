@@ -72,11 +72,11 @@ def _events(result: Result) -> Iterator[str]:
             tracks[device, lane.name] = (pid, tid)
             yield _meta("thread_name", pid, tid, {"name": lane.name})
             yield _meta("thread_sort_index", pid, tid, {"sort_index": tid})
-    issuer = _issuers(result.timeline.flat.graph)
+    issuer = _hosts(result)
     issued: dict[int, int] = {}
     for op in np.flatnonzero(issuer >= 0).tolist():
         issued.setdefault(int(issuer[op]), op)
-    issuers = issuer.tolist()
+    issuers = np.where(np.isin(np.arange(len(issuer)), list(issued.values())), issuer, -1).tolist()
     for lane in rows:
         yield from _slices(result, lane, *tracks[lane.device, lane.name], issuers, issued)
 
@@ -124,6 +124,19 @@ def micro(femtoseconds: int) -> str:
     """
     whole, rest = divmod(femtoseconds, FEMTO_PER_MICRO)
     return f"{whole}.{rest:09d}".rstrip("0") if rest else str(whole)
+
+
+def _hosts(result: Result) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Per op the one on a host's thread that issued it, -1 if none did: what inserts it, or what that waited for."""
+    flat = result.timeline.flat
+    inserted = _issuers(flat.graph)
+    placed = np.array([bool(label.device) for label in flat.graph.labels], np.bool_)[flat.label]
+    dispatch = np.array([label.kind == "dispatch" for label in flat.graph.labels], np.bool_)[flat.label]
+    source, target = flat.edges()
+    host = np.where(placed, np.arange(len(flat)), -1)
+    found = dispatch[source] & ~placed[target]
+    host[target[found]] = source[found]
+    return np.where(inserted >= 0, host[inserted], -1)
 
 
 def _issuers(graph: OpGraph) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

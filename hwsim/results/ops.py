@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import overload
 
@@ -29,7 +29,7 @@ class OpRow:
     duration_s: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Ops(Sequence[OpRow]):
     """Every op with a device, in op order; joins, which only tie other ops together, are left out."""
 
@@ -44,6 +44,9 @@ class Ops(Sequence[OpRow]):
 
     def __len__(self) -> int:
         return len(self.numbers)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} ops; each has {', '.join(one.name for one in fields(OpRow))}>"
 
     @overload
     def __getitem__(self, place: int) -> OpRow: ...

@@ -8,6 +8,7 @@ print(describe(graph))
 from __future__ import annotations
 
 from hwsim.workload.builder import FEMTO, GraphBuilder, OpRef, block
+from hwsim.workload.checking import check_statements, suspicions
 from hwsim.workload.describe import describe
 from hwsim.workload.file import Each, Runtime, Workload, read_workload
 from hwsim.workload.lower import NeverArrives, lower
@@ -22,8 +23,10 @@ __all__ = [
     "Runtime",
     "Workload",
     "block",
+    "check_statements",
     "describe",
     "lower",
     "read_workload",
+    "suspicions",
     "workload_schema",
 ]

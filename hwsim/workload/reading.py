@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -17,6 +18,7 @@ from hwsim.workload.placing import Placing
 from hwsim.workload.programs import Program, Queues, find_programs
 from hwsim.workload.statements import Barrier, Call, Fetch, Issue, PlacedOp, Repeat, Statement, Wait
 
+_RANKED: Final = re.compile(r"\$(self|ranks?)\b")
 _CONTROL: Final = ("barrier", "call", "repeat", "wait")
 
 
@@ -261,6 +263,6 @@ def _by_name(tree: Tree) -> Tree:
 def _ranked(tree: Tree) -> Tree | None:
     """The first text in it that mentions $self, $rank or $ranks."""
     if isinstance(tree.value, str):
-        return tree if "$" in tree.value else None
+        return tree if _RANKED.search(tree.value) else None
     inside = tree.value.values() if isinstance(tree.value, dict) else tree.value if isinstance(tree.value, list) else ()
     return next((found for each in inside if (found := _ranked(each)) is not None), None)

@@ -1,0 +1,138 @@
+"""What can be said of a workload's statements without a machine, and what is right but probably not meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from hwsim.ops import OPS
+from hwsim.ops.op import FetchOp
+from hwsim.spec import Mistakes, Tree, Value, decode, did_you_mean, substitute
+from hwsim.workload.file import Workload
+from hwsim.workload.pipeline import PipelineKeys
+from hwsim.workload.reading import STATEMENTS
+
+_ANYONE: Final[dict[str, Value]] = {"self": "self", "rank": 0, "ranks": 1}  # stands for every program of an `each`
+_MAKES: Final = ("writes", "updates")
+
+
+def check_statements(workload: Workload, mistakes: Mistakes) -> None:
+    """Note every mistake in the statements that needs no machine to be seen."""
+    for statements in _programs(workload).values():
+        for tree in _all(statements):
+            _check(tree, mistakes)
+        _check_waits(list(_all(statements)), mistakes)
+    if workload.pipeline is not None:
+        keys = decode(workload.pipeline, PipelineKeys, mistakes)
+        for tree in keys.stages if keys else ():
+            _check(tree, mistakes)
+
+
+def suspicions(workload: Workload) -> tuple[str, ...]:
+    """Warnings: a value read under a name that is nearly another's, a barrier where nobody else comes."""
+    found = []
+    programs = _programs(workload)
+    for statements in programs.values():
+        ops = [inner for tree in _all(statements) for _, inner in _items(tree)]
+        made = {name for inner in ops for key in _MAKES for name in _names(inner.get(key))}
+        for inner in ops:
+            for name in _names(inner.get("reads")):
+                near = [] if name in made else [each for each in sorted(made) if _slip(name, each)]
+                if near:
+                    place = inner.get("reads") or inner
+                    found.append(
+                        f"{place.place.file}:{place.place.line}: nothing makes '{name}', which is read; did you mean '{near[0]}'?"
+                    )
+    if len(programs) > 1:
+        barriers: dict[str, list[str]] = {}
+        for program, statements in programs.items():
+            for name in sorted(
+                {_barrier(inner) for tree in _all(statements) for kind, inner in _items(tree) if kind == "barrier"}
+            ):
+                barriers.setdefault(name, []).append(program)
+        found += [
+            f"only program '{who[0]}' names the barrier '{name}'" for name, who in sorted(barriers.items()) if len(who) == 1
+        ]
+    return tuple(dict.fromkeys(found))
+
+
+def _programs(workload: Workload) -> dict[str, tuple[Tree, ...]]:
+    named: Mapping[str, Tree] = workload.programs if workload.programs is not None else {}
+    if workload.program is not None:
+        named = {"": workload.program}
+    return {name: _statements(tree) for name, tree in sorted(named.items())}
+
+
+def _statements(tree: Tree | None) -> tuple[Tree, ...]:
+    if tree is None:
+        return ()
+    if tree.is_mapping:
+        return _statements(tree.get("do"))
+    return tuple(tree.elements()) if tree.is_list else (tree,)
+
+
+def _items(tree: Tree) -> list[tuple[str, Tree]]:
+    return list(tree.value.items()) if isinstance(tree.value, dict) else []
+
+
+def _all(statements: tuple[Tree, ...]) -> Iterator[Tree]:
+    """Every statement, those inside others too."""
+    for tree in statements:
+        yield tree
+        for kind, inner in _items(tree):
+            if kind in ("repeat", "call"):
+                yield from _all(_statements(inner.get("do")))
+
+
+def _names(tree: Tree | None) -> tuple[str, ...]:
+    """The names a key of values holds."""
+    if tree is None:
+        return ()
+    if isinstance(tree.value, dict):
+        return tuple(tree.value)
+    values = [each.value for each in tree.elements()] if tree.is_list else [tree.value]
+    return tuple(value for value in values if isinstance(value, str))
+
+
+def _slip(name: str, other: str) -> bool:
+    """Letters swapped, or one missing or too many; x_cpu and y_cpu are two names."""
+    short, long = sorted((name, other), key=len)
+    if len(long) < 4 or len(long) - len(short) > 1:
+        return False
+    if len(short) == len(long):
+        return sorted(short) == sorted(long)
+    return any(long[:at] + long[at + 1 :] == short for at in range(len(long))) and not long[-1].isdigit()
+
+
+def _barrier(tree: Tree) -> str:
+    return str(tree.value) if not tree.is_mapping else tree.text("name") or ""
+
+
+def _check(tree: Tree, mistakes: Mistakes) -> None:
+    items = _items(tree)
+    if len(items) != 1:
+        mistakes.add(tree.place, f"a statement is a mapping of one key, such as `wait: all`, not {tree.what()}")
+        return
+    [(kind, inner)] = items
+    cls: Any = OPS.get(kind) or STATEMENTS.get(kind)
+    if cls is None:
+        known = did_you_mean(kind, [*OPS, *STATEMENTS])
+        mistakes.add(tree.key_place(kind), f"there is no op or statement '{kind}'", known)
+        return
+    if not inner.is_mapping and (kind in ("wait", "barrier") or issubclass(cls, FetchOp)):
+        return  # a name is all there is
+    decode(substitute(inner, _ANYONE, mistakes, keep=()), cls, mistakes)
+
+
+def _check_waits(statements: list[Tree], mistakes: Mistakes) -> None:
+    """Names that are waited for, or come after, are names of something."""
+    ops = [(kind, inner) for tree in statements for kind, inner in _items(tree) if kind not in ("wait", "barrier", "repeat")]
+    known = {inner.text("name") or kind for kind, inner in ops}
+    values = {name for _, inner in ops for key in _MAKES for name in _names(inner.get(key))}
+    for tree in statements:
+        for kind, inner in _items(tree):
+            named = (inner.get("name") if inner.is_mapping else inner) if kind == "wait" else inner.get("after")
+            for name in _names(named):
+                if name not in known and not (kind == "wait" and (name in values or name == "all")) and "$" not in name:
+                    place = named.place if named else tree.place
+                    mistakes.add(place, f"nothing is called '{name}'", did_you_mean(name, sorted(known | values)))
