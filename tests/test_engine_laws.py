@@ -348,6 +348,16 @@ def test_who_waits_is_served_before_who_becomes_ready_at_that_instant() -> None:
     assert simulate(graph_of(body, pools=[Pool("server", 1)])).start.tolist() == [0, 15, 0, 10]
 
 
+@pytest.mark.parametrize("closed", [True, False])
+def test_servers_freed_at_one_instant_go_to_who_waits_in_the_order_of_the_ops_that_free_them(closed: bool) -> None:
+    # op 0 flows, op 1 has a fixed time; both end at 1 ns, and who is granted by whom is not a matter of which is which
+    flows = Demand(amounts=(("c", 0.4e-9),), floor=1e-9)
+    body = make_block([0, -1, -1, -1], time=[0, NS, 5, 5], take=[0] * 4, give=[0] * 4)
+    driver = Driver([Capacity("c", 1.0)], [Pool("servers", 2)], closed=closed)
+    driver.submit(graph_of(body, costs=[flows], capacities=driver.capacities, pools=driver.pools))
+    assert driver.run().granted.tolist() == [-1, -1, 0, 1]
+
+
 def test_joins_in_front_of_ops_change_no_order() -> None:
     # the same race for a server, with a chain of joins in front of the op with the lowest number
     plain = make_block(
@@ -641,6 +651,19 @@ def test_two_processes_that_wait_for_the_same_instant_both_wake_at_it() -> None:
 
     simulate_open(graph_of(capacities=[LINK]), waiting(0, 100), waiting(1, 100), waiting(2, 300))
     assert seen == [(0, 300 * NS), (1, 300 * NS), (2, 500 * NS)]
+
+
+def test_what_simpy_does_at_an_instant_comes_before_its_first_round() -> None:
+    # op 2 wants the server in the second round of instant 10; what is submitted at 10, in the first
+    body = make_block(
+        [-1] * 3, time=[10, 0, 5], queue=[-1, 0, -1], take=[0, -1, 0], give=[0, -1, 0], edges=[(0, 1, 0), (1, 2, 0)]
+    )
+    graph = graph_of(body, queues=[Queue("stream", "gpu0")], pools=[Pool("server", 1)])
+    late = graph_of(make_block([-1], time=[5], take=[0], give=[0]), pools=graph.pools)
+    driver = Driver((), graph.pools)
+    driver.submit(graph)
+    driver.submit(late, 10)
+    assert driver.run().start.tolist() == [0, 10, 15, 10]
 
 
 def test_graphs_of_other_machines_are_refused() -> None:

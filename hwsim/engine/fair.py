@@ -44,7 +44,7 @@ def fill(
     ([450, 100], [0, -1])
     """
     count = len(alone)
-    left: dict[int, int] = {}
+    left = dict(room)
     load: dict[int, int] = {}
     users: dict[int, list[int]] = {}
     for one in range(count):
@@ -56,7 +56,6 @@ def fill(
             else:
                 load[capacity] = drawn
                 users[capacity] = [one]
-                left[capacity] = room[capacity]
     pace = [UNBOUND] * count
     bound = [UNBOUND] * count
     heap = [(left[capacity] // drawn, capacity) for capacity, drawn in load.items() if drawn]

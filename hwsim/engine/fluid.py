@@ -123,7 +123,9 @@ class Fluid:
         weights = [[pair for pair in self.classes[number].weights if self.binding[pair[0]]] for number in component]
         if any(weights):
             self.solves += 1
-            room = {capacity: max(0, self.room[capacity] - self.held[capacity]) for pairs in weights for capacity, _ in pairs}
+            room = dict.fromkeys([capacity for pairs in weights for capacity, _ in pairs], 0)
+            for capacity in room:
+                room[capacity] = max(0, self.room[capacity] - self.held[capacity])
             paces, bounds = fill(alone, [len(self.members[number]) for number in component], weights, room)
         moved = []
         for number, pace, bound in zip(component, paces, bounds, strict=True):
