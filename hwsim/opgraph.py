@@ -195,7 +195,7 @@ def flatten(graph: OpGraph) -> FlatGraph:
     for row in graph.ties.tolist():
         _expand_tie(graph, bases, row, sources, targets)
     queue = column("queue")
-    insert = _inserting_ops(graph.blocks, bases)
+    insert = inserting_ops(graph)
     _lower_queues(graph.queues, queue, insert, sources, targets)
     total = int(bases[-1])
     source = np.concatenate([np.empty(0, np.int64), *sources])
@@ -244,10 +244,13 @@ def _expand_tie(graph: OpGraph, bases: Ints, row: Sequence[int], sources: list[I
     targets.append(bases[after] + then + (iterations * len(other) if mode == PAIRED else np.zeros_like(iterations)))
 
 
-def _inserting_ops(blocks: Sequence[Block], bases: Ints) -> Ints:
+def inserting_ops(graph: OpGraph) -> Ints:
+    """Per op of the flat graph the one that inserts it into its queue, -1 if none does."""
     found = []
-    for block, base in zip(blocks, bases[:-1], strict=True):
+    base = 0
+    for block in graph.blocks:
         starts = base + np.repeat(np.arange(block.times, dtype=np.int64) * len(block), len(block))
+        base += block.total
         own = np.tile(block.insert, block.times)
         found.append(np.where(own < 0, -1, starts + own))
     return np.concatenate([np.empty(0, np.int64), *found])

@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from hwsim.opgraph import Label, OpGraph
+from hwsim.opgraph import Label, inserting_ops
 from hwsim.reports.lanes import Lane, lanes
 from hwsim.results.result import Result
 
@@ -129,7 +129,7 @@ def micro(femtoseconds: int) -> str:
 def _hosts(result: Result) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """Per op the one on a host's thread that issued it, -1 if none did: what inserts it, or what that waited for."""
     flat = result.timeline.flat
-    inserted = _issuers(flat.graph)
+    inserted = inserting_ops(flat.graph)
     placed = np.array([bool(label.device) for label in flat.graph.labels], np.bool_)[flat.label]
     dispatch = np.array([label.kind == "dispatch" for label in flat.graph.labels], np.bool_)[flat.label]
     source, target = flat.edges()
@@ -137,15 +137,3 @@ def _hosts(result: Result) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     found = dispatch[source] & ~placed[target]
     host[target[found]] = source[found]
     return np.where(inserted >= 0, host[inserted], -1)
-
-
-def _issuers(graph: OpGraph) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Per op the one that inserted it into its queue, -1 if none did."""
-    found = [np.empty(0, np.int64)]
-    base = 0
-    for block in graph.blocks:
-        firsts = base + np.repeat(np.arange(block.times, dtype=np.int64) * len(block), len(block))
-        own = np.tile(block.insert, block.times)
-        found.append(np.where(own < 0, -1, firsts + own))
-        base += block.total
-    return np.concatenate(found)
