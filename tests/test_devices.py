@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hwsim.demand import Capacity, Cost
-from hwsim.devices import CannotCompute, Cpu, Device, Disk, Gpu, Memory, Nic, Sockets, Switch
+from hwsim.devices import CannotCompute, Cpu, Device, Disk, Gpu, Memory, Nic, Sockets, Switch, Work
 from hwsim.devices.disk import Access
-from hwsim.devices.roofline import WIDER, Efficiency, LocalMemory, Mix, source_of
+from hwsim.devices.roofline import WIDER, Efficiency, LocalMemory, source_of
+from hwsim.devices.work import Mix
 
 positive = st.floats(1e-3, 1e18)
 speeds = st.floats(1e6, 1e16)
@@ -58,7 +59,7 @@ def alone(device: Device | Sockets, cost: Cost) -> float:
 def compute(
     device: Cpu | Gpu | Sockets, flop: float, traffic: float = 0.0, mix: Mix = "matmul", cores: int | None = None
 ) -> Cost:
-    return device.compute(NAME, flop=flop, traffic=traffic, dtype="fp32", mix=mix, cores=cores)
+    return device.compute(NAME, Work(flop=flop, reads=traffic, dtype="fp32", mix=mix, cores=cores))
 
 
 def check(cost: Cost, capacities: Sequence[Capacity]) -> None:
@@ -172,7 +173,7 @@ def test_writes_that_displace_reads_draw_as_many_accesses() -> None:
 
 def test_peak_times_efficiency_is_reached_and_two_products_side_by_side_share_it() -> None:
     gpu = Gpu(flop={"fp16": 100e12}, memory=LocalMemory(1e12), efficiency=Efficiency(matmul=0.6))
-    cost = gpu.compute("gpu0", flop=60e12, traffic=1e9, dtype="fp16", mix="matmul")
+    cost = gpu.compute("gpu0", Work(flop=60e12, reads=1e9, dtype="fp16", mix="matmul"))
     assert dict(cost.demand.amounts) == pytest.approx({"gpu0.compute": 1.0, "gpu0.memory": 1e-3})
     assert cost.moved == (("gpu0.compute", 60e12, "FLOP"), ("gpu0.memory", 1e9, "B"))
 
@@ -198,9 +199,9 @@ def test_clock_times_flop_per_cycle_is_a_peak() -> None:
 def test_a_type_without_units_runs_in_the_next_wider_one() -> None:
     gpu = Gpu(flop={"fp32": 10e12, "fp16": 100e12}, memory=LocalMemory(1e12))
     for dtype, seconds in {"fp32": 1.0, "tf32": 1.0, "bf16": 1.0, "fp16": 0.1, "fp8": 0.1, "fp4": 0.1}.items():
-        cost = gpu.compute("gpu0", flop=10e12, traffic=0, dtype=dtype, mix="matmul")
+        cost = gpu.compute("gpu0", Work(flop=10e12, reads=0, dtype=dtype, mix="matmul"))
         assert cost.demand.alone({"gpu0.compute": 1}) == pytest.approx(seconds)
-    _, peak, _ = gpu.compute("gpu0", flop=1, traffic=0, dtype="fp8", mix="matmul").why[0].inputs
+    _, peak, _ = gpu.compute("gpu0", Work(flop=1, reads=0, dtype="fp8", mix="matmul")).why[0].inputs
     assert "fp8 computed in fp16" in peak[2]
     assert all(wider not in WIDER or WIDER[wider] != dtype for dtype, wider in WIDER.items())
 
@@ -208,7 +209,7 @@ def test_a_type_without_units_runs_in_the_next_wider_one() -> None:
 def test_the_vector_peak_counts_only_outside_matrix_products() -> None:
     gpu = Gpu(flop={"fp16": 100e12}, vector={"fp16": 10e12}, memory=LocalMemory(1e12))
     seconds = [
-        gpu.compute("gpu0", flop=1e12, traffic=0, dtype="fp16", mix=mix).demand.amounts[0][1]
+        gpu.compute("gpu0", Work(flop=1e12, reads=0, dtype="fp16", mix=mix)).demand.amounts[0][1]
         for mix in ("matmul", "vector", "reduce")
     ]
     assert seconds == pytest.approx([0.01, 0.1, 0.1])
@@ -217,11 +218,11 @@ def test_the_vector_peak_counts_only_outside_matrix_products() -> None:
 def test_what_a_device_cannot_compute_is_said_with_what_it_can() -> None:
     gpu = Gpu(flop={"fp32": 1e12}, memory=LocalMemory(1e12))
     with pytest.raises(CannotCompute, match="gpu0 has no peak for int8") as caught:
-        gpu.compute("gpu0", flop=1, traffic=0, dtype="int8", mix="matmul")
+        gpu.compute("gpu0", Work(flop=1, reads=0, dtype="int8", mix="matmul"))
     assert caught.value.hint is not None
     assert "fp32" in caught.value.hint
     with pytest.raises(CannotCompute, match="random numbers"):
-        gpu.compute("gpu0", flop=1, traffic=0, dtype="fp32", mix="random")
+        gpu.compute("gpu0", Work(flop=1, reads=0, dtype="fp32", mix="random"))
     with pytest.raises(CannotCompute, match="4 cores, not 5"):
         compute(Cpu(cores=4, memory=LocalMemory(1e9), flop={"fp32": 1e9}), 1, cores=5)
 

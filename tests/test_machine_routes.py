@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hwsim.devices import Work
 from hwsim.machine import Machine, NoRoute, UnknownName, build
 from hwsim.spec import Mistakes, find, read, read_text
 
@@ -239,6 +240,6 @@ def test_the_timings_of_automatic_parallelism_are_repeated() -> None:
     for name, seconds in {"cpu": 0.6551, "gpu": 0.1657}.items():
         model = of.device(name).model
         assert hasattr(model, "compute")
-        cost = model.compute(name, flop=2 * 2000**3, traffic=3 * 16e6, dtype="fp32", mix="matmul")
+        cost = model.compute(name, Work(flop=2 * 2000**3, reads=3 * 16e6, dtype="fp32", mix="matmul"))
         assert 10 * cost.demand.alone(rates) == pytest.approx(seconds, rel=1e-3)
     assert 10 * of.transfer("gpu", "cpu", 16e6).demand.alone(rates) == pytest.approx(0.0961, rel=1e-3)

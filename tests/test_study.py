@@ -269,8 +269,12 @@ def test_ctrl_c_keeps_the_points_that_are_done(monkeypatch: pytest.MonkeyPatch) 
         return Outcome(1.0, "x", 1.0, "", f"{len(ran)}")
 
     monkeypatch.setattr(sweeping, "run_point", stopping)
-    with pytest.raises(Interrupted) as caught:
-        sweep(MACHINE, WORKLOAD, {"n": "1..9"}, workers=1)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
+    try:
+        with pytest.raises(Interrupted) as caught:
+            sweep(MACHINE, WORKLOAD, {"n": "1..9"}, workers=1)
+    finally:
+        signal.signal(signal.SIGINT, before)
     found = caught.value.sweep
     assert (len(found.rows), found.points) == (2, 9)
     assert "7 of 9 points were not run" in str(found)

@@ -9,9 +9,10 @@ from hwsim.devices.disk import Disk
 from hwsim.devices.gpu import Gpu
 from hwsim.devices.memory import Memory
 from hwsim.devices.nic import Nic
-from hwsim.devices.roofline import WORKLOAD, CannotCompute, Mix, precise
+from hwsim.devices.roofline import WORKLOAD, CannotCompute, precise
 from hwsim.devices.sockets import Sockets
 from hwsim.devices.switch import Switch
+from hwsim.devices.work import Mix, Product, Work
 
 Device = Cpu | Gpu | Memory | Disk | Nic | Switch
 
@@ -35,7 +36,9 @@ __all__ = [
     "Memory",
     "Mix",
     "Nic",
+    "Product",
     "Sockets",
     "Switch",
+    "Work",
     "precise",
 ]

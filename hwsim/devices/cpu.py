@@ -19,7 +19,6 @@ from hwsim.devices.roofline import (
     Efficiency,
     Input,
     LocalMemory,
-    Mix,
     assemble,
     latency_terms,
     memory_draw,
@@ -28,6 +27,7 @@ from hwsim.devices.roofline import (
     source_of,
     unknown_dtypes,
 )
+from hwsim.devices.work import Work
 from hwsim.spec.fields import field
 from hwsim.units import BytesPerSecond, FlopPerSecond, Hertz, PerSecond, Seconds
 
@@ -74,16 +74,14 @@ class Cpu:
     def capacities(self, name: str) -> tuple[Capacity, ...]:
         return Capacity(f"{name}.cores", float(self.cores)), Capacity(f"{name}.memory", 1.0)
 
-    def compute(self, name: str, *, flop: float, traffic: float, dtype: str, mix: Mix, cores: int | None = None) -> Cost:
-        """One op of `flop` operations that moves `traffic` bytes of main memory, on `cores` cores.
-
-        For mix "random", `flop` is how many numbers are drawn.
+    def compute(self, name: str, work: Work) -> Cost:
+        """One op, whose traffic is with main memory, on the cores it asks for.
 
         Raises:
             CannotCompute: no peak for the type, or more cores than the socket has.
         """
-        used = self._used(name, cores)
-        draws = [self._cores_draw(name, flop, dtype, mix, used), memory_draw(name, traffic, self.memory, self.sources)]
+        used, traffic = self._used(name, work.cores), work.traffic
+        draws = [self._cores_draw(name, work, used), memory_draw(name, traffic, self.memory, self.sources)]
         few = traffic / (used * self.core_bandwidth) if self.core_bandwidth else 0.0
         floor = max(few, draws[0].amount / used if used < self.cores else 0.0)
         latency = self.memory.latency if traffic > 0 else 0.0
@@ -133,9 +131,9 @@ class Cpu:
             raise CannotCompute(f"{name} has {self.cores} cores, not {cores}", f"write a number from 1 to {self.cores}")
         return cores
 
-    def _cores_draw(self, name: str, flop: float, dtype: str, mix: Mix, used: int) -> Draw:
+    def _cores_draw(self, name: str, work: Work, used: int) -> Draw:
         """Core-seconds: the same however many cores share them."""
-        capacity = f"{name}.cores"
+        capacity, flop, dtype, mix = f"{name}.cores", work.flop, work.dtype, work.mix
         if mix == "random":
             if self.random is None:
                 raise CannotCompute(f"{name} has no rate for random numbers", "add one as `random: 100e6 1/s`, for one core")

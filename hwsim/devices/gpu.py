@@ -18,7 +18,6 @@ from hwsim.devices.roofline import (
     Draw,
     Efficiency,
     LocalMemory,
-    Mix,
     assemble,
     latency_terms,
     memory_draw,
@@ -27,6 +26,7 @@ from hwsim.devices.roofline import (
     source_of,
     unknown_dtypes,
 )
+from hwsim.devices.work import Mix, Work
 from hwsim.spec.fields import field
 from hwsim.units import FlopPerSecond, PerSecond, Seconds
 
@@ -60,17 +60,16 @@ class Gpu:
     def capacities(self, name: str) -> tuple[Capacity, ...]:
         return Capacity(f"{name}.compute", 1.0), Capacity(f"{name}.memory", 1.0)
 
-    def compute(self, name: str, *, flop: float, traffic: float, dtype: str, mix: Mix, cores: int | None = None) -> Cost:
-        """One kernel of `flop` operations that moves `traffic` bytes of its memory.
-
-        For mix "random", `flop` is how many numbers are drawn.
+    def compute(self, name: str, work: Work) -> Cost:
+        """One kernel.
 
         Raises:
             CannotCompute: no peak for the type, or a number of cores (a kernel has the whole GPU).
         """
-        if cores is not None:
+        if work.cores is not None:
             raise CannotCompute(f"{name} is a gpu: an op has all of it", "leave out `cores`")
-        why = self._drawing(name, flop) if mix == "random" else self._computing(name, flop, dtype, mix)
+        flop, mix, traffic = work.flop, work.mix, work.traffic
+        why = self._drawing(name, flop) if mix == "random" else self._computing(name, flop, work.dtype, mix)
         draws = [Draw(f"{name}.compute", why.seconds, 1.0, flop, "1" if mix == "random" else "FLOP", why)]
         latency = self.memory.latency if traffic > 0 else 0.0
         return assemble(

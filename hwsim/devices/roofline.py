@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 from hwsim.demand import Cost, Demand, Term, Unit
+from hwsim.devices.work import Mix
 from hwsim.spec.fields import field
 from hwsim.spec.mistakes import did_you_mean
 from hwsim.units import Bytes, BytesPerSecond, Ratio, Seconds, format_quantity
 
-Mix = Literal["matmul", "vector", "reduce", "random"]
 Input = tuple[str, str, str]  # name, value with unit, source
 
 WORKLOAD: Final = "workload"  # the source of what the op itself says

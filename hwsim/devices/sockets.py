@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from hwsim.demand import Capacity, Cost
 from hwsim.devices.cpu import Cpu
-from hwsim.devices.roofline import Mix
+from hwsim.devices.work import Work
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +30,9 @@ class Sockets:
         """None of its own: those of its sockets."""
         return tuple(each for socket in self.names for each in self.model.capacities(socket))
 
-    def compute(self, name: str, *, flop: float, traffic: float, dtype: str, mix: Mix, cores: int | None = None) -> Cost:
+    def compute(self, name: str, work: Work) -> Cost:
         """As `Cpu.compute`, on one CPU with the cores and the memory bandwidth of all."""
-        return self._spread(name, self._whole().compute(name, flop=flop, traffic=traffic, dtype=dtype, mix=mix, cores=cores))
+        return self._spread(name, self._whole().compute(name, work))
 
     def busy(self, name: str, seconds: float) -> Cost:
         """One core for a known time, any one of the sockets'."""

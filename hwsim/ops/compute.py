@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hwsim.devices import Mix
+from hwsim.devices import Mix, Work
 from hwsim.ops.op import ComputeOp, Dtype, Placed, Scope, compute
 from hwsim.spec import field
 from hwsim.units import Bytes, Flop
@@ -30,4 +30,5 @@ class Compute(ComputeOp):
     pieces: int = field("ops it is cut into: each pays the launch latency, all share the work", default=1, minimum=1)
 
     def lower(self, scope: Scope) -> Placed:
-        return compute(scope, self, flop=self.flop, traffic=self.bytes, dtype=self.dtype, mix=self.mix, pieces=self.pieces)
+        work = Work(flop=self.flop, reads=self.bytes, dtype=self.dtype, mix=self.mix)
+        return compute(scope, self, work, pieces=self.pieces)

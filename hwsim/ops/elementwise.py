@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hwsim.devices import precise
+from hwsim.devices import Work, precise
 from hwsim.ops.op import WIDTH, ArrayOp, Placed, Pointwise, Scope, compute
 from hwsim.spec import field
 
@@ -29,20 +29,10 @@ class Elementwise(ArrayOp):
     def lower(self, scope: Scope) -> Placed:
         count = self.elements()
         each = Pointwise(count, self.dtype, self.inputs, self.flop_each * count)
-        traffic = (self.inputs + 1) * each.array
         elements, width = precise(count, "1"), f"{WIDTH[self.dtype]:g} B"
         said = {
             "flop": f"elements x flop_each = {elements} x {self.flop_each:g}",
             "traffic": f"(inputs + 1) x elements x {width} = {self.inputs + 1} x {elements} x {width}",
         }
-        return compute(
-            scope,
-            self,
-            flop=each.flop,
-            traffic=traffic,
-            dtype=self.dtype,
-            mix="vector",
-            output=each.array,
-            pointwise=each,
-            said=said,
-        )
+        work = Work(flop=each.flop, reads=self.inputs * each.array, writes=each.array, dtype=self.dtype)
+        return compute(scope, self, work, output=each.array, pointwise=each, said=said)

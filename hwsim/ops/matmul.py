@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from hwsim.devices import Product, Work
 from hwsim.ops.op import WIDTH, ComputeOp, Dtype, Placed, Scope, compute
 from hwsim.spec import field
 
@@ -31,11 +32,13 @@ class Matmul(ComputeOp):
 
     def lower(self, scope: Scope) -> Placed:
         flop = 2.0 * self.m * self.n * self.k * self.batch
-        traffic = (self.m * self.k + self.k * self.n + self.m * self.n) * self.batch * WIDTH[self.dtype]
+        factors = (self.m * self.k + self.k * self.n) * self.batch * WIDTH[self.dtype]
         output = self.m * self.n * self.batch * WIDTH[self.dtype]
         batch, times = (" batch", f" x {self.batch}") if self.batch > 1 else ("", "")
         said = {
             "flop": f"2 m n k{batch} = 2 x {self.m} x {self.n} x {self.k}{times}",
             "traffic": f"(m k + k n + m n){batch} x {WIDTH[self.dtype]:g} B",
         }
-        return compute(scope, self, flop=flop, traffic=traffic, dtype=self.dtype, mix="matmul", output=output, said=said)
+        shape = Product(self.m, self.n, self.k, self.batch)
+        work = Work(flop=flop, reads=factors, writes=output, dtype=self.dtype, mix="matmul", product=shape)
+        return compute(scope, self, work, output=output, said=said)

@@ -9,7 +9,7 @@ from dataclasses import field as attribute
 from typing import Final, Literal, get_args
 
 from hwsim.demand import Cost
-from hwsim.devices import Cpu, Gpu, Mix, Sockets
+from hwsim.devices import Cpu, Gpu, Sockets, Work
 from hwsim.machine import Machine, UnknownName
 from hwsim.spec import Place, field, place_field
 from hwsim.units import Bytes
@@ -233,22 +233,19 @@ class FetchOp(Op):
 def compute(
     scope: Scope,
     op: ComputeOp,
+    work: Work,
     *,
-    flop: float,
-    traffic: float,
-    dtype: str,
-    mix: Mix,
     pieces: int = 1,
     output: float = 0.0,
     pointwise: Pointwise | None = None,
     said: Mapping[str, str] | None = None,
 ) -> Placed:
-    """Work on a computing device's queue `compute`: a roofline of `flop` and `traffic` bytes.
+    """Work on a computing device's queue `compute`, on the cores the op asks for.
 
     said: how the op comes to its `flop` (for mix "random": `numbers`) and `traffic`, for the derivation.
     """
     device, model = scope.computing(op.device)
-    cost = model.compute(device, flop=flop, traffic=traffic, dtype=dtype, mix=mix, cores=op.cores)
+    cost = model.compute(device, replace(work, cores=op.cores))
     cost = saying(cost, said) if said else cost
     return Placed(device, op.queue or "compute", cost, pieces=pieces, output=output, pointwise=pointwise)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hwsim.devices import precise
+from hwsim.devices import Work, precise
 from hwsim.ops.op import WIDTH, ArrayOp, Placed, Scope, compute
 
 
@@ -30,4 +30,5 @@ class Random(ArrayOp):
             "numbers": "elements",
             "traffic": f"elements x {WIDTH[self.dtype]:g} B = {precise(count, '1')} x {WIDTH[self.dtype]:g} B",
         }
-        return compute(scope, self, flop=count, traffic=size, dtype=self.dtype, mix="random", output=size, said=said)
+        work = Work(flop=count, writes=size, dtype=self.dtype, mix="random")
+        return compute(scope, self, work, output=size, said=said)

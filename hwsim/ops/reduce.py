@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hwsim.devices import precise
+from hwsim.devices import Work, precise
 from hwsim.ops.op import WIDTH, ArrayOp, Placed, Scope, compute
 
 
@@ -26,4 +26,5 @@ class Reduce(ArrayOp):
         count = self.elements()
         width = WIDTH[self.dtype]
         said = {"flop": "elements", "traffic": f"elements x {width:g} B = {precise(count, '1')} x {width:g} B"}
-        return compute(scope, self, flop=count, traffic=count * width, dtype=self.dtype, mix="reduce", output=width, said=said)
+        work = Work(flop=count, reads=count * width, dtype=self.dtype, mix="reduce")
+        return compute(scope, self, work, output=width, said=said)

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from hwsim.devices import Cpu, Gpu, Sockets
+from hwsim.devices import Cpu, Gpu, Sockets, Work
 from hwsim.machine import Machine
 from hwsim.workload.builder import GraphBuilder
 from hwsim.workload.programs import Program
@@ -102,8 +102,10 @@ class _Fuser:
         model = self.machine.device(first.device).model
         if each is None or not isinstance(model, Cpu | Sockets | Gpu):
             raise TypeError(f"'{first.name}' is no op on each element of an array")
-        traffic = max(arrays, 0.0) * each.array
-        cost = model.compute(first.device, flop=flop, traffic=traffic, dtype=each.dtype, mix="vector", cores=None)
+        moved = max(arrays, 0.0) * each.array
+        written_back = min(moved, each.array * len(lives))
+        work = Work(flop=flop, reads=moved - written_back, writes=written_back, dtype=each.dtype)
+        cost = model.compute(first.device, work)
         sizes = {value: size for op in ops for value, size in op.sizes if value in lives}
         return replace(
             last,
