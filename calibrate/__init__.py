@@ -1,0 +1,1 @@
+"""What is measured, and how the models' numbers are fitted to it."""

@@ -1,0 +1,132 @@
+"""How far a model is from a set of measured rows."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeVar
+
+Half = Literal["held out", "all", "not fitted"]
+WORST = 10
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Miss:
+    """One row and what the model said of it, in the row's unit."""
+
+    row: str
+    predicted: float
+    measured: float
+    group: str = ""  # source x device, or the curve
+    reason: str = ""
+
+    @property
+    def error(self) -> float:
+        """|ln(predicted / measured)|; infinite where nothing, or nonsense, was predicted.
+
+        >>> round(Miss("a", 110.0, 100.0).error, 3), Miss("a", 0.0, 1.0).error
+        (0.095, inf)
+        """
+        ratio = self.predicted / self.measured
+        return abs(math.log(ratio)) if 0 < ratio < math.inf else math.inf
+
+    @property
+    def relative(self) -> float:
+        """|predicted - measured| / measured."""
+        return abs(self.predicted - self.measured) / abs(self.measured)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """One figure, its bound, and the rows behind it.
+
+    Args:
+        name: what was compared with what.
+        metric: how the errors were put together.
+        value: the figure, 0.05 for 5 %.
+        bound: what it should be at most.
+        rows: how many rows it is of.
+        half: rows the parameters never saw ("held out"), all rows, or rows of a model without any fit.
+        reached: the best that honest attempts came to, where that is more than the bound; `notes` says why.
+        worst: the rows furthest off.
+    """
+
+    name: str
+    metric: str
+    value: float
+    bound: float
+    rows: int
+    half: Half = "all"
+    reached: float | None = None
+    worst: tuple[Miss, ...] = ()
+    notes: str = ""
+
+    @property
+    def limit(self) -> float:
+        """What a test holds the figure to."""
+        return self.bound if self.reached is None else self.reached * 1.02
+
+
+def worst_of(rows: Iterable[Miss], why: Callable[[Miss], str] = lambda _: "") -> tuple[Miss, ...]:
+    """The rows furthest off, worst first, each with a reason."""
+    found = sorted(rows, key=lambda each: (-each.error, each.row))[:WORST]
+    return tuple(Miss(each.row, each.predicted, each.measured, each.group, each.reason or why(each)) for each in found)
+
+
+def by_group(rows: Iterable[Miss]) -> Mapping[str, list[Miss]]:
+    """The rows of each group, in the order of the groups' names."""
+    found: dict[str, list[Miss]] = {}
+    for each in rows:
+        found.setdefault(each.group, []).append(each)
+    return dict(sorted(found.items()))
+
+
+def group_median(rows: Iterable[Miss]) -> tuple[float, float]:
+    """Mean over the groups of the median of |ln(predicted / measured)|, and of its 90th percentile.
+
+    >>> [round(each, 3) for each in group_median([Miss("a", 1.1, 1, "x"), Miss("b", 1, 1, "x"), Miss("c", 1.2, 1, "y")])]
+    [0.115, 0.134]
+    """
+    groups = by_group(rows).values()
+    medians = [statistics.median(each.error for each in group) for group in groups]
+    tails = [percentile([each.error for each in group], 0.9) for group in groups]
+    return statistics.fmean(medians), statistics.fmean(tails)
+
+
+def mean_error(rows: Sequence[Miss]) -> float:
+    """Mean of |predicted - measured| / measured."""
+    return statistics.fmean(each.relative for each in rows)
+
+
+def worst_error(rows: Sequence[Miss]) -> float:
+    """Largest |predicted - measured| / measured."""
+    return max(each.relative for each in rows)
+
+
+def percentile(values: Sequence[float], part: float) -> float:
+    """The value that `part` of the values are below, between neighbours linearly.
+
+    >>> percentile([1.0, 2.0, 3.0], 0.75)
+    2.5
+    """
+    ordered = sorted(values)
+    at = part * (len(ordered) - 1)
+    low = math.floor(at)
+    high = min(low + 1, len(ordered) - 1)
+    if ordered[low] == ordered[high]:
+        return ordered[low]
+    return ordered[low] + (at - low) * (ordered[high] - ordered[low])
+
+
+def halves(rows: Iterable[T], size: Callable[[T], float]) -> tuple[list[T], list[T]]:
+    """(to fit, to score): rows of alternate sizes, in the order of the sizes, the smallest to fit.
+
+    >>> halves([4, 1, 2, 2, 8], size=float)
+    ([1, 4], [2, 2, 8])
+    """
+    ordered = sorted(rows, key=size)
+    place = {value: at for at, value in enumerate(sorted({size(row) for row in ordered}))}
+    return [row for row in ordered if place[size(row)] % 2 == 0], [row for row in ordered if place[size(row)] % 2]

@@ -1,0 +1,24 @@
+"""The models stay as near to published measurements as docs/validation says they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from calibrate.published import TOPICS, scores_of
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_every_score_keeps_its_bound(topic: str, reference_data: Path) -> None:
+    scores = scores_of(topic, reference_data)
+    assert scores
+    for score in scores:
+        assert score.rows > 0, score.name
+        assert score.value <= score.limit, f"{score.name}: {score.value:.4f}, at most {score.limit:.4f}"
+        assert score.reached is None or score.notes, f"{score.name}: a bound is missed without a word why"
+
+
+def test_every_topic_has_its_file(root: Path) -> None:
+    shared = {"__init__", "__main__", "parts", "report", "score"}
+    assert {path.stem for path in (root / "calibrate" / "published").glob("*.py")} - shared == set(TOPICS)
