@@ -16,14 +16,15 @@ import dataclasses
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from hwsim.demand import Capacity, Cost, Demand, Term
 from hwsim.devices.roofline import WORKLOAD, CannotCompute, latency_term, precise, source_of
+from hwsim.devices.storage import Access, Asked, Direction
 from hwsim.spec.fields import field
 from hwsim.units import Bytes, BytesPerSecond, PerSecond, Seconds
 
-Access = Literal["sequential", "random"]
+__all__ = ["Access", "Disk"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,7 @@ class Disk:
     """Reads and writes share the media; a number for writing left out is that for reading."""
 
     kind: ClassVar[str] = "disk"
+    role: ClassVar[str] = "disk"
     read_bandwidth: BytesPerSecond = field("bandwidth of reading", key="read", exclusive_minimum=0.0)
     write_bandwidth: BytesPerSecond | None = field("bandwidth of writing", key="write", default=None, exclusive_minimum=0.0)
     latency: Seconds = field("one access: seek and rotation, or flash page", default=0.0)
@@ -51,6 +53,11 @@ class Disk:
         media = Capacity(f"{name}.media", 1.0)
         return (media,) if self.iops is None else (media, Capacity(f"{name}.iops", self.iops, "1"))
 
+    def serve(self, name: str, direction: Direction, asked: Asked) -> Cost:
+        """What every storage device answers; it knows neither regions nor a write that must be on the medium."""
+        go = self.read if direction == "read" else self.write
+        return go(name, asked.size, asked.times, asked.access, 1 if asked.sync else asked.depth)
+
     def read(self, name: str, size: float, times: float, access: Access = "sequential", depth: float = 1) -> Cost:
         """`times` reads of `size` bytes each, `depth` of them asked for at once."""
         latency = ("latency", self.latency)
@@ -70,6 +77,11 @@ class Disk:
     def copy_latency(self, *, leaving: bool = True) -> float:
         """Seconds before the first byte: one access."""
         return self.latency if leaving or self.write_latency is None else self.write_latency
+
+    def copy_key(self, *, leaving: bool = True) -> tuple[str, str]:
+        """Which keys the two numbers above are from."""
+        speed = "read" if leaving or self.write_bandwidth is None else "write"
+        return speed, "latency" if leaving or self.write_latency is None else "write_latency"
 
     def _accesses(
         self,

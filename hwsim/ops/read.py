@@ -9,13 +9,12 @@ machine links the disk to `to`, the bytes from the links and from the memory the
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
+from hwsim.devices.storage import Access, Asked
 from hwsim.ops.op import Op, Placed, Scope
 from hwsim.spec import field
-from hwsim.units import Bytes
-
-Access = Literal["sequential", "random"]
+from hwsim.units import Bytes, Ratio
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,9 +29,21 @@ class Read(Op):
     times: int = field("how many reads", default=1, minimum=0)
     access: Access = field("one after another on the disk, or anywhere", default="sequential")
     depth: int = field("reads in flight at once", default=1, minimum=1)
+    region: Bytes | None = field(
+        "the part of the disk it stays within, from its outer edge (default: all of it)", default=None, exclusive_minimum=0.0
+    )
+    write_share: Ratio = field("part of the accesses that write instead", default=0.0, minimum=0.0, maximum=1.0)
 
     def lower(self, scope: Scope) -> Placed:
         disk = scope.one(self.source)
         to = scope.one(self.target) if self.target else scope.host
-        cost = scope.machine.read(disk, self.bytes, times=self.times, access=self.access, depth=self.depth, to=to)
-        return Placed(disk, self.queue or "read", cost, output=self.bytes * self.times, home=to)
+        asked = Asked(
+            size=self.bytes,
+            times=self.times,
+            access=self.access,
+            depth=self.depth,
+            region=self.region,
+            written=self.write_share,
+        )
+        cost = scope.machine.serve(disk, "read", asked, to)
+        return Placed(disk, self.queue or "read", cost, output=asked.bytes * (1 - self.write_share), home=to)

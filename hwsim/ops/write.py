@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from hwsim.devices.storage import Access, Asked
 from hwsim.ops.op import Op, Placed, Scope
-from hwsim.ops.read import Access
 from hwsim.spec import field
 from hwsim.units import Bytes
 
@@ -29,9 +29,14 @@ class Write(Op):
     times: int = field("how many writes", default=1, minimum=0)
     access: Access = field("one after another on the disk, or anywhere", default="sequential")
     depth: int = field("writes in flight at once", default=1, minimum=1)
+    region: Bytes | None = field(
+        "the part of the disk it stays within, from its outer edge (default: all of it)", default=None, exclusive_minimum=0.0
+    )
+    sync: bool = field("each is on the medium before the next starts, as with fsync: no cache, no queue", default=False)
 
     def lower(self, scope: Scope) -> Placed:
         disk = scope.one(self.target)
         of = scope.one(self.source) if self.source else scope.host
-        cost = scope.machine.write(disk, self.bytes, times=self.times, access=self.access, depth=self.depth, of=of)
+        asked = Asked(size=self.bytes, times=self.times, access=self.access, depth=self.depth, region=self.region, sync=self.sync)
+        cost = scope.machine.serve(disk, "write", asked, of)
         return Placed(disk, self.queue or "write", cost)

@@ -1,0 +1,107 @@
+"""Storage over a network, shared by many: NFS, Lustre, GPFS, an object store.
+
+    n requests of one client: min(n / (latency + size / stream), requests, client / size) a second; all clients: `bandwidth`
+    one stream alone: stream x stripes, client and bandwidth at most
+
+The aggregate is shared by everyone who reads; what one client or one stream reaches is a bound of each op of its own.
+A file on `stripes` targets is read from all of them at once: stream x stripes, never more than the client's link.
+Source: LogGP-like arithmetic; Lustre operations manual (striping); Amazon S3 performance guide (bandwidth of one request).
+Error: not measured; the published rows of MLPerf Storage are limited by the accelerators.
+Range: no metadata server beyond `requests`, no client cache.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hwsim.demand import Capacity, Cost
+from hwsim.devices.roofline import Input, precise, source_of
+from hwsim.devices.storage import Asked, Direction, Limit, cost_of, each, given, number
+from hwsim.spec.fields import field
+from hwsim.units import Bytes, BytesPerSecond, PerSecond, Seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Filesystem:
+    """What all clients share, what one client gets, what one stream gets; a number for writing left out is that for reading."""
+
+    kind: ClassVar[str] = "filesystem"
+    role: ClassVar[str] = "disk"
+    bandwidth: BytesPerSecond = field("reading, all clients together", exclusive_minimum=0.0)
+    write_bandwidth: BytesPerSecond | None = field("writing, all clients together", default=None, exclusive_minimum=0.0)
+    client: BytesPerSecond | None = field("one client, e.g. its mount or its network card", default=None, exclusive_minimum=0.0)
+    stream: BytesPerSecond | None = field("one request on one target", default=None, exclusive_minimum=0.0)
+    stripes: int = field("targets a file lies on", default=1, minimum=1)
+    requests: PerSecond | None = field("requests a second, all clients together", default=None, exclusive_minimum=0.0)
+    latency: Seconds = field("until the first byte of a request", default=0.0)
+    write_latency: Seconds | None = field("until a write is acknowledged, without its bytes", default=None)
+    queue: int = field("requests of one client under way at once", default=65536, minimum=1)
+    request: Bytes = field(
+        "the largest request: a larger access is several, sent together", default=2.0**20, exclusive_minimum=0.0
+    )
+    size: Bytes | None = field("bytes it holds; unlimited if left out", default=None, exclusive_minimum=0.0)
+    lanes: int | None = field("PCIe lanes it has; unchecked if left out", default=None, minimum=0)
+    sources: Mapping[str, str] = dataclasses.field(default_factory=dict, init=False, repr=False)  # key -> where from
+
+    def problems(self) -> Iterator[tuple[str, str, str | None]]:
+        """(key, message, hint) of what cannot be: nothing beyond the bounds of its fields."""
+        yield from ()
+
+    def capacities(self, name: str) -> tuple[Capacity, ...]:
+        return (Capacity(f"{name}.media", 1.0),)
+
+    def serve(self, name: str, direction: Direction, asked: Asked) -> Cost:
+        """What every storage device answers."""
+        key, rate = self._rate(direction == "read")
+        speed = given("bandwidth", rate, "B/s", self.sources, key)
+        limits = [Limit("media", "times x size / bandwidth", (number(asked), each(asked), speed), asked.bytes / rate)]
+        if self.requests is not None:
+            count = asked.times * max(1.0, math.ceil(asked.size / self.request))
+            inputs = (("count", precise(count, "1"), f"requests of {precise(self.request, 'B')} at most"),)
+            most = given("most", self.requests, "1/s", self.sources, "requests")
+            limits.append(Limit("requests", "count / most", (*inputs, most), count / self.requests))
+        floors = []
+        if self.client is not None:
+            inputs_client = (number(asked), each(asked), given("client", self.client, "B/s", self.sources, "client"))
+            floors.append(Limit("client", "times x size / client", inputs_client, asked.bytes / self.client))
+        latency = self.copy_latency(leaving=direction == "read")
+        slow = self.copy_key(leaving=direction == "read")[1]
+        sequential = asked.access == "sequential"
+        start = latency if sequential else 0.0  # read ahead, written behind, unless `sync`
+        waits = max(0.0, asked.times - 1) if sequential and asked.sync else 0.0 if sequential else asked.times
+        depth = asked.at_once(self.queue)
+        alone = min(each for each in (rate, self.client, self.stream and self.stream * self.stripes) if each)
+        key = "bandwidth" if alone == rate else "client" if alone == self.client else "stream"
+        told = f"{key}: {source_of(self.sources, key)}" + (f", {self.stripes} stripes" if key == "stream" else "")
+        terms: tuple[Input, ...] = (
+            number(asked),
+            ("waits", precise(waits, "1"), "requests that wait for the first byte"),
+            ("latency", precise(latency, "s"), f"{slow}: {source_of(self.sources, slow)}"),
+            each(asked),
+            ("alone", precise(alone, "B/s"), told),
+            asked.under_way(self.queue),
+        )
+        formula = "(waits x latency + times x size / alone) / at once"
+        floors.append(Limit("accesses", formula, terms, (waits * latency + asked.bytes / alone) / depth))
+        return cost_of(name, asked, limits, floors, ("first byte", start, f"{slow}: {source_of(self.sources, slow)}"))
+
+    def copy_bytes(self, name: str, size: float, *, leaving: bool = True) -> tuple[str, float]:
+        """What a transfer draws of what all clients share."""
+        return f"{name}.media", size / self._rate(leaving)[1]
+
+    def copy_latency(self, *, leaving: bool = True) -> float:
+        """Seconds before the first byte."""
+        return self.latency if leaving or self.write_latency is None else self.write_latency
+
+    def copy_key(self, *, leaving: bool = True) -> tuple[str, str]:
+        """Which keys the two numbers above are from."""
+        return self._rate(leaving)[0], "latency" if leaving or self.write_latency is None else "write_latency"
+
+    def _rate(self, reading: bool) -> tuple[str, float]:
+        if reading or self.write_bandwidth is None:
+            return "bandwidth", self.bandwidth
+        return "write_bandwidth", self.write_bandwidth

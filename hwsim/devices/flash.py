@@ -1,0 +1,128 @@
+"""What an SSD is made of: chips behind channels, pages that are read and programmed, blocks that are erased.
+
+Of a chip: page read (or program), then its bytes over the channel it shares with its neighbours.  Per second, in pages,
+
+    chips / (read + transfer)   and   channels / (transfer + command)   at most,
+
+rounded where the two meet (chips wait for one another at the channel, random pages fall on busy chips).
+Writes in steady state: every page the host writes makes the garbage collection move (amplification - 1) others first and
+erase its share of a block.
+
+    amplification = 1 / (1 - p),   (p - 1) / ln p = u = (1 - over-provisioning) / (1 - reserve)
+
+Source of the amplification: greedy collection under uniform random writes; Desnoyers, "Analytic models of SSD write
+performance", ACM Transactions on Storage 10(2), 2014; Bux and Iliadis, Performance Evaluation 67(11), 2010.
+Error: see docs/validation/components.md (against MQSim; the two roundings are fitted on its random and striped reads).
+Range: uniform random or sequential writes; a skewed workload is collected more cheaply.  Chips have one program under way
+each; `dies` take turns and only make a full stripe longer, as in that simulator.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+from typing import Final
+
+from hwsim.devices.curves import soft_min
+from hwsim.devices.storage import Asked, Direction
+from hwsim.spec.fields import field
+from hwsim.units import Bytes, BytesPerSecond, Seconds
+
+RANDOM_KNEE: Final = 1.3  # how sharply chips and channels limit together, random pages
+STRIPED_KNEE: Final = 2.2  # the same, pages that follow one another over the channels
+
+
+@dataclass(frozen=True, slots=True)
+class Flash:
+    """Geometry and times of the flash."""
+
+    channels: int = field("buses between controller and chips", minimum=1)
+    chips: int = field("on each channel, each working on its own", minimum=1)
+    page: Bytes = field("what is read or programmed at once", exclusive_minimum=0.0, example="16 KiB")
+    read: Seconds = field("array to page register (tR)", exclusive_minimum=0.0, example="75 us")
+    program: Seconds = field("page register to array (tPROG)", exclusive_minimum=0.0, example="750 us")
+    erase: Seconds = field("of a block (tBERS)", default=0.0, example="3.8 ms")
+    pages_per_block: int = field("pages erased together", default=256, minimum=1)
+    channel: BytesPerSecond = field("of one channel", default=333e6, exclusive_minimum=0.0, example="333 MB/s")
+    command: Seconds = field("of the channel, each page", default=0.0)
+    dies: int = field("of a chip, taking turns", default=1, minimum=1)
+    planes: int = field("of a die, programmed together when enough is to be written", default=1, minimum=1)
+    blocks: int | None = field("of a plane; from the drive's size if left out", default=None, minimum=4)
+
+    @property
+    def all_chips(self) -> int:
+        return self.channels * self.chips
+
+    def transfer(self, size: float) -> float:
+        """Seconds of a channel for what an access has on one page."""
+        return min(size, self.page) / self.channel
+
+    def pages(self, size: float) -> int:
+        """Pages an access touches, if it begins with one."""
+        return max(1, math.ceil(size / self.page))
+
+    def one(self, direction: Direction, size: float) -> float:
+        """Seconds of one access alone: its pages on as many channels as there are."""
+        each = self.read if direction == "read" else self.program
+        pages = self.pages(size)
+        rounds = math.ceil(pages / self.all_chips)
+        return rounds * each + math.ceil(pages / self.channels) * self.transfer(size) + self.command
+
+    def reads(self, size: float, striped: bool) -> float:
+        """Accesses a second at most."""
+        transfer = self.transfer(size)
+        chips = self.all_chips / (self.read + transfer)
+        channels = self.channels / (transfer + self.command)
+        return soft_min(chips, channels, STRIPED_KNEE if striped else RANDOM_KNEE) / self.pages(size)
+
+    def writes(self, pages: float, transfer: float, amplification: float, planes: float) -> float:
+        """Writes of `pages` pages each a second at most, with `planes` of a die programmed together.
+
+        transfer: seconds of the channel for each page.  An amplification of 0 is that of an empty drive: nothing is erased.
+        """
+        moves = max(0.0, amplification - 1.0)
+        erase = amplification * self.erase / self.pages_per_block
+        busy = (
+            max(1.0, amplification) * (self.program / planes + transfer)
+            + moves * (self.read / planes + transfer)
+            + erase / planes
+        )
+        wire = (max(1.0, amplification) + moves) * (transfer + self.command)
+        return min(self.all_chips / busy, self.channels / wire) / pages
+
+    def planes_at(self, asked_pages: float) -> float:
+        """Planes of a die at work when so many pages wait in sequence: a stripe goes over the dies first."""
+        return min(float(self.planes), max(1.0, asked_pages / (self.all_chips * self.dies)))
+
+
+@functools.lru_cache(maxsize=4096)
+def amplification(over_provisioning: float, reserve: float = 0.0) -> float:
+    """Pages programmed for each page written at random by the host, in steady state.
+
+    Args:
+        over_provisioning: part of the flash that the host cannot address.
+        reserve: part that is kept free for the collection, and is of no use to it.
+
+    >>> round(amplification(0.28), 2), round(amplification(0.07), 1), amplification(1.0)
+    (1.99, 7.3, 1.0)
+    """
+    used = (1.0 - over_provisioning) / (1.0 - reserve)
+    if used <= 0.0:
+        return 1.0
+    used = min(used, 1.0 - 1e-6)
+    # (p - 1) / ln p rises from 0 to 1 with p: halve the interval, as often as a float has digits.
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        if middle <= 0.0 or (middle - 1.0) / math.log(middle) < used:
+            low = middle
+        else:
+            high = middle
+    return 1.0 / (1.0 - 0.5 * (low + high))
+
+
+def moved_pages(asked: Asked, page: float, unit: float, gathers: bool) -> float:
+    """Pages programmed for one write: whole units, and whole pages unless a buffer gathers them."""
+    rounded = max(1.0, math.ceil(asked.size / unit)) * unit
+    return rounded / page if gathers else float(math.ceil(rounded / page))

@@ -1,0 +1,234 @@
+"""A hard disk: an arm that seeks, platters that turn, tracks that hold more the further out they are.
+
+    one random access = overhead + (seek + half a turn) / n^gain + size / rate,  n = accesses under way
+
+- Seek: see `hwsim.devices.seek`; of random accesses its mean over the cylinders in use, so that a `region` of the disk
+  is served faster than all of it (short-stroking).
+- Rotation: 60 / rpm at worst (8.33 ms at 7,200 a minute, 6 ms at 10,000), half of it on average.
+- Queue: with n accesses to choose from the disk takes the one it reaches first; the time to get there shrinks as n^-gain.
+- Rate: the same density everywhere, so a track holds what its radius allows.  A part x of the bytes in from the outer edge
+  the rate is sqrt(outer^2 - x (outer^2 - inner^2)), and a stretch is read at the mean of the rates at its ends.
+- Cache: reads of a `region` come from it once they have been read; with `write_cache` writes are done when they are in it,
+  and reach the platter in the best order while it lasts, then at the rate of the platter.
+
+Source: Ruemmler and Wilkes, "An introduction to disk drive modeling", IEEE Computer 27(3), 1994 (seek, rotation, zones);
+gain: fitted on a request-level simulation of shortest positioning first.
+Error: seek curves of five drives of the DiskSim collection, the half not fitted: 5.2 % on average; accesses a second with
+1 to 64 under way on two of them, beside a request-level simulation: 2 % (docs/validation/components.md).
+Range: independent accesses.  No shingled recording, no defects, no skew between tracks (the rate is what is sustained over many).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hwsim.demand import Capacity, Cost
+from hwsim.devices.platter import Platter
+from hwsim.devices.roofline import CannotCompute, Input, precise, source_of
+from hwsim.devices.seek import Seek
+from hwsim.devices.storage import Asked, Direction, Limit, cost_of, drained, each, given, number
+from hwsim.spec.fields import field
+from hwsim.units import Bytes, BytesPerSecond, Seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Hdd:
+    """One arm for all surfaces: one access at a time, from a queue."""
+
+    kind: ClassVar[str] = "hdd"
+    role: ClassVar[str] = "disk"
+    rpm: float = field("turns a minute", exclusive_minimum=0.0)
+    seek: Seek = field("time of the arm from track to track")
+    outer: BytesPerSecond | None = field(
+        "rate at the outermost track; from `platter` if left out", default=None, exclusive_minimum=0.0
+    )
+    inner: BytesPerSecond | None = field(
+        "rate at the innermost track; that of the outermost if left out", default=None, exclusive_minimum=0.0
+    )
+    platter: Platter | None = field("radii and densities, from which rates and size follow", default=None)
+    size: Bytes | None = field("bytes it holds; unlimited if left out", default=None, exclusive_minimum=0.0)
+    overhead: Seconds = field("controller and command, each access", default=0.0)
+    settle: Seconds = field("more for a write: the head must be exactly on its track", default=0.0)
+    queue: int = field("accesses it chooses from (SATA: 32)", default=32, minimum=1)
+    gain: float = field(
+        "reaching the best of n accesses takes n^-gain; 0: in order of arrival", default=0.205, minimum=0.0, maximum=1.0
+    )
+    cache: Bytes = field("memory of its own", default=0.0)
+    write_cache: bool = field("a write is done when it is in the cache", default=False)
+    interface: BytesPerSecond | None = field(
+        "SATA or SAS, e.g. 600 MB/s; no limit if left out", default=None, exclusive_minimum=0.0
+    )
+    lanes: int | None = field("PCIe lanes it has; unchecked if left out", default=None, minimum=0)
+    sources: Mapping[str, str] = dataclasses.field(default_factory=dict, init=False, repr=False)  # key -> where from
+
+    def problems(self) -> Iterator[tuple[str, str, str | None]]:
+        """(key, message, hint) of what cannot be."""
+        for key, message, hint in self.seek.problems():
+            yield f"seek.{key}", message, hint
+        if self.outer is None and self.platter is None:
+            yield "rpm", "a hard disk needs a rate", "add `outer: 250 MB/s`, or a `platter:`"
+        if self.inner is not None and self.inner > self.rate(0.0):
+            yield "inner", "an inner track holds less than an outer one", "swap `outer` and `inner`"
+        if self.write_cache and not self.cache:
+            yield "write_cache", "there is no cache to write to", "add `cache: 256 MiB`"
+
+    def capacities(self, name: str) -> tuple[Capacity, ...]:
+        return (Capacity(f"{name}.media", 1.0),)
+
+    @property
+    def turn(self) -> float:
+        """Seconds of one turn: the longest wait for a sector.
+
+        >>> [round(60 / rpm * 1e3, 2) for rpm in (7200, 10_000, 15_000)]  # ms
+        [8.33, 6.0, 4.0]
+        """
+        return 60.0 / self.rpm
+
+    @property
+    def holds(self) -> float | None:
+        """Bytes."""
+        return self.platter.size() if self.size is None and self.platter is not None else self.size
+
+    def rate(self, part: float) -> float:
+        """Bytes a second a part of its bytes in from the outer edge, 0 to 1."""
+        outer = self.outer if self.outer is not None else self.platter.rate(self.rpm) if self.platter is not None else math.inf
+        inner = self.inner
+        if inner is None:
+            inner = outer * self.platter.inner / self.platter.outer if self.platter is not None else outer
+        return math.sqrt(max(inner**2, outer**2 - min(1.0, max(0.0, part)) * (outer**2 - inner**2)))
+
+    def stretch(self, part: float) -> float:
+        """Bytes a second over the outermost part of it, read once from end to end."""
+        return 0.5 * (self.rate(0.0) + self.rate(part))
+
+    def position(self, part: float = 1.0) -> float:
+        """Seconds until the head is over a random sector of the outermost part of it, one access at a time."""
+        outer, inner, here = self.rate(0.0), self.rate(1.0), self.rate(part)
+        cylinders = (outer - here) / (outer - inner) if outer > inner else part
+        return self.seek.mean(cylinders) + 0.5 * self.turn
+
+    def serve(self, name: str, direction: Direction, asked: Asked) -> Cost:
+        """What every storage device answers."""
+        part = self._part(asked)
+        if asked.access == "sequential":
+            return self._sequential(name, direction, asked, part)
+        return self._random(name, direction, asked, part)
+
+    def copy_bytes(self, name: str, size: float, *, leaving: bool = True) -> tuple[str, float]:  # noqa: ARG002 (as of any disk)
+        """What a transfer that reads it (or writes it) draws: at the rate of the outer edge."""
+        return f"{name}.media", size / self._through(self.rate(0.0))
+
+    def copy_latency(self, *, leaving: bool = True) -> float:  # noqa: ARG002 (as of any disk)
+        """Seconds before the first byte: one access."""
+        return self.overhead + self.position()
+
+    def copy_key(self, *, leaving: bool = True) -> tuple[str, str]:  # noqa: ARG002 (as of any disk)
+        """Which keys the two numbers above are from."""
+        return "outer", "seek"
+
+    @property
+    def _told(self) -> str:
+        """Where the rate is from."""
+        key = "outer" if self.outer is not None else "platter.density"
+        return f"{key}: {source_of(self.sources, key)}"
+
+    def _part(self, asked: Asked) -> float:
+        """Of its bytes, those the op goes over."""
+        if self.holds is None:
+            if asked.region is not None:
+                raise CannotCompute("a region of a disk without a size", "add `size: 4 TB` to the disk")
+            return 0.0 if asked.access == "sequential" else 1.0
+        over = asked.region if asked.region is not None else asked.bytes if asked.access == "sequential" else self.holds
+        return min(1.0, over / self.holds)
+
+    def _through(self, rate: float) -> float:
+        return rate if self.interface is None else min(rate, self.interface)
+
+    def _again(self, asked: Asked) -> float:
+        """Part of the reads that the cache answers: what has been read before and is still there."""
+        if asked.region is None or self.cache <= 0 or asked.bytes <= asked.region:
+            return 0.0
+        kept = min(1.0, self.cache / asked.region) if asked.access == "random" else float(asked.region <= self.cache)
+        return kept * (1.0 - asked.region / asked.bytes)
+
+    def _sequential(self, name: str, direction: Direction, asked: Asked, part: float) -> Cost:
+        rate = self._through(self.stretch(part))
+        speed = ("bandwidth", precise(rate, "B/s"), f"{self._told}; over {part:.4g} of the disk")
+        times, size = number(asked), each(asked)
+        again = self._again(asked) if direction == "read" else 0.0
+        limits, floors = [], []
+        if direction == "write" and asked.sync:
+            wait = self.overhead + self.turn
+            inputs = (
+                times,
+                ("wait", precise(wait, "s"), f"a whole turn and the overhead, rpm: {source_of(self.sources, 'rpm')}"),
+            )
+            limits.append(
+                Limit(
+                    "media", "times x (wait + size / bandwidth)", (*inputs, size, speed), asked.times * (wait + asked.size / rate)
+                )
+            )
+        elif again > 0:
+            missed = asked.bytes * (1 - again)
+            inputs = (("missed", precise(missed, "B"), "what is read for the first time"), speed)
+            limits.append(Limit("media", "missed / bandwidth", inputs, missed / rate))
+            floors += self._hits(asked)
+        else:
+            limits.append(Limit("media", "times x size / bandwidth", (times, size, speed), asked.bytes / rate))
+        start = self.overhead + self.position(1.0 if asked.region is None else part)
+        return cost_of(name, asked, limits, floors, ("first access", start, f"seek: {source_of(self.sources, 'seek.average')}"))
+
+    def _hits(self, asked: Asked) -> list[Limit]:
+        if self.interface is None:
+            return []
+        inputs: tuple[Input, ...] = (
+            ("bytes", precise(asked.bytes, "B"), "workload"),
+            given("interface", self.interface, "B/s", self.sources, "interface"),
+        )
+        return [Limit("interface", "bytes / interface", inputs, asked.bytes / self.interface)]
+
+    def _random(self, name: str, direction: Direction, asked: Asked, part: float) -> Cost:
+        write = direction == "write"
+        buffered = write and self.write_cache and not asked.sync
+        place = self.position(part) + (self.settle if write else 0.0)
+        together = float(self.queue) if buffered else asked.at_once(self.queue)
+        rate = self._through(self.stretch(part))
+        reach = place / together**self.gain
+        one = self.overhead + reach + asked.size / rate
+        again = 0.0 if write else self._again(asked)
+        where = "" if part >= 1 else f" over {part:.4g} of the disk"
+        inputs: list[Input] = [
+            number(asked),
+            ("overhead", precise(self.overhead, "s"), f"overhead: {source_of(self.sources, 'overhead')}"),
+            (
+                "position",
+                precise(place, "s"),
+                f"mean seek {precise(place - self.turn / 2, 's')}{where} and half a turn of {precise(self.turn, 's')}",
+            ),
+            ("queue", f"{together:.6g}", "what is in the cache" if buffered else asked.under_way(self.queue)[2]),
+            ("gain", f"{self.gain:g}", f"gain: {source_of(self.sources, 'gain')}"),
+            each(asked),
+            ("bandwidth", precise(rate, "B/s"), self._told),
+        ]
+        formula = "times x (overhead + position / queue^gain + size / bandwidth)"
+        seconds = asked.times * (1 - again) * one
+        if again > 0:
+            inputs.append(("missed", precise(1 - again, "%"), "the rest comes from the cache"))
+            formula = f"missed x {formula}"
+        if buffered and asked.size > 0:
+            fast = max(1.0 / one, 1.0 / (self.overhead + asked.size / (self.interface or self.rate(0.0))))
+            stock = self.cache / asked.size
+            seconds = drained(asked.times, fast, 1 / one, stock)
+            quick = ("fast", precise(fast, "1/s"), "into the cache")
+            if seconds <= asked.times / fast * (1 + 1e-12):
+                inputs, formula = [inputs[0], quick], "times / fast"
+            else:
+                room = f"until the cache of {precise(self.cache, 'B')} is full"
+                inputs += [quick, ("first", precise(stock * fast / (fast - 1 / one), "1"), room)]
+                formula = formula.replace("times x", "first / fast + (times - first) x")
+        floors = self._hits(asked) if again > 0 else []
+        return cost_of(name, asked, [Limit("media", formula, tuple(inputs), seconds)], floors, ("", 0.0, ""))

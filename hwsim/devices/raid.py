@@ -1,0 +1,161 @@
+"""Several disks as one: striping (RAID 0), mirrors (1 and 10), parity (5 and 6).
+
+| level | holds | reads | writes in sequence | accesses of one small write                        |
+| 0     | n     | n     | n                  | 1                                                  |
+| 1     | 1     | n     | 1                  | n                                                  |
+| 10    | n/2   | n     | n/2                | 2                                                  |
+| 5     | n - 1 | n - 1 | n - 1              | 4: data and parity are read, then both are written |
+| 6     | n - 2 | n - 2 | n - 2              | 6: the same with two parities                      |
+
+Random accesses fall evenly on the members: with D of them under way n members have D / n each, or D of the n are at work.
+An access larger than the `stripe` unit is on several members at once; a write with parity is two steps one after the other:
+what changes is read (half of the members at most: else the rest of the stripe is read instead), then it is written.
+Source: Patterson, Gibson and Katz, "A case for redundant arrays of inexpensive disks", SIGMOD 1988; Chen et al., "RAID:
+high-performance, reliable secondary storage", ACM Computing Surveys 26(2), 1994.
+Error: arithmetic on the member's model; the balance of random accesses over the members is taken as perfect.
+Range: all members whole; no controller cache; random writes of whole stripes are not credited their missing first step.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar, Final, Literal
+
+from hwsim.demand import Capacity, Cost, Term
+from hwsim.devices.disk import Disk
+from hwsim.devices.hdd import Hdd
+from hwsim.devices.roofline import precise, source_of
+from hwsim.devices.ssd import Ssd
+from hwsim.devices.storage import Asked, Direction, mixed
+from hwsim.devices.volume import Volume
+from hwsim.spec.fields import field
+from hwsim.units import Bytes
+
+Level = Literal[0, 1, 5, 6, 10]
+
+_LEAST: Final[dict[int, int]] = {0: 1, 1: 2, 5: 3, 6: 4, 10: 4}
+_PARITIES: Final[dict[int, int]] = {5: 1, 6: 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Raid:
+    """Members alike; exactly one of hdd, ssd, disk and volume says what each is."""
+
+    kind: ClassVar[str] = "raid"
+    role: ClassVar[str] = "disk"
+    level: Level = field("0, 1, 5, 6 or 10")
+    members: int = field("disks in it", minimum=1)
+    stripe: Bytes = field("bytes on one member before the next one's turn", default=65536.0, exclusive_minimum=0.0)
+    hdd: Hdd | None = field("each member, a hard disk; {use: hdd-7200rpm}", default=None)
+    ssd: Ssd | None = field("each member, an SSD; {use: nvme-pm9a3}", default=None)
+    disk: Disk | None = field("each member, a disk by bandwidth and latency", default=None)
+    volume: Volume | None = field("each member, a volume in the cloud", default=None)
+    lanes: int | None = field("PCIe lanes it has; unchecked if left out", default=None, minimum=0)
+    sources: Mapping[str, str] = dataclasses.field(default_factory=dict, init=False, repr=False)  # key -> where from
+
+    def problems(self) -> Iterator[tuple[str, str, str | None]]:
+        """(key, message, hint) of what cannot be."""
+        given = [(key, each) for key, each in self._given() if each is not None]
+        if len(given) != 1:
+            yield (
+                "members",
+                f"{len(given)} kinds of member where one is needed",
+                "one of hdd, ssd, disk, volume: hdd: {use: hdd-7200rpm}",
+            )
+        for key, each in given:
+            for inner, message, hint in each.problems():
+                yield f"{key}.{inner}", message, hint
+        if self.members < _LEAST[self.level]:
+            yield "members", f"RAID {self.level} needs {_LEAST[self.level]} disks, not {self.members}", None
+        elif self.level == 10 and self.members % 2:
+            yield "members", "RAID 10 needs an even number of disks", None
+
+    def capacities(self, name: str) -> tuple[Capacity, ...]:
+        return tuple(self.member.capacities(name))
+
+    @property
+    def member(self) -> Disk | Hdd | Ssd | Volume:
+        """One of the disks."""
+        return next(each for _, each in self._given() if each is not None)
+
+    @property
+    def size(self) -> float | None:
+        """Bytes it holds."""
+        one = self.member.size
+        return None if one is None else one * self.width("write")
+
+    def width(self, direction: Direction) -> int:
+        """Members that bytes in sequence come from or go to at the same time."""
+        n = self.members
+        if self.level in _PARITIES:
+            return n - _PARITIES[self.level]
+        if self.level == 0 or direction == "read":
+            return n
+        return 1 if self.level == 1 else n // 2
+
+    def serve(self, name: str, direction: Direction, asked: Asked) -> Cost:
+        """What the busiest member takes, which has an equal part of everything."""
+        share, idle = self._share(direction, asked)
+        cost = mixed(self.member, name, share) if share.written else self.member.serve(name, direction, share)
+        what = "what each member does"
+        does = f"accesses ({share.written:.3g} of them writes)" if share.written else f"{direction}s"
+        value = f"{share.times:.6g} {does} of {precise(share.size, 'B')}, {share.depth:.4g} at once"
+        where = f"RAID {self.level} of {self.members}, level: {source_of(self.sources, 'level')}"
+        why = [*cost.why, Term("members", what, ((what, value, where),), 0.0)]
+        rates = {capacity.name: capacity.rate for capacity in self.capacities(name)}
+        floor = cost.demand.floor
+        if idle > 1:
+            body = cost.demand.body(rates)
+            floor = body * idle
+            told = (
+                ("body", precise(body, "s"), "all members at work"),
+                ("idle", f"{idle:.4g}", "members for each access under way"),
+            )
+            why.append(Term("accesses", "body x idle", told, floor, f"{name}.media"))
+        moved = tuple((capacity, asked.bytes if unit == "B" else amount, unit) for capacity, amount, unit in cost.moved)
+        return replace(cost, demand=replace(cost.demand, floor=floor, share=asked.bytes or 1.0), moved=moved, why=tuple(why))
+
+    def copy_bytes(self, name: str, size: float, *, leaving: bool = True) -> tuple[str, float]:
+        """What a transfer draws: its part of the bytes of each member."""
+        return self.member.copy_bytes(name, size / self.width("read" if leaving else "write"), leaving=leaving)
+
+    def copy_latency(self, *, leaving: bool = True) -> float:
+        """Seconds before the first byte: one access of a member."""
+        return self.member.copy_latency(leaving=leaving)
+
+    def copy_key(self, *, leaving: bool = True) -> tuple[str, str]:
+        """Which keys the two numbers above are from."""
+        key = next(key for key, each in self._given() if each is not None)
+        speed, slow = self.member.copy_key(leaving=leaving)
+        return f"{key}.{speed}", f"{key}.{slow}"
+
+    def _given(self) -> tuple[tuple[str, Disk | Hdd | Ssd | Volume | None], ...]:
+        return ("hdd", self.hdd), ("ssd", self.ssd), ("disk", self.disk), ("volume", self.volume)
+
+    def _share(self, direction: Direction, asked: Asked) -> tuple[Asked, float]:
+        """What one member is asked for, and how many members there are for each access under way, at least 1."""
+        n, wide = self.members, self.width(direction)
+        region = None if asked.region is None else asked.region / self.width("write")
+        if asked.access == "sequential":
+            return replace(asked, size=asked.size / wide, region=region), 1.0
+        pieces = min(float(wide), max(1.0, asked.size / self.stripe))  # members one access falls on
+        accesses, steps = pieces, 1.0
+        written = 0.0
+        if direction == "write" and self.level in _PARITIES:
+            changed = pieces + _PARITIES[self.level]
+            read = min(changed, n / 2)  # or what is not changed, if that is less
+            accesses, steps, written = read + changed, 2.0, changed / (read + changed)
+        elif direction == "write" and self.level in (1, 10):
+            accesses = float(n) if self.level == 1 else min(2 * pieces, float(n))
+        under_way = (1.0 if asked.sync else max(1.0, min(asked.depth, asked.times))) * accesses / steps
+        share = replace(
+            asked,
+            size=asked.size / pieces,
+            times=asked.times * accesses / n,
+            depth=max(1.0, under_way / n),
+            region=region,
+            written=written,
+        )
+        return share, max(1.0, n / under_way)

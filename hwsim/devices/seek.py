@@ -1,0 +1,89 @@
+"""The arm of a hard disk: how long it takes from one track to another, and on average.
+
+    seek(d) = a + b sqrt(d)  up to `bend` cylinders (the arm speeds up and brakes),  c + e d  beyond (it coasts)
+
+Two ways to say it: the three figures of a data sheet (track to track, average, full stroke), through which the curve is
+laid with its bend at a third of the cylinders, where the average lies; or the five constants themselves.
+Source: Ruemmler and Wilkes, "An introduction to disk drive modeling", IEEE Computer 27(3), 1994.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from hwsim.spec.fields import field
+from hwsim.units import Seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """a + b sqrt(d) up to `bend` cylinders, c + e d beyond."""
+
+    a: float
+    b: float
+    c: float
+    e: float
+    bend: float
+
+    def __call__(self, distance: float) -> float:
+        """Seconds over so many cylinders; none over none."""
+        if distance <= 0:
+            return 0.0
+        return self.a + self.b * math.sqrt(distance) if distance <= self.bend else self.c + self.e * distance
+
+
+@dataclass(frozen=True, slots=True)
+class Seek:
+    """Track, average and full, or a, b, c, e and bend."""
+
+    cylinders: int = field("tracks across one surface", minimum=2)
+    track: Seconds | None = field("from one track to the next", default=None)
+    average: Seconds | None = field("over a third of the cylinders, the mean of random accesses", default=None)
+    full: Seconds | None = field("from the outermost track to the innermost", default=None)
+    a: Seconds | None = field("short seeks: a + b sqrt(cylinders)", default=None)
+    b: Seconds | None = field("short seeks, per square root of a cylinder", default=None)
+    c: Seconds | None = field("long seeks: c + e cylinders", default=None)
+    e: Seconds | None = field("long seeks, per cylinder", default=None)
+    bend: int | None = field("cylinders at which long seeks begin", default=None, minimum=1)
+
+    def problems(self) -> Iterator[tuple[str, str, str | None]]:
+        """(key, message, hint) of what cannot be."""
+        three, five = (self.track, self.average, self.full), (self.a, self.b, self.c, self.e, self.bend)
+        if any(each is not None for each in three) and any(each is not None for each in five):
+            yield "a", "the seek curve is given twice", "either track, average and full, or a, b, c, e and bend"
+        elif not all(each is not None for each in three) and not all(each is not None for each in five):
+            yield "cylinders", "the seek curve is not whole", "either track, average and full, or a, b, c, e and bend"
+        elif not (self.track or 0.0) <= (self.average or 0.0) <= (self.full or 0.0):
+            yield "average", "a seek over more tracks cannot take less", "track <= average <= full"
+
+    def curve(self) -> Curve:
+        """The curve through what is given."""
+        if self.a is not None and self.b is not None and self.c is not None and self.e is not None and self.bend is not None:
+            return Curve(self.a, self.b, self.c, self.e, float(self.bend))
+        track, average, full = self.track or 0.0, self.average or 0.0, self.full or 0.0
+        cylinders, third = float(self.cylinders), self.cylinders / 3
+        e = (full - average) / (cylinders - third)
+        if third <= 1:
+            return Curve(track, 0.0, full - e * cylinders, e, 1.0)
+        b = (average - track) / (math.sqrt(third) - 1.0)
+        return Curve(track - b, b, full - e * cylinders, e, third)
+
+    def seconds(self, distance: float) -> float:
+        """Over a distance in cylinders."""
+        return self.curve()(distance)
+
+    def mean(self, part: float = 1.0) -> float:
+        """Of random accesses within a part of the cylinders: the integral of 2 (1 - x) seek(x part cylinders).
+
+        >>> round(Seek(cylinders=3000, track=1e-3, average=8e-3, full=16e-3).mean(), 5)
+        0.00774
+        """
+        curve, width = self.curve(), part * self.cylinders
+        if width <= 0:
+            return 0.0
+        at = min(1.0, curve.bend / width)
+        short = curve.a * (2 * at - at**2) + curve.b * math.sqrt(width) * (4 / 3 * at**1.5 - 4 / 5 * at**2.5)
+        long = curve.c * (1 - at) ** 2 + curve.e * width * (1 / 3 - at**2 + 2 / 3 * at**3)
+        return float(max(0.0, short + long))

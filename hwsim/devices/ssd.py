@@ -1,0 +1,310 @@
+"""A solid-state drive: from its data sheet, from the flash it is made of, or from both.
+
+    accesses a second with n under way = rate_at(n, one, most, sharpness)      (see `hwsim.devices.storage`)
+
+- `one`, the time of one access alone: the `latency` of the data sheet (4 KiB), or controller + flash + interface.
+- `most`: the `iops` of the data sheet up to the bandwidth, or what chips and channels do (see `hwsim.devices.flash`).
+  A number that is stated is taken; what is not stated follows from the flash.
+- Random writes in steady state are slower by the write amplification; a data sheet's `write_iops` has it in it.
+- A write smaller than the `unit` the drive keeps track of writes all of it (16 to 64 KiB on QLC drives); that it reads the
+  rest of it first, a tenth of the time or less, is left out.
+- `cache` (SLC cells or DRAM) takes writes at its own rate until it is full, and empties at the steady rate: a token bucket.
+
+Source: data sheets; flash: see there.
+Error: random reads of three sizes against depth 1..512, from geometry alone: 2.9 % on average beside MQSim; fresh writes 1.3 %;
+drives measured with fio 5.5 % (docs/validation/components.md).
+Range: each op finds the cache empty.  How reads wait for a program or an erase on their chip (tails) is left to the
+request-level twin.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+from hwsim.demand import Capacity, Cost, Term
+from hwsim.devices.endurance import Endurance
+from hwsim.devices.flash import Flash, amplification, moved_pages
+from hwsim.devices.roofline import Input, precise, source_of
+from hwsim.devices.storage import PAGE, Asked, Direction, Limit, cost_of, drained, each, given, number, rate_at
+from hwsim.spec.fields import field
+from hwsim.units import Bytes, BytesPerSecond, PerSecond, Ratio, Seconds, format_quantity
+
+
+@dataclass(frozen=True, slots=True)
+class WriteCache:
+    """Where writes go first: SLC cells, or DRAM."""
+
+    size: Bytes = field("writes it holds", exclusive_minimum=0.0)
+    write: BytesPerSecond = field("bandwidth of writing while it has room", exclusive_minimum=0.0)
+    iops: PerSecond | None = field("random writes a second while it has room", default=None, exclusive_minimum=0.0)
+    latency: Seconds | None = field("one write while it has room; that of the drive if left out", default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Ssd:
+    """Data sheet and flash; a number of the data sheet that is stated is taken."""
+
+    kind: ClassVar[str] = "ssd"
+    role: ClassVar[str] = "disk"
+    read: BytesPerSecond | None = field("sequential reading", default=None, exclusive_minimum=0.0)
+    write: BytesPerSecond | None = field("sequential writing, once a cache is full", default=None, exclusive_minimum=0.0)
+    latency: Seconds | None = field("one random read of 4 KiB alone", default=None)
+    sequential_latency: Seconds | None = field(
+        "first byte of a sequential read or write; as a random one if left out", default=None
+    )
+    write_latency: Seconds | None = field("one random write of 4 KiB alone", default=None)
+    iops: PerSecond | None = field("random reads of 4 KiB a second at most", default=None, exclusive_minimum=0.0)
+    write_iops: PerSecond | None = field(
+        "random writes of 4 KiB a second at most, in steady state", default=None, exclusive_minimum=0.0
+    )
+    sharpness: float = field("of the knee of accesses a second over depth; large: a corner", default=1.5, exclusive_minimum=0.0)
+    queue: int = field("accesses it works on at once (SATA 32, NVMe up to 64 Ki in each queue)", default=65536, minimum=1)
+    interface: BytesPerSecond | None = field(
+        "SATA or PCIe, protocol taken off; no limit if left out", default=None, exclusive_minimum=0.0
+    )
+    controller: Seconds = field("of each access, where the latency is that of the flash", default=0.0)
+    turnaround: Seconds = field("lost each time a read follows a write or a write a read", default=0.0)
+    flush: Seconds = field("a write with `sync` takes longer by it; 0 with power-loss protection", default=0.0)
+    flash: Flash | None = field("what it is made of", default=None)
+    unit: Bytes | None = field(
+        "what it keeps track of; the flash's page without a cache, else 4 KiB", default=None, exclusive_minimum=0.0
+    )
+    over_provisioning: Ratio | None = field("flash that the host cannot address", default=None, minimum=0.0, maximum=1.0)
+    reserve: Ratio = field("flash kept free for garbage collection and open blocks", default=0.0, minimum=0.0, maximum=0.99)
+    state: Literal["fresh", "steady"] = field(
+        "steady: written for long, random writes wait for garbage collection; fresh: never written all over", default="steady"
+    )
+    cache: WriteCache | None = field("where writes go first", default=None)
+    endurance: Endurance | None = field("how much can be written to it", default=None)
+    size: Bytes | None = field("bytes it holds; unlimited if left out", default=None, exclusive_minimum=0.0)
+    lanes: int | None = field("PCIe lanes it has; unchecked if left out", default=None, minimum=0)
+    sources: Mapping[str, str] = dataclasses.field(default_factory=dict, init=False, repr=False)  # key -> where from
+
+    def problems(self) -> Iterator[tuple[str, str, str | None]]:
+        """(key, message, hint) of what cannot be."""
+        if self.flash is None:
+            if self.read is None:
+                yield "read", "an ssd needs a bandwidth", "add `read: 3 GB/s`, or the `flash:` it is made of"
+            if self.latency is None:
+                yield "latency", "an ssd needs the time of one read", "add `latency: 100 us`, or the `flash:` it is made of"
+        if self.cache is not None and self.cache.write < self.write_bandwidth:
+            yield "cache.write", "the cache is slower than what lies behind it", "leave the cache out"
+        if self.endurance is not None:
+            for key, message, hint in self.endurance.problems():
+                yield f"endurance.{key}", message, hint
+
+    def capacities(self, name: str) -> tuple[Capacity, ...]:
+        return (Capacity(f"{name}.media", 1.0),)
+
+    # ---- what it does, whichever way it is described ----
+
+    @property
+    def amplification(self) -> float:
+        """Pages programmed for each page of a random write."""
+        if self.state == "fresh" or self.over_provisioning is None:
+            return 1.0
+        return amplification(self.over_provisioning, self.reserve)
+
+    @property
+    def write_bandwidth(self) -> float:
+        """Sequential bytes a second behind the cache, at any depth."""
+        return self._capped(
+            self.write or self._striped(math.inf, 1 << 20) if self.flash is not None else self.write or self.read or 0.0
+        )
+
+    def one(self, direction: Direction, size: float) -> float:
+        """Seconds of one random access alone."""
+        stated = self.latency if direction == "read" else self.write_latency
+        if stated is None and self.flash is not None:
+            return self.controller + self.flash.one(direction, size) + (size / self.interface if self.interface else 0.0)
+        stated = stated if stated is not None else self.latency or 0.0
+        rate = self.bandwidth(direction)
+        return stated + max(0.0, size - PAGE) / rate
+
+    def bandwidth(self, direction: Direction) -> float:
+        """Sequential bytes a second, whatever the depth."""
+        if direction == "write":
+            return self.write_bandwidth
+        if self.read is not None or self.flash is None:
+            return self._capped(self.read or 0.0)
+        return self._capped(self.flash.reads(self.flash.page, striped=True) * self.flash.page)
+
+    def most(self, direction: Direction, size: float) -> float:
+        """Random accesses of a size a second, however many are under way."""
+        size = max(size, 1.0)
+        if direction == "read":
+            found = (
+                self.iops if self.iops is not None else math.inf if self.flash is None else self.flash.reads(size, striped=False)
+            )
+            return min(found, self.bandwidth("read") / size)
+        whole = max(1.0, math.ceil(size / self.smallest)) * self.smallest
+        cap = self._capped(math.inf) / size
+        if self.write_iops is not None:
+            at_page = max(1.0, math.ceil(PAGE / self.smallest)) * self.smallest
+            share = at_page / whole if self.state == "steady" else 1.0  # collecting costs by the byte
+            return min(self.write_iops * min(1.0, share), self.bandwidth("write") / size, cap)
+        if self.flash is None:
+            return min(self.bandwidth("write") / whole, cap)
+        pages = moved_pages(Asked(size=size), self.flash.page, self.smallest, self.cache is not None)
+        factor = self.amplification if self.state == "steady" else 0.0
+        found = self.flash.writes(pages, self.flash.transfer(whole), factor, 1.0)
+        return min(found, cap)
+
+    @property
+    def smallest(self) -> float:
+        """Bytes a small write really writes."""
+        if self.unit is not None:
+            return self.unit
+        return self.flash.page if self.flash is not None and self.cache is None else PAGE
+
+    def lifetime(self, rate: float, *, random: bool = True) -> float | None:
+        """Seconds it lasts if so many bytes a second are written, at random or in sequence; None if no endurance is given.
+
+        >>> drive = Ssd(read=3e9, latency=1e-4, size=1e12, endurance=Endurance(written=600e12))
+        >>> round((drive.lifetime(20e6) or 0) / 86400)  # days at 20 MB/s
+        347
+        """
+        most = None if self.endurance is None else self.endurance.bytes(self.size, self.amplification if random else 1.0)
+        return None if most is None or rate <= 0 else most / rate
+
+    def serve(self, name: str, direction: Direction, asked: Asked) -> Cost:
+        """What every storage device answers; of writes also how long the drive would last if they went on."""
+        go = self._sequential if asked.access == "sequential" else self._random
+        cost = go(name, direction, asked)
+        alone = cost.demand.alone({f"{name}.media": 1.0})
+        lasts = (
+            self.lifetime(asked.bytes / alone, random=asked.access == "random") if direction == "write" and alone > 0 else None
+        )
+        if lasts is None:
+            return cost
+        what = "lasts, if this went on"
+        key = next(key for key in ("written", "per_day", "cycles") if getattr(self.endurance, key) is not None)
+        source = f"endurance.{key}: {source_of(self.sources, f'endurance.{key}')}"
+        return replace(cost, why=(*cost.why, Term("wear", what, ((what, format_quantity(lasts, "s"), source),), 0.0)))
+
+    def copy_bytes(self, name: str, size: float, *, leaving: bool = True) -> tuple[str, float]:
+        """What a transfer that reads it (or writes it) draws, in one sequence."""
+        return f"{name}.media", size / self.bandwidth("read" if leaving else "write")
+
+    def copy_latency(self, *, leaving: bool = True) -> float:
+        """Seconds before the first byte."""
+        return self.sequential_latency if self.sequential_latency is not None else self.one("read" if leaving else "write", PAGE)
+
+    def copy_key(self, *, leaving: bool = True) -> tuple[str, str]:
+        """Which keys the two numbers above are from."""
+        slow = "latency" if leaving or self.write_latency is None else "write_latency"
+        return "read" if leaving else "write", slow if self.sequential_latency is None else "sequential_latency"
+
+    # ---- derivations ----
+
+    def _capped(self, rate: float) -> float:
+        return rate if self.interface is None else min(rate, self.interface)
+
+    def _striped(self, depth: float, size: float) -> float:
+        """Bytes a second written in sequence straight to the flash."""
+        if self.flash is None:
+            return self.write or self.read or 0.0
+        pages = moved_pages(Asked(size=size), self.flash.page, self.smallest, gathers=True)
+        planes = self.flash.planes_at(depth * pages)
+        factor = 1.0 if self.state == "steady" else 0.0
+        return self.flash.writes(1.0, self.flash.transfer(self.flash.page), factor, planes) * self.flash.page
+
+    def _where(self, key: str) -> str:
+        stated = self.sources.get(key)
+        return f"{key}: {stated}" if stated is not None or self.flash is None else "flash"
+
+    def _sequential(self, name: str, direction: Direction, asked: Asked) -> Cost:
+        steady = self.bandwidth(direction)
+        if direction == "write" and self.flash is not None and self.write is None and asked.size > 0:
+            steady = self._capped(self._striped(math.inf if self.cache is not None else asked.at_once(self.queue), asked.size))
+        key = "latency" if direction == "read" else "write_latency"
+        start = self.one(direction, PAGE)
+        if self.sequential_latency is not None:
+            start, key = self.sequential_latency, "sequential_latency"
+        elif direction == "write" and self.cache is not None and self.cache.latency is not None:
+            start, key = self.cache.latency, "cache.latency"
+        if asked.sync and direction == "write":
+            one = max(start, self.one("write", PAGE), self.one("write", asked.size) - asked.size / steady) + self.flush
+            told = ("one", precise(one, "s"), f"{self._where(key)}, flush: {source_of(self.sources, 'flush')}")
+            inputs = (number(asked), told, each(asked), ("bandwidth", precise(steady, "B/s"), self._where("write")))
+            floor = Limit("accesses", "times x (one + size / bandwidth)", inputs, asked.times * (one + asked.size / steady))
+            return cost_of(name, asked, [], [floor], ("", 0.0, ""))
+        speed = ("bandwidth", precise(steady, "B/s"), self._where(direction))
+        limit = Limit("media", "times x size / bandwidth", (number(asked), each(asked), speed), asked.bytes / steady)
+        if direction == "write" and self.cache is not None:
+            limit = self._cached(asked, self._capped(self.cache.write), steady)
+        if direction == "write" and self.flash is not None and self.write is None and self.cache is None:
+            one = self.one("write", asked.size)  # nothing answers before it is programmed: what is under way must hide it
+            waits = (number(asked), ("one", precise(one, "s"), self._where(key)), asked.under_way(self.queue))
+            floor = Limit("accesses", "times x one / at once", waits, asked.times * one / asked.at_once(self.queue))
+            return cost_of(name, asked, [limit], [floor], ("", 0.0, ""))
+        return cost_of(name, asked, [limit], [], ("first access", start, self._where(key)))
+
+    def _cached(self, asked: Asked, fast: float, steady: float) -> Limit:
+        """Bytes at the cache's rate until it is full, the rest at the steady one."""
+        cache = self.cache
+        stock = cache.size if cache is not None else 0.0
+        seconds = drained(asked.bytes, fast, steady, stock)
+        written = ("bytes", precise(asked.bytes, "B"), "workload")
+        quick = ("fast", precise(fast, "B/s"), f"cache: {source_of(self.sources, 'cache.write')}")
+        if seconds <= asked.bytes / fast * (1 + 1e-12):
+            return Limit("media", "bytes / fast", (written, quick), seconds)
+        slow = ("steady", precise(steady, "B/s"), self._where("write"))
+        absorbed = stock * fast / (fast - steady)
+        first = ("first", precise(absorbed, "B"), f"until the cache of {precise(stock, 'B')} is full")
+        return Limit("media", "first / fast + (bytes - first) / steady", (first, quick, written, slow), seconds)
+
+    def _random(self, name: str, direction: Direction, asked: Asked) -> Cost:
+        write = direction == "write"
+        depth = asked.at_once(self.queue)
+        one, most = self.one(direction, asked.size), self.most(direction, asked.size)
+        fast_one, fast_most = one, most
+        if write and asked.sync:
+            one += self.flush
+        elif write and self.cache is not None:
+            fast_one = self.cache.latency if self.cache.latency is not None else one
+            fast_most = max(most, min(self.cache.iops or math.inf, self._capped(self.cache.write) / max(asked.size, 1.0)))
+        steady = rate_at(depth, one, most, self.sharpness)
+        latency = "write_latency" if write and self.write_latency is not None else "latency"
+        iops = "write_iops" if write else "iops"
+        amplified = (
+            f", amplification {self.amplification:.3g}" if write and self.write_iops is None and self.amplification > 1 else ""
+        )
+        inputs: tuple[Input, ...] = (
+            number(asked),
+            asked.under_way(self.queue),
+            ("one", precise(one, "s"), self._where(latency)),
+            ("most", precise(most, "1/s"), self._where(iops) + amplified),
+            ("p", f"{self.sharpness:g}", f"sharpness: {source_of(self.sources, 'sharpness')}"),
+        )
+        formula = "times x (at once^-p x (one^p - most^-p) + most^-p)^(1/p)"
+        top = (number(asked), inputs[3])
+        if fast_most <= most or asked.size <= 0:
+            limits = [Limit("media", "times / most", top, asked.times / most)]
+            return cost_of(name, asked, limits, [Limit("accesses", formula, inputs, asked.times / steady)], ("", 0.0, ""))
+        quick = rate_at(depth, fast_one, fast_most, self.sharpness)
+        stock = self.cache.size / asked.size if self.cache is not None else 0.0
+        room = given("room", self.cache.size if self.cache is not None else 0.0, "B", self.sources, "cache.size")
+        told = (
+            number(asked),
+            ("fast", precise(quick, "1/s"), "cache, at this depth"),
+            ("steady", precise(steady, "1/s"), self._where(iops) + amplified),
+        )
+        floor = Limit("accesses", "times / fast", told[:2], drained(asked.times, quick, steady, stock))
+        if asked.times > 0 and floor.seconds > asked.times / quick * (1 + 1e-12):
+            inputs = (*told, ("first", precise(stock * quick / (quick - steady), "1"), f"until the cache of {room[1]} is full"))
+            floor = Limit("accesses", "first / fast + (times - first) / steady", inputs, floor.seconds)
+        busy = drained(asked.times, fast_most, most, stock)
+        limits = [
+            Limit(
+                "media",
+                "times / fast, then / most",
+                (number(asked), ("fast", precise(fast_most, "1/s"), "cache"), inputs[-1]),
+                busy,
+            )
+        ]
+        return cost_of(name, asked, limits, [floor], ("", 0.0, ""))

@@ -1,0 +1,220 @@
+"""What every storage device has in common: how requests fill its queue, how a stock is used up, what one op costs.
+
+The rate of a device that is asked for `depth` things at once:
+
+    rate(1) = 1 / one,   rate(depth) -> most,   rate^-p = depth^-p (one^p - most^-p) + most^-p
+
+a soft minimum of Little's law (depth / one) and of what the device can do, which is exact at both ends.
+Source of its shape: asymptotic bounds of a closed queueing network (Denning and Buzen, ACM Computing Surveys 10(3), 1978).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Literal, Protocol
+
+from hwsim.demand import Cost, Demand, Requests, Term, Unit
+from hwsim.devices.roofline import WORKLOAD, CannotCompute, Input, latency_term, precise, source_of
+
+Access = Literal["sequential", "random"]
+Direction = Literal["read", "write"]
+
+PAGE: Final = 4096.0  # bytes: what data sheets count accesses per second in
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What an op asks of a storage device.
+
+    Args:
+        size: bytes of one access.
+        times: how many of them.
+        access: one after another on the device, or anywhere.
+        depth: accesses under way at once.
+        region: bytes the random accesses stay within; None for all the device holds.
+        sync: each write is on the medium before it is reported as done, and before the next one starts.
+        written: part of the accesses that write, in an op that does both; the machine splits it.
+    """
+
+    size: float
+    times: float = 1
+    access: Access = "sequential"
+    depth: float = 1
+    region: float | None = None
+    sync: bool = False
+    written: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.depth < 1:
+            raise CannotCompute(f"{self.depth:g} accesses at once are none", "write a depth of 1 or more")
+        if self.region is not None and self.region <= 0:
+            raise CannotCompute("a region without a byte", "leave `region` out for the whole disk")
+
+    @property
+    def bytes(self) -> float:
+        return self.size * self.times
+
+    def requests(self, name: str, direction: Direction) -> Requests:
+        """The single requests behind it."""
+        return Requests(
+            device=name,
+            count=self.times,
+            size=self.size,
+            pattern=self.access,
+            span=self.region or 0.0,
+            write_share=self.written or (1.0 if direction == "write" else 0.0),
+            depth=1 if self.sync else int(self.depth),
+        )
+
+    def at_once(self, queue: float) -> float:
+        """Accesses under way: never more than there are, or than the device takes."""
+        return 1.0 if self.sync else max(1.0, min(self.depth, queue, self.times))
+
+    def under_way(self, queue: float) -> Input:
+        """The same for a derivation."""
+        if self.sync:
+            return "at once", "1", "sync: the next waits for the one before"
+        return (
+            "at once",
+            f"{self.at_once(queue):.6g}",
+            f"the smallest of depth {self.depth:g}, queue {queue:g} and {self.times:g}",
+        )
+
+
+def rate_at(depth: float, one: float, most: float, sharpness: float) -> float:
+    """Accesses a second with `depth` of them under way.
+
+    Args:
+        one: seconds of one access alone.
+        most: accesses a second that are never exceeded.
+        sharpness: of the knee; infinite for a plain minimum.
+
+    >>> round(rate_at(1, 100e-6, 500e3, 1.5)), round(rate_at(50, 100e-6, 500e3, 1.5)), round(rate_at(1e9, 100e-6, 500e3, 1.5))
+    (10000, 315278, 500000)
+    """
+    if one <= 0:
+        return most
+    if math.isinf(most):
+        return depth / one
+    slowest = max(one, 1.0 / most)
+    cap = slowest * most  # the depth at which a plain minimum would turn
+    if cap <= 1.0 or math.isinf(sharpness):
+        return min(depth / slowest, most)
+    low = min(depth, cap)  # taken out of the sum: no overflow whatever the sharpness
+    inner = (low / depth) ** sharpness * (1.0 - cap**-sharpness) + (low / cap) ** sharpness
+    return min(most, float(low * inner ** (-1.0 / sharpness) / slowest))
+
+
+def drained(amount: float, fast: float, steady: float, stock: float) -> float:
+    """Seconds for an amount at the rate `fast` while the stock lasts, then at the rate `steady`.
+
+    The stock refills at the steady rate and empties at fast - steady: a token bucket, exactly.
+
+    >>> drained(30.0, fast=3.0, steady=1.0, stock=10.0)  # 5 s at 3, the other 15 at 1
+    20.0
+    >>> drained(12.0, fast=3.0, steady=1.0, stock=10.0), drained(5.0, fast=1.0, steady=2.0, stock=0.0)
+    (4.0, 5.0)
+    """
+    if fast <= steady or math.isinf(stock):
+        return amount / fast
+    burst = stock / (fast - steady)
+    return amount / fast if amount <= fast * burst else burst + (amount - fast * burst) / steady
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A line of a derivation that says how long the device is busy at least."""
+
+    label: str
+    formula: str
+    inputs: tuple[Input, ...]
+    seconds: float
+
+
+def number(asked: Asked) -> Input:
+    """How many accesses, for a derivation."""
+    return "times", precise(asked.times, "1"), WORKLOAD
+
+
+def each(asked: Asked) -> Input:
+    """Bytes of one access, for a derivation."""
+    return "size", precise(asked.size, "B"), WORKLOAD
+
+
+def given(name: str, value: float, unit: str, sources: Mapping[str, str], key: str) -> Input:
+    """A number of the device's file."""
+    return name, precise(value, unit), f"{key}: {source_of(sources, key)}"
+
+
+def cost_of(name: str, asked: Asked, limits: Sequence[Limit], floors: Sequence[Limit], first: tuple[str, float, str]) -> Cost:
+    """One op: the medium is busy for the longest of the limits, the op lasts at least as long as any floor.
+
+    first: what passes before the first byte (what it is, seconds, source).
+    """
+    media = f"{name}.media"
+    busy = max((limit.seconds for limit in limits), default=0.0)
+    what, latency, source = first
+    start = [latency_term(what, latency, source, media)] if latency > 0 and asked.times > 0 else []
+    lines = [Term(each.label, each.formula, each.inputs, each.seconds, media) for each in (*limits, *floors)]
+    return Cost(
+        Demand(
+            latency=sum((term.seconds for term in start), 0.0),
+            amounts=((media, busy),) if busy > 0 else (),
+            floor=max((floor.seconds for floor in floors), default=0.0),
+            share=asked.bytes or 1.0,
+        ),
+        moved=((media, asked.bytes, "B"),) if busy > 0 else (),
+        why=(*start, *lines),
+    )
+
+
+class Serves(Protocol):
+    """Any storage device."""
+
+    def serve(self, name: str, direction: Direction, asked: Asked) -> Cost: ...
+
+
+def mixed(device: Serves, name: str, asked: Asked) -> Cost:
+    """Reads and writes in turns, `asked.written` of them writes: both parts one after the other, and the turns between.
+
+    Of accesses in random order 2 w (1 - w) follow one of the other kind; a drive may have a `turnaround` for each of those.
+    """
+    share = asked.written
+    reads = device.serve(name, "read", replace(asked, times=asked.times * (1 - share), written=0.0))
+    writes = device.serve(name, "write", replace(asked, times=asked.times * share, written=0.0))
+    turns = 2 * share * (1 - share) * asked.times * float(getattr(device, "turnaround", 0.0))
+    amounts: dict[str, float] = {}
+    for capacity, amount in (*reads.demand.amounts, *writes.demand.amounts):
+        amounts[capacity] = amounts.get(capacity, 0.0) + amount
+    media = f"{name}.media"
+    if turns > 0:
+        amounts[media] = amounts.get(media, 0.0) + turns
+    moved: dict[str, tuple[float, Unit]] = {}
+    for capacity, amount, unit in (*reads.moved, *writes.moved):
+        moved[capacity] = moved.get(capacity, (0.0, unit))[0] + amount, unit
+    floor = reads.demand.floor + writes.demand.floor + turns
+    start = max((reads.demand, writes.demand), key=lambda demand: demand.latency).latency
+    why = [latency_term("first access", start, "the later of the first read and the first write", media)] if start > 0 else []
+    turning = ("turns", precise(turns, "s"), f"{2 * share * (1 - share):.3g} of the accesses follow one of the other kind")
+    for label, one, other in (
+        ("media", dict(reads.demand.amounts).get(media, 0.0), dict(writes.demand.amounts).get(media, 0.0)),
+        ("accesses", reads.demand.floor, writes.demand.floor),
+    ):
+        told: tuple[Input, ...] = (
+            ("reads", precise(one, "s"), "as reads alone"),
+            ("writes", precise(other, "s"), "as writes alone"),
+            turning,
+        )
+        if one + other > 0:
+            why.append(Term(label, "reads + writes + turns", told, one + other + turns, media))
+    for capacity in sorted(amounts.keys() - {media}):  # accesses a second of a plain disk
+        parts = [max((term.seconds for term in cost.why if term.capacity == capacity), default=0.0) for cost in (reads, writes)]
+        told = ("reads", precise(parts[0], "s"), "as reads alone"), ("writes", precise(parts[1], "s"), "as writes alone")
+        why.append(Term(capacity.rpartition(".")[2], "reads + writes", told, sum(parts), capacity))
+    return Cost(
+        Demand(latency=start, amounts=tuple(sorted(amounts.items())), floor=floor, share=asked.bytes or 1.0),
+        moved=tuple((capacity, amount, unit) for capacity, (amount, unit) in sorted(moved.items())),
+        why=tuple(why),
+    )

@@ -1,0 +1,135 @@
+"""A volume in the cloud: accesses and bytes a second as bought, and credits to go faster for a while.
+
+    base = clamp(iops, iops_per_gib x size, iops_most),   time to burst = credits / (demand - base)
+
+Both limits are token buckets: the credits last while more is asked for than flows back, then the base is left.
+An access larger than `chunk` counts as several; small ones in sequence are put together up to it.
+Source: Amazon EBS user guide (volume types); Google and Azure sell the same in other numbers.
+Error: the bucket is exact (brute force in the tests); nothing is known of the volume's neighbours.
+Range: each op finds the credits full (or as `credits` says): what an op uses up is not missing to the next.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hwsim.demand import Capacity, Cost
+from hwsim.devices.roofline import Input, precise, source_of
+from hwsim.devices.storage import Asked, Direction, Limit, cost_of, drained
+from hwsim.spec.fields import field
+from hwsim.units import Bytes, BytesPerSecond, PerSecond, Seconds
+
+_GIB = 2.0**30
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """Base and burst, in accesses and in bytes a second; reads and writes count alike."""
+
+    kind: ClassVar[str] = "volume"
+    role: ClassVar[str] = "disk"
+    iops: PerSecond = field("accesses a second at any time", exclusive_minimum=0.0)
+    bandwidth: BytesPerSecond = field("bytes a second at any time", exclusive_minimum=0.0)
+    iops_per_gib: PerSecond = field("accesses a second for each GiB of its size, where that is more", default=0.0)
+    iops_most: PerSecond | None = field("accesses a second whatever the size", default=None, exclusive_minimum=0.0)
+    burst_iops: PerSecond | None = field("accesses a second while there are credits", default=None, exclusive_minimum=0.0)
+    credits: float = field("accesses that are saved up", default=0.0, minimum=0.0)
+    burst_bandwidth: BytesPerSecond | None = field(
+        "bytes a second while there are credits for bytes", default=None, exclusive_minimum=0.0
+    )
+    byte_credits: Bytes = field("bytes that are saved up", default=0.0)
+    chunk: Bytes = field("the largest access that counts as one", default=262144.0, exclusive_minimum=0.0)
+    latency: Seconds = field("of one access", default=0.0)
+    write_latency: Seconds | None = field("of one access that writes", default=None)
+    queue: int = field("accesses under way at once", default=65536, minimum=1)
+    size: Bytes | None = field("bytes it holds; unlimited if left out", default=None, exclusive_minimum=0.0)
+    lanes: int | None = field("PCIe lanes it has; unchecked if left out", default=None, minimum=0)
+    sources: Mapping[str, str] = dataclasses.field(default_factory=dict, init=False, repr=False)  # key -> where from
+
+    def problems(self) -> Iterator[tuple[str, str, str | None]]:
+        """(key, message, hint) of what cannot be."""
+        if self.iops_per_gib and self.size is None:
+            yield "iops_per_gib", "accesses for each GiB need a size", "add `size: 500 GiB`"
+        if self.credits and self.burst_iops is None:
+            yield "credits", "credits need a rate to be spent at", "add `burst_iops: 3 kIOPS`"
+        if self.byte_credits and self.burst_bandwidth is None:
+            yield "byte_credits", "credits need a rate to be spent at", "add `burst_bandwidth: 250 MiB/s`"
+
+    def capacities(self, name: str) -> tuple[Capacity, ...]:
+        return (Capacity(f"{name}.media", 1.0),)
+
+    @property
+    def base(self) -> float:
+        """Accesses a second at any time."""
+        grown = max(self.iops, self.iops_per_gib * (self.size or 0.0) / _GIB)
+        return grown if self.iops_most is None else min(grown, self.iops_most)
+
+    def serve(self, name: str, direction: Direction, asked: Asked) -> Cost:
+        """What every storage device answers."""
+        key = "write_latency" if direction == "write" and self.write_latency is not None else "latency"
+        one = (self.write_latency if key == "write_latency" else self.latency) or 0.0
+        whole = math.ceil(asked.size / self.chunk) if asked.access == "random" else asked.size / self.chunk
+        count = asked.times * max(whole, 1.0 if asked.access == "random" else 0.0)
+        sequential = asked.access == "sequential"
+        start = one if sequential else 0.0  # the volume reads ahead and takes writes in the background, unless `sync`
+        waits = max(0.0, asked.times - 1) if sequential and asked.sync else 0.0 if sequential else asked.times
+        depth = asked.at_once(self.queue)
+        can = asked.times / (waits * one / depth) if waits * one > 0 else math.inf  # accesses a second, by the latency
+        limits, floors = [], []
+        for label, amount, unit, base, burst, stock, base_key, stock_key in (
+            ("iops", count, "1/s", self.base, self.burst_iops, self.credits, "iops", "credits"),
+            (
+                "bandwidth",
+                asked.bytes,
+                "B/s",
+                self.bandwidth,
+                self.burst_bandwidth,
+                self.byte_credits,
+                "bandwidth",
+                "byte_credits",
+            ),
+        ):
+            if amount <= 0:
+                continue
+            fast = max(base, burst or base) if stock > 0 else base
+            per = amount / asked.times
+            limits.append(self._bucket(label, amount, unit, fast, base, stock, base_key, stock_key))
+            if base < can * per < fast:
+                floors.append(self._bucket(f"{label} at this depth", amount, unit, can * per, base, stock, base_key, stock_key))
+        if math.isfinite(can):
+            told: tuple[Input, ...] = (
+                ("waits", precise(waits, "1"), "accesses that wait for the latency"),
+                ("latency", precise(one, "s"), f"{key}: {source_of(self.sources, key)}"),
+                asked.under_way(self.queue),
+            )
+            floors.append(Limit("accesses", "waits x latency / at once", told, waits * one / depth))
+        return cost_of(name, asked, limits, floors, ("first access", start, f"{key}: {source_of(self.sources, key)}"))
+
+    def copy_bytes(self, name: str, size: float, *, leaving: bool = True) -> tuple[str, float]:  # noqa: ARG002 (as of any disk)
+        """What a transfer draws: at the rate it keeps up, in accesses of one chunk."""
+        return f"{name}.media", size / min(self.bandwidth, self.base * self.chunk)
+
+    def copy_latency(self, *, leaving: bool = True) -> float:
+        """Seconds before the first byte: one access."""
+        return self.latency if leaving or self.write_latency is None else self.write_latency
+
+    def copy_key(self, *, leaving: bool = True) -> tuple[str, str]:
+        """Which keys the two numbers above are from."""
+        return "bandwidth", "latency" if leaving or self.write_latency is None else "write_latency"
+
+    def _bucket(
+        self, label: str, amount: float, unit: str, fast: float, base: float, stock: float, base_key: str, stock_key: str
+    ) -> Limit:
+        seconds = drained(amount, fast, base, stock)
+        plain = "B" if unit == "B/s" else "1"
+        what: Input = ("amount", precise(amount, plain), "what counts against the limit")
+        quick: Input = ("fast", precise(fast, unit), f"{base_key}, burst: {source_of(self.sources, base_key)}")
+        if seconds <= amount / fast * (1 + 1e-12):
+            return Limit(label, "amount / fast", (what, quick), seconds)
+        first: Input = ("first", precise(stock * fast / (fast - base), plain), f"{stock_key} of {precise(stock, plain)}, used up")
+        slow: Input = ("base", precise(base, unit), f"{base_key}: {source_of(self.sources, base_key)}")
+        return Limit(label, "first / fast + (amount - first) / base", (first, quick, what, slow), seconds)

@@ -1,0 +1,479 @@
+"""Storage: what must hold for every kind of it, then what we know of some."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hwsim import api
+from hwsim.demand import Cost
+from hwsim.devices import CannotCompute, Disk, Filesystem, Hdd, Raid, Ssd, Storage, Volume
+from hwsim.devices.endurance import Endurance
+from hwsim.devices.flash import Flash, amplification
+from hwsim.devices.platter import Platter
+from hwsim.devices.raid import Level
+from hwsim.devices.seek import Seek
+from hwsim.devices.ssd import WriteCache
+from hwsim.devices.storage import Access, Asked, Direction, drained, mixed, rate_at
+from hwsim.spec import names
+from tests.test_devices import NAME, alone, check
+
+rates = st.floats(1e6, 1e11)
+iops = st.floats(10.0, 1e7)
+times = st.floats(1e-6, 1e-1)
+waits = st.one_of(st.just(0.0), times)
+sizes = st.floats(1e6, 1e14)
+sharpness = st.floats(0.8, 12.0)
+
+
+@st.composite
+def seeks(draw: st.DrawFn) -> Seek:
+    track, average, full = sorted(draw(st.tuples(*[st.floats(1e-4, 2e-2)] * 3)))
+    return Seek(cylinders=draw(st.integers(2, 500_000)), track=track, average=average, full=full)
+
+
+@st.composite
+def hdds(draw: st.DrawFn) -> Hdd:
+    inner, outer = sorted(draw(st.tuples(rates, rates)))
+    cache = draw(st.one_of(st.just(0.0), sizes))
+    return Hdd(
+        rpm=draw(st.floats(1000, 30_000)),
+        seek=draw(seeks()),
+        outer=outer,
+        inner=draw(st.sampled_from([inner, None])),
+        size=draw(st.one_of(st.none(), sizes)),
+        overhead=draw(waits),
+        settle=draw(waits),
+        queue=draw(st.integers(1, 256)),
+        gain=draw(st.floats(0, 1)),
+        cache=cache,
+        write_cache=cache > 0 and draw(st.booleans()),
+        interface=draw(st.one_of(st.none(), rates)),
+    )
+
+
+flashes = st.builds(
+    Flash,
+    channels=st.integers(1, 64),
+    chips=st.integers(1, 64),
+    page=st.sampled_from([4096.0, 8192.0, 16384.0]),
+    read=st.floats(1e-6, 1e-4),
+    program=st.floats(1e-5, 5e-3),
+    erase=st.floats(0, 1e-2),
+    pages_per_block=st.integers(16, 2048),
+    channel=st.floats(1e7, 5e9),
+    command=st.floats(0, 1e-6),
+    dies=st.integers(1, 4),
+    planes=st.integers(1, 4),
+)
+
+
+@st.composite
+def ssds(draw: st.DrawFn) -> Ssd:
+    flash = draw(st.one_of(st.none(), flashes))
+    stated = flash is None
+    number: Any = lambda strategy: draw(strategy if stated else st.one_of(st.none(), strategy))  # noqa: E731
+    drive = Ssd(
+        read=number(rates),
+        write=draw(st.one_of(st.none(), rates)),
+        latency=number(times),
+        write_latency=draw(st.one_of(st.none(), times)),
+        iops=draw(st.one_of(st.none(), iops)),
+        write_iops=draw(st.one_of(st.none(), iops)),
+        sharpness=draw(sharpness),
+        queue=draw(st.integers(1, 65536)),
+        interface=draw(st.one_of(st.none(), rates)),
+        controller=draw(waits),
+        turnaround=draw(waits),
+        flush=draw(waits),
+        flash=flash,
+        unit=draw(st.sampled_from([None, 4096.0, 65536.0])),
+        over_provisioning=draw(st.one_of(st.none(), st.floats(0, 0.9))),
+        reserve=draw(st.floats(0, 0.2)),
+        state=draw(st.sampled_from(["fresh", "steady"])),
+        size=draw(sizes),
+        endurance=draw(st.sampled_from([None, Endurance(written=1e15), Endurance(per_day=1.0), Endurance(cycles=3000.0)])),
+    )
+    if draw(st.booleans()):
+        cache = WriteCache(
+            size=draw(sizes), write=drive.write_bandwidth * draw(st.floats(1, 10)), latency=draw(st.none() | times)
+        )
+        drive = replace(drive, cache=cache)
+    return drive
+
+
+volumes = st.builds(
+    Volume,
+    iops=iops,
+    bandwidth=rates,
+    iops_per_gib=st.floats(0, 50),
+    burst_iops=st.one_of(st.none(), iops),
+    credits=st.floats(0, 1e7),
+    burst_bandwidth=st.one_of(st.none(), rates),
+    byte_credits=st.one_of(st.just(0.0), sizes),
+    chunk=st.sampled_from([16384.0, 262144.0]),
+    latency=waits,
+    queue=st.integers(1, 65536),
+    size=sizes,
+)
+filesystems = st.builds(
+    Filesystem,
+    bandwidth=rates,
+    write_bandwidth=st.one_of(st.none(), rates),
+    client=st.one_of(st.none(), rates),
+    stream=st.one_of(st.none(), rates),
+    stripes=st.integers(1, 64),
+    requests=st.one_of(st.none(), iops),
+    latency=waits,
+    queue=st.integers(1, 65536),
+)
+disks = st.builds(Disk, read_bandwidth=rates, latency=waits, iops=st.one_of(st.none(), iops), queue=st.integers(1, 1024))
+
+
+@st.composite
+def raids(draw: st.DrawFn) -> Raid:
+    levels: list[Level] = [0, 1, 5, 6, 10]
+    level = draw(st.sampled_from(levels))
+    members = 2 * draw(st.integers(2, 12))
+    member: dict[str, Any] = draw(
+        st.one_of(
+            st.fixed_dictionaries({"hdd": hdds()}),
+            st.fixed_dictionaries({"ssd": ssds()}),
+            st.fixed_dictionaries({"volume": volumes}),
+        )
+    )
+    return Raid(level=level, members=members, stripe=draw(st.sampled_from([4096.0, 65536.0, 1048576.0])), **member)
+
+
+storage: st.SearchStrategy[Storage] = st.one_of(hdds(), ssds(), volumes, filesystems, raids(), disks)
+access: st.SearchStrategy[Access] = st.sampled_from(["sequential", "random"])
+directions: st.SearchStrategy[Direction] = st.sampled_from(["read", "write"])
+questions = st.builds(
+    Asked,
+    size=st.floats(1.0, 1e9),
+    times=st.integers(1, 100_000),
+    access=access,
+    depth=st.integers(1, 512),
+    sync=st.booleans(),
+)
+
+
+def seconds(device: Storage, direction: Direction, asked: Asked) -> float:
+    return alone(device, device.serve(NAME, direction, asked))
+
+
+@given(storage, directions, questions)
+def test_costs_are_finite_and_their_derivation_adds_up(device: Storage, direction: Direction, asked: Asked) -> None:
+    for question in (asked, replace(asked, times=0), replace(asked, size=0.0)):
+        cost = device.serve(NAME, direction, question)
+        check(cost, device.capacities(NAME))
+        assert math.isfinite(alone(device, cost))
+
+
+@given(storage, questions, st.floats(0.01, 0.99))
+def test_a_mix_of_reads_and_writes_adds_up_and_takes_its_parts_at_least(device: Storage, asked: Asked, share: float) -> None:
+    cost = mixed(device, NAME, replace(asked, written=share))
+    check(cost, device.capacities(NAME))
+    for direction, part in (("read", 1 - share), ("write", share)):
+        some = seconds(device, direction, replace(asked, times=asked.times * part))  # type: ignore[arg-type]
+        assert alone(device, cost) >= some * (1 - 1e-9)
+
+
+@given(storage, directions, questions, st.integers(1, 1000), st.floats(1, 3))
+def test_more_or_larger_accesses_are_never_faster(
+    device: Storage, direction: Direction, asked: Asked, more: int, larger: float
+) -> None:
+    some = seconds(device, direction, asked) * (1 - 1e-9)
+    assert seconds(device, direction, replace(asked, times=asked.times + more)) >= some
+    assert seconds(device, direction, replace(asked, size=asked.size * larger)) >= some
+
+
+@given(storage, directions, questions, st.integers(1, 1000))
+def test_more_under_way_is_never_slower(device: Storage, direction: Direction, asked: Asked, more: int) -> None:
+    some = seconds(device, direction, asked) * (1 + 1e-9)
+    assert seconds(device, direction, replace(asked, depth=asked.depth + more)) <= some
+
+
+@given(storage, questions)
+def test_a_write_that_must_be_on_the_medium_is_never_faster(device: Storage, asked: Asked) -> None:
+    assert seconds(device, "write", replace(asked, sync=True)) >= seconds(device, "write", replace(asked, sync=False)) * (
+        1 - 1e-9
+    )
+
+
+def never_slower(device: Storage, better: Storage, direction: Direction, asked: Asked) -> None:
+    assert seconds(better, direction, asked) <= seconds(device, direction, asked) * (1 + 1e-9)
+
+
+@given(hdds(), directions, questions, st.floats(1, 4))
+def test_a_better_hard_disk_is_never_slower(disk: Hdd, direction: Direction, asked: Asked, factor: float) -> None:
+    track, average, full = ((each or 0.0) / factor for each in (disk.seek.track, disk.seek.average, disk.seek.full))
+    quicker = Seek(disk.seek.cylinders, track=track, average=average, full=full)
+    never_slower(disk, replace(disk, rpm=disk.rpm * factor), direction, asked)
+    never_slower(disk, replace(disk, seek=quicker), direction, asked)
+    never_slower(
+        disk, replace(disk, outer=(disk.outer or 0) * factor, inner=(disk.inner or disk.outer or 0) * factor), direction, asked
+    )
+    never_slower(disk, replace(disk, overhead=disk.overhead / factor), direction, asked)
+    never_slower(disk, replace(disk, queue=disk.queue * 2), direction, asked)
+
+
+@given(ssds(), directions, questions, st.floats(1, 4))
+def test_a_better_ssd_is_never_slower(drive: Ssd, direction: Direction, asked: Asked, factor: float) -> None:
+    for key in ("read", "write", "iops", "write_iops", "interface"):
+        if (value := getattr(drive, key)) is not None and (drive.cache is None or key not in ("write", "interface")):
+            never_slower(drive, replace(drive, **{key: value * factor}), direction, asked)
+    for key in ("latency", "write_latency", "controller", "flush"):
+        if (value := getattr(drive, key)) is not None:
+            never_slower(drive, replace(drive, **{key: value / factor}), direction, asked)
+
+
+@given(ssds(), directions, questions, flashes, st.integers(2, 4))
+def test_better_flash_is_never_slower(drive: Ssd, direction: Direction, asked: Asked, flash: Flash, factor: int) -> None:
+    drive = replace(
+        drive, flash=flash, read=None, write=None, latency=None, write_latency=None, iops=None, write_iops=None, cache=None
+    )
+    for key in ("channels", "chips", "channel"):
+        better = replace(drive, flash=replace(flash, **{key: getattr(flash, key) * factor}))
+        if key == "channel" or asked.access == "random":  # a longer stripe takes a deeper queue to use all planes
+            never_slower(drive, better, direction, asked)
+    for key in ("read", "program", "erase", "command"):
+        never_slower(drive, replace(drive, flash=replace(flash, **{key: getattr(flash, key) / factor})), direction, asked)
+
+
+@given(volumes, directions, questions, st.floats(1, 4))
+def test_a_better_volume_is_never_slower(volume: Volume, direction: Direction, asked: Asked, factor: float) -> None:
+    for key in ("iops", "bandwidth", "credits", "byte_credits", "burst_iops", "burst_bandwidth"):
+        if (value := getattr(volume, key)) is not None:
+            never_slower(volume, replace(volume, **{key: value * factor}), direction, asked)
+
+
+@given(filesystems, directions, questions, st.integers(1, 4))
+def test_a_better_file_system_is_never_slower(system: Filesystem, direction: Direction, asked: Asked, factor: int) -> None:
+    for key in ("bandwidth", "client", "stream", "stripes", "requests"):
+        if (value := getattr(system, key)) is not None:
+            never_slower(system, replace(system, **{key: value * factor}), direction, asked)
+
+
+@given(raids(), directions, questions, st.integers(1, 4))
+def test_more_members_are_never_slower(array: Raid, direction: Direction, asked: Asked, more: int) -> None:
+    if array.level != 1 or direction == "read":  # every copy has to be written
+        if asked.access == "random":  # a larger one is spread over more arms, each of which has to move
+            asked = replace(asked, size=min(asked.size, array.stripe))
+        never_slower(array, replace(array, members=array.members + 2 * more), direction, asked)
+
+
+@given(hdds(), directions, questions, st.floats(0.01, 1.0), st.floats(0.1, 1.0))
+def test_a_smaller_region_is_never_slower(disk: Hdd, direction: Direction, asked: Asked, part: float, less: float) -> None:
+    disk = replace(disk, size=1e12)
+    wide, narrow = (replace(asked, access="random", region=each * 1e12) for each in (part, part * less))
+    assert seconds(disk, direction, narrow) <= seconds(disk, direction, wide) * (1 + 1e-9)
+
+
+# ---- shapes ----
+
+
+@given(st.floats(1, 1e6), times, iops, st.floats(0.5, 1e3))
+def test_the_rate_over_depth_is_exact_at_both_ends_and_below_both_bounds(depth: float, one: float, most: float, p: float) -> None:
+    found = rate_at(depth, one, most, p)
+    assert 0 < found <= min(depth / one, most) * (1 + 1e-9)
+    assert rate_at(1.0, one, most, p) == pytest.approx(min(1 / one, most))
+    assert found == pytest.approx(min(depth / one, most), rel=1e-3) or p < 300 or one * most < 1
+    assert rate_at(1e15, one, most, p) == pytest.approx(most, rel=1e-2) or p < 2
+
+
+@given(st.integers(1, 300), st.integers(2, 40), st.integers(1, 20), st.integers(0, 100))
+def test_the_token_bucket_is_exact(amount: int, fast: int, steady: int, stock: int) -> None:
+    """Brute force: each step of 1/64 s some is served, as much as there are tokens for."""
+    step, tokens, left, now = 1 / 64, float(stock), float(amount), 0.0
+    while left > 1e-9:
+        go = min(fast * step, tokens + steady * step, left) if fast > steady else min(fast * step, left)
+        tokens = min(float(stock), tokens + steady * step - go) if fast > steady else tokens
+        left, now = left - go, now + step
+    assert drained(amount, fast, steady, stock) == pytest.approx(now, abs=3 * step)
+
+
+@given(st.floats(0.0, 0.95), st.floats(0.0, 0.04))
+def test_write_amplification_falls_with_over_provisioning_to_one(part: float, more: float) -> None:
+    assert 1.0 <= amplification(part + more) <= amplification(part) * (1 + 1e-9)
+    assert amplification(part, 0.05) >= amplification(part) * (1 - 1e-9)
+    assert amplification(1.0) == 1.0
+
+
+def test_write_amplification_solves_its_equation() -> None:
+    for part in (0.07, 0.12, 0.28, 0.5):
+        p = 1 - 1 / amplification(part)
+        assert (p - 1) / math.log(p) == pytest.approx(1 - part)
+
+
+@given(seeks(), st.floats(0.01, 1.0))
+def test_the_mean_seek_is_the_mean_of_the_curve_between_two_random_places(seek: Seek, part: float) -> None:
+    n, width, curve = 4000, part * seek.cylinders, seek.curve()
+    steps = [(index + 0.5) / n for index in range(n)]
+    by_hand = (
+        sum(
+            2 * (1 - x) * (curve.a + curve.b * math.sqrt(x * width) if x * width <= curve.bend else curve.c + curve.e * x * width)
+            for x in steps
+        )
+        / n
+    )
+    assert seek.mean(part) == pytest.approx(max(0.0, by_hand), rel=2e-3, abs=1e-6)
+    assert seek.mean(part) >= seek.mean(part / 2) * (1 - 1e-9)
+
+
+@given(hdds(), st.floats(0.0, 1.0))
+def test_a_stretch_takes_as_long_as_its_tracks_one_by_one(disk: Hdd, part: float) -> None:
+    n = 2000
+    by_hand = sum(part / n / disk.rate(part * (index + 0.5) / n) for index in range(n))
+    assert by_hand * disk.stretch(part) == pytest.approx(part, rel=5e-3)
+
+
+# ---- what the text says ----
+
+
+def library(name: str) -> tuple[Storage, Any]:
+    machine = api.load_machine(f"hwsim: machine/1\nparts: {{it: {{kind: disk, use: {name}}}}}\n")
+    return machine.device("it").model, machine  # type: ignore[return-value]
+
+
+def took(name: str, direction: Direction = "read", **asked: Any) -> float:
+    model, machine = library(name)
+    cost: Cost = model.serve("it", direction, Asked(**asked))
+    return cost.demand.alone(machine.rates())
+
+
+def test_the_worst_wait_for_a_sector_is_a_turn() -> None:
+    disk = Hdd(rpm=7200, seek=Seek(1000, 1e-3, 8e-3, 16e-3), outer=200e6)
+    assert disk.turn == pytest.approx(8.33e-3, rel=1e-3)
+    assert replace(disk, rpm=10_000).turn == pytest.approx(6e-3)
+
+
+def test_a_hard_disk_does_about_a_hundred_random_reads_a_second() -> None:
+    assert 1 / took("d2l-hdd", size=0, times=1, access="random") == pytest.approx(100)
+    assert 1 / took("hdd-7200rpm", size=4096, times=1, access="random") == pytest.approx(100, rel=0.2)
+    assert took("hdd-7200rpm", size=4096, times=1000, access="random", depth=16) < 0.6 * took(
+        "hdd-7200rpm", size=4096, times=1000, access="random"
+    )
+    faster = [took(f"hdd-{name}rpm", size=4096, times=100, access="random") for name in ("7200", "10000", "15000")]
+    assert faster == sorted(faster, reverse=True)
+
+
+def test_short_stroking_and_the_cache_of_a_hard_disk_show_in_a_region() -> None:
+    whole, tenth = (took("hdd-7200rpm", size=4096, times=1000, access="random", region=part) for part in (16e12, 1.6e12))
+    assert tenth < 0.8 * whole
+    fits, spills = (
+        took("hdd-7200rpm", size=65536, times=65536, access="sequential", region=part * 2**20) / 65536 for part in (128, 512)
+    )
+    assert fits < 0.5 * spills
+
+
+def test_a_platter_gives_rate_and_size_of_its_disk() -> None:
+    platter = "{outer: 46 mm, inner: 21 mm, density: 80 Mb/m, tracks: 400000, surfaces: 16}"
+    seek = "{cylinders: 400000, track: 0.2 ms, average: 8 ms, full: 16 ms}"
+    machine = api.load_machine(f"hwsim: machine/1\nparts: {{it: {{kind: hdd, rpm: 7200, seek: {seek}, platter: {platter}}}}}\n")
+    disk = machine.device("it").model
+    assert isinstance(disk, Hdd)
+    assert disk.rate(0.0) == pytest.approx(2 * math.pi * 0.046 * 10e6 * 120)
+    assert disk.rate(1.0) == pytest.approx(disk.rate(0.0) * 21 / 46)
+    assert disk.holds == pytest.approx(16 * 400_000 * math.pi * (0.046 + 0.021) * 10e6)
+
+
+def test_twice_the_density_along_a_track_is_twice_the_rate_and_twice_the_size() -> None:
+    disk = Platter(outer=46e-3, inner=21e-3, density=10e6, tracks=400_000, surfaces=16)
+    denser = replace(disk, density=20e6)
+    assert denser.track(0.04) == pytest.approx(2 * disk.track(0.04))
+    assert denser.rate(7200) == pytest.approx(2 * disk.rate(7200))
+    assert replace(disk, tracks=800_000).size() == pytest.approx(2 * disk.size())
+    assert replace(disk, tracks=800_000).rate(7200) == disk.rate(7200)
+    assert disk.rate(7200) == pytest.approx(disk.track(46e-3) * 120)
+
+
+@pytest.mark.parametrize(
+    ("name", "direction", "size", "access", "text"),
+    [
+        ("nvme-p3608", "write", 4096, "random", 30e-6),
+        ("nvme-p3608", "read", 1e6, "sequential", 208e-6),
+        ("ssd-s3510", "read", 1e6, "sequential", 2e-3),
+        ("hdd-7200rpm", "read", 4096, "random", 10e-3),
+        ("d2l-ssd", "read", 4096, "random", 120e-6),
+        ("d2l-hdd", "read", 4096, "random", 10e-3),
+    ],
+)
+def test_the_tables_of_latencies_are_met_within_a_fifth(
+    name: str, direction: Direction, size: float, access: Access, text: float
+) -> None:
+    assert took(name, direction, size=size, times=1, access=access) == pytest.approx(text, rel=0.2)
+
+
+def test_small_writes_to_a_qlc_drive_cost_as_much_as_64_kib() -> None:
+    small, large = (took("nvme-p5316", "write", size=size, times=10_000, access="random", depth=64) for size in (4096, 65536))
+    assert small == pytest.approx(large, rel=0.05)
+
+
+def test_a_cache_takes_writes_until_it_is_full() -> None:
+    quick = 100e9 / took("nvme-980pro", "write", size=1e6, times=100_000)
+    slow = 1000e9 / took("nvme-980pro", "write", size=1e6, times=1_000_000)
+    assert quick == pytest.approx(5e9, rel=0.01)
+    assert 2e9 < slow < 2.6e9
+
+
+def test_a_gp2_volume_bursts_for_half_an_hour() -> None:
+    """500 GiB: 1,500 a second at any time, 3,000 for 5.4 M / (3,000 - 1,500) = 3,600 s."""
+    hour = took("ebs-gp2", size=16384, times=3000 * 3600, access="random", depth=256)
+    assert hour == pytest.approx(3600)
+    assert took("ebs-gp2", size=16384, times=3000 * 3600 + 1500, access="random", depth=256) == pytest.approx(hour + 1)
+    empty = Volume(iops=100, burst_iops=3000, credits=5.4e6, bandwidth=1e9)
+    assert pytest.approx(31 * 60, rel=0.01) == 5.4e6 / (3000 - 100)
+    cost = empty.serve("it", "read", Asked(size=4096, times=3000 * 5.4e6 / 2900, access="random", depth=256))
+    assert cost.demand.alone({"it.media": 1.0}) == pytest.approx(5.4e6 / 2900)
+
+
+def test_raid_writes_cost_two_four_and_six_accesses() -> None:
+    hdd = Hdd(rpm=7200, seek=Seek(1000, 1e-3, 8e-3, 16e-3), outer=200e6, gain=0.0)
+    asked = Asked(size=4096, times=8000, access="random", depth=1024)
+    one = seconds(hdd, "write", replace(asked, times=1000))
+    for level, accesses in ((0, 1), (10, 2), (5, 4), (6, 6)):
+        assert seconds(Raid(level=level, members=8, hdd=hdd), "write", asked) == pytest.approx(accesses * one)  # type: ignore[arg-type]
+    assert seconds(Raid(level=0, members=8, hdd=hdd), "read", replace(asked, depth=1)) == pytest.approx(8 * one)
+    streams = {level: Raid(level=level, members=8, hdd=hdd).width("write") for level in (0, 1, 10, 5, 6)}
+    assert streams == {0: 8, 1: 1, 10: 4, 5: 7, 6: 6}
+
+
+def test_s3_reaches_its_bandwidth_with_many_requests_only() -> None:
+    one = took("s3", size=8e6, times=100, access="random")
+    assert 8e8 / one == pytest.approx(8e6 / (0.1 + 8e6 / 85e6))
+    assert took("s3", size=8e6, times=100, access="random", depth=100) == pytest.approx(one / 100, rel=0.01)
+
+
+def test_how_long_a_drive_lasts_is_said_with_every_write() -> None:
+    model, _ = library("nvme-980pro")
+    cost = model.serve("it", "write", Asked(size=1e6, times=1000))
+    wear = next(term for term in cost.why if term.label == "wear")
+    assert wear.inputs[0][1] == "33.3 h"  # 600 TB at 5 GB/s
+    assert wear.seconds == 0
+    assert Endurance(per_day=1.0, warranty=5 * 365 * 86400.0).bytes(1e12) == pytest.approx(1825e12)
+    assert Endurance(cycles=3000.0).bytes(1e12, 3.0) == pytest.approx(1e15)
+    assert Endurance(per_day=1.0).bytes(None) is None
+
+
+def test_an_op_says_which_part_of_the_disk_it_uses_and_how_much_of_it_writes() -> None:
+    machine = "hwsim: machine/1\nparts: {cpu: {kind: cpu, use: d2l-laptop-cpu}, disk: {kind: disk, use: ssd-sm256e}}\n"
+    ops = "hwsim: workload/1\nprogram:\n"
+    ops += "  - read: {from: disk, bytes: 4 KiB, times: 1000, access: random, depth: 8, write_share: %s}\n"
+    reads, both = (api.simulate(machine, ops % share).makespan_s for share in ("0 %", "50 %"))
+    assert both > 1.8 * reads
+    with pytest.raises(CannotCompute, match="without a size"):
+        Hdd(rpm=7200, seek=Seek(1000, 1e-3, 8e-3, 16e-3), outer=1e8).serve(NAME, "read", Asked(size=1, region=1e6))
+
+
+@pytest.mark.parametrize("name", [name.partition("/")[2] for name in names("part") if name.startswith("disk/")])
+def test_every_disk_of_the_library_reads_and_writes(name: str) -> None:
+    for direction in ("read", "write"):
+        for how in ("sequential", "random"):
+            found = took(name, direction, size=4096, times=100, access=how, depth=4)
+            assert 0 < found < 100
