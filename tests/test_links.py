@@ -6,7 +6,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hwsim.links import Direct, Ethernet, Infiniband, LinkKind, Nvlink, Pcie, Qpi, Upi
+from hwsim.links import (
+    Direct,
+    Ethernet,
+    Framing,
+    Infiniband,
+    LinkKind,
+    Nvlink,
+    Omnipath,
+    Pcie,
+    Protocol,
+    Qpi,
+    Slingshot,
+    Upi,
+    Wifi,
+    Xgmi,
+)
 
 WIDTHS = (1, 2, 4, 8, 12, 16, 32)
 GENS = (1, 2, 3, 4, 5, 6)
@@ -30,6 +45,11 @@ GENS = (1, 2, 3, 4, 5, 6)
         (Upi(links=1), 20.8),
         (Ethernet(rate=25e9 / 8), 3.125),
         (Infiniband(rate=400e9 / 8), 50.0),
+        (Xgmi(), 64.0),  # MI300X
+        (Xgmi(rate=25e9), 50.0),  # MI250
+        (Upi(rate=16e9, links=4), 128.0),  # Sapphire Rapids
+        (Omnipath(rate=100e9 / 8), 12.5),
+        (Slingshot(rate=200e9 / 8), 25.0),
     ],
 )
 def test_the_numbers_of_the_standards(link: LinkKind, gigabytes: float) -> None:
@@ -63,7 +83,87 @@ def test_a_bandwidth_as_given_is_taken_as_given(bandwidth: float) -> None:
         (Nvlink(), ["kind"]),
         (Nvlink(gen=2, bandwidth=1e9), ["gen"]),
         (Ethernet(rate=1e9), []),
+        (Pcie(bandwidth=1e9, efficiency=0.9), ["efficiency"]),
+        (Pcie(bandwidth=1e9, payload=256), ["payload"]),
+        (Nvlink(bandwidth=1e9, efficiency=0.9), ["efficiency"]),
+        (Xgmi(bandwidth=1e9, efficiency=0.9), ["efficiency"]),
+        (Direct(bandwidth=1e9, duplex="half", two_way=1.5), ["two_way"]),
+        (Wifi(rate=1e9, duplex="full"), ["duplex"]),
     ],
 )
 def test_too_little_and_too_much_are_named(link: LinkKind, keys: list[str]) -> None:
     assert [key for key, _, _ in link.problems()] == keys
+
+
+sizes = st.floats(0, 1e12)
+PROTOCOLS: tuple[Protocol | None, ...] = (None, "tcp", "udp", "rdma")
+framings = st.one_of(
+    st.builds(
+        lambda mtu, protocol: Ethernet(rate=1e9, mtu=mtu).framing(protocol), st.floats(576, 9000), st.sampled_from(PROTOCOLS)
+    ),
+    st.builds(lambda mtu: Infiniband(rate=1e9, mtu=mtu).framing(), st.floats(256, 4096)),
+    st.builds(lambda mtu: Omnipath(rate=1e9, mtu=mtu).framing(), st.floats(2048, 10240)),
+    st.builds(lambda mtu: Slingshot(rate=1e9, mtu=mtu).framing(), st.floats(512, 9000)),
+    st.builds(lambda mtu: Wifi(rate=1e9, mtu=mtu).framing("tcp"), st.floats(576, 2304)),
+)
+
+
+@given(framings, sizes, sizes)
+def test_packets_take_more_than_the_message_and_no_less_for_more(framing: Framing | None, size: float, more: float) -> None:
+    assert framing is not None
+    assert framing.wire(0) == 0
+    assert framing.wire(size) >= size
+    assert framing.wire(size + more) >= framing.wire(size)
+    assert framing.wire(1e15) == pytest.approx(1e15 / framing.share(), rel=1e-6)
+    assert 0 < framing.share() < 1
+
+
+@pytest.mark.parametrize(
+    ("link", "protocol", "share"),
+    [
+        (Ethernet(rate=1e9, mtu=1500), "tcp", 1448 / 1538),  # 117.7 MB/s of 1 GbE
+        (Ethernet(rate=1e9, mtu=1500), "udp", 1472 / 1538),
+        (Ethernet(rate=1e9, mtu=9000), "tcp", 8948 / 9038),
+        (Ethernet(rate=1e9, mtu=9000), "rdma", 4096 / (4096 + 44 + 38)),
+        (Ethernet(rate=1e9), "tcp", 1448 / 1538),  # who names a protocol asks for its packets
+        (Infiniband(rate=1e9, mtu=4096), None, 4096 / 4122),
+    ],
+)
+def test_what_frames_leave(link: Ethernet | Infiniband, protocol: Protocol | None, share: float) -> None:
+    framing = link.framing(protocol)
+    assert framing is not None
+    assert framing.share() == pytest.approx(share)
+
+
+def test_a_short_message_fills_the_shortest_frame() -> None:
+    framing = Ethernet(rate=1e9, mtu=1500).framing()
+    assert framing is not None
+    assert framing.wire(1) == 84.0
+    assert framing.wire(1501) == 1501 + 2 * 38
+
+
+def test_a_rate_as_given_stays_so_where_nobody_asks_for_packets() -> None:
+    assert Ethernet(rate=1e9).framing() is None
+    assert Infiniband(rate=1e9).framing("rdma") is None
+    assert Pcie(gen=3, lanes=16).carried() == Pcie(gen=3, lanes=16).peak()
+
+
+@given(st.sampled_from(GENS), st.sampled_from(WIDTHS), st.floats(64, 4096), st.floats(1, 64), st.floats(0.1, 1))
+def test_headers_and_efficiency_only_take(gen: int, lanes: int, payload: float, header: float, efficiency: float) -> None:
+    link = Pcie(gen=gen, lanes=lanes, payload=payload, header=header, efficiency=efficiency)  # type: ignore[arg-type]
+    assert 0 < link.carried() < link.peak()
+    assert link.carried() == pytest.approx(link.peak() * payload / (payload + header) * efficiency)
+    wider = Pcie(gen=gen, lanes=32, payload=payload, header=header, efficiency=efficiency)  # type: ignore[arg-type]
+    assert wider.carried() >= link.carried()
+
+
+@given(st.floats(0, 5e7), st.floats(0, 1))
+def test_the_signal_takes_its_way(length: float, latency: float) -> None:
+    for link in (Ethernet(rate=1e9, length=length, latency=latency), Direct(bandwidth=1e9, length=length, latency=latency)):
+        assert link.delay() == pytest.approx(latency + length / (2 / 3 * 299792458))
+    air = Wifi(rate=1e9, length=length, latency=latency)
+    assert air.delay() <= Ethernet(rate=1e9, length=length, latency=latency).delay()
+
+
+def test_san_francisco_to_amsterdam_and_back_takes_a_tenth_of_a_second() -> None:
+    assert 2 * Ethernet(rate=1.25e9, length=1e7).delay() == pytest.approx(0.1, rel=1e-3)

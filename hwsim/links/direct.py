@@ -2,39 +2,35 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
+from hwsim.links.carrier import Carrier
 from hwsim.spec.fields import field
-from hwsim.units import BytesPerSecond, Seconds
+from hwsim.units import BytesPerSecond, Metres
 
 
-@dataclass(frozen=True, slots=True)
-class Direct:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Direct(Carrier):
     """Bandwidth and latency as given."""
 
     kind: ClassVar[str] = "direct"
     budget: ClassVar[str] = "ports"
     network: ClassVar[bool] = True
     bandwidth: BytesPerSecond = field("each direction", exclusive_minimum=0.0)
-    latency: Seconds = field("time of zero bytes", default=0.0)
-    duplex: Literal["full", "half"] = field("half: both directions share the bandwidth", default="full")
-    sources: Mapping[str, str] = dataclasses.field(default_factory=dict, init=False, repr=False)  # key -> where from
-
-    def problems(self) -> Iterator[tuple[str, str, str | None]]:
-        """(key, message, hint) of what cannot be: nothing beyond the bounds of its fields."""
-        yield from ()
+    length: Metres = field("of the cable, in glass fibre", default=0.0)
 
     def peak(self) -> float:
         """Bytes per second in each direction."""
         return self.bandwidth
 
+    def carried(self) -> float:
+        """Bytes per second of payload in each direction."""
+        return self.bandwidth
+
     def formula(self) -> str:
-        """Where `peak` is from, in words."""
+        """Where `carried` is from, in words."""
         return "bandwidth as given"
 
-    def uses(self) -> int:
-        """Ports it takes of the device at either end."""
-        return 1
+    def distance(self) -> float:
+        return self.length

@@ -1,26 +1,32 @@
-"""NVLink: generation x number of links.
+"""NVLink: generation x number of links x what flits leave x what is reached.
 
-Source: NVIDIA's per-link figures, each direction: 20 GB/s (P100 whitepaper, 2016), 25 GB/s (V100
-whitepaper, 2017; A100, 2020; H100, 2022: two lane pairs instead of four), 50 GB/s (Blackwell, 2024).
-Error: what the wires carry.  Large copies reach 83 to 92 % of it; state what is sustained as `bandwidth:`.
+    wires   = links x bandwidth of one
+    carried = wires x payload / (payload + header) x efficiency
+
+**Source**: NVIDIA's per-link figures, each direction: 20 GB/s (P100 whitepaper, 2016), 25 GB/s (V100 whitepaper, 2017; A100,
+2020; H100, 2022: two lane pairs instead of four), 50 GB/s (Blackwell, 2024).  Flits of 16 bytes, packets of up to 256 bytes of
+data and one header flit (Foley and Danskin, IEEE Micro 37(2), 2017).
+**Error**: without `payload` and `efficiency` what the wires carry; large copies reach 83 to 92 % of it.  The library's nvlink2
+to nvlink5 state what was published.
+**Range**: large transfers between two GPUs; traffic that meets inside an NVSwitch shares its links, not its crossbar.
 """
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Final, Literal
 
+from hwsim.links.carrier import Carrier, Framing, beside_bandwidth, reached
 from hwsim.spec.fields import field
-from hwsim.units import BytesPerSecond, Seconds
+from hwsim.units import Bytes, BytesPerSecond, Ratio
 
 # Generation: bytes per second of one link in each direction.
 GENERATIONS: Final[Mapping[int, float]] = {1: 20e9, 2: 25e9, 3: 25e9, 4: 25e9, 5: 50e9}
 
 
-@dataclass(frozen=True, slots=True)
-class Nvlink:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nvlink(Carrier):
     """A generation, and how many of its links run side by side."""
 
     kind: ClassVar[str] = "nvlink"
@@ -31,9 +37,11 @@ class Nvlink:
     bandwidth: BytesPerSecond | None = field(
         "of one link in each direction, instead of what the generation gives", default=None, exclusive_minimum=0.0
     )
-    latency: Seconds = field("time of zero bytes", default=0.0)
-    duplex: Literal["full", "half"] = field("half: both directions share the bandwidth", default="full")
-    sources: Mapping[str, str] = dataclasses.field(default_factory=dict, init=False, repr=False)  # key -> where from
+    payload: Bytes | None = field(
+        "most bytes of data in a packet; headers cost nothing if left out", default=None, exclusive_minimum=0.0
+    )
+    header: Bytes = field("bytes of flits beside the data", default=16.0)
+    efficiency: Ratio = field("part of what packets leave that is reached", default=1.0, exclusive_minimum=0.0)
 
     def problems(self) -> Iterator[tuple[str, str, str | None]]:
         """(key, message, hint) of what cannot be."""
@@ -41,19 +49,35 @@ class Nvlink:
             yield "kind", "an nvlink link needs gen", "write `gen: 2`, or the `bandwidth: 25 GB/s` of one link"
         if self.bandwidth is not None and self.gen is not None:
             yield "gen", "the generation has no effect beside a bandwidth", "leave out one of them"
+        yield from beside_bandwidth(
+            self.bandwidth,
+            {"payload": self.payload is not None, "efficiency": self.efficiency < 1},
+            "a bandwidth is what is carried",
+        )
+        yield from Carrier.problems(self)
 
     def peak(self) -> float:
-        """Bytes per second in each direction.
+        """Bytes per second that the wires carry in each direction.
 
         >>> Nvlink(gen=2, links=2).peak() / 1e9
         50.0
         """
         return self.links * (GENERATIONS[self.gen or 1] if self.bandwidth is None else self.bandwidth)
 
+    def carried(self) -> float:
+        """Bytes per second of payload in each direction.
+
+        >>> round(Nvlink(gen=3, links=12, payload=256).carried() / 1e9)
+        282
+        """
+        packets = 1.0 if self.payload is None else Framing(self.payload, self.header).share()
+        return self.peak() * packets * self.efficiency
+
     def formula(self) -> str:
-        """Where `peak` is from, in words."""
+        """Where `carried` is from, in words."""
         which = "of a given bandwidth" if self.bandwidth is not None else f"of NVLink {self.gen} (NVIDIA)"
-        return f"{self.links} links {which}"
+        packets = "" if self.payload is None else f", {self.payload:g} of {self.payload + self.header:g} bytes of a packet"
+        return f"{self.links} links {which}{packets}" + reached(self.efficiency, self.sources.get("efficiency"))
 
     def uses(self) -> int:
         """NVLink links it takes of the device at either end."""

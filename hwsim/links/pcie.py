@@ -1,23 +1,27 @@
-"""PCI Express: generation x lanes x encoding.
+"""PCI Express: generation x lanes x encoding x what packets leave x what is reached.
 
-    bandwidth = lanes x transfers/s x encoding / 8 bit
+    wires   = lanes x transfers/s x encoding / 8 bit
+    carried = wires x payload / (payload + header) x efficiency
 
-Source: PCI Express Base Specification, revisions 1.0a to 6.0 (PCI-SIG): 2.5 and 5 GT/s with 8b/10b
-encoding; 8, 16 and 32 GT/s with 128b/130b; 64 GT/s (PAM4) in FLITs of 256 bytes, of which 236
-carry packets, 6 the data link layer and 14 CRC and FEC.
-Error: what the wires carry.  Packet headers and flow control take more: a copy of megabytes
-reaches 78 % (generation 3) to 90 % of it; state what is sustained as `bandwidth:`.
+**Source**: PCI Express Base Specification, revisions 1.0a to 6.0 (PCI-SIG): 2.5 and 5 GT/s with 8b/10b encoding; 8, 16 and
+32 GT/s with 128b/130b; 64 GT/s (PAM4) in FLITs of 256 bytes, of which 236 carry packets, 6 the data link layer and 14 CRC and
+FEC.  A write of up to `payload` bytes (Max_Payload_Size: 128, 256 or 512) has a header of 12 or 16 bytes and, up to revision 5,
+8 bytes of framing, sequence number and LCRC: 20 to 28 in all.
+**Error**: without `payload` and `efficiency` what the wires carry, of which a copy of megabytes reaches 77 to 88 %.  The
+library's pcie3-x16, pcie4-x16 and pcie5-x16 state both; see the report of the published copies.
+**Range**: transfers of many packets.  What a copy takes to start is its engine's (`copies` of a gpu); both directions at once
+are less than twice one (`two_way`).
 """
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Final, Literal
 
+from hwsim.links.carrier import Carrier, Framing, beside_bandwidth, reached
 from hwsim.spec.fields import field
-from hwsim.units import BytesPerSecond, Seconds
+from hwsim.units import Bytes, BytesPerSecond, Ratio
 
 # Generation: transfers per second and lane, and the part of the bits that is not line code.
 GENERATIONS: Final[Mapping[int, tuple[float, float]]] = {
@@ -30,8 +34,8 @@ GENERATIONS: Final[Mapping[int, tuple[float, float]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Pcie:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pcie(Carrier):
     """A generation and a number of lanes, or a bandwidth as given."""
 
     kind: ClassVar[str] = "pcie"
@@ -42,9 +46,16 @@ class Pcie:
     bandwidth: BytesPerSecond | None = field(
         "each direction, instead of what generation and lanes give", default=None, exclusive_minimum=0.0
     )
-    latency: Seconds = field("time of zero bytes", default=0.0)
-    duplex: Literal["full", "half"] = field("half: both directions share the bandwidth", default="full")
-    sources: Mapping[str, str] = dataclasses.field(default_factory=dict, init=False, repr=False)  # key -> where from
+    payload: Bytes | None = field(
+        "most bytes in a packet (Max_Payload_Size); headers cost nothing if left out", default=None, exclusive_minimum=0.0
+    )
+    header: Bytes = field("bytes around each payload", default=26.0)
+    efficiency: Ratio = field("part of what packets leave that is reached", default=1.0, exclusive_minimum=0.0)
+    fetches: Ratio = field(
+        "part of that which a device reaches that reads the other end's memory, with so many reads under way",
+        default=1.0,
+        exclusive_minimum=0.0,
+    )
 
     def problems(self) -> Iterator[tuple[str, str, str | None]]:
         """(key, message, hint) of what cannot be."""
@@ -53,9 +64,15 @@ class Pcie:
             yield "kind", f"a pcie link needs {missing}", "write `gen: 3, lanes: 16`, or its `bandwidth: 16 GB/s`"
         if self.bandwidth is not None and self.gen is not None:
             yield "gen", "the generation has no effect beside a bandwidth", "leave out one of them"
+        yield from beside_bandwidth(
+            self.bandwidth,
+            {"payload": self.payload is not None, "efficiency": self.efficiency < 1},
+            "a bandwidth is what is carried",
+        )
+        yield from Carrier.problems(self)
 
     def peak(self) -> float:
-        """Bytes per second in each direction.
+        """Bytes per second that the wires carry in each direction.
 
         >>> round(Pcie(gen=3, lanes=16).peak() / 1e9, 2)
         15.75
@@ -65,9 +82,25 @@ class Pcie:
         rate, encoding = GENERATIONS[self.gen or 1]
         return (self.lanes or 0) * rate * encoding / 8
 
+    def carried(self) -> float:
+        """Bytes per second of payload in each direction.
+
+        >>> round(Pcie(gen=3, lanes=16, payload=256, efficiency=0.9).carried() / 1e9, 2)
+        12.87
+        """
+        if self.bandwidth is not None:
+            return self.bandwidth
+        packets = 1.0 if self.payload is None else Framing(self.payload, self.header).share()
+        return self.peak() * packets * self.efficiency
+
     def formula(self) -> str:
-        """Where `peak` is from, in words."""
-        return "bandwidth as given" if self.bandwidth is not None else f"PCIe {self.gen}, {self.lanes} lanes (PCI-SIG)"
+        """Where `carried` is from, in words."""
+        if self.bandwidth is not None:
+            return "bandwidth as given"
+        packets = "" if self.payload is None else f", {self.payload:g} of {self.payload + self.header:g} bytes of a packet"
+        return f"PCIe {self.gen}, {self.lanes} lanes (PCI-SIG){packets}" + reached(
+            self.efficiency, self.sources.get("efficiency")
+        )
 
     def uses(self) -> int:
         """Lanes it takes of the device at either end; 0 where they are not stated."""

@@ -1,52 +1,27 @@
-"""Ultra Path Interconnect: between the sockets of an Intel server.
+"""Ultra Path Interconnect: between the sockets of an Intel server since 2017.
 
-    bandwidth = links x transfers/s x 2 bytes
-
-Source: Intel Xeon Scalable processor datasheet, 2017: 20 lanes, hence 2 bytes of data per transfer and
-direction after protocol bits, as in QPI.  Defaults: first generation (10.4 GT/s, 2 links).
-Error: what the wires carry; snoops and headers take more.
+**Source**: Intel Xeon Scalable processor datasheet, 2017: 20 lanes, hence 2 bytes of data per transfer and direction after
+protocol bits, as in QPI.  Defaults: first generation (10.4 GT/s, 2 links); Sapphire Rapids has up to 4 at 16 GT/s.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
+from hwsim.links.sockets import SocketLink
 from hwsim.spec.fields import field
-from hwsim.units import Seconds, TransfersPerSecond
+from hwsim.units import TransfersPerSecond
 
 
-@dataclass(frozen=True, slots=True)
-class Upi:
-    """A transfer rate, and how many links run side by side."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upi(SocketLink):
+    """A transfer rate, and how many links run side by side.
+
+    >>> Upi(links=1).peak() / 1e9
+    20.8
+    """
 
     kind: ClassVar[str] = "upi"
-    budget: ClassVar[str] = ""
-    network: ClassVar[bool] = False
+    called: ClassVar[str] = "UPI"
     rate: TransfersPerSecond = field("transfers per second of one link", default=10.4e9, exclusive_minimum=0.0)
-    links: int = field("links side by side", default=2, minimum=1)
-    latency: Seconds = field("time of zero bytes", default=0.0)
-    duplex: Literal["full", "half"] = field("half: both directions share the bandwidth", default="full")
-    sources: Mapping[str, str] = dataclasses.field(default_factory=dict, init=False, repr=False)  # key -> where from
-
-    def problems(self) -> Iterator[tuple[str, str, str | None]]:
-        """(key, message, hint) of what cannot be: nothing beyond the bounds of its fields."""
-        yield from ()
-
-    def peak(self) -> float:
-        """Bytes per second in each direction.
-
-        >>> Upi(links=1).peak() / 1e9
-        20.8
-        """
-        return self.links * self.rate * 2
-
-    def formula(self) -> str:
-        """Where `peak` is from, in words."""
-        return f"{self.links} UPI links at {self.rate / 1e9:g} GT/s, 2 bytes each (Intel)"
-
-    def uses(self) -> int:
-        """Nothing that devices count."""
-        return 0

@@ -12,6 +12,7 @@ with no way between them, `NoRoute`.  Both carry a message and a hint; the calle
 from __future__ import annotations
 
 from hwsim.machine.build import build
+from hwsim.machine.handling import Handling
 from hwsim.machine.model import Machine
 from hwsim.machine.names import UnknownName
 from hwsim.machine.placed import Link, PlacedDevice, PlacedNode
@@ -21,6 +22,7 @@ from hwsim.machine.topologies import TOPOLOGIES
 
 __all__ = [
     "TOPOLOGIES",
+    "Handling",
     "Link",
     "LinkEntry",
     "Machine",

@@ -7,15 +7,17 @@ The order of parts and links in the file has no influence on the result.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 from hwsim import devices
 from hwsim.demand import Capacity
-from hwsim.devices import Device
+from hwsim.devices import Device, Switch
+from hwsim.machine.budgets import check_dimms, check_power
 from hwsim.machine.layout import Layout
 from hwsim.machine.model import Machine
 from hwsim.machine.names import Names, natural
-from hwsim.machine.placed import PlacedDevice, PlacedNode
+from hwsim.machine.placed import Link, PlacedDevice, PlacedNode
 from hwsim.machine.provenance import finish
 from hwsim.machine.routes import Routes
 from hwsim.machine.schema import HEADER, PART_KEYS, MachineFile, PartEntry
@@ -59,8 +61,13 @@ def _machine(layout: Layout, name: str, let: dict[str, object], warnings: tuple[
             capacities[capacity.name] = capacity
         if each.kind in ("cpu", "nic", "switch") or getattr(each.model, "forwards", False):
             forwards.add(each.name)
+    backplanes = _backplanes(layout, links)
+    for switch, rate in backplanes.items():
+        capacities[f"{switch}.backplane"] = Capacity(f"{switch}.backplane", rate, "B")
     for link in links:
         capacities[link.capacity] = Capacity(link.capacity, link.bandwidth, "B")
+        if link.both:
+            capacities[link.both] = Capacity(link.both, link.bandwidth * link.model.two_way, "B")
     routes = Routes(links, frozenset(forwards))
     return Machine(
         name=name,
@@ -73,8 +80,22 @@ def _machine(layout: Layout, name: str, let: dict[str, object], warnings: tuple[
         warnings=warnings,
         _names=Names(layout.devices, layout.nodes, groups),
         _routes=routes,
-        _transfers=Transfers(layout.devices, groups, routes),
+        _transfers=Transfers(layout.devices, groups, routes, backplanes),
     )
+
+
+def _backplanes(layout: Layout, links: Iterable[Link]) -> dict[str, float]:
+    """Bytes per second of the switches whose links could bring more than they pass on, by name."""
+    over = {
+        each.name: each.model.oversubscription
+        for each in layout.devices.values()
+        if isinstance(each.model, Switch) and each.model.oversubscription is not None
+    }
+    carried = dict.fromkeys(over, 0.0)
+    for link in links:
+        if link.source in carried:
+            carried[link.source] += link.bandwidth
+    return {name: rate / over[name] for name, rate in carried.items() if rate > 0}
 
 
 def _scope(tree: Tree, mistakes: Mistakes, warnings: list[str]) -> Layout:
@@ -101,6 +122,7 @@ def _scope(tree: Tree, mistakes: Mistakes, warnings: list[str]) -> Layout:
     if len(mistakes) == before:  # links of parts that could not be read would only repeat their mistakes
         layout = layout.ordered()
         wire_all(layout, file.links, mistakes)
+        check_power(layout, file.name, file.supply, warnings)
     return layout
 
 
@@ -132,7 +154,8 @@ def _part(layout: Layout, name: str, tree: Tree, parts: Tree, mistakes: Mistakes
             layout.nodes[full] = PlacedNode(full, name, at, "")
             layout.put(child, full)
         elif model is not None:
-            layout.devices[full] = PlacedDevice(full, name, entry.kind, model, at, "")
+            layout.power += getattr(model, "power", None) or 0.0
+            layout.devices[full] = PlacedDevice(full, name, entry.kind, model, at, "", entry.fidelity)
 
 
 def _entry(tree: Tree, mistakes: Mistakes) -> PartEntry | None:
@@ -154,4 +177,5 @@ def _model(kind: str, tree: Tree, mistakes: Mistakes) -> Device | None:
     model = decode(tree, devices.KINDS[kind], mistakes, ignore=PART_KEYS, sourced=True)
     if model is not None:
         finish(model, tree, mistakes)
+        check_dimms(model, tree, mistakes)
     return model

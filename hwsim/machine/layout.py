@@ -23,22 +23,27 @@ class Wire:
 
     def links(self) -> Iterator[Link]:
         """Its two directions; half duplex, they draw from one capacity."""
-        bandwidth, kind = self.model.peak() * self.count, self.model.kind
+        model, bandwidth = self.model, self.model.carried() * self.count
         first, second = sorted((self.a, self.b), key=natural)
-        both = f"{self.name}:{first}--{second}" if self.model.duplex == "half" else None
+        one = f"{self.name}:{first}--{second}" if model.duplex == "half" else ""
+        both = f"{self.name}:{first}<->{second}" if model.two_way < 2 and not one else ""
         for source, target in ((self.a, self.b), (self.b, self.a)):
-            capacity = both or f"{self.name}:{source}->{target}"
-            yield Link(self.name, source, target, kind, bandwidth, self.model.latency, capacity, self.model, self.count)
+            capacity = one or f"{self.name}:{source}->{target}"
+            yield Link(self.name, source, target, model.kind, bandwidth, model.delay(), capacity, model, self.count, both)
 
 
 @dataclass(slots=True)
 class Layout:
-    """Names are relative to the scope.  used: how much of a budget (lanes, ...) of a device its links take."""
+    """Names are relative to the scope.  used: how much of a budget (lanes, ...) of a device its links take.
+
+    power: watts that all its parts draw at the most, as far as they say.
+    """
 
     devices: dict[str, PlacedDevice] = field(default_factory=dict)
     nodes: dict[str, PlacedNode] = field(default_factory=dict)
     wires: dict[tuple[str, str, str], Wire] = field(default_factory=dict)
     used: dict[tuple[str, str], int] = field(default_factory=dict)
+    power: float = 0.0
 
     def add_wire(self, wire: Wire) -> bool:
         """Whether there was none of this name between the two."""
@@ -57,6 +62,7 @@ class Layout:
             self.add_wire(Wire(wire.name, below(node, wire.a), below(node, wire.b), wire.model, wire.count))
         for (name, budget), used in child.used.items():
             self.used[below(node, name), budget] = used
+        self.power += child.power
 
     def groups(self) -> dict[str, PlacedDevice]:
         """For every node of several sockets, all of them under their family's name."""
@@ -83,4 +89,4 @@ class Layout:
 
 def replace_place(device: PlacedDevice, name: str, node: str) -> PlacedDevice:
     """The same device elsewhere (`dataclasses.replace` is four times as slow, and there are thousands)."""
-    return PlacedDevice(name, device.family, device.kind, device.model, device.index, node)
+    return PlacedDevice(name, device.family, device.kind, device.model, device.index, node, device.fidelity)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hwsim.demand import Capacity, Cost
-from hwsim.devices import Disk
-from hwsim.devices.disk import Access
+from hwsim.devices import Storage
+from hwsim.devices.storage import Access, Asked, Direction, mixed
+from hwsim.machine.handling import PLAIN, Handling
 from hwsim.machine.names import Names, UnknownName
 from hwsim.machine.placed import Link, PlacedDevice, PlacedNode
 from hwsim.machine.routes import Routes
@@ -76,8 +77,8 @@ class Machine:
         """
         return self._transfers.route(a, b)
 
-    def transfer(self, a: str, b: str, size: float) -> Cost:
-        """`size` bytes from a to b, in one piece.
+    def transfer(self, a: str, b: str, size: float, handling: Handling = PLAIN) -> Cost:
+        """`size` bytes from a to b; `handling` says in how many messages, from which memory, by whom.
 
         Draws the bytes from every link direction on the route, and their time from the memories
         at both ends.  Latency: the sum over the links, the switches and NICs passed, and the
@@ -86,7 +87,7 @@ class Machine:
         Raises:
             NoRoute: they are not connected.
         """
-        return self._transfers.cost(a, b, size)
+        return self._transfers.cost(a, b, size, handling)
 
     def read(
         self, disk: str, size: float, times: float = 1, access: Access = "sequential", depth: float = 1, to: str = ""
@@ -99,26 +100,43 @@ class Machine:
             UnknownName: not a disk.
             NoRoute: the disk has links, but none leads to `to`.
         """
-        alone = self._disk(disk).read(disk, size, times, access, depth)
-        if not to or not self._transfers.linked(disk):
-            return alone
-        return join(alone, self._transfers.cost(disk, to, size * times, ends=False))
+        asked = Asked(size=size, times=times, access=access, depth=depth)
+        return self.serve(disk, "read", asked, to)
 
     def write(
         self, disk: str, size: float, times: float = 1, access: Access = "sequential", depth: float = 1, of: str = ""
     ) -> Cost:
         """`times` writes of `size` bytes each to a disk, coming from `of`; otherwise as `read`."""
-        alone = self._disk(disk).write(disk, size, times, access, depth)
-        if not of or not self._transfers.linked(disk):
-            return alone
-        return join(alone, self._transfers.cost(of, disk, size * times, ends=False))
+        asked = Asked(size=size, times=times, access=access, depth=depth)
+        return self.serve(disk, "write", asked, of)
+
+    def serve(self, disk: str, direction: Direction, asked: Asked, other: str = "") -> Cost:
+        """What an op asks of a disk, its bytes moved on to `other` (or, written, coming from it).
+
+        Of an `asked` with a share of writes the one part is read and the other written, in turns.
+        """
+        model, share = self._disk(disk), asked.written
+        if not 0 < share < 1:
+            direction = "write" if share else direction
+            cost = self._with_links(model.serve(disk, direction, asked), disk, direction, asked.bytes, other)
+            return replace(cost, requests=asked.requests(disk, direction))
+        cost = mixed(model, disk, asked)
+        for way, part in (("read", 1 - share), ("write", share)):
+            cost = self._with_links(cost, disk, way, asked.bytes * part, other)
+        return replace(cost, requests=asked.requests(disk, direction))
+
+    def _with_links(self, cost: Cost, disk: str, direction: str, size: float, other: str) -> Cost:
+        if not other or not self._transfers.linked(disk):
+            return cost
+        ends = (disk, other) if direction == "read" else (other, disk)
+        return join(cost, self._transfers.cost(*ends, size, ends=False))
 
     def rates(self) -> dict[str, float]:
         """Capacity name to amount per second: what `Demand.alone` needs."""
         return {name: capacity.rate for name, capacity in self.capacities.items()}
 
-    def _disk(self, name: str) -> Disk:
+    def _disk(self, name: str) -> Storage:
         model = self.device(name).model
-        if not isinstance(model, Disk):
+        if not isinstance(model, Storage):
             raise UnknownName(f"{name} is a {model.kind}, not a disk", "to move bytes between devices, use copy")
         return model

@@ -83,6 +83,7 @@ class Names:
         self._anywhere: dict[str, list[str]] = {}  # family
         self._local: dict[str, list[str]] = {}  # last part of the name, and of the name of a group
         self._kinds: dict[str, list[str]] = {}
+        roles: dict[str, list[str]] = {}
         placed: list[PlacedDevice | PlacedNode] = [*devices.values(), *nodes.values()]
         for each in sorted(placed, key=lambda each: natural(each.name)) if nodes else placed:
             self._families.setdefault((each.node, each.family), []).append(each.name)
@@ -90,6 +91,8 @@ class Names:
             self._local.setdefault(each.name.rpartition(".")[2], []).append(each.name)
             if isinstance(each, PlacedDevice):
                 self._kinds.setdefault(each.kind, []).append(each.name)
+                roles.setdefault(getattr(each.model, "role", each.kind), []).append(each.name)
+        self._kinds |= roles  # `disk` means every kind of disk
         for name in groups:
             self._local.setdefault(name.rpartition(".")[2], []).append(name)
         self._found: dict[tuple[str, str], tuple[str, ...]] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from hwsim.devices import Device, Sockets
 from hwsim.links import LinkKind
@@ -14,7 +15,7 @@ class PlacedDevice:
 
     family: the part's name in the file (`gpu` of `gpu0`).  index: its place in the family, None
     for a part without `count`.  node: the machine inside the machine that holds it ("" at the
-    top, "node3", "pod0.node3").
+    top, "node3", "pod0.node3").  fidelity: by its closed form, or request by request.
     """
 
     name: str
@@ -23,6 +24,7 @@ class PlacedDevice:
     model: Device | Sockets
     index: int | None
     node: str
+    fidelity: Literal["formula", "requests"] = "formula"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,7 @@ class Link:
 
     name: as in the file, else the kind.  capacity: what it draws from; the two directions share
     one if half duplex.  count: how many of `model` run side by side (double NVLinks).
+    both: a capacity that the two directions draw from beside their own, "" where they do not disturb each other.
     """
 
     name: str
@@ -52,3 +55,4 @@ class Link:
     capacity: str
     model: LinkKind
     count: int = 1
+    both: str = ""

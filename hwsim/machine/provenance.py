@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hwsim.devices import Device
 from hwsim.links import LinkKind
 from hwsim.machine.names import below
-from hwsim.spec import Mistakes, Tree, sources
+from hwsim.spec import Mistakes, Tree, plan, sources
 
 
 def finish(model: Device | LinkKind, tree: Tree, mistakes: Mistakes) -> None:
@@ -17,9 +19,18 @@ def finish(model: Device | LinkKind, tree: Tree, mistakes: Mistakes) -> None:
             at = at.get(step) or at
         mistakes.add(at.key_place(last), message, hint)
     known = sources(tree)
-    told = {path: str(known.get(path, "as given")) for path in leaves(tree)}
-    # Nobody else has seen the model yet: `sources` is no key of the file, so decode cannot give it.
+    _tell(model, {path: str(known.get(path, "as given")) for path in leaves(tree)})
+
+
+def _tell(model: Any, told: dict[str, str]) -> None:
+    """Nobody else has seen the model yet: `sources` is no key of the file, so decode cannot give it."""
     object.__setattr__(model, "sources", told)
+    kind: Any = type(model)
+    for each in plan(kind):
+        inner = getattr(model, each.name)
+        if hasattr(inner, "sources"):  # a part inside a part
+            start = f"{each.key}."
+            _tell(inner, {path.removeprefix(start): source for path, source in told.items() if path.startswith(start)})
 
 
 def leaves(tree: Tree, path: str = "") -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 from hwsim import devices, links
 from hwsim.machine.topologies import TOPOLOGIES
 from hwsim.spec import Place, Tree, field, json_schema, place_field, tree_field
+from hwsim.units import Watts
 
 HEADER: Final = "machine/1"
 PART_HEADER: Final = "part/1"
@@ -22,6 +23,7 @@ class MachineFile:
     links: tuple[Tree, ...] = field("what connects them", default=())
     name: str = field("what a reader calls it", default="")
     notes: str = field("anything worth knowing", default="")
+    supply: Watts | None = field("what its power supply gives; unchecked if left out", default=None, exclusive_minimum=0.0)
     let: Mapping[str, Any] = field("parameters, used as $name", default_factory=dict)
 
 
@@ -29,18 +31,23 @@ class MachineFile:
 class PartEntry:
     """What any part may say, whatever its kind."""
 
-    kind: Literal["cpu", "gpu", "memory", "disk", "nic", "switch", "machine"] = field("what it is")
+    kind: Literal["cpu", "gpu", "memory", "disk", "hdd", "ssd", "volume", "raid", "filesystem", "nic", "switch", "machine"] = (
+        field("what it is")
+    )
     use: str | None = field("a part or machine of the library, or a file; the keys beside it override", default=None)
     count: int | None = field("how many: gpu0, gpu1, ...; a lone part without a number if left out", default=None, minimum=1)
     name: str = field("what a reader calls it", default="")
     notes: str = field("anything worth knowing", default="")
+    fidelity: Literal["formula", "requests"] = field("its closed form, or every single request", default="formula")
 
 
 @dataclass(frozen=True, slots=True)
 class LinkEntry:
     """What any link may say, whatever its kind: `between` two groups of parts, or a `topology` of one."""
 
-    kind: Literal["direct", "ethernet", "infiniband", "nvlink", "pcie", "qpi", "upi"] = field("what it is made of")
+    kind: Literal["direct", "ethernet", "infiniband", "nvlink", "omnipath", "pcie", "qpi", "slingshot", "upi", "wifi", "xgmi"] = (
+        field("what it is made of")
+    )
     name: str | None = field("what it is called; its kind if left out", default=None)
     notes: str = field("anything worth knowing", default="")
     use: str | None = field("a link of the library, or a file; the keys beside it override", default=None)

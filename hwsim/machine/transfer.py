@@ -3,95 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
-from hwsim.demand import Cost, Demand, Term
-from hwsim.devices import Cpu, Disk, Gpu, Memory, Nic, Sockets, Switch
-from hwsim.devices.roofline import WORKLOAD, latency_term, precise, source_of
+from hwsim.demand import Cost, Demand, Term, Unit
+from hwsim.devices import Cpu, Gpu, Memory, Nic, Sockets, Storage, Switch
+from hwsim.devices.roofline import latency_term, precise, source_of
+from hwsim.links import Framing, Protocol
+from hwsim.machine.handling import PLAIN, Handling, Tally, copy_by, origin, protocol_on, send_messages
 from hwsim.machine.names import UnknownName
+from hwsim.machine.path import Draw, Known, Path, on_wire
 from hwsim.machine.placed import Link, PlacedDevice
 from hwsim.machine.routes import NoRoute, Routes
 
 _CACHED: Final = 200_000
 
 
-@dataclass(frozen=True, slots=True)
-class _Draw:
-    """Per byte: `amount` of a capacity, and the seconds a derivation shows; `parts` devices share the bytes."""
-
-    capacity: str
-    amount: float
-    seconds: float
-    label: str
-    rate: tuple[str, str, str]
-    parts: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class _Path:
-    """What every transfer between two devices has in common."""
-
-    links: tuple[Link, ...]
-    draws: tuple[_Draw, ...]
-    latencies: tuple[Term, ...]
-
-    def per_byte(self) -> tuple[tuple[str, float, int], ...]:
-        """(capacity, amount, how often a byte passes it), sorted; a copy in place passes its memory twice."""
-        found: dict[str, tuple[float, int]] = {}
-        for draw in self.draws:
-            amount, times = found.get(draw.capacity, (0.0, 0))
-            found[draw.capacity] = amount + draw.amount, times + 1
-        return tuple((name, amount, times) for name, (amount, times) in sorted(found.items()))
-
-    def lines(self) -> tuple[_Line, ...]:
-        """What the derivation says of each capacity, in the order of the way."""
-        found: dict[str, list[_Draw]] = {}
-        for draw in self.draws:
-            found.setdefault(draw.capacity, []).append(draw)
-        return tuple(_line(draws) for draws in found.values())
-
-
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """A line of the derivation without the bytes: seconds per byte."""
-
-    label: str
-    formula: str
-    inputs: tuple[tuple[str, str, str], ...]
-    seconds: float
-    capacity: str
-
-
-def _line(draws: Sequence[_Draw]) -> _Line:
-    """Of all that one byte draws of a capacity: a copy in place reads its memory and writes it."""
-    first, inputs = draws[0], [draws[0].rate]
-    above, below = "bytes", "bandwidth"
-    if len(draws) > 1:
-        above, inputs = "passes x bytes", [("passes", str(len(draws)), "it is read and written"), *inputs]
-    if first.parts > 1:
-        below, inputs = "(sockets x bandwidth)", [*inputs, ("sockets", str(first.parts), "each takes an equal part")]
-    return _Line(first.label, f"{above} / {below}", tuple(inputs), sum(draw.seconds for draw in draws), first.capacity)
-
-
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """A path, and what of its costs does not depend on the size."""
-
-    path: _Path
-    per_byte: tuple[tuple[str, float, int], ...]
-    lines: tuple[_Line, ...]
-    latency: float
-    passes: int  # share per byte
-
-
 class Transfers:
-    """Costs of transfers, made once per pair of devices and once per size."""
+    """Costs of transfers, made once per pair of devices and once per size.
 
-    def __init__(self, devices: Mapping[str, PlacedDevice], groups: Mapping[str, PlacedDevice], routes: Routes) -> None:
+    backplanes: bytes per second of the switches whose links are more than they carry.
+    """
+
+    def __init__(
+        self,
+        devices: Mapping[str, PlacedDevice],
+        groups: Mapping[str, PlacedDevice],
+        routes: Routes,
+        backplanes: Mapping[str, float] | None = None,
+    ) -> None:
         self._devices, self._groups, self._routes = devices, groups, routes
-        self._known: dict[tuple[str, str, bool], _Known] = {}
-        self._costs: dict[tuple[str, str, float, bool], Cost] = {}
+        self._backplanes = backplanes or {}
+        self._known: dict[tuple[str, str, bool, Protocol | None], Known] = {}
+        self._costs: dict[tuple[str, str, float, bool, Handling], Cost] = {}
 
     def route(self, a: str, b: str) -> tuple[Link, ...]:
         """See `Machine.route`."""
@@ -114,14 +57,14 @@ class Transfers:
             raise NoRoute(f"there is no route from {a} to {b}", None)
         return min(found, key=lambda each: (len(each[0]), -min((link.bandwidth for link in each[0]), default=0.0)))[1]
 
-    def cost(self, a: str, b: str, size: float, *, ends: bool = True) -> Cost:
+    def cost(self, a: str, b: str, size: float, handling: Handling = PLAIN, *, ends: bool = True) -> Cost:
         """See `Machine.transfer`; `ends=False` leaves out what it draws of a disk at either end."""
-        key = (a, b, size, ends)
+        key = (a, b, size, ends, handling)
         found = self._costs.get(key)
         if found is None:
             if len(self._costs) >= _CACHED:
                 self._costs.clear()
-            found = self._costs[key] = self._make(a, b, size, ends)
+            found = self._costs[key] = self._make(a, b, size, ends, handling)
         return found
 
     def _members(self, name: str) -> tuple[str, ...]:
@@ -132,100 +75,179 @@ class Transfers:
             raise UnknownName(f"there is no device '{name}'")
         return (name,)
 
-    def _make(self, a: str, b: str, size: float, ends: bool) -> Cost:
-        known = self._known.get((a, b, ends))
+    def _make(self, a: str, b: str, size: float, ends: bool, handling: Handling) -> Cost:
+        known = self._known.get((a, b, ends, handling.protocol))
         if known is None:
-            path = self._path(*self.ends(a, b), ends)
+            path = self._path(*self.ends(a, b), ends, handling.protocol)
             per_byte = path.per_byte()
-            passes = 1 if path.links else max((times for _, _, times in per_byte), default=1)
+            passes = 1 if path.links else max((each.times for each in per_byte), default=1)
             latency = sum((term.seconds for term in path.latencies), 0.0)
-            known = self._known[a, b, ends] = _Known(path, per_byte, path.lines(), latency, passes)
+            known = self._known[a, b, ends, handling.protocol] = Known(path, per_byte, path.lines(), latency, passes)
+        tally = self._tally(known.path, size, handling)
+        latency = known.latency + sum((term.seconds for term in tally.latencies), 0.0)
+        waits = (*known.path.latencies, *tally.latencies)
         if size <= 0:
-            return Cost(Demand(latency=known.latency), why=known.path.latencies)
-        shown = ("bytes", precise(size, "B"), WORKLOAD)
-        terms = [
-            Term(line.label, line.formula, (shown, *line.inputs), line.seconds * size, line.capacity) for line in known.lines
-        ]
+            return Cost(Demand(latency=latency), why=waits)
+        messages = handling.messages
+        drawn: dict[str, tuple[float, float, Unit]] = {
+            each.capacity: ((wire := on_wire(each.framing, size, messages)) * each.amount, wire * each.times, "B")
+            for each in known.per_byte
+        }
+        for name, (amount, moved, unit) in tally.draws.items():
+            before, past, _ = drawn.get(name, (0.0, 0.0, unit))
+            drawn[name] = before + amount, past + moved, unit
         return Cost(
             Demand(
-                latency=known.latency,
-                amounts=tuple([(name, amount * size) for name, amount, _ in known.per_byte]),
+                latency=latency,
+                amounts=tuple([(name, drawn[name][0]) for name in sorted(drawn)]),
+                floor=max((term.seconds for term in tally.floors), default=0.0),
+                holds=tuple(sorted((name, part) for name, part in tally.holds.items() if name not in drawn)),
                 share=known.passes * size,
             ),
-            moved=tuple([(name, times * size, "B") for name, _, times in known.per_byte]),
-            why=(*known.path.latencies, *terms),
+            moved=tuple([(name, moved, unit) for name, (_, moved, unit) in sorted(drawn.items())]),
+            why=(*waits, *(line.term(size, messages) for line in known.lines), *tally.terms, *tally.floors),
         )
 
-    def _path(self, a: str, b: str, ends: bool) -> _Path:
+    def _tally(self, path: Path, size: float, handling: Handling) -> Tally:
+        tally = Tally()
+        start, end = self._devices.get(path.stops[0]), self._devices.get(path.stops[-1])
+        if start is not None and end is not None:
+            copy_by(tally, start, end, path.links, size, handling)
+        if path.protocol is not None:
+            send_messages(tally, self._devices, path.stops, path.links, handling.messages, path.protocol)
+        return tally
+
+    def _path(self, a: str, b: str, ends: bool, asked: Protocol | None) -> Path:
         if a == b and a in self._groups:
             return self._inside_group(a)
         links = self._routes.route(a, b)
-        stops = [a, *(link.target for link in links)]
-        draws: list[_Draw] = []
+        stops = (a, *(link.target for link in links))
+        protocol = protocol_on(self._devices, stops, asked)
+        framings = [link.model.framing(protocol) for link in links]
+        draws: list[Draw] = []
         latencies: list[Term] = []
         for name, leaving in ((a, True), (b, False)):
-            if ends or self._devices[name].kind != "disk":
-                self._end(name, leaving, draws, latencies)
-        for link in links:
-            rate = ("bandwidth", precise(link.bandwidth, "B/s"), _origin(link))
-            draws.append(_Draw(link.capacity, 1.0, 1 / link.bandwidth, f"link {link.source}->{link.target}", rate))
-            if link.latency > 0:
-                origin = source_of(link.model.sources, "latency")
-                latencies.append(latency_term(f"link {link.source}->{link.target}", link.latency, origin, link.capacity))
+            if ends or not isinstance(self._devices[name].model, Storage):
+                self._end(name, leaving, not links, draws, latencies)
+        for link, framing in zip(links, framings, strict=True):
+            _cross(link, framing, draws, latencies)
         for at, name in enumerate(stops):
-            self._pass(name, links, at, draws, latencies)
-        return _Path(links, tuple(draws), tuple(latencies))
+            self._pass(name, links, framings, at, draws, latencies)
+        return Path(stops, links, tuple(draws), tuple(latencies), protocol)
 
-    def _inside_group(self, name: str) -> _Path:
+    def _inside_group(self, name: str) -> Path:
         """A copy within a group of sockets: an equal part on each."""
         members = self._members(name)
-        whole = self._path(members[0], members[0], True)
+        whole = self._path(members[0], members[0], True, None)
         n = len(members)
         draws = [
-            _Draw(f"{member}.memory", draw.amount / n, draw.seconds / n, f"memory {member}", draw.rate, n)
+            Draw(f"{member}.memory", draw.amount / n, draw.seconds / n, f"memory {member}", draw.rate, n)
             for member in members
             for draw in whole.draws
         ]
-        return _Path((), tuple(draws), whole.latencies)
+        return Path((name,), (), tuple(draws), whole.latencies, None)
 
-    def _end(self, name: str, leaving: bool, draws: list[_Draw], latencies: list[Term]) -> None:
-        """The memory (or disk) at one end."""
+    def _end(self, name: str, leaving: bool, inside: bool, draws: list[Draw], latencies: list[Term]) -> None:
+        """The memory (or disk) at one end; `inside`: the other end is the same."""
         model = self._devices[name].model
+        inner = None
         match model:
             case Cpu() | Gpu():
                 (capacity, seconds), wait = model.copy_bytes(name, 1.0), model.copy_latency()
                 what, key, slow = "memory", "memory.bandwidth", "memory.latency"
+                if inside and isinstance(model, Gpu):
+                    inner = _reached_inside(model)
             case Memory():
                 (capacity, seconds), wait = model.copy_bytes(name, 1.0), model.copy_latency()
                 what, key, slow = "memory", "bandwidth", "latency"
-            case Disk():
+            case _ if isinstance(model, Storage):
                 (capacity, seconds), wait = model.copy_bytes(name, 1.0, leaving=leaving), model.copy_latency(leaving=leaving)
-                what, key = "media", "read" if leaving or model.write_bandwidth is None else "write"
-                slow = "latency" if leaving or model.write_latency is None else "write_latency"
+                what, (key, slow) = "media", model.copy_key(leaving=leaving)
             case _:
                 return
         rate = ("bandwidth", precise(1 / seconds, "B/s"), source_of(model.sources, key))
-        draws.append(_Draw(capacity, seconds, seconds, f"{what} {name}", rate))
+        part, told = inner or (1.0, None)
+        draws.append(Draw(capacity, seconds / part, seconds / part, f"{what} {name}", rate, inner=told))
         if wait > 0:
             latencies.append(latency_term(f"first access at {name}", wait, source_of(model.sources, slow), capacity))
 
-    def _pass(self, name: str, links: Sequence[Link], at: int, draws: list[_Draw], latencies: list[Term]) -> None:
+    def _pass(
+        self,
+        name: str,
+        links: Sequence[Link],
+        framings: Sequence[Framing | None],
+        at: int,
+        draws: list[Draw],
+        latencies: list[Term],
+    ) -> None:
         """What a switch or NIC on the way (at stop `at`) takes."""
         model = self._devices[name].model
         if isinstance(model, Switch) and 0 < at < len(links):
-            if model.latency > 0:
-                latencies.append(latency_term(f"through {name}", model.latency, source_of(model.sources, "latency")))
-            if model.bandwidth is not None:
-                rate = ("bandwidth", precise(model.bandwidth, "B/s"), source_of(model.sources, "bandwidth"))
-                draws.append(_Draw(f"{name}.backplane", 1.0, 1 / model.bandwidth, f"backplane {name}", rate))
+            self._switch(name, model, links[at - 1], framings[at], draws, latencies)
         elif isinstance(model, Nic) and links:
             if model.latency > 0:
-                latencies.append(latency_term(f"through {name}", model.latency, source_of(model.sources, "latency")))
+                latencies.append(
+                    latency_term(f"through {name}", model.latency, source_of(model.sources, "latency"), f"{name}.tx")
+                )
             rate = ("bandwidth", precise(model.bandwidth, "B/s"), source_of(model.sources, "bandwidth"))
             if at < len(links) and links[at].model.network:
-                draws.append(_Draw(f"{name}.tx", 1.0, 1 / model.bandwidth, f"out of {name}", rate))
+                draws.append(Draw(f"{name}.tx", 1.0, 1 / model.bandwidth, f"out of {name}", rate, framing=framings[at]))
             if at > 0 and links[at - 1].model.network:
-                draws.append(_Draw(f"{name}.rx", 1.0, 1 / model.bandwidth, f"into {name}", rate))
+                draws.append(Draw(f"{name}.rx", 1.0, 1 / model.bandwidth, f"into {name}", rate, framing=framings[at - 1]))
+
+    def _switch(
+        self, name: str, model: Switch, before: Link, framing: Framing | None, draws: list[Draw], latencies: list[Term]
+    ) -> None:
+        """Its latency is a cause of its own: a better switch has less, whatever starts the op."""
+        backplane = self._backplanes.get(name, model.bandwidth)
+        if model.latency > 0:
+            told = source_of(model.sources, "latency")
+            latencies.append(latency_term(f"through {name}", model.latency, told, f"{name}.backplane"))
+        if model.forwarding == "store-and-forward":
+            inputs = (
+                ("packet", precise(model.packet, "B"), source_of(model.sources, "packet")),
+                ("bandwidth", precise(before.bandwidth, "B/s"), origin(before)),
+            )
+            seconds = model.packet / before.bandwidth
+            latencies.append(Term("latency", "packet / bandwidth", inputs, seconds, before.capacity))
+        if backplane is not None:
+            key = "bandwidth" if model.bandwidth is not None else "oversubscription"
+            told = source_of(model.sources, key)
+            if key == "oversubscription":
+                told = f"its links together / {model.oversubscription:g}: {told}"
+            rate = ("bandwidth", precise(backplane, "B/s"), told)
+            draws.append(Draw(f"{name}.backplane", 1.0, 1 / backplane, f"backplane {name}", rate, framing=framing))
+
+
+def _cross(link: Link, framing: Framing | None, draws: list[Draw], latencies: list[Term]) -> None:
+    """What a link on the way takes: of its direction, of what both directions share, and the signal's way."""
+    model, name = link.model, f"link {link.source}->{link.target}"
+    told = precise(link.bandwidth, "B/s"), origin(link)
+    draws.append(Draw(link.capacity, 1.0, 1 / link.bandwidth, name, ("bandwidth", *told), framing=framing))
+    if link.both:
+        rate = link.bandwidth * model.two_way
+        source = f"both ways {model.two_way:g} x one: {source_of(model.sources, 'two_way')}"
+        draws.append(
+            Draw(link.both, 1.0, 1 / rate, f"{name}, both ways", ("bandwidth", precise(rate, "B/s"), source), framing=framing)
+        )
+    if model.latency > 0:
+        latencies.append(latency_term(name, model.latency, source_of(model.sources, "latency"), link.capacity))
+    if model.distance() > 0:
+        inputs = (
+            ("length", precise(model.distance(), "m"), source_of(model.sources, "length")),
+            ("speed", f"{model.speed() / 1e6:.6g}e6 m/s", "of the signal: two thirds of light in glass"),
+        )
+        latencies.append(Term("latency", "length / speed", inputs, model.distance() / model.speed(), link.capacity))
+
+
+def _reached_inside(model: Gpu) -> tuple[float, tuple[str, str, str]] | None:
+    """The part of the memory's bandwidth that a copy inside a GPU reaches, and what a derivation calls it."""
+    if model.copies.local is not None:
+        return model.copies.local, ("local", precise(model.copies.local, "%"), source_of(model.sources, "copies.local"))
+    if model.sustained.copy < 1:
+        told = source_of(model.sources, "sustained.copy")
+        return model.sustained.copy, ("sustained", precise(model.sustained.copy, "%"), told)
+    return None
 
 
 def join(first: Cost, then: Cost) -> Cost:
@@ -238,16 +260,9 @@ def join(first: Cost, then: Cost) -> Cost:
             latency=first.demand.latency + then.demand.latency,
             amounts=tuple(sorted(amounts.items())),
             floor=max(first.demand.floor, then.demand.floor),
+            holds=tuple(sorted({**dict(first.demand.holds), **dict(then.demand.holds)}.items())),
             share=then.demand.share if then.demand.amounts else first.demand.share,
         ),
         moved=tuple(sorted((*first.moved, *then.moved))),
         why=(*first.why, *then.why),
     )
-
-
-def _origin(link: Link) -> str:
-    """Where a link's bandwidth is from: the file's number, or the standard's and the file's lanes."""
-    stated = link.model.sources.get("bandwidth") or link.model.sources.get("rate")
-    if stated is not None:
-        return stated + (f", {link.count} side by side" if link.count > 1 else "")
-    return link.model.formula() + (f", {link.count} times" if link.count > 1 else "")

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from hwsim import links
 from hwsim.links import LinkKind
+from hwsim.machine.budgets import check_links
 from hwsim.machine.layout import Layout, Wire
 from hwsim.machine.names import Names, UnknownName, listed
+from hwsim.machine.placed import PlacedDevice
 from hwsim.machine.provenance import finish
 from hwsim.machine.schema import LINK_KEYS, PART_KEYS, TOPOLOGY_KEYS, LinkEntry
-from hwsim.machine.topologies import TOPOLOGIES, Edge
+from hwsim.machine.topologies import TOPOLOGIES, Edge, FatTree, LeafSpine, Topology
 from hwsim.spec import Mistakes, Tree, decode, did_you_mean
 
 MOST_LINKS: Final = 2_000_000
@@ -46,7 +48,7 @@ def _model(kind: str, tree: Tree, mistakes: Mistakes) -> LinkKind | None:
 
 def _wire(layout: Layout, names: Names, tree: Tree, entry: LinkEntry, model: LinkKind, mistakes: Mistakes) -> None:
     try:
-        edges = _edges(names, tree, entry, mistakes)
+        edges = _edges(layout, names, tree, entry, mistakes)
     except UnknownName as error:
         key = "between" if entry.between is not None else "of"
         mistakes.add(tree.key_place(key), error.message, error.hint)
@@ -66,10 +68,10 @@ def _wire(layout: Layout, names: Names, tree: Tree, entry: LinkEntry, model: Lin
             message = f"{edge.a} and {edge.b} are linked twice by '{entry.name or entry.kind}'"
             mistakes.add(tree.place, message, "give one of the two links another `name:`")
             return
-    _check_budget(layout, edges, model, tree, mistakes)
+    check_links(layout, edges, model, tree, mistakes)
 
 
-def _edges(names: Names, tree: Tree, entry: LinkEntry, mistakes: Mistakes) -> list[Edge]:
+def _edges(layout: Layout, names: Names, tree: Tree, entry: LinkEntry, mistakes: Mistakes) -> list[Edge]:
     """The pairs an entry connects, none twice; raises UnknownName."""
     if (entry.between is None) == (entry.topology is None):
         hint = "`between: [cpu, gpu*]` connects two groups, `topology: ring, of: gpu*` the members of one"
@@ -79,7 +81,7 @@ def _edges(names: Names, tree: Tree, entry: LinkEntry, mistakes: Mistakes) -> li
     elif entry.of is None:
         mistakes.add(tree.place, f"'of' is missing: what the {entry.topology} connects", "such as `of: gpu*`")
     else:
-        return _topology(names, tree, entry, mistakes)
+        return _topology(layout, names, tree, entry, mistakes)
     return []
 
 
@@ -103,7 +105,7 @@ def _between(names: Names, tree: Tree, entry: LinkEntry, mistakes: Mistakes) -> 
     return list(pairs.values())
 
 
-def _topology(names: Names, tree: Tree, entry: LinkEntry, mistakes: Mistakes) -> list[Edge]:
+def _topology(layout: Layout, names: Names, tree: Tree, entry: LinkEntry, mistakes: Mistakes) -> list[Edge]:
     at = tree.key_place("topology")
     kind = TOPOLOGIES.get(entry.topology or "")
     if kind is None:
@@ -111,31 +113,39 @@ def _topology(names: Names, tree: Tree, entry: LinkEntry, mistakes: Mistakes) ->
         return []
     if entry.per is not None:
         mistakes.add(tree.key_place("per"), "'per' goes with `between`, not with a topology")
-    own = tree.without(*(key for key, _ in tree.items() if key not in TOPOLOGY_KEYS))
-    topology = decode(own, kind, mistakes)
+    keys = tree.without(*(key for key, _ in tree.items() if key not in TOPOLOGY_KEYS))
+    topology = decode(keys, kind, mistakes)
     members = names.select(entry.of or ())
     if topology is None:
         return []
     try:
         edges = topology.edges(members)
+        own = _switches(layout, entry.name or entry.kind, topology, members)
     except ValueError as error:
         mistakes.add(tree.key_place("of"), str(error), f"these are: {listed(members)}")
         return []
-    return [Edge(names.one(edge.a), names.one(edge.b), edge.count) for edge in edges]
+    known = {**own, **dict.fromkeys(members)}
+    return [Edge(_end(names, known, edge.a), _end(names, known, edge.b), edge.count) for edge in edges]
 
 
-def _check_budget(layout: Layout, edges: Sequence[Edge], model: LinkKind, tree: Tree, mistakes: Mistakes) -> None:
-    """Lanes, ports and NVLinks at both ends; the first device that has too few is named."""
-    short: dict[str, None] = {}
-    for edge in edges:
-        for end in (edge.a, edge.b):
-            used = layout.used.get((end, model.budget), 0) + model.uses() * edge.count
-            layout.used[end, model.budget] = used
-            most = getattr(layout.devices[end].model, model.budget, None) if model.budget else None
-            if most is not None and used > most:
-                short[end] = None
-    if short:
-        end = next(iter(short))
-        most, used = getattr(layout.devices[end].model, model.budget), layout.used[end, model.budget]
-        more = f" (and {len(short) - 1} more)" if len(short) > 1 else ""
-        mistakes.add(tree.place, f"{end} has {most} {model.budget}, but {used} are used{more}")
+def _switches(layout: Layout, name: str, topology: Topology, members: Sequence[str]) -> dict[str, str | None]:
+    """Put the switches that a topology brings into the layout; how each is called there.
+
+    Raises:
+        ValueError: a part is called so already.
+    """
+    if not isinstance(topology, FatTree | LeafSpine):
+        return {}
+    found: dict[str, str | None] = {}
+    for each in topology.switches(members):
+        full = f"{name}-{each[1:]}"
+        if full in layout.devices:
+            raise ValueError(f"a part is called {full} already, as a switch of this topology would be")
+        layout.devices[full] = PlacedDevice(full, f"{name}-{each[1:].rstrip('0123456789-')}", "switch", topology.switch, None, "")
+        found[each] = full
+    return found
+
+
+def _end(names: Names, known: Mapping[str, str | None], name: str) -> str:
+    """The full name of an end: a member's own, a new switch's, or what the machine calls so."""
+    return known[name] or name if name in known else names.one(name)

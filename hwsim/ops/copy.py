@@ -1,6 +1,8 @@
 """Bytes from one device's memory to another's, over the links between them.
 
     copy: {from: gpu, to: cpu, bytes: 16 MB, reads: y}
+    copy: {from: cpu, to: gpu, bytes: 16 MB, memory: pageable}      # through a pinned buffer, by a core
+    copy: {from: cpu, to: gpu, bytes: 4 kB, by: cpu}                # a core stores every word, and does nothing else
 
 Default queue: between a GPU and another kind of device `d2h` or `h2d` of the GPU, between two GPUs
 `p2p` of the source, else `copy` of the source.  `queue: compute` puts it in line with the kernels.
@@ -10,9 +12,10 @@ Draws its bytes from every link direction on the route and from the memories at 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
-from hwsim.ops.op import Op, Placed, Scope
+from hwsim.machine import Handling
+from hwsim.ops.op import CannotPlace, Op, Placed, Scope
 from hwsim.spec import field
 from hwsim.units import Bytes
 
@@ -26,11 +29,22 @@ class Copy(Op):
     source: str = field("device whose memory is read", key="from", example="gpu")
     target: str = field("device whose memory is written", key="to", example="cpu")
     bytes: Bytes = field("how much", example="16 MB")
+    memory: Literal["pinned", "pageable"] = field(
+        "host memory of a copy from or to a GPU; pageable goes through a buffer", default="pinned"
+    )
+    by: Literal["dma", "cpu", "sm"] = field("who moves it: an engine, a core of the CPU, a kernel on the GPU", default="dma")
 
     def lower(self, scope: Scope) -> Placed:
         source, target = scope.one(self.source), scope.one(self.target)
         device, queue = copy_queue(scope, source, target)
-        cost = scope.machine.transfer(source, target, self.bytes)
+        kinds = {scope.kind(source), scope.kind(target)}
+        mover = {"cpu": "cpu", "sm": "gpu"}.get(self.by, "")
+        if mover and mover not in kinds:
+            raise CannotPlace(f"`by: {self.by}` needs a {mover} at one end", f"from {source} to {target} there is none")
+        if self.memory == "pageable" and kinds <= {"gpu"}:
+            raise CannotPlace("`memory: pageable` is of the host, but both ends are GPUs", "leave it out")
+        handling = Handling(pages=self.memory, by=self.by, waited=self.block)
+        cost = scope.machine.transfer(source, target, self.bytes, handling)
         return Placed(device, self.queue or queue, cost, output=self.bytes, home=target)
 
 

@@ -1,0 +1,62 @@
+"""xGMI (Infinity Fabric): between AMD GPUs, and between EPYC sockets.
+
+    carried = links x lanes x transfers/s / 8 bit x efficiency
+
+**Source**: AMD: 16 lanes a link and direction; EPYC 7002 and 7003 at 16 to 18 GT/s, MI200 at 25 GT/s (50 GB/s a link and
+direction: AMD Instinct MI250 datasheet), MI300X at 32 GT/s (64 GB/s: AMD CDNA 3 white paper, 2023).  Default: MI300X.
+**Error**: without `efficiency` what the wires carry; CRC and headers take a part, and one DMA engine does not fill a link.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hwsim.links.carrier import Carrier, beside_bandwidth, reached
+from hwsim.spec.fields import field
+from hwsim.units import BytesPerSecond, Ratio, TransfersPerSecond
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Xgmi(Carrier):
+    """A transfer rate, lanes and how many links run side by side."""
+
+    kind: ClassVar[str] = "xgmi"
+    budget: ClassVar[str] = "xgmi_links"
+    network: ClassVar[bool] = False
+    rate: TransfersPerSecond = field("transfers per second of a lane", default=32e9, exclusive_minimum=0.0)
+    lanes: int = field("lanes of a link", default=16, minimum=1)
+    links: int = field("links side by side", default=1, minimum=1)
+    bandwidth: BytesPerSecond | None = field(
+        "of one link in each direction, instead of what rate and lanes give", default=None, exclusive_minimum=0.0
+    )
+    efficiency: Ratio = field("part of what the wires carry that is reached", default=1.0, exclusive_minimum=0.0)
+
+    def problems(self) -> Iterator[tuple[str, str, str | None]]:
+        """(key, message, hint) of what cannot be."""
+        yield from beside_bandwidth(self.bandwidth, {"efficiency": self.efficiency < 1}, "a bandwidth is what is carried")
+        yield from Carrier.problems(self)
+
+    def peak(self) -> float:
+        """Bytes per second that the wires carry in each direction.
+
+        >>> Xgmi().peak() / 1e9
+        64.0
+        """
+        return self.links * (self.rate * self.lanes / 8 if self.bandwidth is None else self.bandwidth)
+
+    def carried(self) -> float:
+        """Bytes per second of payload in each direction."""
+        return self.peak() * self.efficiency
+
+    def formula(self) -> str:
+        """Where `carried` is from, in words."""
+        which = (
+            "of a given bandwidth" if self.bandwidth is not None else f"of {self.lanes} lanes at {self.rate / 1e9:g} GT/s (AMD)"
+        )
+        return f"{self.links} xGMI links {which}" + reached(self.efficiency, self.sources.get("efficiency"))
+
+    def uses(self) -> int:
+        """Links it takes of the device at either end."""
+        return self.links

@@ -1,0 +1,230 @@
+"""How bytes are moved, where the links do not say it all: messages of a protocol, pinned or pageable memory, by whom."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from hwsim.demand import Term, Unit
+from hwsim.devices import Cpu, Gpu, Memory, Nic
+from hwsim.devices.nic import ON_CORES
+from hwsim.devices.roofline import WORKLOAD, latency_term, precise, source_of
+from hwsim.links import Pcie, Protocol
+from hwsim.machine.placed import Link, PlacedDevice
+
+Pages = Literal["pinned", "pageable"]
+Mover = Literal["dma", "cpu", "sm"]
+
+
+@dataclass(frozen=True, slots=True)
+class Handling:
+    """What a copy or a message may say of itself.
+
+    protocol: None is that of the network card.  messages: equal parts it is sent in.  pages: of the host's memory.
+    by: who moves them.  waited: the program waits for it.
+    """
+
+    protocol: Protocol | None = None
+    messages: float = 1.0
+    pages: Pages = "pinned"
+    by: Mover = "dma"
+    waited: bool = False
+
+
+PLAIN: Final = Handling()
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a transfer takes beside what every byte draws of the links and memories on its way."""
+
+    latencies: list[Term] = field(default_factory=list)
+    floors: list[Term] = field(default_factory=list)
+    terms: list[Term] = field(default_factory=list)
+    draws: dict[str, tuple[float, float, Unit]] = field(default_factory=dict)  # capacity: amount, moved, in which unit
+    holds: dict[str, float] = field(default_factory=dict)
+
+    def wait(self, what: str, seconds: float, source: str, capacity: str = "") -> None:
+        """A latency, if there is one."""
+        if seconds > 0:
+            self.latencies.append(latency_term(what, seconds, source, capacity))
+
+    def draw(self, capacity: str, amount: float, moved: float, unit: Unit) -> None:
+        """So much more of a capacity."""
+        before, past, _ = self.draws.get(capacity, (0.0, 0.0, unit))
+        self.draws[capacity] = before + amount, past + moved, unit
+
+
+def protocol_on(devices: Mapping[str, PlacedDevice], stops: Sequence[str], asked: Protocol | None) -> Protocol | None:
+    """The protocol of a transfer: as asked, else that of the first network card on the way."""
+    if asked is not None:
+        return asked
+    models = (devices[name].model for name in stops)
+    return next((model.protocol for model in models if isinstance(model, Nic) and model.protocol is not None), None)
+
+
+def send_messages(
+    tally: Tally,
+    devices: Mapping[str, PlacedDevice],
+    stops: Sequence[str],
+    links: Sequence[Link],
+    count: float,
+    protocol: Protocol,
+) -> None:
+    """What messages take of the cards they pass and of the cores beside these.
+
+    One takes its overhead at either end, before and after the wire; of several, that of one hides behind the wire of another.
+    """
+    for at, name in enumerate(stops):
+        model = devices[name].model
+        if not isinstance(model, Nic):
+            continue
+        out = at < len(links) and links[at].model.network
+        into = at > 0 and links[at - 1].model.network
+        if out == into:
+            continue  # passed from network to network, or never left
+        overhead = model.overhead.get(protocol, 0.0)
+        source = source_of(model.sources, f"overhead.{protocol}")
+        core = _core(devices, stops, at, out) if protocol in ON_CORES else ""
+        tally.wait(f"{protocol} message at {name}", overhead, source, core)
+        inputs: tuple[tuple[str, str, str], ...] = (
+            ("messages", precise(count, "1"), WORKLOAD),
+            ("overhead", precise(overhead, "s"), source),
+        )
+        if overhead > 0 and core:
+            cores = _cores(devices, core)
+            tally.draw(core, count * overhead, count, "1")
+            told = (*inputs, ("cores", str(cores), "cores"))
+            seconds = count * overhead / cores
+            tally.terms.append(Term(f"messages on {core}", "messages x overhead / cores", told, seconds, core))
+        if overhead > 0 and count > 1:
+            tally.floors.append(
+                Term(f"messages at {name}", "(messages - 1) x overhead", inputs, (count - 1) * overhead, core or f"{name}.tx")
+            )
+        if model.message_rate is not None:
+            capacity = f"{name}.{'tx' if out else 'rx'}_messages"
+            tally.draw(capacity, count, count, "1")
+            inputs = (
+                ("messages", precise(count, "1"), WORKLOAD),
+                ("rate", precise(model.message_rate, "1/s"), source_of(model.sources, "message_rate")),
+            )
+            tally.terms.append(Term(f"messages of {name}", "messages / rate", inputs, count / model.message_rate, capacity))
+
+
+def _core(devices: Mapping[str, PlacedDevice], stops: Sequence[str], at: int, leaving: bool) -> str:
+    """Cores of the host beside a card: the nearest CPU on the way, "" if none is."""
+    way = reversed(stops[:at]) if leaving else stops[at + 1 :]
+    return next((f"{name}.cores" for name in way if isinstance(devices[name].model, Cpu)), "")
+
+
+def _cores(devices: Mapping[str, PlacedDevice], capacity: str) -> int:
+    model = devices[capacity.removesuffix(".cores")].model
+    return model.cores if isinstance(model, Cpu) else 1
+
+
+def copy_by(tally: Tally, start: PlacedDevice, end: PlacedDevice, links: Sequence[Link], size: float, handling: Handling) -> None:
+    """What whoever makes a copy takes beside the links and memories: an engine of a GPU, its multiprocessors, a core."""
+    cpu = next((each for each in (start, end) if isinstance(each.model, Cpu)), None)
+    if handling.by == "cpu" and cpu is not None:
+        _by_core(tally, start, end, cpu, size)
+        return
+    into = isinstance(end.model, Gpu) and not isinstance(start.model, Gpu)
+    gpu = end if into else start
+    if not isinstance(gpu.model, Gpu) or not (isinstance(end.model, Gpu) or end.kind in ("cpu", "memory")):
+        return
+    if start.kind not in ("cpu", "memory", "gpu"):
+        return  # a disk or a card has an engine of its own
+    peer = isinstance(start.model, Gpu) and isinstance(end.model, Gpu)
+    if handling.by == "sm":
+        _by_kernel(tally, gpu.name, gpu.model, size, peer)
+        return
+    _by_engine(tally, gpu.model, links, size, into, handling)
+    if handling.pages == "pageable" and not peer:
+        _staged(tally, start if into else end, gpu.model, cpu, size)
+
+
+def _by_engine(tally: Tally, gpu: Gpu, links: Sequence[Link], size: float, into: bool, handling: Handling) -> None:
+    copies, told = gpu.copies, gpu.sources
+    if not links:
+        tally.wait("setup of the copy", copies.local_setup, source_of(told, "copies.local_setup"))
+    else:
+        tally.wait("setup of the copy", copies.setup, source_of(told, "copies.setup"))
+    if handling.waited:
+        tally.wait("waiting for the copy", copies.waited, source_of(told, "copies.waited"))
+    if not into or not links:
+        return
+    tally.wait("fetch from the host", copies.fetch, source_of(told, "copies.fetch"))
+    narrow = min(links, key=lambda link: link.bandwidth)
+    inputs = (("bytes", precise(size, "B"), WORKLOAD), ("bandwidth", precise(narrow.bandwidth, "B/s"), origin(narrow)))
+    if copies.fill > 0 and size > 0:
+        fill = ("fill", precise(copies.fill, "B"), source_of(told, "copies.fill"))
+        seconds = size * copies.fill / ((size + copies.fill) * narrow.bandwidth)
+        tally.latencies.append(
+            Term("latency", "bytes x fill / ((bytes + fill) x bandwidth)", (*inputs, fill), seconds, narrow.capacity)
+        )
+    if isinstance(narrow.model, Pcie) and narrow.model.fetches < 1:
+        part = ("fetches", precise(narrow.model.fetches, "%"), source_of(narrow.model.sources, "fetches"))
+        seconds = size / (narrow.model.fetches * narrow.bandwidth)
+        tally.floors.append(Term("fetches", "bytes / (fetches x bandwidth)", (*inputs, part), seconds, narrow.capacity))
+
+
+def _by_kernel(tally: Tally, name: str, gpu: Gpu, size: float, peer: bool) -> None:
+    key = "kernel_peer" if peer else "kernel_host"
+    rate = gpu.copies.kernel_peer if peer else gpu.copies.kernel_host
+    if rate is not None:
+        _floor(tally, "copy kernel", size, rate, source_of(gpu.sources, f"copies.{key}"), f"{name}.compute")
+
+
+def _staged(tally: Tally, host: PlacedDevice, gpu: Gpu, cpu: PlacedDevice | None, size: float) -> None:
+    """Through a pinned buffer: the host's memory is read and written once more, by a core."""
+    model = host.model
+    if isinstance(model, Cpu | Memory):
+        capacity, seconds = model.copy_bytes(host.name, 1.0)
+        tally.draw(capacity, 2 * seconds * size, 2 * size, "B")
+        key = "memory.bandwidth" if isinstance(model, Cpu) else "bandwidth"
+        told = ("bandwidth", precise(1 / seconds, "B/s"), source_of(model.sources, key))
+        passes = ("passes", "3", "the engine's own, and a core that reads it and writes it")
+        inputs = (("bytes", precise(size, "B"), WORKLOAD), passes, told)
+        text = "passes x bytes / bandwidth"
+        tally.terms.append(Term(f"memory {host.name}, staged", text, inputs, 3 * seconds * size, capacity))
+    rate, source = gpu.copies.pageable, source_of(gpu.sources, "copies.pageable")
+    core = f"{cpu.name}.cores" if cpu is not None else ""
+    if rate is None and cpu is not None and isinstance(cpu.model, Cpu) and cpu.model.core_bandwidth is not None:
+        rate, source = cpu.model.core_bandwidth / 2, f"half of core_bandwidth: {source_of(cpu.model.sources, 'core_bandwidth')}"
+    if rate is not None:
+        _floor(tally, "staging copy", size, rate, source, core)
+        if core:
+            tally.draw(core, size / rate, size, "B")
+
+
+def _by_core(tally: Tally, start: PlacedDevice, end: PlacedDevice, cpu: PlacedDevice, size: float) -> None:
+    """A core that loads and stores every byte, and does nothing else meanwhile."""
+    model, core = cpu.model, f"{cpu.name}.cores"
+    if not isinstance(model, Cpu):
+        return
+    tally.holds[core] = 1.0 / model.cores
+    gpu = end.model if isinstance(end.model, Gpu) else None
+    if gpu is not None:
+        if gpu.copies.store_setup > 0:
+            least = (("least", precise(gpu.copies.store_setup, "s"), source_of(gpu.sources, "copies.store_setup")),)
+            tally.floors.append(Term("setup of the copy", "least", least, gpu.copies.store_setup, core))
+        if gpu.copies.stores is not None:
+            _floor(tally, "stores of a core", size, gpu.copies.stores, source_of(gpu.sources, "copies.stores"), core)
+    elif model.core_bandwidth is not None:
+        passes = 2 if start.name == end.name else 1
+        source = source_of(model.sources, "core_bandwidth")
+        _floor(tally, "copy by a core", passes * size, model.core_bandwidth, source, core)
+
+
+def _floor(tally: Tally, label: str, size: float, rate: float, source: str, capacity: str) -> None:
+    inputs = (("bytes", precise(size, "B"), WORKLOAD), ("rate", precise(rate, "B/s"), source))
+    tally.floors.append(Term(label, "bytes / rate", inputs, size / rate, capacity))
+
+
+def origin(link: Link) -> str:
+    """Where a link's bandwidth is from: the file's number, or the standard's and the file's lanes."""
+    stated = link.model.sources.get("bandwidth") or link.model.sources.get("rate")
+    if stated is not None and link.model.carried() == link.model.peak():
+        return stated + (f", {link.count} side by side" if link.count > 1 else "")
+    return link.model.formula() + (f", {link.count} times" if link.count > 1 else "")

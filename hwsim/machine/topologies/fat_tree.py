@@ -1,0 +1,70 @@
+"""A fat tree of two or three levels, with rails: member i of every node at leaves of rail i.
+
+    members -> leaves of their rail (`leaf_ports` each) -> the spine of their pod -> the core
+
+Without `pod` all leaves meet in one spine.  With it, `pod` leaves of each rail make a pod, and the pods meet in a core.
+What stands for a level's switches is one switch of many links side by side: traffic spreads over them without
+collisions, as under adaptive routing.  For fixed paths over single spines, see leaf-spine.
+
+Source: Leiserson, "Fat-trees: universal networks for hardware-efficient supercomputing", IEEE Transactions on Computers
+C-34(10), 1985; Al-Fares, Loukissas, Vahdat, SIGCOMM 2008; rails: NVIDIA DGX SuperPOD reference architecture, RA-11333, 2023.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hwsim.devices.switch import Switch
+from hwsim.machine.topologies.edge import Edge
+from hwsim.machine.topologies.leaf_spine import uplinks
+from hwsim.spec.fields import field
+
+
+@dataclass(frozen=True, slots=True)
+class FatTree:
+    """Leaves by rail, a spine for each pod, a core above the pods."""
+
+    leaf_ports: int = field("members at one leaf", minimum=1)
+    rails: int = field("member i of each node is linked to leaves of rail i mod rails", default=1, minimum=1)
+    oversubscription: float = field("members' bandwidth over that of a leaf's uplinks", default=1.0, minimum=1.0)
+    pod: int | None = field("leaves of one pod in each rail (default: all of them, without a core)", default=None, minimum=1)
+    core_oversubscription: float = field(
+        "bandwidth below a pod's spine over that of its links to the core", default=1.0, minimum=1.0
+    )
+    switch: Switch = field("its switches", default_factory=Switch)
+
+    def switches(self, members: Sequence[str]) -> list[str]:
+        """Leaves, spines and the core, as far as there is more than one switch below."""
+        return list(dict.fromkeys(end for edge in self.edges(members) for end in (edge.a, edge.b) if end.startswith("@")))
+
+    def edges(self, members: Sequence[str]) -> list[Edge]:
+        """Raise ValueError where ports cannot be divided evenly.
+
+        >>> rails = FatTree(leaf_ports=2, rails=2).edges(["node0.nic0", "node0.nic1", "node1.nic0", "node1.nic1"])
+        >>> [(edge.a, edge.b) for edge in rails[:2]], [(edge.a, edge.b, edge.count) for edge in rails[4:]]
+        ([('@leaf0-0', 'node0.nic0'), ('@leaf1-0', 'node0.nic1')], [('@spine0', '@leaf0-0', 2), ('@spine0', '@leaf1-0', 2)])
+        """
+        found: list[Edge] = []
+        filled = [0] * self.rails
+        place: dict[str, int] = {}  # members of each node so far
+        leaves: dict[str, int] = {}  # leaf -> its pod
+        for name in members:
+            node = name.rpartition(".")[0]
+            at = place.get(node, 0) if node else sum(filled)
+            place[node] = at + 1
+            rail = at % self.rails
+            number = filled[rail] // self.leaf_ports
+            filled[rail] += 1
+            leaf = f"@leaf{number}" if self.rails == 1 else f"@leaf{rail}-{number}"
+            leaves[leaf] = 0 if self.pod is None else number // self.pod
+            found.append(Edge(leaf, name))
+        if len(leaves) > 1:
+            count = uplinks(self.leaf_ports, self.oversubscription, 1)
+            found += [Edge(f"@spine{pod}", leaf, count) for leaf, pod in leaves.items()]
+        pods = sorted(set(leaves.values()))
+        if len(pods) > 1:
+            below = uplinks(self.leaf_ports, self.oversubscription, 1) * self.rails * (self.pod or 1)
+            count = uplinks(below, self.core_oversubscription, 1)
+            found += [Edge("@core", f"@spine{pod}", count) for pod in pods]
+        return found

@@ -1,0 +1,83 @@
+"""Every number of every file of parts and machines says where it is from, and by which reference."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hwsim.spec import Origin, Tree, library_root, read, read_text, sources
+from hwsim.units import Quantity, UnitError, parse
+
+KINDS = {"datasheet", "standard", "measured", "fitted", "guess"}
+WORDS = {"source", "ref", "name", "notes", "kind", "use", "hwsim", "between", "of", "topology", "hub"}  # hold no numbers
+LIBRARY = library_root() / "machines"
+FILES = sorted(path.relative_to(LIBRARY).as_posix() for path in LIBRARY.rglob("*.yaml"))
+
+
+def numbers(tree: Tree, path: str = "") -> list[str]:
+    """Paths of all numbers, called as `sources` calls them."""
+    if tree.is_mapping:
+        if tree.get("value") is not None:
+            return numbers(tree.get("value") or tree, path)
+        inside = [(f"{path}.{key}" if path else key, each) for key, each in tree.items() if key not in WORDS]
+    elif tree.is_list:
+        inside = [(f"{path}.{each.text('name') or at}", each) for at, each in enumerate(tree.elements())]
+    else:
+        return [path] if is_number(tree) else []
+    return [found for key, each in inside for found in numbers(each, key)]
+
+
+def is_number(tree: Tree) -> bool:
+    if isinstance(tree.value, str) and tree.value[:1].isdigit():
+        try:
+            parse(tree.value)
+        except UnitError:
+            return False
+        return True
+    return isinstance(tree.value, int | float | Quantity) and not isinstance(tree.value, bool)
+
+
+def wrong(tree: Tree) -> list[str]:
+    """What is said of no number's source, or badly, one line each."""
+    known, whole = sources(tree), tree.text("ref") or ""
+    said = tree.text("source") or ""
+    return [f"{path}: {why}" for path in numbers(tree) if (why := fault(known.get(path), whole, said))]
+
+
+def fault(origin: Origin | None, whole: str, said: str) -> str:
+    """`whole`: the reference of the whole file, which holds for a number that has a source but none of its own."""
+    if origin is None:
+        return "no source"
+    if origin.kind in KINDS:
+        return "" if origin.ref or whole or said.startswith("d2l ") else f"{origin.kind}, but no reference"
+    return "" if origin.ref.startswith("d2l ") else f"'{origin}' is no kind of source"
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_number_has_a_source_and_a_reference(name: str) -> None:
+    assert wrong(read(LIBRARY / name)) == []
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if Path(name).name.startswith("d2l-")])
+def test_profiles_of_the_text_cite_it(name: str) -> None:
+    assert "d2l 13." in (LIBRARY / name).read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("text", "faults"),
+    [
+        ("source: datasheet\nref: paper\na: 3\nb: {c: 4 GB/s}", []),
+        ("a: 3\nb: {value: 4 GB/s, source: measured, ref: somewhere}", ["a: no source"]),
+        ("b: {c: 16 GiB}", ["b.c: no source"]),
+        ("b: {value: 16 GiB, source: hearsay, ref: x}", ["b: 'hearsay, x' is no kind of source"]),
+        ("b: {value: 16 GiB, source: datasheet}", ["b: datasheet, but no reference"]),
+        ("source: datasheet\nref: paper\nb: {ref: another paper, c: 3}", []),
+        ("ref: paper\nb: {value: 16 GiB, source: datasheet}", []),
+        ("source: d2l 13.4\nb: 16 GiB\nc: {value: 2, source: guess}", []),
+        ("curve: [1 ms, {value: 2 ms, source: measured, ref: x}]", ["curve.0: no source"]),
+        ("name: 4 GB\nnotes: 17\nfast: true\nof: gpu3", []),
+    ],
+)
+def test_what_is_unsourced_is_found(text: str, faults: list[str]) -> None:
+    assert wrong(read_text(text)) == faults

@@ -1,0 +1,83 @@
+"""Topologies: every member reaches every other, over as many links as the name says."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hwsim import api as hwsim
+from hwsim.machine import Machine
+from hwsim.machine.topologies import FatTree, LeafSpine, Torus
+from hwsim.spec import SpecError
+
+NODE = "{kind: machine, count: %d, parts: {cpu: {kind: cpu, cores: 4, flop: {fp32: 1 TFLOP/s}, memory: {bandwidth: 100 GB/s}}, "
+NODE += "nic: {kind: nic, bandwidth: 400 Gb/s, count: %d}}, links: [{between: [cpu, nic*], kind: direct, bandwidth: 64 GB/s}]}"
+
+
+def cluster(nodes: int, nics: int, topology: str) -> Machine:
+    link = f"{{name: fabric, of: node*.nic*, kind: infiniband, rate: 400 Gb/s, {topology}}}"
+    return hwsim.load_machine(f"hwsim: machine/1\nparts: {{node: {NODE % (nodes, nics)}}}\nlinks: [{link}]\n")
+
+
+def crossed(machine: Machine, a: str, b: str) -> list[str]:
+    return [link.target for link in machine.route(a, b)]
+
+
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=3), st.booleans())
+def test_a_torus_links_every_member_to_its_neighbours_in_every_dimension(size: list[int], wrap: bool) -> None:
+    count = 1
+    for each in size:
+        count *= each
+    members = [f"m{at}" for at in range(count)]
+    degrees = Counter(end for edge in Torus(tuple(size), wrap).edges(members) for end in (edge.a, edge.b))
+    if wrap:
+        assert set(degrees.values()) <= {sum(2 if each > 2 else 1 if each == 2 else 0 for each in size)}
+    assert len({frozenset((edge.a, edge.b)) for edge in Torus(tuple(size), wrap).edges(members)}) == sum(degrees.values()) // 2
+
+
+def test_members_of_one_leaf_do_not_leave_it() -> None:
+    machine = cluster(8, 1, "topology: leaf-spine, leaf_ports: 4")
+    assert crossed(machine, "node0.nic0", "node3.nic0") == ["fabric-leaf0", "node3.nic0"]
+    assert crossed(machine, "node0.nic0", "node4.nic0") == ["fabric-leaf0", "fabric-spine0", "fabric-leaf1", "node4.nic0"]
+    up = next(link for link in machine.links if (link.source, link.target) == ("fabric-leaf0", "fabric-spine0"))
+    assert up.bandwidth == pytest.approx(4 * 400e9 / 8)
+
+
+def test_oversubscription_narrows_the_uplinks() -> None:
+    machine = cluster(8, 1, "topology: leaf-spine, leaf_ports: 4, oversubscription: 2")
+    up = next(link for link in machine.links if (link.source, link.target) == ("fabric-leaf0", "fabric-spine0"))
+    assert up.bandwidth == pytest.approx(2 * 400e9 / 8)
+
+
+def test_rails_keep_counterparts_of_all_nodes_at_one_leaf() -> None:
+    machine = cluster(4, 8, "topology: fat-tree, leaf_ports: 4, rails: 8")
+    for rail in range(8):
+        assert crossed(machine, f"node0.nic{rail}", f"node3.nic{rail}") == [f"fabric-leaf{rail}-0", f"node3.nic{rail}"]
+    assert "fabric-spine0" in crossed(machine, "node0.nic0", "node1.nic1")
+
+
+def test_pods_meet_in_the_core() -> None:
+    machine = cluster(8, 2, "topology: fat-tree, leaf_ports: 2, rails: 2, pod: 2")
+    assert "fabric-core" not in crossed(machine, "node0.nic0", "node3.nic0")
+    assert "fabric-core" in crossed(machine, "node0.nic0", "node4.nic0")
+
+
+def test_switches_of_a_topology_may_have_latency() -> None:
+    plain, slow = (
+        cluster(4, 1, f"topology: leaf-spine, leaf_ports: 2{more}").transfer("node0.nic0", "node3.nic0", 1.0).demand.latency
+        for more in ("", ", switch: {latency: 1 us}")
+    )
+    assert slow - plain == pytest.approx(3e-6)
+
+
+def test_ports_that_do_not_divide_are_said() -> None:
+    with pytest.raises(SpecError, match=r"4 ports at an oversubscription of 3"):
+        cluster(8, 1, "topology: leaf-spine, leaf_ports: 4, oversubscription: 3")
+    with pytest.raises(SpecError, match=r"a torus of 2 x 2 has 4 members, not 8"):
+        cluster(8, 1, "topology: torus, size: [2, 2]")
+    with pytest.raises(ValueError, match="links to each of"):
+        LeafSpine(4, spines=8).edges([f"m{at}" for at in range(8)])
+    assert FatTree(4).switches(["a"]) == ["@leaf0"]
