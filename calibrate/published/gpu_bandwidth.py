@@ -1,0 +1,139 @@
+"""Bandwidth of GPUs' memories: BabelStream by access mix, and gpu-stream by the number of threads."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from calibrate.published.gpu_benches import ORACLES, STREAMS, Point, bandwidths, rate
+from calibrate.published.parts import part, table
+from calibrate.published.score import Miss, Score, group_median, mean_error, worst_of
+from calibrate.published.search import descend
+from hwsim.devices import Gpu
+from hwsim.devices.gpu_memory import Occupancy, Stream, Sustained
+
+# The part of the library behind each name of a device in BabelStream's results.
+DEVICES: Final = {
+    "AMD FirePro S9150": "firepro-s9150",
+    "AMD R9 Fury X": "r9-fury-x",
+    "AMD R9 Nano": "r9-nano",
+    "AMD Radeon VII": "radeon-vii",
+    "Intel Iris Pro 580": "iris-pro-580",
+    "NVIDIA K20": "k20",
+    "NVIDIA K40": "k40",
+    "NVIDIA P100 PCIe": "p100-pcie-16gb",
+    "NVIDIA RTX 2080 Ti": "rtx-2080-ti",
+    "NVIDIA V100": "v100-pcie-16gb",
+    "NVIDIA V100 PCIe": "v100-pcie-16gb",
+    "nvidia-gtx-980": "gtx-980",
+    "nvidia-k20c-ecc-off": "k20-ecc-off",
+    "nvidia-k20c-ecc-on": "k20",
+    "nvidia-k40c-ecc-off": "k40-ecc-off",
+    "nvidia-k40c-ecc-on": "k40",
+}
+MIX: Final = {"copy": (1, 1), "mul": (1, 1), "add": (2, 1), "triad": (2, 1), "dot": (2, 0)}  # arrays read and written
+ARRAY: Final = 268.4e6  # bytes of an array where the result does not say
+
+
+def scores(data: Path) -> tuple[Score, ...]:
+    """BabelStream with each part's own numbers, and with the datasheet and the other GPUs' efficiency; threads."""
+    rows = _babelstream(data)
+    held = [_miss(row, part(Gpu, DEVICES[row["hardware"]])) for row in rows[1::2]]
+    unseen = [_miss(row, _as_the_others(DEVICES[row["hardware"]])) for row in rows]
+    curves = [point.miss(rate(point, part(Gpu, point.part))) for point in _curves(data) if not point.fitted]
+    return (
+        Score(
+            name="BabelStream on GPUs",
+            metric="group median",
+            value=group_median(held)[0],
+            bound=0.06,
+            rows=len(held),
+            half="held out",
+            worst=worst_of(held, lambda _: "a back end away from the others of its device"),
+            notes=f"90th percentile {group_median(held)[1]:.1%}.",
+        ),
+        Score(
+            name="BabelStream on GPUs, datasheet bandwidth x the median efficiency of the other GPUs",
+            metric="group median",
+            value=group_median(unseen)[0],
+            bound=0.11,
+            rows=len(unseen),
+            half="not fitted",
+            worst=worst_of(unseen, lambda _: "an efficiency unlike that of the other GPUs"),
+            notes=f"90th percentile {group_median(unseen)[1]:.1%}.",
+        ),
+        Score(
+            name="bandwidth against threads at work, five GPUs, six kernels",
+            metric="mean |error|",
+            value=mean_error(curves),
+            bound=0.05,
+            rows=len(curves),
+            half="held out",
+            worst=worst_of(curves, _why),
+        ),
+    )
+
+
+def _why(miss: Miss) -> str:
+    if "pt " in miss.row:
+        return "stencil: the first cache does not give back all that neighbours read"
+    return "the smallest number of threads: how blocks begin and end" if "8448" in miss.row else "near the knee"
+
+
+def fit(data: Path) -> None:
+    """Print `sustained` of each part of BabelStream, and `occupancy` of each part with a curve."""
+    rows = _babelstream(data)
+    for name in sorted(set(DEVICES.values())):
+        mine = [row for row in rows[::2] if DEVICES[row["hardware"]] == name]
+        read, copy = descend(partial(_error_sustaining, mine, part(Gpu, name)), [0.85, 0.8])
+        print(f"{name}: sustained: {{read: {min(read, 1):.1%}, copy: {min(copy, 1):.1%}}}")
+    points = [point for point in _curves(data) if point.fitted]
+    for name in ORACLES.values():
+        seen = [point for point in points if point.part == name]
+        if seen:
+            start = [220e-9, 50e-9, 80e-9, 2.5]
+            read, write, begin, p = descend(partial(_error_waiting, seen, part(Gpu, name)), start, step=0.1, rounds=120)
+            print(f"{name}: occupancy: {{read: {read:.3g}, write: {write:.3g}, start: {begin:.3g}, sharpness: {max(p, 1):.3g}}}")
+
+
+def _error_sustaining(rows: list[dict[str, str]], gpu: Gpu, given: Sequence[float]) -> float:
+    """Sum of the errors if reads and copies reach these parts of the bandwidth."""
+    trial = replace(gpu, sustained=Sustained(min(given[0], 1.0), min(given[1], 1.0)))
+    return sum(_miss(row, trial).error for row in rows)
+
+
+def _error_waiting(points: list[Point], gpu: Gpu, given: Sequence[float]) -> float:
+    """Sum of the errors if threads are held up so long."""
+    read, write, start, sharpness = given
+    trial = replace(gpu, occupancy=Occupancy(read=read, write=write, start=start, sharpness=max(1.0, sharpness)))
+    return sum(point.miss(rate(point, trial)).error for point in points)
+
+
+def _curves(data: Path) -> list[Point]:
+    return [point for point in bandwidths(data) if point.curve in STREAMS and not point.published]
+
+
+def _babelstream(data: Path) -> list[dict[str, str]]:
+    """The rows of GPUs with nothing known against them; every other one may be fitted to."""
+    rows = table(data / "validation" / "02_membw.csv")
+    return [row for row in rows if row["hardware"] in DEVICES and "UoB-HPC" in row["source"] and not row["flag"]]
+
+
+def _miss(row: dict[str, str], gpu: Gpu) -> Miss:
+    array = float(row["working_set_bytes"] or ARRAY)
+    reads, writes = MIX[row["pattern"]]
+    cost = gpu.stream("it", Stream(reads=reads * array, writes=writes * array))
+    seconds = cost.demand.alone({each.name: each.rate for each in gpu.capacities("it")})
+    group = f"{row['source'].split(':')[0]} {row['hardware']}"
+    return Miss(f"{row['id']} {row['pattern']}", (reads + writes) * array / seconds, float(row["value"]), group)
+
+
+def _as_the_others(name: str) -> Gpu:
+    """The part with the median efficiency of the others, for any mix."""
+    others = sorted(set(DEVICES.values()) - {name})
+    common = statistics.median(part(Gpu, other).sustained.part(2.0, 1.0) for other in others)
+    return replace(part(Gpu, name), sustained=Sustained(common, common, common))

@@ -1,0 +1,146 @@
+"""The measurements of te42kyfo/gpu-benches, by curve, with the half of the sizes that parameters may be fitted to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from calibrate.published.parts import table
+from calibrate.published.score import Miss
+from hwsim.devices import Gpu
+from hwsim.devices.gpu_memory import Stream
+from hwsim.devices.work import Start
+
+# The parts of the library that were measured, by the names of the published files.
+ORACLES: Final = {
+    "v100": "v100-pcie-16gb",
+    "a100_40": "a100-sxm-40gb",
+    "a100_80": "a100-sxm-80gb",
+    "h100_pcie": "h100-pcie",
+    "h200": "h200-sxm",
+    "mi210": "mi210",
+}
+ROWS: Final = {
+    "NVIDIA V100": "v100-pcie-16gb",
+    "NVIDIA A100 40GB": "a100-sxm-40gb",
+    "NVIDIA A100 80GB": "a100-sxm-80gb",
+    "NVIDIA A40": "a40",
+    "NVIDIA H100 PCIe": "h100-pcie",
+    "AMD MI100": "mi100",
+    "AMD MI210": "mi210",
+}
+REAL: Final = 8.0  # bytes of the numbers that the programs move
+
+# Reads, writes and reads in flight at once, of each number a thread of gpu-stream makes.
+STREAMS: Final = {"init": (0, 1), "read": (1, 0), "scale": (1, 1), "triad": (2, 1), "3pt": (1, 1), "5pt": (1, 1)}
+LONG: Final = float(128 * 1024 * 1024)  # numbers in an array of gpu-stream
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One measurement of a curve of a part, at a size (bytes, or threads); parameters may be `fitted` to it or not."""
+
+    row: str
+    group: str
+    part: str
+    curve: str
+    size: float
+    value: float
+    published: bool  # a row of the scoring set, not of a whole curve
+    fitted: bool = False
+
+    def miss(self, predicted: float) -> Miss:
+        """This row beside what the model said."""
+        return Miss(self.row, predicted, self.value, self.group)
+
+
+def split(points: list[Point]) -> list[Point]:
+    """The same, every other size of each curve given to the fit, the smallest first."""
+    sizes: dict[tuple[str, str], set[float]] = {}
+    for each in points:
+        sizes.setdefault((each.part, each.curve), set()).add(each.size)
+    even = {curve: set(sorted(found)[::2]) for curve, found in sizes.items()}
+    return [Point(p.row, p.group, p.part, p.curve, p.size, p.value, p.published, p.size in even[p.part, p.curve]) for p in points]
+
+
+def bandwidths(data: Path) -> list[Point]:
+    """Every bandwidth: gpu-cache, gpu-l2-cache, gpu-stream by kernel, small kernels by how they are started."""
+    found = [
+        _whole(row["gpu"], f"{row['working_set_kB']} kB", "l2", float(row["working_set_kB"]) * 1024, float(row["GBps"]) * 1e9)
+        for row in table(data / "oracles" / "gpubenches_l2_bw_vs_ws.csv")
+    ]
+    for row in table(data / "oracles" / "gpubenches_stream_vs_occupancy.csv"):
+        threads = float(row["threads"])
+        found += [_whole(row["gpu"], f"{name} {threads:.0f} threads", name, threads, float(row[name]) * 1e9) for name in STREAMS]
+    for row in table(data / "validation" / "02_membw.csv"):
+        if "gpu-benches" in row["source"] and not row["flag"]:
+            found.append(_published(row))
+    return split(found)
+
+
+def _whole(gpu: str, label: str, curve: str, size: float, value: float) -> Point:
+    """A point of a whole curve, of a GPU as the published files call it."""
+    return Point(f"{gpu} {label}", gpu, ORACLES[gpu], curve, size, value, False)
+
+
+def _published(row: dict[str, str]) -> Point:
+    program = row["source"].split(":")[1].split("/")[0]
+    curve = {"gpu-cache": "together", "gpu-l2-cache": "l2", "gpu-stream": row["pattern"], "gpu-small-kernels": "small"}[program]
+    if "_graph" in row["source"]:
+        curve = "small graph"
+    size = float(row["threads"] if program == "gpu-stream" else row["working_set_bytes"])
+    return Point(row["id"], f"{program} {row['hardware']}", ROWS[row["hardware"]], curve, size, float(row["value"]), True)
+
+
+def small_kernels(data: Path) -> list[Point]:
+    """Bytes against seconds of kernels started back to back, in a stream or in a graph; the best size of a block."""
+    found = []
+    for row in table(data / "oracles" / "gpubenches_small_kernels.csv"):
+        gpu, size = row["gpu"].removesuffix("_graph"), float(row["bytes"])
+        curve = "stream" if gpu == row["gpu"] else "graph"
+        found.append(_whole(gpu, f"{curve} {size:.0f} B", curve, size, float(row["time_us"]) * 1e-6))
+    return split(found)
+
+
+def latencies(data: Path) -> list[Point]:
+    """Seconds of a read that waits for the one before it, by the bytes of the set: whole curves and published rows."""
+    found = []
+    for row in table(data / "oracles" / "gpubenches_latency.csv"):
+        size, value = float(row["working_set_kB"]) * 1024, float(row["latency_ns"]) * 1e-9
+        found.append(_whole(row["gpu"], f"{row['working_set_kB']} kB", "chase", size, value))
+    for row in table(data / "validation" / "06_cpulat.csv"):
+        if "gpu-benches" in row["source"] and not row["flag"]:
+            part = ROWS[row["hardware"]]
+            found.append(Point(row["id"], row["hardware"], part, "chase", float(row["buffer_bytes"]), float(row["value"]), True))
+    return split(found)
+
+
+def asked(point: Point, gpu: Gpu) -> Stream:
+    """What the program behind a point does to the memory."""
+    if point.curve == "l2":
+        return Stream(reads=point.size, working_set=point.size)
+    if point.curve == "together":
+        return Stream(reads=point.size * (gpu.sms or 1), working_set=point.size, together=True)
+    if point.curve.startswith("small"):  # the published column: blocks of 32 threads
+        half = point.size / 2
+        start: Start = "graph" if point.curve.endswith("graph") else "stream"
+        return Stream(reads=half, writes=half, each=REAL, working_set=point.size, blocks=half / REAL / 32, start=start)
+    reads, writes = STREAMS[point.curve]
+    return Stream(
+        reads=reads * LONG * REAL,
+        writes=writes * LONG * REAL,
+        each=REAL,
+        threads=point.size,
+        in_flight=max(1.0, reads),
+        begun=LONG,
+    )
+
+
+def rate(point: Point, gpu: Gpu) -> float:
+    """Bytes a second that the model comes to; what starting takes counts for the small kernels alone."""
+    stream = asked(point, gpu)
+    demand = gpu.stream("it", stream).demand
+    rates = {each.name: each.rate for each in gpu.capacities("it")}
+    seconds = demand.alone(rates) if point.curve.startswith("small") else demand.body(rates)
+    return (stream.reads + stream.writes) / seconds

@@ -1,0 +1,86 @@
+"""Bandwidth of GPUs' caches, by the bytes gone over: gpu-cache, gpu-l2-cache and what else gpu-benches measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from calibrate.published.gpu_benches import ORACLES, Point, bandwidths, rate
+from calibrate.published.parts import part
+from calibrate.published.score import Miss, Score, group_median, mean_error, worst_of
+from calibrate.published.search import descend
+from hwsim.devices import Gpu
+from hwsim.devices.gpu_memory import Ramp
+
+CACHES = ("l2", "together")
+
+
+def scores(data: Path) -> tuple[Score, ...]:
+    """Published rows of the caches, then all of gpu-benches, then whole curves of the second level."""
+    points = bandwidths(data)
+    held = [_miss(point) for point in points if point.published and not point.fitted]
+    caches = [_miss(point) for point in points if point.published and not point.fitted and point.curve in CACHES]
+    ramps = [_miss(point) for point in points if not point.published and point.curve == "l2" and not point.fitted]
+    return (
+        Score(
+            name="GPU caches: gpu-cache, gpu-l2-cache",
+            metric="group median",
+            value=group_median(caches)[0],
+            bound=0.08,
+            rows=len(caches),
+            half="held out",
+            worst=worst_of(caches, _why),
+            notes=f"90th percentile {group_median(caches)[1]:.1%}.",
+        ),
+        Score(
+            name="GPU caches, streams by threads and small kernels together",
+            metric="group median",
+            value=group_median(held)[0],
+            bound=0.08,
+            rows=len(held),
+            half="held out",
+            worst=worst_of(held, _why),
+            notes=f"90th percentile {group_median(held)[1]:.1%}.",
+        ),
+        Score(
+            name="second-level cache to memory, four GPUs",
+            metric="mean |error|",
+            value=mean_error(ramps),
+            bound=0.05,
+            rows=len(ramps),
+            half="held out",
+            worst=worst_of(ramps, _why),
+        ),
+    )
+
+
+def fit(data: Path) -> None:
+    """Print `l2.bandwidth` and `l2.ramp` of each part with a whole curve."""
+    points = [point for point in bandwidths(data) if point.curve == "l2" and point.fitted]
+    for name in ORACLES.values():
+        seen = [point for point in points if point.part == name]
+        if seen:
+            start = [max(point.value for point in seen), 0.8, 1.6]
+            found = descend(partial(_error, seen, part(Gpu, name)), start)
+            print(f"{name}: l2: {{bandwidth: {found[0]:.4g}, ramp: {{full: {found[1]:.3g}, none: {found[2]:.3g}}}}}")
+
+
+def _error(points: list[Point], gpu: Gpu, given: Sequence[float]) -> float:
+    """Sum of the errors with this bandwidth and this ramp of the second level."""
+    ramp = Ramp(given[1], max(given[2], given[1] * 1.01))
+    trial = replace(gpu, l2=replace(gpu.l2, bandwidth=given[0], ramp=ramp) if gpu.l2 is not None else None)
+    return sum(point.miss(rate(point, trial)).error for point in points)
+
+
+def _miss(point: Point) -> Miss:
+    return point.miss(rate(point, part(Gpu, point.part)))
+
+
+def _why(miss: Miss) -> str:
+    if "mi100" in miss.row.lower() or "MI100" in miss.group:
+        return "MI100: rates scatter by a factor of two between neighbouring sizes"
+    if "mi210" in miss.row:
+        return "MI210: several groups of threads read the same block at once, which the second level then sends once"
+    return "on the ramp between two levels"

@@ -1,0 +1,136 @@
+"""Small kernels, whose start is most of what they take, and softmax, layer normalisation and GELU in PyTorch."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from calibrate.published.gpu_benches import REAL, Point, small_kernels
+from calibrate.published.parts import part, table
+from calibrate.published.score import Miss, Score, mean_error, worst_of
+from calibrate.published.search import descend
+from hwsim.devices import Gpu, Work
+from hwsim.devices.gpu_memory import Launch, Stream, Sustained
+from hwsim.devices.work import Start
+
+STARTS: Final[dict[str, Start]] = {"stream": "stream", "graph": "graph"}
+HALF: Final = 2.0  # bytes of a number in fp16
+A100: Final = "a100-sxm-80gb"
+SMALL: Final = 2e6  # bytes below which starting is nearly all
+
+# What PyTorch and the program that measures take more than the GPU's `launch.host`: seconds, fitted to half of the sizes.
+SOFTWARE: Final = {"softmax": 3.4e-6, "layernorm": 39.9e-6, "gelu": 35.9e-6}
+
+
+@dataclass(frozen=True, slots=True)
+class _Op:
+    """One measurement: an array of rows x columns, and the seconds it took."""
+
+    row: str
+    kind: str
+    rows: float
+    columns: float
+    seconds: float
+
+    @property
+    def elements(self) -> float:
+        return self.rows * self.columns
+
+
+def scores(data: Path) -> tuple[Score, ...]:
+    """Kernels of a streaming copy by how they are started; then the three ops of PyTorch."""
+    kernels = [point for point in small_kernels(data) if not point.fitted]
+    tiny = [point.miss(_kernel(point, part(Gpu, point.part))) for point in kernels if point.size < SMALL]
+    large = [point.miss(_kernel(point, part(Gpu, point.part))) for point in kernels if point.size >= SMALL]
+    ops = [_miss(op) for op in _ops(data)[1::2]]
+    return (
+        Score(
+            name="kernels of less than 2 MB, in streams and graphs",
+            metric="mean |error|",
+            value=mean_error(tiny),
+            bound=0.06,
+            rows=len(tiny),
+            half="held out",
+            worst=worst_of(tiny, lambda _: "AMD: the start takes longer the more blocks there are"),
+        ),
+        Score(
+            name="kernels of more than 2 MB, in streams and graphs",
+            metric="mean |error|",
+            value=mean_error(large),
+            bound=0.08,
+            rows=len(large),
+            half="held out",
+            worst=worst_of(large, lambda _: "on the ramp of the second-level cache, reads and writes mixed"),
+        ),
+        Score(
+            name="softmax, layer normalisation and GELU, A100",
+            metric="mean |error|",
+            value=mean_error(ops),
+            bound=0.10,
+            rows=len(ops),
+            half="held out",
+            worst=worst_of(ops, lambda _: "which of its kernels PyTorch chooses for the length of the row"),
+        ),
+    )
+
+
+def fit(data: Path) -> None:
+    """Print the launch constants, the second level's share for copies, and what the software takes."""
+    points = [point for point in small_kernels(data) if point.fitted]
+    for name in dict.fromkeys(point.part for point in points):
+        seen = [point for point in points if point.part == name]
+        found = descend(partial(_error, seen, part(Gpu, name)), [2.5e-6, 1.3e-6, 0.7])
+        print(f"{name}: launch: {{stream: {found[0]:.3g}, graph: {found[1]:.3g}}}, l2.sustained.copy: {min(found[2], 1):.1%}")
+    for kind in SOFTWARE:
+        left = [op.seconds - _seconds(op) + SOFTWARE[kind] for op in _ops(data)[::2] if op.kind == kind and op.elements < 1e6]
+        print(f"{kind}: {statistics.median(left):.3g} s")
+
+
+def _error(points: list[Point], gpu: Gpu, given: Sequence[float]) -> float:
+    """Sum of the errors with these starts and this part of the second level's bandwidth for copies."""
+    l2 = replace(gpu.l2, sustained=Sustained(copy=min(given[2], 1.0))) if gpu.l2 is not None else None
+    trial = replace(gpu, launch=Launch(stream=given[0], graph=given[1]), l2=l2)
+    return sum(point.miss(_kernel(point, trial)).error for point in points)
+
+
+def _kernel(point: Point, gpu: Gpu) -> float:
+    """Seconds of a kernel that copies half of its bytes, again and again."""
+    half = point.size / 2
+    asked = Stream(reads=half, writes=half, each=REAL, working_set=point.size, start=STARTS[point.curve])
+    return gpu.stream("it", asked).demand.alone({each.name: each.rate for each in gpu.capacities("it")})
+
+
+def _ops(data: Path) -> list[_Op]:
+    """The published rates, in 10^9 elements a second, as seconds."""
+    found = []
+    for kind in SOFTWARE:
+        for row in table(data / "oracles" / f"llmcompass_measured_{kind}_A100.csv"):
+            rows, columns = (float(row["M"]), float(row["N"])) if "M" in row else (1.0, float(row["elems"]))
+            label = f"{kind} {rows:.0f} x {columns:.0f}"
+            found.append(_Op(label, kind, rows, columns, rows * columns / float(row["G_units_as_in_source"]) / 1e9))
+    return sorted(found, key=lambda op: (op.kind, op.elements, op.rows))
+
+
+# How often each op reads its array.  PyTorch's softmax keeps rows of up to 1024 numbers in registers and goes over longer ones
+# twice; its layer normalisation does so beyond 8192.
+READS: Final[dict[str, Callable[[float], int]]] = {
+    "softmax": lambda columns: 1 if columns <= 1024 else 2,
+    "layernorm": lambda columns: 1 if columns <= 8192 else 2,
+    "gelu": lambda _: 1,
+}
+
+
+def _seconds(op: _Op) -> float:
+    gpu = part(Gpu, A100)
+    array = op.elements * HALF
+    work = Work(reads=READS[op.kind](op.columns) * array, writes=array, dtype="fp16", working_set=2 * array, start="host")
+    cost = gpu.compute("it", work)
+    return SOFTWARE[op.kind] + cost.demand.alone({each.name: each.rate for each in gpu.capacities("it")})
+
+
+def _miss(op: _Op) -> Miss:
+    return Miss(op.row, _seconds(op), op.seconds, op.kind)

@@ -1,0 +1,88 @@
+"""Latency of GPUs' caches and memories: one thread that follows pointers (gpu-latency)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from calibrate.published.gpu_benches import Point, latencies
+from calibrate.published.parts import part
+from calibrate.published.score import Miss, Score, group_median, mean_error, worst_of
+from calibrate.published.search import descend
+from hwsim.devices import Accesses, Gpu
+from hwsim.devices.gpu_access import latency
+from hwsim.devices.gpu_memory import Hierarchy, Ramp
+
+COUNT = 1e6
+
+
+def scores(data: Path) -> tuple[Score, ...]:
+    """The published rows, and whole curves."""
+    points = [point for point in latencies(data) if not point.fitted]
+    rows = [_miss(point) for point in points if point.published]
+    curves = [_miss(point) for point in points if not point.published]
+    return (
+        Score(
+            name="GPU latency by working set",
+            metric="group median",
+            value=group_median(rows)[0],
+            bound=0.04,
+            rows=len(rows),
+            half="held out",
+            worst=worst_of(rows, _why),
+            notes=f"90th percentile {group_median(rows)[1]:.1%}.",
+        ),
+        Score(
+            name="GPU latency, whole curves of five GPUs",
+            metric="mean |error|",
+            value=mean_error(curves),
+            bound=0.04,
+            rows=len(curves),
+            half="held out",
+            worst=worst_of(curves, _why),
+        ),
+    )
+
+
+def fit(data: Path) -> None:
+    """Print the latencies and the ramps of chases of each part."""
+    points = [point for point in latencies(data) if point.fitted]
+    for name in dict.fromkeys(point.part for point in points):
+        seen = [point for point in points if point.part == name]
+        low, high = min(point.value for point in seen), max(point.value for point in seen)
+        start = [low, math.sqrt(low * high) * 1.5, high, 0.9, 1.2, 0.95, 1.5, 0.95, 1.5, high * 0.75]
+        first, second, miss, *ramps, far = descend(partial(_error, seen, part(Gpu, name).hierarchy), start, step=0.1)
+        print(f"{name}: l1 {first:.3g}, l2 {second:.3g}, far {far:.3g}, miss {miss:.3g}")
+        print("    chase of l1, chase of l2, near_chase:", *(f"{each:.3g}" for each in ramps))
+
+
+def _with(parts: Hierarchy, given: Sequence[float]) -> Hierarchy:
+    if parts.l1 is None or parts.l2 is None:
+        return parts
+    first, second, miss, a, b, c, d, e, f, far = given
+    l2 = replace(parts.l2, latency=second, miss=miss, chase=_ramp(c, d), near_chase=_ramp(e, f), far=far)
+    return replace(parts, l1=replace(parts.l1, latency=first, chase=_ramp(a, b)), l2=l2)
+
+
+def _ramp(full: float, none: float) -> Ramp:
+    return Ramp(full, max(none, full * 1.01))
+
+
+def _error(points: list[Point], parts: Hierarchy, given: Sequence[float]) -> float:
+    """Sum of the errors with these latencies and ramps."""
+    trial = _with(parts, given)
+    return sum(point.miss(latency(trial, point.size)).error for point in points)
+
+
+def _miss(point: Point) -> Miss:
+    """Through the public model: a million reads, each of which waits for the one before."""
+    gpu = part(Gpu, point.part)
+    cost = gpu.access("it", Accesses(count=COUNT, size=8, pattern="dependent", working_set=point.size))
+    return point.miss(cost.demand.body({each.name: each.rate for each in gpu.capacities("it")}) / COUNT)
+
+
+def _why(miss: Miss) -> str:
+    return "MI210: page tables beyond 128 MB are not modelled" if "mi210" in miss.row else "on the ramp between two levels"

@@ -1,0 +1,236 @@
+"""The memory side of a GPU: caches, what memory sustains, how many threads it takes, and starting kernels.
+
+Every section is a part of a `gpu` in a file; leaving one out means the ideal: memory serves all, at its full bandwidth,
+whatever the number of threads.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from dataclasses import field as attribute
+from typing import Final
+
+from hwsim.devices.curves import hit_share
+from hwsim.devices.roofline import LocalMemory
+from hwsim.devices.work import Start
+from hwsim.spec.fields import field
+from hwsim.units import Bytes, BytesPerSecond, PerSecond, Ratio, Seconds
+
+SECTOR: Final = 32.0  # bytes: what a GPU fetches at least; CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory"
+
+
+@dataclass(frozen=True, slots=True)
+class Ramp:
+    """How a cache stops holding what is gone over again and again, as the set outgrows it."""
+
+    full: float = field("part of its size up to which everything is found in it", default=0.8, exclusive_minimum=0.0)
+    none: float = field("multiple of its size from which nothing is", default=1.3, exclusive_minimum=0.0)
+
+    def hits(self, working_set: float, size: float) -> float:
+        """Part of the accesses found in a cache of `size` bytes.
+
+        >>> Ramp(full=0.5, none=1.5).hits(100.0, 100.0)
+        0.5
+        """
+        return hit_share(working_set, size, full=self.full, none=self.none)
+
+
+@dataclass(frozen=True, slots=True)
+class Sustained:
+    """The part of its bandwidth that a memory or a cache sustains, by how much of the traffic is written.
+
+    Between reads alone, a copy (half of the bytes written) and writes alone the time per byte is linear in the share
+    of writes, so that reads and writes each cost a time of their own.
+
+    **Source**: the three are measured; GPUs that nobody measured take the median of those that were.
+    **Error**: 1 % (BabelStream on 11 GPUs, rows not fitted), see `docs/validation/components.md`.
+    """
+
+    read: Ratio = field("nothing is written", default=1.0, exclusive_minimum=0.0)
+    copy: Ratio = field("as much is written as read", default=1.0, exclusive_minimum=0.0)
+    write: Ratio = field("nothing is read", default=1.0, exclusive_minimum=0.0)
+
+    def problems(self) -> Iterator[tuple[str, str, str | None]]:
+        """(key, message, hint): a copy cannot beat its reads or its writes alone."""
+        if self.copy > 2 * min(self.read, self.write):
+            yield "copy", "a copy would be faster than what it reads or writes alone", None
+
+    def bytes_at_peak(self, reads: float, writes: float) -> float:
+        """How many bytes at the full bandwidth take as long as these.
+
+        >>> Sustained(read=0.8, copy=0.5).bytes_at_peak(80.0, 0.0), Sustained(read=0.8, copy=0.5).bytes_at_peak(50.0, 50.0)
+        (100.0, 200.0)
+        """
+        alone, more = (self.read, reads - writes) if reads >= writes else (self.write, writes - reads)
+        return more / alone + 2.0 * min(reads, writes) / self.copy
+
+    def part(self, reads: float, writes: float) -> float:
+        """The part of the bandwidth that this mix of reads and writes reaches."""
+        return (reads + writes) / self.bytes_at_peak(reads, writes) if reads + writes > 0 else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Level1:
+    """The cache of one multiprocessor.  Writes pass it.
+
+    **Range**: it serves a multiprocessor that goes over the same set again and again within one kernel.  Between kernels it
+    keeps nothing, and blocks of threads that share a set land on any multiprocessor.
+    """
+
+    size: Bytes = field("of one multiprocessor", exclusive_minimum=0.0)
+    bandwidth: BytesPerSecond | None = field("of one multiprocessor; unused if left out", default=None, exclusive_minimum=0.0)
+    latency: Seconds = field("of a read found in it", default=0.0)
+    ramp: Ramp = field("of streams", default_factory=Ramp)
+    chase: Ramp = field("of reads each of which waits for the one before", default_factory=Ramp)
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Reads that all multiprocessors make of the same lines at about the same time, such as one table for all.
+
+    Memory sends each line once; what limits them is how fast the lines reach all.
+    """
+
+    near: BytesPerSecond = field("to all, of lines that the part of the cache near each of them holds", exclusive_minimum=0.0)
+    far: BytesPerSecond = field("to all, of lines that come from elsewhere", exclusive_minimum=0.0)
+    ramp: Ramp = field("of the part near each", default_factory=Ramp)
+
+
+@dataclass(frozen=True, slots=True)
+class Level2:
+    """The last cache before memory, shared by all multiprocessors.
+
+    Large ones come in two halves: a multiprocessor has a copy in the `near` one of what it reads, what only the other
+    has room for takes longer (`far`).
+    """
+
+    size: Bytes = field("of all of it", exclusive_minimum=0.0)
+    bandwidth: BytesPerSecond | None = field("to all multiprocessors; unused if left out", default=None, exclusive_minimum=0.0)
+    sustained: Sustained = field("part of its bandwidth that is reached", default_factory=Sustained)
+    ramp: Ramp = field("of streams", default_factory=Ramp)
+    together: Together | None = field("when all read the same (default: as when each reads its own)", default=None)
+    latency: Seconds = field("of a read found in it (in the near part, if it has two)", default=0.0)
+    chase: Ramp = field("of reads each of which waits for the one before", default_factory=Ramp)
+    near: Bytes | None = field("the part near a multiprocessor; all of it if left out", default=None, exclusive_minimum=0.0)
+    near_chase: Ramp = field("as `chase`, of the near part", default_factory=Ramp)
+    far: Seconds = field("latency of a read found in the far part", default=0.0)
+    miss: Seconds = field("latency of a read that memory serves", default=0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Occupancy:
+    """How many threads it takes to keep the memory busy.
+
+    A thread begins, has a few reads in flight, waits for them (Little's law), writes, and ends:
+
+        waiting = (begun x start + reads / in_flight x read + writes x write) / threads
+        time    = (waiting^p + moving^p)^(1/p)
+
+    with the numbers of threads begun, of reads and of writes, and `moving` the time the bytes take.
+
+    **Source** of the rounding: see `hwsim.devices.curves`.
+    **Error**: 3.7 % (mean) on curves of five GPUs over 16 numbers of threads, half of them never seen by the fit.
+    **Range**: threads that do nothing but read and write; reads to neighbouring addresses.
+    """
+
+    read: Seconds = field("from asking for a line of memory to having it, memory busy", exclusive_minimum=0.0)
+    write: Seconds = field("how long a thread is held up by a write", default=0.0)
+    start: Seconds = field("of a thread: from the end of the one before it in its place to its first access", default=0.0)
+    sharpness: float = field("p of the rounding between too few threads and enough", default=math.inf, minimum=1.0)
+    threads: int = field("threads that a multiprocessor holds at once", default=2048, minimum=1)
+    blocks: PerSecond | None = field("blocks of threads it starts; unlimited if left out", default=None, exclusive_minimum=0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What starting a kernel takes, by who starts it."""
+
+    stream: Seconds = field("from one kernel to the next in a stream, beyond their own time", default=0.0)
+    graph: Seconds | None = field("the same inside a CUDA graph; as in a stream if left out", default=None)
+    host: Seconds | None = field("start and end, when the host waits for each; as in a stream if left out", default=None)
+
+    def by(self, start: Start) -> tuple[str, float]:
+        """(the key, seconds) of a kernel started so.
+
+        >>> Launch(stream=2e-6, graph=1e-6).by("graph"), Launch(stream=2e-6).by("host")
+        (('graph', 1e-06), ('stream', 2e-06))
+        """
+        given = {"stream": self.stream, "graph": self.graph, "host": self.host}[start]
+        return ("stream", self.stream) if given is None else (start, given)
+
+
+@dataclass(frozen=True, slots=True)
+class Hierarchy:
+    """What serves the reads and writes of a GPU, from the nearest on.  Sections left out serve nothing."""
+
+    memory: LocalMemory
+    sustained: Sustained = attribute(default_factory=Sustained)
+    sms: int | None = None
+    l1: Level1 | None = None
+    l2: Level2 | None = None
+    occupancy: Occupancy | None = None
+    sources: Mapping[str, str] = attribute(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stream:
+    """What the threads of a kernel read and write, neighbours next to each other.
+
+    Args:
+        reads, writes: bytes.
+        each: bytes of one read or write of a thread.
+        working_set: bytes gone over again and again; None: everything comes from memory once.
+        together: every multiprocessor itself goes over all of the working set, all at about the same time.
+        threads: at work at any time; None: enough of them.
+        in_flight: reads that a thread starts before it waits.
+        begun: threads that begin, each in the place of one that ended.
+        blocks: of threads that are started.
+        start: who starts the kernel.
+    """
+
+    reads: float = 0.0
+    writes: float = 0.0
+    each: float = 4.0
+    working_set: float | None = None
+    together: bool = False
+    threads: float | None = None
+    in_flight: float = 1.0
+    begun: float = 0.0
+    blocks: float = 0.0
+    start: Start = "stream"
+
+
+def memory_problems(parts: Hierarchy) -> Iterator[tuple[str, str, str | None]]:
+    """(key, message, hint) of what cannot be: each level is at least as fast as the next, or it would not be one."""
+    for key, message, hint in parts.sustained.problems():
+        yield f"sustained.{key}", message, hint
+    first, second, memory = parts.l1, parts.l2, parts.memory.bandwidth
+    if second is not None:
+        for key, message, hint in second.sustained.problems():
+            yield f"l2.sustained.{key}", message, hint
+        if second.bandwidth is not None and second.bandwidth * second.sustained.copy < memory * parts.sustained.copy:
+            yield "l2.bandwidth", "the cache is slower than the memory behind it", None
+        if second.together is not None and second.together.near < second.together.far:
+            yield "l2.together.near", "what is near is slower than what is far", None
+        ordered = [second.latency, second.far or second.latency, second.miss]
+        if second.miss and ordered != sorted(ordered):
+            yield "l2.miss", "a read that memory serves is faster than one the cache serves", None
+    if first is not None and first.bandwidth is not None:
+        if parts.sms is None:
+            yield "l1.bandwidth", "the bandwidth of one multiprocessor needs their number", "such as sms: 80"
+        elif first.bandwidth * parts.sms < (second.bandwidth if second is not None and second.bandwidth else memory):
+            yield "l1.bandwidth", "the cache is slower than what is behind it", None
+
+
+def softly(waiting: float, moving: float, sharpness: float) -> float:
+    """The longer of two times, rounded off where they are alike: (a^p + b^p)^(1/p).
+
+    >>> softly(3.0, 4.0, 2.0), softly(3.0, 4.0, math.inf), softly(0.0, 4.0, 2.0)
+    (5.0, 4.0, 4.0)
+    """
+    low, high = min(waiting, moving), max(waiting, moving)
+    if low <= 0 or math.isinf(high) or math.isinf(sharpness):
+        return high
+    return float(high * (1.0 + (low / high) ** sharpness) ** (1.0 / sharpness))
