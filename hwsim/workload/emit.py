@@ -26,7 +26,7 @@ from typing import Final
 
 from hwsim.spec import SpecError
 from hwsim.spec.mistakes import Mistake
-from hwsim.workload.statements import Barrier, Call, Fetch, Issue, PlacedOp, Repeat, Statement, Wait
+from hwsim.workload.statements import Barrier, Call, Collective, Fetch, Issue, PlacedOp, Repeat, Statement, Wait
 from hwsim.workload.steady import Chunk, Row, is_steady
 from hwsim.workload.thread import Bound, Freed, Ref, Snapshot, Thread
 
@@ -207,10 +207,12 @@ class Emitter:
 
     # ---- statements
 
-    def _emit(self, statement: Issue | Fetch | Call | Wait | Barrier) -> None:
+    def _emit(self, statement: Issue | Fetch | Collective | Call | Wait | Barrier) -> None:
         match statement:
             case Issue(ops=ops):
                 self._issue(ops)
+            case Collective():
+                self._collective(statement)
             case Fetch(ops=ops):
                 for rank, (op, thread) in enumerate(zip(ops, self._threads, strict=True)):
                     self._fetch(rank, op, thread)
@@ -237,17 +239,58 @@ class Emitter:
         ranked = list(zip(range(len(ops)), ops, self._threads, strict=True))
         for piece in range(max(op.pieces for op in ops)):
             now = [(rank, op, thread) for rank, op, thread in ranked if piece < op.pieces]
-            if self._runtime is not None:
-                for rank, op, thread in now:
-                    if op.call < 0:
-                        self._host(rank, thread, op.dispatch, self._runtime.dispatch, ())
-                for _, op, thread in now:
-                    self._insert(op, thread)
+            self._dispatch(now)
             for rank, op, thread in now:
                 self._op(rank, op, thread, piece)
         for rank, op, thread in ranked:
             if op.block:
                 self._wait(rank, thread, [thread.named[op.name]], op.back)
+
+    def _dispatch(self, ranked: Sequence[tuple[int, PlacedOp, Thread]]) -> None:
+        """The threads issue these, where issuing takes time, and they are inserted."""
+        if self._runtime is None:
+            return
+        for rank, op, thread in ranked:
+            if op.call < 0:
+                self._host(rank, thread, op.dispatch, self._runtime.dispatch, ())
+        for _, op, thread in ranked:
+            self._insert(op, thread)
+
+    def _collective(self, statement: Collective) -> None:
+        """Bucket by bucket: every rank arrives, the gatherings do their steps, every rank leaves."""
+        ranked = list(zip(range(len(statement.ops)), statement.ops, self._threads, strict=True))
+        for bucket in range(statement.buckets):
+            self._dispatch(ranked)
+            arrived = [self._arrive(rank, op, thread, statement, bucket) for rank, op, thread in ranked]
+            last: dict[int, list[Ref]] = {}  # what each rank waits for
+            for gathering in statement.gatherings:
+                steps: list[Ref] = []
+                for step in gathering.steps:
+                    after = [*(arrived[rank] for rank in step.begins), *(steps[earlier] for earlier in step.after)]
+                    steps.append(self._add((step.label, step.cost, 1.0, 0, -1, -1), after))
+                    for rank in step.ends:
+                        last.setdefault(rank, []).append(steps[-1])
+            for rank, op, thread in ranked:
+                left = self._add((op.label, -1, 1.0, 0, op.queue, -1), last.get(rank, [arrived[rank]]))
+                if bucket == statement.buckets - 1:
+                    self._free(op, self._leaving.pop(rank, ()), left)
+                self._note(rank, op, thread, left)
+        for rank, op, thread in ranked:
+            if op.block:
+                self._wait(rank, thread, [thread.named[op.name]], op.back)
+
+    def _arrive(self, rank: int, op: PlacedOp, thread: Thread, statement: Collective, bucket: int) -> Ref:
+        """A rank is ready for a bucket, and its queue has come to it."""
+        after = [thread.gate if self._runtime is None else thread.inserted]
+        if bucket == 0:
+            after += [ref for ref in thread.needs(op) if self._queue(ref) != op.queue]
+        if statement.overlaps:
+            after += thread.pieces[statement.overlaps][bucket : bucket + 1]
+        insert = -1 if self._runtime is None or thread.inserted is None else thread.inserted[1]
+        ref = self._add((statement.arrivals[rank], -1, 1.0, 0, op.queue, insert), after)
+        if bucket == 0:
+            self._leaving[rank] = self._rename(op, thread, ref if self._runtime is None else thread.inserted)
+        return ref
 
     def _insert(self, op: PlacedOp, thread: Thread) -> None:
         """The join at which an op enters its queue, after the thread's latest op and all insertions before."""
@@ -270,11 +313,17 @@ class Emitter:
             self._leaving[rank] = leaving
         if piece == op.pieces - 1:
             self._free(op, self._leaving.pop(rank, ()), ref)
+        if op.pieces > 1:
+            thread.pieces[op.name] = (ref,) if piece == 0 else (*thread.pieces[op.name], ref)
+        self._note(rank, op, thread, ref)
+        return ref
+
+    def _note(self, rank: int, op: PlacedOp, thread: Thread, ref: Ref) -> None:
+        """From now on the op's names mean this."""
         thread.issued(op, ref)
         for frame in self._frames:
             for name in op.names:
                 frame.iterations[-1][rank, name] = ref
-        return ref
 
     def _rename(self, op: PlacedOp, thread: Thread, taken: Ref | None) -> tuple[Freed, ...]:
         """The names that an op writes mean new buffers from now on; those they meant until now."""

@@ -15,9 +15,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from hwsim.devices import Start
 from hwsim.opgraph import Freeing
 from hwsim.spec import Mistakes, Place, Tree, check_header, decode, field, place_field, resolve
 from hwsim.units import Seconds
+from hwsim.workload.events import Event
+from hwsim.workload.groups import RankGroups
 
 FORMAT = "workload/1"
 
@@ -37,6 +40,7 @@ class Runtime:
         "time of the thread to start a compiled body, whose ops it then need not issue (default: it compiles none)", default=None
     )
     per_op: Seconds = field("time of the queue for each op of a compiled body, before the op's own", default=0.0)
+    starts: Start = field("what starts the kernels of a compiled body: see `launch` of a gpu", default="stream")
     compile: Seconds = field("time of the thread to compile a body, once for each `call` of the program", default=0.0)
     fuse: Literal["none", "elementwise"] = field(
         "elementwise: in a compiled body, such ops in a row that hand on a value become one", default="none"
@@ -72,9 +76,13 @@ class Workload:
     notes: str = field("anything worth knowing", default="")
     let: Mapping[str, object] = field("parameters, `$name` in the rest of the file", default_factory=dict, example="{n: 1000}")
     runtime: Runtime | None = field("what issuing ops and waiting for them costs (default: nothing)", default=None)
+    groups: Mapping[str, RankGroups] = field(
+        "groups of ranks that a collective's `among` may name", default_factory=dict, example="{tp: {of: gpu*, size: 8}}"
+    )
     program: Tree | None = field("the statements of the one program, or {each: gpu*, do: [...]}", default=None)
     programs: Mapping[str, Tree] | None = field("several programs by name, each written as `program` is", default=None)
     pipeline: Tree | None = field("stages that run at the same time: {batches, ahead, stages}", default=None)
+    events: tuple[Event, ...] = field("what goes wrong meanwhile: parts and links that slow down or fail", default=())
     expect: Tree | None = field("what a run is expected to come to, such as {makespan: 15 ms +- 1 %}", default=None)
     place: Place = place_field()
 

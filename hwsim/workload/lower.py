@@ -33,7 +33,7 @@ def lower(workload: Workload, machine: Machine, mistakes: Mistakes) -> OpGraph:
     builder = GraphBuilder(capacities_of(machine.capacities))
     named = workload.programs if workload.programs is not None else {MAIN: workload.program} if workload.program else {}
     groups = [
-        read_group(name, tree, machine, workload.runtime, builder, mistakes)
+        read_group(name, tree, machine, workload.runtime, workload.groups, builder, mistakes)
         for name, tree in sorted(named.items(), key=lambda each: each[0])
     ]
     if workload.pipeline is not None:

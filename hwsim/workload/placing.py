@@ -48,7 +48,8 @@ class Placing:
         if isinstance(op, FetchOp):
             self.missed |= {(program.name, value) for value in op.reads if value not in homes}
         try:
-            placed = op.lower(replace(program.scope, values=homes))
+            starts = self.runtime.starts if self.runtime is not None and call >= 0 else program.scope.starts
+            placed = op.lower(replace(program.scope, values=homes, starts=starts))
         except (CannotCompute, CannotPlace, NoRoute, UnknownName) as error:
             self.mistakes.add(op.place, error.message, error.hint)
             return None

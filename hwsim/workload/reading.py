@@ -8,15 +8,17 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from hwsim.machine import Machine
-from hwsim.ops import OPS, AnyOp, FetchOp
+from hwsim.ops import OPS, AnyOp, ExchangeOp, FetchOp
 from hwsim.spec import Mistakes, Place, Tree, Value, decode, did_you_mean, field, place_field, substitute
 from hwsim.workload.builder import GraphBuilder
 from hwsim.workload.file import Each, Runtime
 from hwsim.workload.fuse import fuse
+from hwsim.workload.gathering import Gatherings
+from hwsim.workload.groups import RankGroups
 from hwsim.workload.names import Mention, Names, Path, Stand
 from hwsim.workload.placing import Placing
 from hwsim.workload.programs import Program, Queues, find_programs
-from hwsim.workload.statements import Barrier, Call, Fetch, Issue, PlacedOp, Repeat, Statement, Wait
+from hwsim.workload.statements import Barrier, Call, Collective, Fetch, Issue, PlacedOp, Repeat, Statement, Wait
 
 _RANKED: Final = re.compile(r"\$(self|ranks?)\b")
 _CONTROL: Final = ("barrier", "call", "repeat", "wait")
@@ -68,7 +70,13 @@ class Group:
 
 
 def read_group(
-    name: str, tree: Tree, machine: Machine, runtime: Runtime | None, builder: GraphBuilder, mistakes: Mistakes
+    name: str,
+    tree: Tree,
+    machine: Machine,
+    runtime: Runtime | None,
+    groups: Mapping[str, RankGroups],
+    builder: GraphBuilder,
+    mistakes: Mistakes,
 ) -> Group:
     """One program, or one per device of `each`.  Labels, costs and queues go into the builder."""
     each: Each | None = None
@@ -84,10 +92,10 @@ def read_group(
     queues = Queues(builder, runtime)
     hosts = tuple(queues.host(program) for program in programs)
     placing = Placing(runtime, builder, queues, mistakes)
-    reader = _Reader(programs, placing)
+    reader = _Reader(programs, placing, groups)
     body = reader.body(statements, ())
     if placing.looks_back():  # read again, now that it is known where the values lie
-        reader = _Reader(programs, placing)
+        reader = _Reader(programs, placing, groups)
         body = reader.body(statements, ())
     reader.names.look_up(mistakes)
     if runtime is not None and runtime.fuse == "elementwise" and not len(mistakes):
@@ -98,8 +106,10 @@ def read_group(
 class _Reader:
     """Reads the statements of one group; mistakes are noted, and what can be read is."""
 
-    def __init__(self, programs: Sequence[Program], placing: Placing) -> None:
+    def __init__(self, programs: Sequence[Program], placing: Placing, groups: Mapping[str, RankGroups]) -> None:
         self.names = Names()
+        self._gatherings = Gatherings(programs, placing, groups)
+        self._pieces: dict[str, int] = {}  # of the latest op of a name
         self._programs = programs
         self._placing = placing
         self._mistakes = placing.mistakes
@@ -202,7 +212,7 @@ class _Reader:
 
     # ---- ops
 
-    def _issue(self, kind: str, tree: Tree, here: Stand) -> Issue | Fetch | None:
+    def _issue(self, kind: str, tree: Tree, here: Stand) -> Issue | Fetch | Collective | None:
         fetches = issubclass(OPS[kind], FetchOp)
         if fetches and not tree.is_mapping:  # `print: y` is short for `print: {reads: y}`
             tree = Tree({"reads": tree}, tree.place)
@@ -212,18 +222,32 @@ class _Reader:
             self._mistakes.add(ranked.place, f"{ranked.what()} has a meaning only under `each`")
             return None
         op: AnyOp | None = None
+        ops: list[AnyOp] = []
         found: list[PlacedOp] = []
         for rank, program in enumerate(self._programs):
             if ranked is not None or rank == 0:
                 op = self._decode(kind, tree, rank, program)
                 self._note(op, tree, here)
             placed = None if op is None else self._placing.place(op, kind, program, self._call)
-            if placed is None:
+            if op is None or placed is None:
                 return None  # the other ranks would only say the same
+            ops.append(op)
             found.append(placed if self._call < 0 else self._compiled(placed, op))
+        self._pieces[found[0].name] = found[0].pieces
+        if isinstance(op, ExchangeOp):
+            return self._collective([each for each in ops if isinstance(each, ExchangeOp)], found, kind, tree)
         if fetches:
             return Fetch(tuple(found)) if self._call < 0 else None  # a compiled body prints when it is compiled
         return Issue(tuple(found))
+
+    def _collective(self, ops: Sequence[ExchangeOp], placed: Sequence[PlacedOp], kind: str, tree: Tree) -> Collective | None:
+        over = ops[0].overlaps
+        pieces = self._pieces.get(over, 0) if over else 1
+        if pieces < (2 if over else 1):
+            message = f"nothing called '{over}' comes before this" if not pieces else f"'{over}' does not come in pieces"
+            self._mistakes.add((tree.get("overlaps") or tree).place, message, "give that op `pieces: 8`")
+            return None
+        return self._gatherings.collective(ops, placed, kind, pieces)
 
     def _compiled(self, placed: PlacedOp, op: AnyOp | None) -> PlacedOp:
         """An op of a compiled body: the call as a whole waits for it, if anything does."""

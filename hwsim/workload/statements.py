@@ -98,6 +98,45 @@ class Barrier:
     place: Place = NOWHERE
 
 
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One op of a collective, with indices into the tables of the graph.
+
+    after: positions of earlier steps of the same gathering.  begins: members (ranks of the programs) that must
+    have arrived.  ends: members that leave no earlier than it ends.
+    """
+
+    label: int
+    cost: int
+    after: tuple[int, ...]
+    begins: tuple[int, ...]
+    ends: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Gathering:
+    """Ranks that meet, and what they do together once they have come."""
+
+    ranks: tuple[int, ...]
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Collective:
+    """Each rank arrives in its queue, its gathering does its steps, and each leaves when its part is done.
+
+    ops: what each rank issues; their label is that of leaving.  arrivals: label of each rank's arrival.
+    overlaps: name of an earlier op in pieces; bucket i starts after piece i.  buckets: into how many it is cut,
+    each of which does all the steps.
+    """
+
+    ops: tuple[PlacedOp, ...]
+    arrivals: tuple[int, ...]
+    gatherings: tuple[Gathering, ...]
+    overlaps: str = ""
+    buckets: int = 1
+
+
 @dataclass(frozen=True)
 class Repeat:
     """A body and how often it runs."""
@@ -109,7 +148,7 @@ class Repeat:
     @cached_property
     def names(self) -> frozenset[str]:
         """Names of all ops inside."""
-        issues = (each for each in walk(self.body) if isinstance(each, Issue | Fetch))
+        issues = (each for each in walk(self.body) if isinstance(each, Issue | Fetch | Collective))
         return frozenset(name for issue in issues for op in issue.ops for name in op.names)
 
     @cached_property
@@ -128,7 +167,7 @@ class Repeat:
         return frozenset(each.name for each in walk(self.body) if isinstance(each, Barrier))
 
 
-Statement = Issue | Fetch | Call | Wait | Barrier | Repeat
+Statement = Issue | Fetch | Collective | Call | Wait | Barrier | Repeat
 
 
 def walk(body: Sequence[Statement]) -> Iterator[Statement]:
@@ -148,6 +187,8 @@ def size_of(body: Sequence[Statement]) -> int:
                 total += each.times * each.size
             case Issue(ops=ops) | Fetch(ops=ops):
                 total += sum(op.pieces for op in ops)
+            case Collective(ops=ops, gatherings=gatherings, buckets=buckets):
+                total += buckets * (2 * len(ops) + sum(len(each.steps) for each in gatherings))
             case Wait(labels=labels) | Barrier(labels=labels) | Call(labels=labels):
                 total += len(labels)
     return total

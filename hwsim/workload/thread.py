@@ -42,6 +42,7 @@ class Thread:
     writer: dict[str, Ref] = field(default_factory=dict)
     readers: dict[str, dict[int, Ref]] = field(default_factory=dict)  # value -> queue -> latest reader since it was written
     named: dict[str, Ref] = field(default_factory=dict)
+    pieces: dict[str, tuple[Ref, ...]] = field(default_factory=dict)  # of the latest op of a name that came in pieces
     awaited: dict[int, Ref] = field(default_factory=dict)  # queue -> latest op known to have ended
     bound: dict[str, Bound] = field(default_factory=dict)  # value -> its buffer, where its size is known
     gate: Ref | None = None  # what all later ops start after
@@ -93,6 +94,9 @@ class Thread:
                 yield (kind, name), ref
         for name, bound in self.bound.items():
             yield ("bound", name), bound.ref
+        for name, pieces in self.pieces.items():
+            for number, ref in enumerate(pieces):
+                yield ("piece", name, number), ref
         for value, readers in self.readers.items():
             for queue, ref in readers.items():
                 yield ("reader", value, queue), ref

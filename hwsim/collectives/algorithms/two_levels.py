@@ -1,0 +1,80 @@
+"""What hierarchies and tori have in common: within each node, across the nodes, within each node again.
+
+Rank j of every node looks after shard j: it gathers the sum of its node, makes the sum over the nodes
+with its counterparts, and gives it to its node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from hwsim.collectives.plan import CannotCollect, Group, Operation, Send
+from hwsim.collectives.rounds import Pair, Round
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """k nodes of g ranks each: `ranks[i][j]` is rank j of node i; chunk i x g + j of shard j is node i's part."""
+
+    ranks: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def of(cls, group: Group) -> Levels:
+        """The nodes of a group, all of one size."""
+        sizes = group.sizes
+        if len(set(sizes)) > 1:
+            raise CannotCollect(f"nodes of {min(sizes)} to {max(sizes)} ranks", "this needs as many ranks in every node")
+        return cls(tuple(tuple(range(start, start + size)) for start, size in zip(group.starts, sizes, strict=True)))
+
+    @property
+    def nodes(self) -> int:
+        return len(self.ranks)
+
+    @property
+    def each(self) -> int:
+        """Ranks of a node."""
+        return len(self.ranks[0])
+
+    def stages(self, operation: Operation) -> tuple[tuple[str, int], ...]:
+        """(name, steps) of what is done one after another."""
+        inside, across = self.each - 1, self.nodes - 1
+        found: tuple[tuple[str, int], ...] = ()
+        if operation != "all-gather":
+            found = (("reduce-scatter within", inside), ("reduce-scatter across", across))
+        if operation != "reduce-scatter":
+            found = (*found, ("all-gather across", across), ("all-gather within", inside))
+        return found
+
+    def sends(self, stage: str) -> Iterator[Send]:
+        """The sends of one stage, its steps counted from 0."""
+        g, k = self.each, self.nodes
+        reduce = stage.startswith("reduce")
+        for step in range((g if stage.endswith("within") else k) - 1):
+            for i in range(k):
+                for j in range(g):
+                    if stage.endswith("within"):
+                        shard = (j - step - (1 if reduce else 0)) % g
+                        target = self.ranks[i][(j + 1) % g]
+                        chunks: Sequence[int] = range(shard, g * k, g)
+                    else:
+                        part = (i - step - (1 if reduce else 0)) % k
+                        target = self.ranks[(i + 1) % k][j]
+                        chunks = (part * g + j,)
+                    for chunk in chunks:
+                        yield Send(step, self.ranks[i][j], target, chunk, 1, reduce)
+
+    def round(self, stage: str, share: float = 1.0, pieces: int = 1) -> Round | None:
+        """One stage as equal steps; None if it has none."""
+        g, k = self.each, self.nodes
+        within = stage.endswith("within")
+        times = (g if within else k) - 1
+        if times == 0:
+            return None
+        part = share / (g if within else g * k) / pieces
+        pairs: list[Pair] = []
+        for i in range(k):
+            for j in range(g):
+                target = self.ranks[i][(j + 1) % g] if within else self.ranks[(i + 1) % k][j]
+                pairs.append((self.ranks[i][j], target, part))
+        return Round(stage, tuple(sorted(pairs)), times * pieces, reduce=stage.startswith("reduce"))

@@ -1,0 +1,186 @@
+"""`algorithm: auto`: what NCCL would do on a machine, how long that takes, and what came second.
+
+With measured numbers (`Nccl`) the fastest of its estimates is taken, and its time is the answer.  Without, NCCL's own
+tables choose, and the machine's links give the time of what they chose.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from hwsim.collectives.algorithms import Algorithm, Direct, DoubleTree, Hierarchical, InNetwork, Ring
+from hwsim.collectives.nccl import Bus, Estimate, Nccl
+from hwsim.collectives.overheads import Overheads
+from hwsim.collectives.placing import place
+from hwsim.collectives.plan import Group, Operation
+from hwsim.collectives.steady import Flows, Phase, cost, longest
+from hwsim.collectives.tuning import NVLINK, OPERATIONS, PCIE, Candidate, Generation, Hardware, candidates
+from hwsim.demand import Cost, Demand, Term
+from hwsim.devices import Nic
+from hwsim.devices.roofline import precise, source_of
+from hwsim.links import Nvlink
+from hwsim.machine import Machine
+
+_LONG: Final = 1e9  # bytes that no latency of a link shows in
+_BUILT: Final[Mapping[str, Algorithm]] = {
+    "ring": Ring(found=True, both=True),
+    "tree": DoubleTree(),
+    "nvls": InNetwork(),
+    "direct": Direct(),
+}
+# Trees over nodes: NCCL's channels leave each node by another GPU, and the chain in the node feeds them all.
+_OVER_NODES: Final = Hierarchical(pieces=8)
+_GENERATIONS: Final[Mapping[int, Generation]] = {1: "volta", 2: "volta", 3: "ampere", 4: "hopper", 5: "blackwell"}
+_DATA: Final[Mapping[str, float]] = {"ll": 0.5, "ll128": 0.92, "simple": 1.0}  # part of the bytes on the wire, as `tuning` has it
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What was chosen, and what came second: "ring, ll128", and how long each was expected to take."""
+
+    name: str
+    seconds: float
+    runner_up: str
+    runner_up_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A collective with the choice that led to it."""
+
+    flows: Flows
+    choice: Choice
+
+
+def choose(machine: Machine, operation: Operation, devices: Sequence[str], size: float, library: Nccl | None = None) -> Chosen:
+    """The best that NCCL has for these devices and this size.
+
+    Raises:
+        CannotCollect, NoRoute, UnknownName: as `cost`.
+    """
+    ranks = place(machine, Direct(), devices)
+    names = ranks.parties
+    if len(names) < 2:
+        flows = cost(machine, Direct(), operation, names, size)
+        return Chosen(flows, Choice("nothing to do", 0.0, "", 0.0))
+    if library is not None:
+        found = library.estimates(operation, ranks.group, size, bus(machine, names, operation))
+        return _measured(machine, operation, names, ranks.group, size, library, found)
+    return _tuned(machine, operation, names, ranks.group, size)
+
+
+def bus(machine: Machine, devices: Sequence[str], operation: Operation = "all-reduce") -> Bus:
+    """What the links let rings through these devices carry."""
+    ranks = place(machine, Direct(), devices)
+    names, sizes = ranks.parties, ranks.group.sizes
+    if operation == "send":
+        rate, link = _rate(machine, names, Direct(), "send")
+        return Bus(rate, rate, link, link)
+    inside, link = math.inf, "nvlink"
+    for start, count in zip(ranks.group.starts, sizes, strict=True):
+        if count > 1:
+            inside, link = min((inside, link), _rate(machine, names[start : start + count], _BUILT["ring"], "all-gather"))
+    if len(sizes) == 1:
+        return Bus(inside, link=link)
+    across, wire = _rate(machine, names, _BUILT["ring"], "all-gather")
+    return Bus(inside, across, link, wire)
+
+
+def _rate(machine: Machine, names: Sequence[str], algorithm: Algorithm, operation: Operation) -> tuple[float, str]:
+    """(B/s that pass each rank, the kind of link that binds)."""
+    flows = cost(machine, algorithm, operation, names, _LONG)
+    moved = _LONG if operation == "send" else (len(names) - 1) / len(names) * _LONG
+    seconds, binding = longest(machine, flows.phases[0].cost)
+    kinds = {link.capacity: link.kind for link in machine.links}
+    kind = kinds.get(binding, "network")
+    return moved / seconds, kind if kind in ("nvlink", "pcie") else "network"
+
+
+def _measured(
+    machine: Machine,
+    operation: Operation,
+    names: Sequence[str],
+    group: Group,
+    size: float,
+    library: Nccl,
+    found: Sequence[Estimate],
+) -> Chosen:
+    """The time of the best estimate, over the links that its algorithm uses."""
+    best, second = found[0], found[1]
+    flows = cost(machine, _built(best.method, group), operation, names, size, overheads=Overheads(compute=library.compute))
+    demands = [phase.cost.demand for phase in flows.phases]
+    amounts: dict[str, float] = {}
+    moved: dict[str, float] = {}
+    for phase in flows.phases:
+        for name, amount in phase.cost.demand.amounts:
+            amounts[name] = amounts.get(name, 0.0) + amount
+        for name, amount, _ in phase.cost.moved:
+            moved[name] = moved.get(name, 0.0) + amount
+    came = f"measured; {best.method}, {best.protocol}; next {second.method}, {second.protocol}: {precise(second.seconds, 's')}"
+    flow = library.time(best) - best.latency
+    terms = (
+        Term("latency", "waiting", (("waiting", precise(best.latency, "s"), f"start, steps and hops, {came}"),), best.latency),
+        Term("floor", "flow", (("flow", precise(flow, "s"), f"nccl: {source_of(library.sources, 'start')}"),), flow),
+    )
+    demand = Demand(
+        latency=best.latency,
+        amounts=tuple(sorted(amounts.items())),
+        floor=flow,
+        holds=demands[0].holds if demands else (),
+        share=max((each.share for each in demands), default=1.0),
+    )
+    one = Cost(demand, moved=tuple((name, amount, "B") for name, amount in sorted(moved.items())), why=terms)
+    over, binding = longest(machine, one)
+    if over > flow:  # links that the measured machine did not have bind
+        inputs = (("flow", precise(over, "s"), f"the links' own rates: {binding}"),)
+        one = replace(one, why=(*terms, Term(f"link {binding}", "flow", inputs, over, binding)))
+    return Chosen(replace(flows, phases=(Phase(f"{best.method}, {best.protocol}", one),)), _choice(best, second))
+
+
+def _built(method: str, group: Group) -> Algorithm:
+    """The sends of what NCCL calls a method."""
+    return _OVER_NODES if method in ("tree", "nvls-tree") and len(group.sizes) > 1 else _BUILT[method]
+
+
+def _choice(best: Estimate, second: Estimate) -> Choice:
+    return Choice(f"{best.method}, {best.protocol}", best.seconds, f"{second.method}, {second.protocol}", second.seconds)
+
+
+def _tuned(machine: Machine, operation: Operation, names: Sequence[str], group: Group, size: float) -> Chosen:
+    """NCCL's own tables, and the links of the machine."""
+    if operation not in OPERATIONS:
+        flows = cost(machine, Direct(), operation, names, size)
+        seconds = flows.alone(machine.rates())
+        return Chosen(flows, Choice("direct", seconds, "", 0.0))
+    found = candidates(hardware(machine, names, group), operation, group, size)
+    best, second = found[0], found[1]
+    algorithm = _built(best.method, group)
+    overheads = Overheads(start=best.latency, efficiency=_DATA[best.protocol])
+    flows = cost(machine, algorithm, operation, names, size, overheads=overheads)
+    return Chosen(flows, Choice(_name(best), best.seconds(size), _name(second), second.seconds(size)))
+
+
+def _name(candidate: Candidate) -> str:
+    return f"{candidate.method}, {candidate.protocol}"
+
+
+def hardware(machine: Machine, devices: Sequence[str], group: Group) -> Hardware:
+    """What NCCL would find: NVLinks of a GPU by their generation, else PCIe; the network cards of its node."""
+    first = devices[0]
+    mine = [link for link in machine.links if link.source == first]
+    wires = [(link, link.model) for link in mine if isinstance(link.model, Nvlink)]
+    node = machine.device(first).node
+    cards = [machine.device(name).model for name in machine.devices_of("nic", node)]
+    rates = [card.bandwidth for card in cards if isinstance(card, Nic)]
+    nic = min(rates, default=0.0) / 1e9
+    if not wires:
+        pcie = max((link.bandwidth for link in mine if link.kind == "pcie"), default=PCIE * 1e9) / 1e9
+        return Hardware("ampere", pcie * PCIE / 15.75, "pcie", len(rates), nic)
+    generation = _GENERATIONS[max((model.gen or 2) for _, model in wires)]
+    count = sum(link.count * model.links for link, model in wires)
+    switched = any(machine.devices[link.target].kind == "switch" for link, _ in wires)
+    nvls = switched and generation in ("hopper", "blackwell") and max(group.sizes) > 1
+    return Hardware(generation, count * NVLINK[generation], "nvlink", len(rates), nic, nvls=nvls)

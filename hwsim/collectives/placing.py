@@ -1,0 +1,121 @@
+"""A collective on a machine: which devices are its ranks, and who takes part beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from hwsim.collectives.algorithms import Algorithm, InNetwork, ParameterServer, Ring
+from hwsim.collectives.plan import CannotCollect, Group
+from hwsim.collectives.ring_search import find_rings, nvlink_edges
+from hwsim.machine import Machine
+from hwsim.machine.handling import PLAIN as COPIES
+from hwsim.machine.handling import Handling
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """An algorithm among devices.  parties: the device of every participant, ranks first."""
+
+    algorithm: Algorithm
+    group: Group
+    parties: tuple[str, ...]
+
+
+def place(machine: Machine, algorithm: Algorithm, devices: Sequence[str]) -> Placed:
+    """Ranks node by node, each node's in the order given; the first device stays rank 0.
+
+    Raises:
+        CannotCollect: a device twice, or no switch or server to take part.
+        UnknownName, NoRoute: as the machine says.
+    """
+    if len(set(devices)) < len(devices):
+        raise CannotCollect("a device takes part twice", "name each of them once")
+    nodes: dict[str, list[str]] = {}
+    for name in devices:
+        nodes.setdefault(machine.device(name).node, []).append(name)
+    ranks = tuple(name for node in nodes.values() for name in node)
+    group = Group(len(ranks), tuple(len(node) for node in nodes.values()) if len(nodes) > 1 else ())
+    helpers: tuple[str, ...] = ()
+    match algorithm:
+        case ParameterServer(on="beside"):
+            helpers = _servers(machine, algorithm, ranks)
+            algorithm = replace(algorithm, servers=len(helpers))
+        case InNetwork() if len(ranks) > 1:
+            helpers = (_switch(machine, ranks),)
+        case Ring(found=True, orders=()):
+            algorithm = found_rings(machine, algorithm, ranks, group)
+        case _:
+            pass
+    return Placed(algorithm, group, (*ranks, *helpers))
+
+
+def handling(machine: Machine, algorithm: Algorithm, a: str, b: str) -> Handling:
+    """Who moves the bytes: the kernels of a collective between two GPUs, copies of a parameter server."""
+    peers = machine.device(a).kind == machine.device(b).kind == "gpu"
+    return Handling(by="sm") if peers and not isinstance(algorithm, ParameterServer) else COPIES
+
+
+def found_rings(machine: Machine, ring: Ring, devices: Sequence[str], group: Group) -> Ring:
+    """The rings that the NVLinks of a node allow, or rings through all nodes that use every network card.
+
+    Without NVLinks from one to the next, the ring in the order of the ranks, in one direction.
+    """
+    if len(group.sizes) > 1:
+        orders = _through_nodes(group)
+        return replace(ring, orders=orders, both=False)
+    rings = find_rings(len(devices), nvlink_edges(machine, devices))
+    if not rings:
+        return replace(ring, both=False)
+    return replace(ring, orders=tuple(each.order for each in rings), widths=tuple(float(each.width) for each in rings))
+
+
+def _through_nodes(group: Group) -> tuple[tuple[int, ...], ...]:
+    """A ring for each rank of a node: it leaves a node where it enters the next, each at another place.
+
+    >>> _through_nodes(Group(6, (3, 3)))
+    ((0, 1, 2, 5, 4, 3), (1, 2, 0, 3, 5, 4), (2, 0, 1, 4, 3, 5))
+    """
+    if len(set(group.sizes)) > 1:
+        return ()
+    each = group.sizes[0]
+    orders = []
+    for entry in range(each):
+        order: list[int] = []
+        for node, start in enumerate(group.starts):
+            places = [(entry + step) % each for step in range(each)]
+            order += [start + place for place in (places if node % 2 == 0 else reversed(places))]
+        orders.append(tuple(order))
+    return tuple(orders)
+
+
+def _servers(machine: Machine, algorithm: ParameterServer, ranks: Sequence[str]) -> tuple[str, ...]:
+    node = machine.device(ranks[0]).node
+    at = algorithm.at or ("cpu",)
+    single = len(at) == 1 and _means_one(machine, at[0], node)
+    found = (machine.one(at[0], node),) if single else machine.select(at, node)
+    if set(found) & set(ranks):
+        raise CannotCollect("a server beside the workers is one of them", "`on: workers` puts the servers on the first workers")
+    if algorithm.servers is not None and algorithm.servers > len(found):
+        raise CannotCollect(f"{algorithm.servers} servers, but {len(found)} devices for them", "name more in `at`")
+    return found[: algorithm.servers]
+
+
+def _means_one(machine: Machine, pattern: str, node: str) -> bool:
+    """Whether a name means one device or one group of sockets."""
+    return len(machine.select(pattern, node)) == 1 or any(name.rpartition(".")[2] == pattern for name in machine.groups)
+
+
+def _switch(machine: Machine, ranks: Sequence[str]) -> str:
+    """The last switch on the way from the first to the farthest rank that every rank reaches through switches alone."""
+    route = max((machine.route(ranks[0], rank) for rank in ranks[1:]), key=len)
+    on_the_way = [link.target for link in route if machine.devices[link.target].kind == "switch"]
+    for name in reversed(on_the_way[: 1 + len(on_the_way) // 2]):
+        if all(_only_switches(machine, rank, name) for rank in ranks):
+            return name
+    raise CannotCollect("no switch lies between these devices", "an in-network collective needs one they are all linked to")
+
+
+def _only_switches(machine: Machine, rank: str, switch: str) -> bool:
+    stops = [link.target for link in machine.route(rank, switch)[:-1]]
+    return all(machine.devices[name].kind in ("switch", "nic") for name in stops)

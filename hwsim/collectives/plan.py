@@ -1,0 +1,141 @@
+"""The shape of a collective: which rank sends which chunks to whom, step by step.
+
+A plan says what moves, never how long it takes.  Because it names chunks it can be carried out on
+integers (`execute.prove`), so that an algorithm is known to be right before anybody times it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, NamedTuple, get_args
+
+Operation = Literal[
+    "all-reduce",
+    "reduce-scatter",
+    "all-gather",
+    "all-to-all",
+    "broadcast",
+    "reduce",
+    "gather",
+    "scatter",
+    "barrier",
+    "send",
+]
+OPERATIONS: Final[tuple[Operation, ...]] = get_args(Operation)
+
+# What a rank ends with is a sum of what the ranks began with.
+SUMS: Final[frozenset[Operation]] = frozenset({"all-reduce", "reduce-scatter", "reduce", "barrier"})
+
+
+class CannotCollect(ValueError):
+    """An algorithm does not do this operation, or not among these ranks; `hint` says what would do."""
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class Send(NamedTuple):
+    """In `step`, `source` sends `chunks` chunks from `chunk` on to `target`, which adds them to its own or keeps them.
+
+    Sends of one step happen at once: each carries what its source had before the step.
+    """
+
+    step: int
+    source: int
+    target: int
+    chunk: int
+    chunks: int = 1
+    reduce: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """How many ranks there are, and how many in each node, consecutively.
+
+    Rank 0 is the root of broadcast, reduce, gather and scatter: another root is another order of the ranks.
+
+    >>> Group(8, (4, 4)).places()[5]
+    (1, 1)
+    """
+
+    ranks: int
+    nodes: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.ranks < 1 or any(size < 1 for size in self.nodes):
+            raise CannotCollect("a collective needs at least one rank, and a node at least one")
+        if self.nodes and sum(self.nodes) != self.ranks:
+            raise CannotCollect(f"nodes of {sum(self.nodes)} ranks in all, but {self.ranks} ranks")
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Ranks of each node; all in one if nothing is said."""
+        return self.nodes or (self.ranks,)
+
+    @property
+    def starts(self) -> tuple[int, ...]:
+        """First rank of each node."""
+        return tuple(sum(self.sizes[:node]) for node in range(len(self.sizes)))
+
+    def places(self) -> tuple[tuple[int, int], ...]:
+        """(node, place in the node) of each rank."""
+        return tuple((node, place) for node, size in enumerate(self.sizes) for place in range(size))
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Sends in the order of their steps.
+
+    Args:
+        ranks: who takes part.  Participants beyond them, `helpers`, hold nothing at first: servers, switches.
+        chunks: pieces of the buffer.  An all-to-all has ranks x ranks: chunk s x ranks + t goes from s to t.
+        shares: part of the bytes that each chunk has; equal ones if empty.
+    """
+
+    operation: Operation
+    ranks: int
+    chunks: int
+    sends: tuple[Send, ...]
+    helpers: int = 0
+    shares: tuple[float, ...] = ()
+
+    @property
+    def steps(self) -> int:
+        """How many steps it takes."""
+        return 1 + max((send.step for send in self.sends), default=-1)
+
+    def by_step(self) -> Iterator[tuple[Send, ...]]:
+        """The sends of each step."""
+        steps: list[list[Send]] = [[] for _ in range(self.steps)]
+        for send in self.sends:
+            steps[send.step].append(send)
+        return (tuple(step) for step in steps)
+
+    def part(self, rank: int) -> range:
+        """Chunks that are this rank's where every rank has a part: of scatter, gather and what is made of them."""
+        return range(rank * self.chunks // self.ranks, (rank + 1) * self.chunks // self.ranks)
+
+    def sizes(self, size: float, weights: Sequence[float] = ()) -> tuple[float, ...]:
+        """Bytes of each chunk when the whole has `size`; `weights` give the ranks' parts in proportion.
+
+        The whole is what nccl-tests call size: the array of one rank, before it for an all-to-all and
+        all parts together for all-gather and reduce-scatter.
+        """
+        if self.operation == "barrier":
+            return (0.0,) * self.chunks
+        shares = self.shares or (1 / (self.ranks if self.operation == "all-to-all" else self.chunks),) * self.chunks
+        if not weights:
+            return tuple(share * size for share in shares)
+        if len(weights) != self.ranks or min(weights) < 0 or sum(weights) <= 0:
+            raise CannotCollect(f"{len(weights)} weights for {self.ranks} ranks", "one for each, not all zero")
+        found = list(shares)
+        for rank, weight in enumerate(weights):  # of an all-to-all: what each rank sends
+            part = self.part(rank)
+            before = sum(shares[chunk] for chunk in part)
+            wanted = weight / sum(weights) * sum(shares)
+            for chunk in part:
+                found[chunk] = shares[chunk] / before * wanted
+        return tuple(share * size for share in found)

@@ -1,0 +1,276 @@
+"""A collective as steady flows: what its phases draw of every link and memory of a machine.
+
+A ring in steady state is one demand: all its steps use the same links, so that 2 (n - 1)/n of the bytes
+pass each of them while the collective runs.  Algorithms whose steps use links one after another (push, then
+pull; the levels of a tree) are as many phases, each a demand of its own.
+
+    alone:  sum over the phases of  latency + max(floor, max(amount / capacity))
+    latency = start + steps x (overhead of a step + latency of its longest way)
+
+Error: against the same sends step by step on an idle machine none; where other traffic moves along a ring while it
+runs, up to 15 % (the whole ring is held back by its slowest link at that moment, as if the chunks could not overtake).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from hwsim.collectives.algorithms import Algorithm, Hierarchical, InNetwork
+from hwsim.collectives.overheads import PLAIN, Overheads
+from hwsim.collectives.placing import Placed, handling, place
+from hwsim.collectives.plan import CannotCollect, Operation
+from hwsim.collectives.rounds import Round, rounds_of
+from hwsim.demand import Cost, Demand, Term, Unit
+from hwsim.devices import Cpu, Gpu, Memory
+from hwsim.devices.roofline import WORKLOAD, precise, source_of
+from hwsim.machine import Machine
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """Part of a collective that is one demand."""
+
+    name: str
+    cost: Cost
+
+
+@dataclass(frozen=True, slots=True)
+class Flows:
+    """A collective as phases, one after another."""
+
+    algorithm: Algorithm
+    operation: Operation
+    parties: tuple[str, ...]
+    phases: tuple[Phase, ...]
+
+    def alone(self, rates: Mapping[str, float]) -> float:
+        """Seconds when nothing else runs."""
+        return sum(phase.cost.demand.alone(rates) for phase in self.phases)
+
+
+@dataclass(slots=True)
+class _Drawn:
+    """What one step, or one phase, takes."""
+
+    amounts: dict[str, float]
+    moved: dict[str, float]
+    latency: float = 0.0
+    floor: float = 0.0
+
+    def add(self, other: _Drawn, times: float) -> None:
+        for name, amount in other.amounts.items():
+            self.amounts[name] = self.amounts.get(name, 0.0) + times * amount
+        for name, amount in other.moved.items():
+            self.moved[name] = self.moved.get(name, 0.0) + times * amount
+
+
+def cost(
+    machine: Machine,
+    algorithm: Algorithm,
+    operation: Operation,
+    devices: Sequence[str],
+    size: float,
+    *,
+    overheads: Overheads = PLAIN,
+    weights: Sequence[float] = (),
+) -> Flows:
+    """The phases of `operation` on `size` bytes among devices (full names; the first is the root).
+
+    Args:
+        size: bytes of one rank's whole array, as nccl-tests count.
+        weights: the ranks' parts in proportion where they are not equal.
+
+    Raises:
+        CannotCollect: the algorithm does not do that operation, or not among these devices.
+        NoRoute, UnknownName: as the machine says.
+    """
+    check(algorithm, operation)
+    placed = place(machine, algorithm, devices)
+    algorithm = placed.algorithm
+    group = placed.group
+    rounds = rounds_of(algorithm.plan(operation, group), weights) if weights else algorithm.rounds(operation, group)
+    pieces = algorithm.overlapped(group) if isinstance(algorithm, Hierarchical) and not weights else 1
+    phases = []
+    for at, together in enumerate(_merged(rounds, pieces)):
+        phases.append(_phase(machine, placed, together, size, overheads, first=at == 0, pieces=pieces))
+    return Flows(algorithm, operation, placed.parties, tuple(phases))
+
+
+def check(algorithm: Algorithm, operation: Operation) -> None:
+    """Nothing if the algorithm does the operation.
+
+    Raises:
+        CannotCollect: it does not.
+    """
+    if operation not in algorithm.operations:
+        raise CannotCollect(f"{algorithm.kind} does no {operation}", f"it does {', '.join(algorithm.operations)}")
+
+
+def _merged(rounds: Sequence[Round], pieces: int) -> list[list[Round]]:
+    """Rounds that make one demand: those that load the same pairs, and those of a pipeline."""
+    if pieces > 1:
+        return [list(rounds)] if rounds else []
+    found: list[list[Round]] = []
+    for each in rounds:
+        if found and _ways(found[-1][-1]) == _ways(each):
+            found[-1].append(each)
+        else:
+            found.append([each])
+    return found
+
+
+def _ways(each: Round) -> tuple[tuple[int, int], ...]:
+    """Who sends to whom."""
+    return tuple((source, target) for source, target, _ in each.pairs)
+
+
+def _phase(
+    machine: Machine, placed: Placed, rounds: Sequence[Round], size: float, overheads: Overheads, *, first: bool, pieces: int
+) -> Phase:
+    """One demand for rounds that flow as one."""
+    total = _Drawn({}, {})
+    terms: list[Term] = []
+    if first and overheads.start > 0:
+        inputs = (("start", precise(overheads.start, "s"), source_of(overheads.sources, "start")),)
+        terms.append(Term("latency", "start", inputs, overheads.start))
+    total.latency = overheads.start if first else 0.0
+    filled = 0.0  # the steps one after another, those that fill a pipeline included
+    stages: dict[tuple[tuple[int, int], ...], float] = {}  # of a pipeline: a piece's time on links of its own
+    for each in rounds:
+        step, waits = _step(machine, placed, each, size, overheads)
+        total.add(step, each.times)
+        count = each.steps + each.hops if pieces == 1 else each.times // pieces
+        taken = (each.steps if pieces == 1 else count) * _seconds(machine, step)
+        filled += taken
+        stages[_ways(each)] = stages.get(_ways(each), 0.0) + taken + count * sum(waits)
+        total.latency += count * sum(waits)
+        terms += _latency(each.name, count, waits, overheads)
+    body = _seconds(machine, total)
+    floor = filled + (pieces - 1) * max(stages.values(), default=0.0)
+    longest = max(body, floor) * overheads.slowdown(size)
+    floor = longest if longest > body * (1 + 1e-12) else 0.0
+    terms += _capacity_terms(machine, total, overheads)
+    if floor > 0:
+        terms.append(_floor_term(body, floor, size, overheads))
+    return Phase(_name(rounds), _cost(machine, placed, total, floor, overheads, terms))
+
+
+def _name(rounds: Sequence[Round]) -> str:
+    names = list(dict.fromkeys(each.name for each in rounds))
+    return " + ".join(names) if len(names) < 4 else f"{names[0]} ... {names[-1]}"
+
+
+def _step(machine: Machine, placed: Placed, each: Round, size: float, overheads: Overheads) -> tuple[_Drawn, tuple[float, float]]:
+    """What one step draws, and (the library's, the links') seconds before its first byte arrives."""
+    drawn = _Drawn({}, {})
+    once = isinstance(placed.algorithm, InNetwork)  # a switch adds what comes up a link, and spreads what goes down one
+    overhead = way = 0.0
+    for source, target, share in each.pairs:
+        a, b = placed.parties[source], placed.parties[target]
+        how = handling(machine, placed.algorithm, a, b)
+        demand = (found := machine.transfer(a, b, share * size, how)).demand
+        here = overheads.of_step(machine.device(a).node != machine.device(b).node)
+        if here + demand.latency > overhead + way:
+            overhead, way = here, demand.latency
+        drawn.floor = max(drawn.floor, demand.floor)
+        moved = {name: amount for name, amount, _ in found.moved}
+        for name, amount in demand.amounts:
+            wire = machine.capacities[name].unit == "B"
+            amount = amount / overheads.efficiency if wire else amount
+            merge = max if wire and once else float.__add__
+            drawn.amounts[name] = merge(drawn.amounts.get(name, 0.0), float(amount))
+            drawn.moved[name] = merge(drawn.moved.get(name, 0.0), float(moved.get(name, 0.0)))
+        if each.reduce:
+            _read_again(machine, b, share * size, drawn)
+    return drawn, (overhead, way)
+
+
+def _read_again(machine: Machine, name: str, size: float, drawn: _Drawn) -> None:
+    """A receiver that adds reads what it has."""
+    model = machine.device(name).model
+    if isinstance(model, Cpu | Gpu | Memory) and size > 0:
+        capacity, seconds = model.copy_bytes(name, size)
+        drawn.amounts[capacity] = drawn.amounts.get(capacity, 0.0) + seconds
+        drawn.moved[capacity] = drawn.moved.get(capacity, 0.0) + size
+
+
+def _seconds(machine: Machine, drawn: _Drawn) -> float:
+    return max([drawn.floor, *(amount / machine.capacities[name].rate for name, amount in drawn.amounts.items())])
+
+
+def longest(machine: Machine, cost: Cost) -> tuple[float, str]:
+    """(seconds, capacity) of the capacity that takes longest."""
+    found = [(amount / machine.capacities[name].rate, name) for name, amount in cost.demand.amounts]
+    return max(found, key=lambda each: each[0], default=(0.0, ""))
+
+
+def _latency(name: str, count: int, waits: tuple[float, float], overheads: Overheads) -> list[Term]:
+    overhead, way = waits
+    if count == 0 or overhead + way <= 0:
+        return []
+    inputs = (
+        ("steps", precise(count, "1"), name),
+        ("overhead", precise(overhead, "s"), source_of(overheads.sources, "step")),
+        ("way", precise(way, "s"), "the longest of the step's links"),
+    )
+    return [Term("latency", "steps x (overhead + way)", inputs, count * (overhead + way))]
+
+
+def _capacity_terms(machine: Machine, total: _Drawn, overheads: Overheads) -> list[Term]:
+    """The link that takes longest, and the memory that does."""
+    longest: dict[Unit, tuple[float, str]] = {}
+    for name, amount in sorted(total.amounts.items()):
+        kind = machine.capacities[name].unit
+        seconds = amount / machine.capacities[name].rate
+        if seconds > longest.get(kind, (0.0, ""))[0]:
+            longest[kind] = seconds, name
+    terms = []
+    for kind, (seconds, name) in sorted(longest.items()):
+        moved = total.moved.get(name, 0.0)
+        inputs: tuple[tuple[str, str, str], ...] = (
+            ("bytes", precise(moved, "B"), WORKLOAD if kind == "B" else "read and written on the way"),
+            ("bandwidth", precise(moved / seconds * (1 if kind != "B" else 1 / overheads.efficiency), "B/s"), "of the machine"),
+        )
+        formula = "bytes / bandwidth"
+        if kind == "B" and overheads.efficiency < 1:
+            inputs = (*inputs, ("efficiency", precise(overheads.efficiency, "%"), source_of(overheads.sources, "efficiency")))
+            formula = "bytes / (bandwidth x efficiency)"
+        if moved <= 0 or kind not in ("B", "s"):
+            inputs, formula = (("amount", precise(seconds, "s"), "what the transfers draw of it"),), "amount"
+        terms.append(Term(f"link {name}" if kind == "B" else name, formula, inputs, seconds, name))
+    return terms
+
+
+def _floor_term(body: float, floor: float, size: float, overheads: Overheads) -> Term:
+    slowdown = overheads.slowdown(size)
+    inputs = (
+        (
+            "flow",
+            precise(floor / slowdown, "s"),
+            "the steps one after another" if floor / slowdown > body else "the slowest line",
+        ),
+        ("slowdown", precise(slowdown, "1"), f"knee: {source_of(overheads.sources, 'knee')}"),
+    )
+    return Term("floor", "flow x slowdown", inputs, floor)
+
+
+def _cost(machine: Machine, placed: Placed, total: _Drawn, floor: float, overheads: Overheads, terms: Sequence[Term]) -> Cost:
+    wires = [amount for name, amount in total.amounts.items() if machine.capacities[name].unit == "B"]
+    holds: list[tuple[str, float]] = []
+    if overheads.compute > 0:
+        ranks = placed.parties[: placed.group.ranks]
+        gpus = [name for name in ranks if machine.device(name).kind == "gpu"]
+        holds = [(f"{name}.compute", overheads.compute) for name in sorted(gpus)]
+    amounts = tuple(sorted((name, amount) for name, amount in total.amounts.items() if amount > 0))
+    return Cost(
+        Demand(
+            latency=total.latency,
+            amounts=amounts,
+            floor=floor,
+            holds=tuple(holds),
+            share=max(wires, default=0.0) or 1.0,
+        ),
+        moved=tuple((name, total.moved[name], "B") for name, _ in amounts if total.moved.get(name, 0.0) > 0),
+        why=tuple(terms),
+    )

@@ -1,0 +1,65 @@
+"""A plan as single sends with what each must wait for: the explicit level, for an op graph to play.
+
+A send waits for what brought its chunks to its source, and for the send before it on the same way (messages
+between two ranks stay in order).  With `pieces` every send is cut, and piece i waits for piece i of the others
+only: pieces follow one another through a ring or a tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from hwsim.collectives.plan import CannotCollect, Plan
+
+
+class ExplicitSend(NamedTuple):
+    """`size` bytes from participant `source` to `target`, after the sends of these places in the list."""
+
+    step: int
+    source: int
+    target: int
+    size: float
+    reduce: bool
+    after: tuple[int, ...]
+
+
+def explicit(plan: Plan, size: float, *, pieces: int = 1, weights: Sequence[float] = ()) -> tuple[ExplicitSend, ...]:
+    """The sends of a plan in an order in which none waits for a later one.
+
+    Args:
+        size: bytes of one rank's whole array.
+        pieces: parts that each send is cut into.
+        weights: the ranks' parts in proportion where they are not equal.
+
+    >>> from hwsim.collectives.algorithms import Ring
+    >>> from hwsim.collectives.plan import Group
+    >>> sends = explicit(Ring().plan("all-gather", Group(3)), 9e6)
+    >>> [(send.source, send.target, send.after) for send in sends]
+    [(0, 1, ()), (1, 2, ()), (2, 0, ()), (0, 1, (0, 2)), (1, 2, (0, 1)), (2, 0, (1, 2))]
+    """
+    if pieces < 1:
+        raise CannotCollect(f"{pieces} pieces", "at least one")
+    sizes = plan.sizes(size, weights)
+    parties = plan.ranks + plan.helpers
+    brought: list[dict[int, list[int]]] = [{} for _ in range(parties)]  # chunk -> first pieces of what brought it
+    last: dict[tuple[int, int], int] = {}  # the last send on a way
+    found: list[ExplicitSend] = []
+    for step in plan.by_step():
+        arrived: list[tuple[int, int, int, bool]] = []
+        for send in step:
+            chunks = range(send.chunk, send.chunk + send.chunks)
+            needed = {first for chunk in chunks for first in brought[send.source].get(chunk, ())}
+            carried = sum(sizes[chunk] for chunk in chunks) / pieces
+            first = len(found)
+            for piece in range(pieces):
+                after = {each + piece for each in needed}
+                way = last.get((send.source, send.target))
+                after |= {way} if way is not None else set()
+                last[send.source, send.target] = len(found)
+                found.append(ExplicitSend(send.step, send.source, send.target, carried, send.reduce, tuple(sorted(after))))
+            arrived += [(send.target, chunk, first, send.reduce) for chunk in chunks]
+        for target, chunk, first, reduce in arrived:
+            before = brought[target].get(chunk, []) if reduce else []
+            brought[target][chunk] = [*before, first]
+    return tuple(found)

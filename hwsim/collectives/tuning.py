@@ -1,0 +1,248 @@
+"""How NCCL chooses: a latency and a bandwidth for every algorithm and protocol, and the least sum wins.
+
+    time = latency + size / bandwidth
+
+It ranks well and times roughly: within 2 % of measured all-reduces of 1 GiB and more on 8 H200, 20 % too fast at
+64 MiB, 40 to 60 % below 16 MiB (what starts a kernel is not in it).  Use it to choose; `nccl` times.
+
+Source: NVIDIA NCCL, src/graph/tuning.cc, topo.h, search.cc and connect.cc at commit 5067397c2676 (2026); its units, us and
+GB/s, are kept in the tables.
+Range: CollNet and PAT are left out (they need plugins or one GPU a node); a tuner plugin of a cloud may choose otherwise: the
+one on AWS p6-b200 takes NVLS for 6 GPUs where these tables say ring.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from hwsim.collectives.plan import CannotCollect, Group, Operation
+
+Generation = Literal["volta", "ampere", "hopper", "blackwell"]
+Protocol = Literal["ll", "ll128", "simple"]
+Method = Literal["ring", "tree", "nvls", "nvls-tree"]
+
+PROTOCOLS: Final[tuple[Protocol, ...]] = ("ll", "ll128", "simple")
+OPERATIONS: Final[tuple[Operation, ...]] = ("all-reduce", "reduce-scatter", "all-gather", "broadcast", "reduce")
+
+_Three = tuple[float, float, float]  # of LL, LL128, Simple
+_START: Final[Mapping[Method, _Three]] = {"tree": (6.8, 14.0, 8.4), "ring": (6.6, 14.0, 8.4)}
+_STEP: Final[Mapping[str, Mapping[str, _Three]]] = {
+    "nvlink": {"tree": (0.6, 1.25, 4.0), "ring": (0.6, 1.9, 3.4), "nvls": (0, 0, 25), "nvls-tree": (0, 0, 25)},
+    "pcie": {"tree": (1.0, 1.9, 4.0), "ring": (1.0, 2.5, 5.7), "nvls": (0, 0, 0), "nvls-tree": (0, 0, 0)},
+    "network": {"tree": (5.0, 8.5, 14.0), "ring": (2.7, 4.0, 14.0), "nvls": (0, 0, 18), "nvls-tree": (0, 0, 20.9)},
+}
+# Most bandwidth: for 1, 2 and more nodes.  LL over several nodes depends on the CPU: Intel's row, then AMD's.
+_LL_ONE_NODE: Final[Mapping[Generation, float]] = {"volta": 39.0, "ampere": 87.7, "hopper": 141.0, "blackwell": 282.0}
+_LL_NODES: Final[Mapping[str, tuple[float, float]]] = {"intel": (39.0, 20.4), "amd": (22.5, 19.0)}
+_RING_LL128: Final[Mapping[Generation, float]] = {"volta": 20.0, "ampere": 20.0, "hopper": 36.7, "blackwell": 40.0}
+_TREE_LL128: Final[Mapping[Generation, _Three]] = {
+    "volta": (20.0, 20.0, 20.0),
+    "ampere": (20.0, 20.0, 20.0),
+    "hopper": (36.7, 36.7, 29.0),
+    "blackwell": (55.6, 31.67, 20.0),
+}
+_TREE: Final[Mapping[Generation, _Three]] = {
+    "volta": (26.5, 18.5, 10.0),
+    "ampere": (24.0, 23.6, 17.8),
+    "hopper": (38.7, 41.4, 36.0),
+    "blackwell": (70.0, 42.8, 24.0),
+}
+_NVLS_TREE: Final[Mapping[Generation, _Three]] = {
+    "volta": (26.5, 18.5, 10.0),
+    "ampere": (24.0, 23.6, 17.8),
+    "hopper": (0.0, 57.7, 45.5),
+    "blackwell": (0.0, 96.0, 80.0),
+}
+_NVLS: Final[Mapping[Generation, float]] = {"volta": 0.0, "ampere": 0.0, "hopper": 0.85, "blackwell": 0.74}
+# What is left of a tree's bandwidth by size, 64 B to 256 MB in powers of two.
+_TREE_LEFT: Final[Mapping[Protocol, tuple[float, ...]]] = {
+    "ll": (1, 1, 1, 1, 0.9, 0.8, 0.7, 0.7, 0.7, 0.7, 0.6, 0.5, 0.4, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1, 1, 1),
+    "ll128": (1, 1, 1, 1, 1, 0.9, 0.8, 0.8, 0.8, 0.7, 0.6, 0.6, 0.6, 0.6, 0.6, 0.6, 0.8, 0.9, 0.9, 0.9, 0.9, 1, 1),
+    "simple": (
+        0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.8, 0.7, 0.6, 0.6, 0.5, 0.5, 0.5, 0.5, 0.6, 0.7, 0.8, 0.7, 0.7, 0.8, 0.9, 0.9,
+    ),
+}  # fmt: skip
+# Speeds that a channel may have.
+_INSIDE: Final[Mapping[Generation, tuple[float, ...]]] = {
+    "volta": (40, 30, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3),
+    "ampere": (40, 30, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3),
+    "hopper": (60, 50, 40, 30, 24, 20, 15, 12, 11, 6, 3),
+    "blackwell": (90, 80, 70, 60, 50, 45, 40, 30, 24, 20, 19, 18),
+}
+_ACROSS: Final[Mapping[Generation, tuple[float, ...]]] = {
+    "volta": (48, 30, 28, 24, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3, 2.4, 1.2, 0.24, 0.12),
+    "ampere": (48, 30, 28, 24, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3, 2.4, 1.2, 0.24, 0.12),
+    "hopper": (48, 45, 42, 40, 30, 24, 22, 20, 17.5, 15, 12, 6, 3, 2.4, 1.2, 0.24, 0.12),
+    "blackwell": (96, 86, 80, 48, 45.1, 42, 40, 30, 24, 22, 20, 17.5, 15, 12, 6, 3, 2.4, 1.2, 0.24, 0.12),
+}
+NVLINK: Final[Mapping[Generation, float]] = {"volta": 20.0, "ampere": 20.0, "hopper": 20.6, "blackwell": 40.1}  # GB/s of one link
+PCIE: Final = 12.0  # GB/s, generation 3 x16: wider ones are scaled
+_SEARCHED: Final = 16  # most channels that the search looks for
+_PIPELINES: Final = 32  # most channels after doubling
+
+
+@dataclass(frozen=True, slots=True)
+class Channels:
+    """How many rings there are, and what each carries inside a node and across, in GB/s."""
+
+    count: int
+    inside: float
+    across: float
+
+
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """What NCCL looks at.
+
+    Args:
+        inside: GB/s that a GPU has to the others of its node each way, as NCCL counts (`NVLINK` times links).
+        link: what that is made of.
+        nics, nic: network cards of a node, GB/s of each.
+        nvls: the switch between the GPUs can add.
+    """
+
+    generation: Generation
+    inside: float
+    link: Literal["nvlink", "pcie"] = "nvlink"
+    nics: int = 0
+    nic: float = 0.0
+    cpu: Literal["intel", "amd"] = "intel"
+    nvls: bool = False
+
+    def channels(self, group: Group) -> Channels:
+        """The rings that NCCL's search would come to, and its doubling of few fast ones.
+
+        >>> Hardware("hopper", 18 * 20.6).channels(Group(8))
+        Channels(count=12, inside=30.0, across=30.0)
+        >>> Hardware("ampere", 12 * 20.0).channels(Group(8))
+        Channels(count=12, inside=20.0, across=20.0)
+        """
+        if len(group.sizes) > 1:
+            if self.nics < 1 or self.nic <= 0:
+                raise CannotCollect("several nodes, but no network cards", "say how many each node has, and their rate")
+            speed = next((each for each in _ACROSS[self.generation] if each <= self.nic), _ACROSS[self.generation][-1])
+            count = max(1, min(self.nics * int(self.nic / speed), int(self.inside / speed)))
+        else:
+            found = [(min(_SEARCHED, int(self.inside / each + 1e-9)), each) for each in _INSIDE[self.generation]]
+            count, speed = max(found, key=lambda each: (each[0] * each[1], each[1]))
+            count, speed = (count, speed) if count else (1, self.inside)
+        slow = speed < 25 or (self.generation in ("hopper", "blackwell") and speed < 50 and count > 4)
+        doubled = count if slow else min(2 * count, _PIPELINES)
+        speed = speed * count / doubled
+        return Channels(doubled, speed, speed)
+
+    def nvls_channels(self, group: Group) -> Channels:
+        """One channel for each GPU of a node."""
+        heads = max(group.sizes)
+        speed = next((each for each in _INSIDE[self.generation] if each * heads <= self.inside), 0.0)
+        across = self.nic * self.nics / heads if len(group.sizes) > 1 else speed
+        return Channels(heads, speed, across)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """What NCCL expects of one algorithm and protocol; seconds and B/s."""
+
+    method: Method
+    protocol: Protocol
+    latency: float
+    bandwidth: float
+
+    def seconds(self, size: float) -> float:
+        """Latency and bytes."""
+        return self.latency + size / self.bandwidth
+
+
+def candidates(hardware: Hardware, operation: Operation, group: Group, size: float) -> tuple[Candidate, ...]:
+    """All that NCCL weighs, the best first.
+
+    >>> h200 = Hardware("hopper", 18 * 20.6, nvls=True)
+    >>> [candidates(h200, "all-reduce", Group(8), size)[0].method for size in (1 << 20, 2 << 20)]
+    ['ring', 'nvls']
+
+    Raises:
+        CannotCollect: an operation that NCCL has no algorithms for (it sends point to point), or one rank.
+    """
+    if operation not in OPERATIONS:
+        raise CannotCollect(f"NCCL does not choose an algorithm for {operation}", f"it does for {', '.join(OPERATIONS)}")
+    if group.ranks < 2:
+        raise CannotCollect("a choice among algorithms needs two ranks or more")
+    found = [each for each in _all(hardware, operation, group, size) if each.bandwidth > 0]
+    return tuple(sorted(found, key=lambda each: each.seconds(size)))
+
+
+def _all(hardware: Hardware, operation: Operation, group: Group, size: float) -> Iterator[Candidate]:
+    for place, protocol in enumerate(PROTOCOLS):
+        yield _ring(hardware, operation, group, size, place, protocol)
+        if operation == "all-reduce":
+            yield _tree(hardware, group, size, place, protocol)
+    if hardware.nvls and _NVLS[hardware.generation] > 0 and max(group.sizes) > 1:
+        nodes = len(group.sizes)
+        if operation == "all-reduce" and nodes > 1:
+            yield _nvls(hardware, group, size, "nvls-tree")
+        elif operation == "all-reduce":
+            yield _nvls(hardware, group, size, "nvls")
+
+
+def _ring(hardware: Hardware, operation: Operation, group: Group, size: float, place: int, protocol: Protocol) -> Candidate:
+    n, k = group.ranks, len(group.sizes)
+    steps = {"all-reduce": 2 * (n - 1), "reduce-scatter": n - 1, "all-gather": n - 1}.get(operation, n)
+    channels = hardware.channels(group)
+    bus = channels.count * (channels.inside if k <= 2 else channels.across)
+    if protocol == "ll":
+        most = _LL_ONE_NODE[hardware.generation] if k == 1 else _LL_NODES[hardware.cpu][min(k, 3) - 2]
+        bus = min(most, bus / 2)
+    elif protocol == "ll128":
+        bus = min(0.92 * bus, channels.count * _RING_LL128[hardware.generation])
+    inside = _STEP[hardware.link]["ring"][place]
+    across = _STEP["network"]["tree" if n == k else "ring"][place]
+    latency = _START["ring"][place]
+    if operation in ("broadcast", "reduce"):
+        latency += _STEP["network" if k > 1 else hardware.link]["ring"][place]  # its chunks are pipelined
+    else:
+        post = 0.0 if k == 1 else (1.0 if hardware.cpu == "intel" else 2.0) * (3 if protocol == "simple" else 1)
+        between = 0 if k == 1 else (2 if operation == "all-reduce" else 1) * (k - 1)
+        latency += (steps - between) * max(inside, post) + between * across
+    if protocol == "simple" and k > 1 and operation == "all-reduce" and size / (channels.count * n) >= 64:
+        latency *= 1.9 if hardware.generation == "volta" else 1.4
+    return Candidate("ring", protocol, latency * 1e-6, bus * n / steps * 1e9)
+
+
+def _tree(hardware: Hardware, group: Group, size: float, place: int, protocol: Protocol) -> Candidate:
+    n, k = group.ranks, len(group.sizes)
+    channels, columns = hardware.channels(group), min(k, 3) - 1
+    bus = channels.count * (channels.inside if k <= 2 else channels.across)
+    bus = min(0.92 * bus, channels.count * _TREE[hardware.generation][columns])
+    if protocol == "ll":
+        most = _LL_ONE_NODE[hardware.generation] if k == 1 else _LL_NODES[hardware.cpu][columns - 1]
+        bus = min(bus / 3.8, most)
+    elif protocol == "ll128":
+        bus = min(bus * (7 / 9 if k == 1 else 120 / 128), channels.count * _TREE_LL128[hardware.generation][columns])
+    across = _STEP["network"]["tree"][place]
+    latency = _START["tree"][place] + 2 * ((n / k - 1) * _STEP[hardware.link]["tree"][place] + math.log2(k) * across)
+    level = _level(size)
+    left = _TREE_LEFT[protocol][level] if 0 <= level < len(_TREE_LEFT[protocol]) else 1.0
+    return Candidate("tree", protocol, latency * 1e-6, bus / 2 * left * 1e9)
+
+
+def _nvls(hardware: Hardware, group: Group, size: float, method: Method) -> Candidate:
+    n, k = group.ranks, len(group.sizes)
+    channels = hardware.nvls_channels(group)
+    inside = 2 * channels.inside * _NVLS[hardware.generation] * (channels.count - 1) / channels.count
+    speed = inside
+    latency = _STEP["nvlink"][method][2]
+    if method == "nvls-tree":
+        speed = min(inside, channels.across * (2 if k <= 2 else 1), _NVLS_TREE[hardware.generation][min(k, 3) - 1])
+        latency += 2 * math.log2(k) * _STEP["network"][method][2]
+        if hardware.generation == "blackwell":
+            level = _level(size)
+            speed *= _TREE_LEFT["simple"][level] if 0 <= level < len(_TREE_LEFT["simple"]) else 1.0
+    return Candidate(method, "simple", latency * 1e-6, channels.count * speed * n / (2 * (n - 1)) * 1e9)
+
+
+def _level(size: float) -> int:
+    """Powers of two above 64 B; -1 below."""
+    return int(size).bit_length() - 7 if size >= 64 else -1

@@ -1,0 +1,24 @@
+"""An actor that changes capacities at given times: failures, clock drops, recoveries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+
+from simpy import Event
+
+from hwsim.engine.driver import Driver
+from hwsim.opgraph import Change
+
+
+def changing(changes: Sequence[Change]) -> Callable[[Driver], Generator[Event, None, None]]:
+    """Limits each capacity to its fraction when its time has come; a capacity of the machine that nothing uses is left out."""
+
+    def actor(driver: Driver) -> Generator[Event, None, None]:
+        known = {capacity.name for capacity in driver.capacities}
+        for change in sorted(changes):
+            if change.at > driver.env.now:
+                yield driver.env.timeout(change.at - driver.env.now)
+            if change.capacity in known:
+                driver.limit(change.capacity, change.fraction)
+
+    return actor

@@ -1,0 +1,22 @@
+"""All-reduce: every member ends with the sum of what all have.
+
+    allreduce: {among: gpu*, bytes: 160 MB, algorithm: ring}
+
+With `overlaps: backward`, an op in pieces, the gradients of each piece go off as soon as it has ended.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hwsim.collectives import Operation
+from hwsim.ops.exchange import ExchangeOp
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allreduce(ExchangeOp):
+    """Every member ends with the sum of what all have."""
+
+    kind: ClassVar[str] = "allreduce"
+    does: ClassVar[Operation] = "all-reduce"

@@ -1,0 +1,20 @@
+"""Broadcast: what the root has comes to all.
+
+broadcast: {among: gpu*, bytes: 160 MB, root: gpu0}
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hwsim.collectives import Operation
+from hwsim.ops.exchange import RootedOp
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Broadcast(RootedOp):
+    """What the root has comes to all."""
+
+    kind: ClassVar[str] = "broadcast"
+    does: ClassVar[Operation] = "broadcast"

@@ -1,0 +1,28 @@
+"""Any collective, by its operation: also the reduction to one device, and the barrier.
+
+collective: {operation: reduce, among: gpu*, bytes: 1 GB, root: gpu0}
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hwsim.collectives import Operation
+from hwsim.ops.exchange import RootedOp
+from hwsim.spec import field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collective(RootedOp):
+    """`operation` among devices."""
+
+    kind: ClassVar[str] = "collective"
+    does: ClassVar[Operation] = "all-reduce"
+
+    named: Operation = field("what it does", key="operation")
+
+    @property
+    def operation(self) -> Operation:
+        """What it does."""
+        return self.named

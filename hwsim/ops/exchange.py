@@ -1,0 +1,185 @@
+"""What all collectives have in common: several devices exchange what each of them has.
+
+Under `each`, one that every program issues is a single collective: each rank arrives in the queue `comm` of its device,
+all go on together once the last has come, and each leaves when its part is done.
+
+`steps: steady` (the default) makes it one op per phase, which draws from every link at once what the algorithm sends
+over it; `steps: explicit` makes every send an op of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Final, Literal
+
+from hwsim import collectives
+from hwsim.collectives import PLAIN, Algorithm, CannotCollect, Operation, Overheads
+from hwsim.demand import Cost
+from hwsim.machine import Machine, UnknownName
+from hwsim.ops.op import CannotPlace, Op, Placed, Scope
+from hwsim.spec import Mistakes, Tree, decode, did_you_mean, field, tree_field
+from hwsim.units import Bytes
+
+MOST_SENDS: Final = 2_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One op of a collective: what it costs, which earlier parts it follows, which members start and leave with it.
+
+    device: whose it is shown as.  after: places of earlier parts.  begins: members that must have arrived.
+    ends: members that leave no earlier than it ends.
+    """
+
+    name: str
+    device: str
+    cost: Cost
+    after: tuple[int, ...]
+    begins: tuple[str, ...]
+    ends: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExchangeOp(Op):
+    """Keys of every collective."""
+
+    kind: ClassVar[str]
+    does: ClassVar[Operation]
+
+    among: tuple[str, ...] = field(
+        "the devices that take part, or one of the workload's `groups`", one_or_many=True, example="gpu*"
+    )
+    bytes: Bytes = field("the whole array of one rank, as nccl-tests count it", example="160 MB")
+    algorithm: Tree = tree_field("a name of the table, or a mapping with `kind:` and its keys", default=Tree("ring"))
+    overlaps: str = field(
+        "an earlier op in pieces: the bytes are cut into as many, and each goes off after its piece", default=""
+    )
+    steps: Literal["steady", "explicit"] = field(
+        "one op for each phase of the algorithm, or one for every send", default="steady"
+    )
+    chunks: int = field("with `steps: explicit`, pieces that each send is cut into", default=1, minimum=1)
+    skew: tuple[float, ...] = field("the ranks' parts in proportion where they are not equal", default=(), minimum=0)
+
+    @property
+    def operation(self) -> Operation:
+        """What it does."""
+        return self.does
+
+    def lower(self, scope: Scope) -> Placed:
+        """What the program itself issues: an entry in the queue `comm` of its device, which waits for the others."""
+        return Placed(scope.own or self._stands_at(scope), self.queue or "comm", None)
+
+    def _stands_at(self, scope: Scope) -> str:
+        """Where a program of no device issues it: at the first that takes part; at its host if `among` names a group."""
+        try:
+            return scope.machine.select(self.among, scope.node)[0]
+        except UnknownName:
+            return scope.host
+
+    def parts(self, machine: Machine, members: Sequence[str], pieces: int, mistakes: Mistakes) -> tuple[Part, ...]:
+        """What the members do together for one of `pieces` equal parts of the bytes.
+
+        Raises:
+            CannotPlace: the algorithm does not do that, or not among these devices.
+            NoRoute, UnknownName: as the machine says.
+        """
+        algorithm = chosen(self.algorithm, mistakes)
+        if algorithm is None:
+            return ()
+        name, size = self.name or self.kind, self.bytes / pieces
+        try:
+            if self.steps == "steady":
+                return self._steady(machine, algorithm, members, name, size)
+            return self._explicit(machine, algorithm, members, name, size)
+        except CannotCollect as error:
+            raise CannotPlace(error.message, error.hint) from error
+
+    def _steady(self, machine: Machine, algorithm: Algorithm, members: Sequence[str], name: str, size: float) -> tuple[Part, ...]:
+        flows = collectives.cost(
+            machine, algorithm, self.operation, members, size, overheads=overheads_of(machine), weights=self.skew
+        )
+        last = len(flows.phases) - 1
+        everybody = tuple(members)
+        return tuple(
+            Part(
+                name=name if last == 0 else f"{name}: {phase.name}",
+                device=members[0],
+                cost=phase.cost,
+                after=(at - 1,) if at else (),
+                begins=() if at else everybody,
+                ends=everybody if at == last else (),
+            )
+            for at, phase in enumerate(flows.phases)
+        )
+
+    def _explicit(
+        self, machine: Machine, algorithm: Algorithm, members: Sequence[str], name: str, size: float
+    ) -> tuple[Part, ...]:
+        known = frozenset(members)
+        found = []
+        for send in collectives.sends(
+            machine,
+            algorithm,
+            self.operation,
+            members,
+            size,
+            pieces=self.chunks,
+            overheads=overheads_of(machine),
+            weights=self.skew,
+        ):
+            ends = tuple(each for each in (send.source, send.target) if each in known)
+            found.append(Part(f"{name}: step {send.step}", send.source, send.cost, send.after, ends, ends))
+            if len(found) > MOST_SENDS:
+                raise CannotPlace(f"more than {MOST_SENDS} sends", "`steps: steady` makes one op of each phase")
+        return tuple(found)
+
+
+def overheads_of(machine: Machine) -> Overheads:  # noqa: ARG001
+    """What the machine's communication library adds to its links."""
+    return PLAIN
+
+
+def chosen(tree: Tree, mistakes: Mistakes) -> Algorithm | None:
+    """The algorithm that a name or a mapping with `kind` means; None once what is wrong is noted."""
+    if isinstance(tree.value, str):
+        found = collectives.ALGORITHMS.get(tree.value)
+        if found is None:
+            mistakes.add(tree.place, f"there is no algorithm '{tree.value}'", did_you_mean(tree.value, collectives.ALGORITHMS))
+        return found
+    kind = tree.text("kind") if tree.is_mapping else None
+    if kind is None:
+        mistakes.add(tree.place, "an algorithm is a name, or a mapping with `kind`", "such as ring, or {kind: ring, both: true}")
+        return None
+    if kind not in collectives.KINDS:
+        mistakes.add(tree.place, f"there is no kind of algorithm '{kind}'", did_you_mean(kind, collectives.KINDS))
+        return None
+    cls: type[Algorithm] = collectives.KINDS[kind]
+    return decode(tree, cls, mistakes, ignore=("kind",))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RootedOp(ExchangeOp):
+    """A collective that one device begins, or ends with the result."""
+
+    root: str = field("that device (default: the first)", default="")
+
+    def parts(self, machine: Machine, members: Sequence[str], pieces: int, mistakes: Mistakes) -> tuple[Part, ...]:
+        """As of any collective; the root comes first."""
+        return ExchangeOp.parts(self, machine, rooted(members, self.root), pieces, mistakes)
+
+
+def rooted(members: Sequence[str], root: str) -> tuple[str, ...]:
+    """The members, the root first.
+
+    >>> rooted(("gpu0", "gpu1", "gpu2"), "gpu1")
+    ('gpu1', 'gpu0', 'gpu2')
+
+    Raises:
+        CannotPlace: it is none of them.
+    """
+    if not root:
+        return tuple(members)
+    if root not in members:
+        raise CannotPlace(f"the root '{root}' does not take part", f"one of {', '.join(members[:8])}")
+    return (root, *(each for each in members if each != root))

@@ -1,0 +1,25 @@
+"""Gather: the parts of all come to the root.
+
+    gather: {among: gpu*, bytes: 160 MB, root: gpu0, algorithm: direct}
+
+`bytes` are of all parts together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hwsim.collectives import Operation
+from hwsim.ops.exchange import RootedOp
+from hwsim.spec import Tree, tree_field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gather(RootedOp):
+    """The parts of all come to the root."""
+
+    kind: ClassVar[str] = "gather"
+    does: ClassVar[Operation] = "gather"
+
+    algorithm: Tree = tree_field("a name of the table, or a mapping with `kind:` and its keys", default=Tree("direct"))

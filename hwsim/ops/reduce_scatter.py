@@ -1,0 +1,22 @@
+"""Reduce-scatter: every member ends with its part of the sum.
+
+    reduce-scatter: {among: gpu*, bytes: 160 MB}
+
+`bytes` are of all parts together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hwsim.collectives import Operation
+from hwsim.ops.exchange import ExchangeOp
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReduceScatter(ExchangeOp):
+    """Every member ends with its part of the sum."""
+
+    kind: ClassVar[str] = "reduce-scatter"
+    does: ClassVar[Operation] = "reduce-scatter"

@@ -1,0 +1,25 @@
+"""Scatter: the root sends each member its part.
+
+    scatter: {among: gpu*, bytes: 160 MB, root: gpu0, algorithm: direct}
+
+`bytes` are of all parts together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hwsim.collectives import Operation
+from hwsim.ops.exchange import RootedOp
+from hwsim.spec import Tree, tree_field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scatter(RootedOp):
+    """The root sends each member its part."""
+
+    kind: ClassVar[str] = "scatter"
+    does: ClassVar[Operation] = "scatter"
+
+    algorithm: Tree = tree_field("a name of the table, or a mapping with `kind:` and its keys", default=Tree("direct"))
