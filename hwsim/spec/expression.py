@@ -155,9 +155,15 @@ def _written_out(text: str, names: Mapping[str, Value | Tree], keep: frozenset[s
     return out
 
 
-def parameters(let: Tree | None, mistakes: Mistakes, given: Mapping[str, Value | Tree] | None = None) -> dict[str, Value | Tree]:
+def parameters(
+    let: Tree | None,
+    mistakes: Mistakes,
+    given: Mapping[str, Value | Tree] | None = None,
+    kept: Collection[str] = KEPT,
+) -> dict[str, Value | Tree]:
     """The values of a `let:` block; parameters may be made of others; `given` ones take precedence.
 
+    kept: names with a meaning of their own, which no parameter can have (none in a machine: it has no ranks).
     Notes: a name that is no word, a circle of parameters.
     """
     known: dict[str, Value | Tree] = dict(given or {})
@@ -171,7 +177,7 @@ def parameters(let: Tree | None, mistakes: Mistakes, given: Mapping[str, Value |
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
             mistakes.add(let.key_place(name), f"'{name}' cannot be a parameter: letters, digits and _ only")
             del waiting[name]
-        elif name in KEPT:
+        elif name in kept:
             mistakes.add(let.key_place(name), f"'{name}' is a name with a meaning of its own (${name})", "choose another")
             del waiting[name]
     while waiting:

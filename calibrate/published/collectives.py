@@ -1,0 +1,269 @@
+"""Collectives: NCCL and MPI on machines that others measured.
+
+`machines/parts/nccl` and `machines/parts/mpi` hold one set of numbers for each machine, fitted on the even places of each
+curve's sizes (an operation among so many ranks and nodes); the odd places are scored.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from calibrate.published.collective_machines import MACHINES, STAS
+from calibrate.published.parts import table
+from calibrate.published.score import Half, Miss, Score, group_median, worst_of
+from hwsim.collectives import Operation
+from hwsim.collectives.choosing import Chosen, bus, choose
+from hwsim.collectives.library import measured
+from hwsim.collectives.mpi import Mpi
+from hwsim.collectives.nccl import Bus, Estimate, Nccl
+from hwsim.collectives.plan import Group
+from hwsim.machine import Machine, build
+from hwsim.spec import Mistakes, read_text
+
+MIB: Final = 1 << 20
+OPERATIONS: Final[Mapping[str, Operation]] = {"all_reduce": "all-reduce", "all_gather": "all-gather", "send_recv": "send"}
+# A word of the source: the machine of `MACHINES`, whose numbers of NCCL have the same name.
+SOURCES: Final[Mapping[str, str]] = {
+    "LLMCompass": "a100-4gpu",
+    "a100_dgx": "dgx-a100-vidur",
+    "h100_dgx": "dgx-h100-vidur",
+    "a100_pairwise": "a100-pcie-pairs",
+    "awsome": "p4de",
+    "superbenchmark": "nd96asr-v4",
+}
+# Software or hardware: the file in machines/parts/mpi.
+MPIS: Final[Mapping[str, str]] = {
+    "impi-verbs": "intel-mpi-edr",
+    "openmpi4-ucx": "openmpi-ucx-edr",
+    "SimGrid calibration": "openmpi-truescale",
+}
+MPI_OPERATIONS: Final[Mapping[str, str]] = {
+    "mpi_p2p_latency": "send",
+    "mpi_p2p_bw": "stream",
+    "mpi_p2p_bibw": "stream-both",
+    "mpi_allreduce": "all-reduce",
+    "mpi_allgather": "all-gather",
+    "mpi_alltoall": "all-to-all",
+    "pingpong MPI_Send": "send-call",
+    "pingpong MPI_Recv": "receive-call",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One measured collective; `even`: its size is at an even place of its curve, and was fitted to."""
+
+    id: str
+    group: str
+    machine: str
+    operation: str
+    ranks: int
+    nodes: int
+    size: float
+    seconds: float
+    even: bool
+
+    @property
+    def curve(self) -> tuple[str, str, int, int]:
+        return self.group, self.operation, self.ranks, self.nodes
+
+    def said(self) -> str:
+        """The row in words."""
+        return f"{self.id}: {self.operation}, {self.ranks} ranks on {self.nodes} nodes, {self.size:g} B"
+
+
+@cache
+def machine_of(name: str) -> Machine:
+    """A measured machine."""
+    mistakes = Mistakes()
+    found = build(read_text(MACHINES[name]), mistakes)
+    mistakes.raise_if_any()
+    if found is None:
+        raise ValueError(f"{name} cannot be built")
+    return found
+
+
+@cache
+def devices_of(name: str, ranks: int, nodes: int) -> tuple[str, ...]:
+    """The first GPUs of the first nodes."""
+    machine, each = machine_of(name), ranks // nodes
+    gpus = machine.devices_of("gpu")
+    held = {
+        node: [gpu for gpu in gpus if machine.device(gpu).node == node]
+        for node in dict.fromkeys(machine.device(gpu).node for gpu in gpus)
+    }
+    return tuple(gpu for node in list(held)[:nodes] for gpu in held[node][:each])
+
+
+@cache
+def bus_of(name: str, ranks: int, nodes: int, operation: Operation) -> Bus:
+    """What the machine's links carry for these ranks."""
+    return bus(machine_of(name), devices_of(name, ranks, nodes), operation)
+
+
+def nccl_rows(data: Path) -> list[Row]:
+    """Rows of NCCL without a flag that give a time."""
+    found = []
+    for said in table(data / "validation" / "03_collectives.csv"):
+        name = next((name for word, name in SOURCES.items() if word in said["source"]), None)
+        if (
+            name
+            and said["op"] in OPERATIONS
+            and not said["flag"]
+            and said["metric"] == "time"
+            and float(said["message_bytes"]) > 0
+        ):
+            found.append(_row(said, name, OPERATIONS[said["op"]], float(said["value"])))
+    return _halved(found)
+
+
+def mpi_rows(data: Path) -> list[Row]:
+    """Rows of MPI without a flag."""
+    found = []
+    for said in table(data / "validation" / "03_collectives.csv"):
+        name = next((name for word, name in MPIS.items() if word in said["software"]), None)
+        size = float(said["message_bytes"])
+        if name and said["op"] in MPI_OPERATIONS and not said["flag"] and size > 0:
+            value = float(said["value"])
+            found.append(_row(said, name, MPI_OPERATIONS[said["op"]], value if said["metric"] == "time" else size / value))
+    return _halved(found)
+
+
+def stas_rows() -> list[Row]:
+    """The curves of all-reduces that are kept here."""
+    found = []
+    for (name, ranks, nodes), rates in STAS.items():
+        for place, rate in enumerate(rates):
+            size = 32768.0 * 2**place
+            moved = 2 * (ranks - 1) / ranks * size
+            group = f"stas00, {name}, {nodes} nodes"
+            seconds = moved / rate / 1e9
+            found.append(Row(f"{size / MIB:g} MiB", group, name, "all-reduce", ranks, nodes, size, seconds, even=False))
+    return _halved(found)
+
+
+def _row(said: Mapping[str, str], name: str, operation: str, seconds: float) -> Row:
+    source = re.sub(r"@.*", "", said["source"])
+    ranks, nodes, size = int(said["n_ranks"]), int(said["n_nodes"]), float(said["message_bytes"])
+    return Row(said["id"], f"{source}, {said['hardware']}", name, operation, ranks, nodes, size, seconds, even=False)
+
+
+def _halved(rows: Iterable[Row]) -> list[Row]:
+    """Rows that know at which place of their curve they are."""
+    curves: dict[tuple[str, str, int, int], list[Row]] = {}
+    for row in rows:
+        curves.setdefault(row.curve, []).append(row)
+    return [
+        replace(row, even=place % 2 == 0)
+        for curve in curves.values()
+        for place, row in enumerate(sorted(curve, key=lambda row: row.size))
+    ]
+
+
+def seconds_of(row: Row, library: Nccl) -> float:
+    """What the numbers of a machine's NCCL say of a row."""
+    return library.time(estimates_of(row, library)[0])
+
+
+def estimates_of(row: Row, library: Nccl) -> tuple[Estimate, ...]:
+    """All that NCCL might do."""
+    operation = operation_of(row)
+    each = row.ranks // row.nodes
+    group = Group(row.ranks, (each,) * row.nodes if row.nodes > 1 else ())
+    return library.estimates(operation, group, row.size, bus_of(row.machine, row.ranks, row.nodes, operation))
+
+
+def operation_of(row: Row) -> Operation:
+    """The operation of a row of NCCL."""
+    return "send" if row.operation == "send" else "all-gather" if row.operation == "all-gather" else "all-reduce"
+
+
+def fastest(found: Sequence[Estimate], method: str) -> float:
+    """Seconds of the best estimate of one algorithm."""
+    return min(each.seconds for each in found if each.method == method)
+
+
+def named(row: Row) -> str:
+    """The algorithm that the source says NCCL took, "" if it says nothing."""
+    if row.machine == "h200":
+        return "ring" if row.size <= MIB else "nvls"
+    return "nvls" if (row.machine, row.nodes) == ("b200", 1) and row.size >= 8192 * MIB else ""
+
+
+def on_machine(row: Row, library: Nccl) -> Chosen:
+    """The same as a collective on the machine."""
+    return choose(machine_of(row.machine), operation_of(row), devices_of(row.machine, row.ranks, row.nodes), row.size, library)
+
+
+def scores(data: Path) -> tuple[Score, ...]:
+    """Held-out halves of NCCL's and MPI's curves, and one all-reduce over four nodes."""
+    rows = [row for row in nccl_rows(data) if not row.even]
+    reduced = [row for row in rows if row.operation == "all-reduce"]
+    others = [row for row in rows if row.operation != "all-reduce"]
+    kept = [row for row in stas_rows() if not row.even and row.size >= MIB]
+    far = [row for row in stas_rows() if row.nodes == 4 and row.size == 4096 * MIB]
+    return (
+        _nccl("all-reduce from 1 MiB", [row for row in reduced if row.size >= MIB], 0.06),
+        _nccl("all-reduce of any size", reduced, 0.08),
+        _nccl("all-gather and send", others, 0.10),
+        _nccl("all-reduce on 8 H200, 8 B200 and 4 x 8 B200 from 1 MiB", kept, 0.10),
+        _nccl("all-reduce of 4 GiB on 4 x 8 B200", far, 0.10),
+        _mpi(data),
+    )
+
+
+def _nccl(name: str, rows: Sequence[Row], bound: float, half: Half = "held out") -> Score:
+    return _score(name, rows, bound, lambda row: seconds_of(row, measured(Nccl, row.machine)), half)
+
+
+def _mpi(data: Path) -> Score:
+    rows = [row for row in mpi_rows(data) if not row.even]
+
+    def model(row: Row) -> float:
+        mpi: Mpi = measured(Mpi, row.machine)
+        return mpi.seconds(row.operation, row.ranks, row.size)
+
+    return _score("MPI", rows, 0.20, model, "held out")
+
+
+def _score(name: str, rows: Sequence[Row], bound: float, model: Callable[[Row], float], half: Half) -> Score:
+    misses = [Miss(row.said(), model(row), row.seconds, row.group) for row in rows]
+    median, tail = group_median(misses)
+    return Score(
+        name=name,
+        metric="group median",
+        value=median,
+        bound=bound,
+        rows=len(misses),
+        half=half,
+        worst=worst_of(misses, _reason),
+        notes=f"Mean of the groups' 90th percentiles {100 * tail:.0f} %.",
+    )
+
+
+def _reason(miss: Miss) -> str:
+    """Why a row is far off, from what it is."""
+    if "vidur" in miss.group:
+        return "a timer of 1 us, and sizes at which a later measurement takes less"
+    if "stackhpc" in miss.group or "hpc-tests" in miss.group:
+        return "the MPI changes its algorithm near this size"
+    return "NCCL changes its protocol near this size"
+
+
+def fit(data: Path) -> None:
+    """Print the numbers of every machine."""
+    from calibrate.published.collective_fits import curves, fitted
+
+    rows = [*nccl_rows(data), *(row for row in stas_rows() if row.nodes == 1 or row.size >= MIB)]
+    for name in dict.fromkeys(row.machine for row in rows):
+        mine = [row for row in rows if row.machine == name and row.even]
+        print(f"\n{name} ({len(mine)} rows)")
+        for key, value in fitted(mine).items():
+            print(f"  {key}: {value:.4g}")
+    for name, curve in curves(mpi_rows(data)).items():
+        print(f"\n{name}: {curve}")

@@ -1,0 +1,361 @@
+"""Plans of collectives: right on integers, and as fast as their closed forms say."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hwsim.collectives import (
+    ALGORITHMS,
+    KINDS,
+    CannotCollect,
+    ExplicitSend,
+    Group,
+    Operation,
+    Plan,
+    Send,
+    Wires,
+    WrongPlan,
+    algorithms,
+    execute,
+    explicit,
+    prove,
+)
+from hwsim.collectives.algorithms import Algorithm, ParameterServer, Ring, Written
+from hwsim.collectives.algorithms.parameter_server import imbalance, shards
+from hwsim.collectives.rounds import rounds_of, seconds, walk
+from hwsim.spec import Mistakes, decode, plan, read_text
+
+CASES: list[tuple[str, Operation]] = [(name, op) for name, each in ALGORITHMS.items() for op in each.operations]
+LATENCY, BANDWIDTH, SIZE = 1e-6, 10e9, 64e6
+LINKS, PORTS = Wires(LATENCY, link=BANDWIDTH), Wires(LATENCY, port=BANDWIDTH)
+# Their closed forms count pieces that overlap; the plans' steps do not, or fill their pipelines more slowly.
+OVERLAPPED = {"in-network", "nvls", "sharp", "hierarchical-pipelined"}
+PIPELINED = {"double-tree", "ring-both-ways", "rings-both-ways"}
+
+
+def planned(algorithm: Algorithm, operation: Operation, group: Group) -> Plan:
+    """The plan; a group that the algorithm says it cannot do is no case."""
+    try:
+        return algorithm.plan(operation, group)
+    except CannotCollect:
+        pytest.skip("not for this group")
+
+
+@st.composite
+def groups(draw: st.DrawFn, most: int = 33) -> Group:
+    """1 to 33 ranks, in one node, in equal nodes, in any nodes."""
+    ranks = draw(st.integers(1, most))
+    match draw(st.sampled_from(["one", "equal", "any"])):
+        case "one":
+            return Group(ranks)
+        case "equal":
+            nodes = draw(st.sampled_from([each for each in range(1, ranks + 1) if ranks % each == 0]))
+            return Group(ranks, (ranks // nodes,) * nodes)
+        case _:
+            cuts = draw(st.lists(st.integers(1, ranks - 1), max_size=4, unique=True)) if ranks > 1 else []
+            edges = [0, *sorted(cuts), ranks]
+            return Group(ranks, tuple(b - a for a, b in pairwise(edges)))
+
+
+# ---- right
+
+
+@pytest.mark.parametrize(("name", "operation"), CASES)
+@given(group=groups())
+@settings(max_examples=15, deadline=None)
+def test_every_plan_does_what_its_operation_promises(name: str, operation: Operation, group: Group) -> None:
+    try:
+        found = ALGORITHMS[name].plan(operation, group)
+    except CannotCollect:
+        assert name.startswith(("hierarchical", "torus"))
+        return
+    prove(found)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 7, 8, 12, 33])
+@pytest.mark.parametrize("servers", [1, 2, 3, 7])
+@pytest.mark.parametrize("on", ["workers", "beside"])
+def test_parameter_servers_of_any_number_add_up(ranks: int, servers: int, on: str) -> None:
+    algorithm = ParameterServer(servers=servers, on="beside" if on == "beside" else "workers")
+    prove(planned(algorithm, "all-reduce", Group(ranks)))
+
+
+@given(orders=st.lists(st.permutations(range(7)), min_size=1, max_size=3), both=st.booleans(), channels=st.integers(1, 3))
+@settings(max_examples=30, deadline=None)
+def test_rings_of_any_order_and_number_add_up(orders: list[list[int]], both: bool, channels: int) -> None:
+    widths = tuple(float(place + 1) for place in range(len(orders)))
+    ring = Ring(both=both, orders=tuple(tuple(each) for each in orders), widths=widths, channels=channels)
+    for operation in ring.operations:
+        found = ring.plan(operation, Group(7))
+        prove(found)
+        assert sum(found.sizes(1.0)) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(("name", "operation"), CASES)
+@given(group=groups(12), seed=st.lists(st.integers(0, 1000), min_size=12, max_size=12))
+@settings(max_examples=6, deadline=None)
+def test_sums_of_numbers_are_sums(name: str, operation: Operation, group: Group, seed: list[int]) -> None:
+    if operation not in ("all-reduce", "reduce"):
+        return
+    try:
+        found = ALGORITHMS[name].plan(operation, group)
+    except CannotCollect:
+        return
+    mine = [{chunk: seed[rank] + chunk for chunk in range(found.chunks)} for rank in range(group.ranks)]
+    held = execute(found, mine)
+    total = {chunk: sum(each[chunk] for each in mine) for chunk in range(found.chunks)}
+    for rank in range(group.ranks if operation == "all-reduce" else 1):
+        assert held[rank] == total
+
+
+def test_a_plan_that_leaves_a_rank_out_is_found() -> None:
+    wrong = Plan("all-reduce", 3, 1, (Send(0, 1, 0, 0, 1, True), Send(1, 0, 1, 0), Send(1, 0, 2, 0)))
+    with pytest.raises(WrongPlan, match=r"rank 0 ends with a sum with ranks 2 missing"):
+        prove(wrong)
+
+
+def test_a_plan_that_adds_a_rank_twice_is_found() -> None:
+    wrong = Plan("reduce", 2, 1, (Send(0, 1, 0, 0, 1, True), Send(1, 1, 0, 0, 1, True)))
+    with pytest.raises(WrongPlan, match=r"ranks 1 more than once"):
+        prove(wrong)
+
+
+@pytest.mark.parametrize(
+    ("send", "message"),
+    [
+        (Send(0, 0, 0, 0), "cannot send"),
+        (Send(0, 0, 5, 0), "cannot send"),
+        (Send(0, 0, 1, 3), "no chunks"),
+        (Send(0, 1, 0, 0), "does not have"),
+    ],
+)
+def test_a_send_that_cannot_be_is_found(send: Send, message: str) -> None:
+    with pytest.raises(WrongPlan, match=message):
+        execute(Plan("broadcast", 2, 1, (send,)), [{0: 1}, {}])
+
+
+# ---- as fast as it says
+
+
+@pytest.mark.parametrize(("name", "operation"), CASES)
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 5, 8, 13, 16, 33])
+@pytest.mark.parametrize("wires", [LINKS, PORTS], ids=["links", "ports"])
+def test_the_closed_form_is_what_the_steps_of_the_plan_take(name: str, operation: Operation, ranks: int, wires: Wires) -> None:
+    algorithm, group = ALGORITHMS[name], Group(ranks)
+    found = planned(algorithm, operation, group)
+    stepped = walk(found, SIZE, wires)
+    closed = algorithm.seconds(operation, group, SIZE, wires)
+    if name in OVERLAPPED:  # of a hierarchy of one node only latencies overlap, which the closed form does not count
+        assert closed <= stepped * (1.03 if name == "hierarchical-pipelined" else 1 + 1e-9)
+    elif name in PIPELINED:
+        assert closed * 0.75 <= stepped <= closed * (1 + 1e-9)
+    else:
+        assert closed == pytest.approx(stepped, rel=1e-9)
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (4, 4), (8, 8, 8), (3, 3), (1, 1, 1), (6,)])
+@pytest.mark.parametrize("operation", ["all-reduce", "reduce-scatter", "all-gather"])
+def test_a_hierarchy_takes_its_stages_one_after_another(shape: tuple[int, ...], operation: Operation) -> None:
+    algorithm, group = ALGORITHMS["hierarchical"], Group(sum(shape), shape)
+    for wires in (LINKS, PORTS):
+        stepped = walk(algorithm.plan(operation, group), SIZE, wires)
+        assert algorithm.seconds(operation, group, SIZE, wires) == pytest.approx(stepped, rel=1e-9)
+
+
+@pytest.mark.parametrize(("name", "operation"), CASES)
+@pytest.mark.parametrize("group", [Group(1), Group(2), Group(4), Group(9), Group(12, (4, 4, 4))], ids=str)
+def test_rounds_move_the_bytes_of_the_plan(name: str, operation: Operation, group: Group) -> None:
+    algorithm = ALGORITHMS[name]
+    found = planned(algorithm, operation, group)
+    wanted: dict[tuple[int, int], float] = {}
+    shares = found.sizes(1.0)
+    for send in found.sends:
+        carried = sum(shares[send.chunk : send.chunk + send.chunks])
+        wanted[send.source, send.target] = wanted.get((send.source, send.target), 0.0) + carried
+    told: dict[tuple[int, int], float] = {}
+    for each in algorithm.rounds(operation, group):
+        for source, target, share in each.pairs:
+            told[source, target] = told.get((source, target), 0.0) + each.times * share
+    wanted = {pair: share for pair, share in wanted.items() if share > 0}
+    told = {pair: share for pair, share in told.items() if share > 0}
+    assert told == pytest.approx(wanted)
+
+
+@given(ranks=st.integers(2, 5000), size=st.floats(1.0, 1e12))
+def test_the_time_of_a_ring_hardly_depends_on_the_ranks_when_the_buffer_is_large(ranks: int, size: float) -> None:
+    free = Wires(0.0, port=BANDWIDTH)
+    one, two = (Ring().seconds("all-reduce", Group(each), size, free) for each in (ranks, 2 * ranks))
+    assert one <= two <= 2 * size / BANDWIDTH
+    assert two / one <= 1 + 1 / ranks
+
+
+def test_rounds_of_a_ring_of_ten_thousand_ranks_are_two() -> None:
+    rounds = Ring().rounds("all-reduce", Group(10_000))
+    assert len(rounds) == 2
+    assert seconds(rounds, SIZE, PORTS) == pytest.approx(Ring().seconds("all-reduce", Group(10_000), SIZE, PORTS))
+
+
+@pytest.mark.parametrize("workers", [1, 2, 4, 8, 16])
+def test_a_parameter_server_takes_time_as_workers_over_servers_and_is_flat_where_they_are_as_many(workers: int) -> None:
+    free = Wires(0.0, port=BANDWIDTH)
+
+    def time(servers: int) -> float:
+        return ParameterServer(servers=servers, on="beside").seconds("all-reduce", Group(workers), SIZE, free)
+
+    assert time(workers) == pytest.approx(2 * SIZE / BANDWIDTH)
+    for servers in range(1, workers + 1):
+        assert time(servers) == pytest.approx(time(workers) * workers / servers)
+
+
+@pytest.mark.parametrize(("name", "operation"), CASES)
+@given(group=groups(16), size=st.floats(1e3, 1e10), faster=st.floats(1.0, 100.0), larger=st.floats(1.0, 100.0))
+@settings(max_examples=6, deadline=None)
+def test_faster_links_are_never_slower_and_more_bytes_never_faster(
+    name: str, operation: Operation, group: Group, size: float, faster: float, larger: float
+) -> None:
+    algorithm = ALGORITHMS[name]
+    try:
+        time = algorithm.seconds(operation, group, size, PORTS)
+        quick = algorithm.seconds(operation, group, size, Wires(LATENCY, port=BANDWIDTH * faster))
+        more = algorithm.seconds(operation, group, size * larger, PORTS)
+    except CannotCollect:
+        return
+    assert 0 <= quick <= time * (1 + 1e-12) < math.inf
+    assert more >= time * (1 - 1e-12)
+
+
+# ---- uneven sizes, single sends
+
+
+@given(weights=st.lists(st.floats(0.1, 10.0), min_size=5, max_size=5), size=st.floats(1.0, 1e9))
+def test_uneven_parts_add_up_and_the_largest_sets_the_pace_of_a_ring(weights: list[float], size: float) -> None:
+    found = Ring().plan("all-gather", Group(5))
+    sizes = found.sizes(size, weights)
+    assert sum(sizes) == pytest.approx(size)
+    assert walk(found, size, Wires(0.0, port=1.0), weights) == pytest.approx(4 * max(sizes))
+    assert seconds(rounds_of(found, weights), size, Wires(0.0, port=1.0)) == pytest.approx(4 * max(sizes))
+
+
+@pytest.mark.parametrize("weights", [[1.0], [0.0, 0.0], [-1.0, 2.0]])
+def test_weights_that_say_nothing_are_refused(weights: list[float]) -> None:
+    with pytest.raises(CannotCollect):
+        Ring().plan("all-gather", Group(2)).sizes(1.0, weights)
+
+
+def finish(sends: Sequence[ExplicitSend], wires: Wires) -> float:
+    """When the last of single sends ends if each way carries one at a time."""
+    ends: list[float] = []
+    for send in sends:
+        before = max((ends[each] for each in send.after), default=0.0)
+        ends.append(before + wires.step(send.size))
+    return max(ends, default=0.0)
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 8, 13])
+@pytest.mark.parametrize("operation", ["all-reduce", "reduce-scatter", "all-gather"])
+def test_single_sends_around_a_ring_take_what_the_closed_form_says(ranks: int, operation: Operation) -> None:
+    sends = explicit(Ring().plan(operation, Group(ranks)), SIZE)
+    assert finish(sends, LINKS) == pytest.approx(Ring().seconds(operation, Group(ranks), SIZE, LINKS))
+
+
+@pytest.mark.parametrize(("name", "operation"), CASES)
+@pytest.mark.parametrize("pieces", [1, 3])
+def test_single_sends_carry_the_bytes_and_wait_only_for_earlier_ones(name: str, operation: Operation, pieces: int) -> None:
+    found = planned(ALGORITHMS[name], operation, Group(6))
+    sends = explicit(found, 600.0, pieces=pieces)
+    sizes = found.sizes(600.0)
+    assert len(sends) == pieces * len(found.sends)
+    assert sum(each.size for each in sends) == pytest.approx(
+        sum(sum(sizes[send.chunk : send.chunk + send.chunks]) for send in found.sends)
+    )
+    for place, each in enumerate(sends):
+        assert all(before < place for before in each.after)
+
+
+def test_pieces_overlap_in_a_chain() -> None:
+    chain = Plan("broadcast", 4, 1, tuple(Send(step, step, step + 1, 0) for step in range(3)))
+    free = Wires(0.0, link=1.0)
+    assert finish(explicit(chain, 12.0), free) == pytest.approx(36.0)
+    assert finish(explicit(chain, 12.0, pieces=12), free) == pytest.approx(14.0)
+
+
+def test_no_pieces_are_refused() -> None:
+    with pytest.raises(CannotCollect, match="0 pieces"):
+        explicit(Ring().plan("all-reduce", Group(2)), 1.0, pieces=0)
+
+
+# ---- written by hand, keys, and the table
+
+
+WRITTEN = """
+operation: all-reduce
+ranks: 3
+chunks: 1
+steps:
+  - [{from: 1, to: 0, chunk: 0, reduce: true}, {from: 2, to: 0, chunk: 0, reduce: true}]
+  - [{from: 0, to: 1, chunk: 0}, {from: 0, to: 2, chunk: 0}]
+"""
+
+
+def read_written(text: str) -> Written:
+    mistakes = Mistakes()
+    found = decode(read_text(text), Written, mistakes)
+    mistakes.raise_if_any()
+    assert isinstance(found, Written)
+    return found
+
+
+def test_a_plan_written_by_hand_is_proved_and_timed() -> None:
+    found = read_written(WRITTEN)
+    assert list(found.problems()) == []
+    assert found.seconds("all-reduce", Group(3), 1e6, Wires(0.0, port=1e6)) == pytest.approx(4.0)
+
+
+def test_a_wrong_plan_written_by_hand_says_who_is_left_out() -> None:
+    found = read_written(WRITTEN.replace(", {from: 2, to: 0, chunk: 0, reduce: true}", ""))
+    assert [message for _, message, _ in found.problems()] == ["rank 0 ends with a sum with ranks 2 missing in chunk 0"]
+
+
+def test_a_plan_written_for_others_is_refused() -> None:
+    with pytest.raises(CannotCollect, match="among 3 ranks cannot do all-reduce among 4"):
+        read_written(WRITTEN).plan("all-reduce", Group(4))
+
+
+@given(numbers=st.lists(st.integers(1, 5_000_000), min_size=1, max_size=30), servers=st.integers(1, 8))
+def test_every_key_is_on_the_servers_once(numbers: list[int], servers: int) -> None:
+    held: dict[int, float] = {}
+    for key, server, part in shards(numbers, servers):
+        assert 0 <= server < servers
+        held[key] = held.get(key, 0.0) + part
+    assert held == pytest.approx(dict.fromkeys(range(len(numbers)), 1.0))
+    assert 1 - 1e-9 <= imbalance(numbers, servers) <= servers + 1e-9
+
+
+def test_files_and_table_agree() -> None:
+    folder = Path(algorithms.__file__).parent
+    files = {path.stem for path in folder.glob("*.py") if "kind: ClassVar[str]" in path.read_text("utf-8")}
+    assert files == {name.replace("-", "_") for name in KINDS}
+    kinds: dict[str, Any] = dict(KINDS)
+    for name, kind in kinds.items():
+        assert kind.kind == name
+        assert kind.__module__.rpartition(".")[2] == name.replace("-", "_")
+        doc = ast.get_docstring(ast.parse((folder / f"{name.replace('-', '_')}.py").read_text("utf-8"))) or ""
+        assert "Source: " in doc
+        for each in plan(kind):
+            assert each.doc
+    assert {each.kind for each in ALGORITHMS.values()} == set(KINDS) - {"written"}
+
+
+@pytest.mark.parametrize("nodes", [(2, 1), (0, 3), (-1, 4)])
+def test_nodes_that_do_not_add_up_are_refused(nodes: tuple[int, ...]) -> None:
+    with pytest.raises(CannotCollect):
+        Group(4, nodes)

@@ -1,0 +1,285 @@
+"""Collectives on machines: the text's numbers, rings over NVLinks, flows and their derivations."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hwsim.collectives import ALGORITHMS, CannotCollect, Flows, Operation, Overheads, cost, find_rings
+from hwsim.collectives.algorithms import InNetwork, ParameterServer, Ring
+from hwsim.machine import Machine, build
+from hwsim.machine.topologies.hybrid_cube_mesh import LINKS
+from hwsim.spec import Mistakes, find, read, read_text
+from hwsim.units import parse
+
+MB = 1e6
+
+
+def library(name: str) -> Machine:
+    return made(read(find("machine", name)))
+
+
+def made(tree: object) -> Machine:
+    mistakes = Mistakes()
+    found = build(tree if not isinstance(tree, str) else read_text(tree), mistakes)  # type: ignore[arg-type]
+    mistakes.raise_if_any()
+    assert found is not None
+    return found
+
+
+PCIE, NVLINK = library("d2l-4gpu-pcie"), library("d2l-8gpu-nvlink")
+SWITCHED = """
+hwsim: machine/1
+parts:
+  gpu: {{kind: gpu, count: {gpus}, flop: {{fp32: 1 TFLOP/s}}, memory: {{size: 1 GB, bandwidth: 10 TB/s}}}}
+  sw: {{kind: switch}}
+links: [{{between: [gpu*, sw], kind: direct, bandwidth: {rate} GB/s, latency: {latency} us}}]
+"""
+CLUSTER = """
+hwsim: machine/1
+parts:
+  node:
+    kind: machine
+    count: 4
+    parts:
+      gpu: {kind: gpu, count: 4, flop: {fp32: 1 TFLOP/s}, memory: {size: 1 GB, bandwidth: 10 TB/s}}
+      sw: {kind: switch}
+      out: {kind: switch}
+    links:
+      - {between: [gpu*, sw], kind: nvlink, bandwidth: 100 GB/s}
+      - {between: [gpu*, out], kind: direct, bandwidth: 10 GB/s}
+  fabric: {kind: switch}
+links: [{between: [node*.out, fabric], kind: direct, bandwidth: 40 GB/s}]
+"""
+
+
+def switched(gpus: int, rate: float = 10.0, latency: float = 0.0) -> Machine:
+    return made(SWITCHED.format(gpus=gpus, rate=rate, latency=latency))
+
+
+def alone(machine: Machine, name: str, size: float, operation: Operation = "all-reduce", **options: object) -> float:
+    flows = cost(machine, ALGORITHMS[name], operation, machine.select("gpu*"), size, **options)  # type: ignore[arg-type]
+    return flows.alone(machine.rates())
+
+
+# ---- the text
+
+
+@pytest.mark.parametrize(("name", "milliseconds"), [("ps-gpu0", 60), ("ps-cpu", 80), ("ps-sharded", 15), ("ring", 15)])
+def test_four_gpus_behind_a_switch_synchronise_as_the_text_says(name: str, milliseconds: float) -> None:
+    assert alone(PCIE, name, 160 * MB) == pytest.approx(milliseconds * 1e-3, rel=1e-3)
+
+
+def test_two_rings_over_nvlink_take_as_long_as_the_text_says() -> None:
+    assert alone(NVLINK, "rings", 160 * MB) == pytest.approx(2 * 7 / 8 * 160 * MB / (3 * 18e9), rel=1e-3)
+    assert alone(NVLINK, "rings-both-ways", 160 * MB) == pytest.approx(alone(NVLINK, "rings", 160 * MB) / 2, rel=1e-2)
+
+
+def test_the_hybrid_cube_mesh_has_the_two_rings_of_the_text() -> None:
+    double, single = find_rings(8, {(a, b): count for a, b, count in LINKS})
+    assert (double.width, single.width) == (2, 1)
+    assert used([double, single]) == {(a, b): count for a, b, count in LINKS}
+
+
+def used(rings: object) -> dict[tuple[int, int], int]:
+    found: dict[tuple[int, int], int] = {}
+    for ring in rings:  # type: ignore[attr-defined]
+        for a, b in zip(ring.order, (*ring.order[1:], ring.order[0]), strict=True):
+            pair = (min(a, b), max(a, b))
+            found[pair] = found.get(pair, 0) + ring.width
+    return found
+
+
+@given(vertices=st.integers(2, 8), data=st.data())
+@settings(max_examples=40, deadline=None)
+def test_rings_use_no_link_twice_and_visit_everyone_once(vertices: int, data: st.DataObject) -> None:
+    pairs = list(itertools.combinations(range(vertices), 2))
+    edges = {pair: data.draw(st.integers(0, 3)) for pair in pairs}
+    rings = find_rings(vertices, edges, steps=5000)
+    assert rings == find_rings(vertices, dict(reversed(list(edges.items()))), steps=5000)
+    for ring in rings:
+        assert sorted(ring.order) == list(range(vertices))
+        assert ring.width > 0
+    if vertices > 2:
+        assert all(count <= edges.get(pair, 0) for pair, count in used(rings).items())
+        degrees = [sum(count for pair, count in edges.items() if vertex in pair) for vertex in range(vertices)]
+        assert sum(ring.width for ring in rings) <= min(degrees) // 2
+
+
+@pytest.mark.parametrize(("vertices", "rings"), [(3, 1), (5, 2), (8, 3), (12, 5)])
+def test_a_full_mesh_is_as_many_rings_as_there_can_be(vertices: int, rings: int) -> None:
+    mesh = dict.fromkeys(itertools.combinations(range(vertices), 2), 1)
+    assert len(find_rings(vertices, mesh)) == rings
+
+
+def test_sixteen_gpus_are_searched_in_bounded_time() -> None:
+    assert find_rings(16, dict.fromkeys(itertools.combinations(range(16), 2), 1))
+
+
+# ---- flows
+
+
+@pytest.mark.parametrize("gpus", [2, 3, 4, 8])
+@pytest.mark.parametrize("name", ["ring", "direct", "halving-doubling", "binomial-tree", "recursive-doubling", "ps-sharded"])
+def test_flows_through_a_crossbar_take_what_the_closed_form_says(name: str, gpus: int) -> None:
+    from hwsim.collectives import Group, Wires
+
+    machine = switched(gpus, latency=1.0)
+    wires = Wires(2e-6, port=10e9)
+    closed = ALGORITHMS[name].seconds("all-reduce", Group(gpus), 160 * MB, wires)
+    assert alone(machine, name, 160 * MB) == pytest.approx(closed, rel=1e-9)
+
+
+def test_a_ring_through_a_crossbar_takes_the_same_among_many() -> None:
+    few, many = alone(switched(8), "ring", 1e9), alone(switched(64), "ring", 1e9)
+    assert few == pytest.approx(2 * 7 / 8 * 0.1)
+    assert many / few == pytest.approx((63 / 64) / (7 / 8))
+
+
+@given(
+    name=st.sampled_from(["ring", "direct", "double-tree", "nvls", "ps-gpu0", "hierarchical", "torus"]),
+    size=st.floats(1e3, 1e9),
+    faster=st.floats(1.0, 20.0),
+    larger=st.floats(1.0, 20.0),
+    knee=st.sampled_from([0.0, 1e6]),
+)
+@settings(max_examples=30, deadline=None)
+def test_a_faster_link_is_never_slower_and_more_bytes_never_faster(
+    name: str, size: float, faster: float, larger: float, knee: float
+) -> None:
+    slow, quick = switched(4, 10.0, 1.0), switched(4, 10.0 * faster, 1.0)
+    overheads = Overheads(start=1e-6, knee=knee, efficiency=0.8)
+    time = alone(slow, name, size, overheads=overheads)
+    assert alone(quick, name, size, overheads=overheads) <= time * (1 + 1e-9)
+    assert alone(slow, name, size * larger, overheads=overheads) >= time * (1 - 1e-9)
+
+
+def test_rings_through_nodes_use_every_card() -> None:
+    machine = made(CLUSTER)
+    flat = alone(machine, "ring", 160 * MB)
+    rings = alone(machine, "rings", 160 * MB)
+    assert flat == pytest.approx(2 * 15 / 16 * 160 * MB / 10e9)
+    assert rings == pytest.approx(2 * 15 / 16 * 160 * MB / 40e9)
+
+
+def test_a_hierarchy_sends_less_between_nodes_and_overlaps_in_pieces() -> None:
+    machine = made(CLUSTER)
+    inside, across = 2 * 3 / 4 * 160 * MB / 100e9, 2 * 3 / 4 * 40 * MB / 10e9
+    assert alone(machine, "hierarchical", 160 * MB) == pytest.approx(inside + across)
+    assert alone(machine, "hierarchical-pipelined", 160 * MB) == pytest.approx((inside + 8 * across) / 8)
+
+
+@pytest.mark.parametrize("name", ["hierarchical", "hierarchical-pipelined"])
+def test_nodes_of_unequal_size_add_up_their_bytes(name: str) -> None:
+    machine = made(CLUSTER)
+    some = [*machine.select("node0.gpu*"), *machine.select("node1.gpu0..1")]
+    flows = cost(machine, ALGORITHMS[name], "all-reduce", some, 160 * MB)
+    across = sum(amount for phase in flows.phases for name, amount in phase.cost.demand.amounts if "fabric->node1" in name)
+    assert across == pytest.approx(160 * MB)
+    check(machine, flows)
+
+
+def test_pieces_cost_their_latency_where_the_slowest_stage_waits() -> None:
+    machine = made(CLUSTER)
+    one, eight = (
+        alone(machine, name, 16.0, overheads=Overheads(step=1e-6)) for name in ("hierarchical", "hierarchical-pipelined")
+    )
+    assert eight == pytest.approx(one + 7 * 6e-6, rel=1e-3)
+
+
+def test_a_switch_that_adds_halves_the_bytes() -> None:
+    machine = switched(8)
+    assert alone(machine, "sharp", 160 * MB) == pytest.approx(160 * MB / 10e9)
+    assert alone(machine, "nvls", 160 * MB) == pytest.approx(160 * MB * 9 / 8 / 10e9)
+
+
+@pytest.mark.parametrize("servers", [1, 2, 4])
+def test_servers_share_the_bytes_that_come_in(servers: int) -> None:
+    machine = switched(8)
+    algorithm = ParameterServer(servers=servers, on="beside", at=("gpu4..7",))
+    workers = machine.select("gpu0..3")
+    flows = cost(machine, algorithm, "all-reduce", workers, 160 * MB)
+    assert flows.alone(machine.rates()) == pytest.approx(2 * 4 / servers * 160 * MB / 10e9)
+
+
+def test_overheads_come_on_top() -> None:
+    machine = switched(4, latency=1.0)
+    plain = alone(machine, "ring", 4e6)
+    assert alone(machine, "ring", 4e6, overheads=Overheads(start=5e-6, step=1e-6)) == pytest.approx(plain + 5e-6 + 6e-6)
+    half = Overheads(efficiency=0.5)
+    assert alone(machine, "ring", 4e6, overheads=half) - 12e-6 == pytest.approx(2 * (plain - 12e-6))
+    h = 1e6
+    knee = (4e6 + h * (1 - math.exp(-4e6 / h))) / 4e6
+    assert alone(machine, "ring", 4e6, overheads=Overheads(knee=h)) - 12e-6 == pytest.approx(knee * (plain - 12e-6))
+
+
+def test_steps_between_nodes_cost_their_own_overhead() -> None:
+    machine = made(CLUSTER)
+    free = alone(machine, "hierarchical", 16.0)
+    assert alone(machine, "hierarchical", 16.0, overheads=Overheads(step=1e-6, hop=9e-6)) == pytest.approx(free + 6e-6 + 54e-6)
+
+
+def test_a_collective_holds_part_of_the_gpus() -> None:
+    machine = switched(3)
+    flows = cost(machine, Ring(), "all-reduce", machine.select("gpu*"), 1e6, overheads=Overheads(compute=0.25))
+    assert flows.phases[0].cost.demand.holds == tuple((f"gpu{rank}.compute", 0.25) for rank in range(3))
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in ALGORITHMS if "all-reduce" in ALGORITHMS[name].operations and name != "ps-cpu"]
+)
+@pytest.mark.parametrize("weights", [(), (1.0, 2.0, 1.0, 0.5)], ids=["even", "uneven"])
+def test_every_derivation_comes_to_the_time(name: str, weights: tuple[float, ...]) -> None:
+    machine = switched(4, latency=0.5)
+    overheads = Overheads(start=3e-6, step=1e-6, knee=1e5, efficiency=0.9)
+    flows = cost(machine, ALGORITHMS[name], "all-reduce", machine.select("gpu*"), 4e6, overheads=overheads, weights=weights)
+    check(machine, flows)
+
+
+def check(machine: Machine, flows: Flows) -> None:
+    """What the engine and the explanations rely on."""
+    rates = machine.rates()
+    for phase in flows.phases:
+        demand, why = phase.cost.demand, phase.cost.why
+        assert [name for name, _ in demand.amounts] == sorted({name for name, _ in demand.amounts})
+        assert all(amount > 0 and name in rates for name, amount in demand.amounts)
+        assert {name for name, _, _ in phase.cost.moved} <= {name for name, _ in demand.amounts}
+        latency = sum(term.seconds for term in why if term.label == "latency")
+        body = max((term.seconds for term in why if term.label != "latency"), default=0.0)
+        assert latency == pytest.approx(demand.latency)
+        assert latency + body == pytest.approx(demand.alone(rates), rel=1e-9)
+        for term in why:
+            assert value(term.formula, term.inputs) == pytest.approx(term.seconds, rel=1e-4)
+
+
+def value(formula: str, inputs: tuple[tuple[str, str, str], ...]) -> float:
+    names = {name: parse(said).value for name, said, _ in inputs}
+    return float(eval(formula.replace(" x ", " * "), {"__builtins__": {}}, names))
+
+
+def test_a_barrier_is_latency_alone() -> None:
+    machine = switched(4, latency=1.0)
+    assert alone(machine, "recursive-doubling", 0.0, "barrier") == pytest.approx(2 * 2e-6)
+
+
+@pytest.mark.parametrize("name", ["ring", "rings", "nvls", "direct", "hierarchical"])
+def test_one_rank_has_nothing_to_do(name: str) -> None:
+    machine = switched(1)
+    assert alone(machine, name, 1e6) == 0.0
+
+
+def test_what_cannot_be_is_said() -> None:
+    machine = switched(4)
+    gpus = machine.select("gpu*")
+    with pytest.raises(CannotCollect, match="does no all-to-all"):
+        cost(machine, Ring(), "all-to-all", gpus, 1.0)
+    with pytest.raises(CannotCollect, match="twice"):
+        cost(machine, Ring(), "all-reduce", ("gpu0", "gpu0"), 1.0)
+    with pytest.raises(CannotCollect, match="one of them"):
+        cost(machine, ParameterServer(on="beside", at=("gpu0",)), "all-reduce", gpus, 1.0)
+    with pytest.raises(CannotCollect, match="no switch"):
+        cost(NVLINK, InNetwork(), "all-reduce", ("gpu0", "gpu1"), 1.0)
