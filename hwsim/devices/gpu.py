@@ -1,17 +1,26 @@
 """A GPU: one compute capacity, one memory capacity, and the time a kernel takes to start.
 
-Error: not yet measured.  Expect optimism for matrix products that fill the chip badly (no tiles
-and waves), for ops whose data fits the L2 cache the opposite.
+Matrix products are cut into tiles (`matmul:`, see `hwsim.devices.gpu_matmul`), everything else is a roofline; memory and
+caches are those of `hwsim.devices.gpu_access`.  What a part leaves out is ideal.
+
+**Error**: see `docs/validation/components.md`.
+**Range**: kernels that the libraries have; convolutions count as products at the peak times the efficiency, without tiles.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from hwsim.demand import Capacity, Cost, Demand, Term
+from hwsim.devices.accesses import Accesses
+from hwsim.devices.copies import Copies
+from hwsim.devices.gpu_access import Served, scattered, stream
+from hwsim.devices.gpu_matmul import Chip, Tiling, tiles_like
+from hwsim.devices.gpu_memory import Hierarchy, Launch, Level1, Level2, Occupancy, Stream, Sustained, memory_problems
+from hwsim.devices.gpu_product import Tiled
 from hwsim.devices.roofline import (
     WORKLOAD,
     CannotCompute,
@@ -19,22 +28,21 @@ from hwsim.devices.roofline import (
     Efficiency,
     LocalMemory,
     assemble,
-    latency_terms,
-    memory_draw,
+    latency_term,
     peak_of,
     precise,
     source_of,
     unknown_dtypes,
 )
-from hwsim.devices.work import Mix, Work
+from hwsim.devices.work import Mix, Start, Work
 from hwsim.spec.fields import field
-from hwsim.units import FlopPerSecond, PerSecond, Seconds
+from hwsim.units import FlopPerSecond, Hertz, PerSecond, Seconds, Watts
 
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
     """Roofline GPU.  `flop` holds dense peaks; a type without one runs in the next wider type
-    that has one (tf32, bf16, fp16 in fp32; fp8 in fp16; fp4 in fp8)."""
+    that has one (tf32, bf16, fp16 in fp32; fp8 in fp16; fp4 in fp8; int4 in int8)."""
 
     kind: ClassVar[str] = "gpu"
     flop: Mapping[str, FlopPerSecond] = field("dense peak by number format, e.g. {fp32: 15.7 TFLOP/s}", exclusive_minimum=0.0)
@@ -43,8 +51,19 @@ class Gpu:
         "peak outside the matrix units, where it differs from `flop`", default_factory=dict, exclusive_minimum=0.0
     )
     efficiency: Efficiency = field("part of the peaks that is reached", default_factory=Efficiency)
-    launch: Seconds = field("from one kernel to the next in a stream, beyond their own time", default=0.0)
+    launch: Seconds | Launch = field("from one kernel to the next in a stream, beyond their own time", default=0.0)
+    sms: int | None = field("multiprocessors, or compute units", default=None, minimum=1)
+    clock: Hertz | None = field("boost clock", default=None, exclusive_minimum=0.0)
+    matmul: Mapping[str, Tiling] = field(
+        "how it multiplies matrices, by number format: tiles and waves (default: at peak x efficiency)", default_factory=dict
+    )
     random: PerSecond | None = field("random numbers per second", default=None, exclusive_minimum=0.0)
+    l1: Level1 | None = field("cache of a multiprocessor", default=None)
+    l2: Level2 | None = field("last cache before memory", default=None)
+    sustained: Sustained = field("part of the memory's bandwidth that is reached", default_factory=Sustained)
+    occupancy: Occupancy | None = field("threads it takes to keep the memory busy; any number if left out", default=None)
+    power: Watts | None = field("the most it may draw", default=None)
+    copies: Copies = field("how bytes get into it and out of it (default: as fast as the links)", default_factory=Copies)
     lanes: int | None = field("PCIe lanes it has; unchecked if left out", default=None, minimum=0)
     nvlinks: int | None = field("NVLink links it has; unchecked if left out", default=None, minimum=0)
     forwards: bool = field("passes on traffic between its neighbours", default=False)
@@ -56,6 +75,13 @@ class Gpu:
             yield "flop", "a gpu needs at least one peak", "such as {fp32: 15.7 TFLOP/s}"
         yield from unknown_dtypes("flop", self.flop)
         yield from unknown_dtypes("vector", self.vector)
+        yield from unknown_dtypes("matmul", dict.fromkeys(self.matmul, 0.0))
+        if self.matmul and self.sms is None:
+            yield "matmul", "tiles need the number of multiprocessors", "such as sms: 80"
+        for dtype, tiling in self.matmul.items():
+            for key, message, hint in tiling.problems():
+                yield f"matmul.{dtype}.{key}", message, hint
+        yield from memory_problems(self.hierarchy)
 
     def capacities(self, name: str) -> tuple[Capacity, ...]:
         return Capacity(f"{name}.compute", 1.0), Capacity(f"{name}.memory", 1.0)
@@ -69,18 +95,56 @@ class Gpu:
         if work.cores is not None:
             raise CannotCompute(f"{name} is a gpu: an op has all of it", "leave out `cores`")
         flop, mix, traffic = work.flop, work.mix, work.traffic
+        served = stream(name, self.hierarchy, Stream(reads=work.reads, writes=work.writes, working_set=work.working_set))
+        starting = self._starting(name, traffic, work.kernels, work.start)
+        tiled = self._tiled(name, work, max(served.draw.amount, served.floor))
+        if tiled is not None:
+            draws, floor, start = tiled.draws()
+            return self._served(dataclasses.replace(served, floor=floor), draws, [*starting, *start])
         why = self._drawing(name, flop) if mix == "random" else self._computing(name, flop, work.dtype, mix)
-        draws = [Draw(f"{name}.compute", why.seconds, 1.0, flop, "1" if mix == "random" else "FLOP", why)]
-        latency = self.memory.latency if traffic > 0 else 0.0
-        return assemble(
-            [*draws, memory_draw(name, traffic, self.memory, self.sources)],
-            bandwidth=self.memory.bandwidth,
-            latencies=latency_terms(
-                self.sources,
-                ("launch", "start of a kernel", self.launch, ""),
-                ("memory.latency", "first access", latency, f"{name}.memory"),
-            ),
+        draws = (Draw(f"{name}.compute", why.seconds, 1.0, flop, "1" if mix == "random" else "FLOP", why),)
+        return self._served(served, draws, starting)
+
+    def access(self, name: str, accesses: Accesses) -> Cost:
+        """Reads and writes of single words by one kernel.
+
+        Raises:
+            CannotCompute: a number of cores (a kernel has the whole GPU).
+        """
+        if accesses.cores is not None:
+            raise CannotCompute(f"{name} is a gpu: an op has all of it", "leave out `cores`")
+        return self._served(scattered(name, self.hierarchy, accesses), (), self._starting(name, accesses.count))
+
+    def stream(self, name: str, asked: Stream) -> Cost:
+        """One kernel that only moves data, by a given number of threads."""
+        return self._served(
+            stream(name, self.hierarchy, asked), (), self._starting(name, asked.reads + asked.writes, 1, asked.start)
         )
+
+    @property
+    def hierarchy(self) -> Hierarchy:
+        """What serves its reads and writes."""
+        return Hierarchy(self.memory, self.sustained, self.sms, self.l1, self.l2, self.occupancy, self.sources)
+
+    def _served(self, served: Served, draws: Sequence[Draw], latencies: Sequence[Term]) -> Cost:
+        cost = assemble([*draws, served.draw], bandwidth=self.memory.bandwidth, floor=served.floor, latencies=latencies)
+        return dataclasses.replace(cost, why=(*cost.why, *served.terms)) if served.terms else cost
+
+    def _starting(self, name: str, traffic: float, kernels: int = 1, start: Start = "stream") -> list[Term]:
+        """The launches, and the first access to memory."""
+        launch = self.launch if isinstance(self.launch, Launch) else Launch(self.launch)
+        key, seconds = launch.by(start)
+        source = source_of(self.sources, f"launch.{key}" if isinstance(self.launch, Launch) else "launch")
+        found = []
+        if seconds > 0 and kernels == 1:
+            found.append(latency_term("start of a kernel", seconds, source))
+        elif seconds * kernels > 0:
+            inputs = (("kernels", str(kernels), WORKLOAD), ("start", precise(seconds, "s"), source))
+            found.append(Term("latency", "kernels x start", inputs, kernels * seconds))
+        if self.memory.latency > 0 and traffic > 0:
+            origin = source_of(self.sources, "memory.latency")
+            found.append(latency_term("first access", self.memory.latency, origin, f"{name}.memory"))
+        return found
 
     def busy(self, name: str, seconds: float) -> Cost:
         """The whole GPU for a known time."""
@@ -96,6 +160,30 @@ class Gpu:
         """Seconds before the first byte of a transfer that ends here."""
         return self.memory.latency
 
+    def _tiled(self, name: str, work: Work, memory: float) -> Tiled | None:
+        """A matrix product with its tiles; None for other work, or where the part says nothing of tiles.
+
+        memory: seconds in which the product's matrices cross to memory.
+        """
+        if work.mix != "matmul" or work.product is None or self.sms is None or not self.matmul:
+            return None
+        used, rate = peak_of(self.flop, work.dtype, name)
+        key = tiles_like(used, self.matmul)
+        if key is None:
+            return None
+        origin = f"flop.{used}: {source_of(self.sources, f'flop.{used}')}"
+        return Tiled(
+            name=name,
+            work=work,
+            product=work.product,
+            key=key,
+            tiling=self.matmul[key],
+            chip=Chip(self.sms, rate * self.efficiency.matmul, self.memory.bandwidth),
+            peak_source=origin + (f"; {work.dtype} computed in {used}" if used != work.dtype else ""),
+            memory=memory,
+            sources=self.sources,
+        )
+
     def _computing(self, name: str, flop: float, dtype: str, mix: Mix) -> Term:
         table, key = self.flop, "flop"
         if mix != "matmul" and dtype in self.vector:
@@ -103,6 +191,9 @@ class Gpu:
         used, rate = peak_of(table, dtype, name)
         efficiency = self.efficiency.of(mix)
         what = "efficiency.matmul" if mix == "matmul" else "efficiency.vector"
+        tiles = tiles_like(used, self.matmul) if mix == "matmul" else None
+        if tiles is not None:  # of a large product: there is no shape to cut
+            efficiency, what = efficiency * self.matmul[tiles].efficiency, f"matmul.{tiles}.efficiency"
         origin = f"{key}.{used}: {source_of(self.sources, f'{key}.{used}')}"
         inputs = (
             ("flop", precise(flop, "FLOP"), WORKLOAD),

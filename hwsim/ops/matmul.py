@@ -29,6 +29,7 @@ class Matmul(ComputeOp):
     k: int = field("columns of A, rows of B", minimum=1)
     batch: int = field("independent products of this size", default=1, minimum=1)
     dtype: Dtype = field("type of the elements", default="fp32")
+    transposed: bool = field("B is stored as n x k, as the weights of a linear layer (x @ w.T)", default=False)
 
     def lower(self, scope: Scope) -> Placed:
         flop = 2.0 * self.m * self.n * self.k * self.batch
@@ -39,6 +40,6 @@ class Matmul(ComputeOp):
             "flop": f"2 m n k{batch} = 2 x {self.m} x {self.n} x {self.k}{times}",
             "traffic": f"(m k + k n + m n){batch} x {WIDTH[self.dtype]:g} B",
         }
-        shape = Product(self.m, self.n, self.k, self.batch)
+        shape = Product(self.m, self.n, self.k, self.batch, self.transposed)
         work = Work(flop=flop, reads=factors, writes=output, dtype=self.dtype, mix="matmul", product=shape)
         return compute(scope, self, work, output=output, said=said)

@@ -1,0 +1,234 @@
+"""Matrix products: DeepBench, Vidur's profiles, LLMCompass, DeepGEMM and the best shapes of a search.
+
+A part's `matmul:` is fitted on the even places of the products sorted by size, for each source, GPU and number format; the
+odd places are scored.  "From datasheets" drops what was fitted to a GPU, and takes the medians of the other GPUs instead.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from calibrate.published.parts import part, table
+from calibrate.published.products import LOOP, NAME, Row, rows, seconds_of
+from calibrate.published.score import Miss, Score, group_median, halves, worst_of
+from calibrate.published.search import descend
+from hwsim.devices import Gpu, Product
+from hwsim.devices.gpu_matmul import Tiling, tiles_like
+from hwsim.devices.gpu_memory import Launch, Sustained
+from hwsim.devices.roofline import peak_of
+
+# The tiles that were fitted to rows here; other parts borrow theirs, and must not lend them back.
+FITTED: Final[Mapping[str, tuple[str, ...]]] = {
+    "mi25": ("fp32",),
+    "vega-fe": ("fp32",),
+    "gtx-1080-ti": ("fp32",),
+    "titan-xp": ("fp32",),
+    "p100-sxm2": ("fp32",),
+    "t4": ("fp32", "fp16"),
+    "v100-sxm2-16gb": ("fp32", "fp16"),
+    "a100-sxm-80gb": ("fp16",),
+    "h100-sxm": ("fp16",),
+    "h800-sxm": ("fp8",),
+}
+# Whose library kernels are alike.
+GENERATIONS: Final[Mapping[str, str]] = {
+    "mi25": "vega",
+    "vega-fe": "vega",
+    "gtx-1080-ti": "pascal",
+    "titan-xp": "pascal",
+    "p100-sxm2": "pascal",
+    "a100-sxm-80gb": "ampere",
+    "a100-pcie-80gb": "ampere",
+    "h100-sxm": "hopper",
+    "h800-sxm": "hopper",
+}
+# The clock a data sheet promises, and the one its peak is of, in MHz (quoted from memory of the data sheets).  What a power
+# limit leaves lies between them.
+CLOCKS: Final[Mapping[str, tuple[float, float]]] = {
+    "mi25": (1400, 1500),
+    "vega-fe": (1382, 1600),
+    "gtx-1080-ti": (1480, 1582),
+    "titan-xp": (1405, 1582),
+    "p100-sxm2": (1328, 1480),
+    "t4": (585, 1590),
+    "v100-sxm2-16gb": (1290, 1530),
+    "a100-sxm-80gb": (1275, 1410),
+    "a100-pcie-80gb": (1065, 1410),
+    "h100-sxm": (1590, 1830),
+    "h800-sxm": (1590, 1830),
+}
+FEW: Final = 4  # rows of a group that is not cut in halves: nothing is fitted to it
+SCALE: Final = 0.08  # errors beyond this count less and less in the fit: they are other kernels, not other constants
+
+
+def scores(data: Path) -> tuple[Score, ...]:
+    """Held-out half, from datasheets, and the products of LLMCompass."""
+    found = rows(data)
+    _, held = parted(found)
+    return (
+        _score("products not fitted to", [(row, part(Gpu, row.part)) for row in held], 0.08, "held out"),
+        _score("products from datasheets", [(row, from_datasheet(row.part)) for row in found], 0.13, "not fitted"),
+        llmcompass(data),
+    )
+
+
+def _score(name: str, cases: Iterable[tuple[Row, Gpu]], bound: float, half: Literal["held out", "not fitted"]) -> Score:
+    misses = [Miss(row.name(), seconds_of(gpu, row), row.seconds, row.group) for row, gpu in cases]
+    median, tail = group_median(misses)
+    return Score(
+        name=name,
+        metric="group median",
+        value=median,
+        bound=bound,
+        rows=len(misses),
+        half=half,
+        worst=worst_of(misses, reason),
+        notes=f"Mean of the groups' 90th percentiles {100 * tail:.0f} %.",
+    )
+
+
+def reason(miss: Miss) -> str:
+    """Why a row is far off, from its shape."""
+    if miss.error < 2 * SCALE:
+        return "as far as neighbouring sizes differ from each other"
+    m, n, k = (int(each) for each in re.findall(r"\d+", miss.row.split(":")[1])[:3])
+    if k >= 100_000:
+        return "k is cut into pieces: each library has its own rule how many"
+    if min(m, n) <= 128:
+        slow = miss.predicted < miss.measured
+        return "skinny: the library has no good kernel for it" if slow else "skinny: the library has a kernel made for it"
+    if k & (k - 1) == 0 and miss.group.endswith(("MI25", "Edition")):
+        return "rows a power of two apart meet in one memory channel"
+    return "the library chose a slow kernel" if miss.predicted < miss.measured else "faster than the peak fitted to the rest"
+
+
+def llmcompass(data: Path) -> Score:
+    """The 20 products of LLMCompass on an A100, with the part as it is."""
+    gpu, found = part(Gpu, "a100-sxm-80gb"), []
+    for each in table(data / "oracles" / "llmcompass_measured_matmul_A100.csv"):
+        m, n, k = int(each["M"]), int(each["N"]), int(each["K"])
+        loop = LOOP["PrincetonUniversity/LLMCompass"]
+        row = Row("", "LLMCompass", "A100", "", "fp16", Product(m, n, k), 2, 2, float(each["ms"]) * 1e-3, "host", loop)
+        found.append(Miss(f"LLMCompass: {m} x {n} x {k}", seconds_of(gpu, row), row.seconds, "LLMCompass"))
+    mean = statistics.fmean(each.relative for each in found)
+    return Score(name="LLMCompass on an A100", metric="mean |error|", value=mean, bound=0.06, rows=len(found), half="all",
+                 worst=worst_of(found, reason))  # fmt: skip
+
+
+def parted(found: Sequence[Row]) -> tuple[list[Row], list[Row]]:
+    """(to fit, to score): alternate sizes of every source, GPU and number format; groups of few rows are in neither."""
+    groups: dict[tuple[str, str, float], list[Row]] = {}
+    for row in found:
+        groups.setdefault((row.group, row.dtype, row.width), []).append(row)
+    fitted: list[Row] = []
+    held: list[Row] = []
+    for group in groups.values():
+        if len(group) >= FEW:
+            even, odd = halves(group, size=lambda row: row.size)
+            fitted += even
+            held += odd
+    return fitted, held
+
+
+# ---- without a fit ----
+
+
+def sustained_clock(name: str) -> float:
+    """What a power limit leaves of the clock that the peak is of: between the promised one and that one, geometrically."""
+    base, peak = CLOCKS.get(name, (1.0, 1.0))
+    return math.sqrt(base / peak)
+
+
+def from_datasheet(name: str) -> Gpu:
+    """The part with everything fitted to it replaced by the medians of other GPUs: of its generation where there are any."""
+    gpu = part(Gpu, name)
+    others = {each: part(Gpu, each) for each in FITTED if each != name}
+    tilings = {}
+    for key in ("fp32", "fp16"):
+        found = [(each, tiling) for each, other in others.items() for tiling in _alike(each, other, key)]
+        near = [tiling for each, tiling in found if GENERATIONS.get(each) == GENERATIONS.get(name, name)]
+        median = _median(near or [tiling for _, tiling in found])
+        tilings[key] = replace(median, efficiency=min(1.0, median.efficiency * sustained_clock(name)))
+    launches = [other.launch for other in others.values() if isinstance(other.launch, Launch)]
+    launch = Launch(
+        statistics.median([each.stream for each in launches] or [0.0]),
+        host=statistics.median([each.host for each in launches if each.host is not None] or [0.0]),
+    )
+    measured = [other.sustained for other in others.values()]
+    sustained = Sustained(*(statistics.median([getattr(each, key.name) for each in measured]) for key in fields(Sustained)))
+    return replace(gpu, matmul=tilings, launch=launch, sustained=sustained)
+
+
+def _alike(name: str, gpu: Gpu, key: str) -> list[Tiling]:
+    """Its tiles for formats of the matrix units (key fp16), or of the others; at the clock that the peak is of."""
+    found = [gpu.matmul[dtype] for dtype in FITTED[name] if (dtype == "fp32") == (key == "fp32")]
+    return [replace(each, efficiency=min(1.0, each.efficiency / sustained_clock(name))) for each in found]
+
+
+def _median(tilings: Sequence[Tiling]) -> Tiling:
+    """Each number the median of theirs."""
+    whole = ("smallest", "largest", "splits")
+    found: dict[str, Any] = {}
+    for name in (each.name for each in fields(Tiling) if each.name != "alignment"):
+        values = [getattr(each, name) for each in tilings]
+        found[name] = statistics.median_low(values) if name in whole else statistics.median(values)
+    return replace(tilings[0], **found)
+
+
+# ---- the fit ----
+
+# What the fit starts from and is held near to: ranges that kernels of any vendor have.
+TYPICAL: Final[Mapping[str, float]] = {
+    "efficiency": 0.85,
+    "start": 3e-6,
+    "prologue": 64.0,
+    "edge": 8.0,
+    "lost": 0.4,
+    "balance": 100.0,
+    "transposed": 0.9,
+}
+MOST: Final[Mapping[str, float]] = {"efficiency": 1.0, "lost": 1.0, "transposed": 1.0, "edge": 16.0, "prologue": 300.0}
+
+
+def fit(data: Path) -> None:
+    """Print the `matmul:` sections: seven numbers for every GPU and format, from those of the part on, its tiles as they are."""
+    fitted, _ = parted(rows(data))
+    for name in sorted({row.part for row in fitted}):
+        gpu = part(Gpu, name)
+        for key in FITTED.get(name, ()):
+            mine = [row for row in fitted if row.part == name and _tiles(gpu, row) == key]
+            if mine:
+                print(name, key, len(mine), _fitted(gpu, key, mine))
+
+
+def _tiles(gpu: Gpu, row: Row) -> str | None:
+    return tiles_like(peak_of(gpu.flop, row.dtype, NAME)[0], gpu.matmul)
+
+
+def _fitted(gpu: Gpu, key: str, mine: Sequence[Row]) -> dict[str, float]:
+    both = 0 < sum(row.product.transposed for row in mine) < len(mine)
+    free = [each for each in TYPICAL if each != "transposed" or both]
+    near = [45.0 if each == "balance" and key == "fp32" else TYPICAL[each] for each in free]
+    start = [getattr(gpu.matmul[key], each) or typical for each, typical in zip(free, near, strict=True)]
+
+    def tried(at: Sequence[float]) -> Gpu:
+        numbers: dict[str, Any] = {name: min(value, MOST.get(name, math.inf)) for name, value in zip(free, at, strict=True)}
+        return replace(gpu, matmul={**gpu.matmul, key: replace(gpu.matmul[key], **numbers)})
+
+    def error(at: Sequence[float]) -> float:
+        one = tried(at)
+        losses: dict[str, list[float]] = {}
+        for row in mine:
+            off = math.log(seconds_of(one, row) / row.seconds)
+            losses.setdefault(row.group, []).append(math.log1p((off / SCALE) ** 2))
+        far = sum(math.log(value / typical) ** 2 for value, typical in zip(at, near, strict=True))
+        return statistics.fmean(statistics.fmean(each) for each in losses.values()) + 0.004 * far
+
+    found = tried(descend(error, start, rounds=12, finest=0.01)).matmul[key]
+    return {name: float(f"{getattr(found, name):.3g}") for name in free}

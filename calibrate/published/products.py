@@ -1,0 +1,118 @@
+"""The published matrix products, as the op `matmul` would ask for them."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from calibrate.published.parts import table
+from hwsim.devices import Gpu, Product, Work
+
+NAME: Final = "it"
+PARTS: Final[Mapping[str, str]] = {
+    "AMD MI25": "mi25",
+    "AMD Vega Frontier Edition": "vega-fe",
+    "Intel Gaudi 2": "gaudi-2",
+    "NVIDIA A100 PCIe": "a100-pcie-80gb",
+    "NVIDIA A100 SXM": "a100-sxm-80gb",
+    "NVIDIA A100-SXM4-80GB": "a100-sxm-80gb",
+    "NVIDIA GTX 1080 Ti": "gtx-1080-ti",
+    "NVIDIA H100 SXM": "h100-sxm",
+    "NVIDIA H100 SXM5 80GB": "h100-sxm",
+    "NVIDIA H800 SXM5": "h800-sxm",
+    "NVIDIA P100": "p100-sxm2",
+    "NVIDIA T4": "t4",
+    "NVIDIA TITAN Xp": "titan-xp",
+    "NVIDIA V100-SXM2-16GB (DGX-1)": "v100-sxm2-16gb",
+}
+# Precision: the format it is computed in, bytes of an element read and written.
+FORMATS: Final[Mapping[str, tuple[str, float, float]]] = {
+    "fp32": ("fp32", 4, 4),
+    "pseudo-fp16": ("fp32", 2, 2),  # stored in fp16, computed in fp32
+    "fp16": ("fp16", 2, 2),
+    "fp16 in, fp32 acc (tensor core)": ("fp16", 2, 2),
+    "bf16": ("bf16", 2, 2),
+    "fp8": ("fp8", 1, 2),
+    "fp8 in, bf16 out": ("fp8", 1, 2),
+}
+LINEAR: Final = ("vidur", "DeepGEMM")  # sources whose second factor is stored as n x k
+# LLMCompass waits for each product from Python.  Beyond what a part's `launch.host` says (of its lightest op, the softmax)
+# its products take this much more, seen at its smallest ones.
+LOOP: Final[Mapping[str, float]] = {"PrincetonUniversity/LLMCompass": 13e-6}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One published product."""
+
+    id: str
+    source: str
+    hardware: str
+    part: str
+    dtype: str
+    product: Product
+    width: float
+    out: float
+    seconds: float
+    start: Literal["stream", "host"]
+    loop: float = 0.0  # seconds of the program that measured, for each product
+
+    @property
+    def group(self) -> str:
+        return f"{self.source}, {self.hardware}"
+
+    @property
+    def size(self) -> float:
+        return float(self.product.m * self.product.n * self.product.k * self.product.batch)
+
+    @property
+    def work(self) -> Work:
+        """The product as the op `matmul` asks for it."""
+        m, n, k, batch = self.product.m, self.product.n, self.product.k, self.product.batch
+        return Work(
+            flop=2.0 * self.size,
+            reads=(m * k + k * n) * batch * self.width,
+            writes=m * n * batch * self.out,
+            dtype=self.dtype,
+            mix="matmul",
+            product=self.product,
+            start=self.start,
+        )
+
+    def name(self) -> str:
+        shape = self.product
+        batch = f" x {shape.batch}" if shape.batch > 1 else ""
+        return f"{self.id}: {shape.m} x {shape.n} x {shape.k}{batch} {self.dtype}"
+
+
+def rows(data: Path) -> list[Row]:
+    """The rows without a flag."""
+    return [_row(each) for each in table(data / "validation" / "01_gemm.csv") if not each["flag"]]
+
+
+def _row(said: Mapping[str, str]) -> Row:
+    source = re.sub(r"[:@].*", "", said["source"])
+    m, n, k = int(said["m"]), int(said["n"]), int(said["k"])
+    dtype, width, out = FORMATS[said["precision"]]
+    if "DeepBench" in source:  # columns first, as BLAS stores matrices: C = A B there is C' = B' A' in rows
+        m, n = n, m
+        if dtype == "fp16":  # it fills up every side to a multiple of 8, for the tensor cores
+            m, n, k = (8 * math.ceil(each / 8) for each in (m, n, k))
+    groups = re.search(r"groups=(\d+)", said["notes"])  # m is of each group
+    stored = said["trans_a"] == "T" or any(each in source for each in LINEAR)
+    product = Product(m, n, k, int(groups[1]) if groups else 1, stored)
+    flop = 2.0 * m * n * k * product.batch
+    seconds = float(said["value"]) if said["metric"] == "time" else flop / float(said["value"])
+    start: Literal["stream", "host"] = "host" if "LLMCompass" in source else "stream"  # it waits for each product
+    hardware = said["hardware"]
+    return Row(said["id"], source, hardware, PARTS[hardware], dtype, product, width, out, seconds, start, LOOP.get(source, 0.0))
+
+
+def seconds_of(gpu: Gpu, row: Row) -> float:
+    """What the library says of a product alone."""
+    rates = {each.name: each.rate for each in gpu.capacities(NAME)}
+    return gpu.compute(NAME, row.work).demand.alone(rates) + row.loop
