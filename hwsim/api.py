@@ -7,22 +7,26 @@ both files come together in one `SpecError`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from hwsim import engine
 from hwsim.explain.critical import Share, limited_by
-from hwsim.machine import Machine, build
-from hwsim.opgraph import OpGraph
+from hwsim.machine import Machine, UnknownName, build
+from hwsim.opgraph import Change, OpGraph
 from hwsim.reports import gantt, html, summary, trace
 from hwsim.reports import json as as_json
+from hwsim.reports import latency as as_latency
 from hwsim.reports import memory as as_memory
 from hwsim.reports.writing import write
 from hwsim.results.expect import Wanted, verdicts, wanted_of
 from hwsim.results.memory import memory, memory_sizes
+from hwsim.results.requests import LatencyCurve, RequestStatistics
 from hwsim.results.result import Result
+from hwsim.results.timeline import Timeline
 from hwsim.results.usage import usage
 from hwsim.spec import (
     Mistake,
@@ -35,7 +39,7 @@ from hwsim.spec import (
     tree_of,
 )
 from hwsim.units import format_quantity
-from hwsim.workload import Workload, lower, read_workload, suspicions
+from hwsim.workload import Workload, changes, lower, read_workload, suspicions
 
 Source = str | Path | Tree | Mapping[str, Any]  # a library name or path, the text of a file, "-", or what a file would say
 MOST_OPS = 30_000_000
@@ -83,15 +87,15 @@ class Run(Result):
         """Write the timeline for Perfetto; packed if the name ends in .gz."""
         return write(path, trace.render(self, Path(path).suffix))
 
-    def plot(self, figure: Literal["gantt", "memory"], path: str | Path) -> Path:
+    def plot(self, figure: Literal["gantt", "latency", "memory"], path: str | Path) -> Path:
         """Write a figure: .png, .svg or .pdf.
 
         Raises:
             ValueError: no such figure, or another suffix.
         """
-        figures = {"gantt": gantt.render, "memory": as_memory.render}
+        figures = {"gantt": gantt.render, "latency": as_latency.render, "memory": as_memory.render}
         if figure not in figures:
-            raise ValueError(f"there is no figure '{figure}'; there are 'gantt' and 'memory'")
+            raise ValueError(f"there is no figure '{figure}'; there are 'gantt', 'latency' and 'memory'")
         return write(path, figures[figure](self, Path(path).suffix))
 
     def __str__(self) -> str:
@@ -113,6 +117,7 @@ class Lowered:
     called: frozenset[str]  # what the machine may be called in `expect: {machine: ...}`
     settings: tuple[tuple[str, str], ...]
     warnings: tuple[str, ...]
+    changes: tuple[Change, ...] = ()
 
 
 def simulate(
@@ -121,6 +126,8 @@ def simulate(
     *,
     set: Mapping[str, object] | None = None,  # noqa: A002 (the word of the command line)
     expect: bool | Literal["auto"] = "auto",
+    requests: str | Sequence[str] = (),
+    latency: bool = False,
     progress: Progress | None = None,
 ) -> Run:
     """Simulate a workload on a machine.
@@ -129,16 +136,18 @@ def simulate(
         machine, workload: a path, a name of the library, the text of a file, or a loaded value.
         set: paths and values to change before anything is worked out, `{"machine.gpu.count": 8}`.
         expect: check what the workload expects ("auto": if it speaks of this machine and nothing is set).
+        requests: parts to simulate request by request, beside those that say `fidelity: requests`.
+        latency: find out the latency of their requests at any load, too (for `Run.plot("latency", ...)`).
         progress: called now and then with the ops done and the ops known.
 
     Raises:
-        SpecError: all mistakes of both files.
+        SpecError: all mistakes of both files; a part that cannot be simulated request by request.
         Deadlock: ops wait for each other.
         OutOfMemory: a device does not have the memory that the values of the run take.
         ExpectationFailed: an expectation that was checked is violated.
     """
     lowered = prepare(machine, workload, set=set)
-    timeline = engine.simulate(lowered.graph, progress=progress)
+    timeline, served, curves = _played(lowered, [requests] if isinstance(requests, str) else requests, progress, latency=latency)
     run = Run(
         machine=lowered.machine_name,
         workload=lowered.workload_name,
@@ -151,12 +160,45 @@ def simulate(
         warnings=lowered.warnings,
         devices={name: device.kind for name, device in lowered.machine.devices.items()},
         memory=memory(timeline, memory_sizes(lowered.machine, lowered.graph)) if lowered.graph.buffers else (),
+        requests=served,
+        curves=curves,
     )
     if not run.fits:
         raise OutOfMemory(run)
     if not run.met:
         raise ExpectationFailed(run)
     return run
+
+
+def _played(
+    lowered: Lowered, requests: Sequence[str], progress: Progress | None, *, latency: bool
+) -> tuple[Timeline, tuple[RequestStatistics, ...], tuple[LatencyCurve, ...]]:
+    """The timeline, and what became of single requests where parts are simulated by them."""
+    machine = lowered.machine
+    said = [name for name, device in machine.devices.items() if device.fidelity == "requests"]
+    actors = (engine.changing(lowered.changes),) if lowered.changes else ()
+    if not said and not requests:
+        return engine.simulate(lowered.graph, actors=actors, progress=progress), (), ()
+    from hwsim import twins
+
+    try:
+        named = [name for pattern in requests for name in machine.select(pattern)]
+        plays = {name: twins.play_of(machine.device(name).kind, machine.device(name).model, name) for name in [*said, *named]}
+        asked = {cost.requests.device: cost.requests for cost in reversed(lowered.graph.costs) if cost.requests}
+        if idle := [name for name in named if name not in asked]:
+            raise twins.CannotPlay(f"no op asks {idle[0]} for single requests", "the ops `access`, `read` and `write` do")
+        players = twins.Players(lowered.graph, plays)
+        timeline = engine.simulate(players.graph, actors=actors, server=players.server, progress=progress)
+        curves = tuple(
+            twins.latency_curve(
+                name, partial(twins.play_of, machine.device(name).kind, machine.device(name).model, name), asked[name]
+            )
+            for name in sorted(plays)
+            if latency and name in asked
+        )
+    except (twins.CannotPlay, UnknownName) as error:
+        raise SpecError([Mistake(None, str(error.args[0]), error.hint)]) from error
+    return timeline, players.statistics(timeline), curves
 
 
 def prepare(
@@ -182,6 +224,7 @@ def prepare(
     if built is None or loaded is None:
         raise SpecError(mistakes)
     graph = loaded if isinstance(loaded, OpGraph) else lower(loaded, built, mistakes)
+    disturbed = changes(loaded.events, built, mistakes) if isinstance(loaded, Workload) and loaded.events else ()
     mistakes.raise_if_any()
     _refuse_huge(graph)
     return Lowered(
@@ -193,6 +236,7 @@ def prepare(
         called=_called(built, machine, machine_tree),
         settings=tuple((path, str(value)) for path, value in settings.items()),
         warnings=(*built.warnings, *notes, *(suspicions(loaded) if isinstance(loaded, Workload) else ())),
+        changes=disturbed,
     )
 
 

@@ -81,13 +81,50 @@ class Term:
     capacity: str = ""
 
 
+Pattern = Literal["sequential", "strided", "random", "dependent"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requests:
+    """The single requests behind an op on one device, for a simulation that serves them one by one.
+
+    Args:
+        device: full name of the device that serves them.
+        count: how many, of `size` bytes each.
+        stride: bytes from one to the next, for pattern strided.
+        span: bytes of the device they go to; 0 for all it has.
+        write_share: part of them that write.
+        depth: at most so many issued and not finished; None for any number.
+        cores: who asks, in turns.
+        banks, row_hit: of a DRAM, the banks of each channel they go to (None: as the addresses fall), and the part that
+            finds its row open.
+    """
+
+    device: str
+    count: float
+    size: float
+    pattern: Pattern = "random"
+    stride: float = 0.0
+    span: float = 0.0
+    write_share: float = 0.0
+    depth: int | None = None
+    cores: int = 1
+    banks: int | None = None
+    row_hit: float = 0.0
+    seed: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Cost:
     """What lowering found for one kind of op on one device.
 
     `moved` are the natural amounts behind the device time: (capacity, amount, "B" or "FLOP" or "1").
+    `requests`: what it asks of a device that can be simulated request by request.  `played`: it is: the demand is what
+    it asks of everything else, and the op ends when that has ended and the requests have been served.
     """
 
     demand: Demand
     moved: tuple[tuple[str, float, Unit], ...] = ()
     why: tuple[Term, ...] = ()
+    requests: Requests | None = None
+    played: bool = False

@@ -73,6 +73,7 @@ def test_an_empty_run_can_be_reported(name: str) -> None:
 def test_every_report_is_a_file_of_its_own(root: Path) -> None:
     shared = {"__init__", "explain_figure", "explain_text", "figure", "lanes", "table", "writing"}
     shared |= {"sweep"}  # the figure of a study, not of a run
+    shared |= {"latency"}  # of runs with single requests; see test_twins
     files = {path.stem for path in (root / "hwsim" / "reports").glob("*.py")}
     assert files - shared == set(REPORTS)
 
@@ -138,7 +139,7 @@ def test_the_json_document_has_the_published_keys() -> None:
     found = json.loads(as_json.document(result()))
     assert set(found) == {
         "hwsim", "machine", "workload", "makespan_s", "makespan_fs", "op_count", "limited_by", "capacities", "expect", "set",
-        "memory", "warnings",
+        "memory", "warnings", "requests", "latency_curves",
     }  # fmt: skip
     assert found["hwsim"] == "result/1"
     assert found["makespan_fs"] == round(found["makespan_s"] * FEMTO)

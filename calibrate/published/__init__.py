@@ -17,7 +17,25 @@ from typing import Final
 from calibrate.published.score import Score
 
 # Topic: (module in this package, what it is about).  A new topic is a new file and a line here.
-TOPICS: Final[dict[str, str]] = {}
+TOPICS: Final[dict[str, str]] = {
+    "collectives": "collectives of NCCL and MPI",
+    "core_to_core": "cache lines from core to core",
+    "cpu_bandwidth": "bandwidth of CPUs: against cores, by level, BabelStream",
+    "dram": "DRAM beside Ramulator 2",
+    "fio": "drives measured with fio",
+    "gemm": "matrix products on GPUs",
+    "gpu_bandwidth": "memory bandwidth of GPUs",
+    "gpu_caches": "caches of GPUs",
+    "gpu_kernels": "small kernels of GPUs",
+    "gpu_latency": "latency of GPUs' memories",
+    "hdd": "hard disks: seek and queue",
+    "mlperf_storage": "storage behind accelerators, MLPerf Storage",
+    "ssd": "solid-state drives beside MQSim",
+    "tinymembench": "latency of random reads on small computers",
+    "twins_storage": "disks request by request",
+    "hostdev": "copies between a host and its GPU",
+    "links": "NVLink, PCIe and networks",
+}
 
 
 def scores_of(topic: str, data: Path) -> tuple[Score, ...]:

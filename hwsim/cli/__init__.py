@@ -22,6 +22,8 @@ COMMANDS: Final = {  # in the order of the help; each is a module of this packag
     "simulate": "Run a workload on a machine.",
     "sweep": "Run it again and again with other values: a table of times.",
     "explain": "Say why a run takes as long as it does, and what would help.",
+    "latency": "How long one of everything takes on a machine: caches, disks, networks, GPUs.",
+    "roofline": "The ceilings of a device, and a workload's ops below them.",
     "check": "Validate files: all mistakes, with line and column.",
     "show": "Print a machine, part or workload, with the source of each number.",
     "new": "Write a pair of files to start from.",

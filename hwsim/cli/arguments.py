@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
@@ -32,6 +33,7 @@ class LibraryName(click.ParamType[str]):
 
 MACHINE: Final = LibraryName("machine")
 WORKLOAD: Final = LibraryName("workload")
+FIGURES: Final = (".png", ".svg", ".pdf")
 
 
 def _settings(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
@@ -63,3 +65,11 @@ def settings_option(function: F) -> F:
         callback=_settings,
         help="Change one value: n=10 (a parameter), machine.gpu.count=8, ...",
     )(function)
+
+
+def refuse_unwritable(plot: Path | None) -> None:
+    """A figure that could not be written: better said before the work than after it."""
+    if plot is not None and plot.suffix.lower() not in FIGURES:
+        raise click.BadParameter(f"a figure is written as .png, .svg or .pdf, not as '{plot.name}'", param_hint="--plot")
+    if plot is not None and not plot.absolute().parent.is_dir():
+        raise click.BadParameter(f"there is no folder '{plot.parent}'", param_hint="--plot")

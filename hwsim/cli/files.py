@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from hwsim import links
-from hwsim.machine import build
+from hwsim.machine import Machine, build
 from hwsim.machine.schema import LINK_KEYS, machine_schema, part_schema
 from hwsim.results.expect import wanted_of
-from hwsim.spec import Mistake, Mistakes, SpecError, Tree, decode, did_you_mean, find, names, read, resolve, tree_of
+from hwsim.spec import Mistake, Mistakes, SpecError, Tree, apply_set, decode, did_you_mean, find, names, read, resolve, tree_of
 from hwsim.workload import Runtime, check_statements, read_workload, suspicions, workload_schema
 
 
@@ -65,6 +65,27 @@ def resolved(tree: Tree) -> Tree:
     found = resolve(tree, mistakes, kind={"machine/1": "machine", "workload/1": "workload"}.get(tree.text("hwsim") or "", part))
     mistakes.raise_if_any()
     return found
+
+
+def machine_with(source: str, settings: Mapping[str, str]) -> Machine:
+    """A machine by path or name, with values set as `--set machine.PATH=VALUE` says.
+
+    Raises:
+        SpecError: its mistakes.
+    """
+    tree, nothing = read(find("machine", source)), tree_of({"hwsim": "workload/1"})
+    mistakes = Mistakes()
+    for path, value in settings.items():
+        try:
+            tree, nothing, _ = apply_set(tree, nothing, path, value)
+        except SpecError as error:
+            mistakes.extend(error.mistakes)
+    mistakes.raise_if_any()
+    built = build(tree, mistakes)
+    mistakes.raise_if_any()
+    if built is None:
+        raise SpecError([Mistake(None, f"'{source}' is no machine")])
+    return built
 
 
 def _check_part(tree: Tree, mistakes: Mistakes) -> tuple[str, ...]:

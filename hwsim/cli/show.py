@@ -56,7 +56,7 @@ def _library() -> Iterator[str]:
 
 def _lines(tree: Tree, indent: str) -> Iterator[str]:
     """YAML, with the source of a number as a comment."""
-    for key, each in tree.items():
+    for key, each in sorted(tree.items(), key=lambda item: item[0] != "hwsim"):  # the first line of a file comes first
         if key in {"source", "ref"} and indent:
             continue  # said beside the numbers
         if each.is_mapping and each.get("value") is not None:
@@ -67,10 +67,20 @@ def _lines(tree: Tree, indent: str) -> Iterator[str]:
         elif each.is_list and any(one.is_mapping for one in each.elements()):
             yield f"{indent}{key}:"
             for one in each.elements():
-                yield f"{indent}  - {_flow(one)}"
+                yield from _element(one, indent + "  ")
         else:
             origin = f"  # {each.origin}" if each.origin is not None and _is_number(each) else ""
             yield f"{indent}{key}: {_flow(each)}{origin}"
+
+
+def _element(tree: Tree, indent: str) -> Iterator[str]:
+    """An element of a list: on one line, or on several if it holds numbers whose sources are known."""
+    inside = list(_lines(tree, indent + "  ")) if tree.is_mapping else []
+    if any("  # " in line for line in inside):
+        yield f"{indent}- {inside[0].lstrip()}"
+        yield from inside[1:]
+    else:
+        yield f"{indent}- {_flow(tree)}"
 
 
 def _flow(tree: Tree) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Literal
 
 import click
 
@@ -14,6 +14,8 @@ from hwsim.cli.arguments import MACHINE, WORKLOAD, once, settings_option
 if TYPE_CHECKING:
     from hwsim.api import Run
 
+_FIGURES: Final[dict[str, Literal["gantt", "latency", "memory"]]] = {"gantt": "gantt", "latency": "latency", "memory": "memory"}
+
 
 @click.command("simulate")
 @click.argument("machine", type=MACHINE)
@@ -21,11 +23,13 @@ if TYPE_CHECKING:
 @settings_option
 @click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: result/1).")
 @click.option("--ops", is_flag=True, help="With --json: a row per op.")
+@click.option("--requests", "requests", multiple=True, metavar="PART",
+              help="Simulate this part request by request; can be repeated.")  # fmt: skip
 @click.option("--trace", multiple=True, callback=once, type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="Write the timeline for ui.perfetto.dev (.json or .json.gz).")  # fmt: skip
 @click.option("--plot", multiple=True, callback=once,
-              type=(click.Choice(["gantt", "memory"]), click.Path(path_type=Path, dir_okay=False)),
-              metavar="gantt|memory FILE", help="Write a figure (.png, .svg or .pdf).")  # fmt: skip
+              type=(click.Choice(["gantt", "latency", "memory"]), click.Path(path_type=Path, dir_okay=False)),
+              metavar="gantt|latency|memory FILE", help="Write a figure (.png, .svg or .pdf).")  # fmt: skip
 @click.option("--expect/--no-expect", default=None, help="Check what the workload expects always, or never.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but mistakes.")
 def command(
@@ -34,6 +38,7 @@ def command(
     settings: dict[str, str],
     as_json: bool,
     ops: bool,
+    requests: tuple[str, ...],
     trace: Path | None,
     plot: tuple[str, Path] | None,
     expect: bool | None,
@@ -57,7 +62,15 @@ def command(
     violated = False
     with in_words(), progress(shown=not quiet and sys.stderr.isatty()) as report:
         try:
-            run = api.simulate(machine, workload, set=settings, expect="auto" if expect is None else expect, progress=report)
+            run = api.simulate(
+                machine,
+                workload,
+                set=settings,
+                expect="auto" if expect is None else expect,
+                requests=requests,
+                latency=plot is not None and plot[0] == "latency",
+                progress=report,
+            )
         except api.ExpectationFailed as failed:
             run, violated = failed.run, True
     _write_files(run, trace, plot, quiet=quiet)
@@ -93,6 +106,8 @@ def _write_files(run: Run, trace: Path | None, plot: tuple[str, Path] | None, *,
     if plot is not None:
         if plot[0] == "memory" and not run.memory:
             raise click.BadParameter("no value of the run has a known size: say it as writes: {y: 2 MB}", param_hint="--plot")
-        written.append(run.plot("memory" if plot[0] == "memory" else "gantt", plot[1]))
+        if plot[0] == "latency" and not run.curves:
+            raise click.BadParameter("no part is simulated request by request: name one with --requests", param_hint="--plot")
+        written.append(run.plot(_FIGURES[plot[0]], plot[1]))
     for path in written if not quiet else ():
         click.echo(f"wrote {path}", err=True)

@@ -1,31 +1,49 @@
-"""A memory of its own, reached over links: a CXL expander, a second NUMA domain, a scratch pool."""
+"""A memory of its own, reached over links: a CXL expander, a second NUMA domain, a scratch pool; or DRAM to look into."""
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hwsim.demand import Capacity
+from hwsim.demand import Capacity, Cost, Demand, Requests, Term
+from hwsim.devices.accesses import Accesses
+from hwsim.devices.dram import Dram
+from hwsim.devices.roofline import WORKLOAD, CannotCompute, installed, latency_term, precise, source_of
 from hwsim.spec.fields import field
 from hwsim.units import Bytes, BytesPerSecond, Seconds
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """One bandwidth for reading and writing together."""
+    """One bandwidth for reading and writing together, stated or that of its DRAM; with a DRAM also random access.
+
+    Raises:
+        ValueError: neither a bandwidth nor a DRAM is given.
+    """
 
     kind: ClassVar[str] = "memory"
-    bandwidth: BytesPerSecond = field("reading and writing together", exclusive_minimum=0.0)
+    bandwidth: BytesPerSecond = field(
+        "reading and writing together; that of a stream over all channels if it has a `dram`", default=0.0, exclusive_minimum=0.0
+    )
     size: Bytes | None = field("bytes it holds; unlimited if left out", default=None, exclusive_minimum=0.0)
     latency: Seconds = field("first byte of a copy", default=0.0)
     lanes: int | None = field("PCIe lanes it has; unchecked if left out", default=None, minimum=0)
+    dram: Dram | None = field("what it is made of: what random access needs", default=None)
+    channels: int | None = field("channels that hold memory, in place of the dram's", default=None, minimum=1)
     sources: Mapping[str, str] = dataclasses.field(default_factory=dict, init=False, repr=False)  # key -> where from
 
+    def __post_init__(self) -> None:
+        dram, bandwidth = installed(self.dram, self.channels, self.bandwidth)
+        object.__setattr__(self, "dram", dram)
+        object.__setattr__(self, "bandwidth", bandwidth)
+
     def problems(self) -> Iterator[tuple[str, str, str | None]]:
-        """(key, message, hint) of what cannot be: nothing beyond the bounds of its fields."""
-        yield from ()
+        """(key, message, hint) of what cannot be."""
+        for key, message, hint in self.dram.problems() if self.dram else ():
+            yield f"dram.{key}", message, hint
 
     def capacities(self, name: str) -> tuple[Capacity, ...]:
         return (Capacity(f"{name}.memory", 1.0),)
@@ -37,3 +55,82 @@ class Memory:
     def copy_latency(self) -> float:
         """Seconds before the first byte of a transfer that ends here."""
         return self.latency
+
+    def access(self, name: str, accesses: Accesses) -> Cost:
+        """Accesses that reach the memory itself, with no cache before it.
+
+        In a row (or strided): the first one, then the bytes at the DRAM's bandwidth; strides bring a whole access each.
+        Random: as many at once as the queues hold, over so many `banks` of every channel, and a part `row_hit` of them finds
+        its row open.  Dependent: one after the other, in each of `chains` chains.
+
+        Raises:
+            CannotCompute: it does not say what DRAM it is made of.
+        """
+        if self.dram is None:
+            raise CannotCompute(f"{name} does not say what DRAM it is", "add `use: ddr4-3200`")
+        dram = self.dram
+        each = math.ceil(accesses.size / dram.access) * dram.access  # the DRAM moves whole accesses
+        if accesses.scattered:
+            size = accesses.count * each
+            terms = [self._random(name, dram, accesses, size / dram.access)]
+        else:
+            size = accesses.count * min(each, max(accesses.step, accesses.size))
+            terms = self._in_a_row(name, dram, accesses, size)
+        body = terms[-1]
+        floor = 0.0
+        if accesses.pattern == "dependent":
+            terms.append(self._chain(name, dram, accesses))
+            floor = terms[-1].seconds
+        drawn = ((f"{name}.memory", body.seconds),) if body.seconds > 0 else ()
+        return Cost(
+            Demand(
+                latency=sum(term.seconds for term in terms if term.label == "latency") if accesses.count > 0 else 0.0,
+                amounts=drawn,
+                floor=floor,
+                share=body.seconds * self.bandwidth or 1.0,
+            ),
+            moved=tuple((capacity, size, "B") for capacity, _ in drawn),
+            why=tuple(terms),
+            requests=Requests(
+                device=name,
+                count=accesses.count,
+                size=accesses.size,
+                pattern=accesses.pattern,
+                stride=accesses.step,
+                span=accesses.working_set or 0.0,
+                write_share=accesses.write,
+                depth=accesses.chains if accesses.pattern == "dependent" else dram.queue * dram.channels,
+                banks=accesses.banks,
+                row_hit=accesses.row_hit,
+            ),
+        )
+
+    def _in_a_row(self, name: str, dram: Dram, accesses: Accesses, size: float) -> list[Term]:
+        share = dram.read_write_factor(1 - accesses.write)
+        rate, told = self.bandwidth * share, source_of(self.sources, "bandwidth")
+        told += f"; reads and writes in turns leave {share:.3g} of it" if share < 1 else ""
+        inputs = (("bytes", precise(size, "B"), WORKLOAD), ("bandwidth", precise(rate, "B/s"), told))
+        first = latency_term(
+            "first data", dram.latency() - dram.tBL, self._says("controller + tRP + tRCD + tCL"), f"{name}.memory"
+        )
+        return [first, Term("memory", "bytes / bandwidth", inputs, size / rate, f"{name}.memory")]
+
+    def _random(self, name: str, dram: Dram, accesses: Accesses, count: float) -> Term:
+        banks, row_hit = accesses.banks, accesses.row_hit
+        rate = dram.random_rate(banks, row_hit) * dram.read_write_factor(1 - accesses.write)
+        where = "all banks" if banks is None else f"{banks} of the banks of each channel"
+        told = self._says(f"the least of banks, activations and data bus, less refresh; {where}, {row_hit:.0%} row hits")
+        inputs = (("accesses", precise(count, "1"), WORKLOAD), ("rate", precise(rate, "1/s"), told))
+        return Term("random access", "accesses / rate", inputs, count / rate, f"{name}.memory")
+
+    def _chain(self, name: str, dram: Dram, accesses: Accesses) -> Term:
+        inputs = (
+            ("accesses", precise(accesses.count, "1"), WORKLOAD),
+            ("latency", precise(dram.latency(), "s"), self._says("controller + tRP + tRCD + tCL + burst")),
+            ("chains", str(accesses.chains), WORKLOAD),
+        )
+        seconds = accesses.count * dram.latency() / accesses.chains
+        return Term("chain", "accesses x latency / chains", inputs, seconds, f"{name}.memory")
+
+    def _says(self, what: str) -> str:
+        return f"{what}: {source_of(self.sources, 'dram.tRCD')}"

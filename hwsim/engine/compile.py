@@ -26,12 +26,16 @@ Column = NDArray[np.int64] | NDArray[np.object_]  # objects: Python integers, be
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """Per op: fixed fs, then `flow` fs (if it flows alone) as a member of class `flow_class` (-1: none)."""
+    """Per op: fixed fs, then `flow` fs (if it flows alone) as a member of class `flow_class` (-1: none).
+
+    played: who else ends besides: a server outside, which says when.
+    """
 
     fixed: Column
     flow: Column
     flow_class: NDArray[np.int64]
     classes: tuple[FlowClass, ...]
+    played: NDArray[np.bool_]
 
 
 def compile_flat(flat: FlatGraph, *, closed: bool = True) -> Compiled:
@@ -64,12 +68,14 @@ def compile_flat(flat: FlatGraph, *, closed: bool = True) -> Compiled:
     number_of = np.where(flow > 0, member_of[flat.cost], -1)
     far = max(flow.max(initial=0), fixed.max(initial=0), flat.time.max(initial=0)) >= FAR
     flow_fs, fixed_fs = _whole(flow, far), _whole(fixed, far) + flat.time
-    flows = number_of >= 0
+    played = np.array([*(cost.played for cost in graph.costs), False], np.bool_)[flat.cost]
+    flows = (number_of >= 0) | played
     return Compiled(
         fixed=np.where(flows, fixed_fs, fixed_fs + flow_fs),
         flow=flow_fs,
         flow_class=number_of,
         classes=tuple(table),
+        played=played,
     )
 
 

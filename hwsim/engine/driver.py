@@ -9,12 +9,13 @@ first, then the driver's.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import simpy
 from simpy.events import NORMAL, EventPriority
 
-from hwsim.demand import Capacity
+from hwsim.demand import Capacity, Cost
 from hwsim.engine.compile import compile_flat
 from hwsim.engine.fair import FULL
 from hwsim.engine.replay import Replay
@@ -25,6 +26,7 @@ LAST = EventPriority(2)  # SimPy priority: after every ordinary event of the ins
 CHUNK = 50_000  # instants between two reports of progress
 
 Progress = Callable[[int, int], None]  # ops done, ops known
+Server = Callable[[int, Cost, float], None]  # a played op, what it asks for, how many times that: begins now
 
 
 class Driver:
@@ -38,11 +40,13 @@ class Driver:
         self.capacities = tuple(capacities)
         self.pools = tuple(pools)
         self.progress: Progress | None = None
+        self.server: Server | None = None  # of played ops
         self._closed = closed
         self._replay = Replay([pool.servers for pool in pools], len(capacities))
         self._flats: list[FlatGraph] = []
         self._pending: dict[int, tuple[simpy.Event, set[int]]] = {}  # op -> its submission
         self._armed: simpy.Event | None = None
+        self._played: dict[int, tuple[Cost, float]] = {}
 
     def submit(self, graph: OpGraph, at: int | None = None) -> simpy.Event:
         """Start a graph now, or at a later time (fs); an event that succeeds when its last op has ended.
@@ -70,6 +74,12 @@ class Driver:
         self._replay.fluid.set_room(number, int(fraction * 2**53) * FULL >> 53)
         self._arm(int(self.env.now))
 
+    def finish(self, op: int) -> None:
+        """The requests of a played op, which the server was told of, have all been served now."""
+        self._replay.now = int(self.env.now)
+        self._replay.finish(op)
+        self._arm(int(self.env.now))
+
     def run(self) -> Timeline:
         """Play until nothing is due any more."""
         self.env.run()
@@ -84,6 +94,7 @@ class Driver:
             paces=tuple(tuple(history) for history in replay.fluid.history),
             alone=tuple(one.alone for one in replay.fluid.classes),
             solves=replay.fluid.solves,
+            played=np.array(sorted(self._played), np.int64),
         )
 
     def unfinished(self) -> list[int]:
@@ -93,8 +104,11 @@ class Driver:
     def _load(self, graph: OpGraph, finished: simpy.Event) -> None:
         flat = flatten(graph)
         self._replay.now = int(self.env.now)
-        base = self._replay.load(flat, compile_flat(flat, closed=self._closed))
+        compiled = compile_flat(flat, closed=self._closed)
+        base = self._replay.load(flat, compiled)
         self._flats.append(flat)
+        for op in np.flatnonzero(compiled.played).tolist():
+            self._played[base + op] = flat.graph.costs[int(flat.cost[op])], float(flat.size[op])
         if not self._closed:
             sinks = set((np.flatnonzero(np.diff(flat.first) == 0) + base).tolist())
             self._replay.watched |= sinks
@@ -125,11 +139,27 @@ class Driver:
             replay.advance(None if upcoming == float("inf") else max(int(upcoming), due + 1), CHUNK)
             if self.progress is not None:
                 self.progress(replay.done, len(replay))
-            if replay.ended:
+            if replay.ended or replay.begun:
+                self._begin()
                 self._finish()
                 if (due := replay.next_time()) is not None:
                     self._arm(due)
                 return
+
+    def _begin(self) -> None:
+        """Tell the server of the played ops that began; at the replay's time, as `_finish`."""
+        for op in self._replay.begun:
+            if self.server is None:
+                raise ValueError("ops whose requests are played need somebody who serves them")
+            begins = self.env.event()
+            begins._ok, begins._value = True, None  # noqa: SLF001
+            begins.callbacks.append(partial(self._serve, op))
+            self.env.schedule(begins, NORMAL, self._replay.now - self.env.now)
+        self._replay.begun = []
+
+    def _serve(self, op: int, _: simpy.Event) -> None:
+        if self.server is not None:
+            self.server(op, *self._played[op])
 
     def _finish(self) -> None:
         """Tell who submitted the ops that ended; at the replay's time, which SimPy's clock has yet to reach."""

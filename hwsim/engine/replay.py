@@ -36,6 +36,8 @@ class Replay:
         self.done = 0
         self.watched: set[int] = set()
         self.ended: list[int] = []  # watched ops that ended, until somebody takes them
+        self.begun: list[int] = []  # played ops whose requests are to be served from now on, until somebody takes them
+        self._parts: dict[int, int] = {}  # of a played op: what has yet to end, its requests or the rest of its demand
         self.start: array[int] | list[int] = array("q")
         self.end: array[int] | list[int] = array("q")
         self.granted = array("q")  # whose end freed the server that the op waited for
@@ -63,9 +65,10 @@ class Replay:
         classes = [self.fluid.extend(one) for one in compiled.classes]
         numbers = np.array([*classes, -1], np.int64)[compiled.flow_class]
         self.flow_class.frombytes(numbers.tobytes())
-        flowing = np.flatnonzero(numbers >= 0)
+        flowing = np.flatnonzero((numbers >= 0) | compiled.played)
+        self._parts.update(dict.fromkeys((np.flatnonzero(compiled.played) + base).tolist(), 0))
         self._flow.update(zip((flowing + base).tolist(), compiled.flow[flowing].tolist(), strict=True))
-        kind = np.where(numbers >= 0, FLOWS, 0) + np.arange(base, base + count)
+        kind = np.where((numbers >= 0) | compiled.played, FLOWS, 0) + np.arange(base, base + count)
         self._key += [fixed << SHIFT | code for fixed, code in zip(compiled.fixed.tolist(), kind.tolist(), strict=True)]
         for op in (flowing[compiled.fixed[flowing] == 0] + base).tolist():
             self._key[op] = -1
@@ -98,7 +101,7 @@ class Replay:
         heap, key, take, give = self._heap, self._key, self._take, self._give
         first, follow, missing = self._first, self._next, self._missing
         free, waiting, fluid = self._free, self._waiting, self.fluid
-        while instants and not self.ended:
+        while instants and not self.ended and not self.begun:
             instants -= 1
             now = self.next_time()
             if now is None or (until is not None and now >= until):
@@ -120,6 +123,8 @@ class Replay:
                         self._join(code - FLOWS)
                     else:
                         retired += fluid.leave(code - CLASS, now)
+                if self._parts:
+                    retired = [op for op in retired if self._is_over(op)]
                 freed = []
                 for op in retired:
                     end[op] = now
@@ -166,8 +171,28 @@ class Replay:
                 for time, number in fluid.settle(now):
                     heappush(heap, time << SHIFT | CLASS | number)
 
+    def finish(self, op: int) -> None:
+        """The requests of a played op have been served, now."""
+        heappush(self._heap, self.now << SHIFT | op)
+
     def _join(self, op: int) -> None:
+        if op in self._parts:
+            self.begun.append(op)
+            self._parts[op] = 1
+            if not self._flow[op]:
+                return
+            self._parts[op] = 2
+            if self.flow_class[op] < 0:
+                heappush(self._heap, self.now + self._flow[op] << SHIFT | op)
+                return
         self.fluid.join(self.flow_class[op], op, self._flow[op], self.now)
+
+    def _is_over(self, op: int) -> bool:
+        """Whether the part of an op that ended was its last."""
+        left = self._parts.pop(op, 1) - 1
+        if left:
+            self._parts[op] = left
+        return not left
 
     def _complete_joins(self, ready: list[int]) -> list[int]:
         """End the joins among the ready ops, and those that thereby become ready; the other ready ops in order."""

@@ -91,6 +91,8 @@ class Causes:
 
     def _of_cost(self, cost: Cost, label: Label) -> Cause:
         """The largest of amount / rate, or the floor; a time the workload states is the op's own."""
+        if cost.played:
+            return Cause("floor", label.device, "requests")
         demand, line = cost.demand, binding_label(cost)
         if line == STATED:
             return Cause("time", label.device, label.name)

@@ -89,6 +89,13 @@ def critical_path(timeline: Timeline) -> CriticalPath:
     return _pieces(timeline, path)
 
 
+def pieces(timeline: Timeline, op: int) -> tuple[Segment, ...]:
+    """What held one op from its start to its end, on the path or not."""
+    found = _pieces(timeline, np.array([op], np.int64))
+    start = int(timeline.start[op])
+    return tuple(piece for piece in found if piece.start_fs >= start)
+
+
 def limited_by(timeline: Timeline) -> tuple[Share, ...]:
     """What the run spent its time on along the critical path; see `CriticalPath.limited_by`."""
     return critical_path(timeline).limited_by
@@ -142,7 +149,7 @@ def _pieces(timeline: Timeline, path: Ints) -> CriticalPath:
         (place, start, begin, causes.of_label("time", label)),
         (place, begin, body, causes.of_label("latency", label)),
     ]
-    flow_class = timeline.flow_class[path]
+    flow_class = np.where(np.isin(path, timeline.played), -1, timeline.flow_class[path])
     calm = flow_class < 0
     columns.append((place[calm], body[calm], end[calm], alone[calm]))
     for number in np.unique(flow_class[~calm]).tolist():

@@ -57,7 +57,8 @@ class Derivation:
     def alone(self) -> str:
         """The sum in words, `5 us + max(16.57 ms, 1 ms) = 16.58 ms`."""
         latency = [seconds(line.time_s) for line in self.lines if line.label == "latency"]
-        body = [seconds(line.time_s) for line in self.lines if line.label != "latency"]
+        lines = [line for line in self.lines if line.label != "latency"]
+        body = [seconds(line.time_s) for line in lines if line.time_s > 0] or [seconds(line.time_s) for line in lines[:1]]
         longest = body[0] if len(body) == 1 else f"max({', '.join(body)})"
         part = "" if self.size == 1 else f"{fraction(self.size)} x "
         parts = [*([seconds(self.own_s)] if self.own_s else []), *latency, *([part + longest] if body else [])]

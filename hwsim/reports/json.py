@@ -56,6 +56,11 @@ def as_dict(result: Result, *, ops: bool = False) -> dict[str, Any]:
             }
             for one in result.memory
         ],
+        "requests": [
+            {**asdict(one), "counters": dict(one.counters), "rate": one.rate, "bandwidth": one.bandwidth, "gap": one.gap}
+            for one in result.requests
+        ],
+        "latency_curves": [asdict(one) for one in result.curves],
         "expect": [asdict(verdict) for verdict in result.verdicts],
         "set": dict(result.settings),
         "warnings": list(result.warnings),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from hwsim.explain.critical import limited_by
+from hwsim.reports.each import Each, each_op
 from hwsim.reports.table import Row, capacities, causes, percent
 from hwsim.results.memory import DeviceMemory
+from hwsim.results.requests import RequestStatistics
 from hwsim.results.result import Result
 from hwsim.results.verdict import Verdict
 from hwsim.units import format_quantity
@@ -40,12 +42,18 @@ def _lines(result: Result) -> Iterator[str]:
     yield from _line("limited by", ", ".join(shown) or "nothing: no op takes any time")
     for memory in result.memory:
         yield from _line("memory", _memory(memory))
+    for requests in result.requests:
+        yield from _line("requests", _requests(requests))
     if result.settings:
         yield from _line("set", ", ".join(f"{key}={value}" for key, value in result.settings))
     for verdict in result.verdicts:
         yield from _line("expected", _verdict(verdict))
     for warning in result.warnings:
         yield from _line("warning", warning)
+    ops = each_op(result.timeline)
+    if ops:
+        yield ""
+        yield from _ops(ops)
     rows, unused = capacities(result.usage)
     if rows:
         yield ""
@@ -59,6 +67,21 @@ def _lines(result: Result) -> Iterator[str]:
 
 def _line(title: str, text: str) -> list[str]:
     return textwrap.wrap(text, WIDTH, initial_indent=f"  {title:<12} ", subsequent_indent=" " * 15, break_long_words=False)
+
+
+def _ops(rows: Sequence[Each]) -> Iterator[str]:
+    """A row for each kind of op; a column that says nothing is left out."""
+    titles = ("op", "times", "each", "rate", "count/s", "limited by")
+    table = [
+        (_short(row.name), f"{row.times:,}", format_quantity(row.mean_s, "s"), row.rate, row.count, _short(row.limited_by))
+        for row in rows
+    ]
+    columns = [(title, *cells) for title, *cells in zip(titles, *table, strict=True) if any(cells)]
+    widths = [max(map(len, column)) for column in columns]
+    for cells in zip(*columns, strict=True):
+        first, *middle, last = cells
+        line = [f"{first:<{widths[0]}}", *(f"{cell:>{width}}" for cell, width in zip(middle, widths[1:-1], strict=True)), last]
+        yield f"  {'  '.join(line)}".rstrip()
 
 
 def _table(rows: list[Row]) -> Iterator[str]:
@@ -101,6 +124,23 @@ def _memory(memory: DeviceMemory) -> str:
         return f"OUT OF MEMORY: {memory.verdict()}"
     has = "" if memory.size is None else f" of {format_quantity(memory.size, 'B')}"
     return f"{memory.device} peak {format_quantity(memory.peak, 'B')}{has}"
+
+
+def _requests(found: RequestStatistics) -> str:
+    def time(seconds: float) -> str:
+        return format_quantity(seconds, "s")
+
+    counters = "".join(f", {value:,.6g} {name.replace('_', ' ')}" for name, value in found.counters if value)
+    text = (
+        f"{found.device}: {found.count:,} one by one, {format_quantity(found.rate, '1/s')}, "
+        f"{format_quantity(found.bandwidth, 'B/s')}; latency p50 {time(found.latency_p50_s)}, p95 {time(found.latency_p95_s)}, "
+        f"p99 {time(found.latency_p99_s)}, max {time(found.latency_max_s)}; {found.in_flight_mean:.3g} in flight{counters}"
+    )
+    if found.took_s is None or found.closed_form_s is None or found.gap is None:
+        return text
+    return (
+        f"{text}; its ops took {time(found.took_s)}, the closed form says {time(found.closed_form_s)} ({100 * found.gap:+.1f} %)"
+    )
 
 
 def _verdict(verdict: Verdict) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from hwsim.results.memory import DeviceMemory
 from hwsim.results.ops import OpRow, Ops
+from hwsim.results.requests import LatencyCurve, RequestStatistics
 from hwsim.results.timeline import Timeline
 from hwsim.results.usage import Usage
 from hwsim.results.verdict import Verdict
@@ -24,6 +25,7 @@ class Result:
     machine, workload: their names.  usage: one row per capacity.  verdicts: the expectations
     that were checked or skipped.  settings: what `set` changed.  devices: name -> kind.
     memory: of every device that holds values of known size.
+    requests: of every device that was simulated request by request; curves: its latency against load, if asked for.
     """
 
     machine: str
@@ -35,6 +37,8 @@ class Result:
     warnings: tuple[str, ...] = ()
     devices: Mapping[str, str] = field(default_factory=dict)
     memory: tuple[DeviceMemory, ...] = ()
+    requests: tuple[RequestStatistics, ...] = ()
+    curves: tuple[LatencyCurve, ...] = ()
 
     @property
     def makespan_s(self) -> float:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
+
+import numpy as np
 
 from hwsim.opgraph import FlatGraph, Ints
 
@@ -28,6 +30,7 @@ class Timeline:
     flow_class: class of demands the op belonged to while it flowed, -1 if it never competed.
     paces: per class, its history; one entry per change.
     alone: pace of each class when nothing holds it back.
+    played: ops that ended when their requests had been served one by one, in order.
     """
 
     flat: FlatGraph
@@ -38,6 +41,7 @@ class Timeline:
     paces: tuple[tuple[Pace, ...], ...] = ()
     alone: tuple[int, ...] = ()
     solves: int = 0
+    played: Ints = field(default_factory=lambda: np.empty(0, np.int64))
 
     @cached_property
     def makespan_fs(self) -> int:

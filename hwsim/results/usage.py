@@ -64,6 +64,8 @@ def usage(timeline: Timeline) -> tuple[Usage, ...]:
         kept = sum(part * capacity.rate * held_s[number] for number, part in held)
         moved, unit = _moved(capacity, amount, [(number, sizes[number]) for number, _ in drawn], natural)
         whole = capacity.rate * timeline.makespan
+        if any(costs[number].played and not each for number, each in drawn):
+            kept, whole = float(busy[who]), float(timeline.makespan_fs)
         found.append(Usage(capacity.name, busy[who], moved, unit, (amount + kept) / whole if whole else 0.0))
     return tuple(found)
 
@@ -73,6 +75,10 @@ def _who_draws(costs: tuple[Cost, ...]) -> dict[str, list[tuple[int, float]]]:
     for number, cost in enumerate(costs):
         for name, amount in cost.demand.amounts:
             table.setdefault(name, []).append((number, amount))
+        drawn = {name for name, _ in cost.demand.amounts}
+        for name, _, _ in cost.moved if cost.played else ():
+            if name not in drawn:  # of the device that serves the requests one by one
+                table.setdefault(name, []).append((number, 0.0))
     return table
 
 

@@ -36,6 +36,7 @@ from hwsim.units import Dimension, UnitError
 
 T = TypeVar("T")
 _MISSING: Final = dataclasses.MISSING
+_PART_INSIDE: Final = frozenset({"use"})  # what a part inside a part may say besides its own keys
 
 
 def decode(tree: Tree, cls: type[T], mistakes: Mistakes, *, ignore: Collection[str] = (), sourced: bool = False) -> T | None:
@@ -179,8 +180,11 @@ def _shape(annotation: Any, bounds: Bounds) -> Shape:
     if annotation is Tree:
         return Shape("any value", "any", lambda tree, _: tree)
     if dataclasses.is_dataclass(annotation) and isinstance(annotation, type):
+        ignore = _PART_INSIDE if hasattr(annotation, "kind") else frozenset()
         return Shape(
-            f"a mapping ({title(annotation)})", "mapping", lambda tree, context: _read_dataclass(annotation, tree, context)
+            f"a mapping ({title(annotation)})",
+            "mapping",
+            lambda tree, context: _read_dataclass(annotation, tree, context, ignore),
         )
     if annotation is str:
         return Shape("a text", "scalar", _read_text)
@@ -285,8 +289,8 @@ def _union(shapes: tuple[Shape, ...], optional: bool) -> Shape:
             return None
         node = "mapping" if tree.is_mapping else "list" if tree.is_list else "scalar"
         candidates = [each for each in shapes if each.takes in (node, "any")]
-        if node == "mapping" and not candidates and tree.get("value") is not None:
-            candidates = [each for each in shapes if each.takes == "scalar"]
+        if node == "mapping" and tree.get("value") is not None:  # a number with its source
+            candidates = [each for each in shapes if each.takes == "scalar"] or candidates
         if not candidates and len(shapes) == 1:
             candidates = list(shapes)
         if len(candidates) == 1:

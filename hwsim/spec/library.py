@@ -13,6 +13,7 @@ from typing import Final
 from hwsim.spec.mistakes import Mistake, Place, SpecError, did_you_mean
 
 _FOLDERS: Final = {"machine": "machines", "workload": "workloads", "model": "workloads/models", "runtime": "workloads/runtimes"}
+_ROLES: Final = dict.fromkeys(("hdd", "ssd", "volume", "raid", "filesystem"), "disk")  # they lie in one folder
 _ENDINGS: Final = (".yaml", ".yml")
 
 
@@ -24,9 +25,18 @@ def library_root() -> Path:
     return installed if installed.is_dir() else package.parent
 
 
+def role(kind: str) -> str:
+    """What a part of a kind is to a machine: a hard disk is one kind of disk; most kinds are their own.
+
+    >>> role("hdd"), role("gpu")
+    ('disk', 'gpu')
+    """
+    return _ROLES.get(kind, kind)
+
+
 def folder(kind: str) -> Path:
     """Where files of a kind lie; every kind that is not a whole is a kind of part (gpu, pcie, ...)."""
-    return library_root() / _FOLDERS.get(kind, f"machines/parts/{kind}")
+    return library_root() / _FOLDERS.get(kind, f"machines/parts/{role(kind)}")
 
 
 def names(kind: str) -> tuple[str, ...]:

@@ -45,6 +45,8 @@ def _inside(tree: Tree, default: Origin | None, file: str) -> tuple[Origin | Non
     """The source that holds inside a mapping, and the file that says so."""
     said = tree.get("source") or tree.get("ref")
     origin = origin_of(tree)
+    if origin is not None and tree.get("source") is None and default is not None and said is not None and said.place.file == file:
+        origin = Origin(default.kind, origin.ref)  # another reference of the same kind
     return (origin, said.place.file) if origin is not None and said is not None else (default, file)
 
 

@@ -91,6 +91,9 @@ class _Writer:
             if name not in self.definitions:
                 self.definitions[name] = {}  # a schema may hold itself
                 self.definitions[name] = self.mapping(annotation)
+                if hasattr(annotation, "kind"):  # a part inside a part: `use:` may bring all of it
+                    self.definitions[name]["properties"]["use"] = {"type": "string"}
+                    self.definitions[name].pop("required", None)
             return {"$ref": f"#/$defs/{name}"}
         if annotation is str:
             return {"type": "string"}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from hwsim.spec.expression import KEPT, parameters, substitute
-from hwsim.spec.library import find
+from hwsim.spec.library import find, role
 from hwsim.spec.mistakes import Mistakes, SpecError, did_you_mean
 from hwsim.spec.provenance import with_origins
 from hwsim.spec.reading import MAX_DEPTH, read
@@ -26,6 +26,7 @@ FORMATS: Final = {
     "study": "study/1",
 }
 _MAX_USES: Final = 100_000
+_PART_KEYS: Final = ("kind", "name", "notes")  # what the file of a part says of itself
 
 
 def check_header(tree: Tree, expected: str, mistakes: Mistakes) -> bool:
@@ -103,8 +104,9 @@ class _Resolver:
     def whole(self, tree: Tree, kind: str, path: tuple[Path, ...]) -> Tree:
         """A file or what was made of one: its own use first, its parameters, then the uses inside."""
         tree, path = self._follow(with_origins(tree), kind, path)
-        names = parameters(tree.get("let"), self.mistakes)
-        inside = substitute(tree.without("let"), names, self.mistakes, KEPT)
+        kept = () if kind == "machine" else KEPT
+        names = parameters(tree.get("let"), self.mistakes, kept=kept)
+        inside = substitute(tree.without("let"), names, self.mistakes, kept)
         let = tree.get("let")
         return self._children(inside if let is None else inside.put("let", let), path)
 
@@ -114,17 +116,21 @@ class _Resolver:
             return tree
         self.depth += 1
         if isinstance(tree.value, dict):
-            entries = {key: each if key == "let" else self._node(each, key, path) for key, each in tree.value.items()}
+            inside = tree.text("kind") not in (None, "machine")  # of a part: `memory: {use: ddr4-3200}` is no part of its own
+            entries = {
+                key: each if key == "let" else self._node(each, key, path, inside=inside) for key, each in tree.value.items()
+            }
             tree = replace(tree, value=entries)
         elif isinstance(tree.value, list):
             tree = replace(tree, value=[self._node(each, "", path) for each in tree.value])
         self.depth -= 1
         return tree
 
-    def _node(self, tree: Tree, key: str, path: tuple[Path, ...]) -> Tree:
+    def _node(self, tree: Tree, key: str, path: tuple[Path, ...], *, inside: bool = False) -> Tree:
         if tree.get("use") is None:
             return self._children(tree, path) if isinstance(tree.value, dict | list) else tree
-        return self.whole(tree, tree.text("kind") or key or "part", path)
+        found = self.whole(tree, tree.text("kind") or key or "part", path)
+        return found.without(*_PART_KEYS) if inside else found
 
     def _follow(self, tree: Tree, kind: str, path: tuple[Path, ...]) -> tuple[Tree, tuple[Path, ...]]:
         """The tree with the file it uses laid under it, and with the one that file uses, and so on."""
@@ -150,8 +156,11 @@ class _Resolver:
             base = self._file(file, kind)
             if base is None:
                 break
-            own = base.get("use")
+            own, stated = base.get("use"), tree.text("kind")
             tree = merge(base.without("hwsim"), tree.without("use"))
+            made = base.get("kind")
+            if made is not None and stated is not None and isinstance(made.value, str) and role(made.value) == role(stated):
+                tree = tree.put("kind", made)  # `kind: disk, use: hdd-7200rpm` is a hard disk
             if own is None:
                 break
             tree = tree.put("use", own)

@@ -1,0 +1,220 @@
+"""A cache line from core to core: one-way latency of a compare-and-swap ping-pong, over all pairs of hardware threads.
+
+Published per machine: the smallest, the tenth percentile, the median, the 90th and the largest over the pairs.  Two scores:
+each machine's own part, which was fitted on smallest, median and largest (the percentiles are scored); and every machine
+predicted from the other machines of its family, by its number of cores, clusters, threads and sockets alone.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from calibrate.published.parts import part, table
+from calibrate.published.score import Miss, Score, group_median, worst_of
+from hwsim.devices import Cpu
+from hwsim.devices.coherence import Coherence
+
+# Words of the hardware column: (part, sockets, family).  The first that fits counts.
+MACHINES: Final[tuple[tuple[str, str, int, str], ...]] = (
+    ("EPYC 7773X", "epyc-7773x", 1, "epyc"),
+    ("EPYC 7R13", "epyc-7r13", 2, "epyc"),
+    ("2700X", "ryzen-7-2700x", 1, "ryzen"),
+    ("5700X", "ryzen-7-5700x", 1, "ryzen"),
+    ("5800U", "ryzen-7-5800u", 1, "ryzen"),
+    ("5900X", "ryzen-9-5900x", 1, "ryzen"),
+    ("5950X", "ryzen-9-5950x", 1, "ryzen"),
+    ("Graviton2", "graviton2", 1, "mesh"),
+    ("Dual Intel(R) Xeon Gold 6242", "xeon-6242", 2, "mesh"),
+    ("Xeon Gold 6242", "xeon-6242", 1, "mesh"),
+    ("8275CL", "xeon-8275cl", 2, "mesh"),
+    ("Phi(TM) CPU 7210", "xeon-phi-7210", 1, "mesh"),
+    ("E5-2630 v4", "xeon-e5-2630v4", 2, "ring server"),
+    ("E5-2680 v4", "xeon-e5-2680v4", 2, "ring server"),
+    ("E5-2695 v4", "xeon-e5-2695v4", 2, "ring server"),
+    ("E5-2690 0", "xeon-e5-2690", 2, "ring server"),
+    ("X5650", "xeon-x5650", 2, "ring server"),
+    ("i5-10310U", "core-i5-10310u", 1, "ring"),
+    ("i7-6700K", "i7-6700k", 1, "ring"),
+    ("i9-9900K", "core-i9-9900k", 1, "ring"),
+    ("i5-4590", "core-i5-4590", 1, "ring"),
+    ("Loongson 3A5000", "loongson-3a5000", 1, "ring"),
+)
+COMPLEXES: Final = ("ryzen", "epyc")  # of one kind of core complex
+PLACES: Final[Mapping[str, float]] = {"min": 0.0, "p10": 0.1, "median": 0.5, "p90": 0.9, "max": 1.0}
+FITTED: Final = ("min", "median", "max")
+SPREAD: Final = 0.04  # of pairs of one kind, standard deviation over mean: what the 22 machines have in common
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """One machine and what was measured on it, by place among its pairs."""
+
+    hardware: str
+    part: str
+    sockets: int
+    family: str
+    seconds: Mapping[str, float]
+
+    @property
+    def threads(self) -> int:
+        """Hardware threads of a core that took part."""
+        cpu = part(Cpu, self.part)
+        return cpu.core.threads if cpu.core else 1
+
+    def predicted(self, place: str, coherence: Coherence) -> float:
+        """Latency at that place among the pairs."""
+        cpu = part(Cpu, self.part)
+        return quantile(coherence.pairs(cpu.cores, self.sockets, self.threads), PLACES[place], coherence.spread)
+
+
+def machines(data: Path) -> list[Machine]:
+    """Every machine of the data."""
+    found: dict[str, dict[str, float]] = {}
+    for row in table(data / "validation" / "06_cpulat.csv"):
+        if row["kind"].startswith("core-to-core") and not row["flag"]:
+            place = row["kind"].removeprefix("core-to-core one-way ").partition(" ")[0]
+            found.setdefault(row["hardware"], {})[place] = float(row["value"])
+    out = []
+    for hardware, seconds in found.items():
+        _, name, sockets, family = next(each for each in MACHINES if each[0] in hardware)
+        out.append(Machine(hardware, name, sockets, family, seconds))
+    return out
+
+
+def quantile(pairs: Sequence[tuple[float, float]], place: float, spread: float) -> float:
+    """The latency that this part of the pairs is below: each kind is normal around its mean.
+
+    >>> [round(quantile(((0.2, 10.0), (0.8, 100.0)), place, 0.0)) for place in (0.0, 0.1, 0.5, 1.0)]
+    [10, 10, 100, 100]
+    """
+    reach = 2.0 * spread
+    place = min(max(place, 0.002), 0.998)
+    low, high = (1 - 2 * reach) * min(mean for _, mean in pairs), (1 + 2 * reach) * max(mean for _, mean in pairs)
+    for _ in range(60):
+        middle = (low + high) / 2
+        below = math.fsum(part * _normal(middle, mean, spread * mean) for part, mean in pairs)
+        low, high = (middle, high) if below < place else (low, middle)
+    return (low + high) / 2
+
+
+def _normal(value: float, mean: float, deviation: float) -> float:
+    if deviation <= 0:
+        return float(value >= mean)
+    return 0.5 * (1.0 + math.erf((value - mean) / (deviation * math.sqrt(2.0))))
+
+
+def scores(data: Path) -> tuple[Score, ...]:
+    """Own parts on the places not fitted; and every machine from the others of its family."""
+    every = machines(data)
+    own = [
+        Miss(place, each.predicted(place, coherence), seconds, each.hardware)
+        for each in every
+        for coherence in (part(Cpu, each.part).coherence,)
+        if coherence is not None
+        for place, seconds in each.seconds.items()
+        if place not in FITTED
+    ]
+    left_out = [
+        Miss(place, each.predicted(place, from_family(each, every)), seconds, each.hardware)
+        for each in every
+        for place, seconds in each.seconds.items()
+    ]
+    return (
+        _score("a line from core to core, percentiles over the pairs", own, "held out"),
+        _score("the same from the other machines of its family", left_out, "not fitted"),
+    )
+
+
+def _score(name: str, misses: Sequence[Miss], half: str) -> Score:
+    middle, tail = group_median(misses)
+    return Score(
+        name=name,
+        metric="group median",
+        value=middle,
+        bound=0.20,
+        rows=len(misses),
+        half="held out" if half == "held out" else "not fitted",
+        worst=worst_of(misses, lambda _: "where one kind of pairs ends and the next begins"),
+        notes=f"90th percentile {100 * tail:.0f} %",
+    )
+
+
+# ---- fitting ----
+
+
+def kinds(each: Machine) -> tuple[int, int, int, int]:
+    """(cores of a socket, cores of a cluster, threads, sockets)."""
+    cpu = part(Cpu, each.part)
+    cluster = cpu.coherence.cluster_cores if cpu.coherence and cpu.coherence.cluster_cores else cpu.cores
+    return cpu.cores, cluster, each.threads, each.sockets
+
+
+def kind_at(each: Machine, place: str) -> str:
+    """Which kind of pairs lies at that place, nearest first."""
+    cores, cluster, threads, sockets = kinds(each)
+    nearest = {"threads": 1.0, "cluster": 2.0, "across": 3.0, "sockets": 4.0}
+    shares = Coherence(cluster_cores=cluster, **nearest).pairs(cores, sockets, threads)
+    below, found = 0.0, shares[-1][1]
+    for share, mark in shares:
+        below += share
+        if PLACES[place] <= below + 1e-9:
+            found = mark
+            break
+    return next(kind for kind, mark in nearest.items() if math.isclose(mark, found))
+
+
+def latencies(each: Machine, places: Collection[str]) -> dict[str, float]:
+    """Latency by kind of pair, of the kinds that these places show; ends of the range are brought to the mean."""
+    ends = {"min": 1.0 - 2 * SPREAD, "max": 1.0 + 2 * SPREAD}
+    found: dict[str, list[float]] = {}
+    for place in sorted(places, key=lambda place: place in ends):
+        kind = kind_at(each, place)
+        if kind not in found or place not in ends:
+            found.setdefault(kind, []).append(each.seconds[place] / ends.get(place, 1.0))
+    return {kind: statistics.fmean(values) for kind, values in found.items()}
+
+
+def from_family(each: Machine, every: Sequence[Machine]) -> Coherence:
+    """What the other machines of the family say: medians over them, of cycles where the clock sets the pace."""
+
+    def of(kind: str) -> float | None:
+        """Of this kind of pairs; None where no other machine shows it."""
+        alike = (each.family, *COMPLEXES) if each.family in COMPLEXES and kind == "cluster" else (each.family,)
+        others = [other for other in every if other.family in alike and other.part != each.part]
+        found = [(latencies(other, PLACES), _pace(other, kind)) for other in others]
+        values = [seconds[kind] * pace for seconds, pace in found if kind in seconds]
+        return statistics.median(values) / _pace(each, kind) if values else None
+
+    cores, cluster, _, _ = kinds(each)
+    return Coherence(
+        cluster=of("cluster") or of("across") or 40e-9,
+        cluster_cores=cluster if cluster < cores else None,
+        across=of("across"),
+        sockets=of("sockets"),
+        threads=of("threads"),
+        spread=SPREAD,
+    )
+
+
+def _pace(each: Machine, kind: str) -> float:
+    """Hertz where latencies are alike in cycles (a mesh; a core complex, at the boost clock of one core), else 1."""
+    cpu = part(Cpu, each.part)
+    if each.family == "mesh":
+        return cpu.clock or 1.0
+    return cpu.clock_of("scalar", 1) if each.family in COMPLEXES and kind == "cluster" else 1.0
+
+
+def fit(data: Path) -> None:
+    """Print each machine's latencies by kind of pair."""
+    every = machines(data)
+    for each in every:
+        own = latencies(each, FITTED)
+        other = from_family(each, every)
+        shown = ", ".join(f"{kind} {1e9 * seconds:.1f} ns" for kind, seconds in own.items())
+        near = f"cluster {1e9 * other.cluster:.1f} ns" + (f", across {1e9 * other.across:.1f} ns" if other.across else "")
+        print(f"{each.part} ({each.hardware}): {shown}; from its family: {near}")

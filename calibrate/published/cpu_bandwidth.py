@@ -1,0 +1,253 @@
+"""Bandwidth of CPUs: against the number of cores (likwid-bench, kerncraft's machine files), and BabelStream on servers.
+
+Against cores: loads, copies, updates, daxpy and triads on four servers; the odd numbers of cores were fitted, the even
+ones are scored.  BabelStream: two sockets (or one) with all cores; Intel's and Fujitsu's compilers write past the caches, the
+others read each line before they write it.  Rows of even number were fitted, the others are scored.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from calibrate.published.parts import part, table
+from calibrate.published.score import Miss, Score, group_median, mean_error, worst_of
+from calibrate.published.search import descend
+from hwsim.devices import Cpu, Sockets, Work
+from hwsim.devices.numa import Numa
+
+NAME: Final = "it"
+SERVERS: Final[Mapping[str, str]] = {
+    "Zen2_EPYC-7452": "epyc-7452",
+    "SkylakeSP_Gold-6148": "xeon-6148",
+    "CascadelakeSP_Gold-6248_SNC": "xeon-6248",
+    "BroadwellEP_E5-2697v4_CoD": "xeon-e5-2697v4",
+}
+LOOPS: Final[Mapping[str, tuple[float, float, float]]] = {  # streams read, written, of these in place
+    "load": (1, 0, 0), "copy": (1, 1, 0), "update": (1, 1, 1), "daxpy": (2, 1, 1), "triad": (3, 1, 0),
+}  # fmt: skip
+KERNELS: Final[Mapping[str, tuple[float, float]]] = {"copy": (1, 1), "mul": (1, 1), "add": (2, 1), "triad": (2, 1), "dot": (2, 0)}
+# Level: which level's size a working set is half of, per core.  The third level of the Skylake-SP line holds what its
+# second gives up: sizes of the published runs lie in both, so that those rows say nothing about either.
+LEVELS: Final = ("L1", "L2", "L3")
+MIXED: Final = ("SkylakeSP_Gold-6148", "CascadelakeSP_Gold-6248_SNC")
+# Words of the hardware column: (part, sockets).
+STREAMERS: Final[tuple[tuple[str, str, int], ...]] = (
+    ("EPYC 7742", "epyc-7742", 2),
+    ("EPYC 7551", "epyc-7551", 2),
+    ("Skylake", "xeon-8176", 2),
+    ("A64FX", "a64fx", 1),
+    ("KNL", "xeon-phi-7210", 1),
+    ("Sandy Bridge", "xeon-e5-2670", 2),
+    ("POWER8", "power8", 2),
+)
+ARRAYS: Final = 3  # that BabelStream goes over again and again, all its loops together
+BYPASSING: Final = ("_intel-", "fujitsu-")  # compilers whose stores of such loops go past the caches
+# What reading sustains of the peak of a memory, and what a byte written costs, where nobody measured the part: medians of
+# the measured ones, by the kind of memory.
+CLASS: Final[Mapping[str, tuple[float, float]]] = {"server": (0.83, 1.3), "on package": (0.80, 1.0)}
+
+
+def seconds(model: Cpu | Sockets, work: Work) -> float:
+    """What an op takes alone."""
+    return model.compute(NAME, work).demand.alone({each.name: each.rate for each in model.capacities(NAME)})
+
+
+# ---- against the number of cores ----
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """One published point: so many cores, each with a working set of its own."""
+
+    machine: str
+    level: str
+    kernel: str
+    cores: int
+    rate: float
+
+    def work(self, cpu: Cpu) -> Work:
+        """A billion bytes by each core."""
+        read, written, in_place = (each * 1e9 * self.cores for each in LOOPS[self.kernel])
+        return Work(reads=read, writes=written, in_place=in_place, cores=self.cores, working_set=self._working_set(cpu))
+
+    def _working_set(self, cpu: Cpu) -> float | None:
+        if self.level == "MEM" or cpu.caches is None:
+            return None
+        level = cpu.caches.levels[self.level]
+        sharing = math.ceil(self.cores / level.shared_by)
+        return 0.5 * level.size * (sharing if level.shared_by > 1 else self.cores)
+
+    def predicted(self, cpu: Cpu) -> float:
+        """Bytes per second as the benchmark counts them: what the loop reads and writes."""
+        work = self.work(cpu)
+        return (work.reads + work.writes) / seconds(cpu, work)
+
+
+def loops(data: Path) -> Iterator[Loop]:
+    """The published points, one thread on each core."""
+    for row in table(data / "oracles" / "kerncraft_measured_bw.csv"):
+        if row["threads_per_core"] == "1" and row["kernel"] in LOOPS and not (row["level"] == "L3" and row["machine"] in MIXED):
+            yield Loop(row["machine"], row["level"], row["kernel"], int(row["cores"]), float(row["GBps"]) * 1e9)
+
+
+def _against_cores(data: Path) -> Iterator[Score]:
+    found = [each for each in loops(data) if each.cores % 2 == 0]
+    for name, levels, notes in (
+        ("memory bandwidth against cores, four servers", ("MEM",), ""),
+        ("L2 and L3 bandwidth against cores, four servers", ("L2", "L3"), "L3 of two of them left out: sizes lie in L2 and L3"),
+    ):
+        misses = [
+            Miss(
+                f"{each.kernel} in {each.level}, {each.cores} cores",
+                each.predicted(part(Cpu, SERVERS[each.machine])),
+                each.rate,
+                each.machine,
+            )
+            for each in found
+            if each.level in levels
+        ]
+        yield Score(
+            name=name,
+            metric="mean |error|",
+            value=mean_error(misses),
+            bound=0.06,
+            rows=len(misses),
+            half="held out",
+            worst=worst_of(
+                misses,
+                lambda miss: (
+                    "two thirds of a domain's cores: a sharper knee than the other kernels'" if "MEM" in miss.row else ""
+                ),
+            ),
+            notes=notes,
+        )
+
+
+# ---- BabelStream ----
+
+
+def babelstream_part(hardware: str) -> tuple[str, int] | None:
+    """(part, sockets) of a row's hardware; None for what is no CPU of the library."""
+    return next(((name, sockets) for word, name, sockets in STREAMERS if word in hardware), None)
+
+
+def babelstream(row: Mapping[str, str], models: Mapping[str, Cpu] | None = None) -> float | None:
+    """Bytes per second that a row of BabelStream should show, as it counts them; None for what is no CPU of the library."""
+    found = babelstream_part(row["hardware"])
+    kernel = row["pattern"].lower()
+    if found is None or kernel not in KERNELS:
+        return None
+    name, sockets = found
+    cpu = (models or {}).get(name) or part(Cpu, name)
+    model: Cpu | Sockets = cpu if sockets == 1 else Sockets(cpu, tuple(f"cpu{at}" for at in range(sockets)))
+    array = float(row["working_set_bytes"])
+    read, written = (each * array for each in KERNELS[kernel])
+    past = written if _bypasses(row["software"]) else 0.0
+    work = Work(reads=read, writes=written, in_place=past, dtype="fp64", working_set=ARRAYS * array)
+    return (read + written) / seconds(model, work)
+
+
+def _bypasses(software: str) -> bool:
+    """Whether the compiler writes past the caches, so that no line is read in order to be written."""
+    return any(word in software for word in BYPASSING)
+
+
+def group(row: Mapping[str, str]) -> str:
+    """Source x device, as the other topics of bandwidth name it."""
+    return "/".join(row["source"].partition("@")[0].split("/")[:3]) + " " + row["hardware"]
+
+
+def stream_rows(data: Path) -> list[dict[str, str]]:
+    """BabelStream's rows on CPUs with nothing known against them."""
+    found = table(data / "validation" / "02_membw.csv")
+    return [row for row in found if "BabelStream" in row["software"] and not row["flag"] and babelstream_part(row["hardware"])]
+
+
+def _fitted_half(row: Mapping[str, str]) -> bool:
+    """Rows of an even number were fitted."""
+    return int(row["id"].rpartition("-")[2]) % 2 == 0
+
+
+def unmeasured(cpu: Cpu) -> Cpu:
+    """The part as its datasheet alone would have it: what its kind of memory sustains."""
+    kind = "on package" if cpu.memory.bandwidth > 400e9 else "server"
+    efficiency, write_cost = CLASS[kind]
+    domains = cpu.numa.domains if cpu.numa else 1
+    return replace(cpu, numa=Numa(domains=domains, efficiency=efficiency, write_cost=write_cost))
+
+
+def _streams(data: Path) -> Iterator[Score]:
+    found = stream_rows(data)
+    models = {name: unmeasured(part(Cpu, name)) for _, name, _ in STREAMERS}
+    for name, chosen, with_models, bound, half in (
+        ("BabelStream on CPUs", [row for row in found if not _fitted_half(row)], None, 0.06, "held out"),
+        ("BabelStream on CPUs, from datasheets", found, models, 0.11, "not fitted"),
+    ):
+        misses = [
+            Miss(f"{row['pattern']} {row['software']}", babelstream(row, with_models) or 0.0, float(row["value"]), group(row))
+            for row in chosen
+        ]
+        middle, tail = group_median(misses)
+        yield Score(
+            name=name,
+            metric="group median",
+            value=middle,
+            bound=bound,
+            rows=len(misses),
+            half="held out" if half == "held out" else "not fitted",
+            worst=worst_of(misses, lambda _: "a backend or compiler far from the others on the same device"),
+            notes=f"90th percentile {100 * tail:.0f} %; backends on one device scatter by 5 %",
+        )
+
+
+def scores(data: Path) -> tuple[Score, ...]:
+    """Against cores, and BabelStream."""
+    return *_against_cores(data), *_streams(data)
+
+
+# ---- fitting ----
+
+
+def fit(data: Path) -> None:
+    """Print `numa` of the servers against cores, then of those that ran BabelStream."""
+    found = [each for each in loops(data) if each.cores % 2 and each.level == "MEM"]
+    for machine, name in SERVERS.items():
+        cpu = part(Cpu, name)
+        mine = [each for each in found if each.machine == machine]
+
+        def error(at: Sequence[float], cpu: Cpu = cpu, mine: Sequence[Loop] = mine) -> float:
+            model = _server(cpu, at)
+            return math.inf if model is None else math.fsum(abs(each.predicted(model) / each.rate - 1) for each in mine)
+
+        core, efficiency, knee, write, own = descend(error, [12.0, 0.85, 4.0, 1.2, 0.4], finest=1e-3)
+        print(f"{name}: core_bandwidth {core:.1f} GB/s, efficiency {efficiency:.3f}, knee {knee:.1f}, ", end="")
+        print(f"write_cost {write:.2f}, core_write_cost {own:.2f}")
+    for name in dict.fromkeys(name for _, name, _ in STREAMERS):
+        rows = [row for row in stream_rows(data) if _fitted_half(row) and (babelstream_part(row["hardware"]) or ("",))[0] == name]
+        cpu = part(Cpu, name)
+
+        def stream_error(
+            at: Sequence[float], cpu: Cpu = cpu, name: str = name, rows: Sequence[Mapping[str, str]] = rows
+        ) -> float:
+            if at[0] > 1 or at[1] < 1:
+                return math.inf  # no memory does more than its peak, or writes faster than it reads
+            numa = Numa(domains=cpu.numa.domains if cpu.numa else 1, efficiency=at[0], write_cost=at[1])
+            model = {name: replace(cpu, numa=numa)}
+            return math.fsum(abs(math.log((babelstream(row, model) or 0.0) / float(row["value"]))) for row in rows)
+
+        starts = ([0.8, 1.0], [0.6, 1.1], [0.7, 1.5], [0.9, 1.5])
+        efficiency, write = min((descend(stream_error, at, finest=1e-3) for at in starts), key=stream_error)
+        print(f"{name}: efficiency {efficiency:.3f}, write_cost {write:.2f}")
+
+
+def _server(cpu: Cpu, at: Sequence[float]) -> Cpu | None:
+    core, efficiency, knee, write, own = at
+    if efficiency > 1:
+        return None
+    domains = cpu.numa.domains if cpu.numa else 1
+    numa = Numa(domains=domains, efficiency=efficiency, knee=knee, write_cost=write, core_write_cost=own)
+    return replace(cpu, numa=numa, core_bandwidth=core * 1e9)

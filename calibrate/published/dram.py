@@ -1,0 +1,255 @@
+"""DRAM: the closed form and its request-by-request twin beside a reference simulator, loaded latency beside a real machine.
+
+Reference: Ramulator 2 (CMU-SAFARI/ramulator2@c5b1c3a), one channel, open rows, row hits first, refresh of all banks,
+20,000 requests.  Rows with writes among random reads are left out: there its in-order trace and its write drain dominate.
+Loaded latency: Intel Memory Latency Checker on two Xeon Silver 4110 with twelve DDR4 modules at 2400 MT/s, as published.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Final
+
+from calibrate.published.parts import part, table
+from calibrate.published.score import Miss, Score, mean_error, worst_error, worst_of
+from hwsim.devices import Memory
+from hwsim.devices.dram import Dram
+from hwsim.twins import columns, serve
+from hwsim.twins.dram import DramTwin, addresses
+
+STANDARDS: Final = {
+    "DDR4-3200": "ddr4-3200",
+    "DDR5-4800": "ddr5-4800",
+    "HBM2-2000": "hbm2-2000",
+    "HBM3-6400": "hbm3-6400",
+    "GDDR6-14000": "gddr6-14000",
+}
+PLAYED: Final = 5000  # requests of a row at least; more where so many are over before a few refreshes
+REFRESHES: Final = 8
+_FITTED: Final = {
+    "HBM2-2000": "sharpness of the knee at the row commands",
+    "GDDR6-14000": "open_cost, to a stream without refresh",
+}
+_TWIN_FITTED: Final = {"GDDR6-14000": "open_cost, to a stream without refresh"}
+MOST_PLAYED: Final = 20_000  # as the reference
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One run of the reference: requests per second measured."""
+
+    standard: str
+    name: str
+    banks: int
+    hit: float
+    regular: bool
+    refresh: bool
+    rate: float
+
+    @property
+    def dram(self) -> Dram:
+        found = channel(self.standard)
+        return found if self.refresh else replace(found, tRFC=0.0)
+
+
+def channel(standard: str) -> Dram:
+    """One channel as the reference has it: of DDR5 one of the two sub-channels."""
+    found = part(Memory, STANDARDS[standard]).dram
+    if found is None:
+        raise ValueError(f"{STANDARDS[standard]} does not say what it is made of")
+    if standard.startswith("DDR5"):
+        return replace(found, width=found.width // 2, pseudo_channels=1, queue=found.queue // 2)
+    return found
+
+
+def bank_rows(data: Path) -> list[Row]:
+    """Sweeps over the number of banks, every request to another row."""
+    found = []
+    for row in table(data / "oracles" / "ramulator_random_vs_banks.csv"):
+        regular, refresh = row["mode"] == "roundrobin", row["refresh"] == "True"
+        name = f"{row['std']}, {row['banks']} banks, {row['mode']}{'' if refresh else ', no refresh'}"
+        rate = float(row["Mreq_s"]) * 1e6
+        found.append(Row(row["std"], name, int(row["banks"]), float(row["row_hit_frac"]), regular, refresh, rate))
+    return found
+
+
+def hit_rows(data: Path) -> list[Row]:
+    """Sweeps over the part of requests that find their row open."""
+    found = []
+    for row in table(data / "oracles" / "ramulator_rowhit_sweep.csv"):
+        if row["read_frac"] != "1.0" or not row["row_hit_frac_measured"]:
+            continue
+        name = f"{row['std']}, {row['banks']} banks, {row['hit_target']} row hits"
+        rate = float(row["GBps"]) * 1e9 / channel(row["std"]).access
+        found.append(Row(row["std"], name, int(row["banks"]), float(row["row_hit_frac_measured"]), False, True, rate))
+    return found
+
+
+def formula(row: Row) -> float:
+    """Requests per second by the closed form."""
+    return row.dram.random_rate(row.banks, row.hit, regular=row.regular)
+
+
+def played(row: Row, spent: list[tuple[int, float]] | None = None) -> float:
+    """Requests per second of the twin; `spent` takes (requests, CPU seconds)."""
+    dram = row.dram
+    count = min(MOST_PLAYED, max(PLAYED, int(row.rate * REFRESHES * dram.tREFI)))
+    served = columns(addresses(dram, count, banks=row.banks, row_hit=row.hit, regular=row.regular), int(dram.access))
+    twin = DramTwin(dram)
+    begin = time.process_time()
+    serve(twin, served)
+    if spent is not None:
+        spent.append((count, time.process_time() - begin))
+    return count / served.end
+
+
+def misses(rows: Sequence[Row], predict: Callable[[Row], float]) -> list[Miss]:
+    """In million requests per second."""
+    return [Miss(row.name, predict(row) / 1e6, row.rate / 1e6, row.standard) for row in rows]
+
+
+def streams(data: Path) -> list[Miss]:
+    """GB/s of one long read (or mix)."""
+    found = []
+    for row in table(data / "oracles" / "ramulator_stream_peak.csv"):
+        dram = channel(row["std"])
+        dram = dram if row["refresh"] == "True" else replace(dram, tRFC=0.0)
+        name = f"{row['std']}, {row['read_ratio']} % reads{'' if row['refresh'] == 'True' else ', no refresh'}"
+        found.append(Miss(name, dram.stream(int(row["read_ratio"]) / 100) / 1e9, float(row["GBps"]), row["read_ratio"]))
+    return found
+
+
+def played_streams(data: Path) -> list[Miss]:
+    """GB/s of one long read (or mix) by the twin."""
+    found = []
+    for row in table(data / "oracles" / "ramulator_stream_peak.csv"):
+        dram, share, draw = channel(row["std"]), int(row["read_ratio"]) / 100, random.Random(1)
+        if row["refresh"] == "True":
+            write = [draw.random() >= share for _ in range(MOST_PLAYED)]
+            served = columns([line * int(dram.access) for line in range(MOST_PLAYED)], int(dram.access), write=write)
+            serve(DramTwin(dram), served)
+            name = f"{row['std']}, {row['read_ratio']} % reads"
+            found.append(Miss(name, MOST_PLAYED * dram.access / served.end / 1e9, float(row["GBps"])))
+    return found
+
+
+def idle(data: Path) -> list[Miss]:
+    """Nanoseconds of one read of a chain when next to nothing else runs."""
+    rows = table(data / "oracles" / "ramulator_latency_vs_load.csv")
+    return [
+        Miss(std, channel(std).latency() * 1e9, min(float(row["avg_probe_lat_ns"]) for row in rows if row["std"] == std))
+        for std in STANDARDS
+    ]
+
+
+def loaded(data: Path) -> tuple[list[Miss], list[Miss]]:
+    """(fitted to, held out) nanoseconds under load, as alternate points of one machine; its idle latency is its lowest."""
+    rows = sorted(table(data / "oracles" / "mlc_xeon4110_loaded_latency.csv"), key=lambda row: float(row["MBps"]))
+    most, least = float(rows[-1]["MBps"]), float(rows[0]["latency_ns"])
+    ddr4 = part(Memory, "ddr4-2400").dram
+    if ddr4 is None:
+        raise ValueError("ddr4-2400 does not say what it is made of")
+    machine = replace(ddr4, channels=12, controller=least * 1e-9 - ddr4.latency())
+    found = []
+    for row in rows:
+        load = float(row["MBps"]) / most
+        found.append(Miss(f"load {load:.0%}", machine.loaded_latency(load) * 1e9, float(row["latency_ns"]), "Xeon 4110"))
+    return found[::2], found[1::2]
+
+
+def scores(data: Path) -> tuple[Score, ...]:
+    """Closed form and twin against the reference, by sweep."""
+    banks, hits, stream = bank_rows(data), hit_rows(data), streams(data)
+    found = []
+    for what, rows, mean, worst in (("bank sweeps", banks, 0.03, 0.20), ("row-hit sweeps", hits, 0.06, None)):
+        by_formula = misses(rows, formula)
+        for standard in STANDARDS:
+            own = [each for each in by_formula if each.group == standard]
+            found.append(_score(f"closed form, {what}, {standard}", own, mean, _FITTED.get(standard, "no parameter fitted")))
+        if worst is not None:
+            value = worst_error(by_formula)
+            found.append(
+                Score(
+                    name=f"closed form, {what}",
+                    metric="worst |error|",
+                    value=value,
+                    bound=worst,
+                    rows=len(rows),
+                    worst=worst_of(by_formula, lambda _: "two limits meet: the sharp minimum"),
+                )
+            )
+    reads = [each for each in stream if each.group == "100"]
+    found.append(_score("closed form, streams of reads", reads, 0.01, "GDDR6 without refresh is fitted (open_cost)"))
+    for share, bound in (("67", 0.05), ("50", 0.05)):
+        mixed = [each for each in stream if each.group == share]
+        notes = "batch of writes fitted to it" if share == "67" else "not fitted"
+        found.append(_score(f"closed form, streams of {share} % reads", mixed, bound, notes))
+    found.append(_score("closed form, latency of a chain", idle(data), 0.08, "no parameter fitted"))
+    spent: list[tuple[int, float]] = []
+    twin = misses([row for row in banks if row.refresh or row.regular], partial(played, spent=spent))
+    twin_hits = misses(hits, partial(played, spent=spent))
+    for standard in STANDARDS:
+        own = [each for each in (*twin, *twin_hits) if each.group == standard]
+        found.append(
+            _score(f"twin, bank and row-hit sweeps, {standard}", own, 0.05, _TWIN_FITTED.get(standard, "no parameter fitted"))
+        )
+    found.append(
+        _score("twin, streams of reads, and of reads and writes", played_streams(data), 0.05, "batches of writes as fitted")
+    )
+    both = [
+        Miss(each.row, closed.predicted, each.predicted, each.group)
+        for each, closed in zip(twin_hits, misses(hits, formula), strict=True)
+    ]
+    found.append(_score("closed form against twin, row-hit sweeps", both, 0.05, "measured is the twin"))
+    count, seconds = (sum(column) for column in zip(*spent, strict=True))
+    found.append(
+        Score(
+            name="twin, CPU time of a request over 1/30,000 s",
+            metric="ratio",
+            value=30_000 * seconds / count,
+            bound=1.0,
+            rows=len(spent),
+            notes=f"{count:,} requests",
+        )
+    )
+    fitted, held = loaded(data)
+    found.append(
+        Score(
+            name="loaded latency, Xeon 4110",
+            metric="mean |error|",
+            value=mean_error(held),
+            bound=0.05,
+            rows=len(held),
+            half="held out",
+            worst=worst_of(held),
+            notes=f"a and c fitted to the other points ({mean_error(fitted):.1%} mean there)",
+        )
+    )
+    return tuple(found)
+
+
+def _score(name: str, rows: Sequence[Miss], bound: float, notes: str) -> Score:
+    return Score(
+        name=name, metric="mean |error|", value=mean_error(rows), bound=bound, rows=len(rows), worst=worst_of(rows), notes=notes
+    )
+
+
+def fit(data: Path) -> None:
+    """`load_slope` and `load_knee` by least mean error over half of the points."""
+
+    def error(pair: tuple[float, float]) -> float:
+        rows = table(data / "oracles" / "mlc_xeon4110_loaded_latency.csv")
+        points = sorted((float(row["MBps"]), float(row["latency_ns"])) for row in rows)
+        most, least = points[-1][0], points[0][1]
+        return sum(
+            abs(least * (1 + pair[0] * mb / most / (1 - pair[1] * mb / most)) / latency - 1) for mb, latency in points[::2]
+        )
+
+    best = min(product([step / 100 for step in range(1, 101)], [step / 50 for step in range(50)]), key=error)
+    print(f"load_slope: {best[0]:g}\nload_knee: {best[1]:g}")

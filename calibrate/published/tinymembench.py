@@ -1,0 +1,228 @@
+"""Latency of dependent random reads, one chain and two side by side, on small computers: tinymembench by sbc-bench.
+
+The figures are what an access takes beyond the first level of cache.  Sizes of caches and reaches of TLBs are the
+datasheets'; what each level takes more is fitted on the even places of the sizes of each device, the odd ones are scored.
+Values below 0.2 ns are the benchmark's resolution (it prints tenths) and say that the first level holds everything.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from calibrate.published.parts import part, table
+from calibrate.published.score import Miss, Score, group_median, halves, worst_of
+from calibrate.published.search import descend
+from hwsim.devices import Accesses, Cpu
+from hwsim.devices.cache import Level, Tlb
+from hwsim.devices.cpu_access import access_latency
+
+NAME: Final = "it"
+RESOLUTION: Final = 0.15e-9
+# Words of the hardware or the software column: part of the library.
+PARTS: Final[tuple[tuple[str, str], ...]] = (
+    ("N4500", "celeron-n4500"),
+    ("N5100", "celeron-n5100"),
+    ("N6005", "pentium-n6005"),
+    ("ODROID-HC4", "s905x3"),
+    ("Jetson Nano Developer", "jetson-nano"),
+    ("Jetson Nano 2GB", "jetson-nano-2gb"),
+    ("Xavier NX", "jetson-xavier-nx"),
+    ("Jetson-AGX", "jetson-agx-xavier"),
+    ("N270", "atom-n270"),
+    ("cpu0 (Performance)", "core-i7-1360p"),
+    ("cpu8 (Efficiency)", "core-i7-1360p-efficiency"),
+    ("VisionFive 2 Lite", "jh7110s"),
+    ("StarFive", "jh7110"),
+    ("Orin", "jetson-orin"),
+    ("E3950", "atom-e3950"),
+    ("Raspberry Pi 3", "raspberry-pi-3"),
+    ("J4125", "celeron-j4125"),
+    ("N4020", "celeron-n4020"),
+    ("x7-Z8700", "atom-x7-z8700"),
+    ("E3825", "atom-e3825"),
+    ("N2830", "celeron-n2830"),
+    ("N2807", "celeron-n2807"),
+    ("Apple", "apple-m1"),
+    ("Ampere Altra", "ampere-altra"),
+    ("phytium D3000", "phytium-d3000"),
+)
+# What a level takes beyond the one before it, in ns, and by how much (natural logarithm) parts differ: what the fit starts
+# from and is held to where the sizes it sees say nothing.
+LEVELS: Final = (6.0, 15.0, 15.0)  # the second level, the third, one beyond
+USUAL: Final = {"memory": 120.0, "tlb": 2.0, "walk": 6.0, "in flight": 1.6}
+SPREAD: Final = {"level": 0.5, "memory": 0.6, "tlb": 0.7, "walk": 0.6, "in flight": 0.6}
+WEIGHT: Final = 30.0  # of an error of 100 % of one row of a device, against the square of a spread
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One measurement."""
+
+    name: str
+    group: str
+    part: str
+    size: float
+    chains: int
+    seconds: float
+
+
+def rows(data: Path) -> Iterator[Row]:
+    """Every measurement that is not below the resolution."""
+    for each in table(data / "validation" / "06_cpulat.csv"):
+        if not each["kind"].startswith("tinymembench") or each["flag"] or float(each["value"]) < RESOLUTION:
+            continue
+        words = f"{each['hardware']} {each['software']}"
+        name = next(part for word, part in PARTS if word in words)
+        chains = 2 if "dual" in each["kind"] else 1
+        size = float(each["buffer_bytes"])
+        group = (
+            f"{each['source'].partition('@')[0].rpartition('/')[2]} {each['hardware']} {each['software'].rpartition(' on ')[2]}"
+        )
+        yield Row(f"{size / 1024:.0f} KiB, {chains} chain{'s' * (chains > 1)}", group, name, size, chains, float(each["value"]))
+
+
+def beyond_first_level(cpu: Cpu, size: float, chains: int) -> float:
+    """What the benchmark prints: seconds of a read by each chain, less what the first level takes."""
+    count = 1e6
+    far, near = (
+        cpu.access(
+            NAME, Accesses(count=count * chains, size=1, pattern="dependent", working_set=over, cores=1, chains=chains)
+        ).demand.alone({capacity.name: capacity.rate for capacity in cpu.capacities(NAME)})
+        for over in (size, 1024.0)
+    )
+    return max((far - near) / count, RESOLUTION / 2)
+
+
+def scores(data: Path) -> tuple[Score, ...]:
+    """The sizes that no fit saw, and all of them."""
+    found = list(rows(data))
+    out = []
+    for name, chosen, half in (("sizes held out", _odd(found), "held out"), ("all sizes", found, "all")):
+        misses = [
+            Miss(row.name, beyond_first_level(part(Cpu, row.part), row.size, row.chains), row.seconds, row.group)
+            for row in chosen
+        ]
+        middle, tail = group_median(misses)
+        out.append(
+            Score(
+                name=f"latency of random reads against working set, {name}",
+                metric="group median",
+                value=middle,
+                bound=0.10,
+                rows=len(misses),
+                half="held out" if half == "held out" else "all",
+                worst=worst_of(misses, _why),
+                notes=f"90th percentile {100 * tail:.0f} %; {len({row.part for row in found})} parts, "
+                "cache sizes and TLB reaches from datasheets",
+            )
+        )
+    return tuple(out)
+
+
+def _why(miss: Miss) -> str:
+    if "Apple" in miss.group:
+        return "a virtual machine; the system cache behind the L2 is not modelled"
+    if "Orin" in miss.group:
+        return "no size between the L2 and the L3 is among those fitted"
+    if "Altra" in miss.group:
+        return "engineering sample: misses of the TLB cost more from 16 MiB than the walk's logarithm"
+    return "near a level's size, where what the operating system keeps in the cache counts"
+
+
+def _odd(found: Sequence[Row]) -> list[Row]:
+    return [row for _, rest in _split(found) for row in rest]
+
+
+def _split(found: Sequence[Row]) -> Iterator[tuple[list[Row], list[Row]]]:
+    """(fitted, held out) of each device."""
+    for group in sorted({row.group for row in found}):
+        yield halves([row for row in found if row.group == group], size=lambda row: row.size)
+
+
+# ---- fitting ----
+
+
+def fit(data: Path) -> None:
+    """Print what the latencies of every part come to."""
+    for name, cpu in fitted(data).items():
+        print(name)
+        for line in lines(cpu):
+            print("  " + line)
+
+
+def lines(cpu: Cpu) -> Iterator[str]:
+    """The fitted numbers of a part, as in its file."""
+    if cpu.caches is None:
+        return
+    for name, level in cpu.caches.levels.items():
+        yield f"{name}.latency: {1e9 * (level.latency or 0.0):.1f} ns"
+    yield f"memory.latency: {1e9 * cpu.memory.latency:.0f} ns"
+    for name, tlb in cpu.caches.tlbs.items():
+        yield f"{name}: miss {1e9 * tlb.miss:.1f} ns, walk {1e9 * tlb.walk:.1f} ns"
+    yield f"in_flight: {cpu.caches.in_flight:.2f}"
+
+
+def fitted(data: Path) -> dict[str, Cpu]:
+    """Every part with its latencies fitted on the even places of the sizes of all devices that have it."""
+    seen: dict[str, list[Row]] = {}
+    for even, _ in _split(list(rows(data))):
+        for row in even:
+            seen.setdefault(row.part, []).append(row)
+    return {name: _fit(part(Cpu, name), found) for name, found in sorted(seen.items())}
+
+
+def _fit(cpu: Cpu, found: Sequence[Row]) -> Cpu:
+    start = _usual(cpu)
+    spreads = [spread for _, spread in start]
+    at = [value for value, _ in start]
+    devices = len({row.group for row in found})
+
+    def error(trial: Sequence[float]) -> float:
+        model = with_latencies(cpu, trial)
+        first = access_latency(model, 1024.0)
+        more = [access_latency(model, row.size, chains=row.chains) - first for row in found]
+        wrong = [math.log(max(each, RESOLUTION / 2) / row.seconds) for each, row in zip(more, found, strict=True)]
+        away = [(math.log(value / usual) / spread) ** 2 for value, usual, spread in zip(trial, at, spreads, strict=True)]
+        return WEIGHT / devices * math.fsum(abs(each) for each in wrong) + 0.5 * math.fsum(away)
+
+    tried = [descend(error, [each * factor for each in at], rounds=60, finest=2e-3) for factor in (1.0, 1.35, 0.74)]
+    return with_latencies(cpu, min(tried, key=error))
+
+
+def _usual(cpu: Cpu) -> list[tuple[float, float]]:
+    """(where each parameter starts, its spread)."""
+    caches = cpu.caches
+    if caches is None:
+        raise ValueError("a cpu without caches has nothing to fit")
+    levels = [(value, SPREAD["level"]) for value in LEVELS[: len(caches.levels) - 1]]
+    tlbs = [
+        (USUAL["tlb"] if at == 0 else USUAL["walk"], SPREAD["tlb" if at == 0 else "walk"]) for at, _ in enumerate(caches.tlbs)
+    ]
+    rest = [(USUAL["memory"], SPREAD["memory"])]
+    flight = [] if caches.in_flight <= 1.0 else [(USUAL["in flight"] - 1.0, SPREAD["in flight"])]
+    return [*levels, *rest, *tlbs, *flight]
+
+
+def with_latencies(cpu: Cpu, values: Sequence[float]) -> Cpu:
+    """The part with these steps between levels (ns), penalties of its TLBs (ns), and accesses in flight beyond one."""
+    caches = cpu.caches
+    if caches is None:
+        return cpu
+    names, clock = list(caches.levels), cpu.clock or 1.0
+    total = caches.levels[names[0]].time(clock)
+    levels: dict[str, Level] = {names[0]: caches.levels[names[0]]}
+    for name, more in zip(names[1:], values, strict=False):
+        total += more * 1e-9
+        levels[name] = replace(caches.levels[name], latency=total, cycles=None)
+    rest = list(values[len(names) - 1 :])
+    memory = replace(cpu.memory, latency=total + rest.pop(0) * 1e-9)
+    tlbs: dict[str, Tlb] = {}
+    for at, (name, tlb) in enumerate(caches.tlbs.items()):
+        more = rest.pop(0) * 1e-9
+        tlbs[name] = replace(tlb, miss=more) if at == 0 else replace(tlb, walk=more)
+    flight = 1.0 + rest.pop(0) if rest else caches.in_flight
+    return replace(cpu, memory=memory, caches=replace(caches, levels=levels, tlbs=tlbs, in_flight=flight))

@@ -1,0 +1,110 @@
+"""What one op of each kind took: the rows of a run that has few kinds of ops.
+
+    each    mean time of one, from its start to its end, waiting in a queue not counted
+    rate    bytes or FLOP of one by that time, of what limited it if that counts any
+    count/s accesses, increments or messages of one by that time
+
+The last column is what held the slowest of them for the longest part of its time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from hwsim.demand import Cost
+from hwsim.explain.cause import HOST, Cause
+from hwsim.explain.critical import pieces
+from hwsim.explain.family import family
+from hwsim.opgraph import Label
+from hwsim.results.timeline import FEMTO, Timeline
+from hwsim.units import format_quantity
+
+MOST: Final = 12  # kinds of ops; a run of more gets no rows
+
+
+@dataclass(frozen=True, slots=True)
+class Each:
+    """Ops of one name and kind, on a device or on the members of a family.  rate, count: as text, "" if nothing is counted."""
+
+    name: str
+    times: int
+    mean_s: float
+    rate: str
+    count: str
+    limited_by: str
+
+
+def each_op(timeline: Timeline) -> tuple[Each, ...]:
+    """A row for each kind of op, in the order of the program; none if there are more than `MOST` kinds."""
+    flat = timeline.flat
+    labels = flat.graph.labels
+    rows: dict[tuple[str, str, str], list[int]] = {}
+    for number, label in enumerate(labels):
+        if label.device and label.kind not in HOST:
+            rows.setdefault((label.name, label.kind, family(label.device)), []).append(number)
+    if len(rows) > MOST or not len(timeline):
+        return ()
+    names = [name for name, _, _ in rows]
+    by_label = np.argsort(flat.label, kind="stable")
+    bounds = np.searchsorted(flat.label[by_label], np.arange(len(labels) + 1))
+    found = []
+    for (name, _, device), members in rows.items():
+        ops = np.concatenate([by_label[bounds[number] : bounds[number + 1]] for number in members])
+        if not len(ops):
+            continue
+        took = timeline.end[ops] - timeline.start[ops]
+        seconds = float(took.astype(np.float64).sum()) / FEMTO
+        slowest = int(ops[int(np.argmax(took))])
+        cause = _limit(timeline, slowest)
+        rate, count = _rates([(flat.graph.costs[number], size) for number, size in _sizes(timeline, ops)], seconds, cause)
+        title = name if names.count(name) == 1 else f"{name} on {_device(labels, members, device)}"
+        found.append(Each(title, len(ops), seconds / len(ops), rate, count, family(str(cause)) if len(members) > 1 else str(cause)))
+    return tuple(found)
+
+
+def _device(labels: Sequence[Label], members: Sequence[int], shared: str) -> str:
+    devices = {labels[number].device for number in members}
+    return shared if len(devices) > 1 else devices.pop()
+
+
+def _sizes(timeline: Timeline, ops: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Iterator[tuple[int, float]]:
+    """(cost, how many times it was asked for) of these ops."""
+    flat = timeline.flat
+    costs, where = np.unique(flat.cost[ops], return_inverse=True)
+    sizes = np.bincount(where, weights=flat.size[ops])
+    yield from ((number, size) for number, size in zip(costs.tolist(), sizes.tolist(), strict=True) if number >= 0)
+
+
+def _limit(timeline: Timeline, op: int) -> Cause:
+    """What held the op for the longest part of its time."""
+    spent: dict[Cause, int] = {}
+    for piece in pieces(timeline, op):
+        spent[piece.cause] = spent.get(piece.cause, 0) + piece.end_fs - piece.start_fs
+    label = timeline.flat.graph.labels[int(timeline.flat.label[op])]
+    return max(spent, key=lambda cause: (spent[cause], cause), default=Cause("time", label.device, label.name))
+
+
+def _rates(costs: Sequence[tuple[Cost, float]], seconds: float, cause: Cause) -> tuple[str, str]:
+    """(bytes or FLOP a second, things counted a second) of ops that took so many seconds together."""
+    amounts: dict[tuple[str, str], float] = {}
+    counted = 0.0
+    for cost, size in costs:
+        for capacity, amount, unit in cost.moved:
+            amounts[unit, capacity] = amounts.get((unit, capacity), 0.0) + size * amount
+        here = [amount for _, amount, unit in cost.moved if unit == "1"]
+        counted += size * (cost.requests.count if cost.requests else max(here, default=0.0))
+    if seconds <= 0:
+        return "", ""
+    moved = [(capacity != cause.name, unit != "FLOP", -amount, unit) for (unit, capacity), amount in amounts.items() if unit in _SAID]
+    rate = ""
+    if moved:
+        _, _, amount, unit = min(moved)
+        rate = format_quantity(-amount / seconds, f"{unit}/s")
+    return rate, format_quantity(counted / seconds, "B").removesuffix("B").rstrip() if counted > 0 else ""
+
+
+_SAID: Final = ("B", "FLOP")

@@ -1,0 +1,77 @@
+"""What became of the requests of a device that was simulated one by one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class RequestStatistics:
+    """Latencies are from issue to finish.  span_s: from the first issue to the last finish.
+
+    in_flight_mean: by Little's law, the latencies' sum over the span.  counters: the device's own (row hits, seeks, ...).
+    took_s, closed_form_s: seconds of the ops that asked, summed, as simulated and as the closed form has it alone.
+    """
+
+    device: str
+    count: int
+    bytes: float
+    span_s: float
+    latency_mean_s: float
+    latency_p50_s: float
+    latency_p95_s: float
+    latency_p99_s: float
+    latency_max_s: float
+    in_flight_mean: float
+    counters: tuple[tuple[str, float], ...] = ()
+    took_s: float | None = None
+    closed_form_s: float | None = None
+
+    @property
+    def rate(self) -> float:
+        """Requests per second."""
+        return self.count / self.span_s if self.span_s > 0 else 0.0
+
+    @property
+    def bandwidth(self) -> float:
+        """Bytes per second."""
+        return self.bytes / self.span_s if self.span_s > 0 else 0.0
+
+    @property
+    def gap(self) -> float | None:
+        """The closed form's time over the simulated one, less one."""
+        if self.closed_form_s is None or not self.took_s:
+            return None
+        return self.closed_form_s / self.took_s - 1
+
+
+@dataclass(frozen=True, slots=True)
+class LoadPoint:
+    """Latencies (from issue to finish) at a load: `rate` requests per second, `load` of the most that are served."""
+
+    load: float
+    rate: float
+    mean_s: float
+    p50_s: float
+    p95_s: float
+    p99_s: float
+    closed_form_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyCurve:
+    """Latency of a device's requests against its load."""
+
+    device: str
+    points: tuple[LoadPoint, ...]
+
+    def columns(self) -> dict[str, list[float]]:
+        """Seconds by what they are: mean, p50, p95, p99, and the closed form where the device has one."""
+        found = {
+            "mean": [point.mean_s for point in self.points],
+            "p50": [point.p50_s for point in self.points],
+            "p95": [point.p95_s for point in self.points],
+            "p99": [point.p99_s for point in self.points],
+        }
+        known = [point.closed_form_s for point in self.points if point.closed_form_s is not None]
+        return found | ({"closed form": known} if len(known) == len(self.points) else {})

@@ -1,0 +1,193 @@
+"""Request by request: what a twin is given, what it gives back, and what every twin can do.
+
+A twin simulates one device as it serves single requests.  It keeps its state (open rows, the arm, the page map, lines
+in a cache) from one op to the next, and several ops can be in it at once: their requests share its queue.
+
+    offer(served)     the requests of one more op, none of them earlier than the time advanced to
+    due()             when the twin does something next; infinity when it is idle
+    advance(until)    do all that happens up to and including `until`
+    counters          numbers of its own to report: {"row_hits": 10, ...}
+
+It decides what happens at time t from what was offered up to t alone, so it may be advanced in any steps with the
+same outcome.  Times are seconds since the start of the run; no twin uses a clock or a random generator but its own seeded one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+import numpy as np
+
+from hwsim.demand import Requests
+from hwsim.results.requests import RequestStatistics
+
+MOST_REQUESTS: Final = 1_000_000
+
+
+class CannotPlay(ValueError):
+    """A device or an op that no twin simulates; `hint` says what to do."""
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+@dataclass(slots=True, eq=False)
+class Served:
+    """The requests of one op, in the order they are issued, and what became of them: columns of equal length.
+
+    at: when each is there to be issued (seconds; ascending).  depth: of them, at most so many are issued and not finished
+    (None: any number): one more waits for a finish.
+    issued, start, finish: filled by the twin, NaN before.  Latency is finish - issued.  finish may lie in the future.
+    left: how many have no finish yet; the twin counts it down.
+    """
+
+    at: list[float]
+    address: list[int]  # bytes
+    size: list[int]  # bytes
+    write: list[bool]
+    core: list[int]
+    depth: int | None = None
+    issued: list[float] = field(init=False, repr=False)
+    start: list[float] = field(init=False, repr=False)
+    finish: list[float] = field(init=False, repr=False)
+    left: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        count = len(self.at)
+        self.issued, self.start, self.finish = ([math.nan] * count for _ in range(3))
+        self.left = count
+
+    def __len__(self) -> int:
+        return len(self.at)
+
+    @property
+    def end(self) -> float:
+        """When the last of them finishes, once nothing is left."""
+        return max(self.finish, default=0.0)
+
+
+class Twin(Protocol):
+    """One device, request by request; see the module."""
+
+    @property
+    def counters(self) -> dict[str, float]: ...
+    def offer(self, served: Served) -> None: ...
+    def due(self) -> float: ...
+    def advance(self, until: float) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Play:
+    """A device ready to be simulated request by request.
+
+    span: bytes it holds, for ops that do not say which part of it they go to.
+    requests: the single requests behind what an op asks for, given the span and when it starts.
+    loaded_latency: the closed form of one request's latency at a load, where there is one.
+    """
+
+    twin: Twin
+    span: float
+    requests: Callable[[Requests, float, float], Served]
+    loaded_latency: Callable[[float], float] | None = None
+
+
+def columns(
+    address: Sequence[int],
+    size: int,
+    *,
+    at: Sequence[float] | float = 0.0,
+    write: Sequence[bool] | bool = False,
+    core: Sequence[int] | int = 0,
+    depth: int | None = None,
+) -> Served:
+    """Requests of one size to these addresses; a scalar stands for a whole column.
+
+    >>> len(columns([0, 64, 128], 64, depth=2))
+    3
+    """
+    count = len(address)
+    return Served(
+        at=[at] * count if isinstance(at, int | float) else list(at),
+        address=list(address),
+        size=[size] * count,
+        write=[write] * count if isinstance(write, bool) else list(write),
+        core=[core] * count if isinstance(core, int) else list(core),
+        depth=depth,
+    )
+
+
+def requests_of(asked: Requests, span: float, now: float = 0.0) -> Served:
+    """The single requests behind what an op asks for.
+
+    span: bytes the device holds, where the op does not say which part of it it goes to.
+
+    Raises:
+        CannotPlay: more than `MOST_REQUESTS`.
+    """
+    count = math.ceil(asked.count)
+    if count > MOST_REQUESTS:
+        hint = "ask for fewer, or leave the part at `fidelity: formula`, whose closed form takes any number"
+        raise CannotPlay(
+            f"{count:,} requests to {asked.device} are more than the {MOST_REQUESTS:,} that are played one by one", hint
+        )
+    size = max(1, round(asked.size))
+    slots = max(1, int((asked.span or span) // size))
+    generator = np.random.default_rng(asked.seed)
+    if asked.pattern in ("random", "dependent"):
+        address = generator.integers(0, slots, count) * size
+    else:
+        step = round(asked.stride) or size
+        address = np.arange(count, dtype=np.int64) * step % max(step, slots * size)
+    write = generator.random(count) < asked.write_share if 0 < asked.write_share < 1 else np.full(count, asked.write_share >= 1)
+    return Served(
+        at=[now] * count,
+        address=address.tolist(),
+        size=[size] * count,
+        write=write.tolist(),
+        core=(np.arange(count) % max(1, asked.cores)).tolist(),
+        depth=asked.depth or 1 if asked.pattern == "dependent" else asked.depth,
+    )
+
+
+def poisson(rate: float, count: int, seed: int = 0) -> list[float]:
+    """Arrival times of `count` requests, `rate` a second at random."""
+    times: list[float] = np.cumsum(np.random.default_rng(seed).exponential(1 / rate, count)).tolist()
+    return times
+
+
+def serve(twin: Twin, *offers: Served) -> Served:
+    """Play all of these in a twin to the end; the last of them."""
+    for each in offers:
+        twin.offer(each)
+    twin.advance(math.inf)
+    return offers[-1]
+
+
+def statistics(
+    name: str, served: Sequence[Served], counters: dict[str, float], closed_form_s: float | None = None
+) -> RequestStatistics:
+    """What a reader wants to know of the requests that ended."""
+    issued, finish = (np.array([value for each in served for value in getattr(each, column)]) for column in ("issued", "finish"))
+    size = float(sum(sum(each.size) for each in served))
+    latency = finish - issued
+    span = float(finish.max() - issued.min()) if len(latency) else 0.0
+    low, high, tail = (float(x) for x in np.percentile(latency, (50, 95, 99))) if len(latency) else (0.0, 0.0, 0.0)
+    return RequestStatistics(
+        device=name,
+        count=len(latency),
+        bytes=size,
+        span_s=span,
+        latency_mean_s=float(latency.mean()) if len(latency) else 0.0,
+        latency_p50_s=low,
+        latency_p95_s=high,
+        latency_p99_s=tail,
+        latency_max_s=float(latency.max(initial=0.0)),
+        in_flight_mean=float(latency.sum()) / span if span > 0 else 0.0,
+        counters=tuple(sorted(counters.items())),
+        closed_form_s=closed_form_s,
+    )
