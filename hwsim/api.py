@@ -23,10 +23,11 @@ from hwsim.reports import latency as as_latency
 from hwsim.reports import memory as as_memory
 from hwsim.reports.writing import write
 from hwsim.results.expect import Wanted, verdicts, wanted_of
+from hwsim.results.jobs import job_spans
 from hwsim.results.memory import memory, memory_sizes
 from hwsim.results.requests import LatencyCurve, RequestStatistics
 from hwsim.results.result import Result
-from hwsim.results.timeline import Timeline
+from hwsim.results.timeline import FEMTO, Timeline
 from hwsim.results.usage import usage
 from hwsim.spec import (
     Mistake,
@@ -118,6 +119,7 @@ class Lowered:
     settings: tuple[tuple[str, str], ...]
     warnings: tuple[str, ...]
     changes: tuple[Change, ...] = ()
+    jobs: tuple[tuple[str, int], ...] = ()  # name and start (fs)
 
 
 def simulate(
@@ -148,20 +150,21 @@ def simulate(
     """
     lowered = prepare(machine, workload, set=set)
     timeline, served, curves = _played(lowered, [requests] if isinstance(requests, str) else requests, progress, latency=latency)
+    spans = job_spans(timeline, lowered.jobs)
+    values = {"makespan": timeline.makespan, **{f"{job.name}.makespan": job.makespan_s for job in spans}}
     run = Run(
         machine=lowered.machine_name,
         workload=lowered.workload_name,
         timeline=timeline,
         usage=usage(timeline),
-        verdicts=verdicts(
-            lowered.wanted, {"makespan": timeline.makespan}, called=lowered.called, changed=bool(lowered.settings), expect=expect
-        ),
+        verdicts=verdicts(lowered.wanted, values, called=lowered.called, changed=bool(lowered.settings), expect=expect),
         settings=lowered.settings,
         warnings=lowered.warnings,
         devices={name: device.kind for name, device in lowered.machine.devices.items()},
         memory=memory(timeline, memory_sizes(lowered.machine, lowered.graph)) if lowered.graph.buffers else (),
         requests=served,
         curves=curves,
+        jobs=spans,
     )
     if not run.fits:
         raise OutOfMemory(run)
@@ -220,7 +223,9 @@ def prepare(
         machine_tree, workload_tree = _changed(machine_tree, workload_tree, settings, mistakes, notes)
     built = machine if isinstance(machine, Machine) else _built(machine_tree, mistakes)
     loaded = workload if isinstance(workload, Workload | OpGraph) else _loaded(workload_tree, mistakes)
-    wanted = wanted_of(loaded.expect, mistakes) if isinstance(loaded, Workload) else Wanted()
+    jobs = (loaded.jobs or {}) if isinstance(loaded, Workload) else {}
+    starts = tuple((name, round(jobs[name].start * FEMTO)) for name in sorted(jobs))
+    wanted = wanted_of(loaded.expect, mistakes, jobs) if isinstance(loaded, Workload) else Wanted()
     if built is None or loaded is None:
         raise SpecError(mistakes)
     graph = loaded if isinstance(loaded, OpGraph) else lower(loaded, built, mistakes)
@@ -237,6 +242,7 @@ def prepare(
         settings=tuple((path, str(value)) for path, value in settings.items()),
         warnings=(*built.warnings, *notes, *(suspicions(loaded) if isinstance(loaded, Workload) else ())),
         changes=disturbed,
+        jobs=starts,
     )
 
 

@@ -45,6 +45,9 @@ def as_dict(result: Result, *, ops: bool = False) -> dict[str, Any]:
             }
             for one in result.usage
         ],
+        "jobs": [
+            {"name": each.name, "start_s": each.start_s, "end_s": each.end_s, "makespan_s": each.makespan_s} for each in result.jobs
+        ],
         "memory": [
             {
                 "device": one.device,

@@ -40,6 +40,8 @@ def _lines(result: Result) -> Iterator[str]:
     if len(shares) > CAUSES:
         shown.append(f"{len(shares) - CAUSES} more {percent(sum(share for _, share in shares[CAUSES:]))}")
     yield from _line("limited by", ", ".join(shown) or "nothing: no op takes any time")
+    for job in result.jobs:
+        yield from _line(f"job {job.name}", f"{format_quantity(job.makespan_s, 's')} from {format_quantity(job.start_s, 's')} on")
     for memory in result.memory:
         yield from _line("memory", _memory(memory))
     for requests in result.requests:

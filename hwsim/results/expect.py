@@ -21,20 +21,21 @@ class Wanted:
     expectations: tuple[tuple[str, Expectation], ...] = ()
 
 
-def wanted_of(tree: Tree | None, mistakes: Mistakes) -> Wanted:
-    """Read `expect:`."""
+def wanted_of(tree: Tree | None, mistakes: Mistakes, jobs: Collection[str] = ()) -> Wanted:
+    """Read `expect:`; of each of the jobs, `NAME.makespan` may be expected too."""
     if tree is None or tree.value is None:
         return Wanted()
     if not tree.is_mapping:
         mistakes.add(tree.place, f"`expect` is a mapping, not {tree.what()}", "such as expect: {makespan: 15 ms +- 1 %}")
         return Wanted()
     found: list[tuple[str, Expectation]] = []
+    known = {**KNOWN, **{f"{job}.makespan": TIME for job in jobs}}
     for name, each in tree.items():
         if name == "machine":
             if not isinstance(each.value, str):
                 mistakes.add(each.place, f"a machine is expected by name, not {each.what()}")
-        elif name not in KNOWN:
-            mistakes.add(tree.key_place(name), f"nothing is known to expect of '{name}'", did_you_mean(name, ["machine", *KNOWN]))
+        elif name not in known:
+            mistakes.add(tree.key_place(name), f"nothing is known to expect of '{name}'", did_you_mean(name, ["machine", *known]))
         elif isinstance(each.value, dict | list | None):
             mistakes.add(each.place, f"an expectation is a text, not {each.what()}", "such as 15 ms +- 1 %")
         else:
@@ -43,10 +44,10 @@ def wanted_of(tree: Tree | None, mistakes: Mistakes) -> Wanted:
             except UnitError as error:
                 mistakes.add_unit_error(each.place, error)
                 continue
-            if expected.dimension.fits(KNOWN[name]):
+            if expected.dimension.fits(known[name]):
                 found.append((name, expected))
             else:
-                mistakes.add(each.place, f"a {name} is {KNOWN[name].name}, not {expected.dimension.name}")
+                mistakes.add(each.place, f"a {name} is {known[name].name}, not {expected.dimension.name}")
     return Wanted(tree.text("machine") or "", tuple(found))
 
 
@@ -80,6 +81,6 @@ def verdicts(
         elif expected.check(value):
             found.append(Verdict(name, expected.text, "met", value))
         else:
-            shown = format_quantity(value, KNOWN[name].unit, 4)
+            shown = format_quantity(value, KNOWN[name.rpartition(".")[2]].unit, 4)
             found.append(Verdict(name, expected.text, "violated", value, f"it is {shown}"))
     return tuple(found)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 
+from hwsim.results.jobs import JobSpan
 from hwsim.results.memory import DeviceMemory
 from hwsim.results.ops import OpRow, Ops
 from hwsim.results.requests import LatencyCurve, RequestStatistics
@@ -39,6 +40,7 @@ class Result:
     memory: tuple[DeviceMemory, ...] = ()
     requests: tuple[RequestStatistics, ...] = ()
     curves: tuple[LatencyCurve, ...] = ()
+    jobs: tuple[JobSpan, ...] = ()
 
     @property
     def makespan_s(self) -> float:

@@ -110,6 +110,14 @@ class Emitter:
         self._compiled: set[int] = set()
         self._leaving: dict[int, tuple[Freed, ...]] = {}  # per rank, of an op whose last piece is still to come
 
+    def begin(self, labels: Sequence[int], time: int) -> None:
+        """Before the first statement: the threads start only then (fs)."""
+        for label, thread in zip(labels, self._threads, strict=True):
+            if self._runtime is None:
+                thread.gate = self._add((label, -1, 1.0, time, -1, -1), [])
+            else:
+                thread.hosted = self._add((label, -1, 1.0, time, thread.host, -1), [])
+
     def finish(self) -> None:
         """After the last statement: the buffers that names still mean."""
         for thread in self._threads:

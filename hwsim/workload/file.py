@@ -67,8 +67,20 @@ class Each:
 
 
 @dataclass(frozen=True, slots=True)
+class Job:
+    """One of `jobs`: a workload of its own on the same machine; exactly one of program, programs and pipeline."""
+
+    start: Seconds = field("when it begins", default=0.0, example="10 s")
+    runtime: Runtime | None = field("as of a workload; without it, the workload's", default=None)
+    program: Tree | None = field("as of a workload", default=None)
+    programs: Mapping[str, Tree] | None = field("as of a workload", default=None)
+    pipeline: Tree | None = field("as of a workload", default=None)
+    place: Place = place_field()
+
+
+@dataclass(frozen=True, slots=True)
 class Workload:
-    """A workload as a file says it; exactly one of program, programs and pipeline."""
+    """A workload as a file says it; exactly one of program, programs, pipeline and jobs."""
 
     hwsim: str = field("the format of the file: workload/1", default=FORMAT)
     name: str = field("what it is, in a few words", default="")
@@ -82,6 +94,11 @@ class Workload:
     program: Tree | None = field("the statements of the one program, or {each: gpu*, do: [...]}", default=None)
     programs: Mapping[str, Tree] | None = field("several programs by name, each written as `program` is", default=None)
     pipeline: Tree | None = field("stages that run at the same time: {batches, ahead, stages}", default=None)
+    jobs: Mapping[str, Job] | None = field(
+        "several workloads at once, by name",
+        default=None,
+        example="{big: {program: [...]}, small: {start: 10 s, program: [...]}}",
+    )
     events: tuple[Event, ...] = field("what goes wrong meanwhile: parts and links that slow down or fail", default=())
     expect: Tree | None = field("what a run is expected to come to, such as {makespan: 15 ms +- 1 %}", default=None)
     place: Place = place_field()
@@ -94,10 +111,21 @@ def read_workload(tree: Tree, mistakes: Mistakes) -> Workload | None:
     found = decode(resolve(tree, mistakes, kind="workload"), Workload, mistakes, ignore=("use",))
     if found is None:
         return None
-    doors = {"program": found.program, "programs": found.programs, "pipeline": found.pipeline}
+    doors = {"program": found.program, "programs": found.programs, "pipeline": found.pipeline, "jobs": found.jobs}
+    if not _one_of(doors, "a workload", tree.place, mistakes):
+        return None
+    inside = [
+        _one_of(
+            {"program": job.program, "programs": job.programs, "pipeline": job.pipeline}, f"job '{name}'", job.place, mistakes
+        )
+        for name, job in (found.jobs or {}).items()
+    ]
+    return found if all(inside) else None
+
+
+def _one_of(doors: Mapping[str, object], whose: str, place: Place, mistakes: Mistakes) -> bool:
     given = [name for name, door in doors.items() if door is not None]
     if len(given) != 1:
         said = " and ".join(given) if given else "none of them"
-        mistakes.add(tree.place, f"a workload has one of {', '.join(doors)}; this one has {said}")
-        return None
-    return found
+        mistakes.add(place, f"{whose} has one of {', '.join(doors)}; this one has {said}")
+    return len(given) == 1

@@ -90,7 +90,7 @@ class Gatherings:
         steps = tuple(
             Step(
                 label=builder.label(part.name, kind, part.device, program),
-                cost=builder.cost(part.cost),
+                cost=builder.cost(op.weighted(part.cost)),
                 after=part.after,
                 begins=ranks_of(part.begins),
                 ends=ranks_of(part.ends),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import lcm
 
 from hwsim.machine import Machine
@@ -11,11 +12,11 @@ from hwsim.spec import Mistake, Mistakes, SpecError
 from hwsim.workload.assemble import add_blocks, tie_meetings
 from hwsim.workload.builder import FEMTO, GraphBuilder, capacities_of
 from hwsim.workload.emit import Emitter, HostRuntime, HostTime, Tuning
-from hwsim.workload.file import Runtime, Workload
+from hwsim.workload.file import Job, Runtime, Workload
 from hwsim.workload.pipeline import add_pipeline
 from hwsim.workload.programs import MAIN, host_cost
 from hwsim.workload.reading import Group, read_group
-from hwsim.workload.statements import Barrier, walk
+from hwsim.workload.statements import Barrier, Repeat, Statement, walk
 
 
 class NeverArrives(SpecError):
@@ -31,15 +32,17 @@ def lower(workload: Workload, machine: Machine, mistakes: Mistakes) -> OpGraph:
         NeverArrives: a program is missing at a barrier.
     """
     builder = GraphBuilder(capacities_of(machine.capacities))
-    named = workload.programs if workload.programs is not None else {MAIN: workload.program} if workload.program else {}
-    groups = [
-        read_group(name, tree, machine, workload.runtime, workload.groups, builder, mistakes)
-        for name, tree in sorted(named.items(), key=lambda each: each[0])
-    ]
-    if workload.pipeline is not None:
-        add_pipeline(workload.pipeline, machine, builder, mistakes)
+    if workload.jobs is None:
+        parts = {"": Job(0.0, workload.runtime, workload.program, workload.programs, workload.pipeline)}
+    else:
+        parts = {name: workload.jobs[name] for name in sorted(workload.jobs)}
+    groups: list[Group] = []
+    runtimes: list[HostRuntime | None] = []
+    for job, part in parts.items():
+        found, runtime = _groups_of(job, part, workload, machine, builder, mistakes)
+        groups += found
+        runtimes += [_host_runtime(group, runtime, builder) for group in found]
     mistakes.raise_if_any()
-    runtimes = [_host_runtime(group, workload.runtime, builder) for group in groups]
     shared = _shared_barriers(groups)
     emitters = _emit_aligned(groups, runtimes, shared)
     free = workload.runtime.free if workload.runtime else "last-use"
@@ -47,6 +50,36 @@ def lower(workload: Workload, machine: Machine, mistakes: Mistakes) -> OpGraph:
     for name in sorted(shared):
         tie_meetings(builder, [found[name] for found in meetings if name in found])
     return builder.build()
+
+
+def _groups_of(
+    job: str, part: Job, workload: Workload, machine: Machine, builder: GraphBuilder, mistakes: Mistakes
+) -> tuple[list[Group], Runtime | None]:
+    """The programs of one job ("": of the workload itself), named after it; its pipeline goes straight into the graph."""
+    runtime = part.runtime or workload.runtime
+    named = part.programs if part.programs is not None else {MAIN: part.program} if part.program else {}
+    groups = []
+    for name, tree in sorted(named.items(), key=lambda each: each[0]):
+        called = name if not job else job if name == MAIN else f"{job}.{name}"
+        group = read_group(called, tree, machine, runtime, workload.groups, builder, mistakes)
+        body = _within(job, group.body) if job else group.body
+        groups.append(replace(group, body=body, start=round(part.start * FEMTO)))
+    if part.pipeline is not None:
+        add_pipeline(part.pipeline, machine, builder, mistakes, name=job or MAIN, start=part.start)
+    return groups, runtime
+
+
+def _within(job: str, body: Sequence[Statement]) -> tuple[Statement, ...]:
+    """The statements of one job: its barriers are met by its own programs alone."""
+    found: list[Statement] = []
+    for each in body:
+        if isinstance(each, Repeat):
+            found.append(Repeat(each.times, _within(job, each.body), each.place))
+        elif isinstance(each, Barrier):
+            found.append(replace(each, name=f"{job}: {each.name}"))
+        else:
+            found.append(each)
+    return tuple(found)
 
 
 def _host_runtime(group: Group, runtime: Runtime | None, builder: GraphBuilder) -> HostRuntime | None:
@@ -97,6 +130,8 @@ def _emit(
     emitters = []
     for group, runtime in zip(groups, runtimes, strict=True):
         emitter = Emitter(group.hosts, runtime, shared, tuning)
+        if group.start:
+            emitter.begin(group.starts, group.start)
         emitter.run(group.body)
         emitter.finish()
         emitters.append(emitter)

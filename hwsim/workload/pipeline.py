@@ -51,21 +51,26 @@ class Stage:
     placed: Placed
 
 
-def add_pipeline(tree: Tree, machine: Machine, builder: GraphBuilder, mistakes: Mistakes) -> None:
-    """Append the pipelines' ops to the graph: one block, a batch per iteration."""
+def add_pipeline(
+    tree: Tree, machine: Machine, builder: GraphBuilder, mistakes: Mistakes, *, name: str = MAIN, start: float = 0.0
+) -> None:
+    """Append the pipelines' ops to the graph: one block, a batch per iteration.  start: seconds before the first batch."""
     keys = decode(tree, PipelineKeys, mistakes)
     if keys is None:
         return
     if not keys.stages:
         mistakes.add(tree.key_place("stages"), "a pipeline needs at least one stage")
     each = Each(keys.each, ()) if keys.each else None
-    programs = find_programs(MAIN, tree, each, machine, mistakes)
+    programs = find_programs(name, tree, each, machine, mistakes)
     lines = [list(_stages(keys.stages, rank, len(programs), program, mistakes)) for rank, program in enumerate(programs)]
     if len(mistakes) or not keys.batches:
         return
+    begin = builder.op("start", kind="start", program=name, time=start) if start else None
     with builder.repeat(keys.batches):
         for program, stages in zip(programs, lines, strict=True):
-            _add(builder, program, stages, keys.ahead)
+            first = _add(builder, program, stages, keys.ahead)
+            if begin is not None and first is not None:
+                builder.tie(begin, first)
 
 
 def _stages(trees: tuple[Tree, ...], rank: int, ranks: int, program: Program, mistakes: Mistakes) -> Iterator[Stage]:
@@ -92,8 +97,10 @@ def _stages(trees: tuple[Tree, ...], rank: int, ranks: int, program: Program, mi
                 mistakes.add(op.place, error.message, error.hint)
 
 
-def _add(builder: GraphBuilder, program: Program, stages: list[Stage], ahead: int) -> None:
+def _add(builder: GraphBuilder, program: Program, stages: list[Stage], ahead: int) -> OpRef | None:
+    """The stages of one pipeline; its first op."""
     names = [stage.name for stage in stages]
+    first: OpRef | None = None
     before: OpRef | None = None
     for number, stage in enumerate(stages):
         shown = stage.name if names.count(stage.name) == 1 else f"{stage.name} {number}"
@@ -105,4 +112,6 @@ def _add(builder: GraphBuilder, program: Program, stages: list[Stage], ahead: in
         if before is not None:
             builder.edge(before, here)
             builder.edge(here, before, lag=ahead + 1)
+        first = first or here
         before = here
+    return first

@@ -68,7 +68,7 @@ class Placing:
             insert=label(name, "insert", "", program.name) if threaded else -1,
             back=self.back_label(name, program) if block or fetched else -1,
             queue=self.queues.of(program, placed) if placed.queue else -1,
-            cost=self.builder.cost(placed.cost),
+            cost=self.builder.cost(op.weighted(placed.cost)),
             time=round((placed.time + (self.runtime.per_op if self.runtime and call >= 0 else 0.0)) * FEMTO),
             pieces=placed.pieces,
             reads=op.reads,

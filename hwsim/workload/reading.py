@@ -67,6 +67,8 @@ class Group:
     programs: tuple[Program, ...]
     hosts: tuple[int, ...]
     body: tuple[Statement, ...]
+    starts: tuple[int, ...] = ()  # labels of the programs' starts
+    start: int = 0  # when they begin, in fs
 
 
 def read_group(
@@ -100,7 +102,8 @@ def read_group(
     reader.names.look_up(mistakes)
     if runtime is not None and runtime.fuse == "elementwise" and not len(mistakes):
         body = fuse(body, programs, builder)
-    return Group(name, programs, hosts, body)
+    starts = tuple(builder.label("start", "start", "", program.name) for program in programs)
+    return Group(name, programs, hosts, body, starts)
 
 
 class _Reader:

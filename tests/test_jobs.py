@@ -1,0 +1,62 @@
+"""Several jobs on one machine: each as it would be alone, but for what they share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import hwsim
+from hwsim.spec import SpecError
+
+FOUR = "d2l-4gpu-pcie"
+COPY = {"copy": {"from": "gpu0", "to": "gpu1", "bytes": "16 GB"}}  # one second over 16 GB/s
+
+
+def run(jobs: dict[str, Any], **top: Any) -> hwsim.Run:
+    return hwsim.simulate(FOUR, {"hwsim": "workload/1", "jobs": jobs, **top})
+
+
+def spans(found: hwsim.Run) -> dict[str, tuple[float, float]]:
+    return {job.name: (job.start_s, round(job.end_s, 9)) for job in found.jobs}
+
+
+def test_jobs_share_links_while_both_run() -> None:
+    both = run({"big": {"program": [COPY]}, "small": {"start": "500 ms", "program": [COPY]}})
+    assert spans(both) == {"big": (0.0, 1.5), "small": (0.5, 2.0)}
+
+
+def test_a_job_elsewhere_disturbs_nobody() -> None:
+    other = {"copy": {"from": "gpu2", "to": "gpu3", "bytes": "16 GB"}}
+    assert spans(run({"a": {"program": [COPY]}, "b": {"program": [other]}})) == {"a": (0.0, 1.0), "b": (0.0, 1.0)}
+
+
+def test_a_pipeline_may_begin_late() -> None:
+    stages = [{"busy": {"device": "gpu0", "time": "10 ms"}}]
+    found = run({"late": {"start": "1 s", "pipeline": {"batches": 5, "stages": stages}}})
+    assert spans(found) == {"late": (1.0, 1.05)}
+
+
+def test_programs_with_a_runtime_begin_when_their_job_does() -> None:
+    busy = {"busy": {"device": "gpu0", "time": "10 ms"}}
+    job = {"start": "1 s", "program": [busy, {"wait": "all"}], "runtime": {"dispatch": "1 ms", "return": "1 ms"}}
+    assert spans(run({"late": job})) == {"late": (1.0, 1.012)}
+
+
+def test_barriers_are_met_inside_a_job_only() -> None:
+    meet = {"each": "gpu0..1", "do": [{"barrier": "b"}]}
+    alone = {"each": "gpu2..3", "do": [{"busy": {"device": "$self", "time": "1 s"}}, {"barrier": "b"}]}
+    assert spans(run({"a": {"program": meet}, "b": {"program": alone}})) == {"a": (0.0, 0.0), "b": (0.0, 1.0)}
+
+
+def test_what_a_job_is_expected_to_take_is_checked() -> None:
+    with pytest.raises(hwsim.ExpectationFailed, match=r"a\.makespan"):
+        run({"a": {"program": [COPY]}}, expect={"a.makespan": "at most 500 ms"})
+    assert run({"a": {"program": [COPY]}}, expect={"a.makespan": "1 s +- 1 %"}).met
+
+
+def test_a_job_has_one_front_door() -> None:
+    with pytest.raises(SpecError, match="job 'a' has one of program, programs, pipeline; this one has none of them"):
+        run({"a": {"start": "1 s"}})
+    with pytest.raises(SpecError, match="program and jobs"):
+        run({"a": {"program": [COPY]}}, program=[COPY])
