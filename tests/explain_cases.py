@@ -20,6 +20,12 @@ parts:
     core_bandwidth: 4 GB/s
     efficiency: {matmul: 80 %, vector: {value: 50 %, source: guess}}
     memory: {bandwidth: 40 GB/s, latency: 100 ns}
+    core: {mispredict: 16, ipc: 2}
+    caches:
+      write_allocate: false
+      levels: {L1: {size: 32 KiB, cycles: 4, per_cycle: 64}, L2: {size: 1 MiB, cycles: 14, per_cycle: 32}}
+      tlbs: {L1: {entries: 64, miss: 2 ns}}
+    coherence: {cluster: 50 ns}
   gpu:
     kind: gpu
     count: 2
@@ -36,9 +42,21 @@ links:
 """
 
 STATEMENTS: Final = {
+    "access": [
+        "access: {name: in a row, device: cpu, count: 1e8, pattern: strided, stride: 128 B, working_set: 4 MiB}",
+        "access: {name: anywhere, device: cpu, count: 1e8, pattern: random, cores: 4}",
+        "access: {name: chain, device: cpu, count: 1e6, pattern: dependent, working_set: 16 MiB, cores: 1, chains: 2}",
+        "access: {name: on the gpu, device: gpu0, count: 1e8, bytes: 4 B, pattern: random}",
+    ],
+    "increment": [
+        "increment: {name: one line, device: cpu, times: 1e6, cores: 4}",
+        "increment: {name: a line each, device: cpu, times: 1e6, cores: 4, line: own}",
+    ],
     "compute": [
         "compute: {name: train, device: gpu0, flop: 640 GFLOP, bytes: 2 GB, dtype: fp16, pieces: 8}",
         "compute: {name: draw, device: gpu1, flop: 5 GFLOP, bytes: 20 GB, mix: random}",
+        "compute: {name: branches, device: cpu, instructions: 1e9, branches: 2e8, mispredicted: 5 %, cores: 2}",
+        "compute: {name: in the L2, device: cpu, flop: 1 MFLOP, bytes: 1 GB, mix: vector, working_set: 4 MiB}",
     ],
     "matmul": [
         "matmul: {name: A B, device: gpu0, m: 2000, n: 1000, k: 500, batch: 3, dtype: bf16}",
@@ -47,6 +65,14 @@ STATEMENTS: Final = {
     "elementwise": [
         "elementwise: {name: x + y, device: gpu0, shape: [1000, 1000], inputs: 2}",
         "elementwise: {name: x + z, device: cpu, shape: [1000, 1000], inputs: 2}",
+    ],
+    "softmax": [
+        "softmax: {name: attention, device: gpu0, shape: [4096, 4096], dtype: fp16, passes: 2}",
+        "softmax: {name: unfused, device: gpu1, shape: [4096, 4096], kernels: 5, passes: 5, results: 5}",
+    ],
+    "layernorm": [
+        "layernorm: {name: normalise, device: gpu0, shape: [4096, 4096], dtype: fp16}",
+        "layernorm: {name: on the cpu, device: cpu, shape: [512, 512]}",
     ],
     "reduce": ["reduce: {name: sum, device: gpu0, count: 1e8}", "reduce: {name: norm, device: cpu, count: 1e6}"],
     "random": ["random: {name: x, device: gpu0, count: 1e8}", "random: {name: y, device: cpu, count: 1e8}"],

@@ -34,6 +34,7 @@ TOPICS: Final[dict[str, str]] = {
     "tinymembench": "latency of random reads on small computers",
     "twins_storage": "disks request by request",
     "hostdev": "copies between a host and its GPU",
+    "latency_tables": "latency numbers of the text",
     "links": "NVLink, PCIe and networks",
 }
 

@@ -9,8 +9,8 @@ from typing import Final
 from calibrate.published.collective_machines import STAS_RING
 from calibrate.published.collectives import Row, bus_of, estimates_of, fastest, named
 from calibrate.published.search import descend
-from hwsim.collectives.mpi import Curve
-from hwsim.collectives.nccl import Nccl, Speeds
+from hwsim.communication.mpi import Curve
+from hwsim.communication.nccl import Nccl, Speeds
 
 KEYS: Final = (
     "start", "send", "ll.step", "ll.hop", "ll.rate", "ll128.step", "ll128.hop", "ll128.rate", "simple.step", "simple.hop",

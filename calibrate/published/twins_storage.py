@@ -4,8 +4,14 @@
 
 MQSim maps a page when it is first touched, also by a read: the pages of a plane lie in the order in which the requests
 came.  Two that are wanted at once then often lie at the same place of two planes and are read together, which is why one
-chip there serves many random reads so well; `FirstTouched` places them likewise.  Nothing is fitted here: geometry, times
-and packets are those of that simulator's settings.
+chip there serves many random reads so well; `FirstTouched` places them likewise.
+
+Geometry, times and packets are that simulator's settings, but the rows below are not unseen.  They were looked at when it
+was decided that requests are aligned to their size, that pages lie as first touched, and that commands are fetched behind
+outgoing data.  Of 4 to 11 blocks kept empty, 9 and 10 of 128 bring the write amplification within 10 % of all four rows;
+9 is used, and the two open blocks come on top.  Seek curves are the parts', fitted on half of the measured distances.
+How often two planes are read together at great depth depends on the number of requests, which is not known of MQSim: over
+10,000, 16,000 and 20,000 of 4 KiB the mean error of the reads was 1.2, 1.0 and 0.8 %.
 """
 
 from __future__ import annotations
@@ -77,7 +83,7 @@ def scores(data: Path) -> tuple[Score, ...]:
         _score("HDD closed form beside the twin: five measured seek curves, depth 1..32", arm, 0.08, lambda _: _GAIN),
         replace(
             _score("HDD closed form beside the twin: seek times of data sheets, depth 1..32", stated, 0.08, lambda _: _GAIN),
-            reached=0.12,
+            reached=0.123,
             notes="a curve through track, average and full stroke has shorter short seeks than any measured one, and the "
             "twin gains by each of them; the exponent of the closed form was fitted on measured curves",
         ),
@@ -125,7 +131,6 @@ def _score(name: str, rows: list[Miss], bound: float, why: Callable[[Miss], str]
         value=mean_error(rows),
         bound=bound,
         rows=len(rows),
-        half="not fitted",
         worst=worst_of(rows, why),
     )
 

@@ -1,7 +1,10 @@
-"""A CPU socket: cores that share one memory; and several sockets as one.
+"""A CPU socket: cores with their caches, that share one memory.
 
-Error: not yet measured.  No caches, no NUMA domains inside a socket, one clock for any number
-of busy cores.
+One op takes the longest of what it asks of the cores (arithmetic, instructions, bytes through the caches) and of the
+memory.  What a part does not say is ideal: without `caches` everything comes from memory once, without `core` only the
+stated peaks count, without `numa` the whole memory serves every core.
+
+Source, error and range of each piece: `core`, `cache`, `numa`, `coherence`, `cpu_work`, `cpu_access`.
 """
 
 from __future__ import annotations
@@ -12,32 +15,25 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from hwsim.demand import Capacity, Cost, Demand, Term
-from hwsim.devices.roofline import (
-    WORKLOAD,
-    CannotCompute,
-    Draw,
-    Efficiency,
-    Input,
-    LocalMemory,
-    assemble,
-    latency_terms,
-    memory_draw,
-    peak_of,
-    precise,
-    source_of,
-    unknown_dtypes,
-)
+from hwsim.devices.accesses import Accesses
+from hwsim.devices.cache import Caches
+from hwsim.devices.coherence import Coherence
+from hwsim.devices.core import Core
+from hwsim.devices.cpu_access import access_cost, increment_cost
+from hwsim.devices.cpu_work import work_cost
+from hwsim.devices.numa import Numa
+from hwsim.devices.roofline import WORKLOAD, CannotCompute, Efficiency, LocalMemory, peak_of, precise, unknown_dtypes
 from hwsim.devices.work import Work
 from hwsim.spec.fields import field
-from hwsim.units import BytesPerSecond, FlopPerSecond, Hertz, PerSecond, Seconds
+from hwsim.units import BytesPerSecond, FlopPerSecond, Hertz, PerSecond, Seconds, Watts
 
 
 @dataclass(frozen=True, slots=True)
 class Cpu:
     """Roofline CPU.  An op has all cores unless it says how many.
 
-    Peaks are of the whole socket: as stated in `flop`, else cores x clock x `per_cycle`.
-    A type without a peak runs in the next wider one (see `roofline.WIDER`).
+    Peaks are of the whole socket: as stated in `flop`, else cores x clock x `per_cycle`, else those of the widest
+    instructions of `core`.  A type without a peak runs in the next wider one (see `roofline.WIDER`).
     """
 
     kind: ClassVar[str] = "cpu"
@@ -54,48 +50,67 @@ class Cpu:
     overhead: Seconds = field("start of one op", default=0.0)
     random: PerSecond | None = field("random numbers per second and core", default=None, exclusive_minimum=0.0)
     core_bandwidth: BytesPerSecond | None = field("memory bandwidth one core reaches alone", default=None, exclusive_minimum=0.0)
+    core: Core | None = field("what one core does in a cycle", default=None)
+    caches: Caches | None = field("caches and TLBs; none: memory serves everything", default=None)
+    numa: Numa | None = field("NUMA domains, and what the memory sustains", default=None)
+    coherence: Coherence | None = field("how long a line takes from core to core", default=None)
     lanes: int | None = field("PCIe lanes it has; unchecked if left out", default=None, minimum=0)
+    dimm_slots: int | None = field("memory modules it has places for; unchecked if left out", default=None, minimum=0)
+    power: Watts | None = field("the most it may draw", default=None)
     sources: Mapping[str, str] = dataclasses.field(default_factory=dict, init=False, repr=False)  # key -> where from
 
     def problems(self) -> Iterator[tuple[str, str, str | None]]:
         """(key, message, hint) of what cannot be."""
         yield from unknown_dtypes("flop", self.flop)
         yield from unknown_dtypes("per_cycle", self.per_cycle)
+        classes = self.core.isa if self.core else {}
         if self.per_cycle and self.clock is None:
             yield "per_cycle", "FLOP per cycle need a clock", "add `clock: 2.3 GHz`"
-        if self.clock is not None and not self.per_cycle:
+        if self.clock is not None and not (self.per_cycle or self.core or self.caches):
             yield "clock", "the clock has no effect without FLOP per cycle", "add `per_cycle: {fp32: 32}` or leave it out"
-        if not self.flop and not self.per_cycle:
+        if not (self.flop or self.per_cycle or classes):
             yield "flop", "a cpu needs at least one peak", "such as {fp32: 500 GFLOP/s}"
         for dtype in self.flop:
             if dtype in self.per_cycle:
                 yield f"flop.{dtype}", f"the {dtype} peak is given twice, in `flop` and in `per_cycle`", None
+        if self.core:
+            yield from self.core.problems(self.cores, self.clock)
+        if self.caches:
+            yield from self.caches.problems()
+            if self.clock is None and any(each.cycles or each.per_cycle for each in self.caches.levels.values()):
+                yield "caches", "cycles need a clock", "add `clock: 2.3 GHz`"
+        if self.numa and self.numa.domains > self.cores:
+            yield "numa.domains", f"{self.cores} cores cannot be in {self.numa.domains} domains", None
 
     def capacities(self, name: str) -> tuple[Capacity, ...]:
-        return Capacity(f"{name}.cores", float(self.cores)), Capacity(f"{name}.memory", 1.0)
+        own = Capacity(f"{name}.cores", float(self.cores)), Capacity(f"{name}.memory", 1.0)
+        return (*own, Capacity(f"{name}.line", 1.0)) if self.coherence else own
 
     def compute(self, name: str, work: Work) -> Cost:
-        """One op, whose traffic is with main memory, on the cores it asks for.
+        """One op on the cores it asks for.
 
         Raises:
-            CannotCompute: no peak for the type, or more cores than the socket has.
+            CannotCompute: no peak for the type or the instructions, or more cores than the socket has.
         """
-        used, traffic = self._used(name, work.cores), work.traffic
-        draws = [self._cores_draw(name, work, used), memory_draw(name, traffic, self.memory, self.sources)]
-        few = traffic / (used * self.core_bandwidth) if self.core_bandwidth else 0.0
-        floor = max(few, draws[0].amount / used if used < self.cores else 0.0)
-        latency = self.memory.latency if traffic > 0 else 0.0
-        cost = assemble(
-            draws,
-            bandwidth=self.memory.bandwidth,
-            floor=floor,
-            latencies=latency_terms(
-                self.sources,
-                ("overhead", "start of an op", self.overhead, ""),
-                ("memory.latency", "first access", latency, f"{name}.memory"),
-            ),
-        )
-        return cost if few <= 0 else replace(cost, why=(*cost.why, self._few_cores(name, traffic, used, few)))
+        return work_cost(self, name, work, self.used(name, work.cores))
+
+    def access(self, name: str, accesses: Accesses) -> Cost:
+        """Many small accesses, shared evenly by the cores they ask for.
+
+        Raises:
+            CannotCompute: more cores than the socket has.
+        """
+        return access_cost(self, name, accesses, self.used(name, accesses.cores))
+
+    def increment(
+        self, name: str, times: float, cores: int | None, *, shared: bool, atomic: bool = True, sockets: int = 1
+    ) -> Cost:
+        """`times` increments by each of these cores, of counters in one line (`shared`) or in a line each.
+
+        Raises:
+            CannotCompute: more cores than there are, or nothing is known of what an increment takes.
+        """
+        return increment_cost(self, name, times, self.used(name, cores), shared=shared, atomic=atomic, sockets=sockets)
 
     def busy(self, name: str, seconds: float) -> Cost:
         """One core for a known time."""
@@ -112,69 +127,60 @@ class Cpu:
         """Seconds before the first byte of a transfer that ends here."""
         return self.memory.latency
 
-    def like(self, *, cores: int, flop: Mapping[str, float], memory: LocalMemory, sources: Mapping[str, str]) -> Cpu:
-        """The same CPU with another number of cores, other peaks and another memory, from these sources."""
-        other = replace(self, cores=cores, flop=flop, memory=memory)
+    def like(
+        self, *, cores: int, flop: Mapping[str, float], memory: LocalMemory, sources: Mapping[str, str], sockets: int = 1
+    ) -> Cpu:
+        """The same CPU with another number of cores, other peaks and another memory, from these sources.
+
+        sockets: how many of it are counted as one: clocks follow the busy cores of each, domains add up.
+        """
+        numa = replace(self.numa, domains=self.numa.domains * sockets) if self.numa else None
+        core = self.core.of_sockets(sockets) if self.core else None
+        other = replace(self, cores=cores, flop=flop, memory=memory, numa=numa, core=core)
         object.__setattr__(other, "sources", sources)  # no key of a file, hence no argument
         return other
 
-    def peak(self, dtype: str, where: str = "the cpu") -> tuple[str, float, str]:
-        """(the type it is computed in, peak of the socket in FLOP/s, the key that says so)."""
-        derived = {each: self.cores * (self.clock or 0.0) * flops for each, flops in self.per_cycle.items()}
-        used, rate = peak_of({**derived, **self.flop}, dtype, where)
-        return used, rate, f"flop.{used}" if used in self.flop else f"per_cycle.{used}"
+    def clock_of(self, isa: str, busy: int) -> float:
+        """Hertz of instructions of this class with so many cores busy; 0 if nobody said."""
+        found = self.core.isa.get(isa) if self.core else None
+        return found.clock_of(busy, self.clock or 0.0) if found else self.clock or 0.0
 
-    def _used(self, name: str, cores: int | None) -> int:
+    def peak(self, dtype: str, where: str = "the cpu", isa: str = "", busy: int | None = None) -> tuple[str, float, str]:
+        """(the type it is computed in, peak of the socket in FLOP/s, the key that says so).
+
+        isa: with this class of instructions only; busy: at the clock of so many busy cores (default: all).
+
+        Raises:
+            CannotCompute: no peak for it, or no such instructions.
+        """
+        classes = self.core.isa if self.core else {}
+        if isa and isa not in classes:
+            known = ", ".join(classes) or "none"
+            raise CannotCompute(
+                f"{where} has no {isa} instructions", f"it has: {known}; add them as `core: {{isa: {{{isa}: ...}}}}`"
+            )
+        derived: dict[str, tuple[float, str]] = {}
+        for name, each in classes.items():
+            if isa in ("", name):
+                for kind in each.formats:
+                    rate = self.cores * self.clock_of(name, busy or self.cores) * each.per_cycle(kind)
+                    derived[kind] = max(derived.get(kind, (0.0, "")), (rate, f"core.isa.{name}"))
+        if not isa:
+            derived |= {
+                each: (self.cores * (self.clock or 0.0) * flops, f"per_cycle.{each}") for each, flops in self.per_cycle.items()
+            }
+            derived |= {each: (rate, f"flop.{each}") for each, rate in self.flop.items()}
+        used, rate = peak_of({each: rate for each, (rate, _) in derived.items()}, dtype, where)
+        return used, rate, derived[used][1]
+
+    def used(self, name: str, cores: int | None) -> int:
+        """Cores an op has.
+
+        Raises:
+            CannotCompute: more than there are.
+        """
         if cores is None:
             return self.cores
         if not 1 <= cores <= self.cores:
             raise CannotCompute(f"{name} has {self.cores} cores, not {cores}", f"write a number from 1 to {self.cores}")
         return cores
-
-    def _cores_draw(self, name: str, work: Work, used: int) -> Draw:
-        """Core-seconds: the same however many cores share them."""
-        capacity, flop, dtype, mix = f"{name}.cores", work.flop, work.dtype, work.mix
-        if mix == "random":
-            if self.random is None:
-                raise CannotCompute(f"{name} has no rate for random numbers", "add one as `random: 100e6 1/s`, for one core")
-            amount = flop / self.random
-            inputs: tuple[Input, ...] = (
-                ("numbers", precise(flop, "1"), WORKLOAD),
-                ("rate", precise(self.random, "1/s"), f"random, of one core: {source_of(self.sources, 'random')}"),
-                ("cores", str(used), source_of(self.sources, "cores")),
-            )
-            why = Term("compute", "numbers / (rate x cores)", inputs, amount / used, capacity)
-            return Draw(capacity, amount, float(self.cores), flop, "1", why)
-        found, rate_all, key = self.peak(dtype, name)
-        efficiency = self.efficiency.of(mix)
-        what = "efficiency.matmul" if mix == "matmul" else "efficiency.vector"
-        amount = flop / (rate_all / self.cores * efficiency)
-        part = (("used", str(used), WORKLOAD), ("cores", str(self.cores), source_of(self.sources, "cores")))
-        inputs = (
-            ("flop", precise(flop, "FLOP"), WORKLOAD),
-            (
-                "peak",
-                precise(rate_all, "FLOP/s"),
-                self._origin(found, key) + (f"; {dtype} computed in {found}" if found != dtype else ""),
-            ),
-            *(part if used < self.cores else ()),
-            ("efficiency", precise(efficiency, "%"), f"{what}: {source_of(self.sources, what)}"),
-        )
-        formula = "flop / (peak x used / cores x efficiency)" if used < self.cores else "flop / (peak x efficiency)"
-        return Draw(capacity, amount, float(self.cores), flop, "FLOP", Term("compute", formula, inputs, amount / used, capacity))
-
-    def _origin(self, dtype: str, key: str) -> str:
-        """Where a peak is from; one that is worked out says how."""
-        source = source_of(self.sources, key)
-        if dtype in self.flop:
-            return f"{key}: {source}"
-        clock = precise(self.clock or 0.0, "Hz")
-        return f"cores x clock x per_cycle = {self.cores} x {clock} x {precise(self.per_cycle[dtype], '1')}: {source}"
-
-    def _few_cores(self, name: str, traffic: float, used: int, seconds: float) -> Term:
-        inputs = (
-            ("traffic", precise(traffic, "B"), WORKLOAD),
-            ("core_bandwidth", precise(self.core_bandwidth or 0.0, "B/s"), source_of(self.sources, "core_bandwidth")),
-            ("cores", str(used), WORKLOAD if used < self.cores else source_of(self.sources, "cores")),
-        )
-        return Term("bandwidth of the cores", "traffic / (cores x core_bandwidth)", inputs, seconds, f"{name}.cores")

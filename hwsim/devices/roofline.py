@@ -10,10 +10,11 @@ memory: no cache is modelled, so an op whose data stays in a cache comes out too
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from hwsim.demand import Cost, Demand, Term, Unit
+from hwsim.devices.dram import Dram
 from hwsim.devices.work import Mix
 from hwsim.spec.fields import field
 from hwsim.spec.mistakes import did_you_mean
@@ -26,7 +27,7 @@ WORKLOAD: Final = "workload"  # the source of what the op itself says
 DTYPES: Final = ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "fp4", "int8", "int4")
 
 # What a device does with a type it has no units for: it computes in the next wider one.
-WIDER: Final[Mapping[str, str]] = {"tf32": "fp32", "bf16": "fp32", "fp16": "fp32", "fp8": "fp16", "fp4": "fp8"}
+WIDER: Final[Mapping[str, str]] = {"tf32": "fp32", "bf16": "fp32", "fp16": "fp32", "fp8": "fp16", "fp4": "fp8", "int4": "int8"}
 
 
 class CannotCompute(ValueError):
@@ -51,15 +52,59 @@ class Efficiency:
 
 @dataclass(frozen=True, slots=True)
 class LocalMemory:
-    """The memory a computing device has of its own."""
+    """The memory a computing device has of its own.
 
-    bandwidth: BytesPerSecond = field("reading and writing together", exclusive_minimum=0.0)
+    Its bandwidth is as stated, else what its DRAM sustains over all channels: `memory: {use: ddr4-3200, channels: 2}`.
+
+    Raises:
+        ValueError: neither is given, the DRAM's timings contradict each other, or there are more channels than the device has.
+    """
+
+    bandwidth: BytesPerSecond = field(
+        "reading and writing together; that of a stream over all channels if it has a `dram`", default=0.0, exclusive_minimum=0.0
+    )
     size: Bytes | None = field("bytes it holds; unlimited if left out", default=None, exclusive_minimum=0.0)
     latency: Seconds = field("first byte of an op or a copy", default=0.0)
+    use: str | None = field("a memory of the library, which brings the `dram`", default=None, example="ddr4-3200")
+    dram: Dram | None = field("what it is made of", default=None)
+    channels: int | None = field("channels that hold memory, in place of the dram's", default=None, minimum=1)
+    max_channels: int | None = field("channels that the device has; unchecked if left out", default=None, minimum=1)
+    dimms: int | None = field("memory modules in it", default=None, minimum=1)
+
+    def __post_init__(self) -> None:
+        dram, bandwidth = installed(self.dram, self.channels, self.bandwidth)
+        object.__setattr__(self, "dram", dram)
+        object.__setattr__(self, "bandwidth", bandwidth)
+        for key, message, _ in dram.problems() if dram else ():
+            raise ValueError(f"dram.{key}: {message}")
+        if dram is not None and self.max_channels is not None and dram.channels > self.max_channels:
+            raise ValueError(f"{dram.channels} channels of memory, but the device has {self.max_channels}")
+        if self.dimms is not None and self.channels is not None and self.dimms < self.channels:
+            raise ValueError(f"{self.channels} channels hold memory, but there are only {self.dimms} DIMMs")
+
+
+def installed(dram: Dram | None, channels: int | None, bandwidth: float) -> tuple[Dram | None, float]:
+    """The DRAM with so many channels, and the bandwidth of a memory made of it: as stated (not 0), else of a stream.
+
+    Raises:
+        ValueError: nothing says how fast it is.
+    """
+    if dram is None:
+        if channels is not None:
+            raise ValueError("channels of what? add `use: ddr4-3200` or `dram:`")
+        if bandwidth <= 0:
+            raise ValueError("a memory needs a `bandwidth`, or a `dram` to have it from (`use: ddr4-3200`)")
+        return None, bandwidth
+    dram = dram if channels is None else replace(dram, channels=channels)
+    return dram, bandwidth if bandwidth > 0 else dram.stream()
 
 
 def source_of(sources: Mapping[str, str], key: str) -> str:
-    """Where the number under `key` is from; a number the file leaves out is a default."""
+    """Where the number under `key` is from; a number the file leaves out is a default, a bandwidth that of the DRAM."""
+    if sources and key not in sources and key.endswith("bandwidth"):
+        rate = sources.get(key.removesuffix("bandwidth") + "dram.rate")
+        if rate is not None:
+            return f"of a stream over all channels, dram.rate: {rate}"
     return sources.get(key, "default") if sources else "as given"
 
 

@@ -1,7 +1,12 @@
 """Several equal CPU sockets addressed as one: what a bare `cpu` means on a node that has two.
 
-Work and its memory traffic are spread evenly over the sockets, as a scheduler and interleaved
-pages would.  Error: not yet measured; traffic between the sockets is not counted.
+Work and its memory traffic are spread evenly over the sockets, each part with its data in its own socket's memory.
+What goes to the other's memory (`remote`) takes `numa.remote_latency` more and shares `numa.remote_bandwidth`; a line
+that cores of both write crosses between them (`coherence.sockets`).
+
+Error: docs/validation/components.md (BabelStream and core-to-core rows of dual-socket servers).
+Range: remote traffic is held to the rate of the link between the sockets, and does not draw on that link where other
+transfers use it too: a copy from socket to socket does, an op with `remote` does not.
 """
 
 from __future__ import annotations
@@ -10,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from hwsim.demand import Capacity, Cost
+from hwsim.devices.accesses import Accesses
 from hwsim.devices.cpu import Cpu
 from hwsim.devices.work import Work
 
@@ -34,30 +40,50 @@ class Sockets:
         """As `Cpu.compute`, on one CPU with the cores and the memory bandwidth of all."""
         return self._spread(name, self._whole().compute(name, work))
 
+    def access(self, name: str, accesses: Accesses) -> Cost:
+        """As `Cpu.access`, on one CPU with the cores and the memory bandwidth of all."""
+        cost = self._spread(name, self._whole().access(name, accesses))
+        return replace(cost, requests=None)  # no single device serves them
+
+    def increment(self, name: str, times: float, cores: int | None, *, shared: bool, atomic: bool = True) -> Cost:
+        """As `Cpu.increment`; cores fill one socket after another, and the line is the first socket's."""
+        whole = self._whole()
+        return self._spread(name, whole.increment(name, times, cores, shared=shared, atomic=atomic, sockets=len(self.names)))
+
     def busy(self, name: str, seconds: float) -> Cost:
         """One core for a known time, any one of the sockets'."""
         return self._spread(name, self._whole().busy(name, seconds))
 
     def _whole(self) -> Cpu:
         n = len(self.names)
-        memory = replace(self.model.memory, bandwidth=self.model.memory.bandwidth * n)
+        own = self.model.memory
+        dram = replace(own.dram, channels=own.dram.channels * n) if own.dram else None
+        memory = replace(own, bandwidth=own.bandwidth * n, dram=dram, channels=None, max_channels=None, dimms=None)
         flop = {dtype: peak * n for dtype, peak in self.model.flop.items()}
         told = dict(self.model.sources)
         for key in ("cores", "memory.bandwidth", *(f"flop.{dtype}" for dtype in flop)):
             if key in told:
                 told[key] = f"{n} sockets together; {told[key]}"
-        return self.model.like(cores=self.cores, flop=flop, memory=memory, sources=told)
+        return self.model.like(cores=self.cores, flop=flop, memory=memory, sources=told, sockets=n)
 
     def _spread(self, name: str, cost: Cost) -> Cost:
-        """Core-seconds are divided among the sockets; memory time is the same on each."""
-        n = len(self.names)
-        parts = {f"{name}.cores": (".cores", n), f"{name}.memory": (".memory", 1)}
+        """Core-seconds are divided among the sockets; memory time is the same on each; a line is in one place."""
+        n, every = len(self.names), self.names
+        parts = {  # capacity: (its name on a socket, what each socket has of the amount, which sockets)
+            f"{name}.cores": (".cores", n, every),
+            f"{name}.memory": (".memory", 1, every),
+            f"{name}.line": (".line", 1, every[:1]),
+        }
         amounts = [
             (socket + parts[capacity][0], amount / parts[capacity][1])
             for capacity, amount in cost.demand.amounts
-            for socket in self.names
+            for socket in parts[capacity][2]
         ]
-        moved = [(socket + parts[capacity][0], work / n, unit) for capacity, work, unit in cost.moved for socket in self.names]
+        moved = [
+            (socket + parts[capacity][0], work / len(parts[capacity][2]), unit)
+            for capacity, work, unit in cost.moved
+            for socket in parts[capacity][2]
+        ]
         why = tuple(replace(term, capacity=self._first(name, term.capacity)) for term in cost.why)
         return replace(cost, demand=replace(cost.demand, amounts=tuple(sorted(amounts))), moved=tuple(sorted(moved)), why=why)
 

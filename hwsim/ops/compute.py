@@ -14,7 +14,7 @@ from typing import ClassVar
 from hwsim.devices import Mix, Work
 from hwsim.ops.op import ComputeOp, Dtype, Placed, Scope, compute
 from hwsim.spec import field
-from hwsim.units import Bytes, Flop
+from hwsim.units import Bytes, Flop, Ratio
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,8 +27,23 @@ class Compute(ComputeOp):
     bytes: Bytes = field("bytes moved between the device and its memory", default=0.0, example="2 GB")
     dtype: Dtype = field("type it computes in", default="fp32")
     mix: Mix = field("which units and efficiency: matmul, vector, reduce or random", default="matmul")
+    instructions: float = field("instructions a cpu executes, where arithmetic is not what it does most", default=0.0, minimum=0)
+    branches: float = field("of them, branches", default=0.0, minimum=0)
+    mispredicted: Ratio = field("part of the branches whose way a cpu guesses wrong", default=0.0, maximum=1.0)
+    threads: int = field("hardware threads of each core that work on it", default=1, minimum=1)
+    remote: Ratio = field("part of the traffic that goes to another socket's memory", default=0.0, maximum=1.0)
     pieces: int = field("ops it is cut into: each pays the launch latency, all share the work", default=1, minimum=1)
 
     def lower(self, scope: Scope) -> Placed:
-        work = Work(flop=self.flop, reads=self.bytes, dtype=self.dtype, mix=self.mix)
+        work = Work(
+            flop=self.flop,
+            reads=self.bytes,
+            dtype=self.dtype,
+            mix=self.mix,
+            instructions=self.instructions,
+            branches=self.branches,
+            mispredicted=self.mispredicted,
+            threads=self.threads,
+            remote=self.remote,
+        )
         return compute(scope, self, work, pieces=self.pieces)

@@ -174,12 +174,16 @@ def rooted(members: Sequence[str], root: str) -> tuple[str, ...]:
 
     >>> rooted(("gpu0", "gpu1", "gpu2"), "gpu1")
     ('gpu1', 'gpu0', 'gpu2')
+    >>> rooted(("node1.gpu0", "node1.gpu1"), "gpu1")
+    ('node1.gpu1', 'node1.gpu0')
 
     Raises:
         CannotPlace: it is none of them.
     """
     if not root:
         return tuple(members)
-    if root not in members:
-        raise CannotPlace(f"the root '{root}' does not take part", f"one of {', '.join(members[:8])}")
-    return (root, *(each for each in members if each != root))
+    named = [each for each in members if each == root or each.endswith(f".{root}")]
+    if len(named) != 1:
+        problem = "does not take part" if not named else "is the end of several members' names"
+        raise CannotPlace(f"the root '{root}' {problem}", f"one of {', '.join(members[:8])}")
+    return (named[0], *(each for each in members if each != named[0]))

@@ -9,8 +9,8 @@ from dataclasses import field as attribute
 from typing import Final, Literal, get_args
 
 from hwsim.demand import Cost
-from hwsim.devices import Cpu, Gpu, Sockets, Work
-from hwsim.machine import Machine, UnknownName
+from hwsim.devices import Cpu, Gpu, Sockets, Start, Work
+from hwsim.machine import Handling, Machine, UnknownName
 from hwsim.spec import Place, field, place_field
 from hwsim.units import Bytes
 
@@ -69,7 +69,7 @@ class Home:
 class Scope:
     """What names mean to a program: names inside `node` first, `own` is $self, `host` the device of its thread ("" if none).
 
-    values: where the values written so far lie.
+    values: where the values written so far lie.  starts: what starts the kernels of a gpu.
     """
 
     machine: Machine
@@ -77,6 +77,7 @@ class Scope:
     own: str = ""
     host: str = ""
     values: Mapping[str, Home] = attribute(default_factory=dict)
+    starts: Start = "stream"
 
     def one(self, name: str) -> str:
         """Full name of the one device called that.
@@ -170,7 +171,18 @@ class Op:
     )
     after: tuple[str, ...] = field("ops it starts after (the latest of each name)", default=(), one_or_many=True)
     block: bool = field("the program waits for it right after issuing it", default=False)
+    weight: float = field(
+        "how much of a link or part it gets beside other ops, in proportion: 100 nearly stops those of 1 while it runs",
+        default=1.0,
+        exclusive_minimum=0.0,
+    )
     place: Place = place_field()
+
+    def weighted(self, cost: Cost | None) -> Cost | None:
+        """The cost with the op's part of what it shares: twice the weight, twice the rate while they compete."""
+        if cost is None or math.isclose(self.weight, 1.0, rel_tol=1e-12, abs_tol=0.0):
+            return cost
+        return replace(cost, demand=replace(cost.demand, share=cost.demand.share / self.weight))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,6 +197,12 @@ class ComputeOp(DeviceOp):
     """An op that computes."""
 
     cores: int | None = field("cores of a cpu it runs on (default: all of them)", default=None, minimum=1)
+    isa: Literal["", "scalar", "sse", "avx", "avx2", "avx512", "neon", "sve", "vsx", "lasx"] = field(
+        "class of instructions of a cpu (default: its widest)", default="", example="avx2"
+    )
+    working_set: Bytes | None = field(
+        "bytes it goes over again and again, which a cache may hold (default: all from memory)", default=None, example="256 KiB"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,7 +244,7 @@ class FetchOp(Op):
         if self.bytes is None and not found.bytes:
             hint = f"say so where it is written, writes: {{{self.reads[0]}: 4 MB}}, or here, bytes: 4 MB"
             raise CannotPlace(f"nobody says how large '{self.reads[0]}' is", hint)
-        cost = scope.machine.transfer(found.memory, scope.host, size)
+        cost = scope.machine.transfer(found.memory, scope.host, size, Handling(waited=True))
         return Placed(found.memory, self.queue or "d2h", cost, output=size, home=scope.host)
 
 
@@ -245,7 +263,12 @@ def compute(
     said: how the op comes to its `flop` (for mix "random": `numbers`) and `traffic`, for the derivation.
     """
     device, model = scope.computing(op.device)
-    cost = model.compute(device, replace(work, cores=op.cores))
+    if isinstance(model, Gpu) and (op.isa or work.instructions or work.branches):
+        raise CannotPlace(
+            f"'{device}' is a gpu: instructions and branches are a cpu's", "leave out `isa`, `instructions`, `branches`"
+        )
+    working_set = work.working_set if op.working_set is None else op.working_set
+    cost = model.compute(device, replace(work, cores=op.cores, isa=op.isa, working_set=working_set, start=scope.starts))
     cost = saying(cost, said) if said else cost
     return Placed(device, op.queue or "compute", cost, pieces=pieces, output=output, pointwise=pointwise)
 

@@ -4,9 +4,9 @@ An access takes the latency of the first level, from its core outwards, that has
 lines come at its bandwidth.  The line is then in every level on its way (a victim level has what the one before it gave
 up).  A line that one core has written belongs to it: another core's access waits until it has come over, one core after
 another, which is what false sharing costs.  A store takes the line from all others (MESI, modified and shared).  A core
-issues in order and waits, once so many lines that the first level did not have are under way, for the oldest (one after
-another with a depth of 1 each); a stream prefetcher fetches ahead, into the second
-level, once two steps in a page were equal.
+issues in order.  Of lines that its first level did not have it waits, once so many are under way, for the oldest; with a
+depth of 1 each access waits for the one before.  A prefetcher fetches up to 20 lines ahead, into the second level, once
+two steps in a page were equal.
 
 **Source.** Mattson et al., "Evaluation techniques for storage hierarchies", IBM Systems Journal 9(2), 1970 (stacks);
 Sorin, Hill and Wood, "A Primer on Memory Consistency and Cache Coherence", 2011; Intel 64 and IA-32 Architectures
@@ -109,7 +109,7 @@ class CacheTwin:
         bandwidth: BytesPerSecond = math.inf,
         coherence: Coherence | None = None,
         prefetch: Prefetch = "stream",
-        ahead: int = 8,
+        ahead: int = 20,
         gap: Seconds = 0.0,
     ) -> None:
         self._line, self._cores, self._memory, self._gap = int(caches.line), cores, memory, gap

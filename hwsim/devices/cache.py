@@ -1,0 +1,203 @@
+"""Caches: which level serves a working set, how fast, and how long one access takes.
+
+Gone over in order, again and again: level l serves hit(W / C), a ramp (see `curves.hit_share`); bytes that miss it
+cross from the next.  A core takes, per op,
+
+    bytes / b1 + sum of (bytes that miss l - 1) / b_l       one transfer at a time (Intel: not overlapping)
+    max(bytes / b1, (bytes that miss l - 1) / b_l)           all at once (AMD Zen)
+
+Anywhere, at random: every line is as likely as any other, so a level that holds C of W bytes serves C / W of them, less
+what pages of random colour crowd out of a set of `ways` lines: E[min(N, ways)] / mean, N ~ Poisson(mean = ways W / C).
+One access takes the latencies of the levels it misses, and a walk of the page tables beyond the reach of the TLB:
+
+    latency = first level + sum (1 - hit_l^k) (latency_l+1 - latency_l) + sum (1 - reach_t^k) miss_t + walk_t log2(W / reach_t)
+
+for k chains side by side (the slowest of k counts); never less than k accesses through `in_flight`.
+
+Source: composition: Treibig and Hager, "Introducing a performance model for bandwidth-limited loop kernels", PPAM 2009
+(execution-cache-memory model).  Page colours: Kessler and Hill, ACM TOCS 10(4), 1992.
+Error: docs/validation/components.md: in-cache streams against likwid-bench, latency against tinymembench.
+Range: least recently used or random replacement, uniform accesses; a stream that a prefetcher sees.  No inclusion
+effects, no stencils (layer conditions), no cache that other programs use too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from hwsim.devices.curves import hit_share
+from hwsim.spec.fields import field
+from hwsim.units import Bytes, BytesPerSecond, Seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One level of cache, as one core sees it."""
+
+    size: Bytes = field("bytes that one such cache holds", exclusive_minimum=0.0)
+    latency: Seconds | None = field("load to use, from the core; or `cycles`", default=None)
+    cycles: float | None = field("load to use in cycles of the core; or `latency`", default=None, minimum=0.0)
+    bandwidth: BytesPerSecond | None = field("reading, of one core; or `per_cycle`", default=None, exclusive_minimum=0.0)
+    per_cycle: float | None = field("bytes per cycle, reading, of one core; or `bandwidth`", default=None, exclusive_minimum=0.0)
+    together: BytesPerSecond | None = field("reading, all cores that share it together", default=None, exclusive_minimum=0.0)
+    write_cost: float = field("what a byte written takes over one read", default=1.0, minimum=0.0)
+    shared_by: int = field("cores that share one", default=1, minimum=1)
+    ways: int = field("lines of a set, where pages of random colour compete; 0: they do not", default=0, minimum=0)
+    full: float = field("gone over in order: serves all up to this times its size", default=0.8, minimum=0.0)
+    none: float = field("gone over in order: serves nothing from this times its size on", default=1.3, exclusive_minimum=0.0)
+    victim: bool = field("holds what the level before it gave up: both sizes count", default=False)
+
+    def time(self, clock: float) -> float:
+        """Seconds of one access that it serves."""
+        return self.latency if self.latency is not None else (self.cycles or 0.0) / clock
+
+    def rate(self, clock: float, sharing: int) -> float:
+        """Bytes per second that each of `sharing` cores reads from it; infinite where nobody said."""
+        own = self.bandwidth if self.bandwidth is not None else math.inf if self.per_cycle is None else self.per_cycle * clock
+        return own if self.together is None else min(own, self.together / max(sharing, 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Tlb:
+    """Pages whose place is known without looking into the page tables."""
+
+    entries: int = field("pages it knows", minimum=1)
+    page: Bytes = field("bytes of a page", default=4096.0, exclusive_minimum=0.0)
+    miss: Seconds = field("more for an access it does not know the page of", default=0.0)
+    walk: Seconds = field("more for every doubling of the working set beyond its reach", default=0.0)
+
+    @property
+    def reach(self) -> float:
+        """Bytes it covers."""
+        return self.entries * self.page
+
+
+@dataclass(frozen=True, slots=True)
+class Caches:
+    """The caches of a socket, from the core outwards, and its TLBs."""
+
+    levels: Mapping[str, Level] = field("from the core outwards: {L1: ..., L2: ..., L3: ...}")
+    tlbs: Mapping[str, Tlb] = field("from the core outwards", default_factory=dict)
+    line: Bytes = field("bytes of a line", default=64.0, exclusive_minimum=0.0)
+    overlap: bool = field("levels transfer at the same time (AMD Zen) or one after another (Intel)", default=False)
+    write_allocate: bool = field("a line that is stored to is read first", default=True)
+    in_flight: float = field("lines that one core waits for at once, at random", default=10.0, minimum=1.0)
+
+    def problems(self) -> Iterator[tuple[str, str, str | None]]:
+        """(key, message, hint) of what cannot be."""
+        if not self.levels:
+            yield "caches.levels", "no level is given", "such as {L1: {size: 32 KiB, cycles: 4}}"
+        before: Level | None = None
+        for name, each in self.levels.items():
+            key = f"caches.levels.{name}"
+            if each.latency is not None and each.cycles is not None:
+                yield key, "its latency is given twice, in seconds and in cycles", None
+            if each.bandwidth is not None and each.per_cycle is not None:
+                yield key, "its bandwidth is given twice, in B/s and in bytes per cycle", None
+            if each.none <= each.full:
+                yield f"{key}.none", "it serves all and nothing at once", "`none` is larger than `full`"
+            if before is not None and each.size < before.size and not each.victim:
+                yield key, "it is smaller than the level before it", "list the levels from the core outwards"
+            before = each
+
+    def sizes(self, used: int) -> tuple[float, ...]:
+        """Bytes that each level holds for `used` busy cores that sit next to each other, all such caches together.
+
+        >>> Caches(levels={"L1": Level(size=32.0), "L3": Level(size=1000.0, shared_by=4)}).sizes(6)
+        (192.0, 2000.0)
+        """
+        found: list[float] = []
+        for each in self.levels.values():
+            own = each.size * math.ceil(used / each.shared_by)
+            found.append(own + found[-1] if each.victim and found else own)
+        return tuple(found)
+
+    def streamed(self, working_set: float | None, used: int) -> tuple[float, ...]:
+        """Part of the bytes that each level serves itself or from nearer the core, gone over in order; rising."""
+        if working_set is None:
+            return (0.0,) * len(self.levels)
+        levels = zip(self.levels.values(), self.sizes(used), strict=True)
+        return _rising(hit_share(working_set, size, full=each.full, none=each.none) for each, size in levels)
+
+    def scattered(self, working_set: float | None) -> tuple[float, ...]:
+        """As `streamed`, for accesses to any line at random: every core goes over the whole of the working set."""
+        if working_set is None:
+            return (0.0,) * len(self.levels)
+        ways = [each.ways for each in self.levels.values()]
+        return _rising(random_share(working_set, size, way) for size, way in zip(self.sizes(1), ways, strict=True))
+
+    def moving(
+        self, reads: float, writes: float, in_place: float, served: Sequence[float], used: int, clock: float, near: float = 1.0
+    ) -> tuple[float, ...]:
+        """Seconds for which each level keeps a core busy with its part of these bytes, all cores at once.
+
+        near: part of these bytes that the core itself asks for: less than 1 where it uses a part of each line.
+        Beyond the first level a line that is stored to comes in (`write_allocate`) and goes out again.
+        """
+        fetched = reads + (max(0.0, writes - in_place) if self.write_allocate else 0.0)
+        missing = (1.0, *(1.0 - part for part in served[:-1]))
+        found = []
+        for at, (each, part) in enumerate(zip(self.levels.values(), missing, strict=True)):
+            first = at == 0
+            weight = near * (reads + each.write_cost * writes) if first else fetched + each.write_cost * writes
+            found.append(part * weight / used / each.rate(clock, min(used, each.shared_by)))
+        return tuple(found)
+
+    def latency(
+        self, working_set: float | None, clock: float, memory: float, chains: int = 1
+    ) -> tuple[tuple[str, float, float], ...]:
+        """(what, part of the groups of `chains` accesses that meet it, seconds more for them), from the core outwards.
+
+        working_set: None: every line comes from memory, and every page is known.
+        """
+        served = self.scattered(working_set)
+        times = [*(each.time(clock) for each in self.levels.values()), memory]
+        first, *names = [*self.levels, "memory"]
+        steps = [(first, 1.0, times[0])]
+        for name, part, before, after in zip(names, served, times[:-1], times[1:], strict=True):
+            steps.append((name, 1.0 - part**chains, max(0.0, after - before)))
+        if working_set is None:
+            return tuple(steps)
+        for name, tlb in self.tlbs.items():
+            known = min(1.0, tlb.reach / working_set) if working_set > 0 else 1.0
+            beyond = max(0.0, math.log2(working_set / tlb.reach)) if working_set > 0 else 0.0
+            steps.append((f"TLB {name}", 1.0 - known**chains, tlb.miss + tlb.walk * beyond))
+        return tuple(steps)
+
+    def group_time(self, working_set: float | None, clock: float, memory: float, chains: int = 1) -> float:
+        """Seconds until `chains` accesses that a core makes side by side have all ended."""
+        together = sum(part * more for _, part, more in self.latency(working_set, clock, memory, chains))
+        alone = together if chains == 1 else sum(part * more for _, part, more in self.latency(working_set, clock, memory))
+        return max(together, chains * alone / self.in_flight)
+
+
+def random_share(working_set: float, size: float, ways: int = 0) -> float:
+    """Part of random accesses to `working_set` bytes that a cache of `size` bytes serves.
+
+        E[min(N, ways)] / mean,  N ~ Poisson(mean = ways x working_set / size);  without ways: min(1, size / working_set)
+
+    >>> random_share(200, 100), random_share(50, 100), round(random_share(100, 100, 16), 2)
+    (0.5, 1.0, 0.9)
+    """
+    if working_set <= 0:
+        return 1.0
+    if ways == 0:
+        return min(1.0, size / working_set)
+    mean = ways * working_set / size
+    if mean > 60 + 3 * ways:
+        return size / working_set
+    chance, below, held = math.exp(-mean), 0.0, 0.0
+    for lines in range(ways):
+        below, held = below + chance, held + lines * chance
+        chance *= mean / (lines + 1)
+    return min(1.0, (held + ways * max(0.0, 1.0 - below)) / mean)
+
+
+def _rising(parts: Iterable[float]) -> tuple[float, ...]:
+    """No level serves less than one nearer the core."""
+    found: list[float] = []
+    for part in parts:
+        found.append(max(part, found[-1]) if found else part)
+    return tuple(found)

@@ -1,0 +1,190 @@
+"""What many small accesses, or increments of counters, ask of a CPU.
+
+In a row or strided, prefetchers bring the lines in time: bytes of the lines touched, through the caches and the memory as
+any stream.  Beyond half a page no prefetcher follows: then, as at random, each core waits for lines, `in_flight` of them
+at once, and the memory serves as many random accesses as its banks allow (`dram`, where the memory has one).  Dependent
+accesses wait for each other: a chain takes count x latency.
+Error: docs/validation/components.md (tinymembench for dependent ones); independent random accesses: not yet measured.
+Range: no other program on the cores; the accesses are the only thing the cores do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from hwsim.demand import Cost, Demand, Requests, Term, Unit
+from hwsim.devices.accesses import Accesses, crossings, lines_touched
+from hwsim.devices.cpu_work import memory_time, reach, through_caches, to_memory
+from hwsim.devices.roofline import WORKLOAD, CannotCompute, Draw, Input, assemble, precise, source_of
+
+if TYPE_CHECKING:
+    from hwsim.devices.cpu import Cpu
+
+PREFETCHED: Final = 2048.0  # bytes: prefetchers of the L2 follow strides within a page of 4 KiB, twice at least
+
+
+def access_cost(cpu: Cpu, name: str, accesses: Accesses, used: int) -> Cost:
+    """See `Cpu.access`."""
+    line = cpu.caches.line if cpu.caches else 64.0
+    lines = lines_touched(accesses, line)
+    followed = not accesses.scattered and accesses.step <= PREFETCHED
+    size = accesses.count * lines * line
+    footprint = None if accesses.working_set is None else _footprint(accesses, line)
+    reads, writes = size * (1.0 - accesses.write), size * accesses.write
+    served: tuple[float, ...] = ()
+    if cpu.caches:
+        served = cpu.caches.streamed(footprint, used) if followed else cpu.caches.scattered(footprint)
+    traffic = to_memory(cpu, reads, writes, 0.0, served[-1] if served else 0.0)
+    issue = _issuing(cpu, name, accesses, used, line)
+    terms = [issue]
+    if cpu.caches and followed and footprint is not None:
+        near = min(1.0, accesses.size / (lines * line))
+        terms.append(through_caches(cpu, name, reads, writes, 0.0, served, used, near))
+    busy = max(term.seconds for term in terms)
+    floor, reached = reach(cpu, name, traffic, used, accesses.remote)
+    waits = [] if followed else _waiting(cpu, name, accesses, footprint, lines, traffic.read / line, used)
+    core = Draw(f"{name}.cores", busy * used, float(cpu.cores), accesses.count, "1", issue)
+    cost = assemble(
+        [core, memory_time(cpu, name, traffic)],
+        bandwidth=cpu.memory.bandwidth,
+        floor=max(floor, busy if used < cpu.cores else 0.0, *(term.seconds for term in waits)) if waits else max(floor, busy),
+    )
+    asked = Requests(
+        device=name,
+        count=accesses.count,
+        size=accesses.size,
+        pattern=accesses.pattern,
+        stride=accesses.step,
+        span=accesses.working_set or 0.0,
+        write_share=accesses.write,
+        depth=used * (accesses.chains if accesses.pattern == "dependent" else int(_in_flight(cpu))),
+        cores=used,
+    )
+    return replace(cost, why=(*cost.why, *terms[1:], *reached, *waits), requests=asked)
+
+
+def access_latency(cpu: Cpu, working_set: float | None, *, busy: int = 1, chains: int = 1, remote: float = 0.0) -> float:
+    """Seconds from one access of a chain to the next, `chains` side by side on the core.
+
+    working_set: bytes it goes over at random; None: every access reaches memory.
+    """
+    memory = memory_latency(cpu) + remote * (cpu.numa.remote_latency if cpu.numa else 0.0)
+    if cpu.caches is None:
+        return memory
+    return cpu.caches.group_time(working_set, cpu.clock_of("scalar", busy) or 1.0, memory, chains)
+
+
+def memory_latency(cpu: Cpu) -> float:
+    """Seconds of one access to memory: as stated, else that of its DRAM; 0 where nobody said."""
+    dram = cpu.memory.dram
+    return cpu.memory.latency if cpu.memory.latency > 0 or dram is None else dram.latency()
+
+
+def _in_flight(cpu: Cpu) -> float:
+    return cpu.caches.in_flight if cpu.caches else 10.0
+
+
+def _footprint(accesses: Accesses, line: float) -> float:
+    """Bytes of cache that the working set takes: whole lines of which only a part is used."""
+    working_set = accesses.working_set or 0.0
+    if accesses.scattered:
+        return working_set * max(1.0, line / max(accesses.size, line))
+    return working_set / accesses.step * min(lines_touched(accesses, line) * line, max(accesses.step, line))
+
+
+def _issuing(cpu: Cpu, name: str, accesses: Accesses, used: int, line: float) -> Term:
+    """The line of the instructions: an access that crosses into another line takes two."""
+    clock = cpu.clock_of("scalar", used)
+    per_cycle = cpu.core.loads if cpu.core else 2.0
+    each = 1.0 + crossings(accesses.size, accesses.step if not accesses.scattered else accesses.size, accesses.offset, line)
+    count = accesses.count * each
+    seconds = count / (per_cycle * clock * used) if clock > 0 else 0.0
+    inputs: tuple[Input, ...] = (
+        ("accesses", precise(count, "1"), WORKLOAD + (f", {each:.3g} lines each" if each > 1 else "")),
+        ("loads", precise(per_cycle, "1"), f"core.loads, per cycle: {source_of(cpu.sources, 'core.loads')}"),
+        ("clock", precise(clock, "Hz"), source_of(cpu.sources, "clock")),
+        ("cores", str(used), WORKLOAD),
+    )
+    if clock <= 0:
+        return Term("accesses", "no clock is known", (("no clock is known", "0 s", "default"),), 0.0, f"{name}.cores")
+    return Term("accesses", "accesses / (loads x clock x cores)", inputs, seconds, f"{name}.cores")
+
+
+def _waiting(
+    cpu: Cpu, name: str, accesses: Accesses, footprint: float | None, lines: float, missed: float, used: int
+) -> list[Term]:
+    """The lines of a core that waits for its accesses, and of a memory that serves them at random."""
+    chains = accesses.chains if accesses.pattern == "dependent" else 1
+    latency = access_latency(cpu, footprint, busy=used, chains=chains, remote=accesses.remote)
+    said = ("latency", precise(latency, "s"), _steps(cpu, footprint, used, chains))
+    count: Input = ("accesses", precise(accesses.count, "1"), WORKLOAD)
+    cores: Input = ("cores", str(used), WORKLOAD)
+    if accesses.pattern == "dependent":
+        seconds = accesses.count / (used * chains) * latency
+        inputs: tuple[Input, ...] = (count, said, cores, ("chains", str(chains), WORKLOAD))
+        found = [Term("chain", "accesses x latency / (cores x chains)", inputs, seconds, f"{name}.memory")]
+    else:
+        flight = _in_flight(cpu)
+        seconds = accesses.count * max(1.0, lines) * latency / (used * flight)
+        inputs = (
+            ("lines", precise(accesses.count * max(1.0, lines), "1"), WORKLOAD),
+            said,
+            cores,
+            ("in_flight", precise(flight, "1"), f"caches.in_flight: {source_of(cpu.sources, 'caches.in_flight')}"),
+        )
+        found = [Term("lines in flight", "lines x latency / (cores x in_flight)", inputs, seconds, f"{name}.memory")]
+    dram = cpu.memory.dram
+    if dram is not None and missed > 0:
+        rate = dram.random_rate()
+        inputs = (("lines", precise(missed, "1"), "that reach memory"), ("rate", precise(rate, "1/s"), "memory.dram, all banks"))
+        found.append(Term("random access", "lines / rate", inputs, missed / rate, f"{name}.memory"))
+    return found
+
+
+def _steps(cpu: Cpu, working_set: float | None, busy: int, chains: int) -> str:
+    """How the latency of an access comes about, level by level."""
+    of_memory = f"memory.latency: {source_of(cpu.sources, 'memory.latency')}"
+    if cpu.caches is None:
+        return of_memory
+    steps = cpu.caches.latency(working_set, cpu.clock_of("scalar", busy) or 1.0, memory_latency(cpu), chains)
+    told = [f"{name} {precise(more, 's')} for {100 * part:.3g} %" for name, part, more in steps if part * more > 0]
+    beside = f"slowest of {chains} side by side: " if chains > 1 else ""
+    return f"{beside}{', '.join(told)}; {of_memory}"
+
+
+def increment_cost(cpu: Cpu, name: str, times: float, used: int, *, shared: bool, atomic: bool, sockets: int) -> Cost:
+    """See `Cpu.increment`."""
+    clock = cpu.clock_of("scalar", used)
+    if cpu.core is None or clock <= 0:
+        raise CannotCompute(f"{name} does not say what an increment takes", "add `clock: 3 GHz` and `core: {rmw: 20}`")
+    cycles, key = (cpu.core.rmw, "core.rmw") if atomic else (cpu.core.store, "core.store")
+    own = times * cycles / clock
+    inputs: tuple[Input, ...] = (
+        ("times", precise(times, "1"), WORKLOAD),
+        ("cycles", precise(cycles, "1"), f"{key}: {source_of(cpu.sources, key)}"),
+        ("clock", precise(clock, "Hz"), source_of(cpu.sources, "clock")),
+    )
+    alone = Term("increments", "times x cycles / clock", inputs, own, f"{name}.cores")
+    if not shared or used == 1:
+        return _increments(cpu, name, [alone], used, own, 0.0, times)
+    if cpu.coherence is None:
+        raise CannotCompute(f"{name} does not say how long a line takes from core to core", "add `coherence: {cluster: 40 ns}`")
+    each = cpu.coherence.transfer(used, cpu.cores, sockets)
+    line = used * times * each
+    inputs = (
+        ("cores", str(used), WORKLOAD),
+        ("times", precise(times, "1"), WORKLOAD),
+        ("transfer", precise(each, "s"), f"coherence, mean over pairs of cores: {source_of(cpu.sources, 'coherence.cluster')}"),
+    )
+    handed = Term("line from core to core", "cores x times x transfer", inputs, line, f"{name}.line")
+    return _increments(cpu, name, [alone, handed], used, max(own, line), line, times)
+
+
+def _increments(cpu: Cpu, name: str, why: list[Term], used: int, seconds: float, line: float, times: float) -> Cost:
+    """The cores are busy (or wait, which is as good) all the time; the line is held for its part."""
+    amounts = {f"{name}.cores": used * seconds, f"{name}.line": line}
+    drawn = tuple(sorted((capacity, amount) for capacity, amount in amounts.items() if amount > 0))
+    share = seconds * used / cpu.cores * cpu.memory.bandwidth or 1.0
+    moved: tuple[tuple[str, float, Unit], ...] = tuple((capacity, times * used, "1") for capacity, _ in drawn)
+    return Cost(Demand(amounts=drawn, floor=seconds, share=share), moved=moved, why=tuple(why))

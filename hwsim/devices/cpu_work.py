@@ -1,0 +1,282 @@
+"""What an op of arithmetic and traffic asks of a CPU: core time, memory time, and the derivation of both.
+
+    cores     max(flop / peak, instructions / (ipc clock cores)) + branches guessed wrong x cycles / clock,
+              or the bytes through the caches, whichever is longer
+    memory    (read + write_cost x written) / (bandwidth x efficiency); with caches, what misses the last level, and a
+              line that is written is read first
+    floor     what these cores reach of the memory (see `numa`), all of the core time on them
+
+Source: roofline (Williams, Waterman, Patterson 2009) with the execution-cache-memory model inside the core.
+Error: docs/validation/components.md; arithmetic is an upper bound of speed where an efficiency is left at 100 %.
+Range: work divided evenly over the cores beforehand; prefetchers see the stream.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from hwsim.demand import Cost, Term
+from hwsim.devices.numa import Numa
+from hwsim.devices.roofline import (
+    WORKLOAD,
+    CannotCompute,
+    Draw,
+    Input,
+    assemble,
+    latency_terms,
+    memory_draw,
+    precise,
+    source_of,
+)
+from hwsim.devices.work import Work
+
+if TYPE_CHECKING:
+    from hwsim.devices.cpu import Cpu
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Bytes that cross between the caches and memory, and why."""
+
+    read: float
+    written: float
+    why: str
+
+    @property
+    def bytes(self) -> float:
+        return self.read + self.written
+
+
+def work_cost(cpu: Cpu, name: str, work: Work, used: int) -> Cost:
+    """See `Cpu.compute`."""
+    core = _arithmetic(cpu, name, work, used)
+    served = cpu.caches.streamed(work.working_set, used) if cpu.caches else ()
+    lines = [core.why, *_instructions(cpu, name, work, used)]
+    if cpu.caches and work.working_set is not None:
+        lines.append(through_caches(cpu, name, work.reads, work.writes, work.in_place, served, used))
+    seconds = max(line.seconds for line in lines)
+    core = replace(core, amount=seconds * used if seconds > core.why.seconds else core.amount)
+    traffic = to_memory(cpu, work.reads, work.writes, work.in_place, served[-1] if served else 0.0)
+    floor, reached = reach(cpu, name, traffic, used, work.remote)
+    latency = cpu.memory.latency if traffic.bytes > 0 else 0.0
+    cost = assemble(
+        [core, memory_time(cpu, name, traffic)],
+        bandwidth=cpu.memory.bandwidth,
+        floor=max(floor, core.amount / used if used < cpu.cores else 0.0),
+        latencies=latency_terms(
+            cpu.sources,
+            ("overhead", "start of an op", cpu.overhead, ""),
+            ("memory.latency", "first access", latency, f"{name}.memory"),
+        ),
+    )
+    return replace(cost, why=(*cost.why, *lines[1:], *reached))
+
+
+# ---- cores ----
+
+
+def _arithmetic(cpu: Cpu, name: str, work: Work, used: int) -> Draw:
+    """Core-seconds: the same however many cores share them, but for the clock."""
+    capacity, flop, dtype, mix = f"{name}.cores", work.flop, work.dtype, work.mix
+    if mix == "random":
+        if cpu.random is None:
+            raise CannotCompute(f"{name} has no rate for random numbers", "add one as `random: 100e6 1/s`, for one core")
+        amount = flop / cpu.random
+        inputs: tuple[Input, ...] = (
+            ("numbers", precise(flop, "1"), WORKLOAD),
+            ("rate", precise(cpu.random, "1/s"), f"random, of one core: {source_of(cpu.sources, 'random')}"),
+            ("cores", str(used), source_of(cpu.sources, "cores")),
+        )
+        why = Term("compute", "numbers / (rate x cores)", inputs, amount / used, capacity)
+        return Draw(capacity, amount, float(cpu.cores), flop, "1", why)
+    found, rate_all, key = cpu.peak(dtype, name, work.isa, used)
+    efficiency = cpu.efficiency.of(mix)
+    what = "efficiency.matmul" if mix == "matmul" else "efficiency.vector"
+    lost, penalty, wrong = _wrong_guesses(cpu, name, work, used)
+    amount = flop / (rate_all / cpu.cores * efficiency) + lost
+    part = (("used", str(used), WORKLOAD), ("cores", str(cpu.cores), source_of(cpu.sources, "cores")))
+    inputs = (
+        ("flop", precise(flop, "FLOP"), WORKLOAD),
+        (
+            "peak",
+            precise(rate_all, "FLOP/s"),
+            _origin(cpu, found, key, used) + (f"; {dtype} computed in {found}" if found != dtype else ""),
+        ),
+        *(part if used < cpu.cores else ()),
+        ("efficiency", precise(efficiency, "%"), f"{what}: {source_of(cpu.sources, what)}"),
+        *penalty,
+    )
+    formula = "flop / (peak x used / cores x efficiency)" if used < cpu.cores else "flop / (peak x efficiency)"
+    why = Term("compute", formula + wrong, inputs, amount / used, capacity)
+    return Draw(capacity, amount, float(cpu.cores), flop, "FLOP", why)
+
+
+def _origin(cpu: Cpu, dtype: str, key: str, used: int) -> str:
+    """Where a peak is from; one that is worked out says how."""
+    source = source_of(cpu.sources, key)
+    if key.startswith("flop."):
+        return f"{key}: {source}"
+    if key.startswith("core.isa.") and cpu.core:
+        isa = key.removeprefix("core.isa.")
+        each = cpu.core.isa[isa]
+        clock = precise(cpu.clock_of(isa, used), "Hz")
+        pipes = f"{each.lanes(dtype)} lanes x {each.pipes} pipes{' x 2' if each.fma else ''}"
+        return f"{isa}: cores x clock x {pipes} = {cpu.cores} x {clock} x {precise(each.per_cycle(dtype), '1')}: {source}"
+    clock = precise(cpu.clock or 0.0, "Hz")
+    return f"cores x clock x per_cycle = {cpu.cores} x {clock} x {precise(cpu.per_cycle[dtype], '1')}: {source}"
+
+
+def _wrong_guesses(cpu: Cpu, name: str, work: Work, used: int) -> tuple[float, tuple[Input, ...], str]:
+    """(core-seconds, inputs, the rest of the formula) of branches whose way was guessed wrong."""
+    if work.branches * work.mispredicted <= 0:
+        return 0.0, (), ""
+    if cpu.core is None or cpu.core.mispredict <= 0:
+        raise CannotCompute(
+            f"{name} does not say what a branch guessed wrong costs", "add it as `core: {mispredict: 16}`, in cycles"
+        )
+    clock = _clock(cpu, name, work.isa, used)
+    inputs = (
+        ("branches", precise(work.branches, "1"), WORKLOAD),
+        ("mispredicted", precise(work.mispredicted, "%"), WORKLOAD),
+        ("cycles", precise(cpu.core.mispredict, "1"), f"core.mispredict: {source_of(cpu.sources, 'core.mispredict')}"),
+        ("clock", precise(clock, "Hz"), source_of(cpu.sources, "clock")),
+        ("busy", str(used), "cores"),
+    )
+    lost = work.branches * work.mispredicted * cpu.core.mispredict / clock
+    return lost, inputs, " + branches x mispredicted x cycles / (clock x busy)"
+
+
+def _instructions(cpu: Cpu, name: str, work: Work, used: int) -> list[Term]:
+    """The line of counted instructions, if there are any."""
+    if work.instructions <= 0:
+        return []
+    rate = cpu.core.rate(work.threads) if cpu.core else None
+    if rate is None:
+        raise CannotCompute(f"{name} does not say how many instructions it does in a cycle", "add it as `core: {ipc: 2}`")
+    clock = _clock(cpu, name, work.isa, used)
+    lost, penalty, wrong = _wrong_guesses(cpu, name, work, used)
+    inputs: tuple[Input, ...] = (
+        ("instructions", precise(work.instructions, "1"), WORKLOAD),
+        ("ipc", precise(rate, "1"), f"core.ipc: {source_of(cpu.sources, 'core.ipc')}"),
+        *(penalty or (("clock", precise(clock, "Hz"), source_of(cpu.sources, "clock")), ("busy", str(used), "cores"))),
+    )
+    seconds = (work.instructions / (rate * clock) + lost) / used
+    return [Term("instructions", "instructions / (ipc x clock x busy)" + wrong, inputs, seconds, f"{name}.cores")]
+
+
+def _clock(cpu: Cpu, name: str, isa: str, used: int) -> float:
+    """Of the instructions' class; of scalar ones where the op does not say.
+
+    Raises:
+        CannotCompute: nobody said.
+    """
+    clock = cpu.clock_of(isa or "scalar", used)
+    if clock <= 0:
+        raise CannotCompute(f"{name} has no clock", "add one as `clock: 2.4 GHz`")
+    return clock
+
+
+# ---- caches and memory ----
+
+
+def through_caches(
+    cpu: Cpu, name: str, reads: float, writes: float, in_place: float, served: tuple[float, ...], used: int, near: float = 1.0
+) -> Term:
+    """The line of a core's time for its part of the bytes through all levels."""
+    if cpu.caches is None:
+        raise CannotCompute(f"{name} has no caches", "add them as `caches:`")
+    times = cpu.caches.moving(reads, writes, in_place, served, used, cpu.clock_of("", used), near)
+    names = list(cpu.caches.levels)
+    inputs = tuple(
+        (level, precise(seconds, "s"), f"its part of the bytes, caches.levels.{level}: {_level_source(cpu, level)}")
+        for level, seconds in zip(names, times, strict=True)
+    )
+    formula = f"max({', '.join(names)})" if cpu.caches.overlap and len(names) > 1 else " + ".join(names)
+    return Term("caches", formula, inputs, max(times) if cpu.caches.overlap else sum(times), f"{name}.cores")
+
+
+def to_memory(cpu: Cpu, reads: float, writes: float, in_place: float, served: float) -> Traffic:
+    """What misses the last level of cache, which serves that part."""
+    missed = 1.0 - served
+    filled = max(0.0, writes - in_place) if cpu.caches and cpu.caches.write_allocate else 0.0
+    told = [f"{precise(missed, '%')} miss the caches"] if served > 0 else []
+    if filled > 0:
+        told.append("lines written are read first")
+    return Traffic((reads + filled) * missed, writes * missed, "; ".join(told))
+
+
+def memory_time(cpu: Cpu, name: str, traffic: Traffic) -> Draw:
+    """The time traffic takes of the memory of the whole socket."""
+    if cpu.numa is None:
+        draw = memory_draw(name, traffic.bytes, cpu.memory, cpu.sources)
+        if not traffic.why:
+            return draw
+        inputs = tuple(
+            (key, value, f"{source}: {traffic.why}" if key == "traffic" else source) for key, value, source in draw.why.inputs
+        )
+        return replace(draw, why=replace(draw.why, inputs=inputs))
+    weight, formula, inputs = _weighted(cpu.numa, traffic, cpu)
+    seconds = weight / (cpu.memory.bandwidth * cpu.numa.efficiency)
+    capacity = f"{name}.memory"
+    inputs = (
+        *inputs,
+        ("bandwidth", precise(cpu.memory.bandwidth, "B/s"), source_of(cpu.sources, "memory.bandwidth")),
+        ("efficiency", precise(cpu.numa.efficiency, "%"), f"numa.efficiency: {source_of(cpu.sources, 'numa.efficiency')}"),
+    )
+    why = Term("memory", f"{formula} / (bandwidth x efficiency)", inputs, seconds, capacity)
+    return Draw(capacity, seconds, 1.0, traffic.bytes, "B", why)
+
+
+def _weighted(numa: Numa, traffic: Traffic, cpu: Cpu) -> tuple[float, str, tuple[Input, ...]]:
+    """(bytes, a written one counted by what it costs, formula, inputs)."""
+    told = f"{WORKLOAD}: {traffic.why}" if traffic.why else WORKLOAD
+    if traffic.written <= 0:
+        return traffic.read, "traffic", (("traffic", precise(traffic.read, "B"), told),)
+    inputs = (
+        ("read", precise(traffic.read, "B"), told),
+        ("written", precise(traffic.written, "B"), told),
+        ("write_cost", precise(numa.write_cost, "1"), f"numa.write_cost: {source_of(cpu.sources, 'numa.write_cost')}"),
+    )
+    return traffic.read + numa.write_cost * traffic.written, "(read + write_cost x written)", inputs
+
+
+def reach(cpu: Cpu, name: str, traffic: Traffic, used: int, remote: float) -> tuple[float, tuple[Term, ...]]:
+    """(seconds that these cores need at least for their traffic, the lines that say so)."""
+    if traffic.bytes <= 0:
+        return 0.0, ()
+    if cpu.numa is None:
+        if not cpu.core_bandwidth:
+            return 0.0, ()
+        seconds = traffic.bytes / (used * cpu.core_bandwidth)
+        inputs: tuple[Input, ...] = (
+            ("traffic", precise(traffic.bytes, "B"), WORKLOAD),
+            ("core_bandwidth", precise(cpu.core_bandwidth, "B/s"), source_of(cpu.sources, "core_bandwidth")),
+            ("cores", str(used), WORKLOAD if used < cpu.cores else source_of(cpu.sources, "cores")),
+        )
+        formula = "traffic / (cores x core_bandwidth)"
+        return seconds, (Term("bandwidth of the cores", formula, inputs, seconds, f"{name}.cores"),)
+    memory, one = cpu.memory.bandwidth, cpu.core_bandwidth
+    seconds, filled = cpu.numa.seconds(used, cpu.cores, traffic.read, traffic.written, memory, one)
+    found = []
+    if seconds > 0:
+        domains = f"{len(filled)} domains" if len(filled) > 1 else "one domain"
+        said = f"{used} cores in {domains}: core_bandwidth: {source_of(cpu.sources, 'core_bandwidth')}"
+        inputs = (
+            ("traffic", precise(traffic.bytes, "B"), WORKLOAD + (f": {traffic.why}" if traffic.why else "")),
+            ("reached", precise(traffic.bytes / seconds, "B/s"), said),
+        )
+        found.append(Term("bandwidth of the cores", "traffic / reached", inputs, seconds, f"{name}.cores"))
+    far = remote * traffic.bytes
+    if far > 0 and cpu.numa.remote_bandwidth is not None:
+        inputs = (
+            ("far", precise(far, "B"), f"{precise(remote, '%')} of the traffic: {WORKLOAD}"),
+            ("remote_bandwidth", precise(cpu.numa.remote_bandwidth, "B/s"), source_of(cpu.sources, "numa.remote_bandwidth")),
+        )
+        found.append(Term("remote memory", "far / remote_bandwidth", inputs, far / cpu.numa.remote_bandwidth, f"{name}.memory"))
+    return max((term.seconds for term in found), default=0.0), tuple(found)
+
+
+def _level_source(cpu: Cpu, level: str) -> str:
+    keys = (f"caches.levels.{level}.bandwidth", f"caches.levels.{level}.per_cycle")
+    return next((source_of(cpu.sources, key) for key in keys if key in cpu.sources), "no limit given")
