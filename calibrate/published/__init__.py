@@ -18,6 +18,7 @@ from calibrate.published.score import Score
 
 # Topic: (module in this package, what it is about).  A new topic is a new file and a line here.
 TOPICS: Final[dict[str, str]] = {
+    "babelstream": "memory bandwidth, BabelStream on all devices",
     "collectives": "collectives of NCCL and MPI",
     "core_to_core": "cache lines from core to core",
     "cpu_bandwidth": "bandwidth of CPUs: against cores, by level, BabelStream",

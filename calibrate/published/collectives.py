@@ -19,9 +19,9 @@ from calibrate.published.score import Half, Miss, Score, group_median, worst_of
 from hwsim.collectives import Operation
 from hwsim.collectives.choosing import Chosen, bus, choose
 from hwsim.collectives.library import measured
+from hwsim.collectives.plan import Group
 from hwsim.communication.mpi import Mpi
 from hwsim.communication.nccl import Bus, Estimate, Nccl
-from hwsim.collectives.plan import Group
 from hwsim.machine import Machine, build
 from hwsim.spec import Mistakes, read_text
 

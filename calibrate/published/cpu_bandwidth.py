@@ -198,17 +198,23 @@ def unmeasured(name: str) -> Cpu:
     return replace(cpu, numa=numa, caches=caches)
 
 
-def _streams(data: Path) -> Iterator[Score]:
+def stream_misses(data: Path) -> tuple[list[Miss], list[Miss]]:
+    """BabelStream's rows: the half held out, with each part's own numbers; all rows, from datasheets and the other CPUs."""
     found = stream_rows(data)
     models = {name: unmeasured(name) for _, name, _ in STREAMERS}
-    for name, chosen, with_models, bound, half in (
-        ("BabelStream on CPUs", [row for row in found if not _fitted_half(row)], None, 0.06, "held out"),
-        ("BabelStream on CPUs, from datasheets", found, models, 0.11, "not fitted"),
+
+    def miss(row: Mapping[str, str], known: Mapping[str, Cpu] | None) -> Miss:
+        return Miss(f"{row['pattern']} {row['software']}", babelstream(row, known) or 0.0, float(row["value"]), group(row))
+
+    return [miss(row, None) for row in found if not _fitted_half(row)], [miss(row, models) for row in found]
+
+
+def _streams(data: Path) -> Iterator[Score]:
+    held, unseen = stream_misses(data)
+    for name, misses, bound, half in (
+        ("BabelStream on CPUs", held, 0.06, "held out"),
+        ("BabelStream on CPUs, from datasheets", unseen, 0.11, "not fitted"),
     ):
-        misses = [
-            Miss(f"{row['pattern']} {row['software']}", babelstream(row, with_models) or 0.0, float(row["value"]), group(row))
-            for row in chosen
-        ]
         middle, tail = group_median(misses)
         yield Score(
             name=name,

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from hwsim import api
 from hwsim.machine import Machine
+from hwsim.spec import find, read
 
 Model = TypeVar("Model")
 
@@ -38,6 +39,15 @@ def part(model: type[Model], name: str) -> Model:
     if not isinstance(found, model):
         raise TypeError(f"{name} is a {type(found).__name__}, not a {model.__name__}")
     return found
+
+
+def title(kind: str, name: str) -> str:
+    """What a reader calls a part of the library: "NVIDIA Tesla K20".
+
+    >>> title("gpu", "k20")
+    'NVIDIA Tesla K20'
+    """
+    return read(find(kind, name)).text("name") or name
 
 
 def table(path: Path) -> list[dict[str, str]]:
