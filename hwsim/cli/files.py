@@ -73,7 +73,7 @@ def machine_with(source: str, settings: Mapping[str, str]) -> Machine:
     Raises:
         SpecError: its mistakes.
     """
-    tree, nothing = read(find("machine", source)), tree_of({"hwsim": "workload/1"})
+    tree, nothing = read(source if source == "-" else find("machine", source)), tree_of({"hwsim": "workload/1"})
     mistakes = Mistakes()
     for path, value in settings.items():
         try:

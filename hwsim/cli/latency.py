@@ -38,7 +38,7 @@ def command(machine: str, settings: dict[str, str], every: bool, key: str | None
     with in_words():
         built = machine_with(machine, settings)
     found = latencies(built)
-    title = built.name or Path(machine).stem
+    title = built.name or ("machine" if machine == "-" else Path(machine).stem)
     if plot is not None:
         if not found.rows:
             raise click.BadParameter("no part of the machine says enough for a row", param_hint="--plot")

@@ -39,6 +39,7 @@ def command(
         raise click.UsageError("only one of the two files can be standard input")
     refuse_unwritable(plot)
     from hwsim import api
+    from hwsim.cli import EXIT_MISTAKE
     from hwsim.cli.errors import in_words
     from hwsim.cli.files import machine_with
     from hwsim.probes.roofline import NoRoofline, rooflines
@@ -48,7 +49,7 @@ def command(
     with in_words():
         if workload is None:
             built, graph, name, called = machine_with(machine, settings), None, "", ""
-            name = built.name or Path(machine).stem
+            name = built.name or ("machine" if machine == "-" else Path(machine).stem)
         else:
             lowered = api.prepare(machine, workload, set=settings)
             built, graph = lowered.machine, lowered.graph
@@ -57,7 +58,7 @@ def command(
         found = rooflines(built, graph, device=device, dtype=dtype or "", links=links)
     except NoRoofline as error:
         click.echo(f"{error}" + (f"\n    hint: {error.hint}" if error.hint else ""), err=True)
-        click.get_current_context().exit(2)
+        click.get_current_context().exit(EXIT_MISTAKE)
     if plot is not None:
-        click.echo(f"wrote {write(plot, report.render(found, called or name, plot.suffix))}", err=True)
+        click.echo(f"wrote {write(plot, report.render(found, f'{called} on {name}' if called else name, plot.suffix))}", err=True)
     click.echo(report.document(found, name, called) if as_json else report.text(found, name, called), nl=False)

@@ -1,7 +1,8 @@
 """What one op of each kind took: the rows of a run that has few kinds of ops.
 
     each    mean time of one, from its start to its end, waiting in a queue not counted
-    rate    bytes or FLOP of one by that time, of what limited it if that counts any
+    rate    bytes that the accesses of one asked for by that time; else bytes or FLOP through what limited it; else FLOP,
+            or the bytes of the copy
     count/s accesses, increments or messages of one by that time
 
 The last column is what held the slowest of them for the longest part of its time.
@@ -15,11 +16,11 @@ from typing import Final
 
 import numpy as np
 
-from hwsim.demand import Cost
+from hwsim.demand import Cost, Unit
 from hwsim.explain.cause import HOST, Cause
 from hwsim.explain.critical import pieces
 from hwsim.explain.family import family
-from hwsim.opgraph import Label
+from hwsim.opgraph import Ints, Label
 from hwsim.results.timeline import FEMTO, Timeline
 from hwsim.units import format_quantity
 
@@ -62,7 +63,9 @@ def each_op(timeline: Timeline) -> tuple[Each, ...]:
         cause = _limit(timeline, slowest)
         rate, count = _rates([(flat.graph.costs[number], size) for number, size in _sizes(timeline, ops)], seconds, cause)
         title = name if names.count(name) == 1 else f"{name} on {_device(labels, members, device)}"
-        found.append(Each(title, len(ops), seconds / len(ops), rate, count, family(str(cause)) if len(members) > 1 else str(cause)))
+        found.append(
+            Each(title, len(ops), seconds / len(ops), rate, count, family(str(cause)) if len(members) > 1 else str(cause))
+        )
     return tuple(found)
 
 
@@ -71,7 +74,7 @@ def _device(labels: Sequence[Label], members: Sequence[int], shared: str) -> str
     return shared if len(devices) > 1 else devices.pop()
 
 
-def _sizes(timeline: Timeline, ops: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Iterator[tuple[int, float]]:
+def _sizes(timeline: Timeline, ops: Ints) -> Iterator[tuple[int, float]]:
     """(cost, how many times it was asked for) of these ops."""
     flat = timeline.flat
     costs, where = np.unique(flat.cost[ops], return_inverse=True)
@@ -90,21 +93,30 @@ def _limit(timeline: Timeline, op: int) -> Cause:
 
 def _rates(costs: Sequence[tuple[Cost, float]], seconds: float, cause: Cause) -> tuple[str, str]:
     """(bytes or FLOP a second, things counted a second) of ops that took so many seconds together."""
-    amounts: dict[tuple[str, str], float] = {}
-    counted = 0.0
+    asked = counted = 0.0
+    amounts: dict[tuple[Unit, str], float] = {}
     for cost, size in costs:
-        for capacity, amount, unit in cost.moved:
-            amounts[unit, capacity] = amounts.get((unit, capacity), 0.0) + size * amount
-        here = [amount for _, amount, unit in cost.moved if unit == "1"]
-        counted += size * (cost.requests.count if cost.requests else max(here, default=0.0))
+        if cost.requests is not None:
+            asked += size * cost.requests.count * cost.requests.size
+            counted += size * cost.requests.count
+        else:
+            counted += size * max((amount for _, amount, unit in cost.moved if unit == "1"), default=0.0)
+        here: dict[tuple[Unit, str], float] = {}
+        for capacity, amount, unit in cost.moved:  # of a way over several members of a family, one
+            here[unit, family(capacity)] = max(here.get((unit, family(capacity)), 0.0), size * amount)
+        for key, amount in here.items():
+            amounts[key] = amounts.get(key, 0.0) + amount
     if seconds <= 0:
         return "", ""
-    moved = [(capacity != cause.name, unit != "FLOP", -amount, unit) for (unit, capacity), amount in amounts.items() if unit in _SAID]
-    rate = ""
-    if moved:
-        _, _, amount, unit = min(moved)
-        rate = format_quantity(-amount / seconds, f"{unit}/s")
-    return rate, format_quantity(counted / seconds, "B").removesuffix("B").rstrip() if counted > 0 else ""
-
-
-_SAID: Final = ("B", "FLOP")
+    count = format_quantity(counted / seconds, "B").removesuffix("B").rstrip() if counted > 0 else ""
+    if asked > 0:
+        return format_quantity(asked / seconds, "B/s"), count
+    moved = [
+        (capacity != family(cause.name), unit != "FLOP", amount, unit)
+        for (unit, capacity), amount in amounts.items()
+        if unit in ("B", "FLOP")
+    ]
+    if not moved:
+        return "", count
+    _, _, amount, unit = min(moved)
+    return format_quantity(amount / seconds, f"{unit}/s"), count

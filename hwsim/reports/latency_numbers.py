@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hwsim.devices import precise
 from hwsim.explain.derivation import put_in, seconds
+from hwsim.probes.latency import Missing
 from hwsim.reports.figure import COLOURS, figure_bytes
 from hwsim.units import format_quantity
 
 if TYPE_CHECKING:
-    from hwsim.probes.latency import Latencies, Missing, Row, Table
+    from hwsim.probes.latency import Latencies, Row, Table
 
 TITLES: Final[Mapping[Table, str]] = {"common": "CPU, memory, disks, networks", "gpu": "GPU"}
 GREY: Final = "#8c8c8c"
@@ -22,16 +23,17 @@ GREY: Final = "#8c8c8c"
 def text(found: Latencies, title: str, *, every: bool = False) -> str:
     """Both tables; `every`: also the rows that the machine has no part for, with the reason."""
     out = [f"latency numbers  on  {title}"]
-    widest = max((len(each.name) for each in (*found.rows, *found.missing)), default=0)
+    widest = max((*(len(each.name) for each in found.rows), *(len(each.name) for each in found.missing)), default=0)
     for table, heading in TITLES.items():
         rows = [each for each in found.rows if each.table == table]
         lacking = [each for each in found.missing if each.table == table] if every else []
         if not rows and not lacking:
             continue
-        out += ["", f"  {heading:<{widest}}  {'here':>8}  {'text':>8}  {'ratio':>6}  from"]
-        out += [_line(each, widest) for each in rows]
+        if rows:
+            out += ["", f"  {heading:<{widest}}  {'here':>8}  {'text':>8}  {'ratio':>6}  from"]
+            out += [_line(each, widest) for each in rows]
         if lacking:
-            out += ["", "  not on this machine"]
+            out += ["", f"  not on this machine: {heading}"]
             out += [_absent(each, widest) for each in lacking]
     if not found.rows:
         out += ["", "  none: no part of it says enough (--all says what is missing)"]
@@ -44,7 +46,7 @@ def text(found: Latencies, title: str, *, every: bool = False) -> str:
 def explained(row: Row | Missing) -> str:
     """How a row comes about: every line that lowering wrote, with the numbers put in and their sources."""
     out = [f"{row.name} ({row.key})"]
-    if not hasattr(row, "why"):
+    if isinstance(row, Missing):
         return "\n".join([*out, f"  not on this machine: {row.reason}"]) + "\n"
     out.append(f"  {seconds(row.seconds)} of {row.part}: {row.how}")
     if row.text_s is not None:
@@ -123,7 +125,9 @@ def render(found: Latencies, title: str, suffix: str = ".png") -> Iterable[bytes
                       markeredgecolor="black", markeredgewidth=1.2, linestyle="none")  # fmt: skip
         for at, row in enumerate(rows):
             end = max(row.seconds, row.text_s or 0.0)
-            axes.annotate(format_quantity(row.seconds, "s"), (end, at), (7, 0), textcoords="offset points", va="center", fontsize=8)
+            axes.annotate(
+                format_quantity(row.seconds, "s"), (end, at), (7, 0), textcoords="offset points", va="center", fontsize=8
+            )
         axes.set_xscale("log")
         axes.set_xlim(least, most * 12)
         ticks = [10.0**power for power in range(_below(least), _below(most) + 2)]
@@ -176,4 +180,7 @@ def _keys(found: Latencies) -> str:
 
 def _wrapped(line: str) -> Iterator[str]:
     indent = " " * (len(line) - len(line.lstrip()))
-    return iter(textwrap.wrap(line.lstrip(), 110, initial_indent=indent, subsequent_indent=indent + "    ", break_on_hyphens=False) or [""])
+    return iter(
+        textwrap.wrap(line.lstrip(), 110, initial_indent=indent, subsequent_indent=indent + "    ", break_on_hyphens=False)
+        or [""]
+    )

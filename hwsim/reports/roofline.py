@@ -14,6 +14,7 @@ from hwsim.units import format_quantity
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.text import Annotation, Text
 
     from hwsim.probes.ceilings import Ceiling
     from hwsim.probes.roofline import Point, Roofline
@@ -32,7 +33,9 @@ def text(found: Sequence[Roofline], machine: str, workload: str = "") -> str:
         out += ["", f"{one.device}" + (f" and {one.alike - 1} alike" if one.alike > 1 else "")]
         widest = max(len(each.key) for each in (*one.memory, *one.compute))
         out += [f"  {'':<{widest}}  {'peak':>12}  {'sustained':>12}"]
-        out += [f"  {each.key:<{widest}}  {_rate(each.peak, 'B/s'):>12}  {_rate(each.sustained, 'B/s'):>12}" for each in one.memory]
+        out += [
+            f"  {each.key:<{widest}}  {_rate(each.peak, 'B/s'):>12}  {_rate(each.sustained, 'B/s'):>12}" for each in one.memory
+        ]
         out += [f"  {'':<{widest}}  {'':>12}  {'':>12}  bound by memory below"]
         for each in one.compute:
             peak, sustained = _rate(each.peak, "FLOP/s"), _rate(each.sustained, "FLOP/s")
@@ -77,10 +80,16 @@ def render(found: Sequence[Roofline], title: str, suffix: str = ".png") -> Itera
     """
     rows = [5.2 + 0.2 * math.ceil(len(one.points) / 2) for one in found]
     with figure_bytes(suffix, width=9, height=sum(rows)) as (figure, buffer):
-        panels = figure.subplots(len(found), 1, squeeze=False, height_ratios=rows)
-        for axes, one in zip(panels[:, 0], found, strict=True):
-            _panel(axes, one)
+        panels = figure.subplots(len(found), 1, squeeze=False, height_ratios=rows)[:, 0]
+        placed = []
+        for axes, one in zip(panels, found, strict=True):
+            placed.append(_panel(axes, one))
             axes.set_title(f"{title}: {one.device}", fontsize="medium", loc="left")
+            axes.set_title("thin dashes: sustained", fontsize="small", loc="right", color=INK)
+        figure.draw_without_rendering()  # sizes are known only now: turn the labels along their lines, push others apart
+        for axes, (along, beside) in zip(panels, placed, strict=True):
+            _along(axes, along)
+            _apart(axes, beside)
     return (buffer.getvalue(),)
 
 
@@ -91,7 +100,9 @@ def _ops(one: Roofline) -> list[str]:
     if not one.points and not one.idle:
         return []
     widest = max([len("op"), *(len(each.name) for each in one.points)])
-    head = f"  {'op':<{widest}}  {'times':>6}  {'work':>11}  {'bytes':>8}  {'FLOP/B':>7}  {'attained':>12}  {'of roof':>7}  bound by"
+    head = (
+        f"  {'op':<{widest}}  {'times':>6}  {'work':>11}  {'bytes':>8}  {'FLOP/B':>7}  {'attained':>12}  {'of roof':>7}  bound by"
+    )
     out = ["", head] if one.points else [""]
     for each in one.points:
         cells = (
@@ -141,11 +152,14 @@ def _point(one: Roofline, each: Point) -> dict[str, Any]:
 # ---- figure ----
 
 
-def _panel(axes: Axes, one: Roofline) -> None:
+def _panel(axes: Axes, one: Roofline) -> tuple[list[Text], list[Annotation]]:
+    """Draws it; the labels along the slopes, and those beside the ceilings, highest first."""
     compute = _distinct(one.compute)
     known = [each.intensity for each in one.points if not math.isinf(each.intensity)]
     top = max(each.peak for each, _ in compute)
-    low = 10.0 ** math.floor(math.log10(min([0.1, *(value * 0.8 for value in known)])))
+    fastest = max(each.peak for each in one.memory)
+    least = min(each.peak for each, _ in compute) / fastest / 4  # room for the names along the slopes
+    low = 10.0 ** math.floor(math.log10(min([0.1, least, *(value * 0.8 for value in known)])))
     slowest = min(each.peak for each in one.memory)
     high = 10.0 ** math.ceil(math.log10(max([top / slowest * 2, *(value * 2 for value in known)])))
     floor = min([low * slowest, *(each.attained for each in one.points)])
@@ -153,15 +167,13 @@ def _panel(axes: Axes, one: Roofline) -> None:
     axes.set_yscale("log")
     axes.set_xlim(low, high)
     axes.set_ylim(10.0 ** math.floor(math.log10(floor)), top * 3)
-    for number, each in enumerate(one.memory):
-        _slope(axes, each, number, low, top)
+    along = [_slope(axes, each, number, low, top) for number, each in enumerate(one.memory)]
     first = next(each.peak for each in one.memory if each.key == "memory")
-    fastest = max(each.peak for each in one.memory)
     for each, _ in compute:
         axes.plot([each.peak / fastest, high], [each.peak, each.peak], color=INK, linewidth=1.3)
         if each.sustained < 0.97 * each.peak:
             axes.plot([each.sustained / first, high], [each.sustained] * 2, color=INK, linewidth=0.8, linestyle=(0, (4, 3)))
-    _beside(axes, [(each.peak, f"{names}  {precise(float(f'{each.peak:.3g}'), 'FLOP/s')}") for each, names in compute])
+    beside = _beside(axes, [(each.peak, f"{names}  {precise(float(f'{each.peak:.3g}'), 'FLOP/s')}") for each, names in compute])
     _points(axes, one, high)
     axes.set_xlabel("FLOP per byte that crosses to memory")
     axes.set_ylabel("FLOP/s")
@@ -169,29 +181,28 @@ def _panel(axes: Axes, one: Roofline) -> None:
     axes.set_axisbelow(True)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
+    return along, beside
 
 
-def _slope(axes: Axes, each: Ceiling, number: int, low: float, top: float) -> None:
+def _slope(axes: Axes, each: Ceiling, number: int, low: float, top: float) -> Text:
     """A line of one level of memory, with its name along the left end of it."""
     colour, style = COLOURS[number % len(COLOURS)], LINES[number % len(LINES)]
     axes.plot([low, top / each.peak], [low * each.peak, top], color=colour, linewidth=1.8, linestyle=style)
     if each.sustained < 0.97 * each.peak:
         axes.plot([low, top / each.peak], [low * each.sustained, top * each.sustained / each.peak], color=colour, linewidth=0.8,
                   linestyle=(0, (4, 3)))  # fmt: skip
-    at = low * 1.15
-    axes.annotate(
+    at = low * 1.3
+    return axes.text(
+        at,
+        at * each.peak,
         f"{each.key}  {precise(float(f'{each.peak:.3g}'), 'B/s')}",
-        (at, at * each.peak),
-        (3, 3),
-        textcoords="offset points",
-        rotation=math.degrees(math.atan(1.0)),
         rotation_mode="anchor",
-        transform_rotates_text=True,
         fontsize=8,
         color=colour,
         fontweight="bold",
         ha="left",
-        va="bottom",
+        va="center_baseline",
+        bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8},
     )
 
 
@@ -207,20 +218,13 @@ def _distinct(ceilings: Sequence[Ceiling]) -> list[tuple[Ceiling, str]]:
     return found
 
 
-def _beside(axes: Axes, labels: Sequence[tuple[float, str]]) -> None:
-    """Labels at the right of their lines, pushed apart from the top where lines are close."""
-    figure = axes.get_figure()
-    height = 300.0 if figure is None else axes.get_position().height * figure.get_size_inches()[1] * 72
-    low, high = (math.log10(each) for each in axes.get_ylim())
-    above = math.inf
-    for value, label in sorted(labels, reverse=True):
-        true = (math.log10(value) - low) / (high - low) * height
-        place = min(true, above - APART)
-        above = place
+def _beside(axes: Axes, labels: Sequence[tuple[float, str]]) -> list[Annotation]:
+    """Labels at the right of their lines, highest first."""
+    return [
         axes.annotate(
             label,
             (1.0, value),
-            (8, place - true),
+            (8, 0),
             xycoords=("axes fraction", "data"),
             textcoords="offset points",
             fontsize=8,
@@ -229,6 +233,26 @@ def _beside(axes: Axes, labels: Sequence[tuple[float, str]]) -> None:
             ha="left",
             annotation_clip=False,
         )
+        for value, label in sorted(labels, reverse=True)
+    ]
+
+
+def _along(axes: Axes, labels: Sequence[Text]) -> None:
+    """Turn labels to the slope of a line of constant bandwidth."""
+    (x0, y0), (x1, y1) = axes.transData.transform([(1.0, 1.0), (10.0, 10.0)])
+    for each in labels:
+        each.set_rotation(math.degrees(math.atan2(y1 - y0, x1 - x0)))
+
+
+def _apart(axes: Axes, labels: Sequence[Annotation]) -> None:
+    """Push labels down from the top where lines are close."""
+    figure = axes.get_figure()
+    to_points = 72.0 / (figure.dpi if figure is not None else 100.0)
+    above = math.inf
+    for each in labels:
+        true = float(axes.transData.transform((1.0, each.xy[1]))[1]) * to_points
+        above = min(true, above - APART)
+        each.set_position((8, above - true))
 
 
 def _points(axes: Axes, one: Roofline, high: float) -> None:

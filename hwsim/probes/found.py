@@ -1,0 +1,86 @@
+"""What a probe of a machine comes to: a time with its derivation, or why there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final, TypeVar
+
+from hwsim.demand import Capacity, Cost, Term
+from hwsim.devices import Cpu, Gpu
+from hwsim.machine import Machine
+
+LINE: Final = 64.0  # bytes of a cache line, and of a small message
+PAGE: Final = 4096.0  # bytes: 4 KB, as disks and networks are asked for
+MEGABYTE: Final = 1e6
+
+Model = TypeVar("Model", Cpu, Gpu)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """seconds; the part they are of; how they come about, in a few words and as the lines that lowering wrote."""
+
+    seconds: float
+    part: str
+    how: str
+    why: tuple[Term, ...] = ()
+
+
+class Lacks(Exception):
+    """The machine has no such part, or the part does not say what is asked."""
+
+
+def only(machine: Machine, kind: str) -> str:
+    """The first device of a kind.
+
+    Raises:
+        Lacks: there is none.
+    """
+    found = machine.devices_of(kind)
+    if not found:
+        raise Lacks(f"the machine has no {kind}")
+    return found[0]
+
+
+def first_cpu(machine: Machine) -> tuple[str, Cpu]:
+    """The first CPU, and its model.
+
+    Raises:
+        Lacks: there is none.
+    """
+    name = only(machine, "cpu")
+    model = machine.device(name).model
+    if not isinstance(model, Cpu):
+        raise Lacks(f"{name} is no single cpu")
+    return name, model
+
+
+def first_gpu(machine: Machine) -> tuple[str, Gpu]:
+    """The first GPU, and its model.
+
+    Raises:
+        Lacks: there is none.
+    """
+    name = only(machine, "gpu")
+    model = machine.device(name).model
+    if not isinstance(model, Gpu):
+        raise Lacks(f"{name} is no gpu")
+    return name, model
+
+
+def rates(capacities: tuple[Capacity, ...]) -> Mapping[str, float]:
+    """Capacity name to amount per second."""
+    return {each.name: each.rate for each in capacities}
+
+
+def body(model: Cpu | Gpu, name: str, cost: Cost) -> float:
+    """Seconds of an op alone, without what it takes to start it."""
+    return cost.demand.body(rates(model.capacities(name)))
+
+
+def changed(model: Model, **keys: object) -> Model:
+    """The same part with other values for these keys; what it says of its sources stays."""
+    other = replace(model, **keys)  # type: ignore[arg-type]
+    object.__setattr__(other, "sources", model.sources)  # no key of a file, hence no argument
+    return other

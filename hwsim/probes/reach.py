@@ -1,0 +1,104 @@
+"""How far some devices are from each other, and how narrow the widest of the shortest ways is: all pairs at once.
+
+A set of devices is the bits of one integer, so that a step from all devices to their neighbours is one `or` per link.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hwsim.machine import Link, Machine
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """diameter: the most hops (links) between two, and the first pair so far apart; mean: hops over all pairs.
+
+    narrowest: B/s of the narrowest link on the route of the pair that has least, and the first such pair.  apart: pairs
+    without a route.
+    """
+
+    diameter: int
+    farthest: tuple[str, str]
+    mean: float
+    narrowest: float
+    worst: tuple[str, str]
+    apart: int
+
+
+def reach(machine: Machine, members: Sequence[str]) -> Reach | None:
+    """Over all pairs; None where no two are connected."""
+    ends = {link.source for link in machine.links}
+    forwards = {name for name in ends if machine.devices[name].forwards}
+    full = _levels(machine.links, members, forwards)
+    hops = [(level, mask.bit_count()) for masks in full for level, mask in enumerate(masks) if level]
+    pairs = sum(count for _, count in hops)
+    if pairs == 0:
+        return None
+    diameter = max(level for level, count in hops if count)
+    farthest = next(
+        (name, members[_lowest(masks[diameter])])
+        for name, masks in zip(members, full, strict=True)
+        if len(masks) > diameter and masks[diameter]
+    )
+    narrowest, worst = _narrowest(machine, members, forwards, full)
+    n = len(members)
+    mean = sum(level * count for level, count in hops) / pairs
+    return Reach(diameter, farthest, mean, narrowest, worst, n * (n - 1) - pairs)
+
+
+def _narrowest(
+    machine: Machine, members: Sequence[str], forwards: set[str], full: Sequence[Sequence[int]]
+) -> tuple[float, tuple[str, str]]:
+    """The greatest width at which every pair has a way as short as its shortest, and the first pair that has no wider one."""
+    widths = sorted({link.bandwidth for link in machine.links})
+    low, high = 0, len(widths)  # every pair has a way at widths[low]; not every pair at widths[high]
+    without = members[0], members[1]
+    while high - low > 1:
+        middle = (low + high) // 2
+        found = _levels([link for link in machine.links if link.bandwidth >= widths[middle]], members, forwards)
+        missed = _missed(members, full, found)
+        if missed is None:
+            low = middle
+        else:
+            high, without = middle, missed
+    return widths[low], without
+
+
+def _missed(members: Sequence[str], full: Sequence[Sequence[int]], found: Sequence[Sequence[int]]) -> tuple[str, str] | None:
+    for name, all_of, some in zip(members, full, found, strict=True):
+        for level, mask in enumerate(all_of):
+            missing = mask & ~(some[level] if level < len(some) else 0)
+            if missing:
+                return name, members[_lowest(missing)]
+    return None
+
+
+def _levels(links: Sequence[Link], members: Sequence[str], forwards: set[str]) -> list[list[int]]:
+    """For each member the members so many hops away from it, as bits."""
+    near: dict[str, set[str]] = {}
+    for link in links:
+        near.setdefault(link.source, set()).add(link.target)
+    seen = {name: 1 << at for at, name in enumerate(members)}
+    front = dict(seen)
+    levels = [[0] for _ in members]
+    while front:
+        come: dict[str, int] = {}
+        for name, mask in front.items():
+            for target in near.get(name, ()):
+                come[target] = come.get(target, 0) | mask
+        front = {}
+        for at, name in enumerate(members):
+            levels[at].append(come.get(name, 0) & ~seen[name])
+        for name, mask in come.items():
+            new = mask & ~seen.get(name, 0)
+            if new:
+                seen[name] = seen.get(name, 0) | new
+                if name in forwards:
+                    front[name] = new
+    return levels
+
+
+def _lowest(mask: int) -> int:
+    return (mask & -mask).bit_length() - 1

@@ -1,0 +1,213 @@
+"""`hwsim roofline`: ceilings from the part, ops never above them."""
+
+from __future__ import annotations
+
+import json
+import math
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hwsim import api
+from hwsim.cli import main
+from hwsim.probes.roofline import NoRoofline, Roofline, rooflines
+from hwsim.reports import roofline as report
+from hwsim.spec import names
+
+LAYER = """\
+hwsim: workload/1
+name: a layer
+let: {gpu: gpu0, cpu: cpu}
+program:
+  - repeat:
+      times: 3
+      do:
+        - matmul: {name: large, device: $gpu, m: 2048, n: 4096, k: 4096, dtype: fp16}
+        - matmul: {name: thin, device: $gpu, m: 1, n: 4096, k: 4096, dtype: fp16}
+  - softmax: {name: softmax, device: $gpu, shape: [4096, 4096]}
+  - elementwise: {name: tiny, device: $gpu, shape: [64]}
+  - elementwise: {name: on the cpu, device: $cpu, shape: [4096, 4096], cores: 2}
+  - copy: {from: $cpu, to: $gpu, bytes: 1 MB}
+  - wait: all
+"""
+
+
+def hwsim(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(main, [str(each) for each in arguments], prog_name="hwsim")
+
+
+@pytest.fixture
+def layer(tmp_path: Path) -> Path:
+    path = tmp_path / "layer.yaml"
+    path.write_text(LAYER, encoding="utf-8")
+    return path
+
+
+def under(machine: str, workload: str) -> tuple[Roofline, ...]:
+    lowered = api.prepare(machine, workload)
+    return rooflines(lowered.machine, lowered.graph)
+
+
+@pytest.mark.parametrize("name", names("machine"))
+def test_every_machine_of_the_library_has_rooflines_in_order(name: str) -> None:
+    machine = api.load_machine(name)
+    able = any(placed.kind in ("cpu", "gpu") for placed in machine.devices.values())
+    for one in rooflines(machine, links=True) if able else ():
+        assert one.compute
+        assert [each.key for each in one.memory].count("memory") == 1
+        for each in (*one.memory, *one.compute):
+            assert 0 < each.sustained <= each.peak * (1 + 1e-9) < math.inf, f"{one.device} {each.key}"
+        caches = [each.peak for each in one.memory if each.key not in ("memory", "pcie", "nvlink", "xgmi")]
+        assert min(caches, default=math.inf) >= 0.99 * one.bandwidth
+        for each in one.compute:
+            assert one.ridge(each) * one.bandwidth == pytest.approx(each.peak)
+
+
+@pytest.mark.parametrize("machine", ["p3.16xlarge", "dgx-a100", "dgx-h100", "g4dn.12xlarge", "workstation", "d2l-4gpu-pcie"])
+def test_no_op_is_above_its_roof(machine: str) -> None:
+    for one in under(machine, LAYER):
+        assert one.points
+        for point in one.points:
+            assert 0 < point.attained <= one.roof(point) * (1 + 1e-9), f"{one.device} {point.name}"
+            assert point.peak <= max(each.peak for each in one.compute) * (1 + 1e-9)
+
+
+@given(m=st.integers(1, 4096), n=st.integers(1, 4096), k=st.integers(1, 4096), dtype=st.sampled_from(["fp16", "fp32", "int8"]))
+def test_no_product_is_above_its_roof(m: int, n: int, k: int, dtype: str) -> None:
+    op = {"matmul": {"device": "gpu0", "m": m, "n": n, "k": k, "dtype": dtype}}
+    lowered = api.prepare(GPU, {"hwsim": "workload/1", "program": [op]})
+    (one,) = rooflines(lowered.machine, lowered.graph)
+    (point,) = one.points
+    assert point.attained <= one.roof(point) * (1 + 1e-9)
+    assert point.flop == 2.0 * m * n * k
+
+
+GPU = api.load_machine("p3.16xlarge")
+
+
+def test_equal_ops_are_one_line_and_devices_alike_are_one_roofline() -> None:
+    cpu, gpu = under("p3.16xlarge", LAYER)
+    assert (cpu.device, gpu.device, gpu.alike) == ("cpu", "gpu0", 8)
+    assert {point.name: point.count for point in gpu.points} == {"large": 3, "thin": 3, "softmax": 1, "tiny": 1}
+    assert gpu.idle == (("copy (copy)", 1),)
+
+
+def test_what_bounds_an_op_is_named() -> None:
+    _, gpu = under("p3.16xlarge", LAYER)
+    bounds = {point.name: point.bound for point in gpu.points}
+    assert bounds["large"].startswith("compute, fp16")
+    assert bounds["thin"] == "memory"
+    assert bounds["tiny"] == "start"
+
+
+def test_an_op_in_the_caches_has_no_intensity_and_the_peak_as_its_roof() -> None:
+    op = {"elementwise": {"device": "cpu0", "shape": [1000], "working_set": "8 kB", "cores": 1}}
+    (one,) = under("p3.16xlarge", {"hwsim": "workload/1", "program": [op]})  # type: ignore[arg-type]
+    (point,) = one.points
+    assert math.isinf(point.intensity)
+    assert one.roof(point) == point.peak
+    assert report.as_dict([one], "m")["devices"][0]["ops"][0]["intensity_flop_per_byte"] is None
+
+
+def test_one_format_only() -> None:
+    for one in rooflines(GPU, dtype="fp16"):
+        assert {each.key.partition(" ")[0] for each in one.compute} == {"fp16"}
+    with pytest.raises(NoRoofline, match="fp4"):
+        rooflines(GPU, dtype="fp4")
+
+
+def test_the_numbers_are_the_datasheets() -> None:
+    (gpu,) = rooflines(GPU, device="gpu3")
+    assert {each.key: each.peak for each in gpu.compute}["fp16"] == 125e12
+    assert gpu.bandwidth == 900e9
+    (cpu,) = rooflines(GPU, device="cpu")
+    (socket,) = rooflines(GPU, device="cpu1")
+    assert cpu.bandwidth == pytest.approx(2 * socket.bandwidth)
+    assert cpu.compute[0].peak == pytest.approx(2 * socket.compute[0].peak)
+
+
+# ---- the command
+
+
+def test_the_text_has_a_line_for_each_op(layer: Path) -> None:
+    done = hwsim("roofline", "p3.16xlarge", layer)
+    assert done.exit_code == 0
+    lines = done.stdout.splitlines()
+    for name in ("large", "thin", "softmax", "tiny", "on the cpu"):
+        assert sum(line.strip().startswith(name) for line in lines) == 1
+    assert "without arithmetic: copy (copy) x 1" in done.stdout
+
+
+def test_the_json_keeps_its_keys(layer: Path) -> None:
+    found = json.loads(hwsim("roofline", "p3.16xlarge", layer, "--json", "--links").stdout)
+    assert found["hwsim"] == "roofline/1"
+    assert set(found) == {"hwsim", "machine", "workload", "devices"}
+    for device in found["devices"]:
+        assert set(device) == {"device", "alike", "memory", "compute", "ops", "without_arithmetic"}
+        for each in device["memory"]:
+            assert set(each) == {"name", "peak_b_per_s", "sustained_b_per_s", "source"}
+        for each in device["compute"]:
+            assert set(each) == {"name", "peak_flop_per_s", "sustained_flop_per_s", "source", "ridge_flop_per_byte"}
+        for each in device["ops"]:
+            assert set(each) == {
+                "name", "kind", "count", "flop", "bytes", "time_s", "intensity_flop_per_byte", "attained_flop_per_s",
+                "roof_flop_per_s", "bound_by",
+            }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("p3.16xlarge", "--device", "gpu9"), "gpu0"),
+        (("p3.16xlarge", "--device", "nic"), "'nic' is a nic, which does not compute"),
+        (("p3.16xlarge", "--device", "gpu*"), "one of cpu"),
+        (("p3.16xlarge", "--dtype", "fp12"), "fp16"),
+        (("d2l-laptop", "--dtype", "int4"), "no device computes in int4"),
+        (("p3.16xlarge", "--plot", "a.jpg"), ".png, .svg or .pdf"),
+        (("p3.16xlarge", "nowhere"), "nowhere"),
+        (("-", "-"), "only one of the two"),
+    ],
+)
+def test_mistakes_are_exit_2_and_say_what_to_write(arguments: tuple[str, ...], said: str) -> None:
+    done = hwsim("roofline", *arguments)
+    assert done.exit_code == 2
+    assert said in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_machine_where_nothing_computes_is_exit_2(tmp_path: Path) -> None:
+    path = tmp_path / "disk.yaml"
+    path.write_text("hwsim: machine/1\nparts: {disk: {kind: disk, use: d2l-hdd}}\n")
+    done = hwsim("roofline", path)
+    assert done.exit_code == 2
+    assert "nothing on this machine computes" in done.stderr
+    assert "hint: a roofline needs a cpu or a gpu" in done.stderr
+
+
+@pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
+def test_the_figure_is_written_and_is_the_same_twice(tmp_path: Path, layer: Path, suffix: str) -> None:
+    path, again = tmp_path / f"a{suffix}", tmp_path / f"b{suffix}"
+    assert hwsim("roofline", "p3.16xlarge", layer, "--plot", path).exit_code == 0
+    assert hwsim("roofline", "p3.16xlarge", layer, "--plot", again).exit_code == 0
+    assert path.read_bytes() == again.read_bytes()
+    assert path.stat().st_size > 5_000
+
+
+def test_labels_beside_the_ceilings_do_not_overlap() -> None:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 5), dpi=100)
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    (one,) = rooflines(api.load_machine("dgx-a100"), device="gpu0")
+    _, beside = report._panel(axes, one)
+    figure.draw_without_rendering()
+    report._apart(axes, beside)
+    figure.draw_without_rendering()
+    boxes = sorted((label.get_window_extent() for label in beside), key=lambda box: box.y0)
+    assert all(low.y1 <= high.y0 + 0.5 for low, high in pairwise(boxes))
