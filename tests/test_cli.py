@@ -118,7 +118,7 @@ def test_mistakes_of_both_files_are_said_at_once_with_exit_2(tmp_path: Path) -> 
         (["simulate", MACHINE, "d2l/async-loop", "--plot", "gantt", "x.bmp"], ".png, .svg or .pdf"),
         (["simulate", MACHINE, "d2l/async-loop", "--trace", "no-such-folder/x.json"], "no-such-folder"),
         (["simulat"], "Did you mean 'simulate'?"),
-        (["show", "v100-sxm2"], "v100-sxm2-16gb"),
+        (["show", "v100-sxm2-16"], "v100-sxm2-16gb"),
         (["show", "d2l-laptop", "--machine", "d2l-laptop"], "--lowered"),
         (["schema", "plan"], "machine"),
     ],

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hwsim.collectives import CannotCollect, Group
 from hwsim.collectives.choosing import bus, choose, hardware
 from hwsim.collectives.library import measured
-from hwsim.collectives.mpi import Curve, Mpi
-from hwsim.collectives.nccl import Bus, Nccl, Speeds
+from hwsim.communication.mpi import Curve, Mpi
+from hwsim.communication.nccl import Bus, Nccl, Speeds
 from hwsim.collectives.tuning import Hardware, candidates
 from hwsim.machine import Machine, build
 from hwsim.spec import Mistakes, find, names, read, read_text

@@ -98,7 +98,7 @@ def test_every_capacity_has_one_owner_and_every_link_one_capacity() -> None:
         (f"parts: {{cpu: {{{CPU}}}}}\nlinkz: []", "unknown key 'linkz' in machine file"),
         ("parts: {cpu: {kind: cpuu}}", "m.yaml:2:21: there is no kind of part 'cpuu'"),
         ("parts: {cpu: {cores: 4}}", "'kind' is missing"),
-        (f"parts: {{cpu: {{{CPU}, core: 4}}}}", "unknown key 'core' in cpu"),
+        (f"parts: {{cpu: {{{CPU}, corse: 4}}}}", "unknown key 'corse' in cpu"),
         (f"parts: {{cpu: {{{CPU}, count: 0}}}}", "count"),
         (f"parts: {{cpu: {{{CPU}, clock: 2 GHz}}}}", "the clock has no effect without FLOP per cycle"),
         (

@@ -14,10 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hwsim.demand import Capacity, Cost, Demand
+from hwsim.demand import Capacity, Cost, Demand, Requests
 from hwsim.engine import simulate
 from hwsim.reports import REPORTS, gantt, html, summary, trace
 from hwsim.reports import json as as_json
+from hwsim.reports.each import MOST, each_op
 from hwsim.reports.lanes import lanes
 from hwsim.reports.table import capacities, causes
 from hwsim.reports.writing import write
@@ -71,7 +72,7 @@ def test_an_empty_run_can_be_reported(name: str) -> None:
 
 
 def test_every_report_is_a_file_of_its_own(root: Path) -> None:
-    shared = {"__init__", "explain_figure", "explain_text", "figure", "lanes", "table", "writing"}
+    shared = {"__init__", "each", "explain_figure", "explain_text", "figure", "lanes", "table", "writing"}
     shared |= {"sweep"}  # the figure of a study, not of a run
     shared |= {"latency"}  # of runs with single requests; see test_twins
     files = {path.stem for path in (root / "hwsim" / "reports").glob("*.py")}
@@ -97,6 +98,44 @@ def test_the_summary_reads_well_at_100_columns() -> None:
     assert "n=3" in text
     assert "gpu2.compute + 1 alike" in next(line for line in lines if "not used" in line)
     assert any(line.split()[:2] == ["gpu0.compute", "+"] for line in lines)
+
+
+def test_a_run_of_few_kinds_of_ops_says_what_each_took() -> None:
+    rows = {row.name: row for row in each_op(result().timeline)}
+    assert rows["train"].times == 6
+    assert rows["train"].mean_s == pytest.approx(1e-3)
+    assert rows["train"].rate == "2 TFLOP/s"
+    assert rows["train"].limited_by == "gpu*.compute"
+    assert rows["copy"].times == 6
+
+
+def test_ops_that_share_a_link_are_told_the_rate_that_each_had() -> None:
+    builder = GraphBuilder([Capacity("bus:a->b", 10.0, "B")])
+    for _ in range(2):
+        builder.op(
+            "copy", device="a", cost=Cost(Demand(amounts=(("bus:a->b", 10.0),), share=10.0), moved=(("bus:a->b", 10.0, "B"),))
+        )
+    (row,) = each_op(simulate(builder.build()))
+    assert row.mean_s == pytest.approx(2.0)
+    assert (row.times, row.rate, row.limited_by) == (2, "5 B/s", "bus:a->b")
+
+
+def test_accesses_are_counted_and_their_bytes_are_those_asked_for() -> None:
+    builder = GraphBuilder([Capacity("m.memory", 1.0)])
+    asked = Requests(device="m", count=1000, size=8.0)
+    cost = Cost(Demand(amounts=(("m.memory", 2.0),)), moved=(("m.memory", 64e3, "B"),), requests=asked)
+    builder.op("look up", device="m", cost=cost)
+    (row,) = each_op(simulate(builder.build()))
+    assert (row.rate, row.count) == ("4 kB/s", "500")
+
+
+def test_a_run_of_many_kinds_of_ops_gets_no_rows_of_ops() -> None:
+    builder = GraphBuilder([])
+    for n in range(MOST + 1):
+        builder.op(f"step {'abcdefghijklmnop'[n]}", device="cpu", time=1e-3)
+    timeline = simulate(builder.build())
+    assert each_op(timeline) == ()
+    assert "  op " not in summary.summary(Result("m", "w", timeline, usage(timeline)))
 
 
 def test_capacities_of_a_family_are_one_row_only_if_they_look_alike() -> None:

@@ -93,6 +93,7 @@ def test_a_grid_without_sense_is_a_mistake(vary: dict[str, Any]) -> None:
         ("true,false", (True, False)),
         ("8 GB/s,16 GB/s", ("8 GB/s", "16 GB/s")),
         ("8 GB/s..32 GB/s:x2", ("8 GB/s", "16 GB/s", "32 GB/s")),
+        ("512 KiB..2 MiB:x2", ("512 KiB", "1 MiB", "2 MiB")),
         ("10 us..30 us:+10 us", ("10 us", "20 us", "30 us")),
         (
             "1 GB/s..9 GB/s:log",

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hwsim import api as hwsim
 from hwsim.machine import Machine
-from hwsim.machine.topologies import FatTree, LeafSpine, Torus
+from hwsim.machine.topologies import Dragonfly, FatTree, LeafSpine, Torus, Tree
 from hwsim.spec import SpecError
 
 NODE = "{kind: machine, count: %d, parts: {cpu: {kind: cpu, cores: 4, flop: {fp32: 1 TFLOP/s}, memory: {bandwidth: 100 GB/s}}, "
@@ -81,3 +81,53 @@ def test_ports_that_do_not_divide_are_said() -> None:
     with pytest.raises(ValueError, match="links to each of"):
         LeafSpine(4, spines=8).edges([f"m{at}" for at in range(8)])
     assert FatTree(4).switches(["a"]) == ["@leaf0"]
+
+
+@given(st.integers(1, 4), st.integers(1, 5), st.integers(1, 4), st.data())
+def test_in_a_dragonfly_one_link_leads_to_every_other_group(p: int, a: int, h: int, data: st.DataObject) -> None:
+    groups = data.draw(st.integers(2, a * h + 1))
+    topology = Dragonfly(p, a, h)
+    members = [f"m{at}" for at in range(p * a * groups)]
+    edges = topology.edges(members)
+    used: Counter[str] = Counter()
+    between: Counter[tuple[str, ...]] = Counter()
+    for edge in edges:
+        if edge.b.startswith("@"):
+            pair = tuple(sorted(each.partition("-")[0] for each in (edge.a, edge.b)))
+            between[pair] += edge.count
+            if pair[0] != pair[1]:
+                used[edge.a] += edge.count
+                used[edge.b] += edge.count
+    outside = {pair: count for pair, count in between.items() if pair[0] != pair[1]}
+    assert len(outside) == groups * (groups - 1) // 2
+    assert set(outside.values()) == {a * h // (groups - 1)}
+    assert max(used.values()) <= h  # no router has more links than ports
+    assert len(topology.switches(members)) == a * groups
+    assert len({frozenset((edge.a, edge.b)) for edge in edges}) == len(edges)
+
+
+def test_a_dragonfly_is_crossed_in_at_most_three_links_between_routers() -> None:
+    machine = cluster(36, 2, "topology: dragonfly, leaf_ports: 2, routers: 4, global_ports: 2")  # 9 groups: the most
+    stops = [len(crossed(machine, "node0.nic0", f"node{n}.nic{k}")) for n in range(1, 36) for k in range(2)]
+    assert max(stops) == 5  # in, at most three links between routers, out
+    with pytest.raises(SpecError, match="80 members are 10 groups"):
+        cluster(40, 2, "topology: dragonfly, leaf_ports: 2, routers: 4, global_ports: 2")
+
+
+def test_a_tree_hangs_members_below_switches_below_a_root() -> None:
+    gpu = "{kind: gpu, count: 8, flop: {fp32: 1 TFLOP/s}, memory: {bandwidth: 1 TB/s}}"
+    cpu = "{kind: cpu, count: 2, cores: 4, flop: {fp32: 1 TFLOP/s}, memory: {bandwidth: 100 GB/s}}"
+    machine = hwsim.load_machine(
+        f"hwsim: machine/1\nparts: {{cpu: {cpu}, gpu: {gpu}}}\n"
+        "links: [{name: tree, topology: tree, root: [cpu0, cpu1], fan_out: [2, 2], of: gpu*, kind: pcie, gen: 3, lanes: 16,"
+        " switch: {latency: 150 ns}}, {between: [cpu0, cpu1], kind: qpi}]\n"
+    )
+    assert crossed(machine, "gpu0", "gpu1") == ["tree-switch0", "gpu1"]
+    assert crossed(machine, "gpu0", "gpu3") == ["tree-switch0", "cpu0", "tree-switch1", "gpu3"]
+    assert crossed(machine, "gpu0", "gpu7") == ["tree-switch0", "cpu0", "cpu1", "tree-switch3", "gpu7"]
+    assert machine.device("tree-switch3").kind == "switch"
+    assert Tree(("cpu",), (4,)).edges("ab") == Tree(("cpu",), (2,)).edges("ab")
+    deep = Tree(("cpu",), (2, 2, 2))
+    assert deep.switches("abcdefgh") == [f"@switch{level}-{at}" for level in (1, 2) for at in range(2 * level)]
+    with pytest.raises(ValueError, match="a tree of 2 x 2 holds 1 to 4 members, not 5"):
+        Tree(("cpu",), (2, 2)).edges("abcde")

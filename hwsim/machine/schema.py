@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Final, Literal
 
 from hwsim import devices, links
+from hwsim.machine.placed import Routing
 from hwsim.machine.topologies import TOPOLOGIES
 from hwsim.spec import Place, Tree, field, json_schema, place_field, tree_field
 from hwsim.units import Watts
@@ -25,6 +26,9 @@ class MachineFile:
     notes: str = field("anything worth knowing", default="")
     supply: Watts | None = field("what its power supply gives; unchecked if left out", default=None, exclusive_minimum=0.0)
     let: Mapping[str, Any] = field("parameters, used as $name", default_factory=dict)
+    collectives: Tree | None = tree_field(
+        "the library its devices exchange data with, or several by kind", default=None, example="{use: h200}"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,16 @@ class PartEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class LibraryEntry:
+    """What any communication library may say, whatever its kind."""
+
+    kind: Literal["mpi", "nccl", "overheads"] = field("what it is", default="overheads")
+    use: str | None = field("measured numbers of the library, or a file; the keys beside it override", default=None)
+    name: str = field("what a reader calls it", default="")
+    notes: str = field("anything worth knowing", default="")
+
+
+@dataclass(frozen=True, slots=True)
 class LinkEntry:
     """What any link may say, whatever its kind: `between` two groups of parts, or a `topology` of one."""
 
@@ -55,6 +69,7 @@ class LinkEntry:
     per: int | None = field("with `between`: each A gets the next so many of B", default=None, minimum=1)
     topology: str | None = field(f"with `of`: {', '.join(TOPOLOGIES)}", default=None)
     of: tuple[str, ...] | None = field("with `topology`: the parts it connects", default=None, one_or_many=True)
+    routing: Routing = field("which of equally good ways over its links: the first, one by a hash, or all", default="single")
     place: Place = place_field()
 
 
@@ -74,19 +89,34 @@ def machine_schema() -> dict[str, Any]:
     kinds = [_entry(cls, LinkEntry, definitions, *TOPOLOGIES.values()) for cls in links.KINDS.values()]
     out["properties"]["parts"] |= {"type": "object", "additionalProperties": {"oneOf": [*parts, machine]}}
     out["properties"]["links"] = {"type": "array", "items": {"oneOf": kinds}}
+    out["properties"]["collectives"] = {**out["properties"]["collectives"], **_libraries(definitions)}
     return {**out, "$defs": dict(sorted(definitions.items()))}
 
 
 def part_schema() -> dict[str, Any]:
     """The JSON Schema of the files of the library of parts, of devices and of links."""
+    from hwsim.communication.kinds import KINDS as LIBRARIES
+
     definitions: dict[str, Any] = {}
     header = {"hwsim": {"const": PART_HEADER}}
     kinds = [_entry(cls, PartEntry, definitions) for cls in devices.KINDS.values()]
     kinds += [_entry(cls, LinkEntry, definitions) for cls in links.KINDS.values()]
+    kinds += [_entry(cls, LibraryEntry, definitions) for cls in LIBRARIES.values()]
     for each in kinds:
         each["properties"] = {**header, **each["properties"]}
     schema = "https://json-schema.org/draft/2020-12/schema"
     return {"$schema": schema, "title": "part", "oneOf": kinds, "$defs": dict(sorted(definitions.items()))}
+
+
+def _libraries(definitions: dict[str, Any]) -> dict[str, Any]:
+    """One library with or without its kind, or several by kind."""
+    from hwsim.communication.kinds import KINDS
+
+    kinds = {name: _entry(cls, LibraryEntry, definitions) for name, cls in KINDS.items()}
+    for each in kinds.values():
+        each.pop("required")
+    by_kind = {"type": "object", "additionalProperties": False, "minProperties": 1, "properties": dict(kinds)}
+    return {"anyOf": [*kinds.values(), by_kind]}
 
 
 def _entry(cls: Any, entry: type, definitions: dict[str, Any], *also: type) -> dict[str, Any]:
@@ -94,7 +124,8 @@ def _entry(cls: Any, entry: type, definitions: dict[str, Any], *also: type) -> d
     properties: dict[str, Any] = {}
     for each in (cls, *also, entry):
         schema = json_schema(each, sourced=True)
-        definitions |= schema.get("$defs", {})
+        for name, inner in schema.get("$defs", {}).items():  # nor of a section: `use:` may have brought its other keys
+            definitions[name] = {key: value for key, value in inner.items() if key != "required"}
         properties |= schema["properties"]
     properties["kind"] = {"const": cls.kind}
     return {

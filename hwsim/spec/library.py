@@ -12,8 +12,15 @@ from typing import Final
 
 from hwsim.spec.mistakes import Mistake, Place, SpecError, did_you_mean
 
-_FOLDERS: Final = {"machine": "machines", "workload": "workloads", "model": "workloads/models", "runtime": "workloads/runtimes"}
+_FOLDERS: Final = {
+    "machine": "machines",
+    "workload": "workloads",
+    "framework": "workloads/frameworks",
+    "model": "workloads/models",
+    "runtime": "workloads/runtimes",
+}
 _ROLES: Final = dict.fromkeys(("hdd", "ssd", "volume", "raid", "filesystem"), "disk")  # they lie in one folder
+_ANY: Final = {"collectives": ("nccl", "mpi", "overheads")}  # what a machine says without the kind
 _ENDINGS: Final = (".yaml", ".yml")
 
 
@@ -44,6 +51,8 @@ def names(kind: str) -> tuple[str, ...]:
 
     The folders of other kinds inside (machines/parts, workloads/models) are left out.
     """
+    if kind in _ANY:
+        return tuple(sorted(name for each in _ANY[kind] for name in names(each)))
     root = library_root() / "machines/parts" if kind == "part" else folder(kind)
     if not root.is_dir():
         return ()
@@ -76,7 +85,9 @@ def find(kind: str, name: str, relative_to: Path | None = None, place: Place | N
             if _is_file(here / (name + ending)):
                 return here / (name + ending)
     root = library_root()
-    where = [root / "machines/parts", *sorted((root / "machines/parts").glob("*/"))] if kind == "part" else [folder(kind)]
+    where = [folder(each) for each in _ANY.get(kind, (kind,))]
+    if kind == "part":
+        where = [root / "machines/parts", *sorted((root / "machines/parts").glob("*/"))]
     for each in where:
         path = each / (name + ".yaml")
         if ".." not in path.parts and _is_file(path):

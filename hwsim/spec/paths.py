@@ -123,6 +123,8 @@ def _in_machine(tree: Tree, steps: list[str], new: Tree, place: Place, base: Tre
         return _with_let(tree, rest[0], new)
     part = own.get(first)
     if part is None and inherited.get(first) is None:
+        if first == "collectives":
+            return _in_tree(tree, steps, new, place)
         keys = tuple(key for key, _ in tree.items())
         if not rest and first in (*keys, *_PART_KEYS):
             return tree.put(first, new)

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
 from hwsim.spec.decode import FieldPlan, plan, title
 from hwsim.spec.shapes import NUMBER_KEYS, Bounds
+from hwsim.spec.tree import Tree
 from hwsim.units import RATIO, Dimension
 
 _EXPRESSION: Final = {"type": "string", "pattern": r"\$[A-Za-z_]"}
@@ -86,6 +87,8 @@ class _Writer:
             return {"type": "array", "prefixItems": [self.value(each, bounds) for each in arguments], "items": False}
         if isinstance(origin, type) and issubclass(origin, Mapping):
             return {"type": "object", "additionalProperties": self.value(arguments[1], bounds)}
+        if annotation is Tree:
+            return {}  # whoever decodes it knows what it may be
         if dataclasses.is_dataclass(annotation) and isinstance(annotation, type):
             name = annotation.__name__
             if name not in self.definitions:

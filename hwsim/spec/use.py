@@ -23,6 +23,7 @@ FORMATS: Final = {
     "workload": "workload/1",
     "model": "model/1",
     "runtime": "part/1",
+    "framework": "part/1",
     "study": "study/1",
 }
 _MAX_USES: Final = 100_000

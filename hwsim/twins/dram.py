@@ -11,6 +11,7 @@ finished when the last of its accesses has brought its data.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from heapq import heappop, heappush
 from typing import Final
 
@@ -214,6 +215,8 @@ def dram_play(dram: Dram | None, size: float | None, name: str = "the memory") -
     known = dram
 
     def requests(asked: Requests, span: float, now: float) -> Served:
+        if asked.pattern == "sequential" and 0 < asked.size < known.access:  # neighbours come in one access
+            asked = replace(asked, count=math.ceil(asked.count * asked.size / known.access), size=known.access)
         served = requests_of(asked, span, now)
         if asked.pattern in ("random", "dependent") and (asked.banks is not None or asked.row_hit > 0):
             served.address = addresses(known, len(served), banks=asked.banks, row_hit=asked.row_hit, seed=asked.seed)
