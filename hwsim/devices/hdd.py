@@ -167,11 +167,8 @@ class Hdd:
                 times,
                 ("wait", precise(wait, "s"), f"a whole turn and the overhead, rpm: {source_of(self.sources, 'rpm')}"),
             )
-            limits.append(
-                Limit(
-                    "media", "times x (wait + size / bandwidth)", (*inputs, size, speed), asked.times * (wait + asked.size / rate)
-                )
-            )
+            seconds = max(0.0, asked.times - 1) * wait + asked.times * asked.size / rate  # the first has found its place already
+            limits.append(Limit("media", "(times - 1) x wait + times x size / bandwidth", (*inputs, size, speed), seconds))
         elif again > 0:
             missed = asked.bytes * (1 - again)
             inputs = (("missed", precise(missed, "B"), "what is read for the first time"), speed)

@@ -13,7 +13,8 @@ what changes is read (half of the members at most: else the rest of the stripe i
 Source: Patterson, Gibson and Katz, "A case for redundant arrays of inexpensive disks", SIGMOD 1988; Chen et al., "RAID:
 high-performance, reliable secondary storage", ACM Computing Surveys 26(2), 1994.
 Error: arithmetic on the member's model; the balance of random accesses over the members is taken as perfect.
-Range: all members whole; no controller cache; random writes of whole stripes are not credited their missing first step.
+Range: all members whole; no controller cache; random writes of whole stripes are not credited their missing first step; the
+smallest parity arrays (3 and 4 or 5 members) read fewer blocks for a small write than the next larger one.
 """
 
 from __future__ import annotations
