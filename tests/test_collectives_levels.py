@@ -69,6 +69,15 @@ def test_many_steps_stay_within_a_femtosecond_each(n: int) -> None:
     assert run(n, allreduce(100e6, steps="explicit")).timeline.makespan_fs == pytest.approx(closed * 1e15, abs=2 * n)
 
 
+SIMGRID = {8: 0.014028000, 64: 0.016002000, 256: 0.016957500}  # s; a ring of 100 MB on this star, 3.32, model CM02
+
+
+@pytest.mark.parametrize("n", [8, 64, pytest.param(256, marks=pytest.mark.slow)])
+def test_step_by_step_a_ring_ends_when_simgrid_ends_it(n: int) -> None:
+    whole_bytes = n * (100_000_000 // n)  # its chunks are
+    assert run(n, allreduce(whole_bytes, steps="explicit")).makespan_s == pytest.approx(SIMGRID[n], rel=1e-9)
+
+
 # ---- flows and single sends
 
 
@@ -100,7 +109,8 @@ def moving(n: int, whole: float, windows: float, speed: str) -> list[dict[str, A
     """One link after the other is slow, each for a part of the time."""
     each = whole / n * windows
     return [
-        {"at": f"{rank * each!r} s", "link": "ports", "of": f"gpu{rank}", "speed": speed, "for": f"{each!r} s"} for rank in range(n)
+        {"at": f"{rank * each!r} s", "link": "ports", "of": f"gpu{rank}", "speed": speed, "for": f"{each!r} s"}
+        for rank in range(n)
     ]
 
 
@@ -170,9 +180,7 @@ def uneven(rates: list[float], algorithm: str, steps: str) -> int:
     ),
 )
 @settings(max_examples=25)
-def test_a_faster_link_never_slows_a_lone_collective(
-    rates: list[float], faster: int, by: float, case: tuple[str, str]
-) -> None:
+def test_a_faster_link_never_slows_a_lone_collective(rates: list[float], faster: int, by: float, case: tuple[str, str]) -> None:
     before = uneven(rates, *case)
     better = [rate * by if rank == faster else rate for rank, rate in enumerate(rates)]
     assert uneven(better, *case) <= before + 16  # fs: of rounding each step
@@ -181,19 +189,37 @@ def test_a_faster_link_never_slows_a_lone_collective(
 # ---- arrivals
 
 
-@pytest.mark.parametrize("steps", ["steady", "explicit"])
-@given(late=st.lists(st.integers(0, 5000), min_size=4, max_size=4))
-@settings(max_examples=8)
-def test_it_ends_as_long_after_the_last_arrival_as_it_takes_alone(steps: str, late: list[int]) -> None:
-    alone = run(4, allreduce(MIB, steps=steps)).timeline.makespan_fs
-    programs = {
-        f"rank{rank}": {
-            "each": f"gpu{rank}",
-            "do": [{"busy": {"time": f"{wait} us", "writes": "g"}}, allreduce(MIB, steps=steps)["allreduce"]],
-        }
-        for rank, wait in enumerate(late)
-    }
-    del programs
-    said = " + ".join(f"{wait} us * (1 - ($rank - {rank}) * ($rank - {rank}))" for rank, wait in enumerate(late))
-    del said
-    assert alone > 0
+def arriving(late: list[int], steps: str) -> tuple[int, dict[str, int]]:
+    """(when it ends, how long each rank is in it), in fs, if rank r comes after late[r] us."""
+    after = " + ".join(f"{wait} us * max(0, 1 - ($rank - {rank}) * ($rank - {rank}))" for rank, wait in enumerate(late))
+    busy = {"busy": {"device": "$self", "time": after, "writes": "g"}}
+    reduced = {"allreduce": {**allreduce(MIB, steps=steps)["allreduce"], "reads": "g"}}
+    workload = {"hwsim": "workload/1", "program": {"each": "gpu*", "do": [busy, reduced]}}
+    timeline = hwsim.simulate(STAR.format(n=len(late)), workload).timeline
+    came: dict[str, int] = {}
+    left: dict[str, int] = {}
+    for at, number in enumerate(timeline.flat.label.tolist()):
+        label = timeline.flat.graph.labels[number]
+        if label.kind == "arrive":
+            came[label.device] = int(timeline.start[at])
+        elif label.kind == "allreduce":
+            left[label.device] = max(left.get(label.device, 0), int(timeline.end[at]))
+    return timeline.makespan_fs, {device: left[device] - came[device] for device in came}
+
+
+@given(late=st.lists(st.integers(0, 5000), min_size=2, max_size=6))
+@settings(max_examples=10)
+def test_each_rank_is_in_it_from_its_arrival_until_all_are_done(late: list[int]) -> None:
+    alone = run(len(late), allreduce(MIB)).timeline.makespan_fs
+    end, inside = arriving(late, "steady")
+    assert end == max(late) * 10**9 + alone
+    assert [inside[f"gpu{rank}"] for rank in range(len(late))] == [end - wait * 10**9 for wait in late]
+
+
+@given(late=st.lists(st.integers(0, 5000), min_size=2, max_size=5))
+@settings(max_examples=10)
+def test_step_by_step_what_came_early_may_already_have_begun(late: list[int]) -> None:
+    alone = run(len(late), allreduce(MIB, steps="explicit")).timeline.makespan_fs
+    end, inside = arriving(late, "explicit")
+    assert max(late) * 10**9 < end <= max(late) * 10**9 + alone + 16
+    assert max(inside.values()) <= end - min(late) * 10**9

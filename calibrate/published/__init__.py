@@ -1,10 +1,11 @@
 """The models beside what others measured and published, and beside reference simulators.
 
     python -m calibrate.published --data DIR            print the scores
-    python -m calibrate.published --data DIR --write    write docs/validation/components.md
+    python -m calibrate.published --data DIR --write    write the pages of docs/validation
+    python -m calibrate.published --data DIR --write --page collectives     write one of them
     python -m calibrate.published --data DIR --fit gemm print what a topic's parameters would be
 
-DIR holds `validation/` (measurements) and `oracles/` (reference simulators' curves); it is
+DIR holds `validation/` (measurements), `oracles/` (reference simulators' curves) and `traces/` (recorded runs); it is
 $HWSIM_REFERENCE_DATA if that is set.  A topic is one module here with a function `scores(data)`.
 """
 
@@ -20,8 +21,11 @@ from calibrate.published.score import Score
 TOPICS: Final[dict[str, str]] = {
     "babelstream": "memory bandwidth, BabelStream on all devices",
     "collectives": "collectives of NCCL and MPI",
+    "collectives_levels": "flows beside single sends",
+    "collectives_text": "the text's own numbers",
     "core_to_core": "cache lines from core to core",
     "cpu_bandwidth": "bandwidth of CPUs: against cores, by level, BabelStream",
+    "dlrm_trace": "all-reduces and waiting in a recorded training step on eight V100",
     "dram": "DRAM beside Ramulator 2",
     "fio": "drives measured with fio",
     "gemm": "matrix products on GPUs",
@@ -31,6 +35,7 @@ TOPICS: Final[dict[str, str]] = {
     "gpu_latency": "latency of GPUs' memories",
     "hdd": "hard disks: seek and queue",
     "mlperf_storage": "storage behind accelerators, MLPerf Storage",
+    "peers": "all-reduces that other simulators were given",
     "ssd": "solid-state drives beside MQSim",
     "tinymembench": "latency of random reads on small computers",
     "twins_storage": "disks request by request",
@@ -38,6 +43,18 @@ TOPICS: Final[dict[str, str]] = {
     "latency_tables": "latency numbers of the text",
     "links": "NVLink, PCIe and networks",
 }
+
+# Page of docs/validation: the topics it is of.  A topic in no page is of the first.
+PAGES: Final[dict[str, tuple[str, ...]]] = {
+    "components": (),
+    "collectives": ("collectives_text", "collectives", "dlrm_trace", "peers", "collectives_levels"),
+}
+
+
+def topics_of(page: str) -> tuple[str, ...]:
+    """The topics of a page, in its order."""
+    elsewhere = {topic for topics in PAGES.values() for topic in topics}
+    return PAGES[page] or tuple(topic for topic in TOPICS if topic not in elsewhere)
 
 
 def scores_of(topic: str, data: Path) -> tuple[Score, ...]:

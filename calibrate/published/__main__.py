@@ -7,23 +7,25 @@ import importlib
 import os
 from pathlib import Path
 
-from calibrate.published import TOPICS, scores_of
+from calibrate.published import PAGES, TOPICS, scores_of, topics_of
 from calibrate.published.report import line, page
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "validation" / "components.md"
+FOLDER = Path(__file__).resolve().parents[2] / "docs" / "validation"
 
 
 def main() -> None:
-    """Print the scores, or write the page, or print what the parameters would be."""
+    """Print the scores, or write the pages, or print what the parameters would be."""
     parser = argparse.ArgumentParser(prog="python -m calibrate.published", description=__doc__)
     parser.add_argument("topics", nargs="*", choices=[*TOPICS, []], help="all if left out")
     parser.add_argument("--data", type=Path, default=os.environ.get("HWSIM_REFERENCE_DATA"), help="the folder of measurements")
-    parser.add_argument("--write", action="store_true", help=f"write {PAGE.parent.name}/{PAGE.name}")
+    parser.add_argument("--write", action="store_true", help="write the pages of docs/validation")
+    parser.add_argument("--page", choices=list(PAGES), help="the topics of this page alone")
     parser.add_argument("--fit", action="store_true", help="print fitted parameters instead of scores")
     said = parser.parse_args()
     if said.data is None:
         parser.error("--data DIR is needed, or $HWSIM_REFERENCE_DATA")
-    topics = list(TOPICS) if said.write or not said.topics else said.topics
+    pages = [said.page] if said.page else list(PAGES)
+    topics = said.topics if said.topics and not said.write else [topic for name in pages for topic in topics_of(name)]
     if said.fit:
         for topic in topics:
             importlib.import_module(f"calibrate.published.{topic}").fit(said.data)
@@ -35,8 +37,10 @@ def main() -> None:
         for score in found[topic]:
             print("  " + line(score))
     if said.write:
-        PAGE.parent.mkdir(parents=True, exist_ok=True)
-        PAGE.write_text(page(found), encoding="utf-8")
+        FOLDER.mkdir(parents=True, exist_ok=True)
+        for name in pages:
+            text = page(name, {topic: found[topic] for topic in topics_of(name)})
+            (FOLDER / f"{name}.md").write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -13,12 +13,14 @@ MACHINES: Final[Mapping[str, str]] = {
     # Four A100 SXM, four NVLinks between any two (12 / 3).
     "a100-4gpu": """
 hwsim: machine/1
+collectives: {use: a100-4gpu}
 parts: {gpu: {kind: gpu, use: a100-sxm-80gb, count: 4, memory: {latency: 0 s}}}
-links: [{topology: fully-connected, of: gpu*, kind: nvlink, gen: 3, links: 4}]
+links: [{topology: fully-connected, of: gpu*, kind: nvlink, use: nvlink3, links: 4}]
 """,
     # Two DGX A100.  One pair of GPUs reaches 7.8 GB/s between the nodes, 11.7 GB/s in both directions; four pairs 21.5 GB/s.
     "dgx-a100-vidur": """
 hwsim: machine/1
+collectives: {use: dgx-a100-vidur}
 parts:
   node:
     kind: machine
@@ -29,7 +31,7 @@ parts:
       port: {kind: switch, count: 8, bandwidth: 11.7 GB/s}
       out: {kind: switch}
     links:
-      - {between: [gpu*, nvswitch], kind: nvlink, gen: 3, links: 12}
+      - {between: [gpu*, nvswitch], kind: nvlink, use: nvlink3, links: 12}
       - {between: [gpu*, port*], per: 1, kind: direct, bandwidth: 7.8 GB/s}
       - {between: [port*, out], kind: direct, bandwidth: 7.8 GB/s}
   fabric: {kind: switch}
@@ -38,6 +40,7 @@ links: [{between: [node*.out, fabric], kind: direct, bandwidth: 21.5 GB/s}]
     # Two DGX H100; a pair of GPUs reaches 35 GB/s between the nodes.
     "dgx-h100-vidur": """
 hwsim: machine/1
+collectives: {use: dgx-h100-vidur}
 parts:
   node:
     kind: machine
@@ -47,7 +50,7 @@ parts:
       nvswitch: {kind: switch}
       out: {kind: switch}
     links:
-      - {between: [gpu*, nvswitch], kind: nvlink, gen: 4, links: 18}
+      - {between: [gpu*, nvswitch], kind: nvlink, use: nvlink4, links: 18}
       - {between: [gpu*, out], kind: direct, bandwidth: 36 GB/s}
   fabric: {kind: switch}
 links: [{between: [node*.out, fabric], kind: direct, bandwidth: 288 GB/s}]
@@ -55,17 +58,19 @@ links: [{between: [node*.out, fabric], kind: direct, bandwidth: 288 GB/s}]
     # Four A100 PCIe, bridges of twelve NVLinks between 0 and 1 and between 2 and 3, the rest over PCIe 4.0.
     "a100-pcie-pairs": """
 hwsim: machine/1
+collectives: {use: a100-pcie-pairs}
 parts:
   gpu: {kind: gpu, use: a100-pcie-80gb, count: 4, memory: {latency: 0 s}}
   host: {kind: switch}
 links:
-  - {between: [gpu0, gpu1], kind: nvlink, gen: 3, links: 12}
-  - {between: [gpu2, gpu3], kind: nvlink, gen: 3, links: 12}
+  - {between: [gpu0, gpu1], kind: nvlink, use: nvlink3, links: 12}
+  - {between: [gpu2, gpu3], kind: nvlink, use: nvlink3, links: 12}
   - {between: [gpu*, host], kind: pcie, gen: 4, lanes: 16}
 """,
     # Two p4de: eight A100 on NVSwitches, four EFA cards of 100 Gb/s.
     "p4de": """
 hwsim: machine/1
+collectives: {use: p4de}
 parts:
   node:
     kind: machine
@@ -75,28 +80,31 @@ parts:
       nvswitch: {kind: switch}
       out: {kind: switch}
     links:
-      - {between: [gpu*, nvswitch], kind: nvlink, gen: 3, links: 12}
+      - {between: [gpu*, nvswitch], kind: nvlink, use: nvlink3, links: 12}
       - {between: [gpu*, out], kind: direct, bandwidth: 12.5 GB/s}
   fabric: {kind: switch}
 links: [{between: [node*.out, fabric], kind: direct, bandwidth: 50 GB/s}]
 """,
     "nd96asr-v4": """
 hwsim: machine/1
+collectives: {use: nd96asr-v4}
 parts:
   gpu: {kind: gpu, use: a100-sxm-40gb, count: 8, memory: {latency: 0 s}}
   nvswitch: {kind: switch}
-links: [{between: [gpu*, nvswitch], kind: nvlink, gen: 3, links: 12}]
+links: [{between: [gpu*, nvswitch], kind: nvlink, use: nvlink3, links: 12}]
 """,
     "h200": """
 hwsim: machine/1
+collectives: {use: h200}
 parts:
   gpu: {kind: gpu, use: h200-sxm, count: 8, memory: {latency: 0 s}}
   nvswitch: {kind: switch}
-links: [{between: [gpu*, nvswitch], kind: nvlink, gen: 4, links: 18}]
+links: [{between: [gpu*, nvswitch], kind: nvlink, use: nvlink4, links: 18}]
 """,
     # Nodes of eight B200, an EFA card of 400 Gb/s for each GPU.
     "b200": """
 hwsim: machine/1
+collectives: {use: b200}
 parts:
   node:
     kind: machine
@@ -106,7 +114,7 @@ parts:
       nvswitch: {kind: switch}
       out: {kind: switch}
     links:
-      - {between: [gpu*, nvswitch], kind: nvlink, gen: 5, links: 18}
+      - {between: [gpu*, nvswitch], kind: nvlink, use: nvlink5, links: 18}
       - {between: [gpu*, out], kind: direct, bandwidth: 50 GB/s}
   fabric: {kind: switch}
 links: [{between: [node*.out, fabric], kind: direct, bandwidth: 400 GB/s}]

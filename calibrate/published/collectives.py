@@ -16,8 +16,8 @@ from typing import Final
 from calibrate.published.collective_machines import MACHINES, STAS
 from calibrate.published.parts import table
 from calibrate.published.score import Half, Miss, Score, group_median, worst_of
-from hwsim.collectives import Operation
-from hwsim.collectives.choosing import Chosen, bus, choose
+from hwsim.collectives import Operation, timing
+from hwsim.collectives.choosing import bus
 from hwsim.collectives.library import measured
 from hwsim.collectives.plan import Group
 from hwsim.communication.mpi import Mpi
@@ -165,11 +165,6 @@ def _halved(rows: Iterable[Row]) -> list[Row]:
     ]
 
 
-def seconds_of(row: Row, library: Nccl) -> float:
-    """What the numbers of a machine's NCCL say of a row."""
-    return library.time(estimates_of(row, library)[0])
-
-
 def estimates_of(row: Row, library: Nccl) -> tuple[Estimate, ...]:
     """All that NCCL might do."""
     operation = operation_of(row)
@@ -195,9 +190,17 @@ def named(row: Row) -> str:
     return "nvls" if (row.machine, row.nodes) == ("b200", 1) and row.size >= 8192 * MIB else ""
 
 
-def on_machine(row: Row, library: Nccl) -> Chosen:
-    """The same as a collective on the machine."""
-    return choose(machine_of(row.machine), operation_of(row), devices_of(row.machine, row.ranks, row.nodes), row.size, library)
+def predicted(row: Row) -> float:
+    """What a simulation of the row's machine says: the library of its `collectives:`, over its links."""
+    machine = machine_of(row.machine)
+    flows = timing.timed(machine, None, operation_of(row), devices_of(row.machine, row.ranks, row.nodes), row.size)
+    return flows.alone(rates_of(row.machine))
+
+
+@cache
+def rates_of(name: str) -> Mapping[str, float]:
+    """What the capacities of a machine give."""
+    return machine_of(name).rates()
 
 
 def scores(data: Path) -> tuple[Score, ...]:
@@ -218,7 +221,7 @@ def scores(data: Path) -> tuple[Score, ...]:
 
 
 def _nccl(name: str, rows: Sequence[Row], bound: float, half: Half = "held out") -> Score:
-    return _score(name, rows, bound, lambda row: seconds_of(row, measured(Nccl, row.machine)), half)
+    return _score(name, rows, bound, predicted, half)
 
 
 def _mpi(data: Path) -> Score:

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from calibrate.published import TOPICS
 from calibrate.published.score import Miss, Score
 
-HEAD = """# Components beside measurements
+TITLES: Final[Mapping[str, str]] = {
+    "components": """# Components beside measurements
 
-What the models of single parts come to beside reference simulators and published measurements. Written by
+What the models of single parts come to beside reference simulators and published measurements.""",
+    "collectives": """# Collectives beside the text, measurements and other simulators
+
+What all-reduces and their kin take: the text's own numbers, NCCL and MPI as others measured them, a recorded training step, the
+small cases of other simulators, and hwsim's own two levels beside each other.""",
+}
+HEAD: Final = """Written by
 `python -m calibrate.published --data DIR --write`; the rows behind it are other people's and not shipped with hwsim.
 
 - **held out**: parameters were fitted on other rows of the same devices (alternate sizes), these were never seen.
@@ -30,9 +38,9 @@ def line(score: Score) -> str:
     return f"{figure}  {score.name}, {score.metric}, {score.rows} rows {score.half}"
 
 
-def page(found: Mapping[str, Sequence[Score]]) -> str:
+def page(name: str, found: Mapping[str, Sequence[Score]]) -> str:
     """The whole page in Markdown."""
-    out = [HEAD.rstrip("\n")]
+    out = [f"{TITLES[name]} {HEAD}".rstrip("\n")]
     out += [_row(topic, score) for topic, scores in found.items() for score in scores]
     for topic, scores in found.items():
         out += ["", f"## {TOPICS[topic]}"]
@@ -44,7 +52,8 @@ def page(found: Mapping[str, Sequence[Score]]) -> str:
 def _row(topic: str, score: Score) -> str:
     figure = _percent(score.value)
     shown = figure if score.value <= score.bound else f"**{figure}**"
-    return f"| {topic} | {score.name} | {score.rows} | {score.half} | {score.metric} | {shown} | {_percent(score.bound)} |"
+    metric = score.metric.replace("|", "\\|")  # or it would end the cell
+    return f"| {topic} | {score.name} | {score.rows} | {score.half} | {metric} | {shown} | {_percent(score.bound)} |"
 
 
 def _details(score: Score) -> list[str]:
@@ -68,4 +77,4 @@ def _miss(row: Miss) -> str:
 
 
 def _percent(value: float) -> str:
-    return f"{100 * value:.3g} %"
+    return f"{100 * value:.3g} %" if value > 1e-12 else "0 %"

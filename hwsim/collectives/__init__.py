@@ -8,15 +8,15 @@ choose(machine, "all-reduce", devices, 160e6)       what NCCL would do, and what
 
 from __future__ import annotations
 
-from hwsim.collectives.algorithms import ALGORITHMS, KINDS, Algorithm
+from hwsim.collectives.algorithms import ALGORITHMS, KINDS, Algorithm, Written
 from hwsim.collectives.execute import WrongPlan, execute, prove
-from hwsim.collectives.overheads import PLAIN, Overheads
 from hwsim.collectives.plan import OPERATIONS, CannotCollect, Group, Operation, Plan, Send
 from hwsim.collectives.ring_search import FoundRing, find_rings
 from hwsim.collectives.rounds import Round, Wires, rounds_of
 from hwsim.collectives.steady import Flows, Phase, cost
 from hwsim.collectives.steps import ExplicitSend, explicit
 from hwsim.collectives.stepwise import CostedSend, sends
+from hwsim.communication.overheads import PLAIN, Overheads
 
 __all__ = [
     "ALGORITHMS",
@@ -37,6 +37,7 @@ __all__ = [
     "Round",
     "Send",
     "Wires",
+    "Written",
     "WrongPlan",
     "cost",
     "execute",

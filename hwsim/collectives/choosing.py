@@ -8,25 +8,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from hwsim.collectives.algorithms import Algorithm, Direct, DoubleTree, Hierarchical, InNetwork, Ring
-from hwsim.collectives.nccl import Bus, Estimate, Nccl
-from hwsim.collectives.overheads import Overheads
+from hwsim.collectives.measured import as_measured
 from hwsim.collectives.placing import place
 from hwsim.collectives.plan import Group, Operation
-from hwsim.collectives.steady import Flows, Phase, cost, longest
+from hwsim.collectives.steady import Flows, cost, longest
 from hwsim.collectives.tuning import NVLINK, OPERATIONS, PCIE, Candidate, Generation, Hardware, candidates
-from hwsim.demand import Cost, Demand, Term
+from hwsim.communication.nccl import Bus, Estimate, Nccl
+from hwsim.communication.overheads import Overheads
+from hwsim.demand import Choice
 from hwsim.devices import Nic
-from hwsim.devices.roofline import precise, source_of
 from hwsim.links import Nvlink
 from hwsim.machine import Machine
 
 _LONG: Final = 1e9  # bytes that no latency of a link shows in
+RINGS: Final = Ring(found=True, both=True)
 _BUILT: Final[Mapping[str, Algorithm]] = {
-    "ring": Ring(found=True, both=True),
+    "ring": RINGS,
     "tree": DoubleTree(),
     "nvls": InNetwork(),
     "direct": Direct(),
@@ -38,16 +39,6 @@ _DATA: Final[Mapping[str, float]] = {"ll": 0.5, "ll128": 0.92, "simple": 1.0}  #
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """What was chosen, and what came second: "ring, ll128", and how long each was expected to take."""
-
-    name: str
-    seconds: float
-    runner_up: str
-    runner_up_seconds: float
-
-
-@dataclass(frozen=True, slots=True)
 class Chosen:
     """A collective with the choice that led to it."""
 
@@ -55,7 +46,14 @@ class Chosen:
     choice: Choice
 
 
-def choose(machine: Machine, operation: Operation, devices: Sequence[str], size: float, library: Nccl | None = None) -> Chosen:
+def choose(
+    machine: Machine,
+    operation: Operation,
+    devices: Sequence[str],
+    size: float,
+    library: Nccl | None = None,
+    weights: Sequence[float] = (),
+) -> Chosen:
     """The best that NCCL has for these devices and this size.
 
     Raises:
@@ -67,12 +65,13 @@ def choose(machine: Machine, operation: Operation, devices: Sequence[str], size:
         flows = cost(machine, Direct(), operation, names, size)
         return Chosen(flows, Choice("nothing to do", 0.0, "", 0.0))
     if library is not None:
-        found = library.estimates(operation, ranks.group, size, bus(machine, names, operation))
-        return _measured(machine, operation, names, ranks.group, size, library, found)
-    return _tuned(machine, operation, names, ranks.group, size)
+        best, second, *_ = library.estimates(operation, ranks.group, size, bus(machine, names, operation))
+        flows = as_measured(machine, built(best.method, ranks.group), operation, names, size, library, best, weights)
+        return Chosen(flows, chosen_among(library, best, second, len(names), size))
+    return _tuned(machine, operation, names, ranks.group, size, weights)
 
 
-def bus(machine: Machine, devices: Sequence[str], operation: Operation = "all-reduce") -> Bus:
+def bus(machine: Machine, devices: Sequence[str], operation: Operation = "all-reduce", ring: Algorithm = RINGS) -> Bus:
     """What the links let rings through these devices carry."""
     ranks = place(machine, Direct(), devices)
     names, sizes = ranks.parties, ranks.group.sizes
@@ -82,10 +81,10 @@ def bus(machine: Machine, devices: Sequence[str], operation: Operation = "all-re
     inside, link = math.inf, "nvlink"
     for start, count in zip(ranks.group.starts, sizes, strict=True):
         if count > 1:
-            inside, link = min((inside, link), _rate(machine, names[start : start + count], _BUILT["ring"], "all-gather"))
+            inside, link = min((inside, link), _rate(machine, names[start : start + count], ring, "all-gather"))
     if len(sizes) == 1:
         return Bus(inside, link=link)
-    across, wire = _rate(machine, names, _BUILT["ring"], "all-gather")
+    across, wire = _rate(machine, names, ring, "all-gather")
     return Bus(inside, across, link, wire)
 
 
@@ -94,73 +93,39 @@ def _rate(machine: Machine, names: Sequence[str], algorithm: Algorithm, operatio
     flows = cost(machine, algorithm, operation, names, _LONG)
     moved = _LONG if operation == "send" else (len(names) - 1) / len(names) * _LONG
     seconds, binding = longest(machine, flows.phases[0].cost)
-    kinds = {link.capacity: link.kind for link in machine.links}
+    kinds = {name: link.kind for link in machine.links for name in (link.capacity, link.both)}
     kind = kinds.get(binding, "network")
     return moved / seconds, kind if kind in ("nvlink", "pcie") else "network"
 
 
-def _measured(
-    machine: Machine,
-    operation: Operation,
-    names: Sequence[str],
-    group: Group,
-    size: float,
-    library: Nccl,
-    found: Sequence[Estimate],
-) -> Chosen:
-    """The time of the best estimate, over the links that its algorithm uses."""
-    best, second = found[0], found[1]
-    flows = cost(machine, _built(best.method, group), operation, names, size, overheads=Overheads(compute=library.compute))
-    demands = [phase.cost.demand for phase in flows.phases]
-    amounts: dict[str, float] = {}
-    moved: dict[str, float] = {}
-    for phase in flows.phases:
-        for name, amount in phase.cost.demand.amounts:
-            amounts[name] = amounts.get(name, 0.0) + amount
-        for name, amount, _ in phase.cost.moved:
-            moved[name] = moved.get(name, 0.0) + amount
-    came = f"measured; {best.method}, {best.protocol}; next {second.method}, {second.protocol}: {precise(second.seconds, 's')}"
-    flow = library.time(best) - best.latency
-    terms = (
-        Term("latency", "waiting", (("waiting", precise(best.latency, "s"), f"start, steps and hops, {came}"),), best.latency),
-        Term("floor", "flow", (("flow", precise(flow, "s"), f"nccl: {source_of(library.sources, 'start')}"),), flow),
-    )
-    demand = Demand(
-        latency=best.latency,
-        amounts=tuple(sorted(amounts.items())),
-        floor=flow,
-        holds=demands[0].holds if demands else (),
-        share=max((each.share for each in demands), default=1.0),
-    )
-    one = Cost(demand, moved=tuple((name, amount, "B") for name, amount in sorted(moved.items())), why=terms)
-    over, binding = longest(machine, one)
-    if over > flow:  # links that the measured machine did not have bind
-        inputs = (("flow", precise(over, "s"), f"the links' own rates: {binding}"),)
-        one = replace(one, why=(*terms, Term(f"link {binding}", "flow", inputs, over, binding)))
-    return Chosen(replace(flows, phases=(Phase(f"{best.method}, {best.protocol}", one),)), _choice(best, second))
-
-
-def _built(method: str, group: Group) -> Algorithm:
+def built(method: str, group: Group) -> Algorithm:
     """The sends of what NCCL calls a method."""
     return _OVER_NODES if method in ("tree", "nvls-tree") and len(group.sizes) > 1 else _BUILT[method]
 
 
-def _choice(best: Estimate, second: Estimate) -> Choice:
-    return Choice(f"{best.method}, {best.protocol}", best.seconds, f"{second.method}, {second.protocol}", second.seconds)
+def chosen_among(library: Nccl, best: Estimate, second: Estimate, ranks: int, size: float) -> Choice:
+    """The choice among measured estimates."""
+    channels = library.channels_of(best.method, best.protocol, ranks, size)
+    said, other = f"{best.method}, {best.protocol}", f"{second.method}, {second.protocol}"
+    return Choice(said, best.seconds, other, second.seconds, channels)
 
 
-def _tuned(machine: Machine, operation: Operation, names: Sequence[str], group: Group, size: float) -> Chosen:
+def _tuned(
+    machine: Machine, operation: Operation, names: Sequence[str], group: Group, size: float, weights: Sequence[float]
+) -> Chosen:
     """NCCL's own tables, and the links of the machine."""
     if operation not in OPERATIONS:
-        flows = cost(machine, Direct(), operation, names, size)
+        flows = cost(machine, Direct(), operation, names, size, weights=weights)
         seconds = flows.alone(machine.rates())
         return Chosen(flows, Choice("direct", seconds, "", 0.0))
-    found = candidates(hardware(machine, names, group), operation, group, size)
+    seen = hardware(machine, names, group)
+    found = candidates(seen, operation, group, size)
     best, second = found[0], found[1]
-    algorithm = _built(best.method, group)
+    algorithm = built(best.method, group)
     overheads = Overheads(start=best.latency, efficiency=_DATA[best.protocol])
-    flows = cost(machine, algorithm, operation, names, size, overheads=overheads)
-    return Chosen(flows, Choice(_name(best), best.seconds(size), _name(second), second.seconds(size)))
+    flows = cost(machine, algorithm, operation, names, size, overheads=overheads, weights=weights)
+    rings = seen.nvls_channels(group) if best.method.startswith("nvls") else seen.channels(group)
+    return Chosen(flows, Choice(_name(best), best.seconds(size), _name(second), second.seconds(size), rings.count))
 
 
 def _name(candidate: Candidate) -> str:

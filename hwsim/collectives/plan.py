@@ -8,33 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple, get_args
+from typing import Final, NamedTuple
 
-Operation = Literal[
-    "all-reduce",
-    "reduce-scatter",
-    "all-gather",
-    "all-to-all",
-    "broadcast",
-    "reduce",
-    "gather",
-    "scatter",
-    "barrier",
-    "send",
-]
-OPERATIONS: Final[tuple[Operation, ...]] = get_args(Operation)
+from hwsim.communication.operations import OPERATIONS, CannotCollect, Group, Operation
+
+__all__ = ["OPERATIONS", "SUMS", "CannotCollect", "Group", "Operation", "Plan", "Send"]
 
 # What a rank ends with is a sum of what the ranks began with.
 SUMS: Final[frozenset[Operation]] = frozenset({"all-reduce", "reduce-scatter", "reduce", "barrier"})
-
-
-class CannotCollect(ValueError):
-    """An algorithm does not do this operation, or not among these ranks; `hint` says what would do."""
-
-    def __init__(self, message: str, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
 
 
 class Send(NamedTuple):
@@ -49,40 +30,6 @@ class Send(NamedTuple):
     chunk: int
     chunks: int = 1
     reduce: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """How many ranks there are, and how many in each node, consecutively.
-
-    Rank 0 is the root of broadcast, reduce, gather and scatter: another root is another order of the ranks.
-
-    >>> Group(8, (4, 4)).places()[5]
-    (1, 1)
-    """
-
-    ranks: int
-    nodes: tuple[int, ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.ranks < 1 or any(size < 1 for size in self.nodes):
-            raise CannotCollect("a collective needs at least one rank, and a node at least one")
-        if self.nodes and sum(self.nodes) != self.ranks:
-            raise CannotCollect(f"nodes of {sum(self.nodes)} ranks in all, but {self.ranks} ranks")
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """Ranks of each node; all in one if nothing is said."""
-        return self.nodes or (self.ranks,)
-
-    @property
-    def starts(self) -> tuple[int, ...]:
-        """First rank of each node."""
-        return tuple(sum(self.sizes[:node]) for node in range(len(self.sizes)))
-
-    def places(self) -> tuple[tuple[int, int], ...]:
-        """(node, place in the node) of each rank."""
-        return tuple((node, place) for node, size in enumerate(self.sizes) for place in range(size))
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,10 +17,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hwsim.collectives.algorithms import Algorithm, Hierarchical, InNetwork
-from hwsim.collectives.overheads import PLAIN, Overheads
 from hwsim.collectives.placing import Placed, handling, place
 from hwsim.collectives.plan import CannotCollect, Operation
 from hwsim.collectives.rounds import Round, rounds_of
+from hwsim.communication.overheads import PLAIN, Overheads
 from hwsim.demand import Cost, Demand, Term, Unit
 from hwsim.devices import Cpu, Gpu, Memory
 from hwsim.devices.roofline import WORKLOAD, precise, source_of

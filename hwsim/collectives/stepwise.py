@@ -12,11 +12,11 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from hwsim.collectives.algorithms import Algorithm
-from hwsim.collectives.overheads import PLAIN, Overheads
 from hwsim.collectives.placing import handling, place
 from hwsim.collectives.plan import Operation
 from hwsim.collectives.steady import check
 from hwsim.collectives.steps import explicit
+from hwsim.communication.overheads import PLAIN, Overheads
 from hwsim.demand import Cost, Demand, Term
 from hwsim.devices import Cpu, Gpu, Memory
 from hwsim.devices.roofline import precise, source_of
@@ -54,10 +54,10 @@ def sends(
     known: dict[tuple[int, int, float, bool, bool], Cost] = {}
     for send in explicit(plan, size, pieces=pieces, weights=weights):
         source, target = placed.parties[send.source], placed.parties[send.target]
-        key = (send.source, send.target, send.size, send.reduce, send.step == 0)
+        key = (send.source, send.target, send.size, send.reduce, not send.after)
         if key not in known:
             found = machine.transfer(source, target, send.size, handling(machine, placed.algorithm, source, target))
-            known[key] = _cost(machine, source, target, found, send.size, size, overheads, send.reduce, first=send.step == 0)
+            known[key] = _cost(machine, source, target, found, send.size, size, overheads, send.reduce, first=not send.after)
         yield CostedSend(send.step, source, target, known[key], send.after)
 
 

@@ -18,13 +18,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from hwsim.collectives.plan import CannotCollect, Group, Operation
+from hwsim.communication.nccl import PROTOCOLS, Method, Protocol
+from hwsim.communication.operations import CannotCollect, Group, Operation
 
 Generation = Literal["volta", "ampere", "hopper", "blackwell"]
-Protocol = Literal["ll", "ll128", "simple"]
-Method = Literal["ring", "tree", "nvls", "nvls-tree"]
-
-PROTOCOLS: Final[tuple[Protocol, ...]] = ("ll", "ll128", "simple")
 OPERATIONS: Final[tuple[Operation, ...]] = ("all-reduce", "reduce-scatter", "all-gather", "broadcast", "reduce")
 
 _Three = tuple[float, float, float]  # of LL, LL128, Simple

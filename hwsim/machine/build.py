@@ -12,9 +12,10 @@ from typing import Final
 
 from hwsim import devices
 from hwsim.demand import Capacity
-from hwsim.devices import Device, Switch
+from hwsim.devices import Device, Nic, Switch
 from hwsim.machine.budgets import check_dimms, check_power
 from hwsim.machine.layout import Layout
+from hwsim.machine.libraries import read_libraries
 from hwsim.machine.model import Machine
 from hwsim.machine.names import Names, natural
 from hwsim.machine.placed import Link, PlacedDevice, PlacedNode
@@ -39,7 +40,7 @@ def build(tree: Tree, mistakes: Mistakes) -> Machine | None:
         return None
     warnings: list[str] = []
     layout = _scope(resolved, mistakes, warnings)
-    let = parameters(resolved.get("let"), mistakes)
+    let = parameters(resolved.get("let"), mistakes, kept=())
     if len(mistakes) > before:
         return None
     plain = {name: value.plain() if isinstance(value, Tree) else value for name, value in let.items()}
@@ -59,7 +60,7 @@ def _machine(layout: Layout, name: str, let: dict[str, object], warnings: tuple[
     for each in layout.devices.values():
         for capacity in each.model.capacities(each.name):
             capacities[capacity.name] = capacity
-        if each.kind in ("cpu", "nic", "switch") or getattr(each.model, "forwards", False):
+        if each.forwards:
             forwards.add(each.name)
     backplanes = _backplanes(layout, links)
     for switch, rate in backplanes.items():
@@ -68,7 +69,8 @@ def _machine(layout: Layout, name: str, let: dict[str, object], warnings: tuple[
         capacities[link.capacity] = Capacity(link.capacity, link.bandwidth, "B")
         if link.both:
             capacities[link.both] = Capacity(link.both, link.bandwidth * link.model.two_way, "B")
-    routes = Routes(links, frozenset(forwards))
+    waits = {each.name: each.model.latency for each in layout.devices.values() if isinstance(each.model, Nic | Switch)}
+    routes = Routes(links, frozenset(forwards), waits)
     return Machine(
         name=name,
         devices=layout.devices,
@@ -81,6 +83,7 @@ def _machine(layout: Layout, name: str, let: dict[str, object], warnings: tuple[
         _names=Names(layout.devices, layout.nodes, groups),
         _routes=routes,
         _transfers=Transfers(layout.devices, groups, routes, backplanes),
+        libraries=layout.libraries,
     )
 
 
@@ -104,6 +107,8 @@ def _scope(tree: Tree, mistakes: Mistakes, warnings: list[str]) -> Layout:
     file = decode(tree, MachineFile, mistakes, ignore=PART_KEYS, sourced=True)
     if file is None:
         return layout
+    if file.collectives is not None:
+        layout.libraries[""] = read_libraries(file.collectives, mistakes)
     before = len(mistakes)
     if not file.parts:
         mistakes.add(

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 
 from hwsim.devices import Cpu, Sockets
 from hwsim.links import LinkKind
+from hwsim.machine.libraries import Libraries
 from hwsim.machine.names import below, natural
-from hwsim.machine.placed import Link, PlacedDevice, PlacedNode
+from hwsim.machine.placed import Link, PlacedDevice, PlacedNode, Routing
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,7 @@ class Wire:
     b: str
     model: LinkKind
     count: int = 1
+    routing: Routing = "single"
 
     def links(self) -> Iterator[Link]:
         """Its two directions; half duplex, they draw from one capacity."""
@@ -29,7 +31,8 @@ class Wire:
         both = f"{self.name}:{first}<->{second}" if model.two_way < 2 and not one else ""
         for source, target in ((self.a, self.b), (self.b, self.a)):
             capacity = one or f"{self.name}:{source}->{target}"
-            yield Link(self.name, source, target, model.kind, bandwidth, model.delay(), capacity, model, self.count, both)
+            latency, routing = model.delay(), self.routing
+            yield Link(self.name, source, target, model.kind, bandwidth, latency, capacity, model, self.count, both, routing)
 
 
 @dataclass(slots=True)
@@ -37,6 +40,7 @@ class Layout:
     """Names are relative to the scope.  used: how much of a budget (lanes, ...) of a device its links take.
 
     power: watts that all its parts draw at the most, as far as they say.
+    libraries: for collectives, by machine ("" for this one).
     """
 
     devices: dict[str, PlacedDevice] = field(default_factory=dict)
@@ -44,6 +48,7 @@ class Layout:
     wires: dict[tuple[str, str, str], Wire] = field(default_factory=dict)
     used: dict[tuple[str, str], int] = field(default_factory=dict)
     power: float = 0.0
+    libraries: dict[str, Libraries] = field(default_factory=dict)
 
     def add_wire(self, wire: Wire) -> bool:
         """Whether there was none of this name between the two."""
@@ -59,10 +64,13 @@ class Layout:
             name, inside = below(node, each.name), below(node, each.node) if each.node else node
             self.nodes[name] = PlacedNode(name, each.family, each.index, inside)
         for wire in child.wires.values():
-            self.add_wire(Wire(wire.name, below(node, wire.a), below(node, wire.b), wire.model, wire.count))
+            a, b = below(node, wire.a), below(node, wire.b)
+            self.add_wire(Wire(wire.name, a, b, wire.model, wire.count, wire.routing))
         for (name, budget), used in child.used.items():
             self.used[below(node, name), budget] = used
         self.power += child.power
+        for inner, libraries in child.libraries.items():
+            self.libraries[below(node, inner) if inner else node] = libraries
 
     def groups(self) -> dict[str, PlacedDevice]:
         """For every node of several sockets, all of them under their family's name."""

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from hwsim.demand import Capacity, Cost
 from hwsim.devices import Storage
 from hwsim.devices.storage import Access, Asked, Direction, mixed
 from hwsim.machine.handling import PLAIN, Handling
+from hwsim.machine.libraries import Libraries, library_of
 from hwsim.machine.names import Names, UnknownName
 from hwsim.machine.placed import Link, PlacedDevice, PlacedNode
 from hwsim.machine.routes import Routes
 from hwsim.machine.transfer import Transfers, join
+
+if TYPE_CHECKING:
+    from hwsim.communication.kinds import Library
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +26,7 @@ class Machine:
 
     groups: what a bare `cpu` means in a node of several sockets, all of their cores, by name.
     let: the parameters the file was read with.
+    libraries: what its devices exchange data with, by machine inside it ("" for the whole), then by kind.
     """
 
     name: str
@@ -34,6 +40,7 @@ class Machine:
     _names: Names = field(repr=False, compare=False)
     _routes: Routes = field(repr=False, compare=False)
     _transfers: Transfers = field(repr=False, compare=False)
+    libraries: Mapping[str, Libraries] = field(default_factory=dict)
 
     def select(self, pattern: str | Sequence[str], inside: str = "") -> tuple[str, ...]:
         """Full names of the devices (or nodes) that a name, family*, range or list of these means.
@@ -130,6 +137,13 @@ class Machine:
             return cost
         ends = (disk, other) if direction == "read" else (other, disk)
         return join(cost, self._transfers.cost(*ends, size, ends=False))
+
+    def library(self, devices: Sequence[str], kinds: Sequence[str]) -> Library | None:
+        """What these devices exchange data with: of the first of the kinds that a machine around them all says.
+
+        Where none does and they are in several nodes that all say the same: that.
+        """
+        return library_of(self.libraries, [self.device(name).node for name in devices], kinds)
 
     def rates(self) -> dict[str, float]:
         """Capacity name to amount per second: what `Demand.alone` needs."""

@@ -15,6 +15,7 @@ from hwsim.machine.placed import Link
 class Draw:
     """Per byte: `amount` of a capacity, and the seconds a derivation shows; `parts` devices share the bytes.
 
+    part: of the bytes, what comes here; the rest takes other ways.
     framing: of the packets that are counted here, where the bytes on the wire are more than those moved.
     """
 
@@ -26,6 +27,7 @@ class Draw:
     parts: int = 1
     framing: Framing | None = None
     inner: tuple[str, str, str] | None = None  # what a copy inside a memory reaches of it
+    part: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +45,8 @@ class Path:
         found: dict[str, PerByte] = {}
         for draw in self.draws:
             before = found.get(draw.capacity)
-            amount, times = (before.amount, before.times) if before is not None else (0.0, 0)
-            found[draw.capacity] = PerByte(draw.capacity, amount + draw.amount, times + 1, draw.framing)
+            amount, times = (before.amount, before.times) if before is not None else (0.0, 0.0)
+            found[draw.capacity] = PerByte(draw.capacity, amount + draw.part * draw.amount, times + draw.part, draw.framing)
         return tuple(found[name] for name in sorted(found))
 
     def lines(self) -> tuple[Line, ...]:
@@ -61,7 +63,7 @@ class PerByte:
 
     capacity: str
     amount: float
-    times: int
+    times: float
     framing: Framing | None
 
 
@@ -104,11 +106,14 @@ def _line(draws: Sequence[Draw]) -> Line:
     above, below = "bytes", "bandwidth"
     if len(draws) > 1:
         above, inputs = "passes x bytes", [("passes", str(len(draws)), "it is read and written"), *inputs]
+    part = sum(draw.part for draw in draws) / len(draws)
+    if part < 1:
+        above, inputs = f"part x {above}", [("part", precise(part, "1"), "of the bytes: the rest takes other ways"), *inputs]
     if first.parts > 1:
         below, inputs = "(sockets x bandwidth)", [*inputs, ("sockets", str(first.parts), "each takes an equal part")]
     elif first.inner is not None:
         below, inputs = f"({first.inner[0]} x bandwidth)", [*inputs, first.inner]
-    seconds = sum(draw.seconds for draw in draws)
+    seconds = sum(draw.part * draw.seconds for draw in draws)
     return Line(first.label, f"{above} / {below}", tuple(inputs), seconds, first.capacity, first.framing)
 
 
@@ -120,4 +125,4 @@ class Known:
     per_byte: tuple[PerByte, ...]
     lines: tuple[Line, ...]
     latency: float
-    passes: int  # share per byte
+    passes: float  # share per byte

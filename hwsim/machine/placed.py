@@ -8,6 +8,8 @@ from typing import Literal
 from hwsim.devices import Device, Sockets
 from hwsim.links import LinkKind
 
+Routing = Literal["single", "ecmp", "adaptive"]
+
 
 @dataclass(frozen=True, slots=True)
 class PlacedDevice:
@@ -25,6 +27,11 @@ class PlacedDevice:
     index: int | None
     node: str
     fidelity: Literal["formula", "requests"] = "formula"
+
+    @property
+    def forwards(self) -> bool:
+        """Whether traffic of others passes through it."""
+        return self.kind in ("cpu", "nic", "switch") or bool(getattr(self.model, "forwards", False))
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +51,7 @@ class Link:
     name: as in the file, else the kind.  capacity: what it draws from; the two directions share
     one if half duplex.  count: how many of `model` run side by side (double NVLinks).
     both: a capacity that the two directions draw from beside their own, "" where they do not disturb each other.
+    routing: how traffic chooses among ways over links of this routing that are equally good.
     """
 
     name: str
@@ -56,3 +64,4 @@ class Link:
     model: LinkKind
     count: int = 1
     both: str = ""
+    routing: Routing = "single"

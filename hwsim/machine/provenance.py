@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hwsim.devices import Device
 from hwsim.links import LinkKind
 from hwsim.machine.names import below
 from hwsim.spec import Mistakes, Tree, plan, sources
 
+if TYPE_CHECKING:
+    from hwsim.communication.kinds import Library
 
-def finish(model: Device | LinkKind, tree: Tree, mistakes: Mistakes) -> None:
+
+def finish(model: Device | LinkKind | Library, tree: Tree, mistakes: Mistakes) -> None:
     """Note what cannot be, and tell the model where each of its numbers is from."""
     for key, message, hint in model.problems():
         at = tree

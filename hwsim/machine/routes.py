@@ -1,16 +1,30 @@
-"""Routes: fewest hops, then the widest bottleneck, then names.
+"""Routes: fewest hops, then the widest bottleneck, then names; or, where links say so, over equally good ones.
 
-The search runs from both ends and meets in the middle, so that a route between two of ten
-thousand GPUs looks at the few devices near each, not at all of them.
+single    the first by names, always the same
+ecmp      one of the shortest and widest, by a hash of the names of the two ends
+adaptive  all of the shortest and widest, an equal part of the bytes over each
+
+The fixed route says where traffic enters and leaves links with a `routing` of their own; between these two devices, over
+links of that routing alone, all ways as short as the fixed one and as wide as the widest are equally good.
+
+Source: ecmp: Hopps, RFC 2992, 2000 (a hash of the flow's ends over next hops of equal cost); adaptive: Kim, Dally, Scott,
+Abts, ISCA 2008, and the packet spraying of Dixit et al., INFOCOM 2013, without the queues that tell how loaded a way is.
+Error: real switches hash ports too: two flows between the same ends may part there, and share one way here.
+Range: adaptive takes minimal ways only, with equal parts whatever else is on them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import groupby, pairwise
+from typing import Final
 
-from hwsim.machine.names import natural
-from hwsim.machine.placed import Link
+from hwsim.machine.graph import Graph
+from hwsim.machine.placed import Link, Routing
+
+_SPREAD: Final[tuple[Routing, ...]] = ("ecmp", "adaptive")
 
 
 class NoRoute(ValueError):
@@ -22,26 +36,41 @@ class NoRoute(ValueError):
         self.hint = hint
 
 
-class Routes:
-    """The links as a graph.  `forwards`: devices that pass traffic on."""
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How traffic gets from one device to another.
 
-    def __init__(self, links: Iterable[Link], forwards: frozenset[str]) -> None:
-        self._forwards = forwards
-        self._next: dict[str, dict[str, list[Link]]] = {}
-        for link in links:
-            self._next.setdefault(link.source, {}).setdefault(link.target, []).append(link)
-        self._cache: dict[tuple[str, str], tuple[Link, ...] | None] = {}
+    links: the route; of several that share the bytes the one with the longest latency.
+    shares: every link that carries a part of the bytes, and the part; empty where all of them go over `links`.
+    """
+
+    links: tuple[Link, ...]
+    shares: tuple[tuple[Link, float], ...] = ()
+
+
+class Routes:
+    """Ways between devices.  `forwards`: devices that pass traffic on; `waits`: their latency, in s."""
+
+    def __init__(self, links: Iterable[Link], forwards: frozenset[str], waits: Mapping[str, float] | None = None) -> None:
+        links = tuple(links)
+        self._all = Graph(links, forwards)
+        said = {link.routing for link in links}
+        self._fabrics = {
+            routing: Graph([link for link in links if link.routing == routing], forwards)
+            for routing in _SPREAD
+            if routing in said
+        }
+        self._waits = waits or {}
+        self._cache: dict[tuple[str, str], Way | None] = {}
 
     def linked(self, name: str) -> bool:
         """Whether any link ends at a device."""
-        return name in self._next
+        return self._all.linked(name)
 
     def find(self, a: str, b: str) -> tuple[Link, ...] | None:
         """Links from a to b; none from a device to itself; None if there is no route."""
-        key = (a, b)
-        if key not in self._cache:
-            self._cache[key] = self._search(a, b)
-        return self._cache[key]
+        found = self._way(a, b)
+        return None if found is None else found.links
 
     def route(self, a: str, b: str) -> tuple[Link, ...]:
         """As `find`.
@@ -49,85 +78,105 @@ class Routes:
         Raises:
             NoRoute: they are not connected.
         """
-        found = self.find(a, b)
+        return self.way(a, b).links
+
+    def way(self, a: str, b: str) -> Way:
+        """The route, and over which links the bytes spread.
+
+        Raises:
+            NoRoute: they are not connected.
+        """
+        found = self._way(a, b)
         if found is None:
-            loose = [name for name in (a, b) if name not in self._next]
+            loose = [name for name in (a, b) if not self.linked(name)]
             hint = "traffic passes through switches, CPUs, NICs and what says `forwards: true`"
             raise NoRoute(f"there is no route from {a} to {b}", f"no link ends at {' and '.join(loose)}" if loose else hint)
         return found
 
-    def _search(self, a: str, b: str) -> tuple[Link, ...] | None:
+    def _way(self, a: str, b: str) -> Way | None:
+        key = (a, b)
+        if key not in self._cache:
+            self._cache[key] = self._search(a, b)
+        return self._cache[key]
+
+    def _search(self, a: str, b: str) -> Way | None:
         if a == b:
-            return ()
-        layers = self._layers(a, b)
+            return Way(())
+        layers = self._all.layers(a, b)
         if layers is None:
             return None
-        width = self._bottleneck(layers)
-        return self._walk(layers, width)
+        fixed = self._all.first(layers, self._all.bottleneck(layers))
+        if all(link.routing == "single" for link in fixed):
+            return Way(fixed)
+        route: list[Link] = []
+        shares: list[tuple[Link, float]] = []
+        for routing, group in groupby(fixed, key=lambda link: link.routing):
+            run = list(group)
+            if routing == "single":
+                links, parts = run, [(link, 1.0) for link in run]
+            else:
+                links, parts = self._run(routing, run[0].source, run[-1].target, (a, b))
+            route += links
+            shares += parts
+        return Way(tuple(route), tuple(shares) if len(shares) > len(route) else ())
 
-    def _layers(self, a: str, b: str) -> list[set[str]] | None:
-        """The devices on shortest routes, by their distance from a."""
-        near, far = [{a}], [{b}]
-        seen_near, seen_far = {a}, {b}
-        while not seen_near & seen_far:
-            forward = self._effort(near[-1]) <= self._effort(far[-1])
-            layers, seen, other = (near, seen_near, seen_far) if forward else (far, seen_far, seen_near)
-            end = a if forward else b
-            grown = {
-                target
-                for source in layers[-1]
-                if source == end or source in self._forwards
-                for target in self._next.get(source, ())
-                if target not in seen and (target in self._forwards or target in other)
-            }
-            if not grown:
-                return None
-            seen |= grown
-            layers.append(grown)
-        middle = near[-1] & far[-1]
-        inner = [self._back(near, middle), self._back(far, middle)]
-        return [*reversed(inner[0]), middle, *inner[1]]
+    def _run(self, routing: Routing, start: str, end: str, pair: tuple[str, str]) -> tuple[list[Link], list[tuple[Link, float]]]:
+        """The part of a route that lies on links of one routing: its links, and those that share the bytes."""
+        fabric = self._fabrics[routing]
+        layers = fabric.layers(start, end) or []  # never empty: the fixed route lies there
+        width = fabric.bottleneck(layers)
+        steps = [
+            [link for name in sorted(here) for link in fabric.onward(name, there, width)] for here, there in pairwise(layers)
+        ]
+        left = _counts(((link.target, link.source) for step in reversed(steps) for link in step), end)
+        if routing == "ecmp":
+            number = int.from_bytes(blake2b(" ".join(pair).encode(), digest_size=8).digest()) % left[start]
+            chosen = _numbered(steps, left, start, number)
+            return chosen, [(link, 1.0) for link in chosen]
+        come = _counts(((link.source, link.target) for step in steps for link in step), start)
+        parts = [
+            (link, come[link.source] * left[link.target] / left[start])
+            for step in steps
+            for link in step
+            if link.source in come and link.target in left
+        ]
+        return self._slowest([[link for link in step if link.target in left] for step in steps], start), parts
 
-    def _effort(self, layer: set[str]) -> int:
-        return sum(len(self._next.get(name, ())) for name in layer)
+    def _slowest(self, steps: Sequence[Sequence[Link]], start: str) -> list[Link]:
+        """Of all ways through these steps that of the longest latency; of equals the first by names."""
+        longest: dict[str, tuple[float, list[Link]]] = {}
+        for step in reversed(steps):
+            for link in step:
+                after, links = longest.get(link.target, (0.0, []))
+                seconds = link.latency + self._waits.get(link.target, 0.0) + after
+                if link.source not in longest or seconds > longest[link.source][0]:
+                    longest[link.source] = seconds, [link, *links]
+        return longest[start][1]
 
-    def _back(self, layers: Sequence[set[str]], middle: set[str]) -> list[set[str]]:
-        """The layers before the middle, nearest to it first, without what does not lead there."""
-        kept: list[set[str]] = []
-        reached = middle
-        for layer in reversed(layers[:-1]):
-            reached = {name for name in layer if any(target in reached for target in self._next[name])}
-            kept.append(reached)
-        return kept
 
-    def _bottleneck(self, layers: Sequence[set[str]]) -> float:
-        """The widest bottleneck over all routes through the layers."""
-        widths = dict.fromkeys(layers[0], float("inf"))
-        for here, there in pairwise(layers):
-            reached: dict[str, float] = {}
-            for source in here:
-                for target in self._next[source].keys() & there:
-                    width = min(widths.get(source, 0.0), self._widest(source, target).bandwidth)
-                    reached[target] = max(reached.get(target, 0.0), width)
-            widths = reached
-        return max(widths.values())
+def _counts(steps: Iterable[tuple[str, str]], start: str) -> dict[str, int]:
+    """How many ways lead from a device to every other, each step from one layer to the next.
 
-    def _walk(self, layers: Sequence[set[str]], width: float) -> tuple[Link, ...]:
-        """The first route by names over links at least that wide."""
-        ways: list[set[str]] = [set(layers[-1])]  # what still reaches the end, layer by layer
-        for here in reversed(layers[:-1]):
-            ways.append({source for source in here if any(self._wide(source, target, width) for target in ways[-1])})
-        at = next(iter(layers[0]))
-        found = []
-        for layer in list(reversed(ways))[1:]:
-            target = min((each for each in layer if self._wide(at, each, width)), key=natural)
-            found.append(self._widest(at, target))
-            at = target
-        return tuple(found)
+    >>> _counts([("a", "x"), ("a", "y"), ("x", "b"), ("y", "b")], "a")
+    {'a': 1, 'x': 1, 'y': 1, 'b': 2}
+    """
+    found = {start: 1}
+    for source, target in steps:
+        if source in found:
+            found[target] = found.get(target, 0) + found[source]
+    return found
 
-    def _wide(self, source: str, target: str, width: float) -> bool:
-        return target in self._next[source] and self._widest(source, target).bandwidth >= width
 
-    def _widest(self, source: str, target: str) -> Link:
-        parallel = self._next[source][target]
-        return parallel[0] if len(parallel) == 1 else min(parallel, key=lambda link: (-link.bandwidth, link.name))
+def _numbered(steps: Sequence[Sequence[Link]], left: Mapping[str, int], start: str, number: int) -> list[Link]:
+    """The way of that number among all, in order of names."""
+    found: list[Link] = []
+    at = start
+    for step in steps:
+        for link in step:
+            ways = left.get(link.target, 0) if link.source == at else 0
+            if number < ways:
+                break
+            number -= ways
+        found.append(link)
+        at = link.target
+    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from hwsim.demand import Cost, Demand, Term, Unit
@@ -13,7 +14,7 @@ from hwsim.machine.handling import PLAIN, Handling, Tally, copy_by, origin, prot
 from hwsim.machine.names import UnknownName
 from hwsim.machine.path import Draw, Known, Path, on_wire
 from hwsim.machine.placed import Link, PlacedDevice
-from hwsim.machine.routes import NoRoute, Routes
+from hwsim.machine.routes import NoRoute, Routes, Way
 
 _CACHED: Final = 200_000
 
@@ -120,7 +121,8 @@ class Transfers:
     def _path(self, a: str, b: str, ends: bool, asked: Protocol | None) -> Path:
         if a == b and a in self._groups:
             return self._inside_group(a)
-        links = self._routes.route(a, b)
+        way = self._routes.way(a, b)
+        links = way.links
         stops = (a, *(link.target for link in links))
         protocol = protocol_on(self._devices, stops, asked)
         framings = [link.model.framing(protocol) for link in links]
@@ -129,11 +131,40 @@ class Transfers:
         for name, leaving in ((a, True), (b, False)):
             if ends or not isinstance(self._devices[name].model, Storage):
                 self._end(name, leaving, not links, draws, latencies)
+        if way.shares:
+            self._spread(way, stops, protocol, draws, latencies)
+            return Path(stops, links, tuple(draws), tuple(latencies), protocol)
         for link, framing in zip(links, framings, strict=True):
             _cross(link, framing, draws, latencies)
         for at, name in enumerate(stops):
             self._pass(name, links, framings, at, draws, latencies)
         return Path(stops, links, tuple(draws), tuple(latencies), protocol)
+
+    def _spread(
+        self, way: Way, stops: Sequence[str], protocol: Protocol | None, draws: list[Draw], latencies: list[Term]
+    ) -> None:
+        """Over several ways at once: each link, switch and card takes its part; what waits is the slowest way's."""
+        slowest = {link.capacity for link in way.links}
+        before: dict[str, Link] = {}
+        after: dict[str, Link] = {}
+        through: dict[str, float] = {}
+        for link, part in way.shares:
+            aside: list[Term] = []
+            here: list[Draw] = []
+            on_way = link.capacity in slowest
+            _cross(link, link.model.framing(protocol), here, latencies if on_way else aside)
+            draws += [replace(draw, part=part) for draw in here]
+            if on_way or link.target not in before:
+                before[link.target] = link
+            if on_way or link.source not in after:
+                after[link.source] = link
+            through[link.source] = through.get(link.source, 0.0) + part
+        for name in dict.fromkeys([*stops, *through]):
+            links = [side[name] for side in (before, after) if name in side]
+            framings = [link.model.framing(protocol) for link in links]
+            here, aside = [], []
+            self._pass(name, links, framings, 1 if name in before else 0, here, latencies if name in stops else aside)
+            draws += [replace(draw, part=min(through.get(name, 1.0), 1.0)) for draw in here]
 
     def _inside_group(self, name: str) -> Path:
         """A copy within a group of sockets: an equal part on each."""

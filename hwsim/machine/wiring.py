@@ -13,7 +13,7 @@ from hwsim.machine.names import Names, UnknownName, listed
 from hwsim.machine.placed import PlacedDevice
 from hwsim.machine.provenance import finish
 from hwsim.machine.schema import LINK_KEYS, PART_KEYS, TOPOLOGY_KEYS, LinkEntry
-from hwsim.machine.topologies import TOPOLOGIES, Edge, FatTree, LeafSpine, Topology
+from hwsim.machine.topologies import TOPOLOGIES, Edge, Topology, WithSwitches
 from hwsim.spec import Mistakes, Tree, decode, did_you_mean
 
 MOST_LINKS: Final = 2_000_000
@@ -64,7 +64,7 @@ def _wire(layout: Layout, names: Names, tree: Tree, entry: LinkEntry, model: Lin
                 )
         if len(mistakes) > before:
             return
-        if not layout.add_wire(Wire(entry.name or entry.kind, edge.a, edge.b, model, edge.count)):
+        if not layout.add_wire(Wire(entry.name or entry.kind, edge.a, edge.b, model, edge.count, entry.routing)):
             message = f"{edge.a} and {edge.b} are linked twice by '{entry.name or entry.kind}'"
             mistakes.add(tree.place, message, "give one of the two links another `name:`")
             return
@@ -134,7 +134,7 @@ def _switches(layout: Layout, name: str, topology: Topology, members: Sequence[s
     Raises:
         ValueError: a part is called so already.
     """
-    if not isinstance(topology, FatTree | LeafSpine):
+    if not isinstance(topology, WithSwitches):
         return {}
     found: dict[str, str | None] = {}
     for each in topology.switches(members):

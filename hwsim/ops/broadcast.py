@@ -1,6 +1,8 @@
 """Broadcast: what the root has comes to all.
 
-broadcast: {among: gpu*, bytes: 160 MB, root: gpu0}
+    broadcast: {among: gpu*, bytes: 160 MB, root: gpu0}
+
+`bytes` are what the root has.
 """
 
 from __future__ import annotations
@@ -8,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hwsim.collectives import Operation
+from hwsim.communication.operations import Operation
 from hwsim.ops.exchange import RootedOp
 
 

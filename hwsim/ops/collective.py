@@ -1,6 +1,8 @@
 """Any collective, by its operation: also the reduction to one device, and the barrier.
 
-collective: {operation: reduce, among: gpu*, bytes: 1 GB, root: gpu0}
+    collective: {operation: reduce, among: gpu*, bytes: 1 GB, root: gpu0}
+
+`bytes` are counted as the op of that operation counts them; of a reduction, what each member has.
 """
 
 from __future__ import annotations
@@ -8,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hwsim.collectives import Operation
+from hwsim.communication.operations import Operation
 from hwsim.ops.exchange import RootedOp
 from hwsim.spec import field
 

@@ -9,18 +9,24 @@ over it; `steps: explicit` makes every send an op of its own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final, Literal
+from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
-from hwsim import collectives
-from hwsim.collectives import PLAIN, Algorithm, CannotCollect, Operation, Overheads
+from hwsim.communication.operations import CannotCollect, Operation
 from hwsim.demand import Cost
 from hwsim.machine import Machine, UnknownName
 from hwsim.ops.op import CannotPlace, Op, Placed, Scope
-from hwsim.spec import Mistakes, Tree, decode, did_you_mean, field, tree_field
+from hwsim.spec import NOWHERE, Mistakes, Tree, decode, did_you_mean, field, tree_field
 from hwsim.units import Bytes
 
+if TYPE_CHECKING:  # imported when the first collective is lowered: most runs have none
+    from hwsim.collectives import Algorithm
+
+AUTO: Final = "auto"
+USUAL: Final[Mapping[Operation, str]] = {  # of what a ring does not do
+    "all-to-all": "pairwise", "gather": "direct", "scatter": "direct", "barrier": "direct", "send": "direct",
+}  # fmt: skip
 MOST_SENDS: Final = 2_000_000
 
 
@@ -51,7 +57,12 @@ class ExchangeOp(Op):
         "the devices that take part, or one of the workload's `groups`", one_or_many=True, example="gpu*"
     )
     bytes: Bytes = field("the whole array of one rank, as nccl-tests count it", example="160 MB")
-    algorithm: Tree = tree_field("a name of the table, or a mapping with `kind:` and its keys", default=Tree("ring"))
+    algorithm: Tree | None = tree_field(
+        "auto, a name of the table, or a mapping with `kind:` and its keys (default: auto where the machine says what its "
+        "library takes, see `collectives`; else ring, of an alltoall pairwise, of gather and scatter direct)",
+        default=None,
+        example="{kind: ring, both: true}",
+    )
     overlaps: str = field(
         "an earlier op in pieces: the bytes are cut into as many, and each goes off after its piece", default=""
     )
@@ -84,8 +95,13 @@ class ExchangeOp(Op):
             CannotPlace: the algorithm does not do that, or not among these devices.
             NoRoute, UnknownName: as the machine says.
         """
-        algorithm = chosen(self.algorithm, mistakes)
-        if algorithm is None:
+        from hwsim.collectives import timing
+
+        tree = self.algorithm or Tree(
+            AUTO if timing.library_of(machine, members) is not None else USUAL.get(self.operation, "ring")
+        )
+        algorithm = None if tree.value == AUTO else chosen(tree, mistakes)
+        if algorithm is None and tree.value != AUTO:
             return ()
         name, size = self.name or self.kind, self.bytes / pieces
         try:
@@ -93,12 +109,17 @@ class ExchangeOp(Op):
                 return self._steady(machine, algorithm, members, name, size)
             return self._explicit(machine, algorithm, members, name, size)
         except CannotCollect as error:
-            raise CannotPlace(error.message, error.hint) from error
+            if self.algorithm is None or tree.place == NOWHERE:
+                raise CannotPlace(error.message, error.hint) from error
+            mistakes.add(tree.place, error.message, error.hint)
+            return ()
 
-    def _steady(self, machine: Machine, algorithm: Algorithm, members: Sequence[str], name: str, size: float) -> tuple[Part, ...]:
-        flows = collectives.cost(
-            machine, algorithm, self.operation, members, size, overheads=overheads_of(machine), weights=self.skew
-        )
+    def _steady(
+        self, machine: Machine, algorithm: Algorithm | None, members: Sequence[str], name: str, size: float
+    ) -> tuple[Part, ...]:
+        from hwsim.collectives import timing
+
+        flows = timing.timed(machine, algorithm, self.operation, members, size, weights=self.skew)
         last = len(flows.phases) - 1
         everybody = tuple(members)
         return tuple(
@@ -114,20 +135,13 @@ class ExchangeOp(Op):
         )
 
     def _explicit(
-        self, machine: Machine, algorithm: Algorithm, members: Sequence[str], name: str, size: float
+        self, machine: Machine, algorithm: Algorithm | None, members: Sequence[str], name: str, size: float
     ) -> tuple[Part, ...]:
+        from hwsim.collectives import timing
+
         known = frozenset(members)
         found = []
-        for send in collectives.sends(
-            machine,
-            algorithm,
-            self.operation,
-            members,
-            size,
-            pieces=self.chunks,
-            overheads=overheads_of(machine),
-            weights=self.skew,
-        ):
+        for send in timing.sent(machine, algorithm, self.operation, members, size, pieces=self.chunks, weights=self.skew):
             ends = tuple(each for each in (send.source, send.target) if each in known)
             found.append(Part(f"{name}: step {send.step}", send.source, send.cost, send.after, ends, ends))
             if len(found) > MOST_SENDS:
@@ -135,17 +149,16 @@ class ExchangeOp(Op):
         return tuple(found)
 
 
-def overheads_of(machine: Machine) -> Overheads:  # noqa: ARG001
-    """What the machine's communication library adds to its links."""
-    return PLAIN
-
-
 def chosen(tree: Tree, mistakes: Mistakes) -> Algorithm | None:
     """The algorithm that a name or a mapping with `kind` means; None once what is wrong is noted."""
+    from hwsim import collectives
+
     if isinstance(tree.value, str):
         found = collectives.ALGORITHMS.get(tree.value)
         if found is None:
-            mistakes.add(tree.place, f"there is no algorithm '{tree.value}'", did_you_mean(tree.value, collectives.ALGORITHMS))
+            mistakes.add(
+                tree.place, f"there is no algorithm '{tree.value}'", did_you_mean(tree.value, (AUTO, *collectives.ALGORITHMS))
+            )
         return found
     kind = tree.text("kind") if tree.is_mapping else None
     if kind is None:
@@ -155,7 +168,13 @@ def chosen(tree: Tree, mistakes: Mistakes) -> Algorithm | None:
         mistakes.add(tree.place, f"there is no kind of algorithm '{kind}'", did_you_mean(kind, collectives.KINDS))
         return None
     cls: type[Algorithm] = collectives.KINDS[kind]
-    return decode(tree, cls, mistakes, ignore=("kind",))
+    found = decode(tree, cls, mistakes, ignore=("kind",))
+    if not isinstance(found, collectives.Written):
+        return found
+    problems = list(found.problems())
+    for key, message, hint in problems:
+        mistakes.add(tree.key_place(key), message, hint)
+    return None if problems else found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

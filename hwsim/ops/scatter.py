@@ -10,9 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hwsim.collectives import Operation
+from hwsim.communication.operations import Operation
 from hwsim.ops.exchange import RootedOp
-from hwsim.spec import Tree, tree_field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,5 +20,3 @@ class Scatter(RootedOp):
 
     kind: ClassVar[str] = "scatter"
     does: ClassVar[Operation] = "scatter"
-
-    algorithm: Tree = tree_field("a name of the table, or a mapping with `kind:` and its keys", default=Tree("direct"))

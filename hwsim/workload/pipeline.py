@@ -18,7 +18,7 @@ ended batch i - ahead - 1: an edge of that lag.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hwsim.devices import CannotCompute
 from hwsim.machine import Machine, NoRoute, UnknownName
@@ -92,7 +92,8 @@ def _stages(trees: tuple[Tree, ...], rank: int, ranks: int, program: Program, mi
                 mistakes.add(inner.key_place(key), f"a stage has no '{key}': it follows the stage before, on a queue of its own")
         if op is not None:
             try:
-                yield Stage(op.name or kind, kind, op.lower(program.scope))
+                placed = op.lower(program.scope)
+                yield Stage(op.name or kind, kind, replace(placed, cost=op.weighted(placed.cost)))
             except (CannotCompute, CannotPlace, NoRoute, UnknownName) as error:
                 mistakes.add(op.place, error.message, error.hint)
 

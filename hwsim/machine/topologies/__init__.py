@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from hwsim.machine.topologies.dragonfly import Dragonfly
 from hwsim.machine.topologies.edge import Edge
 from hwsim.machine.topologies.fat_tree import FatTree
 from hwsim.machine.topologies.fully_connected import FullyConnected
@@ -18,10 +19,13 @@ from hwsim.machine.topologies.line import Line
 from hwsim.machine.topologies.ring import Ring
 from hwsim.machine.topologies.star import Star
 from hwsim.machine.topologies.torus import Torus
+from hwsim.machine.topologies.tree import Tree
 
-Topology = FatTree | FullyConnected | HybridCubeMesh | LeafSpine | Line | Ring | Star | Torus
+Topology = Dragonfly | FatTree | FullyConnected | HybridCubeMesh | LeafSpine | Line | Ring | Star | Torus | Tree
+WithSwitches = Dragonfly | FatTree | LeafSpine | Tree  # those that bring switches of their own
 
 TOPOLOGIES: Final[dict[str, type[Topology]]] = {
+    "dragonfly": Dragonfly,
     "fat-tree": FatTree,
     "fully-connected": FullyConnected,
     "hybrid-cube-mesh": HybridCubeMesh,
@@ -30,10 +34,12 @@ TOPOLOGIES: Final[dict[str, type[Topology]]] = {
     "ring": Ring,
     "star": Star,
     "torus": Torus,
+    "tree": Tree,
 }
 
 __all__ = [
     "TOPOLOGIES",
+    "Dragonfly",
     "Edge",
     "FatTree",
     "FullyConnected",
@@ -44,4 +50,6 @@ __all__ = [
     "Star",
     "Topology",
     "Torus",
+    "Tree",
+    "WithSwitches",
 ]

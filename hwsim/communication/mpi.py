@@ -7,7 +7,7 @@ Other numbers of ranks than those measured are scaled as the textbook says: the 
 bytes of all-gather and all-to-all with the ranks, those of an all-reduce not at all.
 
 Source: the shape: fitted; regimes as in SimGrid's SMPI (Degomme et al., IEEE TPDS 28(8), 2017).
-Error: docs/validation/components.md, topic collectives.
+Error: docs/validation/collectives.md.
 Range: the machine, the ranks a node and the MPI it was fitted to; collectives switch algorithms at sizes that only their
 measurements show.
 """
@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hwsim.collectives.plan import CannotCollect
+from hwsim.communication.operations import CannotCollect
 from hwsim.spec.fields import field
 from hwsim.units import Bytes, BytesPerSecond, Seconds
 

@@ -7,12 +7,13 @@
     nvls     a start of its own                        bytes as the ring, at `nvls` times its rate: all-reduce in a node
     send     1 step, or 1 hop                          bytes S
 
-n ranks, k nodes; bus: what the machine's links let the rings carry, times the efficiency of the link that binds.
+n ranks, k nodes; hop: of NCCL's own tables where only one node was measured.
+bus: what the machine's links let the rings carry, times the efficiency of the link that binds.
 LL and LL128 send flags with the data: short steps, part of the rate.  Simple sends large chunks: long steps.
 
 Source: the protocols: NCCL's src/include/device.h and "Demystifying NCCL", arXiv:2507.04786, 2025; the shape: the minimum over
 protocols fits published measurements better than one knee (4 to 5 % against 9 to 10 % on held-out sizes).
-Error: docs/validation/components.md, topic collectives.
+Error: docs/validation/collectives.md.
 Range: one set of numbers belongs to one machine and one NCCL; timers of profilers (1 us) and what starts a kernel are in it.
 """
 
@@ -22,13 +23,20 @@ import dataclasses
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Literal
 
-from hwsim.collectives.plan import CannotCollect, Group, Operation
-from hwsim.collectives.tuning import PROTOCOLS, Method, Protocol
+from hwsim.communication.operations import CannotCollect, Group, Operation
 from hwsim.spec.fields import field
 from hwsim.units import Bytes, Ratio, Seconds
 
+Protocol = Literal["ll", "ll128", "simple"]
+Method = Literal["ring", "tree", "nvls", "nvls-tree"]
+
+PROTOCOLS: Final[tuple[Protocol, ...]] = ("ll", "ll128", "simple")
+# s from node to node in NCCL's tables (src/graph/tuning.cc at 5067397c2676), bytes a thread has at least, threads of a channel.
+HOPS: Final[Mapping[Protocol, float]] = {"ll": 2.7e-6, "ll128": 4.0e-6, "simple": 14.0e-6}
+_LEAST: Final[Mapping[Protocol, float]] = {"ll": 8.0, "ll128": 8.0, "simple": 64.0}
+_THREADS: Final = 512
 RINGS: Final[tuple[Operation, ...]] = ("all-reduce", "reduce-scatter", "all-gather", "broadcast", "reduce")
 
 
@@ -37,7 +45,7 @@ class Speeds:
     """One protocol."""
 
     step: Seconds = field("from one GPU to the next in a node")
-    hop: Seconds = field("from node to node", default=0.0)
+    hop: Seconds | None = field("from node to node; as NCCL's own tables have it if left out", default=None)
     rate: Ratio = field("part of the bus that is data", default=1.0, exclusive_minimum=0.0)
 
 
@@ -89,7 +97,8 @@ class Nccl:
     nvls_knee: Bytes = field("bytes of extra time that such a sum has grown to once it is long", default=0.0)
     nvls_ranks: int = field("fewest GPUs it is chosen for", default=5, minimum=2)
     issue: Seconds = field("least time from one to the next: what the host takes to issue one", default=0.0)
-    compute: Ratio = field("part of each GPU's compute that its channels hold", default=0.0)
+    channels: int = field("channels of rings and trees, each on a multiprocessor of its own; 0: not known", default=0, minimum=0)
+    nvls_channels: int = field("channels of sums in the switch", default=0, minimum=0)
     sources: Mapping[str, str] = dataclasses.field(default_factory=dict, init=False, repr=False)  # key -> where from
 
     def problems(self) -> Iterator[tuple[str, str, str | None]]:
@@ -107,15 +116,33 @@ class Nccl:
             return (Estimate("none", "simple", 0.0, 0.0),)
         return tuple(sorted(self._all(operation, group, size, bus), key=lambda each: each.seconds))
 
+    def channels_of(self, method: str, protocol: Protocol, ranks: int, size: float) -> int:
+        """Channels that a collective of `size` bytes takes, 0 where that is not known: fewer for little to send.
+
+        Source: NVIDIA/nccl issues 689 (a channel is a block that shares its multiprocessor with no other kernel) and 1216
+        (every thread of a channel gets so many bytes at least; LL's rings so many for each rank).
+
+        >>> nccl = Nccl(1e-5, Speeds(1e-6), Speeds(1e-6), Speeds(1e-6), channels=24)
+        >>> nccl.channels_of("ring", "simple", 8, 1e3), nccl.channels_of("ring", "simple", 8, 1e9)
+        (1, 24)
+        """
+        most = self.nvls_channels if method.startswith("nvls") else self.channels
+        least = _LEAST[protocol] * (ranks if (method, protocol) == ("ring", "ll") else 1)
+        return min(most, max(1, int(size / (_THREADS * least)))) if most else 0
+
+    def efficiency(self, bus: Bus, across: bool) -> float:
+        """Part of the links' rate that long messages reach."""
+        return min(self._of(bus.link), self._of(bus.wire)) if across else self._of(bus.link)
+
     def _all(self, operation: Operation, group: Group, size: float, bus: Bus) -> Iterator[Estimate]:
         n, k = group.ranks, len(group.sizes)
         inside, across = bus.inside * self._of(bus.link), bus.across * self._of(bus.wire)
         rate = inside if k == 1 else min(inside, across)
         for protocol in PROTOCOLS:
-            speeds = self._speeds(protocol)
+            speeds = self.speeds(protocol)
             if operation == "send":
                 start = self.start if self.send is None else self.send
-                wait = speeds.step if k == 1 else speeds.hop
+                wait = speeds.step if k == 1 else speeds.hop or 0.0
                 yield Estimate("direct", protocol, start + wait, size / (rate * speeds.rate))
                 continue
             if operation not in RINGS:
@@ -139,10 +166,12 @@ class Nccl:
         return max(self.issue, estimate.seconds)
 
     def _wait(self, speeds: Speeds, steps: float, hops: float) -> float:
-        return self.start + steps * speeds.step + hops * speeds.hop
+        return self.start + steps * speeds.step + hops * (speeds.hop or 0.0)
 
-    def _speeds(self, protocol: Protocol) -> Speeds:
-        return {"ll": self.ll, "ll128": self.ll128, "simple": self.simple}[protocol]
+    def speeds(self, protocol: Protocol) -> Speeds:
+        """Those of a protocol; its hops are known."""
+        found = {"ll": self.ll, "ll128": self.ll128, "simple": self.simple}[protocol]
+        return found if found.hop is not None else dataclasses.replace(found, hop=HOPS[protocol])
 
     def _of(self, link: str) -> float:
         """The efficiency of a kind of link."""

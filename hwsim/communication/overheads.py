@@ -6,6 +6,7 @@ import dataclasses
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from hwsim.spec.fields import field
 from hwsim.units import Bytes, Ratio, Seconds
@@ -23,6 +24,8 @@ class Overheads:
     (stas00/ml-engineering@744d01e18b79, network/README.md) against 10.5 % for a straight line fitted to the same.
     """
 
+    kind: ClassVar[str] = "overheads"
+
     start: Seconds = field("once, before the first byte: the kernel's or the call's own", default=0.0)
     step: Seconds = field("of each step beyond the latency of its links", default=0.0)
     hop: Seconds | None = field("of a step between nodes; as `step` if left out", default=None)
@@ -34,6 +37,12 @@ class Overheads:
     def problems(self) -> Iterator[tuple[str, str, str | None]]:
         """(key, message, hint) of what cannot be: nothing beyond the bounds of its fields."""
         yield from ()
+
+    def told(self, sources: Mapping[str, str]) -> Overheads:
+        """The same, knowing where its numbers are from."""
+        found = dataclasses.replace(self)
+        object.__setattr__(found, "sources", sources)
+        return found
 
     def of_step(self, across: bool) -> float:
         """Seconds that a step takes beyond its links, between nodes or not."""

@@ -1,0 +1,74 @@
+"""The text's own numbers: the workloads that come with hwsim, beside what the chapter says or its formula gives.
+
+Source: Dive into Deep Learning, 13.7: 160 MB among four GPUs on PCIe of 16 GB/s, among eight on two rings of NVLinks of
+18 GB/s, and among m workers with n servers, where it says that the time goes as m/n.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from calibrate.published.score import Miss, Score, worst_error
+from hwsim import api
+
+_PORT: Final = 1.25e9  # B/s of a worker or server in d2l-ps-cluster
+_BYTES: Final = 160e6
+_ONE_WAY: Final = _BYTES / _PORT
+
+
+def scores(data: Path) -> tuple[Score, ...]:  # noqa: ARG001 (the numbers are the text's)
+    """Four GPUs, two rings, m workers and n servers."""
+    four = [
+        Miss(name, _seconds("d2l-4gpu-pcie", "d2l/allreduce-160mb", algorithm=name), said, "d2l-4gpu-pcie", reason)
+        for name, said, reason in (
+            ("ps-gpu0", 0.060, "three gradients in, three sums out"),
+            ("ps-cpu", 0.080, "four in, four out, over one uplink"),
+            ("ps-sharded", 0.015, "a quarter on each GPU, both ways at once"),
+        )
+    ]
+    rings = [
+        Miss(
+            "two rings",
+            _seconds("d2l-8gpu-nvlink", "d2l/two-nvlink-rings"),
+            2 * 7 / 8 * _BYTES / 54e9,
+            "d2l-8gpu-nvlink",
+            "the text takes (n - 1)/n as 1 and says 5.93 ms, 8/7 of it",
+        )
+    ]
+    servers = [
+        Miss(f"{m} workers, {n} servers", _rack(m, n), 2 * max(1.0, m / n) * _ONE_WAY, "d2l-ps-cluster", "2 max(1, m/n) S/B")
+        for m, n in ((4, 1), (8, 1), (16, 1), (8, 2), (8, 4), (8, 8), (16, 16), (8, 16))
+    ]
+    real = {
+        way: 1e3 * _seconds("p3.16xlarge", "d2l/two-nvlink-rings", algorithm=name)
+        for way, name in (("one way", "rings"), ("both ways", "rings-both-ways"))
+    }
+    beside = f"On p3.16xlarge, 25 GB/s a link: {real['one way']:.2f} ms, {real['both ways']:.2f} ms if links work both ways."
+    return (
+        _score("four GPUs behind a PCIe switch, 160 MB", four, 0.01, "Seconds; 60, 80 and 15 ms in the text."),
+        _score("eight GPUs, two rings of NVLinks, 160 MB", rings, 0.001, beside),
+        _score("m workers and n servers", servers, 0.001, "Grows as m/n, flat from m = n on."),
+    )
+
+
+def _seconds(machine: str, workload: str, **changes: Any) -> float:
+    return api.simulate(machine, workload, set=changes).makespan_s
+
+
+def _rack(workers: int, servers: int) -> float:
+    return _seconds("d2l-ps-cluster", "d2l/ps-scaling", **{"machine.let.workers": workers, "machine.let.servers": servers})
+
+
+def _score(name: str, rows: Sequence[Miss], bound: float, notes: str) -> Score:
+    return Score(
+        name=name,
+        metric="worst |error|",
+        value=worst_error(rows),
+        bound=bound,
+        rows=len(rows),
+        half="not fitted",
+        worst=tuple(rows),
+        notes=notes,
+    )

@@ -1,0 +1,243 @@
+"""All-reduces that other simulators were given, played here: their simulated times, and why they differ where they do.
+
+    SimGrid 3.32     N hosts on a star of 12.5 GB/s links of 1 us, 100 MB around a ring in N chunks.  CM02: links and latencies
+                     alone, chunks of whole bytes.  LV08 (its default): 0.97 of the bandwidth, 1.05 of the bytes for what
+                     comes back, 13.01 times the latency; fitted to TCP over wide areas
+    LogGOPSim        the same with one latency of 1 us a message and a gap for every byte but the first
+    ASTRA-sim        100 MiB, links of 50 GiB/s and 500 ns, analytical network: 10 ns are added to every step and at the end, a
+                     reduction takes 3 times the chunk at 3350 GB/s after it has come (hwsim: while it comes); whole ns
+
+What these tools add of their own is given here as the machine's `collectives: {start, step}`, so that what is compared is who
+sends what when.  ASTRA-sim's congestion-aware switch sends a message on when all of it has come: half the bandwidth of one that
+cuts through.  Its double binary tree sends the whole buffer from level to level in one piece: a binomial tree here.
+
+Source of the times: runs of these programs (SimGrid 3.32; LogGOPSim; ASTRA-sim 518bd51 with network-analytical 599a047).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from calibrate.published.score import Miss, Score, worst_error, worst_of
+from hwsim import api
+
+MIB: Final = 1 << 20
+CM02: Final = {8: 0.014028000, 64: 0.016002000, 256: 0.016957500, 1024: 0.020076334}  # s
+LV08: Final = {8: 0.015518919, 64: 0.020327489, 256: 0.030522133, 1024: 0.070539550}
+LOGGOP: Final = {("ring", 8): 14.01399888e-3, ("halving-doubling", 8): 14.00599952e-3, ("halving-doubling", 64): 15.76199904e-3}
+_LINK: Final = 50 * 2**30  # B/s
+_MEMORY: Final = 3350e9
+_ADDED: Final = 10  # ns
+# (algorithm, network) -> ranks -> ns
+ASTRA: Final[dict[tuple[str, str], dict[int, int]]] = {
+    ("ring", "ring"): {8: 3507262, 64: 4001833, 256: 4244230, 1024: 5037262},
+    ("ring", "switch"): {8: 3514262, 64: 4064833, 256: 4499230, 1024: 6060262},
+    ("ring", "switch, aware"): {8: 6932222, 64: 7909975, 256: 8390020, 1024: 9961984},
+    ("halving-doubling", "switch"): {8: 3459247, 64: 3902820, 256: 3953732, 1024: 3969487},
+    ("halving-doubling", "switch, aware"): {8: 6877213, 64: 7748030, 256: 7844716, 1024: 7871913},
+    ("binomial-tree", "switch"): {8: 12194320, 64: 24482530, 256: 32674670},
+}
+# Two levels: switches of 8 at 400 GiB/s and 500 ns, a switch of N/8 at 50 GiB/s and 2 us.
+BASELINE: Final = {64: 4079802, 256: 4647294, 1024: 5510586}  # ns: an all-reduce in the node, then one across, both of everything
+LOCAL: Final = {64: 1017207, 256: 1256524, 1024: 2037908}  # reduce-scatter, all-reduce across, all-gather
+# Eight layers, 0.5 ms forward and 1 ms backward each, 64 MiB all-reduced after each in the background, one at a time.
+MLP: Final = {8: 22977872, 64: 25674664, 256: 27476800}
+
+
+def scores(data: Path) -> tuple[Score, ...]:  # noqa: ARG001 (the times are kept here)
+    """Their times with what they add given as parameters, and ASTRA-sim's beside the links alone."""
+    floored = "A chunk is floor(100 MB / N) bytes there, and here."
+    return (
+        _score("SimGrid, ring on a star, CM02", simgrid(), 1e-6, floored),
+        _score("SimGrid, ring on a star, LV08", simgrid_default(), 1e-6, "Its factors of bandwidth and latency are set."),
+        _score("LogGOPSim, ring and halving-doubling", loggop(), 1e-6, "It counts one byte less in each message."),
+        _score("ASTRA-sim, flat all-reduces", astra(), 1e-3, "What remains are times cut to whole ns, once a step."),
+        _score("ASTRA-sim, all-reduces on two levels", levels(), 1e-3, "As above; its localBWAware has a constant 20 ns more."),
+        _score("ASTRA-sim, eight layers that overlap their all-reduces", layers(), 1e-3, "As above."),
+        _score(
+            "ASTRA-sim beside the links alone",
+            astra(added=False),
+            0.05,
+            "Without the 10 ns a step and with reductions while chunks arrive: what its own times amount to.",
+        ),
+    )
+
+
+def _score(name: str, rows: Sequence[Miss], bound: float, notes: str) -> Score:
+    return Score(
+        name=name,
+        metric="worst |error|",
+        value=worst_error(rows),
+        bound=bound,
+        rows=len(rows),
+        half="not fitted",
+        worst=worst_of(rows),
+        notes=notes,
+    )
+
+
+def star(ranks: int, size: float, **said: Any) -> float:
+    """Seconds on the library's star; `said`: its bandwidth and latency, the algorithm and the level."""
+    where = {"ranks": "machine.let.ranks", "bandwidth": "machine.let.bandwidth", "latency": "machine.let.latency"}
+    changes = {where.get(key, key): value for key, value in {**said, "ranks": ranks, "bytes": f"{size!r} B"}.items()}
+    return api.simulate("scale/star", "scale/allreduce", set=changes).makespan_s
+
+
+def simgrid() -> list[Miss]:
+    """Links and latencies alone."""
+    return [Miss(f"{n} hosts", star(n, n * (100_000_000 // n)), seconds, "CM02") for n, seconds in CM02.items()]
+
+
+def simgrid_default() -> list[Miss]:
+    """With its factors."""
+    rate, latency = f"{12.5 * 0.97 / 1.05!r} GB/s", f"{13.01!r} us"
+    found = []
+    for n, seconds in LV08.items():
+        here = star(n, n * (100_000_000 // n), bandwidth=rate, latency=latency)
+        found.append(Miss(f"{n} hosts", here, seconds, "LV08"))
+    return found
+
+
+def loggop() -> list[Miss]:
+    """One latency a message: half on each link."""
+    return [
+        Miss(f"{name}, {n} ranks", star(n, 100e6, algorithm=name, latency="0.5 us"), seconds, "LogGOPSim")
+        for (name, n), seconds in LOGGOP.items()
+    ]
+
+
+def astra(*, added: bool = True) -> list[Miss]:
+    """On one level; `added`: with its own times."""
+    return [
+        Miss(f"{name}, {network}, {n} ranks", 1e9 * _flat(name, network, n, added=added), ns, "ASTRA-sim", _why(name, network))
+        for (name, network), times in ASTRA.items()
+        for n, ns in times.items()
+        if added or n <= 64
+    ]
+
+
+def _why(name: str, network: str) -> str:
+    if network.endswith("aware"):
+        return "played at half the bandwidth: its switch stores each message before it sends it on"
+    return "its double binary tree is not pipelined: played as a binomial tree" if name == "binomial-tree" else ""
+
+
+def _flat(name: str, network: str, n: int, *, added: bool) -> float:
+    rate = _LINK / 2 if network.endswith("aware") else _LINK
+    links = (
+        f"{{topology: ring, of: gpu*, kind: direct, bandwidth: {rate!r} B/s, latency: 500 ns}}"
+        if network == "ring"
+        else f"{{between: [gpu*, switch], kind: direct, bandwidth: {rate!r} B/s, latency: 500 ns}}"
+    )
+    size = 100 * MIB
+    step = _added(n, size, name) if added else 0.0
+    machine = _machine(n, (links,), step=step, start=_ADDED * 1e-9 if added else 0.0)
+    return _seconds(machine, [_allreduce(size, name)])
+
+
+def _steps(name: str, n: int) -> int:
+    return 2 * (n - 1) if name == "ring" else 2 * round(math.log2(n))
+
+
+def _reductions(name: str, n: int, size: float) -> float:
+    """ns of all reductions one after the other: two reads and a write of each chunk that came."""
+    match name:
+        case "ring":
+            chunks: Iterable[float] = [size / n] * (n - 1)
+        case "halving-doubling":  # the first and largest is not charged there
+            chunks = [size / 2**level for level in range(2, round(math.log2(n)) + 1)]
+        case _:  # a parent adds what its two children sent, one after the other; one of all is not charged
+            chunks = [size] * (2 * round(math.log2(n)) - 1)
+    return sum(3 * math.floor(chunk / _MEMORY * 1e9) for chunk in chunks)
+
+
+def levels() -> list[Miss]:
+    """Two levels of switches, as one all-reduce after the other and as a hierarchy."""
+    size = 100 * MIB
+    found = []
+    for n, ns in BASELINE.items():
+        k = n // 8
+        inside, across = _added(8, size), _added(k, size)
+        # each level has its own time of a step; both are one number of the machine here, so each is played alone
+        seconds = _seconds(_two_levels(k, inside), [_allreduce(size, "ring", "near")], groups=True)
+        seconds += _seconds(_two_levels(k, across), [_allreduce(size, "ring", "far")], groups=True)
+        found.append(Miss(f"baseline, {n} ranks", 1e9 * seconds, ns, "ASTRA-sim", "all of it twice: in the node, then across"))
+    for n, ns in LOCAL.items():
+        k = n // 8
+        machine = _two_levels(k, _added(8, size), hop=_added(k, size / 8))
+        seconds = _seconds(machine, [_allreduce(size, "hierarchical")])
+        found.append(Miss(f"localBWAware, {n} ranks", 1e9 * seconds, ns, "ASTRA-sim"))
+    return found
+
+
+def _added(n: int, size: float, name: str = "ring") -> float:
+    """What ASTRA-sim adds to each step, in s: its 10 ns, and its reductions spread over all steps."""
+    return (_ADDED + _reductions(name, n, size) / _steps(name, n)) * 1e-9
+
+
+def layers() -> list[Miss]:
+    """The all-reduces of eight layers, one after the other while the backward pass goes on."""
+    size = 64 * MIB
+    found = []
+    for n, ns in MLP.items():
+        links = f"{{topology: ring, of: gpu*, kind: direct, bandwidth: {float(_LINK)!r} B/s, latency: 500 ns}}"
+        machine = _machine(n, (links,), step=_added(n, size), start=_ADDED * 1e-9)
+        forward = {"busy": {"name": "forward", "device": "$self", "time": "4 ms"}}
+        backward = [
+            statement
+            for layer in reversed(range(8))
+            for statement in (
+                {"busy": {"name": f"backward {layer}", "device": "$self", "time": "1 ms", "writes": f"g{layer}"}},
+                {"allreduce": {"among": "gpu*", "bytes": f"{size} B", "algorithm": "ring", "reads": f"g{layer}"}},
+            )
+        ]
+        found.append(Miss(f"8 layers, {n} ranks", 1e9 * _seconds(machine, [forward, *backward], each=True), ns, "ASTRA-sim"))
+    return found
+
+
+def _allreduce(size: float, algorithm: str, among: str = "gpu*") -> dict[str, Any]:
+    return {"allreduce": {"among": among, "bytes": f"{size!r} B", "algorithm": algorithm}}
+
+
+def _seconds(machine: str, program: list[dict[str, Any]], *, each: bool = False, groups: bool = False) -> float:
+    body: Any = {"each": "gpu*", "do": program} if each else program
+    workload: dict[str, Any] = {"hwsim": "workload/1", "program": body}
+    if groups:
+        workload["groups"] = {"near": {"of": "gpu*", "size": 8}, "far": {"of": "gpu*", "stride": 8}}
+    return api.simulate(machine, workload).makespan_s
+
+
+_GPU: Final = "kind: gpu, flop: {fp32: 1 TFLOP/s}, memory: {bandwidth: 1000 TB/s}"
+
+
+def _machine(n: int, links: Sequence[str], *, step: float, start: float) -> str:
+    entries = "\n".join(f"  - {each}" for each in links)
+    return f"""
+hwsim: machine/1
+collectives: {{start: {start!r} s, step: {step!r} s}}
+parts:
+  gpu: {{{_GPU}, count: {n}}}
+  switch: {{kind: switch}}
+links:
+{entries}
+"""
+
+
+def _two_levels(k: int, step: float, *, hop: float | None = None) -> str:
+    return f"""
+hwsim: machine/1
+collectives: {{start: 10 ns, step: {step!r} s, hop: {step if hop is None else hop!r} s}}
+parts:
+  node:
+    kind: machine
+    count: {k}
+    parts:
+      gpu: {{{_GPU}, count: 8}}
+      near: {{kind: switch}}
+    links: [{{between: [gpu*, near], kind: direct, bandwidth: {400 * 2**30} B/s, latency: 500 ns}}]
+  far: {{kind: switch}}
+links: [{{between: [node*.gpu*, far], kind: direct, bandwidth: {50 * 2**30} B/s, latency: 2 us}}]
+"""

@@ -1,0 +1,63 @@
+"""What collectives do, and among how many: the words that libraries, algorithms and ops share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal, get_args
+
+Operation = Literal[
+    "all-reduce",
+    "reduce-scatter",
+    "all-gather",
+    "all-to-all",
+    "broadcast",
+    "reduce",
+    "gather",
+    "scatter",
+    "barrier",
+    "send",
+]
+OPERATIONS: Final[tuple[Operation, ...]] = get_args(Operation)
+
+
+class CannotCollect(ValueError):
+    """An algorithm does not do this operation, or not among these ranks; `hint` says what would do."""
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """How many ranks there are, and how many in each node, consecutively.
+
+    Rank 0 is the root of broadcast, reduce, gather and scatter: another root is another order of the ranks.
+
+    >>> Group(8, (4, 4)).places()[5]
+    (1, 1)
+    """
+
+    ranks: int
+    nodes: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.ranks < 1 or any(size < 1 for size in self.nodes):
+            raise CannotCollect("a collective needs at least one rank, and a node at least one")
+        if self.nodes and sum(self.nodes) != self.ranks:
+            raise CannotCollect(f"nodes of {sum(self.nodes)} ranks in all, but {self.ranks} ranks")
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Ranks of each node; all in one if nothing is said."""
+        return self.nodes or (self.ranks,)
+
+    @property
+    def starts(self) -> tuple[int, ...]:
+        """First rank of each node."""
+        return tuple(sum(self.sizes[:node]) for node in range(len(self.sizes)))
+
+    def places(self) -> tuple[tuple[int, int], ...]:
+        """(node, place in the node) of each rank."""
+        return tuple((node, place) for node, size in enumerate(self.sizes) for place in range(size))

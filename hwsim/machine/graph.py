@@ -1,0 +1,101 @@
+"""The links as a graph: all shortest ways between two devices, and the widest of them.
+
+The search runs from both ends and meets in the middle, so that a route between two of ten
+thousand GPUs looks at the few devices near each, not at all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+
+from hwsim.machine.names import natural
+from hwsim.machine.placed import Link
+
+Layers = Sequence[set[str]]
+
+
+class Graph:
+    """`forwards`: devices that pass traffic on."""
+
+    def __init__(self, links: Iterable[Link], forwards: frozenset[str]) -> None:
+        self._forwards = forwards
+        self._next: dict[str, dict[str, list[Link]]] = {}
+        for link in links:
+            self._next.setdefault(link.source, {}).setdefault(link.target, []).append(link)
+
+    def linked(self, name: str) -> bool:
+        """Whether any link begins at a device."""
+        return name in self._next
+
+    def layers(self, a: str, b: str) -> list[set[str]] | None:
+        """The devices on shortest routes between two, by their distance from a; None if there is no route."""
+        near, far = [{a}], [{b}]
+        seen_near, seen_far = {a}, {b}
+        while not seen_near & seen_far:
+            forward = self._effort(near[-1]) <= self._effort(far[-1])
+            layers, seen, other = (near, seen_near, seen_far) if forward else (far, seen_far, seen_near)
+            end = a if forward else b
+            grown = {
+                target
+                for source in layers[-1]
+                if source == end or source in self._forwards
+                for target in self._next.get(source, ())
+                if target not in seen and (target in self._forwards or target in other)
+            }
+            if not grown:
+                return None
+            seen |= grown
+            layers.append(grown)
+        middle = near[-1] & far[-1]
+        inner = [self._back(near, middle), self._back(far, middle)]
+        return [*reversed(inner[0]), middle, *inner[1]]
+
+    def _effort(self, layer: set[str]) -> int:
+        return sum(len(self._next.get(name, ())) for name in layer)
+
+    def _back(self, layers: Sequence[set[str]], middle: set[str]) -> list[set[str]]:
+        """The layers before the middle, nearest to it first, without what does not lead there."""
+        kept: list[set[str]] = []
+        reached = middle
+        for layer in reversed(layers[:-1]):
+            reached = {name for name in layer if any(target in reached for target in self._next[name])}
+            kept.append(reached)
+        return kept
+
+    def bottleneck(self, layers: Layers) -> float:
+        """The widest bottleneck over all routes through the layers."""
+        widths = dict.fromkeys(layers[0], float("inf"))
+        for here, there in pairwise(layers):
+            reached: dict[str, float] = {}
+            for source in here:
+                for target in self._next[source].keys() & there:
+                    width = min(widths.get(source, 0.0), self._widest(source, target).bandwidth)
+                    reached[target] = max(reached.get(target, 0.0), width)
+            widths = reached
+        return max(widths.values())
+
+    def first(self, layers: Layers, width: float) -> tuple[Link, ...]:
+        """The first route by names over links at least that wide."""
+        ways: list[set[str]] = [set(layers[-1])]  # what still reaches the end, layer by layer
+        for here in reversed(layers[:-1]):
+            ways.append({source for source in here if any(self._wide(source, target, width) for target in ways[-1])})
+        at = next(iter(layers[0]))
+        found = []
+        for layer in list(reversed(ways))[1:]:
+            target = min((each for each in layer if self._wide(at, each, width)), key=natural)
+            found.append(self._widest(at, target))
+            at = target
+        return tuple(found)
+
+    def _wide(self, source: str, target: str, width: float) -> bool:
+        return target in self._next[source] and self._widest(source, target).bandwidth >= width
+
+    def _widest(self, source: str, target: str) -> Link:
+        parallel = self._next[source][target]
+        return parallel[0] if len(parallel) == 1 else min(parallel, key=lambda link: (-link.bandwidth, link.name))
+
+    def onward(self, name: str, there: set[str], width: float) -> Iterator[Link]:
+        """The links from a device into a layer that are at least that wide, by the names of their ends."""
+        for target in sorted(self._next.get(name, {}).keys() & there, key=natural):
+            yield from sorted((link for link in self._next[name][target] if link.bandwidth >= width), key=lambda link: link.name)
