@@ -26,6 +26,11 @@ def issued(run: Run) -> float:
     return max(op.end_s for op in run.ops if op.kind == "dispatch")
 
 
+def one_of(name: str, times: float = 1) -> Callable[[Run], float]:
+    """Seconds of one of the `times` accesses of the op of that name."""
+    return lambda run: next(op.duration_s for op in run.ops if op.name == name) / times
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """One timing: printed, simulated, and why they differ."""
@@ -257,7 +262,7 @@ SECTIONS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "predicted",
                 "p3.16xlarge",
                 "d2l/copy-overlap",
-                "the datasheet's peak; a real product reaches 87 % of it",
+                "the V100's constants are fitted to half of a published set of other products",
                 {"gpu": "gpu0", "cpu": "cpu0", "n": 4000, "times": 50, "copy": 0},
             ),
             Row(
@@ -274,12 +279,119 @@ SECTIONS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
             ),
         ),
     ),
+    "Hardware": (
+        (
+            "The text's arithmetic on memory, disks and links, and its exercises.  These rows say that the parts named after the "
+            "text are what it says they are; real parts and their errors are another page.  How to ask: the lab sheet."
+        ),
+        (
+            Row(
+                "a word of memory at random",
+                1e-07,
+                "closed form",
+                "d2l-memory",
+                "d2l/dram-random-vs-burst",
+                "an address and the first word: 100 ns",
+                figure=one_of("random", 1e6),
+            ),
+            Row(
+                "a word of a burst",
+                2e-10,
+                "closed form",
+                "d2l-memory",
+                "d2l/dram-random-vs-burst",
+                "500 times less; the address of the burst is the rest",
+                figure=one_of("burst", 1e6),
+            ),
+            Row(
+                "a random read from one of four banks",
+                2.5e-08,
+                "closed form",
+                "d2l-memory",
+                "d2l/dram-banks",
+                "four banks read side by side",
+                figure=one_of("read", 1e6),
+            ),
+            Row(
+                "256 GB through the caches of four cores",
+                1.0,
+                "closed form",
+                "d2l-quad-core",
+                "d2l/cache-starvation",
+                "4 x 32 B x 2 GHz = 256 GB/s",
+                figure=one_of("from the caches"),
+            ),
+            Row(
+                "256 GB from memory",
+                6.4,
+                "closed form",
+                "d2l-quad-core",
+                "d2l/cache-starvation",
+                "40 GB/s",
+                figure=one_of("from memory"),
+            ),
+            Row(
+                "a random read of a hard disk",
+                0.01,
+                "closed form",
+                "d2l-disks",
+                "d2l/hdd-random-vs-sequential",
+                "about 100 a second; the 4 KiB themselves take 20 us more",
+                figure=one_of("at random", 1000),
+            ),
+            Row(
+                "the worst wait at 7,200 turns a minute",
+                60 / 7200,
+                "closed form",
+                "d2l-disks",
+                "d2l/hdd-worst-rotation",
+                "a turn; the sector itself takes 3 us more",
+                figure=one_of("7200 a minute - at worst", 1000),
+            ),
+            Row(
+                "the worst wait at 10,000 turns a minute",
+                0.006,
+                "closed form",
+                "d2l-disks",
+                "d2l/hdd-worst-rotation",
+                "as above",
+                figure=one_of("10000 a minute - at worst", 1000),
+            ),
+            Row(
+                "a random read of an SSD, 64 at once",
+                2e-06,
+                "closed form",
+                "d2l-disks",
+                "d2l/ssd-queue-depth",
+                "500,000 a second",
+                figure=one_of("64 under way", 64000),
+            ),
+            Row(
+                "32 GB over 16 lanes of PCIe 4",
+                1.0,
+                "closed form",
+                "d2l-pcie-lanes",
+                "d2l/pcie-lanes-shared",
+                "16 Gb/s a lane",
+                figure=one_of("behind the switch - alone"),
+            ),
+            Row(
+                "San Francisco to Amsterdam and back",
+                0.1,
+                "closed form",
+                "d2l-sf-amsterdam",
+                "d2l/sf-amsterdam-round-trip",
+                "2 x 10,000 km at 200,000 km/s, light in glass",
+            ),
+        ),
+    ),
 }
 
 HEAD = """# The d2l chapter, measured and simulated
 
 Every timing that the chapter "Computational Performance" of *Dive into Deep Learning* prints for its experiments on compilers,
-asynchrony and automatic parallelism, beside what hwsim says.  Written by `python scripts/d2l.py`.
+asynchrony and automatic parallelism, and what it works out of its numbers of hardware, beside what hwsim says.  Written by
+`python scripts/d2l.py`.  Workloads for class, with what to see and what to vary: [the lab sheet](class.md).
 
 **fitted** rows went into the machine or the runtime: they show that the model can say so much, and count for nothing.
 **closed form** rows are the text's own arithmetic.  **predicted** rows used nothing of the figure they stand beside.

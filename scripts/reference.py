@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin
 
 from hwsim import devices, links
-from hwsim.machine.schema import LinkEntry, MachineFile, PartEntry
+from hwsim.collectives import KINDS as ALGORITHMS
+from hwsim.communication.kinds import KINDS as LIBRARIES
+from hwsim.machine.schema import LibraryEntry, LinkEntry, MachineFile, PartEntry
 from hwsim.machine.topologies import TOPOLOGIES
 from hwsim.ops import OPS
 from hwsim.spec import FieldPlan, Tree, plan
@@ -38,6 +40,9 @@ def _sections() -> Iterator[str]:
     yield from _table(PartEntry, "In any part")
     for name, kind in devices.KINDS.items():
         yield from _table(kind, f"Part `{name}`")
+    yield from _table(LibraryEntry, "In any communication library (`collectives`)")
+    for name, library in LIBRARIES.items():
+        yield from _table(library, f"Library `{name}`")
     yield from _table(LinkEntry, "In any link")
     for name, link in links.KINDS.items():
         yield from _table(link, f"Link `{name}`")
@@ -52,6 +57,8 @@ def _sections() -> Iterator[str]:
         yield from _table(statement, f"Statement `{name}`")
     for name, op in OPS.items():
         yield from _table(op, f"Op `{name}`")
+    for name, algorithm in ALGORITHMS.items():
+        yield from _table(algorithm, f"Algorithm of collectives `{name}`")
 
 
 def _table(cls: type, title: str) -> Iterator[str]:

@@ -93,6 +93,17 @@ STATEMENTS: Final = {
         "read: {name: here and there, from: disk, bytes: 4 kB, times: 10000, access: random, depth: 64}",
     ],
     "write": ["write: {name: save, to: disk, bytes: 16 MB, times: 10}"],
+    "allgather": ["allgather: {name: weights, among: gpu*, bytes: 160 MB, steps: explicit}"],
+    "allreduce": [
+        "allreduce: {name: grads, among: gpu*, bytes: 160 MB, algorithm: auto}",
+        "allreduce: {name: by a server, among: gpu*, bytes: 160 MB, algorithm: ps-cpu}",
+    ],
+    "alltoall": ["alltoall: {name: tokens, among: gpu*, bytes: 64 MB}"],
+    "broadcast": ["broadcast: {name: first weights, among: gpu*, bytes: 160 MB}"],
+    "collective": ["collective: {name: loss, operation: reduce, among: gpu*, bytes: 4 B}"],
+    "gather": ["gather: {name: metrics, among: gpu*, bytes: 1 MB}"],
+    "reduce-scatter": ["reduce-scatter: {name: shards, among: gpu*, bytes: 160 MB}"],
+    "scatter": ["scatter: {name: batch, among: gpu*, bytes: 16 MB, skew: [3, 1]}"],
     "send": ["send: {name: gradient, from: gpu0, to: gpu1, bytes: 40 MB}"],
 }  # fmt: skip
 

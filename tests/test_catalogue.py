@@ -9,9 +9,11 @@ from typing import Any, get_args
 
 import pytest
 
-from hwsim import devices, links
+from hwsim import communication, devices, links
+from hwsim.communication.kinds import KINDS as LIBRARIES
+from hwsim.communication.kinds import Library
 from hwsim.machine import TOPOLOGIES, build, topologies
-from hwsim.machine.schema import LINK_KEYS, PART_KEYS, TOPOLOGY_KEYS, LinkEntry, PartEntry
+from hwsim.machine.schema import LINK_KEYS, PART_KEYS, TOPOLOGY_KEYS, LibraryEntry, LinkEntry, PartEntry
 from hwsim.spec import KEPT, Mistakes, Tree, decode, find, names, parameters, plan, read, read_text, resolve, sources, substitute
 
 SHARED = {"sockets", "edge"}  # no kind of their own, besides files that hold formulas alone
@@ -48,11 +50,15 @@ EXAMPLES = {
     "dragonfly": "{leaf_ports: 4, routers: 8, global_ports: 4}",
     "tree": "{root: cpu, fan_out: [2, 4]}",
     "fat-tree": "{leaf_ports: 32, rails: 8, pod: 16}",
+    "mpi": "{curves: {all-reduce: {start: 4 us, bandwidth: 2 GB/s, ranks: 4}}}",
+    "nccl": "{start: 30 us, ll: {step: 1 us, rate: 25 %}, ll128: {step: 2 us, rate: 70 %}, simple: {step: 4 us}, channels: 24}",
+    "overheads": "{start: 10 us, step: 2 us, efficiency: 80 %}",
 }
 PACKAGES: list[tuple[Any, dict[str, Any]]] = [
     (devices, dict(devices.KINDS)),
     (links, dict(links.KINDS)),
     (topologies, dict(TOPOLOGIES)),
+    (communication, dict(LIBRARIES)),
 ]
 KINDS: dict[str, Any] = {name: cls for _, table in PACKAGES for name, cls in table.items()}
 
@@ -73,7 +79,11 @@ def test_unions_and_tables_agree() -> None:
     assert set(get_args(devices.Device)) == set(devices.KINDS.values())
     assert set(get_args(links.LinkKind)) == set(links.KINDS.values())
     assert set(get_args(topologies.Topology)) == set(TOPOLOGIES.values())
-    parts, connections = ({each.name: each for each in plan(cls)}["kind"].annotation for cls in (PartEntry, LinkEntry))
+    assert set(get_args(Library)) == set(LIBRARIES.values())
+    parts, connections, libraries = (
+        {each.name: each for each in plan(cls)}["kind"].annotation for cls in (PartEntry, LinkEntry, LibraryEntry)
+    )
+    assert set(get_args(libraries)) == set(LIBRARIES)
     assert set(get_args(parts)) == {*devices.KINDS, "machine"}
     assert set(get_args(connections)) == set(links.KINDS)
 

@@ -189,6 +189,9 @@ def test_progress_is_shown_after_a_second_on_a_terminal_only(monkeypatch: pytest
     class Bar:
         task_ids = (0,)
 
+        def __init__(self, what: str) -> None:
+            assert what == "ops"
+
         def start(self) -> None: ...
         def stop(self) -> None: ...
         def update(self, task: int, *, completed: int, total: int) -> None:

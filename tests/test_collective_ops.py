@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -129,3 +131,230 @@ def test_groups_divide_or_say_why_not() -> None:
     assert RankGroups(of=("x",), size=2, stride=2).parts("abcdefgh") == (("a", "c"), ("b", "d"), ("e", "g"), ("f", "h"))
     with pytest.raises(CannotGroup, match="7 members do not make groups of 2"):
         RankGroups(of=("x",), size=2).parts("abcdefg")
+
+
+# ---- the library of the machine
+
+H100 = "p5.48xlarge"
+
+
+def test_a_machine_with_measured_numbers_chooses_and_says_what_came_second() -> None:
+    run = hwsim.simulate(H100, program(allreduce(name="grads")))
+    (chosen,) = run.to_json()["collectives"]
+    assert (chosen["op"], chosen["algorithm"], chosen["channels"]) == ("grads", "nvls, simple", 16)
+    assert chosen["time_s"] == pytest.approx(run.timeline.makespan)
+    assert chosen["next_best_s"] > chosen["time_s"]
+    assert "next best ring, simple" in run.timeline.flat.graph.costs[0].why[0].inputs[0][2]
+    assert "collective   grads: nvls, simple, 16 channels; next best ring, simple +" in str(run)
+
+
+def test_a_machine_without_takes_a_ring_and_chooses_nothing() -> None:
+    run = hwsim.simulate(FOUR, program(allreduce()))
+    assert run.to_json()["collectives"] == []
+    assert run.timeline.makespan == pytest.approx(seconds(FOUR, program(allreduce(algorithm="ring"))), rel=0, abs=0)
+
+
+def test_an_all_reduce_of_2_gib_on_eight_h100_is_what_was_measured() -> None:
+    """Not fitted: aws-samples/aws-do-eks@701c554a6f00, nccl-test/README.md, 8019.8 us on p5.48xlarge."""
+    assert seconds(H100, program(allreduce(bytes="2 GiB"))) == pytest.approx(8019.8e-6, rel=0.02)
+
+
+def test_a_named_algorithm_takes_what_was_measured_of_it() -> None:
+    times = {
+        name: seconds(H100, program(allreduce(algorithm=name, bytes="1 GiB"))) for name in ("auto", "ring", "nvls", "direct")
+    }
+    assert times["auto"] == pytest.approx(times["nvls"])
+    assert times["ring"] == pytest.approx(1.75 * 2**30 / 365.6e9, rel=0.02)  # NCCL_NVLS_ENABLE=0, 8 GiB on 8 H200
+    assert times["direct"] > times["nvls"]
+
+
+@pytest.mark.parametrize(
+    "operation", ["all-to-all", "all-gather", "reduce-scatter", "broadcast", "reduce", "gather", "scatter", "barrier"]
+)
+@pytest.mark.parametrize("machine", [H100, FOUR])
+def test_auto_knows_something_for_every_operation(operation: str, machine: str) -> None:
+    body = {"collective": {"operation": operation, "among": "gpu*", "bytes": "64 MB", "algorithm": "auto"}}
+    steady = seconds(machine, program(body))
+    body["collective"]["steps"] = "explicit"
+    for time in (steady, seconds(machine, program(body))):
+        assert 0 < time < 0.1 or (operation == "barrier" and machine == FOUR)  # whose links have no latency
+
+
+@pytest.mark.parametrize(("algorithm", "size"), [("ring", "256 MiB"), ("auto", "512 KiB")])
+def test_single_sends_with_measured_numbers_take_as_long_as_the_estimate(algorithm: str, size: str) -> None:
+    steady, explicit = (
+        seconds(H100, program(allreduce(algorithm=algorithm, bytes=size, steps=steps))) for steps in ("steady", "explicit")
+    )
+    assert explicit == pytest.approx(steady, rel=1e-3 if algorithm == "ring" else 0.15)  # LL steps faster than the links' guess
+
+
+def test_several_nodes_share_what_their_machine_says() -> None:
+    machine = """
+hwsim: machine/1
+parts:
+  node: {kind: machine, use: dgx-h100, count: 2}
+  fabric: {kind: switch}
+links: [{between: [node*.nic*, fabric], kind: infiniband, use: ndr400}]
+"""
+    across = hwsim.simulate(machine, program(allreduce(among="node*.gpu*", bytes="1 GiB")))
+    inside = hwsim.simulate(machine, program(allreduce(among="node0.gpu*", bytes="1 GiB")))
+    assert across.to_json()["collectives"][0]["algorithm"].startswith("ring")
+    assert inside.to_json()["collectives"][0]["algorithm"] == "nvls, simple"
+    assert across.timeline.makespan > inside.timeline.makespan
+
+
+def test_overheads_in_place_add_to_every_algorithm() -> None:
+    plain = seconds(FOUR, program(allreduce(algorithm="ring")))
+    more = {"machine.collectives": {"start": "1 ms", "step": "10 us", "efficiency": "80 %"}}
+    slow = hwsim.simulate(FOUR, program(allreduce(algorithm="ring")), set=more).timeline.makespan
+    assert slow == pytest.approx(plain / 0.8 + 1e-3 + 6 * 10e-6, rel=1e-3)
+    assert "next best" in str(hwsim.simulate(FOUR, program(allreduce(algorithm="auto")), set=more))
+
+
+def test_mpi_among_cpus_takes_its_curve() -> None:
+    machine = """
+hwsim: machine/1
+collectives: {mpi: {use: openmpi-ucx-edr}, nccl: {use: h200}}
+parts:
+  cpu: {kind: cpu, use: d2l-server-cpu, count: 4}
+  switch: {kind: switch}
+links: [{between: [cpu*, switch], kind: infiniband, rate: 100 Gb/s}]
+"""
+    from hwsim.collectives.library import measured
+    from hwsim.communication.mpi import Mpi
+
+    mpi = measured(Mpi, "openmpi-ucx-edr")
+    for kind, operation, size in (("allreduce", "all-reduce", 1e6), ("alltoall", "all-to-all", 4e6)):
+        body = {kind: {"among": "cpu*", "bytes": f"{size:.0f} B"}}
+        counted = size / 4 if operation == "all-to-all" else size
+        assert seconds(machine, program(body)) == pytest.approx(mpi.seconds(operation, 4, counted), rel=0.05)
+    assert seconds(machine, program({"allreduce": {"among": "cpu*", "bytes": "1 MB", "algorithm": "ring"}})) > 0
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{use: h20}", "there is no collectives 'h20'"),
+        ("{kind: ncll, start: 1 us}", "'ncll' is no kind of library"),
+        ("{start: 1 GB}", "but a time is needed here"),
+        ("h200", "'collectives' is a mapping"),
+        ("{nccl: {kind: mpi, use: openmpi-ucx-edr}}", "this is mpi, not nccl"),
+    ],
+)
+def test_mistakes_in_collectives_are_said(text: str, message: str) -> None:
+    machine = f"""
+hwsim: machine/1
+collectives: {text}
+parts: {{gpu: {{kind: gpu, use: d2l-gpu}}}}
+"""
+    with pytest.raises(SpecError, match=message):
+        hwsim.simulate(machine, program({"busy": {"device": "gpu", "time": "1 s"}}))
+
+
+# ---- algorithms written in a workload
+
+
+def test_a_plan_of_ones_own_runs_and_a_wrong_one_is_refused_at_its_steps() -> None:
+    pair = {"kind": "written", "operation": "all-reduce", "ranks": 2, "chunks": 1}
+    there, back = {"from": 0, "to": 1, "chunk": 0, "reduce": True}, {"from": 1, "to": 0, "chunk": 0}
+    among = {"among": "gpu0..1"}
+    good = program(allreduce(algorithm={**pair, "steps": [[there], [back]]}, **among))
+    assert seconds(FOUR, good) == pytest.approx(2 * 160e6 / 16e9, rel=0.01)
+    with pytest.raises(SpecError, match="ranks 1 missing") as refused:
+        hwsim.simulate(
+            FOUR, yaml_of("{kind: written, operation: all-reduce, ranks: 2, chunks: 1, steps: [[{from: 0, to: 1, chunk: 0}]]}")
+        )
+    assert "steps:" in str(refused.value)
+    with pytest.raises(SpecError, match="among 2 ranks cannot do all-reduce among 4"):
+        hwsim.simulate(FOUR, program(allreduce(algorithm={**pair, "steps": [[there], [back]]})))
+
+
+def yaml_of(algorithm: str) -> str:
+    return f"""
+hwsim: workload/1
+program:
+  - allreduce:
+      among: gpu0..1
+      bytes: 160 MB
+      algorithm: {algorithm}
+"""
+
+
+def test_servers_beside_the_workers_and_rings_both_ways() -> None:
+    machine = """
+hwsim: machine/1
+parts:
+  gpu: {kind: gpu, use: d2l-gpu, count: 4}
+  server: {kind: cpu, use: d2l-server-cpu, count: 4}
+  switch: {kind: switch}
+links: [{between: [[gpu*, server*], switch], kind: direct, bandwidth: 16 GB/s}]
+"""
+    beside = {"kind": "parameter-server", "servers": 4, "on": "beside", "at": "server*"}
+    assert seconds(machine, program(allreduce(algorithm=beside))) == pytest.approx(2 * 160e6 / 16e9, rel=0.02)
+    two = {**beside, "servers": 2}
+    assert seconds(machine, program(allreduce(algorithm=two))) == pytest.approx(4 * 160e6 / 16e9, rel=0.02)
+    assert seconds(FOUR, program(allreduce(algorithm={"kind": "ring", "both": True}))) == pytest.approx(0.015, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "message", "at"),
+    [
+        ("{kind: parameter-server, servers: 4, on: beside, at: nobody*}", "nobody", "among"),
+        ("{kind: parameter-server, servers: 9}", "9 servers on 2 workers", "algorithm"),
+        ("{kind: ring, bth: true}", "unknown key 'bth'", "algorithm"),
+        ("{kind: rign}", "there is no kind of algorithm 'rign'", "algorithm"),
+        ("autp", "did you mean 'auto'", "algorithm"),
+    ],
+)
+def test_what_is_wrong_with_an_algorithm_is_said_where_it_stands(algorithm: str, message: str, at: str) -> None:
+    with pytest.raises(SpecError, match=message) as refused:
+        hwsim.simulate(FOUR, yaml_of(algorithm))
+    assert at == "among" or "algorithm:" in str(refused.value)
+
+
+@pytest.mark.parametrize("machine", [FOUR, H100])
+def test_uneven_parts_take_as_long_as_the_largest(machine: str) -> None:
+    def gather(**keys: Any) -> dict[str, Any]:
+        return program({"allgather": {"among": "gpu0..3", "bytes": "400 MB", "algorithm": "ring", **keys}})
+
+    even = seconds(machine, gather(skew=[1, 1, 1, 1]))
+    assert even == pytest.approx(seconds(machine, gather()), rel=0.01)
+    assert seconds(machine, gather(skew=[3, 1, 1, 1])) > 1.05 * even
+    with pytest.raises(SpecError, match="2 weights for 4 ranks"):
+        hwsim.simulate(machine, gather(skew=[1, 2]))
+
+
+# ---- beside other work
+
+
+def test_a_kernel_beside_an_all_reduce_is_slower_by_the_multiprocessors_it_holds() -> None:
+    work = {"compute": {"name": "work", "device": "$self", "flop": "400 GFLOP", "dtype": "fp16"}}
+    alone = hwsim.simulate(H100, program(work, each="gpu*"))
+    both = hwsim.simulate(H100, program(allreduce(bytes="16 GiB"), work, each="gpu*"))
+
+    def took(run: hwsim.Run) -> float:
+        return max(row.duration_s for row in run.ops if row.name == "work")
+
+    assert took(both) == pytest.approx(took(alone) / (1 - 16 / 132), rel=0.01)
+
+
+def test_waiting_for_the_last_to_arrive_is_part_of_each_rank_s_slice() -> None:
+    skewed = program({"busy": {"device": "$self", "time": "10 ms * $rank", "writes": "g"}}, allreduce(updates="g"), each="gpu*")
+    run = hwsim.simulate(FOUR, skewed)
+    rows = [row for row in run.ops if row.name == "allreduce"]
+    assert [row.device for row in rows] == ["gpu0", "gpu1", "gpu2", "gpu3"]
+    assert [row.start_s for row in rows] == pytest.approx([0, 0.01, 0.02, 0.03])
+    assert [row.waiting_s for row in rows] == pytest.approx([0.03, 0.02, 0.01, 0])
+    assert {row.end_s for row in rows} == {run.timeline.makespan}
+    assert "allreduce: waiting" in str(run)
+    assert not [row for row in run.ops if row.kind == "arrive"]
+
+
+def test_the_trace_has_one_slice_per_rank_with_its_waiting(tmp_path: Path) -> None:
+    skewed = program({"busy": {"device": "$self", "time": "10 ms * $rank", "writes": "g"}}, allreduce(updates="g"), each="gpu*")
+    run = hwsim.simulate(FOUR, skewed)
+    events = json.loads(run.trace(tmp_path / "run.json").read_text("utf-8"))["traceEvents"]
+    slices = [each for each in events if each["ph"] == "X" and each["name"] == "allreduce"]
+    assert [each["args"].get("waiting_us", 0) for each in slices] == [30000, 20000, 10000, 0]
+    assert [each["ts"] for each in slices] == [0, 10000, 20000, 30000]
+    assert b"hatch" in run.plot("gantt", tmp_path / "run.svg").read_bytes() or run.plot("gantt", tmp_path / "run.png").exists()

@@ -206,7 +206,7 @@ def test_graphs_of_other_machines_are_refused() -> None:
 
 def test_progress_is_told_up_to_the_last_op() -> None:
     told: list[tuple[int, int]] = []
-    graph = graph_of(make_block([-1], time=[1], edges=[(0, 0, 1)], times=120_000))
+    graph = graph_of(make_block([-1], time=[1], edges=[(0, 0, 1)], take=[0], give=[0], times=120_000), pools=[Pool("server", 1)])
     simulate(graph, progress=lambda done, known: told.append((done, known)))
     assert len(told) >= 3
     assert told == sorted(told)

@@ -11,11 +11,13 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from hwsim.machine.schema import machine_schema, part_schema
+from hwsim.models.entries import model_schema
 from hwsim.workload import workload_schema
 
 ROOT = Path(__file__).resolve().parent.parent
 SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
     "machine/1": machine_schema,
+    "model/1": model_schema,
     "part/1": part_schema,
     "workload/1": workload_schema,
 }
@@ -34,7 +36,7 @@ def test_a_schema_is_one(kind: str) -> None:
 @pytest.mark.parametrize("path", FILES, ids=[str(path.relative_to(ROOT)) for path in FILES])
 def test_every_file_of_the_library_fits_its_schema(path: Path) -> None:
     document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    if document.get("kind") == "runtime":
+    if document.get("kind") in ("runtime", "framework"):
         pytest.skip("runtimes have no schema of their own yet")
     errors = [error.message for error in validator(document["hwsim"]).iter_errors(document)]
     assert not errors

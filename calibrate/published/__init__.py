@@ -34,6 +34,9 @@ TOPICS: Final[dict[str, str]] = {
     "gpu_kernels": "small kernels of GPUs",
     "gpu_latency": "latency of GPUs' memories",
     "hdd": "hard disks: seek and queue",
+    "inference": "inference of language models, layer by layer",
+    "bert": "encoders of BERT",
+    "llm_training": "training of language models",
     "mlperf_storage": "storage behind accelerators, MLPerf Storage",
     "peers": "all-reduces that other simulators were given",
     "ssd": "solid-state drives beside MQSim",
@@ -47,6 +50,7 @@ TOPICS: Final[dict[str, str]] = {
 # Page of docs/validation: the topics it is of.  A topic in no page is of the first.
 PAGES: Final[dict[str, tuple[str, ...]]] = {
     "components": (),
+    "models": ("llm_training", "inference", "bert"),
     "collectives": ("collectives_text", "collectives", "dlrm_trace", "peers", "collectives_levels"),
 }
 

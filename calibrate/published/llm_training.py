@@ -19,7 +19,7 @@ from typing import Any, Final
 from calibrate.published.llm_rows import MACHINES, Row, rows
 from calibrate.published.score import Miss, Score, by_group, group_median, halves, mean_error, worst_error, worst_of
 from hwsim.models import GENERATIONS, Framework, ParallelPlan, Speed, Step, estimate, load_framework, load_model
-from hwsim.models.generations import THROTTLED, generation
+from hwsim.models.generations import THROTTLED, generation, limited
 
 SCALE: Final = 0.06  # errors beyond this count less and less in the fit
 LOOSE: Final = 0.35  # how far, as a logarithm, a constant strays from what is typical
@@ -104,9 +104,8 @@ class Model:
             plain=values["all.plain"],
             short=values["all.short"],
         )
-        limit = cluster.gpu.power
-        limited = 1.0 if limit is None else min(1.0, limit / constants.power) ** values["all.throttled"]
-        speed = Speed(cluster.gpu, framework, constants, limited, self.timed.setdefault(row.machine, {}))
+        left = limited(cluster.gpu, name, values["all.throttled"])
+        speed = Speed(cluster.gpu, framework, constants, left, self.timed.setdefault(row.machine, {}))
         there = replace(cluster, network=values["all.network"], knee=values["all.knee"])
         return estimate(row.model, row.plan, there, framework, speed)
 

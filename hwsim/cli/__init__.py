@@ -24,6 +24,7 @@ COMMANDS: Final = {  # in the order of the help; each is a module of this packag
     "explain": "Say why a run takes as long as it does, and what would help.",
     "latency": "How long one of everything takes on a machine: caches, disks, networks, GPUs.",
     "roofline": "The ceilings of a device, and a workload's ops below them.",
+    "collectives": "What an all-reduce and its kin take on a machine, by size and algorithm.",
     "check": "Validate files: all mistakes, with line and column.",
     "show": "Print a machine, part or workload, with the source of each number.",
     "new": "Write a pair of files to start from.",

@@ -67,9 +67,9 @@ def settings_option(function: F) -> F:
     )(function)
 
 
-def refuse_unwritable(plot: Path | None) -> None:
+def refuse_unwritable(plot: Path | None, option: str = "--plot") -> None:
     """A figure that could not be written: better said before the work than after it."""
     if plot is not None and plot.suffix.lower() not in FIGURES:
-        raise click.BadParameter(f"a figure is written as .png, .svg or .pdf, not as '{plot.name}'", param_hint="--plot")
+        raise click.BadParameter(f"a figure is written as .png, .svg or .pdf, not as '{plot.name}'", param_hint=option)
     if plot is not None and not plot.absolute().parent.is_dir():
-        raise click.BadParameter(f"there is no folder '{plot.parent}'", param_hint="--plot")
+        raise click.BadParameter(f"there is no folder '{plot.parent}'", param_hint=option)

@@ -7,7 +7,10 @@ from typing import Any, Final
 
 from hwsim import links
 from hwsim.machine import Machine, build
+from hwsim.machine.libraries import read_libraries
 from hwsim.machine.schema import LINK_KEYS, machine_schema, part_schema
+from hwsim.models import Framework
+from hwsim.models.entries import facts, model_schema
 from hwsim.results.expect import wanted_of
 from hwsim.spec import Mistake, Mistakes, SpecError, Tree, apply_set, decode, did_you_mean, find, names, read, resolve, tree_of
 from hwsim.workload import Runtime, check_statements, read_workload, suspicions, workload_schema
@@ -28,6 +31,9 @@ def check(source: str) -> tuple[str, ...]:
             if loaded is not None:
                 check_statements(loaded, mistakes)
             warnings: tuple[str, ...] = suspicions(loaded) if loaded else ()
+        case "model/1":
+            facts(tree)
+            warnings = ()
         case "part/1":
             warnings = _check_part(tree, mistakes)
         case _:
@@ -45,11 +51,11 @@ def any_tree(source: str) -> Tree:
     """
     if source == "-":
         return read(source)
-    for kind in ("machine", "workload", "part", "model", "runtime"):
+    for kind in ("machine", "workload", "part", "model", "runtime", "framework"):
         if source in names(kind) or (kind == "part" and source in {name.rpartition("/")[2] for name in names(kind)}):
             return read(find(kind, source))
     if not source.endswith((".yaml", ".yml")) and "/" not in source:
-        every = [*names("machine"), *names("workload"), *(name.rpartition("/")[2] for name in names("part"))]
+        every = [*names("machine"), *names("workload"), *names("model"), *names("framework"), *(name.rpartition("/")[2] for name in names("part"))]
         raise SpecError([Mistake(None, f"the library has no '{source}'", did_you_mean(source, every))])
     return read(find("machine", source))
 
@@ -61,8 +67,9 @@ def resolved(tree: Tree) -> Tree:
         SpecError: what cannot be found.
     """
     mistakes = Mistakes()
-    part = "runtime" if tree.text("kind") == "runtime" else "part"
-    found = resolve(tree, mistakes, kind={"machine/1": "machine", "workload/1": "workload"}.get(tree.text("hwsim") or "", part))
+    kind = tree.text("kind") or ""
+    part = kind if kind in ("runtime", "framework") else "part"
+    found = resolve(tree, mistakes, kind={"machine/1": "machine", "workload/1": "workload", "model/1": "model"}.get(tree.text("hwsim") or "", part))
     mistakes.raise_if_any()
     return found
 
@@ -94,8 +101,14 @@ def _check_part(tree: Tree, mistakes: Mistakes) -> tuple[str, ...]:
     if kind in links.KINDS:
         decode(resolve(tree, mistakes, kind=kind), links.KINDS[kind], mistakes, ignore=LINK_KEYS | {"hwsim"}, sourced=True)
         return ()
+    if kind == "framework":
+        decode(resolve(tree, mistakes, kind=kind), Framework, mistakes, ignore=("hwsim", "kind", "name", "notes"), sourced=True)
+        return ()
     if kind == "runtime":
         decode(resolve(tree, mistakes, kind=kind), Runtime, mistakes, ignore=("hwsim",))
+        return ()
+    if kind in ("mpi", "nccl", "overheads"):
+        read_libraries(resolve(tree, mistakes, kind=kind).without("hwsim"), mistakes)
         return ()
     machine = tree_of({"hwsim": "machine/1", "parts": {"part": tree.without("hwsim")}}, tree.place)
     built = build(machine, mistakes)
@@ -104,6 +117,7 @@ def _check_part(tree: Tree, mistakes: Mistakes) -> tuple[str, ...]:
 
 SCHEMAS: Final[Mapping[str, Callable[[], dict[str, Any]]]] = {
     "machine": machine_schema,
+    "model": model_schema,
     "workload": workload_schema,
     "part": part_schema,
 }

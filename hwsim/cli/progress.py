@@ -14,7 +14,7 @@ AFTER: Final = 1.0  # seconds before anything is shown
 
 
 @contextmanager
-def progress(*, shown: bool) -> Iterator[Callable[[int, int], None] | None]:
+def progress(*, shown: bool, what: str = "ops", after: float | None = None) -> Iterator[Callable[[int, int], None] | None]:
     """What the engine tells how far it is; None if nobody would see it."""
     if not shown:
         yield None
@@ -25,9 +25,9 @@ def progress(*, shown: bool) -> Iterator[Callable[[int, int], None] | None]:
     def report(done: int, known: int) -> None:
         nonlocal bar
         if bar is None:
-            if time.monotonic() - began < AFTER:
+            if time.monotonic() - began < (AFTER if after is None else after):
                 return
-            bar = _bar()
+            bar = _bar(what)
             bar.start()
         bar.update(bar.task_ids[0], completed=done, total=known)
 
@@ -38,11 +38,11 @@ def progress(*, shown: bool) -> Iterator[Callable[[int, int], None] | None]:
             bar.stop()
 
 
-def _bar() -> Progress:
+def _bar(what: str) -> Progress:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("ops"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     bar = Progress(*columns, console=Console(stderr=True), transient=True)
-    bar.add_task("ops")
+    bar.add_task(what)
     return bar

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from hwsim.cli.arguments import MACHINE, LibraryName, settings_option
+from hwsim.cli.arguments import MACHINE, LibraryName, refuse_unwritable, settings_option
 
 if TYPE_CHECKING:
     from hwsim.spec import Tree
@@ -17,12 +18,33 @@ if TYPE_CHECKING:
 @click.argument("name", metavar="[NAME|FILE]", default="", type=LibraryName("machine"))
 @click.option("--lowered", is_flag=True, help="The ops that a workload comes to, on --machine (default: the one it expects).")
 @click.option("--machine", type=MACHINE, help="With --lowered: the machine.")
+@click.option(
+    "--topology",
+    "figure",
+    is_flag=False,
+    flag_value="",
+    metavar="[FILE]",
+    help="How a machine hangs together: links, bisection bandwidth, distances; drawn into FILE (.png, .svg or .pdf).",
+)
+@click.option("--of", metavar="NAMES", help="With --topology: the devices to go between (default: the GPUs, else the cards).")
+@click.option("--json", "as_json", is_flag=True, help="With --topology: print it as JSON (hwsim: topology/1).")
 @settings_option
-def command(name: str, lowered: bool, machine: str | None, settings: dict[str, str]) -> None:
+def command(
+    name: str, lowered: bool, machine: str | None, figure: str | None, of: str | None, as_json: bool, settings: dict[str, str]
+) -> None:
     """Print a machine, part or workload: everything it uses filled in, each number with its source.
 
     Without a name: what the library has.
     """
+    if figure is not None:
+        if lowered or machine:
+            raise click.UsageError("--topology is of a machine alone: leave out --lowered and --machine")
+        if not name:  # `hwsim show --topology MACHINE`: click takes the name for a file
+            name, figure = figure, ""
+        _topology(name, figure, of, settings, as_json=as_json)
+        return
+    if of is not None or as_json:
+        raise click.UsageError("--of and --json go with --topology")
     if not name:
         click.echo("\n".join(_library()))
         return
@@ -35,6 +57,10 @@ def command(name: str, lowered: bool, machine: str | None, settings: dict[str, s
         tree = any_tree(name)
         if not lowered:
             click.echo("\n".join(_lines(resolved(tree), "")))
+            if tree.text("hwsim") == "model/1":
+                from hwsim.models.entries import facts
+
+                click.echo("\n".join(f"# {line}" for line in facts(tree)))
             return
         expect = tree.get("expect")
         machine = machine or (expect.text("machine") if expect else None)
@@ -46,10 +72,33 @@ def command(name: str, lowered: bool, machine: str | None, settings: dict[str, s
         click.echo(describe(api.prepare(machine, tree, set=settings).graph))
 
 
+def _topology(name: str, figure: str, of: str | None, settings: dict[str, str], *, as_json: bool) -> None:
+    """What `--topology` prints and draws."""
+    if not name:
+        raise click.UsageError("--topology needs the name of a machine")
+    plot = Path(figure) if figure else None
+    refuse_unwritable(plot, "--topology")
+    from hwsim.cli.errors import in_words
+    from hwsim.cli.files import machine_with
+    from hwsim.probes.topology import topology
+    from hwsim.reports import topology as report
+
+    with in_words():
+        built = machine_with(name, settings)
+        found = topology(built, of or "")
+    title = built.name or Path(name).stem
+    if plot is not None:
+        from hwsim.reports.topology_figure import render
+        from hwsim.reports.writing import write
+
+        click.echo(f"wrote {write(plot, render(built, title, plot.suffix))}", err=True)
+    click.echo(report.document(found, title) if as_json else report.text(found, title), nl=False)
+
+
 def _library() -> Iterator[str]:
     from hwsim.spec import names
 
-    for kind in ("machine", "workload", "part", "runtime"):
+    for kind in ("machine", "workload", "model", "part", "runtime", "framework"):
         yield f"{kind}s:"
         yield from (f"  {each}" for each in names(kind))
 

@@ -14,6 +14,7 @@ from hwsim import devices
 from hwsim.demand import Capacity
 from hwsim.devices import Device, Nic, Switch
 from hwsim.machine.budgets import check_dimms, check_power
+from hwsim.machine.cards import Cards
 from hwsim.machine.layout import Layout
 from hwsim.machine.libraries import read_libraries
 from hwsim.machine.model import Machine
@@ -70,7 +71,8 @@ def _machine(layout: Layout, name: str, let: dict[str, object], warnings: tuple[
         if link.both:
             capacities[link.both] = Capacity(link.both, link.bandwidth * link.model.two_way, "B")
     waits = {each.name: each.model.latency for each in layout.devices.values() if isinstance(each.model, Nic | Switch)}
-    routes = Routes(links, frozenset(forwards), waits)
+    cards = Cards(links, {each.name: each.kind for each in layout.devices.values()}, frozenset(forwards))
+    routes = Routes(links, frozenset(forwards), waits, cards)
     return Machine(
         name=name,
         devices=layout.devices,

@@ -75,15 +75,16 @@ class Graph:
             widths = reached
         return max(widths.values())
 
-    def first(self, layers: Layers, width: float) -> tuple[Link, ...]:
-        """The first route by names over links at least that wide."""
+    def first(self, layers: Layers, width: float, cards: frozenset[str] = frozenset()) -> tuple[Link, ...]:
+        """The first route over links at least that wide: over these cards where it can, then by names."""
         ways: list[set[str]] = [set(layers[-1])]  # what still reaches the end, layer by layer
         for here in reversed(layers[:-1]):
             ways.append({source for source in here if any(self._wide(source, target, width) for target in ways[-1])})
         at = next(iter(layers[0]))
         found = []
         for layer in list(reversed(ways))[1:]:
-            target = min((each for each in layer if self._wide(at, each, width)), key=natural)
+            onward = [each for each in layer if self._wide(at, each, width)]
+            target = min([each for each in onward if each in cards] or onward, key=natural)
             found.append(self._widest(at, target))
             at = target
         return tuple(found)

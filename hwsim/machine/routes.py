@@ -1,4 +1,7 @@
-"""Routes: fewest hops, then the widest bottleneck, then names; or, where links say so, over equally good ones.
+"""Routes: fewest hops, then the widest bottleneck, then the ends' own cards, then names; or over equally good ones.
+
+Traffic enters and leaves a network by the network cards that are its ends' own (`hwsim.machine.cards`); where these are
+several, by all of them, an equal part of the bytes over each.  Links may say that traffic spreads between them:
 
 single    the first by names, always the same
 ecmp      one of the shortest and widest, by a hash of the names of the two ends
@@ -19,9 +22,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import groupby, pairwise
+from math import lcm
 from typing import Final
 
-from hwsim.machine.graph import Graph
+from hwsim.machine.cards import Cards
+from hwsim.machine.graph import Graph, Layers
 from hwsim.machine.placed import Link, Routing
 
 _SPREAD: Final[tuple[Routing, ...]] = ("ecmp", "adaptive")
@@ -49,10 +54,17 @@ class Way:
 
 
 class Routes:
-    """Ways between devices.  `forwards`: devices that pass traffic on; `waits`: their latency, in s."""
+    """Ways between devices.  `forwards`: devices that pass traffic on; `waits`: their latency, in s; `cards`: whose is which."""
 
-    def __init__(self, links: Iterable[Link], forwards: frozenset[str], waits: Mapping[str, float] | None = None) -> None:
+    def __init__(
+        self,
+        links: Iterable[Link],
+        forwards: frozenset[str],
+        waits: Mapping[str, float] | None = None,
+        cards: Cards | None = None,
+    ) -> None:
         links = tuple(links)
+        self._cards = cards
         self._all = Graph(links, forwards)
         said = {link.routing for link in links}
         self._fabrics = {
@@ -105,7 +117,32 @@ class Routes:
         layers = self._all.layers(a, b)
         if layers is None:
             return None
-        fixed = self._all.first(layers, self._all.bottleneck(layers))
+        width = self._all.bottleneck(layers)
+        ways = [self._spread(fixed, (a, b, *turn)) for turn, fixed in self._fixed(layers, width, a, b)]
+        if len(ways) == 1:
+            return ways[0]
+        parts: dict[str, tuple[Link, float]] = {}
+        for way in ways:
+            for link, part in way.shares or [(link, 1.0) for link in way.links]:
+                key = f"{link.capacity} {link.source}"
+                parts[key] = link, parts.get(key, (link, 0.0))[1] + part / len(ways)
+        slowest = max(ways, key=lambda way: self._seconds(way.links))  # the first of equals
+        return Way(slowest.links, tuple(parts.values()))
+
+    def _fixed(self, layers: Layers, width: float, a: str, b: str) -> list[tuple[tuple[str, ...], tuple[Link, ...]]]:
+        """The route by the ends' own cards: one, or one for each card, numbered."""
+        mine, theirs = (self._cards.own(name) if self._cards else () for name in (a, b))
+        on_way = set().union(*layers)
+        mine, theirs = ([card for card in cards if card in on_way] for cards in (mine, theirs))
+        turns = lcm(len(mine) or 1, len(theirs) or 1)
+        found: dict[tuple[Link, ...], tuple[str, ...]] = {}
+        for turn in range(turns):
+            cards = frozenset(own[turn % len(own)] for own in (mine, theirs) if own)
+            found.setdefault(self._all.first(layers, width, cards), (str(turn),) if turn else ())
+        return [(turn, links) for links, turn in found.items()]
+
+    def _spread(self, fixed: tuple[Link, ...], pair: tuple[str, ...]) -> Way:
+        """A route with its stretches over links that have a routing of their own."""
         if all(link.routing == "single" for link in fixed):
             return Way(fixed)
         route: list[Link] = []
@@ -115,12 +152,16 @@ class Routes:
             if routing == "single":
                 links, parts = run, [(link, 1.0) for link in run]
             else:
-                links, parts = self._run(routing, run[0].source, run[-1].target, (a, b))
+                links, parts = self._run(routing, run[0].source, run[-1].target, pair)
             route += links
             shares += parts
         return Way(tuple(route), tuple(shares) if len(shares) > len(route) else ())
 
-    def _run(self, routing: Routing, start: str, end: str, pair: tuple[str, str]) -> tuple[list[Link], list[tuple[Link, float]]]:
+    def _seconds(self, links: Iterable[Link]) -> float:
+        """How long a signal takes over them."""
+        return sum(link.latency + self._waits.get(link.target, 0.0) for link in links)
+
+    def _run(self, routing: Routing, start: str, end: str, pair: tuple[str, ...]) -> tuple[list[Link], list[tuple[Link, float]]]:
         """The part of a route that lies on links of one routing: its links, and those that share the bytes."""
         fabric = self._fabrics[routing]
         layers = fabric.layers(start, end) or []  # never empty: the fixed route lies there

@@ -79,6 +79,8 @@ def bisection(machine: Machine, members: Sequence[str], over: str = "") -> Bisec
         best, more = _exchanged(network, members, best, least or 0)
         cuts += more
     halves = tuple(name for name in members if name in best), tuple(name for name in members if name not in best)
+    if members[0] in halves[1]:
+        halves = halves[1], halves[0]
     value = network.flow(*halves)
     return Bisection(float(value), halves, exact, cuts, over, _limits(machine, network.cut()))
 

@@ -28,6 +28,10 @@ class Network:
         self._room: list[int] = []
         self._of: dict[int, Link | str] = {}  # arc -> the link, or the device whose own rate it is
         inner: dict[str, tuple[int, int]] = {}
+        carried: dict[tuple[str, bool], float] = {}
+        for link in self._links:
+            key = link.source, link.model.network
+            carried[key] = carried.get(key, 0.0) + link.bandwidth
         for name in dict.fromkeys(end for link in self._links for end in (link.source, link.target)):
             model = machine.devices[name].model
             here = self._number[name] = self._node()
@@ -36,7 +40,7 @@ class Network:
                 out = self._node()
                 self._arc(here, out, round(backplane.rate), name)
                 inner[name] = here, out
-            elif isinstance(model, Nic):
+            elif isinstance(model, Nic) and model.bandwidth < carried.get((name, True), 0.0):  # else its links say it
                 into, out = self._node(), self._node()
                 self._arc(into, here, round(model.bandwidth), name)
                 self._arc(here, out, round(model.bandwidth), name)

@@ -42,19 +42,21 @@ def reach(machine: Machine, members: Sequence[str]) -> Reach | None:
         for name, masks in zip(members, full, strict=True)
         if len(masks) > diameter and masks[diameter]
     )
-    narrowest, worst = _narrowest(machine, members, forwards, full)
+    narrowest, worst = _narrowest(machine, members, forwards, full, farthest)
     n = len(members)
     mean = sum(level * count for level, count in hops) / pairs
     return Reach(diameter, farthest, mean, narrowest, worst, n * (n - 1) - pairs)
 
 
 def _narrowest(
-    machine: Machine, members: Sequence[str], forwards: set[str], full: Sequence[Sequence[int]]
+    machine: Machine, members: Sequence[str], forwards: set[str], full: Sequence[Sequence[int]], without: tuple[str, str]
 ) -> tuple[float, tuple[str, str]]:
-    """The greatest width at which every pair has a way as short as its shortest, and the first pair that has no wider one."""
+    """The greatest width at which every pair has a way as short as its shortest, and the first pair that has no wider one.
+
+    without: the pair where all have the widest.
+    """
     widths = sorted({link.bandwidth for link in machine.links})
     low, high = 0, len(widths)  # every pair has a way at widths[low]; not every pair at widths[high]
-    without = members[0], members[1]
     while high - low > 1:
         middle = (low + high) // 2
         found = _levels([link for link in machine.links if link.bandwidth >= widths[middle]], members, forwards)

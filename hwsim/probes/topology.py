@@ -6,7 +6,6 @@ and of up to 16 of them how every pair is linked.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -18,8 +17,8 @@ from hwsim.probes.reach import Reach, reach
 from hwsim.units import format_quantity
 
 MOST_PAIRS: Final = 16  # devices whose pairs are listed one by one
-_CALLED: Final = {"nvlink": "NVLink", "pcie": "PCIe", "ethernet": "Ethernet", "infiniband": "InfiniBand", "qpi": "QPI",
-                  "upi": "UPI", "xgmi": "xGMI", "omnipath": "Omni-Path", "slingshot": "Slingshot", "wifi": "Wi-Fi"}  # fmt: skip
+CALLED: Final = {"nvlink": "NVLink", "pcie": "PCIe", "ethernet": "Ethernet", "infiniband": "InfiniBand", "qpi": "QPI",
+                 "upi": "UPI", "xgmi": "xGMI", "omnipath": "Omni-Path", "slingshot": "Slingshot", "wifi": "Wi-Fi"}  # fmt: skip
 SHORT: Final = {"nvlink": "NV", "ethernet": "ETH", "infiniband": "IB", "omnipath": "OPA", "slingshot": "SS", "xgmi": "XGMI",
                 "wifi": "WIFI", "direct": "DIR", "qpi": "QPI", "upi": "UPI"}  # fmt: skip
 
@@ -113,7 +112,7 @@ def _starred_node(machine: Machine, name: str) -> str:
 
 def called(model: LinkKind) -> str:
     """A kind of link with its generation and width."""
-    name = _CALLED.get(model.kind, model.kind)
+    name = CALLED.get(model.kind, model.kind)
     match model:
         case Nvlink(gen=gen) if gen is not None:
             return f"{name} {gen}"
@@ -121,8 +120,7 @@ def called(model: LinkKind) -> str:
             return f"{name} {gen} x{lanes}"
         case _:
             rate = getattr(model, "rate", None)
-            network = model.network and rate is not None
-            return f"{name} {format_quantity(rate * (8 if rate < 2e9 else 1), 'b/s')}" if network and rate is not None else name
+            return f"{name} {format_quantity(rate, 'b/s')}" if model.network and rate is not None else name
 
 
 def side_by_side(link: Link) -> int:
@@ -200,15 +198,10 @@ def _how(machine: Machine, route: Sequence[Link]) -> str:
     kinds = {link.kind for link in route}
     if kinds == {"nvlink"}:
         return f"NV{min(side_by_side(link) for link in route)}"
-    if "nic" in passed or any(link.model.network for link in route) and len(route) > 1:
+    if "nic" in passed or (any(link.model.network for link in route) and len(route) > 1):
         return "NET"
     if "cpu" in passed:
         return "SYS" if passed.count("cpu") > 1 else "PHB"
     if kinds == {"pcie"} and passed:
         return "PIX" if len(passed) == 1 else "PXB"
     return SHORT.get(route[0].kind, route[0].kind.upper()) if len(kinds) == 1 else "MIX"
-
-
-def brief(name: str) -> str:
-    """A name as the head of a column: without the machines around it."""
-    return re.sub(r"^.*\.", "", name)

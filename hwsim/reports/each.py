@@ -21,6 +21,7 @@ from hwsim.explain.cause import HOST, Cause
 from hwsim.explain.critical import pieces
 from hwsim.explain.family import family
 from hwsim.opgraph import Ints, Label
+from hwsim.results.arrivals import ARRIVE, Arrivals, arrivals
 from hwsim.results.timeline import FEMTO, Timeline
 from hwsim.units import format_quantity
 
@@ -45,7 +46,7 @@ def each_op(timeline: Timeline) -> tuple[Each, ...]:
     labels = flat.graph.labels
     rows: dict[tuple[str, str, str], list[int]] = {}
     for number, label in enumerate(labels):
-        if label.device and label.kind not in HOST:
+        if label.device and label.kind not in HOST and label.kind != ARRIVE:
             rows.setdefault((label.name, label.kind, family(label.device)), []).append(number)
     if len(rows) > MOST or not len(timeline):
         return ()
@@ -53,8 +54,11 @@ def each_op(timeline: Timeline) -> tuple[Each, ...]:
     by_label = np.argsort(flat.label, kind="stable")
     bounds = np.searchsorted(flat.label[by_label], np.arange(len(labels) + 1))
     found = []
+    met = arrivals(timeline)
     for (name, _, device), members in rows.items():
         ops = np.concatenate([by_label[bounds[number] : bounds[number + 1]] for number in members])
+        if met is not None:  # a rank's leaving takes no time: what the ranks do together has its own rows
+            ops = ops[~met.leaves[ops]]
         if not len(ops):
             continue
         took = timeline.end[ops] - timeline.start[ops]
@@ -66,7 +70,18 @@ def each_op(timeline: Timeline) -> tuple[Each, ...]:
         found.append(
             Each(title, len(ops), seconds / len(ops), rate, count, family(str(cause)) if len(members) > 1 else str(cause))
         )
-    return tuple(found)
+    return (*found, *_waiting(timeline, met)) if met is not None else tuple(found)
+
+
+def _waiting(timeline: Timeline, met: Arrivals) -> Iterator[Each]:
+    """How long the ranks of each collective waited for one another, where they did."""
+    labels = timeline.flat.graph.labels
+    waited: dict[str, list[int]] = {}
+    for op in np.flatnonzero(met.leaves).tolist():
+        waited.setdefault(labels[timeline.flat.label[op]].name, []).append(int(met.waiting[op]))
+    for name, times in waited.items():
+        if any(times):
+            yield Each(f"{name}: waiting", len(times), sum(times) / len(times) / FEMTO, "", "", "the last to arrive")
 
 
 def _device(labels: Sequence[Label], members: Sequence[int], shared: str) -> str:

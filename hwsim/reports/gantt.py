@@ -66,7 +66,7 @@ def _draw(axes: Axes, result: Result, rows: tuple[Lane, ...], hidden: int) -> No
     many = sum(len(lane.ops) for lane in rows) > BARS
     pixel = result.makespan_s / PIXELS
     for row, lane in enumerate(rows):
-        start = timeline.start[lane.ops].astype(np.float64) / FEMTO
+        start = result.ops.begin[lane.ops].astype(np.float64) / FEMTO
         end = timeline.end[lane.ops].astype(np.float64) / FEMTO
         colour = of_label[timeline.flat.label[lane.ops]]
         narrow = many or bool(np.median(end - start) < NARROW * pixel)  # a white edge would hide such a bar
@@ -74,6 +74,7 @@ def _draw(axes: Axes, result: Result, rows: tuple[Lane, ...], hidden: int) -> No
         edge: dict[str, Any] = {"linewidth": 0, "antialiased": False} if narrow else {"linewidth": 0.4, "edgecolor": "white"}
         bars = list(zip(low / scale, (high - low) / scale, strict=True))
         axes.broken_barh(bars, (row - 0.4, 0.8), facecolors=[_colour(each) for each in colour.tolist()], **edge)
+        _waiting(axes, result, lane, row, scale, 0.0 if many else NARROW * pixel)
     axes.set_yticks(range(len(rows)), [_row(lane) for lane in rows])
     axes.set_ylim(max(len(rows), 1) - 0.5, -0.5)
     axes.set_xlim(0, result.makespan_s / scale or 1)
@@ -81,6 +82,17 @@ def _draw(axes: Axes, result: Result, rows: tuple[Lane, ...], hidden: int) -> No
     more = f"; {hidden} more rows not shown" if hidden else ""
     axes.set_title(f"{result.workload} on {result.machine}: {format_quantity(result.makespan_s, 's')}{more}", fontsize="medium")
     _legend(axes, names, result)
+
+
+def _waiting(axes: Axes, result: Result, lane: Lane, row: int, scale: float, least: float) -> None:
+    """White stripes over the part of a collective in which its rank waits for others; not where a bar is a few pixels."""
+    waited = result.ops.waiting[lane.ops].astype(np.float64) / FEMTO
+    shown = waited > max(least, 0.0)
+    if not shown.any() or int(shown.sum()) > BARS:
+        return
+    begin = result.ops.begin[lane.ops][shown].astype(np.float64) / FEMTO
+    bars = list(zip(begin / scale, waited[shown] / scale, strict=True))
+    axes.broken_barh(bars, (row - 0.4, 0.8), facecolors="none", edgecolor="white", hatch="///", linewidth=0.0)
 
 
 def _row(lane: Lane) -> str:
@@ -91,7 +103,7 @@ def _names(result: Result) -> dict[str, int]:
     """A colour number for the names that take most of the time, longest first."""
     timeline = result.timeline
     ops = result.ops.numbers
-    took = (timeline.end[ops] - timeline.start[ops]).astype(np.float64)
+    took = (timeline.end[ops] - result.ops.begin[ops]).astype(np.float64)
     total: dict[str, float] = {}
     per_label = np.bincount(timeline.flat.label[ops], weights=took, minlength=len(timeline.flat.graph.labels))
     for label, spent in zip(timeline.flat.graph.labels, per_label.tolist(), strict=True):
@@ -126,5 +138,7 @@ def _legend(axes: Axes, names: dict[str, int], result: Result) -> None:
     every = {label.name for label in result.timeline.flat.graph.labels if label.device}
     if len(every) > len(names):
         patches.append(Patch(facecolor=OTHER, label=f"{len(every) - len(names)} others"))
+    if len(result.ops) and bool((result.ops.waiting > 0).any()):
+        patches.append(Patch(facecolor=OTHER, edgecolor="white", hatch="///", label="waiting for others", linewidth=0.0))
     if patches:
         axes.legend(handles=patches, loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize="small", frameon=False)

@@ -7,7 +7,9 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
+from hwsim.demand import Choice
 from hwsim.explain.critical import limited_by
+from hwsim.results.choices import choices
 from hwsim.results.result import Result
 
 
@@ -46,8 +48,10 @@ def as_dict(result: Result, *, ops: bool = False) -> dict[str, Any]:
             for one in result.usage
         ],
         "jobs": [
-            {"name": each.name, "start_s": each.start_s, "end_s": each.end_s, "makespan_s": each.makespan_s} for each in result.jobs
+            {"name": each.name, "start_s": each.start_s, "end_s": each.end_s, "makespan_s": each.makespan_s}
+            for each in result.jobs
         ],
+        "collectives": [{"op": one.op, "times": one.times, **_choice(one.choice)} for one in choices(result.timeline)],
         "memory": [
             {
                 "device": one.device,
@@ -71,3 +75,14 @@ def as_dict(result: Result, *, ops: bool = False) -> dict[str, Any]:
     if ops:
         found["ops"] = [asdict(row) for row in result.ops]
     return found
+
+
+def _choice(choice: Choice) -> dict[str, Any]:
+    """An algorithm that was chosen, and what came second; times as they were expected."""
+    return {
+        "algorithm": choice.name,
+        "channels": choice.channels,
+        "time_s": choice.seconds,
+        "next_best": choice.runner_up,
+        "next_best_s": choice.runner_up_seconds,
+    }

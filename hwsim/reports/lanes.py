@@ -26,7 +26,7 @@ def lanes(result: Result) -> tuple[Lane, ...]:
     """By device in natural order: its queues, then its unqueued ops.  Every op that has a device is on one lane."""
     timeline = result.timeline
     flat = timeline.flat
-    ops = result.ops.numbers
+    ops, begin = result.ops.numbers, result.ops.begin
     # A transfer may stand in a queue of one device under the label of another: the queue decides.
     devices = {name: number for number, name in enumerate(dict.fromkeys(_devices(result)))}
     of_label = np.array([devices.get(label.device, -1) for label in flat.graph.labels], np.int64)
@@ -42,11 +42,11 @@ def lanes(result: Result) -> tuple[Lane, ...]:
         place = names[int(device[part[0]])]
         line = int(queue[part[0]])
         members = ops[part]
-        members = members[np.lexsort((members, timeline.end[members], timeline.start[members]))]
+        members = members[np.lexsort((members, timeline.end[members], begin[members]))]
         if line >= 0:
             found.append(Lane(place, flat.graph.queues[line].name, members))
         else:
-            rows = np.array(_beside(timeline.start[members].tolist(), timeline.end[members].tolist()), np.int64)
+            rows = np.array(_beside(begin[members].tolist(), timeline.end[members].tolist()), np.int64)
             by_row = np.argsort(rows, kind="stable")
             firsts = np.flatnonzero(np.diff(rows[by_row])) + 1
             for number, row in enumerate(np.split(members[by_row], firsts)):

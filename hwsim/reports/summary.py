@@ -9,6 +9,7 @@ from typing import Final
 from hwsim.explain.critical import limited_by
 from hwsim.reports.each import Each, each_op
 from hwsim.reports.table import Row, capacities, causes, percent
+from hwsim.results.choices import choices
 from hwsim.results.memory import DeviceMemory
 from hwsim.results.requests import RequestStatistics
 from hwsim.results.result import Result
@@ -18,6 +19,7 @@ from hwsim.units import format_quantity
 WIDTH: Final = 100
 ROWS: Final = 16  # capacities shown; the rest is counted
 CAUSES: Final = 3
+CHOICES: Final = 4  # of algorithms
 NAME: Final = 38
 BAR: Final = 12
 
@@ -42,6 +44,11 @@ def _lines(result: Result) -> Iterator[str]:
     yield from _line("limited by", ", ".join(shown) or "nothing: no op takes any time")
     for job in result.jobs:
         yield from _line(f"job {job.name}", f"{format_quantity(job.makespan_s, 's')} from {format_quantity(job.start_s, 's')} on")
+    chosen = choices(result.timeline)
+    for each in chosen[:CHOICES]:
+        yield from _line("collective", f"{each.op}: {each.choice}")
+    if len(chosen) > CHOICES:
+        yield from _line("", f"and {len(chosen) - CHOICES} more that were chosen")
     for memory in result.memory:
         yield from _line("memory", _memory(memory))
     for requests in result.requests:

@@ -91,19 +91,21 @@ def _slices(result: Result, lane: Lane, pid: int, tid: int, issuer: list[int], i
     flat = timeline.flat
     kind = result.devices.get(lane.device, "")
     heads: dict[int, str] = {}
-    columns = (lane.ops, timeline.start[lane.ops], timeline.end[lane.ops], flat.label[lane.ops], flat.iteration[lane.ops])
+    begin_of, waiting_of = result.ops.begin[lane.ops], result.ops.waiting[lane.ops]
+    columns = (lane.ops, begin_of, timeline.end[lane.ops], waiting_of, flat.label[lane.ops], flat.iteration[lane.ops])
     track = f'"pid": {pid}, "tid": {tid}'
-    for op, start, end, number, iteration in zip(*(column.tolist() for column in columns), strict=True):
+    for op, start, end, waiting, number, iteration in zip(*(column.tolist() for column in columns), strict=True):
         if number not in heads:
             heads[number] = _head(flat.graph.labels[number], kind)
         correlation = op if issuer[op] >= 0 else issued.get(op)
         linked = "" if correlation is None else f', "correlation": {correlation + 1}'
         stream = f', "device": {pid}, "stream": {tid}' if kind == "gpu" else ""
+        waited = f', "waiting_us": {micro(waiting)}' if waiting else ""
         begin = micro(start)
         yield (
             f'{heads[number]}, {track}, "ts": {begin}, "dur": {micro(end - start)}, '
             f'"args": {{"op": {op}, "iteration": {iteration}, "kind": {json.dumps(flat.graph.labels[number].kind)}'
-            f"{linked}{stream}}}}}"
+            f"{linked}{stream}{waited}}}}}"
         )
         if correlation is not None:
             arrow = '"ph": "f", "bp": "e"' if issuer[op] >= 0 else '"ph": "s"'

@@ -10,12 +10,16 @@ from typing import overload
 import numpy as np
 
 from hwsim.opgraph import Ints
+from hwsim.results.arrivals import Arrivals, arrivals
 from hwsim.results.timeline import FEMTO, Timeline
 
 
 @dataclass(frozen=True, slots=True)
 class OpRow:
-    """One op of one iteration, as simulated.  Times in seconds since the start of the run."""
+    """One op of one iteration, as simulated.  Times in seconds since the start of the run.
+
+    waiting_s: of a collective, from the arrival of its rank until those it needs have come.
+    """
 
     op: int
     name: str
@@ -27,11 +31,15 @@ class OpRow:
     start_s: float
     end_s: float
     duration_s: float
+    waiting_s: float = 0.0
 
 
 @dataclass(frozen=True, repr=False)
 class Ops(Sequence[OpRow]):
-    """Every op with a device, in op order; joins, which only tie other ops together, are left out."""
+    """Every op with a device, in op order; joins, which only tie other ops together, are left out.
+
+    A rank's part in a collective is one row, from its arrival to its leaving.
+    """
 
     timeline: Timeline
 
@@ -39,8 +47,24 @@ class Ops(Sequence[OpRow]):
     def numbers(self) -> Ints:
         """Op numbers of the rows."""
         flat = self.timeline.flat
-        placed = np.array([bool(label.device) for label in flat.graph.labels], np.bool_)
-        return np.flatnonzero(placed[flat.label]) if len(flat) else np.empty(0, np.int64)
+        if not len(flat):
+            return np.empty(0, np.int64)
+        placed = np.array([bool(label.device) for label in flat.graph.labels], np.bool_)[flat.label]
+        return np.flatnonzero(placed if self._arrivals is None else placed & ~self._arrivals.hidden)
+
+    @cached_property
+    def _arrivals(self) -> Arrivals | None:
+        return arrivals(self.timeline)
+
+    @property
+    def begin(self) -> Ints:
+        """When every op of the timeline begins, fs: of a collective when its rank arrives."""
+        return self.timeline.start if self._arrivals is None else self._arrivals.begin
+
+    @cached_property
+    def waiting(self) -> Ints:
+        """How long every op of the timeline waits for the other ranks, fs."""
+        return np.zeros_like(self.timeline.start) if self._arrivals is None else self._arrivals.waiting
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -61,7 +85,7 @@ class Ops(Sequence[OpRow]):
         flat = self.timeline.flat
         label = flat.graph.labels[flat.label[op]]
         queue = int(flat.queue[op])
-        start, end = int(self.timeline.start[op]), int(self.timeline.end[op])
+        start, end = int(self.begin[op]), int(self.timeline.end[op])
         return OpRow(
             op=op,
             name=label.name,
@@ -73,4 +97,5 @@ class Ops(Sequence[OpRow]):
             start_s=start / FEMTO,
             end_s=end / FEMTO,
             duration_s=(end - start) / FEMTO,
+            waiting_s=int(self.waiting[op]) / FEMTO,
         )

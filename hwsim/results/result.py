@@ -49,7 +49,7 @@ class Result:
 
     @property
     def ops(self) -> Ops:
-        """Rows: op, name, kind, device, queue, program, iteration, start_s, end_s, duration_s."""
+        """Rows: op, name, kind, device, queue, program, iteration, start_s, end_s, duration_s, waiting_s."""
         return Ops(self.timeline)
 
     @property

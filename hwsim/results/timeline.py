@@ -55,6 +55,10 @@ class Timeline:
     def __len__(self) -> int:
         return len(self.start)
 
+    def unfinished(self) -> list[int]:
+        """Ops that never ended."""
+        return np.flatnonzero(self.end < 0).tolist()
+
     def service(self, number: int, begin: int, end: int) -> tuple[int, int]:
         """What a member of a class received from begin to end (pace x fs), and its pace at the end."""
         history = self.paces[number]

@@ -23,6 +23,8 @@ MAX_BYTES: Final = 20_000_000
 MAX_DEPTH: Final = 100
 MAX_NODES: Final = 1_000_000
 
+_LARGE: Final = "say it with `repeat` and `each`; ops that are all different go into an op graph: hwsim.save_graph, graph.npz"
+
 _UNPRINTABLE: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _INT: Final = re.compile(r"[-+]?(?:0|[1-9][0-9]*)|0x[0-9a-fA-F]+|0o[0-7]+")
 _FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9]*)(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
@@ -60,7 +62,7 @@ def read(path: Path | str) -> Tree:
 def read_bytes(data: bytes, file: str) -> Tree:
     """The tree of a document as it lies on disk: UTF-8, with or without a byte order mark."""
     if len(data) > MAX_BYTES:
-        raise SpecError([Mistake(Place(file, 0, 0), f"the file is larger than {MAX_BYTES // 1_000_000} MB")])
+        raise SpecError([Mistake(Place(file, 0, 0), f"the file is larger than {MAX_BYTES // 1_000_000} MB", _LARGE)])
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise SpecError([Mistake(Place(file, 1, 1), "the file is UTF-16", "save it as UTF-8")])
     try:
@@ -78,7 +80,7 @@ def read_text(text: str, file: str = "<text>") -> Tree:
     text = text.removeprefix("\ufeff")
     source = Source(file, text)
     if len(text) > MAX_BYTES:
-        raise SpecError([Mistake(Place(file, 0, 0), f"the text is longer than {MAX_BYTES // 1_000_000} MB")])
+        raise SpecError([Mistake(Place(file, 0, 0), f"the text is longer than {MAX_BYTES // 1_000_000} MB", _LARGE)])
     if bad := _UNPRINTABLE.search(text):
         before = text[: bad.start()]
         line, column = before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
@@ -174,7 +176,7 @@ class _Reader:
             else:
                 continue
             if self.nodes > MAX_NODES:
-                raise self._stop(mark, f"more than {MAX_NODES} values, aliases written out")
+                raise self._stop(mark, f"more than {MAX_NODES} values, aliases written out", _LARGE)
             anchor = top.anchor if isinstance(event, _ENDS) else event.anchor
             if anchor and not isinstance(event, yaml.AliasEvent):
                 self.anchors[anchor] = done, nodes, depth

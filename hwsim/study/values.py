@@ -95,13 +95,29 @@ def _values(item: str) -> Iterator[object]:
     for value in wanted.values():
         if wanted.scale == "log" and not wanted.whole and wanted.low < value < wanted.high:
             value = float(f"{value:.4g}")  # the values between are nobody's choice: four digits are enough
-        yield value if wanted.dimension.plain else _with_unit(Quantity(value, wanted.dimension))
+        quantity = Quantity(value, wanted.dimension)
+        yield value if wanted.dimension.plain else ("iB" in item and _in_binary(quantity)) or _with_unit(quantity)
 
 
 def _read(item: str) -> object:
     """The number or bool that a file would read in this text, else the text itself."""
     value: Any = read_text(item, "--vary").value
     return value if isinstance(value, bool | int | float) else item
+
+
+def _in_binary(quantity: Quantity) -> str:
+    """The same with a power of 1024, as the ends of the range have it; "" if it is no whole number of one.
+
+    >>> parse_values("512 KiB..2 MiB:x2")
+    ('512 KiB', '1 MiB', '2 MiB')
+    """
+    unit = quantity.dimension.unit
+    fits = [
+        (step, prefix)
+        for step, prefix in enumerate(("Ki", "Mi", "Gi", "Ti"), start=1)
+        if unit.startswith("B") and quantity.value >= 1024**step and quantity.value % 1024**step < 0.5
+    ]
+    return f"{quantity.value / 1024 ** fits[-1][0]:.0f} {fits[-1][1]}{unit}" if fits else ""
 
 
 def _with_unit(quantity: Quantity) -> str:

@@ -14,6 +14,7 @@ from hwsim.workload.events import changes
 from hwsim.workload.file import Each, Runtime, Workload, read_workload
 from hwsim.workload.lower import NeverArrives, lower
 from hwsim.workload.schema import workload_schema
+from hwsim.workload.totals import totals
 
 __all__ = [
     "FEMTO",
@@ -30,5 +31,6 @@ __all__ = [
     "lower",
     "read_workload",
     "suspicions",
+    "totals",
     "workload_schema",
 ]

@@ -1,0 +1,155 @@
+"""Encoders of BERT: FasterTransformer's tables, with those of TensorFlow and TorchScript beside it.
+
+A row is a pass of a batch through BERT-base on a T4, V100, A10 or A100.  How much each program moves, and how fast it issues kernels, is fitted to the even places of its rows by
+size; the odd places are scored.  Rows whose real lengths are not stated ("effective" FasterTransformer) are left out.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from calibrate.published.parts import part, table
+from calibrate.published.score import Miss, Score, group_median, halves, worst_of
+from calibrate.published.search import descend
+from hwsim.devices import Gpu
+from hwsim.models import Cluster, Framework, Slice, Speed, Transformer, load_framework, load_model, one_pass
+
+PARTS: Final[Mapping[str, str]] = {
+    "NVIDIA T4": "t4",
+    "NVIDIA V100-SXM2-16GB": "v100-sxm2-16gb",
+    "NVIDIA A10": "a10",
+    "NVIDIA A100-SXM4": "a100-sxm-80gb",
+}
+FRAMEWORKS: Final = ("fastertransformer", "fastertransformer-int8-v1", "fastertransformer-int8-v2", "tensorflow-bert", "torchscript-bert")
+FORMATS: Final[Mapping[str, str]] = {"fp32": "fp32", "tf32": "tf32", "fp16": "fp16", "int8": "int8", "int8-v2": "int8"}
+SCALE: Final = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One pass."""
+
+    id: str
+    group: str
+    framework: str
+    part: str
+    model: Transformer
+    slice: Slice
+    seconds: float
+    said: str
+
+    @property
+    def size(self) -> float:
+        return float(self.slice.rows * self.slice.tokens * self.model.parameters / self.slice.tensor)
+
+    @property
+    def cluster(self) -> Cluster:
+        return Cluster(part(Gpu, self.part), 1, 1, {}, math.inf, math.inf)
+
+
+def rows(data: Path) -> list[Row]:
+    """The rows that say how long their sequences are."""
+    return [row for said in table(data / "validation" / "09_infer.csv") if (row := _row(said)) is not None]
+
+
+def _row(said: Mapping[str, str]) -> Row | None:
+    if "bert_guide" not in said["source"] or said["flag"] or not said["hidden"] or "EFF" in said["notes"] or not said["input_len"]:
+        return None
+    software, notes, layers = said["software"], said["notes"], round(float(said["layers"]))
+    if said["precision"] not in FORMATS or layers != 12:  # the larger encoder's rows are above the peak: lengths differ there too
+        return None
+    dtype = FORMATS[said["precision"]] if "FP16" not in software else "fp16"
+    framework = "fastertransformer"
+    if software.startswith("TF"):
+        framework = "tensorflow-bert"
+    elif software.startswith("Torch"):
+        framework = "torchscript-bert"
+    elif dtype == "int8":
+        framework += "-int8-v2" if "v2" in notes or said["precision"] == "int8-v2" else "-int8-v1"
+    model = load_model("bert-base")
+    batch, length, tp = (round(float(said[key] or 1)) for key in ("batch", "input_len", "tp"))
+    part_of = Slice(batch, length, length, tp, dtype="fp16" if dtype == "int8" else dtype, products="int8" if dtype == "int8" else "",
+                    attention="plain")  # fmt: skip
+    source = f"FasterTransformer, {said['hardware']}"
+    text = f"{framework} {said['precision']}, batch {batch} of {length}, tp {tp}"
+    return Row(said["id"], source, framework, PARTS[said["hardware"]], model, part_of, float(said["value"]), text)
+
+
+@functools.cache
+def _framework(name: str) -> Framework:
+    return load_framework(name)
+
+
+def seconds_of(row: Row, framework: Framework | None = None) -> float:
+    """What the library says of a pass."""
+    use = framework or _framework(row.framework)
+    return one_pass(row.model, row.slice, row.cluster, use, Speed(row.cluster.gpu, use, known=_KNOWN.setdefault(row.part, {}))).seconds
+
+
+_KNOWN: Final[dict[str, dict[object, float]]] = {}
+
+
+def parted(found: Iterable[Row]) -> tuple[list[Row], list[Row]]:
+    """(to fit, to score): alternate sizes of every program, GPU and number format."""
+    groups: dict[tuple[str, str, str], list[Row]] = {}
+    for row in found:
+        groups.setdefault((row.group, row.framework, row.slice.dtype), []).append(row)
+    fitted: list[Row] = []
+    held: list[Row] = []
+    for group in groups.values():
+        even, odd = halves(group, size=lambda row: row.size)
+        fitted += even
+        held += odd
+    return fitted, held
+
+
+def scores(data: Path) -> tuple[Score, ...]:
+    """The half that nothing was fitted to."""
+    _, held = parted(rows(data))
+    misses = [Miss(f"{row.id}: {row.said}", seconds_of(row), row.seconds, row.group) for row in held]
+    median, tail = group_median(misses)
+    return (
+        Score(name="encoders of BERT", metric="group median", value=median, bound=0.14, rows=len(misses), half="held out",
+              worst=worst_of(misses, reason), notes=f"Mean of the groups' 90th percentiles {100 * tail:.0f} %."),
+    )  # fmt: skip
+
+
+def reason(miss: Miss) -> str:
+    """Why a row is far off."""
+    if miss.error < 2 * SCALE:
+        return "as far as neighbouring sizes differ from each other"
+    if "batch 1 " in miss.row:
+        return "a batch of one: starts of kernels, which differ from program to program"
+    return "other kernels for this number format than the rest of the program's"
+
+
+def fit(data: Path) -> None:
+    """Print moved, scores, launch and step of each program."""
+    even, _ = parted(rows(data))
+    for name in FRAMEWORKS:
+        print(name, fit_framework(name, [row for row in even if row.framework == name]))
+
+
+def fit_framework(name: str, found: Sequence[Row]) -> dict[str, float]:
+    """Four constants of a program."""
+    framework = _framework(name)
+    near = (1.5, 1.0, 4e-6, 1e-4)
+
+    def made(at: Sequence[float]) -> Framework:
+        return replace(framework, moved=at[0], scores=at[1], launch=at[2], step=at[3])
+
+    def error(at: Sequence[float]) -> float:
+        groups: dict[str, list[float]] = {}
+        for row in found:
+            off = math.log(seconds_of(row, made(at)) / row.seconds)
+            groups.setdefault(row.group, []).append(math.log1p((off / SCALE) ** 2))
+        far = sum(math.log(value / typical) ** 2 for value, typical in zip(at, near, strict=True))
+        return sum(sum(each) / len(each) for each in groups.values()) / len(groups) + 0.01 * far
+
+    best = descend(error, near, rounds=10, finest=0.02)
+    return {key: float(f"{value:.3g}") for key, value in zip(("moved", "scores", "launch", "step"), best, strict=True)}

@@ -1,0 +1,157 @@
+"""Inference of networks of convolutions: NVIDIA's examples in PyTorch and TensorFlow, on one GPU.
+
+Constants of convolutions are those of training but for Turing, whose rows are here; those of frameworks are fitted on the even
+places of each table's batches, and the odd places are scored.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from calibrate.published.cnn_training import GPUS, NETWORKS, SCALE, kernels_of, last_of, network_of
+from calibrate.published.parts import table
+from calibrate.published.score import Half, Miss, Score, group_median, halves, worst_of
+from calibrate.published.search import descend
+from hwsim.models.cnn_estimate import Kernels, inference
+from hwsim.models.cnn_software import SOFTWARE
+from hwsim.models.convolving import CONVOLVING
+
+# What the tables under one heading are of, in their order (NVIDIA/DeepLearningExamples, the README of each network):
+# (mixed precision, compiled by XLA).
+TABLES: Final[Mapping[int, tuple[tuple[bool, bool], ...]]] = {
+    3: ((False, False), (True, False), (True, True)),
+    4: ((False, False), (False, True), (True, False), (True, True)),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One measured throughput."""
+
+    id: str
+    group: str
+    network: str
+    gpu: str
+    software: str
+    dtype: str
+    batch: int
+    images: float
+
+    @property
+    def curve(self) -> tuple[str, str, str, str]:
+        return self.group, self.network, self.dtype, self.software
+
+    def said(self) -> str:
+        """The row in words."""
+        return f"{self.id}: {self.network} {self.dtype}, {self.batch}, {self.software}"
+
+
+@cache
+def rows(data: Path) -> tuple[Row, ...]:
+    """Every row of a network that the library has."""
+    headed: dict[str, list[list[dict[str, str]]]] = {}
+    for each in table(data / "validation" / "09_infer.csv"):
+        if each["flag"] or "Classification" not in each["source"] or not last_of(NETWORKS, each["model"]):
+            continue
+        tables = headed.setdefault(f"{each['source']} {each['hardware']} {each['precision']}", [])
+        if each["batch"] == "1" or not tables:
+            tables.append([])
+        tables[-1].append(each)
+    return tuple(_row(each, *kind) for tables in headed.values() for rows, kind in zip(tables, _kinds(tables), strict=True)
+                 for each in rows)  # fmt: skip
+
+
+def _kinds(tables: Sequence[Sequence[Mapping[str, str]]]) -> Sequence[tuple[bool, bool]]:
+    return TABLES.get(len(tables)) or [(each[0]["precision"] == "fp16", False) for each in tables]
+
+
+def _row(each: Mapping[str, str], mixed: bool, compiled: bool) -> Row:
+    hardware = each["hardware"]
+    plain = "tf32" if "A100" in hardware else "fp32"
+    return Row(
+        id=each["id"].rpartition("-")[2],
+        group=f"{each['source'].partition('@')[0]} {hardware}",
+        network=last_of(NETWORKS, each["model"]),
+        gpu=last_of(GPUS, hardware),
+        software="pytorch-ngc" if "PyTorch" in each["source"] else "tensorflow-xla" if compiled else "tensorflow-ngc",
+        dtype="fp16" if mixed else plain,
+        batch=int(each["batch"]),
+        images=float(each["value"]),
+    )
+
+
+def predicted(row: Row, kernels: Kernels | None = None) -> float:
+    """Images a second."""
+    return inference(network_of(row.network), row.batch, row.dtype, kernels or kernels_of(row.gpu, row.software)).images_per_second
+
+
+def parted(found: Sequence[Row]) -> tuple[list[Row], list[Row]]:
+    """(to fit, to score): alternate batches of each table."""
+    curves: dict[tuple[str, str, str, str], list[Row]] = {}
+    for row in found:
+        curves.setdefault(row.curve, []).append(row)
+    cut = [halves(curve, size=lambda row: row.batch) for curve in curves.values()]
+    return [row for even, _ in cut for row in even], [row for _, odd in cut for row in odd]
+
+
+def scores(data: Path) -> tuple[Score, ...]:
+    """The half that was not fitted to, and all."""
+    found = rows(data)
+    return (_score("batches not fitted to", parted(found)[1], "held out"), _score("all batches", found, "all"))
+
+
+def _score(name: str, found: Sequence[Row], half: Half) -> Score:
+    misses = [Miss(row.said(), predicted(row), row.images, row.group) for row in found]
+    median, tail = group_median(misses)
+    return Score(name=name, metric="group median", value=median, bound=0.14, rows=len(misses), half=half,
+                 worst=worst_of(misses), notes=f"Mean of the groups' 90th percentiles {100 * tail:.0f} %.")  # fmt: skip
+
+
+# ---- the fit ----
+
+FREE: Final[Mapping[str, float]] = {
+    "turing.part": 0.94,
+    "turing.direct": 0.06,
+    "vector-turing.part": 1.2,
+    "vector-turing.transformed": 1.0,
+    "pytorch-ngc.dispatch": 50e-6,
+    "pytorch-ngc.casting": 1.25,
+    "tensorflow-ngc.dispatch": 25e-6,
+    "tensorflow-xla.dispatch": 25e-6,
+    "tensorflow-ngc.moved": 1.4,
+    "tensorflow-ngc.example": 0.25e-3,
+    "tensorflow-xla.example": 0.25e-3,
+    "pytorch-ngc.waits": 1.5e-3,
+    "tensorflow-ngc.waits": 1e-3,
+    "tensorflow-xla.waits": 2e-3,
+}
+
+
+def fit(data: Path) -> None:
+    """Print the constants."""
+    fitted, _ = parted(rows(data))
+    names, near = list(FREE), list(FREE.values())
+
+    def error(at: Sequence[float]) -> float:
+        convolving, software = dict(CONVOLVING), dict(SOFTWARE)
+        for path, value in zip(names, at, strict=True):
+            name, key = path.split(".")
+            if name in convolving:
+                convolving[name] = replace(convolving[name], **{key: value})  # type: ignore[index]
+            else:
+                software[name] = replace(software[name], **{key: value})
+        known = {key: kernels_of(*key, (convolving, software)) for key in {(row.gpu, row.software) for row in fitted}}
+        losses: dict[str, list[float]] = {}
+        for row in fitted:
+            off = math.log(predicted(row, known[row.gpu, row.software]) / row.images)
+            losses.setdefault(row.group, []).append(math.log1p((off / SCALE) ** 2))
+        far = sum(math.log(value / typical) ** 2 for value, typical in zip(at, near, strict=True))
+        return sum(sum(each) / len(each) for each in losses.values()) / len(losses) + 0.004 * far
+
+    for name, value in zip(names, descend(error, near, rounds=8, finest=0.02), strict=True):
+        print(name, float(f"{value:.3g}"))

@@ -1,0 +1,73 @@
+"""Which network cards are a device's own: of those nearest to it, the ones at its place among its siblings.
+
+    gpu0, gpu1 behind a switch with nic0, nic1                 gpu1 takes nic1
+    gpu0, gpu1 behind a switch with nic0 ... nic7              gpu1 takes nic4 ... nic7, an equal part of the bytes over each
+    gpu0 ... gpu3 behind a switch with nic0, nic1              gpu2 and gpu3 take nic1
+
+Only a GPU spreads over several: libraries for GPUs open channels on all cards near one; a program on a CPU names one card.
+
+Source: NCCL, src/graph/topo.cc, ncclTopoGetLocalNet (a GPU's cards are those of the shortest way; GPUs with the same ones
+begin at another each, and channels go around them).
+Range: how many cards a real program uses is its choice: environment variables of the library change it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from hwsim.machine.names import natural
+from hwsim.machine.placed import Link
+
+
+class Cards:
+    """kinds: of all devices, by name.  forwards: devices that pass traffic on."""
+
+    def __init__(self, links: Iterable[Link], kinds: Mapping[str, str], forwards: frozenset[str]) -> None:
+        self._kinds, self._forwards = kinds, forwards
+        self._next: dict[str, list[str]] = {}
+        if "nic" in kinds.values():
+            for link in links:
+                if not link.model.network:  # what lies within a computer
+                    self._next.setdefault(link.source, []).append(link.target)
+        self._own: dict[str, tuple[str, ...]] = {}
+
+    def own(self, name: str) -> tuple[str, ...]:
+        """The cards that its traffic to other computers takes, in order of names; none where none is near."""
+        if name not in self._own:
+            self._own[name] = self._find(name)
+        return self._own[name]
+
+    def _find(self, name: str) -> tuple[str, ...]:
+        kind = self._kinds[name]
+        distance, cards = self._nearest(name, "nic")
+        if not cards or kind in ("nic", "switch"):
+            return ()
+        around = {each for card in cards for each in self._at(card, distance) if self._kinds[each] == kind}
+        siblings = sorted((each for each in around if self._nearest(each, "nic")[1] == cards), key=natural)
+        place, many, have = siblings.index(name), len(siblings), sorted(cards, key=natural)
+        first = place * len(have) // many
+        block = have[first : max((place + 1) * len(have) // many, first + 1)]
+        return tuple(block if kind == "gpu" else block[:1])
+
+    def _nearest(self, name: str, kind: str) -> tuple[int, frozenset[str]]:
+        """The devices of a kind that the fewest links away, and how many links that are."""
+        for distance, layer in enumerate(self._layers(name)):
+            found = frozenset(each for each in layer if distance and self._kinds[each] == kind)
+            if found:
+                return distance, found
+        return 0, frozenset()
+
+    def _at(self, name: str, distance: int) -> set[str]:
+        for at, layer in enumerate(self._layers(name)):
+            if at == distance:
+                return layer
+        return set()
+
+    def _layers(self, name: str) -> Iterable[set[str]]:
+        """Itself, its neighbours, theirs, ...: through what passes traffic on inside a computer."""
+        layer, seen = {name}, {name}
+        while layer:
+            yield layer
+            through = (each for each in layer if each == name or (each in self._forwards and self._kinds[each] != "nic"))
+            layer = {target for each in through for target in self._next.get(each, ())} - seen
+            seen |= layer

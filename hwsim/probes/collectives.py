@@ -1,0 +1,123 @@
+"""What collectives take on a machine, size by size: the rows of nccl-tests.
+
+    algbw = size / time        busbw = algbw x factor
+
+The factor is what of the size must pass each rank at least, so that busbw can be compared with the links whatever the ranks:
+
+    all-reduce 2 (n - 1)/n      all-gather, reduce-scatter, all-to-all, gather, scatter (n - 1)/n      the others 1
+
+**Source**: NVIDIA/nccl-tests, doc/PERFORMANCE.md and the getBw functions of src/*.cu; the size is the larger of what a rank
+sends and receives, as they print it.
+**Error**: of the machine's numbers (docs/validation/collectives.md).
+**Range**: nothing else runs; all ranks come at the same time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from hwsim.collectives import ALGORITHMS, Algorithm, CannotCollect, Operation
+from hwsim.collectives.timing import library_of, timed
+from hwsim.demand import Choice
+from hwsim.machine import Machine, NoRoute
+
+AUTO: Final = "auto"
+ALL: Final = "all"
+NAMES: Final = (AUTO, *ALGORITHMS)
+_PARTS: Final[frozenset[Operation]] = frozenset({"all-gather", "reduce-scatter", "all-to-all", "gather", "scatter"})
+
+Progress = Callable[[int, int], None]  # rows done, rows in all
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One size by one algorithm.  choice: of auto, what was chosen and what came second."""
+
+    size: float
+    algorithm: str
+    seconds: float
+    algbw: float
+    busbw: float
+    choice: Choice | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Rows by size, then in the order of the algorithms.
+
+    library: kind of what the machine says its devices use, "" if it says nothing.
+    cannot: algorithms that do not do this among these devices, and why.
+    """
+
+    operation: Operation
+    devices: tuple[str, ...]
+    algorithms: tuple[str, ...]
+    rows: tuple[Row, ...]
+    library: str = ""
+    cannot: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def sizes(self) -> tuple[float, ...]:
+        """Every size once."""
+        return tuple(dict.fromkeys(row.size for row in self.rows))
+
+    def of(self, algorithm: str) -> tuple[Row, ...]:
+        """The rows of one algorithm."""
+        return tuple(row for row in self.rows if row.algorithm == algorithm)
+
+
+def factor(operation: Operation, ranks: int) -> float:
+    """busbw over algbw.
+
+    >>> factor("all-reduce", 8), factor("all-gather", 4), factor("broadcast", 8)
+    (1.75, 0.75, 1.0)
+    """
+    if operation == "all-reduce":
+        return 2 * (ranks - 1) / ranks
+    return (ranks - 1) / ranks if operation in _PARTS else 1.0
+
+
+def measure(
+    machine: Machine,
+    operation: Operation,
+    devices: Sequence[str],
+    sizes: Sequence[float],
+    algorithms: Sequence[str] = (AUTO,),
+    progress: Progress | None = None,
+) -> Measured:
+    """Every size by every algorithm.  `all` is every algorithm that can, after auto.
+
+    Raises:
+        CannotCollect: an algorithm that is named, and not as `all`, cannot; or fewer than two devices.
+        NoRoute: the devices are not connected.
+    """
+    if len(devices) < 2:
+        raise CannotCollect("a collective among fewer than two devices takes no time", "name more with --among")
+    named = [name for name in algorithms if name != ALL]
+    wanted = tuple(dict.fromkeys([*named, *(NAMES if ALL in algorithms else ())]))
+    rates = machine.rates()
+    rows: list[Row] = []
+    cannot: dict[str, str] = {}
+    for number, size in enumerate(sizes):
+        for at, name in enumerate(wanted):
+            if name in cannot:
+                continue
+            algorithm: Algorithm | None = None if name == AUTO else ALGORITHMS[name]
+            try:
+                flows = timed(machine, algorithm, operation, devices, size)
+            except (CannotCollect, NoRoute) as error:
+                if name in named:
+                    raise
+                cannot[name] = error.message
+                continue
+            seconds = flows.alone(rates)
+            algbw = size / seconds if seconds > 0 else 0.0
+            choice = flows.phases[0].cost.choice if flows.phases else None
+            rows.append(Row(size, name, seconds, algbw, algbw * factor(operation, len(devices)), choice))
+            if progress is not None:
+                progress(number * len(wanted) + at + 1, len(sizes) * len(wanted))
+    library = library_of(machine, devices)
+    done = tuple(name for name in wanted if name not in cannot)
+    return Measured(operation, tuple(devices), done, tuple(rows), "" if library is None else library.kind, tuple(cannot.items()))

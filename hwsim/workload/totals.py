@@ -1,0 +1,143 @@
+"""What all ops of a run ask of its disks together, where that is more than the closed form of one op knows of.
+
+A model answers for one op and forgets: the next one finds a cache empty and credits full again.  Here the ops alike on one
+disk are put together and asked for as one; where that takes longer than they do, the run says so.
+Range: ops of other sizes count at their mean size; reads and writes apart.  Pauses between the ops, in which a cache empties
+and credits come back, are not looked for: with them the time is between the two that are told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from hwsim.demand import Requests
+from hwsim.devices import Cpu, Gpu, Memory, Storage
+from hwsim.devices.storage import Asked
+from hwsim.machine import Machine
+from hwsim.opgraph import OpGraph
+from hwsim.units import format_quantity
+
+LEAST: Final = 1.01  # below this many times as long nothing is said
+_FRESH: Final = {  # what each op finds
+    "volume": "its credits full",
+    "ssd": "its cache empty",
+    "hdd": "its cache empty and starts at its outer edge",
+}
+_REMEDY: Final = {"hdd": "; ops that go over the same bytes say so with `region`"}
+
+
+@dataclass(slots=True)
+class _Alike:
+    """Ops of one sort on one disk: how many, their accesses and bytes, and how long they take one after another."""
+
+    ops: float = 0.0
+    times: float = 0.0
+    bytes: float = 0.0
+    seconds: float = 0.0
+
+
+def totals(graph: OpGraph, machine: Machine) -> tuple[str, ...]:
+    """Warnings: ops that are faster apart than together, more bytes than a disk holds, a working set that no memory holds."""
+    found = _together(graph, machine)
+    return (*_forgotten(found, machine), *_overflowing(found, machine), *_too_large(graph, machine))
+
+
+def _together(graph: OpGraph, machine: Machine) -> dict[Requests, _Alike]:
+    """By what they ask for but its amount."""
+    rates = {capacity.name: capacity.rate for capacity in graph.capacities}
+    many = np.zeros(len(graph.costs))
+    for block in graph.blocks:
+        uses = block.cost >= 0
+        many += block.times * np.bincount(block.cost[uses], weights=block.size[uses], minlength=len(many))
+    found: dict[Requests, _Alike] = {}
+    for cost, ops in zip(graph.costs, many.tolist(), strict=True):
+        asked = cost.requests
+        if asked is None or ops <= 0 or asked.device not in machine.devices:
+            continue
+        if isinstance(machine.devices[asked.device].model, Storage):
+            alike = found.setdefault(_sort(asked), _Alike())
+            alike.ops += ops
+            alike.times += ops * asked.count
+            alike.bytes += ops * asked.count * asked.size
+            alike.seconds += ops * cost.demand.alone(rates)
+    return found
+
+
+def _sort(asked: Requests) -> Requests:
+    return Requests(
+        device=asked.device,
+        count=0,
+        size=0,
+        pattern=asked.pattern,
+        span=asked.span,
+        write_share=asked.write_share,
+        depth=asked.depth,
+        sync=asked.sync,
+    )
+
+
+def _forgotten(found: dict[Requests, _Alike], machine: Machine) -> Iterator[str]:
+    rates = machine.rates()
+    for sort, alike in found.items():
+        if alike.ops <= 1 or alike.bytes <= 0:
+            continue
+        asked = Asked(
+            size=alike.bytes / alike.times,
+            times=alike.times,
+            access="sequential" if sort.pattern == "sequential" else "random",
+            depth=sort.depth or 1,
+            region=sort.span or None,
+            sync=sort.sync,
+            written=sort.write_share if sort.write_share < 1 else 0.0,
+        )
+        once = machine.serve(sort.device, "write" if sort.write_share >= 1 else "read", asked).demand.alone(rates)
+        if once > LEAST * alike.seconds:
+            kind = machine.device(sort.device).kind
+            yield (
+                f"each of the {alike.ops:,.0f} {_what(sort)} {sort.device} finds {_FRESH.get(kind, 'it as new')}: "
+                f"{format_quantity(alike.seconds, 's')} together; in one op of all the bytes it takes "
+                f"{format_quantity(once, 's')}{_REMEDY.get(kind, '') if sort.pattern == 'sequential' else ''}"
+            )
+
+
+def _what(sort: Requests) -> str:
+    return "writes to" if sort.write_share >= 1 else "accesses of" if sort.write_share > 0 else "reads of"
+
+
+def _overflowing(found: dict[Requests, _Alike], machine: Machine) -> Iterator[str]:
+    written: dict[str, float] = {}
+    for sort, alike in found.items():
+        size = alike.bytes * sort.write_share
+        written[sort.device] = written.get(sort.device, 0.0) + (min(size, sort.span) if sort.span else size)
+    for name, size in written.items():
+        model = machine.device(name).model
+        holds = getattr(model, "holds", getattr(model, "size", None))
+        if holds is not None and size > holds * (1 + 1e-9):
+            yield (
+                f"{format_quantity(size, 'B')} are written to {name}, which holds {format_quantity(holds, 'B')}: "
+                "it never becomes full here; say the `region` that is written over"
+            )
+
+
+def _too_large(graph: OpGraph, machine: Machine) -> Iterator[str]:
+    largest: dict[str, float] = {}
+    for cost in graph.costs:
+        if cost.requests is not None and cost.requests.device in machine.devices:
+            largest[cost.requests.device] = max(largest.get(cost.requests.device, 0.0), cost.requests.span)
+    for name, span in largest.items():
+        match machine.device(name).model:
+            case Cpu(memory=memory) | Gpu(memory=memory):
+                size = memory.size
+            case Memory(size=own):
+                size = own
+            case _:
+                size = None
+        if size is not None and span > size:
+            yield (
+                f"a working set of {format_quantity(span, 'B')} does not fit into the memory of {name}, "
+                f"{format_quantity(size, 'B')}: nothing is swapped here"
+            )

@@ -1,0 +1,134 @@
+"""`hwsim collectives`: the table of nccl-tests, its JSON and its figure, and what it says of mistakes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from hwsim.api import load_machine
+from hwsim.cli import main
+from hwsim.collectives import OPERATIONS, CannotCollect
+from hwsim.probes.collectives import factor, measure
+from hwsim.reports.collectives import size_text
+
+H100 = "p5.48xlarge"
+FOUR = "d2l-4gpu-pcie"
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["collectives", *arguments])
+
+
+def test_a_table_says_what_is_chosen_at_every_size() -> None:
+    found = run(H100, "--bytes", "1MiB..2GiB")
+    assert found.exit_code == 0
+    lines = found.stdout.splitlines()
+    assert lines[0] == "all-reduce among 8 devices, gpu0 to gpu7  on  p5.48xlarge"
+    assert [line.split()[:2] for line in lines[4:]] == [
+        *([f"{1 << power}", "MiB"] for power in range(10)), ["1", "GiB"], ["2", "GiB"]
+    ]  # fmt: skip
+    assert "ring, ll, 24 channels; next best nvls, simple" in lines[4]
+    assert "nvls, simple, 16 channels; next best ring, simple" in lines[-1]
+
+
+def test_json_has_every_number_with_nccl_tests_definitions() -> None:
+    found = json.loads(run(H100, "--op", "all-gather", "--bytes", "8MiB,64MiB", "--json").stdout)
+    assert (found["hwsim"], found["library"], len(found["devices"])) == ("collectives/1", "nccl", 8)
+    for row, size in zip(found["rows"], (8 << 20, 64 << 20), strict=True):
+        assert row["bytes"] == size
+        assert row["algbw"] == pytest.approx(size / row["time_s"])
+        assert row["busbw"] == pytest.approx(row["algbw"] * 7 / 8)
+        assert row["chosen"].startswith("ring")
+        assert row["next_best_s"] >= row["time_s"]
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_busbw_never_exceeds_what_a_rank_s_links_carry(operation: str) -> None:
+    machine = load_machine(FOUR)
+    rows = measure(machine, operation, machine.select("gpu*"), [160e6], ("all",)).rows  # type: ignore[arg-type]
+    assert rows
+    for row in rows:
+        twice = 2 if row.algorithm in ("nvls", "sharp") else 1  # the switch adds, so that each byte crosses once
+        assert row.busbw <= 16e9 * twice * (1 + 1e-9)
+        assert row.busbw == pytest.approx(row.algbw * factor(operation, 4))  # type: ignore[arg-type]
+
+
+def test_all_algorithms_stand_side_by_side_and_those_that_cannot_are_named() -> None:
+    found = run("dgx-a100", "--algorithm", "all", "--bytes", "1MiB,1GiB")
+    assert found.exit_code == 0
+    assert "busbw in GB/s" in found.stdout
+    assert "not pairwise: pairwise does no all-reduce" in found.stdout
+    assert "not nvls: the machine's NCCL has no sums in the switch" in found.stdout
+    assert max(map(len, found.stdout.splitlines())) <= 112
+
+
+def test_the_text_s_algorithms_take_what_it_says() -> None:
+    found = json.loads(run(FOUR, "--algorithm", "ps-gpu0,ps-cpu,ps-sharded,ring", "--bytes", "160MB", "--json").stdout)
+    times = {row["algorithm"]: row["time_s"] for row in found["rows"]}
+    assert times == pytest.approx({"ps-gpu0": 0.06, "ps-cpu": 0.08, "ps-sharded": 0.015, "ring": 0.015}, rel=0.01)
+    assert found["library"] is None
+
+
+def test_what_stands_in_the_table_is_what_a_run_takes() -> None:
+    import hwsim
+
+    row = json.loads(run(H100, "--bytes", "96MiB", "--json").stdout)["rows"][0]
+    body = {"hwsim": "workload/1", "program": [{"allreduce": {"among": "gpu*", "bytes": "96 MiB"}}]}
+    assert hwsim.simulate(H100, body).timeline.makespan == pytest.approx(row["time_s"], abs=2e-15)
+
+
+def test_devices_and_settings_can_be_said() -> None:
+    two = json.loads(run(H100, "--among", "gpu0..1", "--bytes", "1GiB", "--json").stdout)
+    assert two["devices"] == ["gpu0", "gpu1"]
+    plain = json.loads(run(H100, "--bytes", "1GiB", "--set", "machine.collectives={start: 1 ms}", "--json").stdout)
+    assert plain["library"] == "overheads"
+    assert plain["rows"][0]["time_s"] > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--op", "allreduce"), "there is no operation 'allreduce'; did you mean 'all-reduce'"),
+        (("--algorithm", "rign"), "there is no algorithm 'rign'; did you mean 'ring'"),
+        (("--algorithm", "pairwise"), "pairwise does no all-reduce"),
+        (("--among", "gpu9"), "gpu9"),
+        (("--among", "gpu0"), "fewer than two devices"),
+        (("--bytes", "1s..2s"), "not bytes"),
+        (("--bytes", "large"), "large"),
+        (("--bytes", "2MiB..1MiB"), "from the larger to the smaller"),
+        (("--plot", "busbw.gif"), "not as 'busbw.gif'"),
+        (("--op", "barrier", "--bytes", "0B", "--plot", "x.png"), "moves no bytes"),
+    ],
+)
+def test_mistakes_are_said_with_exit_code_2(arguments: tuple[str, ...], message: str) -> None:
+    found = run(FOUR, *arguments)
+    assert found.exit_code == 2
+    assert message in found.stderr + found.stdout
+
+
+def test_a_machine_that_is_not_there_is_a_mistake_too() -> None:
+    assert run("p5.49xlarge").exit_code == 2
+
+
+def test_the_figure_is_written_and_always_the_same(tmp_path: Path) -> None:
+    table = (H100, "--bytes", "1MiB..1GiB:x8", "--algorithm", "auto,ring,nvls")
+    for name in ("a.png", "b.png"):
+        assert run(*table, "--plot", str(tmp_path / name)).exit_code == 0
+    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
+    assert run(FOUR, "--bytes", "1MB", "--plot", str(tmp_path / "c.svg")).exit_code == 0
+    assert b"busbw" in (tmp_path / "c.svg").read_bytes()
+
+
+def test_an_algorithm_that_cannot_is_left_out_of_all_and_refused_by_name() -> None:
+    machine = load_machine(FOUR)
+    gpus = machine.select("gpu*")
+    assert dict(measure(machine, "all-to-all", gpus, [1e6], ("all",)).cannot)["ring"] == "ring does no all-to-all"
+    with pytest.raises(CannotCollect, match="ring does no all-to-all"):
+        measure(machine, "all-to-all", gpus, [1e6], ("ring",))
+
+
+def test_sizes_are_binary_where_they_are_whole() -> None:
+    assert [size_text(each) for each in (1, 1023, 1024, 3 << 29, 1e6)] == ["1 B", "1.02 kB", "1 KiB", "1536 MiB", "1 MB"]

@@ -1,0 +1,439 @@
+"""Transformers as numbers: published parameters, FLOP and bytes; plans and their mistakes; laws of the estimate."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import replace
+from functools import cache
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hwsim import api
+from hwsim.models import (
+    Cluster,
+    Framework,
+    Kernel,
+    ParallelPlan,
+    Slice,
+    Speed,
+    Step,
+    Transformer,
+    WrongPlan,
+    activations,
+    backward,
+    cluster_of,
+    decode,
+    estimate,
+    forward,
+    kv_capacity,
+    lay,
+    load_framework,
+    load_model,
+    one_pass,
+    prefill,
+    stage_of,
+    training_memory,
+)
+from hwsim.models.memory import in_flight
+from hwsim.spec import SpecError, find, names, read
+
+# As the authors publish them, or as the published weights count.
+PARAMETERS = {
+    "gpt2": 124_439_808,
+    "gpt2-medium": 354_823_168,
+    "gpt2-large": 774_030_080,
+    "gpt2-xl": 1_557_611_200,
+    "mpt-7b": 6_649_286_656,
+    "llama-2-7b": 6_738_415_616,
+    "llama-2-13b": 13_015_864_320,
+    "llama-2-70b": 68_976_648_192,
+    "llama-3-8b": 8_030_261_248,
+    "llama-3-70b": 70_553_706_496,
+    "llama-3-405b": 405_853_388_800,
+    "bloom-176b": 176_247_271_424,
+    "bloom-7b1": 7_069_016_064,
+    "opt-125m": 125_239_296,
+    "opt-1.3b": 1_315_758_080,
+    "opt-6.7b": 6_658_473_984,
+    "opt-13b": 12_853_473_280,
+    "opt-30b": 29_974_540_288,
+    "opt-66b": 65_719_701_504,
+    "mixtral-8x7b": 46_702_792_704,
+    "bert-base": 109_482_240,
+    "bert-large": 335_141_888,
+}
+# In billions, as printed: Brown et al. 2020; Narayanan et al. 2021, table 1; Korthikanti et al. 2022, table 3.
+BILLIONS = {
+    "gpt-3-175b": 174.6,
+    "megatron-1.7b": 1.7,
+    "megatron-3.6b": 3.6,
+    "megatron-7.5b": 7.5,
+    "megatron-18b": 18.4,
+    "megatron-39b": 39.1,
+    "megatron-76b": 76.1,
+    "megatron-145b": 145.6,
+    "megatron-310b": 310.1,
+    "megatron-530b": 529.6,
+    "megatron-1008b": 1008.0,
+}
+NODES = """
+hwsim: machine/1
+parts: {node: {kind: machine, use: dgx-a100, count: 2, parts: {gpu: {use: a100-sxm-80gb}}}}
+links: [{name: fabric, topology: fat-tree, of: "node*.nic*", kind: infiniband, use: hdr200, rails: 8, leaf_ports: 40}]
+"""
+
+
+@cache
+def nodes() -> Cluster:
+    return cluster_of(api.load_machine(NODES))
+
+
+def gpus(count: int) -> Cluster:
+    return replace(nodes(), gpus=count, per_node=min(count, 8))
+
+
+def small(**more: int | bool | str) -> Transformer:
+    given: dict[str, object] = {"layers": 8, "hidden": 1024, "heads": 16, "vocab": 32000, "sequence": 1024} | more
+    return Transformer(**given)  # type: ignore[arg-type]
+
+
+def run(model: Transformer, plan: ParallelPlan, count: int, framework: Framework | None = None) -> Step:
+    return estimate(model, plan, gpus(count), framework or Framework())
+
+
+# ---- parameters, FLOP, bytes ----
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_parameters_are_the_published_ones(name: str) -> None:
+    assert load_model(name).parameters == PARAMETERS[name]
+
+
+@pytest.mark.parametrize("name", BILLIONS)
+def test_parameters_round_to_the_printed_ones(name: str) -> None:
+    assert load_model(name).parameters / 1e9 == pytest.approx(BILLIONS[name], abs=0.051)
+
+
+TRANSFORMERS = [name for name in names("model") if read(find("model", name)).text("kind") == "transformer"]
+
+
+@pytest.mark.parametrize("name", TRANSFORMERS)
+def test_every_model_of_the_library_can_be_read(name: str) -> None:
+    model = load_model(name)
+    assert model.parameters >= model.active_parameters > 1e8
+    assert model.forward_flop(512) > 2 * model.layers * model.hidden**2
+
+
+@pytest.mark.parametrize("name", names("framework"))
+def test_every_framework_of_the_library_can_be_read(name: str) -> None:
+    assert load_framework(name).moved > 0
+
+
+def test_flop_of_a_token_are_six_times_the_parameters_for_short_sequences() -> None:
+    model = load_model("llama-3-70b")
+    met = model.parameters - model.embedding_parameters  # the table is looked up, not multiplied by
+    assert model.training_flop(1) == pytest.approx(6 * met, rel=0.001)
+
+
+def test_flop_are_those_of_narayanan() -> None:
+    model = load_model("megatron-145b")
+    batch, s, layers, h, v = 2304, 2048, 80, 12288, 51200
+    formula = 96 * batch * s * layers * h**2 * (1 + s / (6 * h) + v / (16 * layers * h))
+    again = batch * s * (model.forward_flop(s) - 2 * v * h)  # full recompute: the layers, not the logits
+    assert batch * s * model.training_flop(s) + again == pytest.approx(formula, rel=1e-12)
+
+
+def test_mixtral_meets_thirteen_billion_parameters() -> None:
+    assert load_model("mixtral-8x7b").active_parameters / 1e9 == pytest.approx(12.9, abs=0.05)
+
+
+def test_grouped_heads_shrink_the_cache() -> None:
+    model = load_model("llama-2-70b")
+    assert replace(model, kv_heads=None).kv_bytes() == 8 * model.kv_bytes() == 8 * 2 * 80 * 1024 * 2
+
+
+def test_a_model_that_cannot_be_is_refused() -> None:
+    assert [key for key, _, _ in small(heads=7).problems()] == ["heads"]
+    assert [key for key, _, _ in small(kv_heads=3).problems()] == ["kv_heads"]
+    with pytest.raises(SpecError, match="llama-3-70b"):
+        load_model("llama-3-70")
+
+
+# ---- kernels ----
+
+
+def products(kernels: tuple[Kernel, ...]) -> float:
+    return sum(each.work.flop * each.times for each in kernels)
+
+
+@given(st.sampled_from(["plain", "flash"]), st.sampled_from([1, 2, 4]), st.integers(1, 4))
+def test_kernels_of_a_layer_do_the_flop_of_the_formula(attention: str, tensor: int, batch: int) -> None:
+    model, s = small(causal=False), 256
+    part = Slice(batch, s, s, tensor, attention=attention)  # type: ignore[arg-type]
+    formula = batch * s * (model.forward_flop(s) - 2 * model.vocab * model.hidden) / model.layers
+    assert tensor * products(forward(model, part)) == pytest.approx(formula)
+    more = 2.5 if attention == "flash" else 2.0
+    scores = batch * s * 4 * model.queries * s
+    assert tensor * products(backward(model, part)) == pytest.approx(2 * formula + (more - 2) * scores)
+
+
+def test_causal_flash_attention_leaves_out_half() -> None:
+    part = Slice(1, 512, 512)
+    whole = next(each for each in forward(small(causal=False), part) if each.flash)
+    assert next(each for each in forward(small(), part) if each.flash).work.flop == whole.work.flop / 2
+
+
+def test_a_token_that_is_decoded_reads_the_cache_of_all_before_it() -> None:
+    model = small(kv_heads=4)
+    kernel = next(each for each in forward(model, Slice(3, 1, 5000)) if each.flash)
+    assert kernel.work.reads == pytest.approx(3 * 5000 * model.kv_bytes() / model.layers, rel=1e-3)
+
+
+def test_experts_compute_what_the_tokens_ask_for() -> None:
+    dense, sparse = small(ffn=4096), small(ffn=4096, experts=8, top_k=2)
+    part = Slice(4, 512, 512)
+    up = {name: next(each for each in forward(model, part) if each.name == "up") for name, model in (("d", dense), ("s", sparse))}
+    assert up["s"].work.flop == 2 * up["d"].work.flop
+    shape = up["s"].work.product
+    assert shape is not None
+    assert shape.batch == 8
+
+
+# ---- memory ----
+
+
+@pytest.mark.parametrize("tensor", [1, 8])
+def test_activations_are_those_of_korthikanti(tensor: int) -> None:
+    gpt, s, h, a = load_model("megatron-175b"), 2048, 12288, 96
+    plan = ParallelPlan(tp=tensor, global_batch=8)
+    assert activations(gpt, plan, s, "plain") == s * h * (10 + 24 / tensor + 5 * a * s / (h * tensor))
+    assert activations(gpt, replace(plan, recompute="selective"), s, "plain") == s * h * (10 + 24 / tensor)
+    assert activations(gpt, replace(plan, recompute="full"), s, "plain") == 2 * s * h
+    if tensor > 1:
+        sharded = replace(plan, sequence_parallel=True)
+        assert activations(gpt, sharded, s, "plain") == pytest.approx(s * h / tensor * (34 + 5 * a * s / h))
+        assert activations(gpt, replace(sharded, recompute="selective"), s, "plain") == pytest.approx(34 * s * h / tensor)
+
+
+def test_zero_divides_what_the_paper_says() -> None:
+    """Rajbhandari et al., figure 1: 7.5 G parameters on 64 GPUs: 120, 31.4, 16.6 and 1.9 GB."""
+    model = replace(load_model("megatron-7.5b"), vocab=1, sequence=1)
+    scale = 7.5e9 / model.parameters
+    found = []
+    for level in ("zero-0", "zero-1", "zero-2", "zero-3"):
+        laid = lay(model, ParallelPlan(global_batch=64, sequence=1, sharding=level), 64)  # type: ignore[arg-type]
+        held = training_memory(laid)
+        found.append(scale * (held.weights + held.gradients + held.optimizer) / 1e9)
+    assert found == pytest.approx([120, 31.4, 16.6, 1.9], abs=0.06)
+
+
+def test_a_schedule_keeps_as_many_microbatches_as_stages_follow() -> None:
+    plan = ParallelPlan(pp=4, global_batch=32)
+    assert [in_flight(plan, stage, 32) for stage in range(4)] == [4, 3, 2, 1]
+    assert in_flight(replace(plan, schedule="gpipe"), 0, 32) == 32
+    interleaved = replace(plan, schedule="interleaved", chunks=2)
+    assert in_flight(interleaved, 0, 32) == 4 * (1 + 3 / 8)  # p (1 + (p - 1) / (p v)), Narayanan et al.
+
+
+def test_what_does_not_fit_is_said_with_its_amount() -> None:
+    step = run(load_model("llama-3-70b"), ParallelPlan(global_batch=8, recompute="full"), 8)
+    over = (step.memory.total - 80e9) / 2**30
+    assert step.verdict == f"does not fit by {over:.1f} GiB on gpu0"
+    assert over > 500
+
+
+def test_a_cache_holds_what_the_weights_leave() -> None:
+    model = load_model("llama-2-7b")
+    assert kv_capacity(model, 1, 80e9) == int((0.9 * 80e9 - 2 * model.parameters - 1.5e9) // model.kv_bytes())
+    assert kv_capacity(model, 1, 10e9) == 0
+    assert kv_capacity(model, 2, 80e9) > 2 * kv_capacity(model, 1, 80e9)
+
+
+# ---- plans ----
+
+
+@pytest.mark.parametrize(
+    ("plan", "count", "key", "message"),
+    [
+        ({"tp": 3}, 24, "tp", "tp 3 does not divide 16 heads"),
+        ({"tp": 2, "dp": 3}, 8, "dp", "tp 2 x pp 1 x dp 3 = 6 GPUs, but there are 8"),
+        ({"tp": 4, "pp": 4}, 24, "dp", "tp 4 x pp 4 = 16 does not divide 24 GPUs"),
+        ({"pp": 3}, 24, "pp", "pp 3 does not divide 8 layers"),
+        ({"pp": 16}, 16, "pp", "pp 16 stages, but only 8 layers"),
+        ({"microbatch": 3}, 8, "global_batch", "a global batch of 64 is no multiple of dp 8 x microbatch 3 = 24"),
+        ({"pp": 2, "chunks": 2}, 8, "schedule", "2 chunks of a stage need `schedule: interleaved`, not 1f1b"),
+        ({"sequence_parallel": True}, 8, "sequence_parallel", "it needs tp > 1"),
+        ({"ep": 2}, 8, "ep", "ep 2, but the model has no experts"),
+        ({"pp": 2, "sharding": "fsdp"}, 8, "sharding", "not together with pp 2"),
+        ({"shards": 3, "sharding": "zero-1"}, 8, "shards", "3 shards do not divide dp 8"),
+        ({"cp": 3}, 24, "cp", "cp 3 does not divide sequences of 1024 tokens"),
+        ({"tp": 2, "order": ("pp", "dp")}, 8, "order", "`order` leaves out tp"),
+    ],
+)
+def test_a_plan_that_does_not_fit_gets_one_line(plan: dict[str, object], count: int, key: str, message: str) -> None:
+    with pytest.raises(WrongPlan) as caught:
+        lay(small(), ParallelPlan(global_batch=64, **plan), count)  # type: ignore[arg-type]
+    assert [found for found, _ in caught.value.mistakes] == [key]
+    assert message in caught.value.mistakes[0][1]
+
+
+def test_all_mistakes_come_at_once() -> None:
+    with pytest.raises(WrongPlan) as caught:
+        lay(small(), ParallelPlan(tp=3, pp=5, dp=2, global_batch=7), 16)
+    assert {key for key, _ in caught.value.mistakes} == {"tp", "pp", "dp", "global_batch"}
+
+
+def test_the_order_says_who_are_neighbours() -> None:
+    plan = ParallelPlan(tp=4, pp=2, global_batch=64)
+    laid = lay(small(), plan, 32)
+    assert [laid.stride(axis) for axis in ("tp", "pp", "dp")] == [1, 4, 8]
+    turned = lay(small(), replace(plan, order=("dp", "tp", "pp")), 32)
+    assert [turned.stride(axis) for axis in ("tp", "pp", "dp")] == [4, 16, 1]
+
+
+# ---- the estimate ----
+
+
+def test_shares_add_up_and_are_finite() -> None:
+    plan = ParallelPlan(tp=8, pp=2, global_batch=32, sharding="zero-1", recompute="full")
+    step = run(load_model("megatron-7.5b"), plan, 64, load_framework("megatron"))
+    assert math.fsum(step.shares.values()) == pytest.approx(step.seconds)
+    assert all(0 <= each < math.inf for each in step.shares.values())
+    assert 0 < step.mfu < step.hfu < 1
+    assert step.tokens_per_second == pytest.approx(32 * 2048 / step.seconds)
+
+
+@pytest.mark.parametrize(("stages", "microbatches", "chunks"), [(2, 4, 1), (4, 16, 1), (4, 16, 2), (8, 8, 1)])
+def test_the_bubble_is_that_of_the_schedule(stages: int, microbatches: int, chunks: int) -> None:
+    """(p - 1) / (v m + p - 1) where stages are equal: without embedding and output to speak of, and with free links."""
+    plan = ParallelPlan(pp=stages, global_batch=microbatches, chunks=chunks, schedule="interleaved" if chunks > 1 else "1f1b")
+    model = small(vocab=1, layers=16)
+    free = replace(gpus(stages), pair=math.inf, across=math.inf)
+    shares = estimate(model, plan, free, Framework()).shares
+    layers = sum(shares[each] for each in ("matmul", "attention", "elementwise"))
+    whole = layers + shares["bubble"]
+    ends = shares["output"] / microbatches  # what the embedding and the output take of a micro-batch
+    assert shares["bubble"] / whole == pytest.approx((stages - 1) / (chunks * microbatches + stages - 1), abs=2 * ends / whole)
+
+
+def test_full_recompute_costs_a_forward_pass() -> None:
+    model, plan = load_model("megatron-7.5b"), ParallelPlan(global_batch=8)
+    kept, again = run(model, plan, 8), run(model, replace(plan, recompute="full"), 8)
+    assert again.shares["matmul"] / kept.shares["matmul"] == pytest.approx(4 / 3, rel=0.03)
+    assert again.memory.activations < kept.memory.activations / 5
+    assert again.hfu / again.mfu == pytest.approx(4 / 3)
+
+
+def test_sharded_weights_trade_memory_for_traffic() -> None:
+    model, plan = load_model("mpt-7b"), ParallelPlan(global_batch=16, sharding="zero-0")
+    whole, sharded = (run(model, replace(plan, sharding=each), 16) for each in ("zero-0", "zero-3"))
+    assert sharded.memory.weights == pytest.approx(whole.memory.weights / 16)
+    assert sharded.shares["dp"] > whole.shares["dp"]
+    stage = stage_of(lay(model, replace(plan, sharding="zero-3"), 16), Framework(gradient=2.0))
+    moved = sum(each.times * each.size for each in stage.gathered)
+    assert moved == pytest.approx(1.5 * 2 * 2 * model.parameters)  # 3 of 2 bytes a parameter, where an all-reduce moves 2
+
+
+def test_weak_scaling_is_flat_until_the_network_binds() -> None:
+    model = load_model("gpt2-xl")
+    hidden = Framework(gradients=0.0)
+    one, many = (run(model, ParallelPlan(global_batch=8 * count, microbatch=8), count, hidden) for count in (8, 512))
+    assert many.seconds == pytest.approx(one.seconds)
+    open_ = run(model, ParallelPlan(global_batch=8 * 512, microbatch=8), 512)
+    assert open_.seconds > many.seconds
+
+
+@given(st.sampled_from([1, 2, 4, 8]), st.sampled_from([1, 2, 4]), st.sampled_from(["none", "full"]), st.booleans())
+def test_more_work_never_takes_less_time(tensor: int, micro: int, recompute: str, plain: bool) -> None:
+    framework = Framework(attention="plain" if plain else "flash")
+    plan = ParallelPlan(tp=tensor, microbatch=micro, global_batch=32, recompute=recompute)  # type: ignore[arg-type]
+    base = run(small(), plan, 8, framework).seconds
+    assert run(small(layers=16), plan, 8, framework).seconds > base
+    assert run(small(hidden=2048), plan, 8, framework).seconds > base
+    assert run(small(), replace(plan, global_batch=64), 8, framework).seconds > base
+    assert run(small(sequence=2048), plan, 8, framework).seconds > base
+
+
+@given(st.floats(1.0, 4.0), st.floats(1.0, 4.0))
+def test_a_better_network_is_never_slower(inside: float, across: float) -> None:
+    model, plan = load_model("megatron-7.5b"), ParallelPlan(tp=8, pp=2, global_batch=64)
+    base = gpus(32)
+    better = replace(base, inside={key: rate * inside for key, rate in base.inside.items()}, across=base.across * across, pair=base.pair * across)
+    framework = Framework()
+    assert estimate(model, plan, better, framework).seconds <= estimate(model, plan, base, framework).seconds
+
+
+def test_a_stage_lists_what_the_estimate_adds_up() -> None:
+    model, plan, framework = load_model("megatron-7.5b"), ParallelPlan(tp=8, global_batch=8, microbatch=8), load_framework("megatron")
+    cluster = gpus(8)
+    speed = Speed(cluster.gpu, framework)
+    stage = stage_of(lay(model, plan, 8), framework)
+    items = (*stage.layer.forward, *stage.layer.again, *stage.layer.backward)
+    kernels = stage.layers * sum(speed.seconds(each) for each in items if isinstance(each, Kernel))
+    shares = estimate(model, plan, cluster, framework).shares
+    assert kernels == pytest.approx(shares["matmul"] + shares["attention"] + shares["elementwise"] - _first(stage.first, speed))
+    assert [each.what for each in items if not isinstance(each, Kernel)] == ["all-reduce"] * 4
+
+
+def _first(kernels: tuple[Kernel, ...], speed: Speed) -> float:
+    return -sum(speed.seconds(each) for each in kernels)
+
+
+def test_an_estimate_takes_two_milliseconds() -> None:
+    """Over plans of one model, as a sweep asks for them: kernels of the same shape are timed once."""
+    model, framework, cluster = load_model("megatron-145b"), load_framework("megatron"), gpus(1024)
+    speed = Speed(cluster.gpu, framework)
+    plans = [
+        ParallelPlan(tp=tensor, pp=stages, microbatch=micro, global_batch=2048, recompute=recompute)  # type: ignore[arg-type]
+        for tensor in (1, 2, 4, 8)
+        for stages in (1, 2, 4, 8, 16)
+        for micro in (1, 2)
+        for recompute in ("none", "selective", "full")
+    ]
+    began = time.process_time()
+    for plan in plans:
+        estimate(model, plan, cluster, framework, speed)
+    assert (time.process_time() - began) / len(plans) < 2e-3
+
+
+# ---- inference ----
+
+
+def test_decoding_reads_the_weights_once() -> None:
+    model, cluster = load_model("llama-3-8b"), gpus(1)
+    found = one_pass(model, decode(1, 1), cluster, Framework(steady=False))
+    least = 2 * (model.parameters - model.embedding_parameters) / cluster.gpu.memory.bandwidth
+    assert least < found.seconds < 1.6 * least
+
+
+def test_a_batch_is_decoded_in_little_more_time_than_one() -> None:
+    model, cluster, framework = load_model("llama-3-8b"), gpus(1), Framework(steady=False)
+    one, many = (one_pass(model, decode(batch, 512), cluster, framework).seconds for batch in (1, 32))
+    assert one < many < 1.5 * one
+
+
+def test_a_prefill_is_bound_by_its_products() -> None:
+    model, cluster = load_model("llama-3-8b"), gpus(1)
+    found = one_pass(model, prefill(1, 4096), cluster, Framework(steady=False))
+    bound = 4096 * model.forward_flop(4096, causal=True) / cluster.gpu.flop["bf16"]
+    assert bound * 0.9 < found.seconds < 2 * bound
+    assert found.shares["matmul"] > 0.6 * found.seconds
+
+
+@given(st.integers(1, 64), st.integers(1, 4096))
+def test_more_context_never_decodes_faster(batch: int, context: int) -> None:
+    model, cluster, framework = small(), gpus(1), Framework(steady=False)
+    here = one_pass(model, decode(batch, context), cluster, framework).seconds
+    assert one_pass(model, decode(batch, context + 64), cluster, framework).seconds >= here
+
+
+def test_tensor_parallel_decodes_faster_and_says_what_it_sends() -> None:
+    model, framework = load_model("llama-3-70b"), Framework(steady=False)
+    two, eight = (one_pass(model, decode(8, 1024, tp=tensor), gpus(8), framework) for tensor in (4, 8))
+    assert eight.seconds < two.seconds
+    assert eight.shares["tp"] > 0
+    with pytest.raises(WrongPlan, match="tp 3 does not divide 64 heads"):
+        one_pass(model, decode(1, 1, tp=3), gpus(8), framework)

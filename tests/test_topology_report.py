@@ -1,0 +1,294 @@
+"""What `hwsim show --topology` says: bisection bandwidth against brute force and textbooks, distances against routes."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from itertools import combinations
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hwsim.machine import Machine, NoRoute, UnknownName, build
+from hwsim.probes.bisection import bisection
+from hwsim.probes.reach import reach
+from hwsim.probes.topology import called, topology
+from hwsim.reports import topology as report
+from hwsim.reports.topology_figure import render
+from hwsim.reports.topology_layout import drawing
+from hwsim.spec import Mistakes, find, read, read_text
+
+GPU = "kind: gpu, flop: {fp32: 1 TFLOP/s}, memory: {bandwidth: 1 TB/s}"
+NODE = "{kind: machine, count: %d, parts: {cpu: {kind: cpu, cores: 4, flop: {fp32: 1 TFLOP/s}, memory: {bandwidth: 100 GB/s}}, "
+NODE += "nic: {kind: nic, bandwidth: 400 Gb/s, count: %d}}, links: [{between: [cpu, nic*], kind: direct, bandwidth: 64 GB/s}]}"
+
+
+def machine(text: str) -> Machine:
+    mistakes = Mistakes()
+    built = build(read_text("hwsim: machine/1\n" + text), mistakes)
+    mistakes.raise_if_any()
+    assert built is not None
+    return built
+
+
+def library(name: str) -> Machine:
+    built = build(read(find("machine", name)), Mistakes())
+    assert built is not None
+    return built
+
+
+def cluster(nodes: int, nics: int, fabric: str) -> Machine:
+    link = f"{{name: fabric, of: node*.nic*, kind: infiniband, rate: 400 Gb/s, {fabric}}}"
+    return machine(f"parts: {{node: {NODE % (nodes, nics)}}}\nlinks: [{link}]\n")
+
+
+def gpus(count: int, topology_: str) -> Machine:
+    return machine(
+        f"parts: {{gpu: {{{GPU}, count: {count}}}}}\nlinks: [{{{topology_}, of: gpu*, kind: direct, bandwidth: 1 GB/s}}]\n"
+    )
+
+
+def halved(of: Machine, family: str = "gpu*", over: str = "") -> tuple[float, bool]:
+    found = bisection(of, of.select(family), over)
+    assert found is not None
+    return found.bandwidth, found.exact
+
+
+@pytest.mark.parametrize(
+    ("count", "which", "links"),
+    [
+        (8, "topology: line", 1),
+        (8, "topology: ring", 2),
+        (12, "topology: fully-connected", 36),
+        (8, "topology: torus, size: [4, 2]", 4),
+        (16, "topology: torus, size: [4, 4]", 8),
+        (64, "topology: torus, size: [4, 4, 4]", 32),
+        (16, "topology: torus, size: [4, 4], wrap: false", 4),
+        (8, "topology: hybrid-cube-mesh", 6),
+    ],
+)
+def test_bisections_of_textbooks(count: int, which: str, links: int) -> None:
+    """Dally and Towles, 2004, chapter 5: 2 N / k channels each way across a torus of k a side, half of that across a mesh."""
+    assert halved(gpus(count, which)) == (links * 1e9, count <= 12)
+
+
+@pytest.mark.parametrize(
+    ("name", "port", "published"),
+    [  # both ways, quoted from memory: DGX-2 datasheet 2.4 TB/s; A100: half of 4.8 TB/s of all GPUs; DGX H100 datasheet 3.6 TB/s
+        ("dgx-2", 150e9, 2.4e12),
+        ("dgx-a100", 300e9, 2.4e12),
+        ("p4d.24xlarge", 300e9, 2.4e12),
+        ("dgx-h100", 450e9, 3.6e12),
+        ("p5.48xlarge", 450e9, 3.6e12),
+    ],
+)
+def test_nvswitch_machines_do_not_block(name: str, port: float, published: float) -> None:
+    of = library(name)
+    members = of.select("gpu*")
+    found = bisection(of, members, "nvlink")
+    assert found is not None
+    assert found.exact
+    assert found.wires == pytest.approx(len(members) / 2 * port)
+    assert 2 * found.wires == pytest.approx(published)
+    carried = sum(link.bandwidth for link in of.links if link.source == "gpu0" and link.kind == "nvlink")
+    assert found.bandwidth == pytest.approx(len(members) / 2 * carried)
+    everything = bisection(of, members)
+    assert everything is not None
+    assert everything.bandwidth > found.bandwidth  # PCIe adds to it
+
+
+def test_the_hybrid_cube_mesh_is_cut_between_its_two_squares() -> None:
+    found = bisection(library("p3.16xlarge"), [f"gpu{n}" for n in range(8)], "nvlink")
+    assert found is not None
+    assert found.halves == (tuple(f"gpu{n}" for n in range(4)), tuple(f"gpu{n}" for n in range(4, 8)))
+    assert found.bandwidth == 6 * 25e9
+    assert [(each.what, each.count) for each in found.limits] == [("nvlink", 6)]
+
+
+def test_fat_trees_keep_what_their_oversubscription_leaves() -> None:
+    assert halved(cluster(16, 1, "topology: leaf-spine, leaf_ports: 4"), "nic*") == (8 * 50e9, True)
+    assert halved(cluster(16, 1, "topology: leaf-spine, leaf_ports: 4, oversubscription: 2"), "nic*") == (4 * 50e9, True)
+    assert halved(cluster(16, 1, "topology: leaf-spine, leaf_ports: 4, spines: 4"), "nic*") == (8 * 50e9, True)
+
+
+def test_a_backplane_and_a_slow_card_limit_too() -> None:
+    switch = f"parts: {{gpu: {{{GPU}, count: 4}}, sw: {{kind: switch, bandwidth: 3 GB/s}}}}\n"
+    of = machine(switch + "links: [{topology: star, hub: sw, of: gpu*, kind: direct, bandwidth: 2 GB/s}]\n")
+    found = bisection(of, of.select("gpu*"))
+    assert found is not None
+    assert found.bandwidth == 3e9
+    assert found.limits[0].what == "switch"
+    link = "{name: fabric, of: node*.nic*, kind: infiniband, rate: 800 Gb/s, topology: leaf-spine, leaf_ports: 4}"
+    narrow = machine(f"parts: {{node: {NODE % (4, 1)}}}\nlinks: [{link}]\n")
+    limits = bisection(narrow, narrow.select("nic*"))
+    assert limits is not None
+    assert (limits.bandwidth, limits.limits[0].what) == (2 * 50e9, "nic")
+
+
+def random_machine(seed: int) -> Machine | None:
+    rng = random.Random(seed)
+    n, switches = rng.randint(2, 7), rng.randint(0, 4)
+    names = [f"gpu{at}" for at in range(n)] + [f"s{at}" for at in range(switches)]
+    pairs = [(a, b) for a, b in combinations(names, 2) if rng.random() < 0.45]
+    if not pairs:
+        return None
+    links = [f"{{between: [{a}, {b}], kind: direct, bandwidth: {rng.randint(1, 4)} GB/s}}" for a, b in pairs]
+    parts = f"gpu: {{{GPU}, count: {n}}}" + (f", s: {{kind: switch, count: {switches}}}" if switches else "")
+    return machine(f"parts: {{{parts}}}\nlinks: [{', '.join(links)}]\n")
+
+
+def least_cut(of: Machine, members: Sequence[str]) -> float:
+    """Max-flow is min-cut: by trying every side that every device may be on."""
+    devices = list(of.devices)
+    least = float("inf")
+    for mask in range(1 << len(devices)):
+        side = {name for at, name in enumerate(devices) if mask >> at & 1}
+        if sum(name in side for name in members) == len(members) // 2:
+            least = min(least, sum(link.bandwidth for link in of.links if link.source in side and link.target not in side))
+    return least
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 2**32))
+def test_a_bisection_is_the_least_of_all_balanced_cuts(seed: int) -> None:
+    of = random_machine(seed)
+    if of is None:
+        return
+    members = of.select("gpu*")
+    found = bisection(of, members)
+    if found is None:
+        return  # they do not hang together
+    assert found.exact
+    assert found.bandwidth == pytest.approx(least_cut(of, members))
+    assert sum(each.bandwidth for each in found.limits) == pytest.approx(found.bandwidth)
+    assert sorted((*found.halves[0], *found.halves[1])) == sorted(members)
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 2**32))
+def test_distances_are_those_of_the_routes(seed: int) -> None:
+    of = random_machine(seed)
+    if of is None:
+        return
+    members = of.select("gpu*")
+    routes = {}
+    for a, b in combinations(members, 2):
+        try:
+            routes[a, b] = of.route(a, b)
+        except NoRoute:
+            continue
+    found = reach(of, members)
+    if not routes:
+        assert found is None
+        return
+    assert found is not None
+    assert found.diameter == max(len(route) for route in routes.values())
+    assert len(of.route(*found.farthest)) == found.diameter
+    assert found.mean == pytest.approx(sum(len(route) for route in routes.values()) / len(routes))
+    narrow = {pair: min(link.bandwidth for link in route) for pair, route in routes.items()}
+    assert found.narrowest == min(narrow.values())
+    assert min(link.bandwidth for link in of.route(*found.worst)) == found.narrowest
+    assert found.apart == 2 * (len(members) * (len(members) - 1) // 2 - len(routes))
+
+
+def test_pairs_are_called_as_nvidia_smi_does() -> None:
+    found = topology(library("p3.16xlarge"))
+    pairs = {(each.a, each.b): each for each in found.pairs}
+    assert [pairs["gpu0", f"gpu{n}"].how for n in range(1, 8)] == ["NV1", "NV1", "NV2", "NV2", "SYS", "SYS", "SYS"]
+    assert pairs["gpu0", "gpu5"].hops == 5
+    assert {each.how for each in topology(library("dgx-a100")).pairs} == {"NV12"}
+    assert {each.how for each in topology(library("d2l-4gpu-pcie")).pairs} == {"PIX"}
+    assert {each.how for each in topology(library("g4dn.12xlarge")).pairs} == {"PHB", "SYS"}
+    assert {each.how for each in topology(library("p2.16xlarge")).pairs} == {"PIX", "PXB", "PHB", "SYS"}
+
+
+def test_a_pair_under_adaptive_routing_has_the_bandwidth_of_all_its_ways() -> None:
+    parts = f"parts: {{gpu: {{{GPU}, count: 4}}, s: {{kind: switch, count: 3}}}}\n"
+    widths = {}
+    for routing in ("single", "ecmp", "adaptive"):
+        of = machine(parts + f"links: [{{between: [gpu*, s*], kind: direct, bandwidth: 1 GB/s, routing: {routing}}}]\n")
+        widths[routing] = {round(each.bandwidth) for each in topology(of).pairs}
+    assert widths == {"single": {1e9}, "ecmp": {1e9}, "adaptive": {3e9}}
+
+
+def test_what_cannot_be_halved_is_said() -> None:
+    laptop = library("d2l-laptop")
+    assert topology(laptop).of == ()
+    assert "--of" in report.text(topology(laptop), "laptop")
+    apart = machine(f"parts: {{gpu: {{{GPU}, count: 2}}}}\n")
+    said = report.text(topology(apart), "apart")
+    assert "none: links do not connect them all" in said
+    with pytest.raises(UnknownName):
+        topology(laptop, "gpu*")
+
+
+def test_parts_that_are_alike_are_one_line() -> None:
+    said = report.text(topology(library("p3.16xlarge")), "p3")
+    assert "8 gpu        gpu*  each: 6 NVLink 2 (25 GB/s each way) to gpu*" in said
+    assert "150 GB/s each way over NVLink alone: 6 NVLink" in said
+    assert len([line for line in said.splitlines() if " cpu " in line]) == 2  # only one of them has the card
+
+
+def test_a_thousand_gpus_take_seconds_and_are_nodes_times_ports() -> None:
+    of = machine(
+        "parts: {node: {kind: machine, count: 128, use: dgx-h100}}\n"
+        "links: [{name: fabric, topology: fat-tree, of: node*.nic*, leaf_ports: 32, rails: 8, kind: infiniband, use: ndr400}]\n"
+    )
+    found = topology(of)
+    assert len(found.of) == 1024
+    assert found.pairs == ()
+    assert found.bisections[0].bandwidth == 64 * 8 * 50e9
+    assert not found.bisections[0].exact
+    assert "node0..63.gpu0..7 and node64..127.gpu0..7" in report.text(found, "rails")
+    drawn = drawing(of)
+    assert [frame.label for frame in drawn.frames] == ["node*  × 128"]
+    assert len(drawn.boxes) < 40
+
+
+@pytest.mark.parametrize("name", ["p3.16xlarge", "dgx-2", "dgx-h100", "d2l-two-nodes", "d2l-laptop", "p5.48xlarge"])
+def test_nothing_is_drawn_over_something_else(name: str) -> None:
+    drawn = drawing(library(name))
+    for a, b in combinations(drawn.boxes.values(), 2):
+        assert a.y != b.y or abs(a.x - b.x) >= (a.width + b.width) / 2 - 1e-9, f"{a.label} and {b.label}"
+
+
+@pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
+def test_the_same_machine_gives_the_same_picture(suffix: str) -> None:
+    first, second = (b"".join(render(library("p3.16xlarge"), "p3", suffix)) for _ in range(2))
+    assert first == second
+    assert len(first) > 5000
+
+
+def test_a_ring_stands_on_a_circle_and_every_kind_of_link_has_a_line_in_the_legend() -> None:
+    assert drawing(gpus(20, "topology: ring")).round
+    svg = b"".join(render(library("p3.16xlarge"), "p3", ".svg")).decode()
+    for said in ("2 × NVLink 2: 50 GB/s each way", "NVLink 2: 25 GB/s each way", "PCIe 3 x16", "2 × QPI", "gpu7", "psw3"):
+        assert said in svg
+
+
+def test_links_are_called_by_generation_and_rate() -> None:
+    names = {link.kind: called(link.model) for link in library("d2l-two-nodes").links}
+    assert names == {"pcie": "PCIe 2 x8", "ethernet": "Ethernet 10 Gb/s"}
+
+
+def test_the_command_prints_draws_and_refuses(tmp_path_factory: pytest.TempPathFactory) -> None:
+    from hwsim.cli.show import command
+
+    folder = tmp_path_factory.mktemp("figures")
+    run = CliRunner().invoke(command, ["p3.16xlarge", "--topology", str(folder / "p3.svg")])
+    assert run.exit_code == 0, run.output
+    assert (folder / "p3.svg").stat().st_size > 5000
+    told = CliRunner().invoke(command, ["dgx-a100", "--topology", "--of", "gpu0..3", "--json"])
+    found = json.loads(told.output)
+    assert found["hwsim"] == "topology/1"
+    assert found["of"] == ["gpu0", "gpu1", "gpu2", "gpu3"]
+    assert len(found["pairs"]) == 12
+    assert found["bisection"][0]["exact"] is True
+    assert CliRunner().invoke(command, ["--topology", "dgx-a100"]).output.startswith("NVIDIA DGX A100")
+    assert "--topology" in CliRunner().invoke(command, ["dgx-a100", "--json"]).output
+    assert ".png, .svg or .pdf" in CliRunner().invoke(command, ["dgx-a100", "--topology", "a.gif"]).output
+    narrow = CliRunner().invoke(command, ["d2l-8gpu-nvlink", "--topology", "--set", "machine.links.slots.bandwidth=8 GB/s"])
+    assert "narrowest   8 GB/s each way" in narrow.output
