@@ -101,7 +101,7 @@ def test_a_cache_serves_no_more_than_its_part_of_random_accesses(working_set: fl
     share = random_share(working_set, size, ways)
     assert 0.0 <= share <= 1.0
     assert share <= size / working_set * (1 + 1e-9) or share <= 1.0 < size / working_set
-    assert random_share(working_set * 2, size, ways) <= share * (1 + 1e-9)
+    assert random_share(working_set * 2, size, ways) <= share * (1 + 1e-7)  # a tail of many small terms
 
 
 def test_a_cache_as_large_as_the_working_set_misses_a_tenth_for_pages_of_random_colour() -> None:

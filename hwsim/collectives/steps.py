@@ -41,7 +41,7 @@ def explicit(plan: Plan, size: float, *, pieces: int = 1, weights: Sequence[floa
     >>> from hwsim.collectives.plan import Group
     >>> sends = explicit(Ring().plan("all-gather", Group(3)), 9e6)
     >>> [(send.source, send.target, send.after) for send in sends]
-    [(0, 1, ()), (1, 2, ()), (2, 0, ()), (0, 1, (0, 2)), (1, 2, (0, 1)), (2, 0, (1, 2))]
+    [(0, 1, ()), (1, 2, ()), (2, 0, ()), (0, 1, (0, 1, 2)), (1, 2, (0, 1, 2)), (2, 0, (0, 1, 2))]
     """
     if pieces < 1:
         raise CannotCollect(f"{pieces} pieces", "at least one")
