@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 import hwsim
+from hwsim.explain.explanation import explain
+from hwsim.reports.explain_text import text
 from hwsim.spec import SpecError
 
 FOUR = "d2l-4gpu-pcie"
@@ -51,12 +53,24 @@ def test_an_event_after_the_end_changes_nothing() -> None:
     assert seconds({"at": "1 h", "link": "slots", "down": "1 h"}) == pytest.approx(1.0)
 
 
+def test_jitter_slows_by_its_mean_and_is_the_same_for_the_same_seed() -> None:
+    noisy = {"at": "0 s", "link": "slots", "jitter": "20 %", "every": "1 ms", "for": "10 s"}
+    assert seconds(noisy) == seconds(noisy)
+    assert seconds({**noisy, "seed": 1}) != seconds(noisy)
+    alone = {**noisy, "of": "gpu1"}
+    assert 1.1 < seconds(alone) < 1.3
+    assert seconds(noisy) > seconds(alone)  # of two links on the way the slower counts
+    assert seconds({**noisy, "jitter": "0 %"}) == pytest.approx(1.0)
+
+
 @pytest.mark.parametrize(
     ("event", "said"),
     [
         ({"at": "1 s", "speed": "50 %"}, "either to a `part` or to a `link`"),
-        ({"at": "1 s", "part": "gpu0"}, "either a `speed` or is `down`"),
+        ({"at": "1 s", "part": "gpu0"}, "either a `speed` or a `jitter`, or is `down`"),
         ({"at": "1 s", "part": "gpu9", "speed": "50 %"}, "gpu9"),
+        ({"at": "1 s", "part": "gpu0", "jitter": "5 %"}, "for how long and how often"),
+        ({"at": "1 s", "part": "gpu0", "speed": "50 %", "every": "1 s"}, "`every` goes with `jitter`"),
         ({"at": "1 s", "link": "slot", "speed": "50 %"}, "there is no link 'slot'"),
         ({"at": "1 s", "link": "slots", "of": "cpu", "down": "1 s"}, "no link 'slots' ends at cpu"),
     ],
@@ -64,3 +78,26 @@ def test_an_event_after_the_end_changes_nothing() -> None:
 def test_mistakes_in_events_are_said(event: dict[str, Any], said: str) -> None:
     with pytest.raises(SpecError, match=said):
         seconds(event)
+
+
+def test_explain_tries_its_changes_with_the_events_at_the_same_times() -> None:
+    down = {"at": "500 ms", "link": "slots", "down": "3 s"}
+    run = hwsim.simulate(FOUR, {"hwsim": "workload/1", "program": [COPY], "events": [down]})
+    found = explain(run).what_if
+    assert found is not None
+    [faster] = [one for one in found if one.change == "link slots twice as fast"]
+    assert faster.makespan_s == pytest.approx(0.5)  # it has ended when the link goes down
+    assert all(one.makespan_s is None or one.speedup >= 1 - 1e-9 for one in found)
+    late = {**down, "at": "100 ms"}
+    run = hwsim.simulate(FOUR, {"hwsim": "workload/1", "program": [COPY], "events": [late]})
+    [faster] = [one for one in explain(run).what_if or () if one.change == "link slots twice as fast"]
+    assert faster.makespan_s == pytest.approx(3.5)
+
+
+def test_events_are_named_in_the_summary_the_document_and_the_explanation() -> None:
+    events = [{"at": "500 ms", "link": "slots", "of": "gpu0", "down": "3 s"}, {"at": "1 s", "part": "gpu1", "speed": "50 %"}]
+    run = hwsim.simulate(FOUR, {"hwsim": "workload/1", "program": [COPY], "events": events})
+    said = ["link slots of gpu0 down from 500 ms for 3.00 s", "gpu1 at 50 % of its speed from 1.00 s to the end"]
+    assert all(f"event        {one}" in str(run) for one in said)
+    assert all(f"event {one}" in text(run, explain(run)) for one in said)
+    assert run.to_json()["events"][0] == {"what": "link slots of gpu0", "at_s": 0.5, "lasting_s": 3.0, "speed": 0.0}

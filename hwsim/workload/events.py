@@ -4,24 +4,35 @@
 
 A part at half speed has half of each of its capacities; a link that is down carries nothing, and what is on its way
 waits.  Of several events on one capacity the worst counts.  Range: a route is never changed, and latencies stay.
+
+    events: [{at: 0 s, part: gpu*, jitter: 5 %, every: 10 ms, for: 10 s, seed: 1}]
+
+Jitter draws a new speed for each device (or link) from one interval to the next: what takes t alone takes t (1 + x), x
+exponential with that mean.  The same seed gives the same run.  Source of the shape: operating system noise as Petrini,
+Kerbyson, Pakin, "The case of the missing supercomputer performance", SC 2003, found it: rare and long-tailed.
 """
 
 from __future__ import annotations
 
+import random
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from hwsim.machine import Machine, UnknownName
 from hwsim.opgraph import Change
+from hwsim.results.disturbance import Disturbance
 from hwsim.spec import Mistakes, Place, did_you_mean, field, place_field
 from hwsim.units import Ratio, Seconds
 
 FEMTO = 10**15  # fs in a second
+MOST_INTERVALS: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One of `events`: exactly one of part and link, and one of speed and down."""
+    """One of `events`: exactly one of part and link, and one of speed, down and jitter."""
 
     at: Seconds = field("when it begins", example="30 s")
     part: tuple[str, ...] = field("devices it happens to", default=(), one_or_many=True, example="node3.gpu2")
@@ -30,8 +41,13 @@ class Event:
     speed: Ratio | None = field("what is left of it", default=None, exclusive_minimum=0.0, maximum=1.0, example="50 %")
     down: Seconds | None = field("it does nothing for so long", default=None, exclusive_minimum=0.0, example="5 s")
     lasting: Seconds | None = field(
-        "how long the speed lasts (default: to the end)", key="for", default=None, exclusive_minimum=0.0
+        "how long the speed or the jitter lasts (default: to the end)", key="for", default=None, exclusive_minimum=0.0
     )
+    jitter: Ratio | None = field(
+        "mean of the time that everything takes more", default=None, minimum=0.0, maximum=10.0, example="5 %"
+    )
+    every: Seconds | None = field("with `jitter`: how often its speed is drawn anew", default=None, exclusive_minimum=0.0)
+    seed: int = field("with `jitter`: another seed, another run", default=0, minimum=0)
     place: Place = place_field()
 
     def problems(self) -> Iterator[tuple[str, str, str | None]]:
@@ -42,12 +58,23 @@ class Event:
                 "an event happens either to a `part` or to a `link`",
                 "part: gpu0   or   link: fabric",
             )
-        if (self.speed is None) == (self.down is None):
-            yield "at", "an event has either a `speed` or is `down` for a while", "speed: 50 %   or   down: 5 s"
+        if sum(each is not None for each in (self.speed, self.down, self.jitter)) != 1:
+            hint = "speed: 50 %   or   down: 5 s   or   jitter: 5 %"
+            yield "at", "an event has either a `speed` or a `jitter`, or is `down` for a while", hint
+        if self.jitter is not None:
+            yield from self._of_jitter(self.lasting, self.every)
+        elif self.every is not None:
+            yield "every", "`every` goes with `jitter`", None
         if self.lasting is not None and self.down is not None:
             yield "for", "`down` says itself how long it lasts", None
         if self.of and not self.link:
             yield "of", "`of` chooses among links, and there is no `link`", None
+
+    def _of_jitter(self, lasting: float | None, every: float | None) -> Iterator[tuple[str, str, str | None]]:
+        if lasting is None or every is None:
+            yield "jitter", "jitter needs to know for how long and how often", "for: 10 s, every: 10 ms"
+        elif lasting / every > MOST_INTERVALS:
+            yield "every", f"more than {MOST_INTERVALS} intervals of jitter", "make `every` longer or `for` shorter"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +82,19 @@ class _Span:
     begin: int
     end: int | None
     left: float
+
+
+def disturbances(events: Sequence[Event]) -> tuple[Disturbance, ...]:
+    """The events as the results tell them."""
+    return tuple(
+        Disturbance(
+            what=", ".join(event.part) if event.part else f"link {event.link}" + (f" of {', '.join(event.of)}" if event.of else ""),
+            at_s=event.at,
+            lasting_s=event.lasting if event.down is None else event.down,
+            speed=event.speed or 0.0,
+        )
+        for event in events
+    )
 
 
 def changes(events: Sequence[Event], machine: Machine, mistakes: Mistakes) -> tuple[Change, ...]:
@@ -66,19 +106,32 @@ def changes(events: Sequence[Event], machine: Machine, mistakes: Mistakes) -> tu
             mistakes.add(event.place, message, hint)
         if problems:
             continue
-        begin = round(event.at * FEMTO)
-        lasts = event.lasting if event.down is None else event.down
-        span = _Span(begin, None if lasts is None else begin + round(lasts * FEMTO), event.speed or 0.0)
-        for capacity in _capacities(event, machine, mistakes):
-            spans.setdefault(capacity, []).append(span)
+        for capacity, whose in _capacities(event, machine, mistakes):
+            spans.setdefault(capacity, []).extend(_spans(event, whose))
     return tuple(sorted(change for capacity in sorted(spans) for change in _changes(capacity, spans[capacity])))
 
 
-def _capacities(event: Event, machine: Machine, mistakes: Mistakes) -> list[str]:
+def _spans(event: Event, whose: str) -> Iterator[_Span]:
+    """When one capacity has how much left: of a jitter, interval by interval, alike for all of a device."""
+    begin = round(event.at * FEMTO)
+    lasts = event.lasting if event.down is None else event.down
+    end = None if lasts is None else begin + round(lasts * FEMTO)
+    if event.jitter is None or event.every is None or end is None:
+        yield _Span(begin, end, event.speed or 0.0)
+        return
+    draw = random.Random(f"{event.seed} {whose}")
+    every = max(1, round(event.every * FEMTO))
+    for at in range(begin, end, every):
+        more = draw.expovariate(1.0) * event.jitter
+        yield _Span(at, min(at + every, end), 1.0 / (1.0 + more))
+
+
+def _capacities(event: Event, machine: Machine, mistakes: Mistakes) -> list[tuple[str, str]]:
+    """(capacity, the device or the link's capacity that it is of)."""
     try:
         if event.part:
             chosen = machine.select(event.part)
-            return [name for each in chosen for name in (one.name for one in machine.device(each).model.capacities(each))]
+            return [(one.name, each) for each in chosen for one in machine.device(each).model.capacities(each)]
         ends = frozenset(machine.select(event.of)) if event.of else None
     except UnknownName as error:
         mistakes.add(event.place, error.message, error.hint)
@@ -90,16 +143,23 @@ def _capacities(event: Event, machine: Machine, mistakes: Mistakes) -> list[str]
         mistakes.add(event.place, f"there is no link '{event.link}'", did_you_mean(event.link, known))
     elif not found:
         mistakes.add(event.place, f"no link '{event.link}' ends at {', '.join(event.of)}")
-    return list(dict.fromkeys(found))
+    return [(capacity, capacity) for capacity in dict.fromkeys(found)]
 
 
 def _changes(capacity: str, spans: Iterable[_Span]) -> Iterator[Change]:
     """At each begin and end, what the worst of the spans then under way leaves."""
-    spans = list(spans)
-    moments = sorted({span.begin for span in spans} | {span.end for span in spans if span.end is not None})
+    turns: dict[int, list[tuple[float, int]]] = {}
+    for span in spans:
+        turns.setdefault(span.begin, []).append((span.left, 1))
+        if span.end is not None:
+            turns.setdefault(span.end, []).append((span.left, -1))
+    active: Counter[float] = Counter()
     before = 1.0
-    for moment in moments:
-        left = min((span.left for span in spans if span.begin <= moment and (span.end is None or moment < span.end)), default=1.0)
-        if left < before or left > before:
-            yield Change(moment, capacity, left)
-        before = left
+    for moment in sorted(turns):
+        for left, count in turns[moment]:
+            active[left] += count
+        active = +active
+        now = min(active, default=1.0)
+        if now < before or now > before:
+            yield Change(moment, capacity, now)
+        before = now
