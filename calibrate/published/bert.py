@@ -1,7 +1,8 @@
 """Encoders of BERT: FasterTransformer's tables, with those of TensorFlow and TorchScript beside it.
 
-A row is a pass of a batch through BERT-base on a T4, V100, A10 or A100.  How much each program moves, and how fast it issues kernels, is fitted to the even places of its rows by
-size; the odd places are scored.  Rows whose real lengths are not stated ("effective" FasterTransformer) are left out.
+A row is a pass of a batch through BERT-base on a T4, V100, A10 or A100.  How much each program moves, and how fast it issues
+kernels, is fitted to the even places of its rows by size; the odd places are scored.  Rows whose real lengths are not
+stated ("effective" FasterTransformer) are left out.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Final
 from calibrate.published.parts import part, table
 from calibrate.published.score import Miss, Score, group_median, halves, worst_of
 from calibrate.published.search import descend
-from hwsim.devices import Gpu
+from hwsim.devices import Gpu, Work
 from hwsim.models import Cluster, Framework, Slice, Speed, Transformer, load_framework, load_model, one_pass
 
 PARTS: Final[Mapping[str, str]] = {
@@ -25,7 +26,13 @@ PARTS: Final[Mapping[str, str]] = {
     "NVIDIA A10": "a10",
     "NVIDIA A100-SXM4": "a100-sxm-80gb",
 }
-FRAMEWORKS: Final = ("fastertransformer", "fastertransformer-int8-v1", "fastertransformer-int8-v2", "tensorflow-bert", "torchscript-bert")
+FRAMEWORKS: Final = (
+    "fastertransformer",
+    "fastertransformer-int8-v1",
+    "fastertransformer-int8-v2",
+    "tensorflow-bert",
+    "torchscript-bert",
+)
 FORMATS: Final[Mapping[str, str]] = {"fp32": "fp32", "tf32": "tf32", "fp16": "fp16", "int8": "int8", "int8-v2": "int8"}
 SCALE: Final = 0.1
 
@@ -58,7 +65,13 @@ def rows(data: Path) -> list[Row]:
 
 
 def _row(said: Mapping[str, str]) -> Row | None:
-    if "bert_guide" not in said["source"] or said["flag"] or not said["hidden"] or "EFF" in said["notes"] or not said["input_len"]:
+    if (
+        "bert_guide" not in said["source"]
+        or said["flag"]
+        or not said["hidden"]
+        or "EFF" in said["notes"]
+        or not said["input_len"]
+    ):
         return None
     software, notes, layers = said["software"], said["notes"], round(float(said["layers"]))
     if said["precision"] not in FORMATS or layers != 12:  # the larger encoder's rows are above the peak: lengths differ there too
@@ -73,8 +86,8 @@ def _row(said: Mapping[str, str]) -> Row | None:
         framework += "-int8-v2" if "v2" in notes or said["precision"] == "int8-v2" else "-int8-v1"
     model = load_model("bert-base")
     batch, length, tp = (round(float(said[key] or 1)) for key in ("batch", "input_len", "tp"))
-    part_of = Slice(batch, length, length, tp, dtype="fp16" if dtype == "int8" else dtype, products="int8" if dtype == "int8" else "",
-                    attention="plain")  # fmt: skip
+    whole, products = ("fp16", "int8") if dtype == "int8" else (dtype, "")
+    part_of = Slice(batch, length, length, tp, dtype=whole, products=products, attention="plain")
     source = f"FasterTransformer, {said['hardware']}"
     text = f"{framework} {said['precision']}, batch {batch} of {length}, tp {tp}"
     return Row(said["id"], source, framework, PARTS[said["hardware"]], model, part_of, float(said["value"]), text)
@@ -88,10 +101,12 @@ def _framework(name: str) -> Framework:
 def seconds_of(row: Row, framework: Framework | None = None) -> float:
     """What the library says of a pass."""
     use = framework or _framework(row.framework)
-    return one_pass(row.model, row.slice, row.cluster, use, Speed(row.cluster.gpu, use, known=_KNOWN.setdefault(row.part, {}))).seconds
+    return one_pass(
+        row.model, row.slice, row.cluster, use, Speed(row.cluster.gpu, use, known=_KNOWN.setdefault(row.part, {}))
+    ).seconds
 
 
-_KNOWN: Final[dict[str, dict[object, float]]] = {}
+_KNOWN: Final[dict[str, dict[Work, float]]] = {}  # kernels of a part that were timed
 
 
 def parted(found: Iterable[Row]) -> tuple[list[Row], list[Row]]:

@@ -29,6 +29,9 @@ TABLES: Final[Mapping[int, tuple[tuple[bool, bool], ...]]] = {
 }
 
 
+NOTE: Final = "EfficientNet is left out: the rows do not say which of them."
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """One measured throughput."""
@@ -87,7 +90,9 @@ def _row(each: Mapping[str, str], mixed: bool, compiled: bool) -> Row:
 
 def predicted(row: Row, kernels: Kernels | None = None) -> float:
     """Images a second."""
-    return inference(network_of(row.network), row.batch, row.dtype, kernels or kernels_of(row.gpu, row.software)).images_per_second
+    return inference(
+        network_of(row.network), row.batch, row.dtype, kernels or kernels_of(row.gpu, row.software)
+    ).images_per_second
 
 
 def parted(found: Sequence[Row]) -> tuple[list[Row], list[Row]]:
@@ -102,14 +107,38 @@ def parted(found: Sequence[Row]) -> tuple[list[Row], list[Row]]:
 def scores(data: Path) -> tuple[Score, ...]:
     """The half that was not fitted to, and all."""
     found = rows(data)
-    return (_score("batches not fitted to", parted(found)[1], "held out"), _score("all batches", found, "all"))
+    held = parted(found)[1]
+    return (
+        _score("batches not fitted to", held, "held out", 0.152),
+        _score("the same without TensorFlow's SE-ResNeXt on a T4", [row for row in held if not slow(row)], "held out"),
+        _score("all batches", found, "all", 0.151),
+    )
 
 
-def _score(name: str, found: Sequence[Row], half: Half) -> Score:
+def slow(row: Row) -> bool:
+    """TensorFlow's convolutions in groups on a T4: the same network on the same GPU is 1.5 to 2.7 times faster in PyTorch."""
+    return row.gpu == "t4" and "next" in row.network and row.software.startswith("tensorflow")
+
+
+def reason(row: Row, miss: Miss) -> str:
+    """Why a row is far off."""
+    if slow(row):
+        return "convolutions in groups without a kernel for this GPU: PyTorch is 1.5 to 2.7 times faster on the same"
+    if row.batch <= 4:
+        return "bound by the host, whose time for a kernel is one number for each framework"
+    if row.software == "tensorflow-xla" and row.batch <= 8:
+        return "bound by the host"
+    return "small kernels" if miss.predicted > miss.measured else "arithmetic in fp32 runs faster forward than over a whole step"
+
+
+def _score(name: str, found: Sequence[Row], half: Half, reached: float | None = None) -> Score:
     misses = [Miss(row.said(), predicted(row), row.images, row.group) for row in found]
     median, tail = group_median(misses)
+    known = {row.said(): row for row in found}
     return Score(name=name, metric="group median", value=median, bound=0.14, rows=len(misses), half=half,
-                 worst=worst_of(misses), notes=f"Mean of the groups' 90th percentiles {100 * tail:.0f} %.")  # fmt: skip
+                 reached=reached,
+                 worst=worst_of(misses, lambda miss: reason(known[miss.row], miss)),
+                 notes=f"Mean of the groups' 90th percentiles {100 * tail:.0f} %. " + NOTE)  # fmt: skip
 
 
 # ---- the fit ----
@@ -117,15 +146,14 @@ def _score(name: str, found: Sequence[Row], half: Half) -> Score:
 FREE: Final[Mapping[str, float]] = {
     "turing.part": 0.94,
     "turing.direct": 0.06,
-    "vector-turing.part": 1.2,
-    "vector-turing.transformed": 1.0,
+    "vector-turing.part": 1.35,
     "pytorch-ngc.dispatch": 50e-6,
     "pytorch-ngc.casting": 1.25,
     "tensorflow-ngc.dispatch": 25e-6,
     "tensorflow-xla.dispatch": 25e-6,
-    "tensorflow-ngc.moved": 1.4,
-    "tensorflow-ngc.example": 0.25e-3,
-    "tensorflow-xla.example": 0.25e-3,
+    "tensorflow-ngc.moved": 1.3,
+    "tensorflow-ngc.number": 2e-9,
+    "tensorflow-xla.number": 2e-9,
     "pytorch-ngc.waits": 1.5e-3,
     "tensorflow-ngc.waits": 1e-3,
     "tensorflow-xla.waits": 2e-3,

@@ -118,9 +118,7 @@ def rows(data: Path) -> tuple[Row, ...]:
     return tuple(
         _row(each)
         for each in table(data / "validation" / "08_cnn_train.csv")
-        if each["flag"] == ""
-        and last_of(NETWORKS, each["model"])
-        and not ("summed" in each["metric"] and each["count"] != "1")
+        if each["flag"] == "" and last_of(NETWORKS, each["model"]) and not ("summed" in each["metric"] and each["count"] != "1")
     )
 
 
@@ -156,10 +154,17 @@ def _row(each: Mapping[str, str]) -> Row:
         dtype=dtype,
         gpus=int(each["count"]),
         batch=batch,
-        exchange=next((way for word, way in UPDATES.items() if word in each["update_method"]), "ps-cpu") if "without" not in each["update_method"] else "ps-cpu",
+        exchange=_way(each["update_method"]),
         images=images,
         scored=network != "alexnet-tf",
     )
+
+
+def _way(said: str) -> str:
+    """How gradients are summed: on the CPU unless the row says otherwise."""
+    if "without NCCL" in said:
+        return "ps-cpu"
+    return next((way for word, way in UPDATES.items() if word in said), "ps-cpu")
 
 
 def _batch(each: Mapping[str, str], dtype: str) -> int:
@@ -246,15 +251,32 @@ def scores(data: Path) -> tuple[Score, ...]:
     return (
         _score("steps not fitted to", held, 0.10, "held out"),
         _score("all steps", scored, 0.10, "all"),
-        _score("AlexNet", [row for row in found if not row.scored], 0.20, "not fitted"),
+        _score("AlexNet", [row for row in found if not row.scored], 0.20, "not fitted", 0.276),
     )
 
 
-def _score(name: str, found: Sequence[Row], bound: float, half: Half) -> Score:
+def reason(miss: Miss) -> str:
+    """Why a row is far off."""
+    if "alexnet" in miss.row:
+        if "K80" in miss.group:
+            return (
+                "5 x 5 and 3 x 3 of many channels: the constant of Kepler's transformed convolutions is that of Inception's 3 x 3"
+            )
+        return "kernels for convolutions of many channels (FFT)" if miss.predicted < miss.measured else "images from files bind"
+    if "se-res" in miss.row and miss.predicted > miss.measured:
+        return "many small kernels, and convolutions in groups"
+    if "P100" in miss.group and "gavel" in miss.group:
+        return "rows of one curve differ by 10 % from a line in the batch"
+    if "MxNet" in miss.group:
+        return "norm, addition and activation fused more in 16 bit than in 32"
+    return "one part of the peak for all convolutions of a GPU"
+
+
+def _score(name: str, found: Sequence[Row], bound: float, half: Half, reached: float | None = None) -> Score:
     misses = [Miss(row.said(), predicted(row), row.images, row.group) for row in found]
     median, tail = group_median(misses)
-    return Score(name=name, metric="group median", value=median, bound=bound, rows=len(misses), half=half,
-                 worst=worst_of(misses, lambda miss: ""), notes=f"Mean of the groups' 90th percentiles {100 * tail:.0f} %.")  # fmt: skip
+    return Score(name=name, metric="group median", value=median, bound=bound, rows=len(misses), half=half, reached=reached,
+                 worst=worst_of(misses, reason), notes=f"Mean of the groups' 90th percentiles {100 * tail:.0f} %.")  # fmt: skip
 
 
 # ---- the fit ----
@@ -266,7 +288,7 @@ FREE: Final[Mapping[str, float]] = {
     "vector.part": 0.75,
     "vector.transformed": 0.75,
     "volta.part": 0.75,
-    "tf32.part": 0.6,
+    "tf32.part": 0.8,
     "ampere.part": 0.75,
     "vector.direct": 0.3,
     "volta.direct": 0.3,

@@ -178,6 +178,7 @@ def parted(found: Iterable[Row]) -> tuple[list[Row], list[Row]]:
 
 
 def missed(found: Iterable[Row]) -> list[Miss]:
+    """Each row, and what the library says of it."""
     return [Miss(row.name(), seconds_of(row), row.seconds, row.group) for row in found]
 
 
@@ -193,15 +194,12 @@ def scores(data: Path) -> tuple[Score, ...]:
     )
 
 
-REACHED: Final[Mapping[str, tuple[float, str]]] = {}  # of a score whose bound is missed: the figure, and why
-
-
 def _score(name: str, found: Sequence[Row], bound: float) -> Score:
     misses = missed(found)
     median, tail = group_median(misses)
-    reached, why = REACHED.get(name, (None, ""))
-    return Score(name=name, metric="group median", value=median, bound=bound, rows=len(misses), half="held out", reached=reached,
-                 worst=worst_of(misses, reason), notes=f"Mean of the groups' 90th percentiles {100 * tail:.0f} %. {why}".strip())  # fmt: skip
+    notes = f"Mean of the groups' 90th percentiles {100 * tail:.0f} %."
+    return Score(name=name, metric="group median", value=median, bound=bound, rows=len(misses), half="held out",
+                 worst=worst_of(misses, reason), notes=notes)  # fmt: skip
 
 
 def reason(miss: Miss) -> str:
@@ -248,7 +246,15 @@ def fit_part(name: str, found: Sequence[Row]) -> dict[str, float]:
     """Seven numbers of its products."""
     gpu = part(Gpu, name)
     tiles = gpu.matmul["fp16"]
-    start = [tiles.efficiency, tiles.prologue, tiles.lost, tiles.balance, tiles.transposed, max(tiles.start, 1e-6), gpu.sustained.read]
+    start = [
+        tiles.efficiency,
+        tiles.prologue,
+        tiles.lost,
+        tiles.balance,
+        tiles.transposed,
+        max(tiles.start, 1e-6),
+        gpu.sustained.read,
+    ]
     typical = (0.85, 64.0, 0.4, 100.0, 0.9, 3e-6, 0.9)
 
     def error(at: Sequence[float]) -> float:
@@ -272,7 +278,11 @@ def fit_style(name: str, op: str, found: Sequence[Row]) -> tuple[float, float, f
         far = math.log(at[0] / near[0]) ** 2 + 0.1 * math.log(at[2] / near[2]) ** 2
         return _loss((row.group, math.log(seconds_of(row, framework=other) / row.seconds)) for row in found) + 0.01 * far
 
-    tried = [descend(error, [near[0], flop, near[2], walk], rounds=12, finest=0.02) for flop in (40.0, 120.0, 300.0) for walk in (1e-9, 5e-7)]
+    tried = [
+        descend(error, [near[0], flop, near[2], walk], rounds=12, finest=0.02)
+        for flop in (40.0, 120.0, 300.0)
+        for walk in (1e-9, 5e-7)
+    ]
     best: Any = min(tried, key=error)
     return float(f"{best[0]:.3g}"), float(f"{best[1]:.3g}"), float(f"{best[2]:.3g}"), float(f"{best[3]:.3g}")
 

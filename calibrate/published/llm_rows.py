@@ -41,7 +41,7 @@ _SMALL: Final = ", memory: {size: 96 GB, bandwidth: 2.4 TB/s}, power: 500 W"
 
 
 def _plain(gpu: str, gpus: int, nvlink: str, cards: int, card: str, more: str = "") -> str:
-    rate = float(card.split()[0])
+    rate = float(card.split(maxsplit=1)[0])
     each, whole = f"{rate * min(1.0, cards):g} GB/s", f"{rate * cards:g} GB/s"
     return _PLAIN.format(gpu=gpu, gpus=gpus, nvlink=nvlink, each=each, whole=whole, more=more)
 
@@ -168,7 +168,18 @@ def _row(said: Mapping[str, str]) -> Row:
     machine = next(text for start, text in MACHINES.items() if hardware.startswith(start))
     gpus = _number(said, "count", 1)
     source = re.sub(r"[:@;(].*", "", said["source"]).removesuffix(" Table 1").removesuffix(" Table 2").strip()
-    return Row(said["id"], source, f"{source}, {hardware}", _software(said), model, plan, machine, gpus, _seconds(said, model), said["model"])
+    return Row(
+        said["id"],
+        source,
+        f"{source}, {hardware}",
+        _software(said),
+        model,
+        plan,
+        machine,
+        gpus,
+        _seconds(said, model),
+        said["model"],
+    )
 
 
 def _heads(hidden: int, tp: int) -> int:

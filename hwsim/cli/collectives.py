@@ -28,8 +28,9 @@ MOST: Final = 10_000  # sizes
 @click.option("--among", default="", metavar="NAMES", help="The devices (default: all GPUs, without any all CPUs).")
 @click.option("--bytes", "sizes", default="1KiB..16GiB", metavar="RANGE", show_default=True,
               help="Sizes: one, several with commas, or a range; it doubles unless it says :+1MiB or :log.")  # fmt: skip
-@click.option("--algorithm", default="auto", metavar="NAMES", show_default=True,
-              help="auto (what the library would choose), all, or names with commas.")  # fmt: skip
+@click.option("--algorithm", default="", metavar="NAMES",
+              help="auto (what the library would choose), all, or names with commas (default: as in a workload that names none: "
+              "auto where the machine says its library, else rings).")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: collectives/1).")
 @click.option("--plot", type=FILE, metavar="FILE", help="Write busbw against size (.png, .svg or .pdf).")
 def command(
@@ -56,7 +57,7 @@ def command(
     from hwsim.reports.writing import write
 
     _refuse_unknown(operation, OPERATIONS, "--op", "operation")
-    names = tuple(each.strip() for each in algorithm.split(","))
+    names = tuple(each.strip() for each in algorithm.split(",")) if algorithm else ()
     for name in names:
         _refuse_unknown(name, (*NAMES, ALL), "--algorithm", "algorithm")
     wanted = _sizes(sizes)

@@ -55,7 +55,13 @@ def any_tree(source: str) -> Tree:
         if source in names(kind) or (kind == "part" and source in {name.rpartition("/")[2] for name in names(kind)}):
             return read(find(kind, source))
     if not source.endswith((".yaml", ".yml")) and "/" not in source:
-        every = [*names("machine"), *names("workload"), *names("model"), *names("framework"), *(name.rpartition("/")[2] for name in names("part"))]
+        every = [
+            *names("machine"),
+            *names("workload"),
+            *names("model"),
+            *names("framework"),
+            *(name.rpartition("/")[2] for name in names("part")),
+        ]
         raise SpecError([Mistake(None, f"the library has no '{source}'", did_you_mean(source, every))])
     return read(find("machine", source))
 
@@ -69,7 +75,11 @@ def resolved(tree: Tree) -> Tree:
     mistakes = Mistakes()
     kind = tree.text("kind") or ""
     part = kind if kind in ("runtime", "framework") else "part"
-    found = resolve(tree, mistakes, kind={"machine/1": "machine", "workload/1": "workload", "model/1": "model"}.get(tree.text("hwsim") or "", part))
+    found = resolve(
+        tree,
+        mistakes,
+        kind={"machine/1": "machine", "workload/1": "workload", "model/1": "model"}.get(tree.text("hwsim") or "", part),
+    )
     mistakes.raise_if_any()
     return found
 

@@ -36,7 +36,7 @@ from hwsim.devices.roofline import (
 )
 from hwsim.devices.work import Mix, Start, Work
 from hwsim.spec.fields import field
-from hwsim.units import FlopPerSecond, Hertz, PerSecond, Seconds, Watts
+from hwsim.units import FlopPerSecond, Hertz, PerSecond, Ratio, Seconds, Watts
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +56,11 @@ class Gpu:
     clock: Hertz | None = field("boost clock", default=None, exclusive_minimum=0.0)
     matmul: Mapping[str, Tiling] = field(
         "how it multiplies matrices, by number format: tiles and waves (default: at peak x efficiency)", default_factory=dict
+    )
+    attention: Ratio | None = field(
+        "part of the peak that fused attention reaches on long sequences (default: as its generation)",
+        default=None,
+        exclusive_minimum=0.0,
     )
     random: PerSecond | None = field("random numbers per second", default=None, exclusive_minimum=0.0)
     l1: Level1 | None = field("cache of a multiprocessor", default=None)

@@ -41,6 +41,8 @@ class Tiled:
     def width(self) -> float:
         """Bytes of an element of the factors."""
         product = self.product
+        if product.element > 0:
+            return product.element
         return self.work.reads / (product.batch * product.k * (product.m + product.n))
 
     def draws(self) -> tuple[tuple[Draw, ...], float, list[Term]]:

@@ -14,6 +14,7 @@ class Product:
     """The shape of a matrix product: (m x k) by (k x n), `batch` times.
 
     transposed: the second factor is stored as n x k, as the weights of a linear layer are.
+    element: bytes of an element of the factors; 0: as many as the bytes read say, which holds where each is read once.
     """
 
     m: int
@@ -21,6 +22,7 @@ class Product:
     k: int
     batch: int = 1
     transposed: bool = False
+    element: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,66 @@
+"""Transformers as numbers: parameters, kernels, memory, plans, and the time of a step in closed form.
+
+    model = load_model("llama-3-70b")
+    plan = ParallelPlan(tp=8, pp=4, global_batch=1024, sharding="zero-1")
+    estimate(model, plan, cluster_of(machine), load_framework("megatron-core"))
+
+Everything here is pure: nothing is simulated, and no device is named before `Cluster`.
+"""
+
+from __future__ import annotations
+
+from hwsim.models.cluster import Cluster, NotAlike, cluster_of
+from hwsim.models.estimate import Step, estimate, step
+from hwsim.models.frameworks import Framework, load_framework
+from hwsim.models.generations import GENERATIONS, Generation
+from hwsim.models.kernels import Kernel, Slice, backward, embedding, forward, output
+from hwsim.models.library import described, load_model, read_model
+from hwsim.models.memory import Footprint, activations, kv_capacity, serving_memory, training_memory
+from hwsim.models.plan import Laid, ParallelPlan, WrongPlan, lay
+from hwsim.models.serving import Pass, decode, one_pass, prefill
+from hwsim.models.speed import Speed
+from hwsim.models.stages import Collect, Item, Layer, Stage, layer_of, stage_of
+from hwsim.models.transformer import Transformer
+
+__all__ = [
+    "GENERATIONS",
+    "Cluster",
+    "Collect",
+    "Footprint",
+    "Framework",
+    "Generation",
+    "Item",
+    "Kernel",
+    "Laid",
+    "Layer",
+    "NotAlike",
+    "ParallelPlan",
+    "Pass",
+    "Slice",
+    "Speed",
+    "Stage",
+    "Step",
+    "Transformer",
+    "WrongPlan",
+    "activations",
+    "backward",
+    "cluster_of",
+    "decode",
+    "described",
+    "embedding",
+    "estimate",
+    "forward",
+    "kv_capacity",
+    "lay",
+    "layer_of",
+    "load_framework",
+    "load_model",
+    "one_pass",
+    "output",
+    "prefill",
+    "read_model",
+    "serving_memory",
+    "stage_of",
+    "step",
+    "training_memory",
+]

@@ -1,0 +1,155 @@
+"""A machine as training sees it: equal GPUs in equal nodes, what a ring in a node carries, and what leaves a node.
+
+The rates are those of the closed forms of `hwsim.collectives` on the machine's links: a ring among the GPUs of a node, and
+messages between two nodes by all of their GPUs at once, so that what the cards of a node share is counted.
+
+    ring in a node      = steps x step + share x bytes / rate
+    ring across nodes   = as slow as the slower of the node's rings and of what leaves each node
+
+**Range**: nodes alike, and a fabric that carries between all nodes what it carries between two of them: where its upper
+levels are oversubscribed, the simulation shows what the estimate does not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from hwsim.collectives import ALGORITHMS, cost
+from hwsim.devices import Gpu
+from hwsim.machine import Machine
+
+Ring = Literal["all-reduce", "all-gather", "reduce-scatter", "all-to-all", "send"]
+_LONG: Final = 1e9
+# Seconds of a collective's start, of a step in a node and of one between nodes: NCCL's own table, rings, protocol simple.
+# Source: NVIDIA NCCL, src/graph/tuning.cc at commit 5067397c2676 (2026).
+START: Final = 8.4e-6
+STEP: Final = 3.4e-6
+HOP: Final = 14e-6
+# Part of a card's rate that collectives reach, and bytes of time that a message has lost once it is long (`Overheads.knee`).
+# Source: fitted to published training throughput, see `calibrate/published/llm_training.py`.
+NETWORK: Final = 0.592
+KNEE: Final = 7.95e6
+
+
+class NotAlike(ValueError):
+    """The machine is no cluster of equal GPUs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Equal GPUs in equal nodes.
+
+    Args:
+        gpus: all of them; per_node: of one node.
+        inside: B/s that pass each GPU of a ring of so many GPUs of a node.
+        across: B/s that leave a node when all of its GPUs send; pair: when one does.
+        network, knee: what collectives make of it, see NETWORK and KNEE.
+    """
+
+    gpu: Gpu
+    gpus: int
+    per_node: int
+    inside: Mapping[int, float]
+    across: float
+    pair: float
+    network: float = NETWORK
+    knee: float = KNEE
+
+    def seconds(self, what: Ring, size: float, ranks: int, stride: int = 1) -> float:
+        """Seconds of a collective among every `stride`-th of GPUs in order, while the other such groups do the same.
+
+        size: bytes of one rank's whole array, as nccl-tests count; for send, of the message.
+        """
+        if ranks < 2 or size <= 0:
+            return 0.0
+        local = max(1, min(ranks, self.per_node // stride)) if stride < self.per_node else 1
+        nodes = -(-ranks // local)
+        if what == "send":
+            rate = self.inside_rate(2) if stride < self.per_node else self.sharing()
+            return START + (STEP if stride < self.per_node else HOP) + size / rate
+        turns = 2 if what == "all-reduce" else 1
+        share = turns * (ranks - 1) / ranks
+        steps = turns * ((ranks - nodes) * STEP + (nodes - 1) * HOP if nodes > 1 else (ranks - 1) * STEP)
+        rate = self.inside_rate(local) if local > 1 else float("inf")
+        if nodes > 1:
+            rings = self.per_node / local  # groups that leave a node side by side, each through its part of the cards
+            out = self.across * self.network
+            if what == "all-to-all":
+                return START + HOP + size * (ranks - local) / ranks * self.per_node / out
+            rate = min(rate, out / rings)
+        if what == "all-to-all":
+            return START + STEP + size * (ranks - 1) / ranks / rate
+        return START + steps + (share * size - self.knee * math.expm1(-share * size / self.knee)) / rate
+
+    def inside_rate(self, ranks: int) -> float:
+        """B/s that pass each GPU of a ring in a node."""
+        found = self.inside.get(ranks)
+        if found is None:
+            near = min(self.inside, key=lambda each: (abs(each - ranks), each), default=None)
+            found = float("inf") if near is None else self.inside[near]
+        return found
+
+    def sharing(self) -> float:
+        """B/s of one GPU's message to another node while the other GPUs of its node send too."""
+        return min(self.pair, self.across / self.per_node) * self.network
+
+
+def cluster_of(machine: Machine, devices: tuple[str, ...] | None = None) -> Cluster:
+    """The cluster that the GPUs of a machine are.
+
+    Raises:
+        NotAlike: no GPUs, GPUs of several kinds, or nodes with different numbers of them.
+        CannotCollect, NoRoute: they are not linked.
+    """
+    names = devices or machine.devices_of("gpu")
+    models = {name: machine.device(name).model for name in names}
+    gpus = [model for model in models.values() if isinstance(model, Gpu)]
+    if not gpus or len(gpus) < len(names):
+        raise NotAlike("no gpu to train on" if not gpus else "not every device is a gpu")
+    if any(gpu != gpus[0] for gpu in gpus):
+        raise NotAlike("the gpus are not all of one kind")
+    nodes: dict[str, list[str]] = {}
+    for name in names:
+        nodes.setdefault(machine.device(name).node, []).append(name)
+    held = list(nodes.values())
+    if any(len(each) != len(held[0]) for each in held):
+        raise NotAlike("the nodes do not all have as many gpus")
+    first, far = held[0], held[-1]
+    inside = {}
+    ranks = 2
+    while ranks <= len(first):
+        inside[ranks] = _bus(machine, first[:ranks])
+        ranks *= 2
+    if len(first) > 1 and len(first) not in inside:
+        inside[len(first)] = _bus(machine, first)
+    across = pair = float("inf")
+    if len(held) > 1:
+        across, pair = _leaving(machine, first, far)
+    return Cluster(gpus[0], len(names), len(first), inside, across, pair)
+
+
+def _bus(machine: Machine, names: list[str]) -> float:
+    """B/s that pass each rank of the rings that are found among them."""
+    flows = cost(machine, ALGORITHMS["rings-both-ways"], "all-gather", names, _LONG)
+    body = sum(phase.cost.demand.body(machine.rates()) for phase in flows.phases)
+    return (len(names) - 1) / len(names) * _LONG / body
+
+
+def _leaving(machine: Machine, here: Sequence[str], there: Sequence[str]) -> tuple[float, float]:
+    """(B/s out of a node when all of its GPUs send, B/s when one does).
+
+    Every GPU uses a card of its own where there are enough of them, as NCCL has it, wherever a shortest route would go.
+    """
+    rates = machine.rates()
+    alone = _LONG / machine.transfer(here[0], there[0], _LONG).demand.body(rates)
+    cards = machine.devices_of("nic", machine.device(here[0]).node)
+    if cards:
+        return alone * min(len(cards), len(here)), alone
+    amounts: dict[str, float] = {}
+    for a, b in zip(here, there, strict=True):
+        for name, amount in machine.transfer(a, b, _LONG).demand.amounts:
+            amounts[name] = amounts.get(name, 0.0) + amount
+    return len(here) * _LONG / max(amount / rates[name] for name, amount in amounts.items()), alone

@@ -1,0 +1,73 @@
+"""A convolutional network by its layers: shapes, parameters and operations.
+
+    hwsim: model/1
+    kind: cnn
+    input: [3, 224, 224]
+    norm: true
+    layers:
+      - conv: {channels: 64, kernel: 7, stride: 2}
+      - pool: {kernel: 3, stride: 2, padding: 1}
+      - bottleneck: {channels: 64, times: 3}
+      - bottleneck: {channels: 128, times: 4, stride: 2}
+      - pool: {by: average}
+      - linear: {units: 1000, activation: none}
+
+Each entry is one key.  A convolution brings its batch norm and its activation along, as the network's `norm` and `activation`
+say unless it says otherwise.  Parameters of a convolution are channels_out x channels_in / groups x kernel, its bias or
+the two of its norm; operations 2 x that x pixels of the result.
+
+**Source**: He et al., arXiv:1512.03385 (residual blocks); Xie et al., arXiv:1611.05431 (groups); Hu et al., arXiv:1709.01507
+(squeeze and excitation); Szegedy et al., arXiv:1512.00567 (branches).
+**Error**: none: the counts of `workloads/models` are the published ones to the last parameter.
+**Range**: images in, classes out; no dilation, no transposed convolutions.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hwsim.models.cnn_entries import Activation, Entry
+from hwsim.models.cnn_units import Unit, Walk, WrongNetwork
+from hwsim.spec.fields import field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cnn:
+    """A network of convolutions."""
+
+    kind: ClassVar[str] = "cnn"
+
+    input: tuple[int, int, int] = field("channels, height and width of an image", minimum=1)
+    norm: bool = field("convolutions are followed by batch norm", default=False)
+    activation: Activation = field("what follows convolutions and linear maps", default="relu")
+    layers: tuple[Entry, ...] = field("from the image to the classes")
+    sources: Mapping[str, str] = dataclasses.field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def problems(self) -> Iterator[tuple[str, str, str | None]]:
+        """(key, message, hint) of what cannot be."""
+        try:
+            self.chain()
+        except WrongNetwork as error:
+            yield "layers", str(error), None
+
+    def chain(self) -> tuple[Unit, ...]:
+        """Its layers one by one.
+
+        Raises:
+            WrongNetwork: they do not fit together.
+        """
+        walk = Walk(self.norm, self.activation)
+        walk.entries(self.layers, self.input, "")
+        return tuple(walk.found)
+
+    @property
+    def parameters(self) -> int:
+        return sum(unit.parameters for unit in self.chain())
+
+    @property
+    def forward_flop(self) -> float:
+        """Operations of one image, forward; a multiplication and an addition are two."""
+        return sum(unit.flop for unit in self.chain())

@@ -1,0 +1,142 @@
+"""Kernels of a network for a batch: forward, backward, and the optimizer.
+
+Convolutions and linear maps are products, two more of them backward (the first layer needs no gradient of its input).
+Everything else moves bytes, in arrays of activations:
+
+    norm        forward reads twice (mean and variance, then the result) and writes once; backward reads two arrays twice, writes one
+    activation  one read, one written; backward reads two
+    pool        one read, one written; backward the same with what was chosen
+    add         two read, one written; backward as much, for gradients that come back two ways
+    concat      all read and written, both ways
+    scale       one read and written; backward two read, one written, and once more for the factors
+
+Convolutions and linear maps add their biases in their own kernels forward, and read the gradient once for it backward.
+
+**Source**: Ioffe and Szegedy, arXiv:1502.03167, algorithms 1 and 2 (norm); Chetlur et al., arXiv:1410.0759.
+**Range**: nothing is computed again; arrays that the backward pass needs are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Final
+
+from hwsim.devices import Product, Work
+from hwsim.models.cnn_units import Unit, size
+from hwsim.models.convolution import WIDTH, Convolution, Pass
+from hwsim.models.layers import Layer, LayerOp
+from hwsim.models.networks import Network
+
+# (arrays in, arrays out) read and written, in units of the array that goes in (i) and the one that goes out (o): forward
+# reads, forward writes, backward reads, backward writes.
+_MOVED: Final = {
+    "norm": ((2.0, 0.0), (0.0, 1.0), (2.0, 2.0), (1.0, 0.0)),
+    "activation": ((1.0, 0.0), (0.0, 1.0), (0.0, 2.0), (1.0, 0.0)),
+    "pool": ((1.0, 0.0), (0.0, 1.0), (1.0, 2.0), (1.0, 0.0)),
+    "add": ((2.0, 0.0), (0.0, 1.0), (2.0, 0.0), (0.0, 1.0)),
+    "concat": ((0.0, 1.0), (0.0, 1.0), (0.0, 1.0), (0.0, 1.0)),
+    "scale": ((1.0, 0.0), (0.0, 1.0), (1.0, 2.0), (1.0, 0.0)),
+    "dropout": ((1.0, 0.0), (0.0, 1.0), (1.0, 0.0), (0.0, 1.0)),
+}
+SGD: Final = 5.0 * 4.0  # bytes of a parameter: weight, gradient and momentum read, weight and momentum written, in fp32
+
+
+@lru_cache(maxsize=256)
+def layers_of(network: Network, batch: int, dtype: str, *, training: bool = True) -> tuple[Layer, ...]:
+    """Its layers in order, for so many examples at once.
+
+    Args:
+        dtype: of activations and products.
+        training: norms look at the batch; else they use what they learnt, in one pass over it.
+    """
+    found = []
+    for at, unit in enumerate(network.chain()):
+        ops = tuple(_forward(unit, batch, dtype, training))
+        back = tuple(_backward(unit, batch, dtype, first=at == 0)) if training else ()
+        kept = batch * size(unit.into) * WIDTH[dtype] if unit.kind not in ("add", "concat") else 0.0
+        found.append(Layer(unit.name, unit.out, ops, back, unit.parameters, unit.tensors, kept if training else 0.0))
+    return tuple(found)
+
+
+def _forward(unit: Unit, batch: int, dtype: str, training: bool) -> Iterator[LayerOp]:
+    match unit.kind:
+        case "conv":
+            yield _convolution(unit, batch, dtype, "forward")
+        case "linear":
+            yield _linear(unit.name, batch, size(unit.out), size(unit.into), dtype)
+        case "dropout" if not training:
+            return
+        case "norm" if not training:
+            yield _moving(unit, batch, dtype, (1.0, 0.0), (0.0, 1.0), "")
+        case kind:
+            yield _moving(unit, batch, dtype, *_MOVED[kind][:2], "")
+
+
+def _backward(unit: Unit, batch: int, dtype: str, *, first: bool) -> Iterator[LayerOp]:
+    """First what the layers before wait for."""
+    match unit.kind:
+        case "conv":
+            if not first:
+                yield _convolution(unit, batch, dtype, "input")
+            yield _convolution(unit, batch, dtype, "weights")
+        case "linear":
+            rows, columns = size(unit.out), size(unit.into)
+            if not first:
+                yield _linear(f"{unit.name} input", batch, columns, rows, dtype)
+            yield _linear(f"{unit.name} weights", columns, rows, batch, dtype)
+        case kind:
+            yield _moving(unit, batch, dtype, *_MOVED[kind][2:], " backward")
+    if unit.tensors == 2 and unit.kind in ("conv", "linear"):
+        reads = batch * size(unit.out) * WIDTH[dtype]
+        yield LayerOp(f"{unit.name} bias", "elementwise", Work(reads=reads, dtype=dtype, working_set=reads))
+
+
+def _convolution(unit: Unit, batch: int, dtype: str, what: Pass) -> LayerOp:
+    shape = Convolution(
+        images=batch,
+        channels_in=unit.into[0],
+        channels_out=unit.out[0],
+        high=unit.out[1],
+        wide=unit.out[2],
+        kernel=unit.kernel,
+        stride=unit.stride,
+        size_in=unit.into[1] * unit.into[2],
+        groups=unit.groups,
+        what=what,
+    )
+    name = unit.name if what == "forward" else f"{unit.name} {what}"
+    return LayerOp(name, "convolution", shape.work(dtype), shape)
+
+
+def _linear(name: str, m: int, n: int, k: int, dtype: str) -> LayerOp:
+    width = WIDTH[dtype]
+    work = Work(flop=2.0 * m * n * k, reads=(m * k + k * n) * width, writes=m * n * width, dtype=dtype, mix="matmul",
+                product=Product(m, n, k, element=width))  # fmt: skip
+    return LayerOp(name, "matmul", work)
+
+
+def _moving(unit: Unit, batch: int, dtype: str, reads: tuple[float, float], writes: tuple[float, float], suffix: str) -> LayerOp:
+    into, out = (batch * size(shape) * WIDTH[dtype] for shape in (unit.into, unit.out))
+    read, written = reads[0] * into + reads[1] * out, writes[0] * into + writes[1] * out
+    return LayerOp(unit.name + suffix, "elementwise", Work(reads=read, writes=written, dtype=dtype, working_set=into + out))
+
+
+def optimizer(layers: tuple[Layer, ...], each: float = SGD) -> LayerOp:
+    """The update of all parameters, `each` bytes of memory for one of them."""
+    size = sum(layer.parameters for layer in layers) * each
+    return LayerOp("optimizer", "optimizer", Work(reads=0.6 * size, writes=0.4 * size))
+
+
+def memory_of(layers: tuple[Layer, ...]) -> dict[str, float]:
+    """Bytes that training takes on each GPU: weights, gradients and momentum in fp32, and what is kept of the forward pass.
+
+    **Range**: without what libraries allocate to work in, and the context of the driver (0.3 to 1 GB).
+    """
+    each = 4.0 * sum(layer.parameters for layer in layers)
+    return {"weights": each, "gradients": each, "momentum": each, "activations": activation_bytes(layers)}
+
+
+def activation_bytes(layers: tuple[Layer, ...]) -> float:
+    """Bytes kept from the forward pass for the backward pass."""
+    return sum(layer.kept for layer in layers)

@@ -1,0 +1,190 @@
+"""The entries of a network written out as layers that do one thing each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from hwsim.models.cnn_entries import Activation, Basic, Bottleneck, Branches, Conv, Entry, Linear, Pool, Shape
+
+Kind = Literal["conv", "linear", "norm", "activation", "pool", "add", "concat", "scale", "dropout"]
+
+
+class WrongNetwork(ValueError):
+    """Layers that do not fit together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """A layer that does one thing, with its place known.
+
+    sources: arrays it takes; kernel, stride and groups of a convolution or of a pool (kernel (0, 0): of the whole image).
+    """
+
+    name: str
+    kind: Kind
+    into: Shape
+    out: Shape
+    kernel: tuple[int, int] = (1, 1)
+    stride: int = 1
+    groups: int = 1
+    sources: int = 1
+    parameters: int = 0
+    tensors: int = 0
+
+    @property
+    def flop(self) -> float:
+        """Of one example, forward; of convolutions and linear maps."""
+        if self.kind == "conv":
+            return 2.0 * size(self.out) * self.into[0] // self.groups * self.kernel[0] * self.kernel[1]
+        return 2.0 * size(self.into) * size(self.out) if self.kind == "linear" else 0.0
+
+
+def size(shape: Shape) -> int:
+    """Numbers in an array of that shape."""
+    return shape[0] * shape[1] * shape[2]
+
+
+@dataclass(slots=True)
+class Walk:
+    """Through a network, from the image on: each method takes the shape that comes in and returns the one that goes out."""
+
+    norm: bool
+    activation: Activation
+    found: list[Unit] = field(default_factory=list)
+
+    def entries(self, entries: Sequence[Entry], shape: Shape, where: str) -> Shape:
+        """One after another."""
+        for at, entry in enumerate(entries):
+            name = f"{where}{at}"
+            match entry.conv or entry.pool or entry.linear or entry.basic or entry.bottleneck or entry.branches:
+                case Conv() as conv:
+                    shape = self.conv(conv, shape, f"{name}.conv")
+                case Pool() as pool:
+                    shape = self.pool(pool, shape, f"{name}.pool")
+                case Linear() as linear:
+                    shape = self.linear(linear, shape, f"{name}.linear")
+                case Basic() | Bottleneck() as block:
+                    shape = self.residual(block, shape, name)
+                case Branches() as branches:
+                    for turn in range(branches.times):
+                        shape = self.branches(branches, shape, f"{name}.{turn}")
+                case None:
+                    raise WrongNetwork("a layer is one key")
+        return shape
+
+    def add(self, name: str, kind: Kind, into: Shape, out: Shape | None = None, **more: int) -> Shape:
+        """A layer that is no convolution."""
+        out = into if out is None else out
+        self.found.append(replace(Unit(name=name, kind=kind, into=into, out=out), **more))  # type: ignore[arg-type]
+        return out
+
+    def conv(self, conv: Conv, shape: Shape, name: str) -> Shape:
+        """The convolution, its norm and its activation."""
+        a, b = _pair(conv.kernel, name)
+        up, left = (a // 2, b // 2) if conv.padding is None else _pair(conv.padding, name)
+        channels, high, wide = shape
+        if channels % conv.groups or conv.channels % conv.groups:
+            raise WrongNetwork(f"{name}: {conv.groups} groups do not divide {channels} channels in and {conv.channels} out")
+        out = conv.channels, _windows(high, a, conv.stride, up, name), _windows(wide, b, conv.stride, left, name)
+        norm = self.norm if conv.norm is None else conv.norm
+        bias = not norm if conv.bias is None else conv.bias
+        weights = conv.channels * channels // conv.groups * a * b
+        self.found.append(Unit(name=name, kind="conv", into=shape, out=out, kernel=(a, b), stride=conv.stride, groups=conv.groups,
+                               parameters=weights + (conv.channels if bias else 0), tensors=2 if bias else 1))  # fmt: skip
+        if norm:
+            self.add(f"{name}.norm", "norm", out, parameters=2 * conv.channels, tensors=2)
+        return self.activate(conv.activation, out, name)
+
+    def activate(self, activation: Activation | None, shape: Shape, name: str) -> Shape:
+        """As said, or as the network does."""
+        if (self.activation if activation is None else activation) != "none":
+            self.add(f"{name}.activation", "activation", shape)
+        return shape
+
+    def pool(self, pool: Pool, shape: Shape, name: str) -> Shape:
+        """Of windows, or of the whole image."""
+        channels, high, wide = shape
+        if pool.kernel is None:
+            unit = Unit(name=name, kind="pool", into=shape, out=(channels, 1, 1), kernel=(high, wide))
+        else:
+            stride = pool.stride or pool.kernel
+            out = channels, *(_windows(side, pool.kernel, stride, pool.padding, name) for side in (high, wide))
+            unit = Unit(
+                name=name, kind="pool", into=shape, out=(out[0], out[1], out[2]), kernel=(pool.kernel,) * 2, stride=stride
+            )
+        self.found.append(unit)
+        return unit.out
+
+    def linear(self, linear: Linear, shape: Shape, name: str) -> Shape:
+        """Of everything that comes in."""
+        out = linear.units, 1, 1
+        more = linear.units if linear.bias else 0
+        self.add(name, "linear", shape, out, parameters=size(shape) * linear.units + more, tensors=2 if linear.bias else 1)
+        self.activate(linear.activation, out, name)
+        return self.add(f"{name}.dropout", "dropout", out) if linear.dropout else out
+
+    def residual(self, block: Basic | Bottleneck, shape: Shape, name: str) -> Shape:
+        """All of its blocks; the stride is the first one's."""
+        for turn in range(block.times):
+            stride = block.stride if turn == 0 else 1
+            here = f"{name}.{turn}"
+            into = shape
+            for at, conv in enumerate(_body(block, stride)):
+                shape = self.conv(conv, shape, f"{here}.conv{at}")
+            if isinstance(block, Bottleneck) and block.excite:
+                shape = self.excite(max(1, shape[0] // block.excite), shape, here)
+            projected = block.projected if isinstance(block, Basic) and turn == 0 else None
+            if shape != into if projected is None else projected:
+                around = Conv(channels=shape[0], kernel=(1,), stride=stride, activation="none")
+                if self.conv(around, into, f"{here}.around") != shape:
+                    raise WrongNetwork(f"{here}: the two ways have different shapes")
+            shape = self.add(f"{here}.add", "add", shape, sources=2)
+            shape = self.activate(None, shape, here)
+        return shape
+
+    def excite(self, units: int, shape: Shape, name: str) -> Shape:
+        """A factor for each channel, from the means of all."""
+        mean = self.pool(Pool(by="average"), shape, f"{name}.squeeze")
+        mean = self.linear(Linear(units=units), mean, f"{name}.excite0")
+        self.linear(Linear(units=shape[0], activation="sigmoid"), mean, f"{name}.excite1")
+        return self.add(f"{name}.scale", "scale", shape)
+
+    def branches(self, branches: Branches, shape: Shape, name: str) -> Shape:
+        """All take what comes in."""
+        ends = [self.entries(each, shape, f"{name}.{at}.") for at, each in enumerate(branches.of)]
+        if len({end[1:] for end in ends}) != 1:
+            raise WrongNetwork(f"{name}: branches end at different sizes: {', '.join(f'{h} x {w}' for _, h, w in ends)}")
+        out = sum(end[0] for end in ends), ends[0][1], ends[0][2]
+        return self.add(f"{name}.concat", "concat", out, sources=len(ends))
+
+
+def _body(block: Basic | Bottleneck, stride: int) -> tuple[Conv, ...]:
+    """The convolutions of one block."""
+    if isinstance(block, Basic):
+        return (
+            Conv(channels=block.channels, kernel=(3,), stride=stride),
+            Conv(channels=block.channels, kernel=(3,), activation="none"),
+        )
+    inner = block.channels if block.width is None else block.channels * block.width // 64 * block.groups
+    first, middle = (stride, 1) if block.stride_in == "first" else (1, stride)
+    return (
+        Conv(channels=inner, kernel=(1,), stride=first),
+        Conv(channels=inner, kernel=(3,), stride=middle, groups=block.groups),
+        Conv(channels=block.channels * block.expansion, kernel=(1,), activation="none"),
+    )
+
+
+def _pair(given: tuple[int, ...], name: str) -> tuple[int, int]:
+    if len(given) not in (1, 2):
+        raise WrongNetwork(f"{name}: one number or two, not {len(given)}")
+    return given[0], given[-1]
+
+
+def _windows(side: int, kernel: int, stride: int, padding: int, name: str) -> int:
+    """How many fit along a side."""
+    found = (side + 2 * padding - kernel) // stride + 1
+    if found < 1:
+        raise WrongNetwork(f"{name}: a window of {kernel} does not fit into {side} + 2 x {padding} pixels")
+    return found

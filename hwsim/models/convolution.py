@@ -1,0 +1,128 @@
+"""A convolution as matrix products: what a library may compute in place of the sum over the window.
+
+A convolution of `images` x (channels_in, height, width) with kernels of a x b, stride s and g groups is, for each group, a
+product of matrices (without ever writing the larger one to memory):
+
+    forward     pixels out x channels_out / g          over  a b channels_in / g
+    input       pixels out x channels_in / g           over  a b channels_out / g     (with a stride, s^2 smaller ones)
+    weights     a b channels_in / g x channels_out / g over  pixels out
+
+all three with the same operations.  Kernels of 3 x 3 and 5 x 5 with stride 1 may instead be transformed: tiles of 4 x 4
+results need (4 + a - 1)^2 multiplications in place of 16 a^2, each a product of its own, but the transformed tiles go
+through memory.  With few channels to a group, each group would fill a small part of a tile; the sum is then taken directly, by
+the vector units.  The library takes the fastest.
+
+**Source**: Chetlur et al., "cuDNN", arXiv:1410.0759; Lavin and Gray, arXiv:1509.09308 (transforms, section 4: F(4x4, 3x3)).
+**Error**: see `docs/validation/models.md`.
+**Range**: two dimensions, no dilation; transforms only outside the matrix units, where fp32 is computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from hwsim.devices import Product, Work
+
+Pass = Literal["forward", "input", "weights"]
+WIDTH: Final = {"fp64": 8.0, "fp32": 4.0, "tf32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0}
+PIECE: Final = 64  # pixels are summed in pieces of so many, the last filled up: where a row of them starts does not matter
+TILE: Final = 4  # results of a transformed tile, on a side: Lavin and Gray, F(4x4, 3x3)
+
+
+@dataclass(frozen=True, slots=True)
+class Convolution:
+    """Geometry of one pass of a convolution over a batch."""
+
+    images: int
+    channels_in: int
+    channels_out: int
+    high: int
+    wide: int
+    kernel: tuple[int, int]
+    stride: int
+    size_in: int
+    groups: int = 1
+    what: Pass = "forward"
+
+    @property
+    def pixels(self) -> int:
+        """Of all outputs, one channel."""
+        return self.images * self.high * self.wide
+
+    @property
+    def window(self) -> int:
+        return self.kernel[0] * self.kernel[1]
+
+    @property
+    def flop(self) -> float:
+        return 2.0 * self.pixels * self.channels_out * self.channels_in // self.groups * self.window
+
+    def traffic(self, width: float) -> tuple[float, float]:
+        """Bytes (read, written), every array once."""
+        image = self.images * self.size_in * self.channels_in * width
+        result = self.pixels * self.channels_out * width
+        weights = self.channels_in // self.groups * self.channels_out * self.window * width
+        match self.what:
+            case "forward":
+                return image + weights, result
+            case "input":
+                return result + weights, image
+            case "weights":
+                return image + result, weights
+
+    def images_moved(self, width: float) -> float:
+        """Bytes of the images that go in and out, without the weights."""
+        return (self.images * self.size_in * self.channels_in + self.pixels * self.channels_out) * width
+
+    def product(self, width: float) -> Product:
+        """Of the groups, each a matrix product."""
+        into, out, g = self.channels_in // self.groups, self.channels_out // self.groups, self.groups
+        match self.what:
+            case "forward":
+                return Product(self.pixels, out, into * self.window, g, element=width)
+            case "input":
+                return Product(self.pixels, into, out * self.window, g, element=width)
+            case "weights":
+                pixels = -(-self.pixels // PIECE) * PIECE
+                return Product(into * self.window, out, pixels, g, element=width)
+
+    def work(self, dtype: str) -> Work:
+        """As an implicit matrix product."""
+        width = WIDTH[dtype]
+        reads, writes = self.traffic(width)
+        return Work(flop=self.flop, reads=reads, writes=writes, dtype=dtype, mix="matmul", product=self.product(width))
+
+    def ways(self, dtype: str, *, matrix_units: bool) -> Iterator[tuple[Work, ...]]:
+        """The ways to compute it, each as kernels one after another.
+
+        matrix_units: the format is computed by units that only multiply matrices.
+        """
+        yield (self.work(dtype),)
+        reads, writes = self.traffic(WIDTH[dtype])
+        if self.groups > 1:
+            yield (Work(flop=self.flop, reads=reads, writes=writes, dtype="fp32" if dtype == "tf32" else dtype),)
+        elif not matrix_units and self.stride == 1 and self.kernel in ((3, 3), (5, 5)):
+            yield self._transformed(dtype)
+
+    def _transformed(self, dtype: str) -> tuple[Work, ...]:
+        side = TILE + self.kernel[0] - 1
+        tiles = self.images * -(-self.high // TILE) * -(-self.wide // TILE)
+        width, points = WIDTH[dtype], side * side
+        into, out = float(tiles * points * self.channels_in) * width, float(tiles * points * self.channels_out) * width
+        kernels = float(points * self.channels_in * self.channels_out) * width
+        reads, writes = self.traffic(width)
+        match self.what:
+            case "forward":
+                read, written, shape = into + kernels, out, Product(tiles, self.channels_out, self.channels_in, points)
+            case "input":
+                read, written, shape = out + kernels, into, Product(tiles, self.channels_in, self.channels_out, points)
+            case "weights":
+                read, written, shape = into + out, kernels, Product(self.channels_in, self.channels_out, tiles, points)
+        flop = 2.0 * tiles * points * self.channels_in * self.channels_out
+        return (
+            Work(reads=reads, writes=read, dtype=dtype),
+            Work(flop=flop, reads=read, writes=written, dtype=dtype, mix="matmul", product=shape),
+            Work(reads=written, writes=writes, dtype=dtype),
+        )

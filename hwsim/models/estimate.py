@@ -1,0 +1,160 @@
+"""The time of a training step in closed form, without the engine.
+
+    stage  = layers x layer (+ embedding, + output)                  of a micro-batch, forward, again and backward
+    step   = microbatches x longest stage + (the other stages) / chunks + sends + gradients + optimizer
+
+which for equal stages is the pipeline's (m + (p - 1)/v) x stage: a bubble of (p - 1)/(v m + p - 1) (Narayanan et al. 2021).
+Fully sharded weights are gathered while layers compute: max(computing, gathering) + exposed part x min.
+
+**Error**: see `docs/validation/models.md`.
+**Range**: stages of equal layers; collectives that share no link with others at the same time; the fabric as `Cluster` sees it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from hwsim.devices.roofline import peak_of
+from hwsim.models.cluster import Cluster
+from hwsim.models.frameworks import Framework
+from hwsim.models.kernels import Kernel
+from hwsim.models.memory import Footprint, training_memory
+from hwsim.models.plan import Axis, Laid, ParallelPlan, lay
+from hwsim.models.speed import Speed
+from hwsim.models.stages import Collect, Item, Stage, stage_of
+from hwsim.models.transformer import Transformer
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A training step, as estimated.
+
+    Args:
+        seconds: from one step to the next.
+        shares: seconds by what they go to, adding up to it: matmul, attention, elementwise, output, tp, cp, ep, pp (sends), dp,
+            bubble, accumulate, optimizer, host.
+        mfu: model FLOP (forward, twice that backward) over what the GPUs' peaks could do; hfu: those computed again included.
+        memory: of the stage that needs most; verdict: whether it fits.
+    """
+
+    laid: Laid
+    seconds: float
+    shares: Mapping[str, float]
+    tokens_per_second: float
+    mfu: float
+    hfu: float
+    memory: Footprint
+    verdict: str
+
+
+def estimate(model: Transformer, plan: ParallelPlan, cluster: Cluster, framework: Framework, speed: Speed | None = None) -> Step:
+    """A step of the plan on all GPUs of a cluster.
+
+    Args:
+        speed: what is known of kernels from estimates before, on the same GPUs with the same framework.
+
+    Raises:
+        WrongPlan: the plan fits neither the model nor the cluster.
+    """
+    laid = lay(model, plan, cluster.gpus)
+    speed = speed or Speed(cluster.gpu, framework)
+    return step(laid, cluster, framework, speed)
+
+
+def step(laid: Laid, cluster: Cluster, framework: Framework, speed: Speed) -> Step:
+    """As `estimate`, of a plan that is laid."""
+    plan, m = laid.plan, laid.microbatches
+    cluster = replace(cluster, network=cluster.network * framework.network) if framework.network < 1.0 else cluster
+    stage = stage_of(laid, framework, 0)
+    layer = stage.layer
+    shares: dict[str, float] = {}
+    body = _seconds((*layer.forward, *layer.again, *layer.backward), laid, cluster, speed)
+    for name, seconds in body.items():
+        shares[name] = m * stage.layers * seconds
+    layer_seconds = sum(body.values())
+    one = stage.layers * layer_seconds
+    first = _seconds(stage.first, laid, cluster, speed)
+    final = stage if plan.pp == 1 else stage_of(laid, framework, plan.pp - 1)
+    last = _seconds(final.last, laid, cluster, speed)
+    before, behind = sum(first.values()), sum(last.values())
+    if plan.pp == 1:
+        longest = one + before + behind
+        _add(shares, first, m)
+        _add(shares, last, m)
+    else:
+        ends = (laid.layers_of(0) * layer_seconds + before, laid.layers_of(plan.pp - 1) * layer_seconds + behind)
+        longest = max(one, *ends)
+        shares["output"] = m * (longest - one)
+        others = laid.model.layers * layer_seconds + before + behind - longest
+        hop = cluster.seconds("send", stage.passed, 2, laid.stride("pp"))
+        shares["bubble"] = others / plan.chunks
+        shares["pp"] = 2.0 * hop * (m * plan.chunks + plan.pp - 1)
+    added = sum(_seconds(stage.adding, laid, cluster, speed).values())
+    if added > 0:
+        shares["accumulate"] = m * added
+    ending = _seconds(stage.ending if before >= behind else final.ending, laid, cluster, speed)
+    _add(shares, ending, 1.0)
+    if stage.gathered:
+        shares["dp"] = _sharded(stage, laid, cluster, m * longest)
+    if framework.step > 0:
+        shares["host"] = framework.step
+    return _step(laid, cluster, framework, shares)
+
+
+def _seconds(items: Iterable[Item], laid: Laid, cluster: Cluster, speed: Speed) -> dict[str, float]:
+    """Seconds by what they go to."""
+    found: dict[str, float] = {}
+    for item in items:
+        if isinstance(item, Kernel):
+            found[item.share] = found.get(item.share, 0.0) + speed.seconds(item)
+        else:
+            seconds = item.times * item.exposed * collective(item, laid, cluster)
+            found[item.axis] = found.get(item.axis, 0.0) + seconds
+    return found
+
+
+def collective(item: Collect, laid: Laid, cluster: Cluster) -> float:
+    """Seconds of one, alone with its like of the other groups."""
+    sizes: dict[Axis, int] = {"tp": laid.plan.tp, "cp": laid.plan.cp, "ep": laid.plan.ep, "pp": 2, "dp": laid.dp}
+    ranks = sizes[item.axis]
+    if item.axis == "dp" and item.what != "all-reduce" and item.name == "weights":
+        ranks = laid.shards
+    return cluster.seconds(item.what, item.size, ranks, laid.stride(item.axis))
+
+
+def _sharded(stage: Stage, laid: Laid, cluster: Cluster, computing: float) -> float:
+    """What gathering weights and scattering gradients adds to computing."""
+    moving = laid.microbatches * sum(each.times * collective(each, laid, cluster) for each in stage.gathered)
+    exposed = max((each.exposed for each in stage.gathered), default=1.0)
+    return max(moving - computing, 0.0) + exposed * min(moving, computing)
+
+
+def _add(shares: dict[str, float], more: Mapping[str, float], times: float) -> None:
+    for name, seconds in more.items():
+        shares[name] = shares.get(name, 0.0) + times * seconds
+
+
+def _step(laid: Laid, cluster: Cluster, framework: Framework, shares: Mapping[str, float]) -> Step:
+    seconds = sum(shares.values())
+    peak = peak_of(cluster.gpu.flop, laid.plan.dtype, "gpu")[1] * laid.gpus
+    model = laid.model
+    flop = laid.tokens * model.training_flop(laid.sequence)
+    again = laid.tokens * model.forward_flop(laid.sequence) if laid.plan.recompute == "full" else 0.0
+    if laid.plan.recompute == "selective" and framework.attention == "plain":
+        again = laid.tokens * 4.0 * model.layers * model.queries * laid.sequence
+    stages = {0, laid.plan.pp - 1}
+    memory = max(
+        (training_memory(laid, framework.attention, each, framework.gradient) for each in sorted(stages)),
+        key=lambda each: each.total,
+    )
+    return Step(
+        laid=laid,
+        seconds=seconds,
+        shares=shares,
+        tokens_per_second=laid.tokens / seconds,
+        mfu=flop / (peak * seconds),
+        hfu=(flop + again) / (peak * seconds),
+        memory=memory,
+        verdict=memory.verdict(cluster.gpu.memory.size),
+    )

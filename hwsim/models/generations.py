@@ -1,0 +1,83 @@
+"""How the kernels of a training run on a generation of GPUs, beside how they run alone in a benchmark.
+
+A GPU that trains is warm and at its power limit, and its products follow kernels that leave other bytes in its cache:
+they take `products` of the speed that the same shapes reach alone.  Attention kernels are written for a generation; what
+they reach of the peak is far from it where they were written for the one before.
+
+The generation is told by the number formats that a GPU has matrix units for.
+
+**Source**: fitted to published training throughput, half of the rows of each source: see `calibrate/published/llm_training.py`.
+**Error**: see `docs/validation/models.md`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from hwsim.devices import Gpu
+
+Name = Literal["volta", "ampere", "hopper", "blackwell"]
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """Parts of what a kernel reaches alone (`products`), or of the peak (`flash`).
+
+    narrow: of `flash`, what heads of 64 and less keep: two products of that depth do not fill the matrix units.
+    plain: of what a product reaches alone, what the batched products of plain attention do.
+    short: tokens of context at which attention reaches half of `flash`: masked halves of tiles, tails of waves.
+    power: watts of the card that the numbers hold for.
+    """
+
+    products: float
+    flash: float
+    flash_backward: float
+    narrow: float
+    plain: float
+    short: float
+    power: float
+
+
+GENERATIONS: Final[Mapping[Name, Generation]] = {
+    "volta": Generation(0.893, 0.403, 0.343, 0.7, 0.674, 531.0, 300.0),
+    "ampere": Generation(0.81, 0.403, 0.343, 0.7, 0.674, 531.0, 400.0),
+    "hopper": Generation(0.808, 0.22, 0.187, 0.7, 0.674, 531.0, 700.0),
+    "blackwell": Generation(0.808, 0.22, 0.187, 0.7, 0.674, 531.0, 1000.0),
+}
+LARGEST: Final[Mapping[Name, float]] = {
+    "volta": 125e12,
+    "ampere": 312e12,
+    "hopper": 989.4e12,
+    "blackwell": 2.25e15,
+}  # FLOP/s in fp16
+THROTTLED: Final = 0.65  # speed goes with this power of what a card may draw
+
+
+def generation(gpu: Gpu) -> Name:
+    """The generation that a GPU's number formats tell.
+
+    >>> from hwsim.devices.roofline import LocalMemory
+    >>> generation(Gpu(flop={"fp32": 1e12, "fp16": 1e14}, memory=LocalMemory(1e12)))
+    'volta'
+    """
+    if "fp4" in gpu.flop:
+        return "blackwell"
+    if "fp8" in gpu.flop:
+        return "hopper"
+    return "ampere" if "bf16" in gpu.flop else "volta"
+
+
+def throttle(gpu: Gpu, name: Name) -> float:
+    """What a lower power limit leaves of the speed, for the largest chip of its generation; smaller cards are as they are."""
+    return limited(gpu, name, THROTTLED)
+
+
+def limited(gpu: Gpu, name: Name, exponent: float) -> float:
+    """As `throttle`, by another exponent."""
+    limit, full = gpu.power, GENERATIONS[name].power
+    peak = gpu.flop.get("fp16", 0.0)
+    if limit is None or limit >= full or peak < 0.95 * LARGEST[name]:
+        return 1.0
+    return float((limit / full) ** exponent)

@@ -1,0 +1,231 @@
+"""What one GPU does for a micro-batch: the kernels of a layer, of the embedding and of the output, forward and backward.
+
+Matrix products are those of the layer's linear maps, split over `tensor` GPUs; a product of m x n x k is two more backward,
+m x k x n for its input and n x k x m for its weights.  Attention is either `plain` (two batched products with the scores written
+to memory between them) or `flash` (one kernel that keeps the scores on the chip, and computes them again backward: 2.5
+times the forward work).  Everything else moves bytes: `passes` over arrays of tokens x width.
+
+**Source**: Vaswani et al. 2017; Shoeybi et al., "Megatron-LM", arXiv:1909.08053 (tensor parallel); Korthikanti et al.,
+arXiv:2205.05198 (sequence parallel); Dao, "FlashAttention-2", arXiv:2307.08691 (2.5).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, Literal
+
+from hwsim.devices import Product, Work
+from hwsim.models.transformer import Transformer
+
+Share = Literal["matmul", "attention", "elementwise", "output", "optimizer"]
+Attention = Literal["plain", "flash"]
+
+WIDTH: Final = {"fp64": 8.0, "fp32": 4.0, "tf32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0}
+FLASH_BACKWARD: Final = 2.5  # of the forward work: five products in place of two
+FORWARD_PASSES: Final = 6.0  # over the scores of plain attention: scale and mask, softmax, dropout, each read and written
+BACKWARD_PASSES: Final = 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One kernel, or several equal ones.  narrow: of attention, that its heads are 64 wide or less; context: tokens it
+    looks at; rows, groups: queries of each head, and heads times sequences.
+    across: elements of a row, which one block of threads walks along.
+    """
+
+    name: str
+    share: Share
+    work: Work
+    times: float = 1.0
+    flash: bool = False
+    narrow: bool = False
+    context: int = 0
+    rows: int = 1
+    groups: int = 1
+    across: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """What one GPU has of a micro-batch.
+
+    Args:
+        sequences: of the micro-batch.
+        tokens: of each sequence that are worked on: all of them, or one that is decoded.
+        context: tokens that each of them looks at, itself included, where it sees all.
+        tensor: GPUs that a layer's matrices are split over.
+        sharded: norms and residuals are split over them as well (sequence parallel).
+        expert: GPUs that a layer's experts are split over.
+        ring: GPUs that each sequence is split over (context parallel).
+        dtype: of activations; products: number format that matrix products are computed in.
+    """
+
+    sequences: int
+    tokens: int
+    context: int
+    tensor: int = 1
+    sharded: bool = False
+    expert: int = 1
+    ring: int = 1
+    dtype: str = "bf16"
+    products: str = ""
+    attention: Attention = "flash"
+
+    @property
+    def rows(self) -> int:
+        """Tokens of the micro-batch on this GPU."""
+        return max(1, self.sequences * self.tokens // self.ring)
+
+    @property
+    def width(self) -> float:
+        return WIDTH[self.dtype]
+
+
+def product(name: str, rows: int, columns: int, depth: int, part: Slice, batch: int = 1, share: Share = "matmul") -> Kernel:
+    """(rows x depth) by (depth x columns): a linear map of that many tokens."""
+    dtype = part.products or part.dtype
+    work = Work(
+        flop=2.0 * rows * columns * depth * batch,
+        reads=(rows * depth + depth * columns) * batch * WIDTH[dtype],
+        writes=rows * columns * batch * part.width,
+        dtype=dtype,
+        mix="matmul",
+        product=Product(max(1, rows), max(1, columns), max(1, depth), batch),
+    )
+    return Kernel(name, share, work)
+
+
+def moving(name: str, reads: float, writes: float, dtype: str, share: Share = "elementwise", across: int = 0) -> Kernel:
+    """A kernel that only moves bytes."""
+    return Kernel(name, share, Work(reads=reads, writes=writes, dtype=dtype), across=across)
+
+
+@lru_cache(maxsize=4096)
+def forward(model: Transformer, part: Slice) -> tuple[Kernel, ...]:
+    """The kernels of one layer, in their order."""
+    t, w, rows = part.tensor, part.width, part.rows
+    h, wide = model.hidden, (model.queries + 2 * model.keys) // t
+    kept = rows / (t if part.sharded else 1) * h * w  # bytes of the stream between blocks, on this GPU
+    rotary = rows * (model.queries + model.keys) / t * w if model.positions == "rotary" else 0.0
+    drops = 0.5 if model.dropout else 0.0  # of an array of 2 B: a mask of 1 B
+    found = [
+        moving("norm", kept, kept, part.dtype, across=h),
+        product("qkv", rows, wide, h, part),
+    ]
+    if rotary:
+        found.append(moving("rotary", rotary, rotary, part.dtype))
+    found += list(attention(model, part))
+    found += [
+        product("projection", rows, h, model.queries // t, part),
+        moving("residual", 2 * kept, (1 + drops) * kept, part.dtype, across=h),
+        moving("norm", kept, kept, part.dtype, across=h),
+        *feed_forward(model, part),
+        moving("residual", 2 * kept, (1 + drops) * kept, part.dtype, across=h),
+    ]
+    return tuple(found)
+
+
+def attention(model: Transformer, part: Slice) -> Iterator[Kernel]:
+    """Scores, softmax, and the values they weigh."""
+    t, w = part.tensor, part.width
+    heads = max(1, model.heads // t)
+    scores = float(part.sequences * heads * part.tokens * part.context) / part.ring
+    if part.attention == "flash":
+        seen = 0.5 if model.causal and part.tokens > 1 and part.tokens == part.context else 1.0
+        if model.causal and 1 < part.tokens < part.context:
+            seen = (part.context - part.tokens / 2) / part.context
+        queries = part.rows * model.queries / t
+        keys = 2.0 * part.sequences * part.context * max(model.keys / t, model.of_head) / part.ring
+        work = Work(flop=4.0 * scores * model.of_head * seen, reads=(queries + keys) * w, writes=queries * w, dtype=part.dtype,
+                    mix="matmul")  # fmt: skip
+        yield Kernel("attention", "attention", work, flash=True, narrow=model.of_head <= 64, context=part.context,
+                     rows=part.tokens, groups=part.sequences * heads)  # fmt: skip
+        return
+    batch = part.sequences * heads
+    yield product("scores", part.tokens, part.context, model.of_head, part, batch, "attention")
+    passes = FORWARD_PASSES if model.dropout else FORWARD_PASSES - 2.0
+    yield moving("softmax", passes / 2 * scores * w, passes / 2 * scores * w, part.dtype, "attention")
+    yield product("values", part.tokens, model.of_head, part.context, part, batch, "attention")
+
+
+def feed_forward(model: Transformer, part: Slice) -> Iterator[Kernel]:
+    """Up, activation, down; with experts, the products of those on this GPU, and the sorting of the tokens."""
+    t, w, rows, h = part.tensor, part.width, part.rows, model.hidden
+    f, g, batch = model.of_ffn // t, model.gates, 1
+    if model.experts > 1:
+        yield product("router", rows, model.experts, h, part)
+        batch = max(1, model.experts // part.expert)
+        whole = rows * model.top_k
+        yield moving("dispatch", whole * h * w, whole * h * w, part.dtype)
+        batch = min(batch, max(1, whole))
+        rows = max(1, round(whole / batch))
+    yield product("up", rows, g * f, h, part, batch)
+    yield moving("activation", g * rows * batch * f * w, rows * batch * f * w, part.dtype, across=f)
+    yield product("down", rows, h, f, part, batch)
+    if model.experts > 1:
+        yield moving("combine", rows * batch * h * w, part.rows * h * w, part.dtype)
+
+
+@lru_cache(maxsize=4096)
+def backward(model: Transformer, part: Slice) -> tuple[Kernel, ...]:
+    """The kernels of one layer backward, in their order, without anything computed again."""
+    found: list[Kernel] = []
+    for kernel in reversed(forward(model, part)):
+        found += _gradients(kernel, part, model)
+    return tuple(found)
+
+
+def _gradients(kernel: Kernel, part: Slice, model: Transformer) -> Iterator[Kernel]:
+    """Of its input, and of its weights."""
+    work, shape = kernel.work, kernel.work.product
+    if shape is not None:
+        for name, rows, columns, depth in (
+            ("d", shape.m, shape.k, shape.n),
+            ("w", shape.k, shape.n, shape.m),
+        ):
+            yield product(f"{name}-{kernel.name}", rows, columns, depth, part, shape.batch, kernel.share)
+    elif kernel.flash:
+        more = dataclasses.replace(work, flop=FLASH_BACKWARD * work.flop, reads=3 * work.reads, writes=3 * work.writes)
+        yield Kernel("d-attention", kernel.share, more, flash=True, narrow=kernel.narrow, context=kernel.context,
+                     rows=kernel.rows, groups=kernel.groups)  # fmt: skip
+    elif kernel.name == "softmax":
+        factor = BACKWARD_PASSES / FORWARD_PASSES
+        yield moving("d-softmax", factor * work.reads, factor * work.writes, work.dtype, kernel.share)
+    elif kernel.name == "residual":  # the gradient passes on as it is; a mask is applied to it
+        yield moving("d-residual", work.reads / 2 + (work.reads / 2 if model.dropout else 0), work.reads / 2, work.dtype)
+    elif kernel.name in ("norm", "activation"):  # its input, and the gradient of its output
+        yield moving(f"d-{kernel.name}", work.reads + work.writes, work.reads, work.dtype)
+        if kernel.name == "norm":  # added to the gradient that went around it
+            yield moving("d-add", 2 * work.writes, work.writes, work.dtype)
+    else:
+        yield moving(f"d-{kernel.name}", work.writes, work.reads, work.dtype)
+
+
+@lru_cache(maxsize=4096)
+def embedding(model: Transformer, part: Slice) -> tuple[Kernel, ...]:
+    """Rows of the tables, forward; backward as much again."""
+    size = part.rows * model.hidden * part.width
+    return (moving("embedding", 2 * size, (2 if model.embedding_norm or model.dropout else 1) * size, part.dtype),)
+
+
+@lru_cache(maxsize=4096)
+def output(model: Transformer, part: Slice, *, training: bool = True) -> tuple[Kernel, ...]:
+    """Final norm, logits and, in training, the loss and the way back; the table is split over `tensor` GPUs."""
+    rows, columns, h = part.rows, max(1, model.vocab // part.tensor), model.hidden
+    half = dataclasses.replace(part, products="")
+    logits = product("logits", rows, columns, h, half, share="output")
+    norm = rows * h * part.width
+    found = [moving("final norm", norm, norm, part.dtype, "output"), logits]
+    if training:
+        scores = 4.0 * rows * columns  # in fp32
+        found += [
+            moving("loss", 2 * scores, scores, "fp32", "output"),
+            moving("d-loss", scores, scores / 2, "fp32", "output"),
+            product("d-logits", rows, h, columns, half, share="output"),
+            product("w-logits", h, columns, rows, half, share="output"),
+            moving("d-final norm", 2 * norm, norm, part.dtype, "output"),
+        ]
+    return tuple(found)

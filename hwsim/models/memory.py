@@ -1,0 +1,157 @@
+"""Bytes that a training, or a service, keeps on each GPU.
+
+Activations of a layer that backward needs, in bytes for each token of the micro-batch (Korthikanti et al., table 2; h hidden,
+a heads, s sequence, t tensor parallel; 16-bit activations, masks of 1 B):
+
+    kept whole             10 h     two inputs of norms, two of linear maps, two masks of dropout
+    split by tensor        24 h / t   queries, keys, values, output of attention; the feed-forward network inside
+    scores                 5 a s / t  softmax, its mask, its dropped values: not kept by flash, nor with selective recompute
+
+With sequence parallel the first are split as well.  Full recompute keeps the input of each layer: 2 h.
+
+**Source**: Korthikanti et al., "Reducing activation recomputation in large transformer models", arXiv:2205.05198, 2022;
+Rajbhandari et al., "ZeRO", arXiv:1910.02054, 2020 (what each stage divides); Narayanan et al., arXiv:2104.04473 (in flight).
+**Range**: what a framework allocates beside it (communication buffers, fragments, the CUDA context) is `reserved`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from hwsim.models.kernels import WIDTH, Attention
+from hwsim.models.plan import Laid, ParallelPlan
+from hwsim.models.transformer import Transformer
+
+RESERVED: Final = 1.5e9  # CUDA context, NCCL's buffers and cuBLAS' workspaces; typical figures of nvidia-smi, quoted from memory
+OPTIMIZER: Final = {"adam": 12.0, "sgd": 8.0}  # bytes a parameter: 32-bit weights and moments
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """Bytes on one GPU of a stage."""
+
+    stage: int
+    weights: float
+    gradients: float
+    optimizer: float
+    activations: float
+    buffers: float
+    cache: float = 0.0
+
+    @property
+    def total(self) -> float:
+        return self.weights + self.gradients + self.optimizer + self.activations + self.buffers + self.cache
+
+    def verdict(self, size: float | None, gpu: str = "gpu0") -> str:
+        """Whether it fits into so many bytes.
+
+        >>> Footprint(0, 50e9, 0, 0, 0, 0).verdict(40 * 2**30)
+        'does not fit by 6.6 GiB on gpu0'
+        """
+        if size is None or self.total <= size:
+            return "fits"
+        return f"does not fit by {(self.total - size) / 2**30:.1f} GiB on {gpu}"
+
+
+def activations(model: Transformer, plan: ParallelPlan, sequence: int, attention: Attention = "flash") -> float:
+    """Bytes that one layer keeps of one micro-batch on one GPU.
+
+    >>> gpt = Transformer(layers=96, hidden=12288, heads=96, vocab=51200, dropout=True)
+    >>> plan = ParallelPlan(tp=8, global_batch=8)
+    >>> s, h, a = 2048, 12288, 96
+    >>> activations(gpt, plan, s, "plain") == s * h * (10 + 24 / 8 + 5 * a * s / (h * 8))
+    True
+    """
+    rows = plan.microbatch * sequence / plan.cp
+    w, t, h = WIDTH[plan.dtype if plan.dtype != "fp8" else "bf16"], plan.tp, model.hidden
+    split = t if plan.sequence_parallel else 1
+    if plan.recompute == "full":
+        return rows * h * w / split
+    active = model.top_k if model.experts > 1 else 1
+    mask = 1.0 if model.dropout else 0.0
+    whole = 4 * h * w + 2 * h * mask + (active - 1) * h * w
+    wide = (2 * model.queries + 2 * model.keys) * w  # queries and output, keys and values
+    inner = active * (model.gates * model.of_ffn + model.of_ffn) * w
+    kept = rows * (whole / split + (wide + inner) / t)
+    if attention == "plain" and plan.recompute == "none":
+        kept += rows * model.heads * sequence / t * (w + (1 + w) * mask)
+    return kept
+
+
+def in_flight(plan: ParallelPlan, stage: int, microbatches: int) -> float:
+    """Micro-batches whose activations a stage keeps at once, counted in whole stages.
+
+    >>> plan = ParallelPlan(pp=4, global_batch=16, schedule="1f1b")
+    >>> [in_flight(plan, stage, 16) for stage in range(4)]
+    [4.0, 3.0, 2.0, 1.0]
+    """
+    if plan.schedule == "gpipe" or plan.pp == 1:
+        return float(microbatches) if plan.schedule == "gpipe" and plan.pp > 1 else 1.0
+    if plan.chunks > 1:
+        warm = (plan.pp - stage - 1) * 2 + (plan.chunks - 1) * plan.pp + 1
+        return min(warm, microbatches * plan.chunks) / plan.chunks
+    return float(min(plan.pp - stage, microbatches))
+
+
+def stage_parameters(model: Transformer, plan: ParallelPlan, stage: int) -> float:
+    """Parameters of one GPU of a stage, before any sharding over copies."""
+    layers = model.layers / plan.pp
+    experts = model.experts * model.expert_parameters
+    layer = (model.layer_parameters - experts) / plan.tp + experts / (plan.tp * plan.ep)
+    found = layers * layer
+    if stage == 0:
+        found += model.embedding_parameters / plan.tp
+    if stage == plan.pp - 1:
+        found += model.head_parameters / plan.tp
+        if plan.pp > 1 and model.tied:  # a copy of the table
+            found += model.vocab * model.hidden / plan.tp
+    return found
+
+
+def training_memory(laid: Laid, attention: Attention = "flash", stage: int = 0, gradient: float = 2.0) -> Footprint:
+    """Bytes on each GPU of a stage."""
+    model, plan = laid.model, laid.plan
+    own, shards = stage_parameters(model, plan, stage), laid.shards
+    w = WIDTH[plan.dtype if plan.dtype != "fp8" else "bf16"]
+    layer = own / max(1, laid.layers)
+    weights = own * w / (shards if plan.level >= 3 else 1)
+    gradients = own * gradient / (shards if plan.level >= 2 else 1)
+    optimizer = own * OPTIMIZER[plan.optimizer] / (shards if plan.level >= 1 else 1)
+    flying = in_flight(plan, stage, laid.microbatches)
+    one = activations(model, plan, laid.sequence, attention)
+    kept = laid.layers * one * flying
+    rows = plan.microbatch * laid.sequence / plan.cp
+    buffers = RESERVED
+    if plan.recompute == "full":  # the layer that is computed again
+        kept += activations(model, _without(plan), laid.sequence, attention)
+    if stage == plan.pp - 1:  # logits, and their gradient, in 32 bit
+        buffers += rows * model.vocab / plan.tp * 8.0
+    if plan.level >= 3:  # the layer at work and the next one, gathered; a layer's gradients before they are scattered
+        buffers += 2 * layer * w + layer * gradient
+    return Footprint(stage, weights, gradients, optimizer, kept, buffers)
+
+
+def _without(plan: ParallelPlan) -> ParallelPlan:
+    import dataclasses
+
+    return dataclasses.replace(plan, recompute="none")
+
+
+def serving_memory(model: Transformer, tp: int, tokens: float, dtype: str = "bf16", pp: int = 1) -> Footprint:
+    """Weights, and the KV cache of so many tokens, on each GPU."""
+    w = WIDTH[dtype]
+    heads = max(1.0, model.of_kv_heads / tp) / model.of_kv_heads
+    return Footprint(0, model.parameters * w / (tp * pp), 0.0, 0.0, 0.0, RESERVED, tokens * model.kv_bytes(w) * heads / pp)
+
+
+def kv_capacity(model: Transformer, tp: int, size: float, dtype: str = "bf16", pp: int = 1, used: float = 0.9) -> int:
+    """Tokens whose keys and values fit beside the weights: `used` of the memory, as servers reserve it.
+
+    >>> from hwsim.models.library import load_model
+    >>> kv_capacity(load_model("llama-2-7b"), 1, 80e9)
+    108763
+    """
+    empty = serving_memory(model, tp, 0, dtype, pp)
+    each = serving_memory(model, tp, 1, dtype, pp).cache
+    return max(0, int((used * size - empty.total) // each))

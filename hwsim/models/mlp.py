@@ -1,0 +1,68 @@
+"""A multilayer perceptron by the widths of its layers.
+
+    hwsim: model/1
+    kind: mlp
+    units: [784, 256, 10]
+
+Parameters: the sum over its layers of units in x units out, and units out for the biases.
+
+**Source**: Zhang et al., "Dive into Deep Learning", chapter 4.
+**Error**: none.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hwsim.models.cnn_entries import Activation, Linear, Shape
+from hwsim.models.cnn_units import Unit, Walk
+from hwsim.spec.fields import field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mlp:
+    """Linear maps one after another.
+
+    >>> Mlp(units=(784, 256, 10)).parameters
+    203530
+    """
+
+    kind: ClassVar[str] = "mlp"
+
+    units: tuple[int, ...] = field(
+        "width of the input, of each hidden layer and of the output", minimum=1, example="[784, 256, 10]"
+    )
+    activation: Activation = field("after each hidden layer", default="relu")
+    bias: bool = field("linear maps add a number for each unit", default=True)
+    dropout: bool = field("some results of hidden layers are left out in training", default=False)
+    sources: Mapping[str, str] = dataclasses.field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def problems(self) -> Iterator[tuple[str, str, str | None]]:
+        """(key, message, hint) of what cannot be."""
+        if len(self.units) < 2:
+            yield "units", "needs an input and an output", "such as [784, 256, 10]"
+
+    @property
+    def input(self) -> Shape:
+        return self.units[0], 1, 1
+
+    def chain(self) -> tuple[Unit, ...]:
+        """As those of a network of convolutions."""
+        walk, shape = Walk(False, self.activation), self.input
+        for at, units in enumerate(self.units[1:], start=1):
+            last = at == len(self.units) - 1
+            linear = Linear(units=units, bias=self.bias, activation="none" if last else None, dropout=self.dropout and not last)
+            shape = walk.linear(linear, shape, f"{at}.linear")
+        return tuple(walk.found)
+
+    @property
+    def parameters(self) -> int:
+        return sum(unit.parameters for unit in self.chain())
+
+    @property
+    def forward_flop(self) -> float:
+        """Operations of one example, forward; a multiplication and an addition are two."""
+        return sum(unit.flop for unit in self.chain())

@@ -1,0 +1,195 @@
+"""How a training is laid over GPUs: tensor, pipeline, data, expert and context parallel, and what a step is made of.
+
+    plan = ParallelPlan(tensor=8, pipeline=8, microbatch=1, global_batch=1536)
+    laid = lay(model, plan, gpus=1024)      # every mistake at once, or the numbers that follow
+
+GPUs are numbered in the order of the machine; `order` says which group lies on neighbours: tensor, then context, then expert,
+then pipeline, then data, unless said otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from hwsim.models.transformer import Transformer
+from hwsim.spec.fields import field
+
+Schedule = Literal["gpipe", "1f1b", "interleaved"]
+Sharding = Literal["none", "zero-0", "zero-1", "zero-2", "zero-3", "fsdp"]
+Recompute = Literal["none", "selective", "full"]
+Optimizer = Literal["adam", "sgd"]
+Dtype = Literal["fp32", "tf32", "bf16", "fp16", "fp8"]
+Axis = Literal["tp", "cp", "ep", "pp", "dp"]
+
+
+class WrongPlan(ValueError):
+    """The plan does not fit the model or the machine; `mistakes`: a line each, with the key it is about."""
+
+    def __init__(self, mistakes: tuple[tuple[str, str], ...]) -> None:
+        super().__init__("; ".join(message for _, message in mistakes))
+        self.mistakes = mistakes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParallelPlan:
+    """What runs where, and how much of it at once."""
+
+    tp: int = field("GPUs that split every matrix (tensor parallel)", default=1, minimum=1)
+    pp: int = field("stages of layers (pipeline parallel)", default=1, minimum=1)
+    dp: int | Literal["rest"] = field("copies of the model that work on other data; rest: all GPUs that are left", default="rest")
+    cp: int = field("GPUs that split every sequence (context parallel)", default=1, minimum=1)
+    ep: int = field("GPUs of a data-parallel group that split the experts", default=1, minimum=1)
+    order: tuple[Axis, ...] = field("groups from neighbours outwards", default=("tp", "cp", "ep", "pp", "dp"))
+    sequence_parallel: bool = field("norms and residuals are split as the matrices are", default=False)
+    microbatch: int = field("sequences that pass the network at once, of each copy", default=1, minimum=1)
+    global_batch: int = field("sequences of a step, of all copies", minimum=1)
+    sequence: int | None = field("tokens of a sequence; the model's longest if left out", default=None, minimum=1)
+    schedule: Schedule = field("order of forward and backward in a pipeline", default="1f1b")
+    chunks: int = field("pieces of a stage that the schedule interleaves", default=1, minimum=1)
+    uneven: bool = field("stages may differ by a layer, of which the embedding and the output count as one", default=False)
+    sharding: Sharding = field("what the copies hold parts of: optimizer (1), gradients (2), weights (3)", default="zero-0")
+    shards: int | None = field("copies that share a set; all if left out", default=None, minimum=1)
+    recompute: Recompute = field("what backward computes again: nothing, attention scores, or all of a layer", default="none")
+    optimizer: Optimizer = field("what the weights are updated by", default="adam")
+    dtype: Dtype = field("number format of activations and products", default="bf16")
+
+    @property
+    def level(self) -> int:
+        """ZeRO's stage: 0 to 3."""
+        return {"none": 0, "zero-0": 0, "zero-1": 1, "zero-2": 2, "zero-3": 3, "fsdp": 3}[self.sharding]
+
+
+@dataclass(frozen=True, slots=True)
+class Laid:
+    """A plan with the numbers that follow from a number of GPUs.
+
+    Args:
+        microbatches: of each copy in a step.
+        layers: of the longest stage.
+        stride: how far apart in the order of the GPUs the members of a group are, by axis.
+    """
+
+    model: Transformer
+    plan: ParallelPlan
+    gpus: int
+    dp: int
+    microbatches: int
+    sequence: int
+    layers: int
+
+    def stride(self, axis: Axis) -> int:
+        """Distance between neighbours of a group in the order of the GPUs.
+
+        ep lies within dp: copies that split the experts are neighbours.
+        """
+        sizes = {"tp": self.plan.tp, "cp": self.plan.cp, "ep": 1, "pp": self.plan.pp, "dp": self.dp}
+        found = 1
+        for each in self.plan.order:
+            if each == axis or (axis == "ep" and each == "dp"):
+                return found
+            found *= sizes[each]
+        return found
+
+    def layers_of(self, stage: int) -> int:
+        """Layers of a stage: where they do not come out even, the ends have one less for the embedding and the output."""
+        if self.model.layers % self.plan.pp == 0:
+            return self.layers
+        return max(0, (self.model.layers + 2) // self.plan.pp - 1) if stage in (0, self.plan.pp - 1) else self.layers
+
+    @property
+    def shards(self) -> int:
+        """Copies that share a set of optimizer states, gradients or weights."""
+        return min(self.dp, self.plan.shards or self.dp)
+
+    @property
+    def tokens(self) -> int:
+        """Of a step."""
+        return self.plan.global_batch * self.sequence
+
+
+def lay(model: Transformer, plan: ParallelPlan, gpus: int) -> Laid:
+    """The plan on so many GPUs.
+
+    Raises:
+        WrongPlan: what does not fit, all of it.
+    """
+    mistakes = tuple(problems(model, plan, gpus))
+    if mistakes:
+        raise WrongPlan(mistakes)
+    dp = copies(plan, gpus)
+    return Laid(
+        model=model,
+        plan=plan,
+        gpus=gpus,
+        dp=dp,
+        microbatches=plan.global_batch // (dp * plan.microbatch),
+        sequence=plan.sequence or model.sequence,
+        layers=_longest(model, plan),
+    )
+
+
+def _longest(model: Transformer, plan: ParallelPlan) -> int:
+    """Layers of the longest stage."""
+    return -(-(model.layers + 2) // plan.pp) if model.layers % plan.pp else model.layers // plan.pp
+
+
+def copies(plan: ParallelPlan, gpus: int) -> int:
+    """Data-parallel copies: as said, or all GPUs that are left."""
+    return max(1, gpus // (plan.tp * plan.pp * plan.cp)) if plan.dp == "rest" else plan.dp
+
+
+def problems(model: Transformer, plan: ParallelPlan, gpus: int) -> Iterator[tuple[str, str]]:
+    """(key, message) of every constraint that the plan breaks."""
+    tp, pp, cp, dp = plan.tp, plan.pp, plan.cp, copies(plan, gpus)
+    said = " x ".join(f"{name} {size}" for name, size in (("tp", tp), ("pp", pp), ("cp", cp)) if size > 1 or name != "cp")
+    if plan.dp == "rest":
+        if gpus % (tp * pp * cp):
+            yield "dp", f"{said} = {tp * pp * cp} does not divide {gpus} GPUs"
+    elif tp * pp * cp * dp != gpus:
+        yield "dp", f"{said} x dp {dp} = {tp * pp * cp * dp} GPUs, but there are {gpus}"
+    if isinstance(plan.dp, int) and plan.dp < 1:
+        yield "dp", f"dp {plan.dp} is no number of copies"
+        return
+    if model.heads % tp:
+        yield "tp", f"tp {tp} does not divide {model.heads} heads"
+    elif model.of_kv_heads % tp and tp % model.of_kv_heads:
+        yield "tp", f"tp {tp} neither divides {model.of_kv_heads} heads of keys and values nor is a multiple of them"
+    elif model.of_ffn % tp:
+        yield "tp", f"tp {tp} does not divide a feed-forward width of {model.of_ffn}"
+    if pp > model.layers:
+        yield "pp", f"pp {pp} stages, but only {model.layers} layers"
+    elif model.layers % pp and not plan.uneven:
+        yield "pp", f"pp {pp} does not divide {model.layers} layers"
+    elif plan.chunks > 1 and (model.layers % pp or (model.layers // pp) % plan.chunks):
+        yield "chunks", f"{plan.chunks} chunks do not divide the {model.layers // pp} layers of a stage"
+    if plan.chunks > 1 and plan.schedule != "interleaved":
+        yield "schedule", f"{plan.chunks} chunks of a stage need `schedule: interleaved`, not {plan.schedule}"
+    whole = dp * plan.microbatch
+    if plan.global_batch % whole:
+        yield (
+            "global_batch",
+            f"a global batch of {plan.global_batch} is no multiple of dp {dp} x microbatch {plan.microbatch} = {whole}",
+        )
+    elif plan.schedule == "interleaved" and plan.chunks > 1 and (plan.global_batch // whole) % pp:
+        yield "global_batch", f"{plan.global_batch // whole} microbatches: an interleaved schedule needs a multiple of pp {pp}"
+    if (plan.sequence or model.sequence) % cp:
+        yield "cp", f"cp {cp} does not divide sequences of {plan.sequence or model.sequence} tokens"
+    if plan.sequence_parallel and tp == 1:
+        yield "sequence_parallel", "sequence parallel splits what tensor parallel leaves whole: it needs tp > 1"
+    if plan.ep > 1 and model.experts == 1:
+        yield "ep", f"ep {plan.ep}, but the model has no experts"
+    elif model.experts % plan.ep:
+        yield "ep", f"ep {plan.ep} does not divide {model.experts} experts"
+    elif plan.ep > 1 and dp % plan.ep:
+        yield "ep", f"ep {plan.ep} does not divide dp {dp}: copies split the experts among them"
+    if plan.level == 3 and pp > 1:
+        yield "sharding", f"{plan.sharding} gathers all weights of a stage for every micro-batch: not together with pp {pp}"
+    if plan.shards is not None and dp % plan.shards:
+        yield "shards", f"{plan.shards} shards do not divide dp {dp}"
+    if len(set(plan.order)) < len(plan.order):
+        yield "order", "an axis stands twice in `order`"
+    missing = [axis for axis, size in (("tp", tp), ("cp", cp), ("pp", pp), ("dp", dp)) if size > 1 and axis not in plan.order]
+    if missing:
+        yield "order", f"`order` leaves out {', '.join(missing)}"

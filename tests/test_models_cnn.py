@@ -1,0 +1,235 @@
+"""Networks of convolutions: published counts, and laws of their kernels, steps and memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from calibrate.published.parts import part
+from hwsim.devices import Gpu
+from hwsim.models.cnn import Cnn
+from hwsim.models.cnn_entries import Bottleneck, Branches, Conv, Entry, Linear, Pool
+from hwsim.models.cnn_estimate import Kernels, exposed, inference, training_step
+from hwsim.models.cnn_layers import activation_bytes, layers_of, memory_of, optimizer
+from hwsim.models.cnn_software import SOFTWARE, Software
+from hwsim.models.cnn_units import WrongNetwork
+from hwsim.models.convolution import Convolution
+from hwsim.models.convolving import CONVOLVING, units_of
+from hwsim.models.mlp import Mlp
+from hwsim.models.networks import described, load_network, read_network
+from hwsim.spec import SpecError, find, names, read, read_text
+
+# Parameters and 1e9 multiplications (forward, one image) as torchvision's and timm's documentation gives them.
+PUBLISHED = {
+    "lenet": (61_706, 0.0004),
+    "alexnet": (61_100_840, 0.71),
+    "vgg-11": (132_863_336, 7.61),
+    "vgg-16": (138_357_544, 15.47),
+    "vgg-19": (143_667_240, 19.63),
+    "resnet-18": (11_689_512, 1.81),
+    "resnet-34": (21_797_672, 3.66),
+    "resnet-50": (25_557_032, 4.09),
+    "resnet-50-v1": (25_557_032, 3.86),
+    "resnet-101": (44_549_160, 7.80),
+    "resnet-152": (60_192_808, 11.51),
+    "resnext-50-32x4d": (25_028_904, 4.23),
+    "resnext-101-32x4d": (44_177_704, 7.97),
+    "se-resnext-101-32x4d": (48_955_416, 7.97),
+    "inception-v3": (23_834_568, 5.71),
+    "mlp-mnist": (203_530, 0.0002),
+}
+V100 = part(Gpu, "v100-sxm2-16gb")
+GPUS = ("k80", "p100-sxm2", "v100-sxm2-16gb", "t4", "a100-sxm-80gb", "h100-sxm")
+
+
+def kernels(name: str = "v100-sxm2-16gb", software: Software | None = None) -> Kernels:
+    return Kernels(part(Gpu, name), software or Software())
+
+
+@pytest.mark.parametrize("name", sorted(PUBLISHED))
+def test_counts_are_the_published_ones(name: str) -> None:
+    parameters, multiplications = PUBLISHED[name]
+    network = load_network(name)
+    assert network.parameters == parameters
+    assert network.forward_flop / 2e9 == pytest.approx(multiplications, abs=0.006)
+
+
+@pytest.mark.parametrize("name", [each for each in names("model") if read(find("model", each)).text("kind") in ("cnn", "mlp")])
+def test_every_network_of_the_library_loads_and_adds_up(name: str) -> None:
+    network = load_network(name)
+    layers = layers_of(network, 2, "fp32")
+    assert sum(layer.parameters for layer in layers) == network.parameters
+    assert sum(layer.flop for layer in layers) == pytest.approx(2 * network.forward_flop)
+    assert len(tuple(described(network))) == 2
+    for before, after in zip(network.chain(), network.chain()[1:], strict=False):
+        assert min(before.out) >= 1 and min(after.into) >= 1
+
+
+def test_the_backward_pass_has_twice_the_operations_but_for_the_images() -> None:
+    network = load_network("resnet-50")
+    layers = layers_of(network, 4, "fp16")
+    back = sum(op.work.flop for layer in layers for op in layer.backward if op.work.mix == "matmul")
+    assert back == pytest.approx(2 * sum(layer.flop for layer in layers) - layers[0].flop)
+
+
+@given(
+    st.integers(1, 64),
+    st.integers(1, 8),
+    st.integers(1, 8),
+    st.sampled_from([1, 3, 5, 7]),
+    st.sampled_from([1, 2]),
+    st.sampled_from([1, 4]),
+)
+@settings(max_examples=30, deadline=None)
+def test_the_three_passes_of_a_convolution_compute_the_same(
+    images: int, a: int, b: int, side: int, stride: int, groups: int
+) -> None:
+    shape = Convolution(images, 4 * a * groups, 4 * b * groups, 14, 14, (side, side), stride, (14 * stride) ** 2, groups)
+    for what in ("forward", "input", "weights"):
+        product = replace(shape, what=what).product(2.0)
+        padded = 2.0 * product.m * product.n * product.k * product.batch
+        assert shape.flop <= padded <= shape.flop * (1 + 64 / shape.pixels)
+        assert sum(replace(shape, what=what).traffic(2.0)) == sum(shape.traffic(2.0))
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+@pytest.mark.parametrize("dtype", ["fp32", "fp16"])
+def test_more_images_never_take_less_time(gpu: str, dtype: str) -> None:
+    if gpu == "k80" and dtype == "fp16":
+        pytest.skip("computed in fp32, as the line before")
+    asked = kernels(gpu)
+    network = load_network("resnet-18")
+    times = [training_step(network, batch, dtype, asked).seconds for batch in (1, 2, 4, 7, 16, 33, 64, 128)]
+    assert times == sorted(times)
+    forward = [inference(network, batch, dtype, asked).seconds for batch in (1, 2, 4, 7, 16, 33, 64, 128)]
+    assert forward == sorted(forward)
+    assert all(one < whole for one, whole in zip(forward, times, strict=True))
+
+
+def test_no_convolution_beats_the_peak_or_the_memory() -> None:
+    for name in GPUS:
+        gpu, asked = part(Gpu, name), kernels(name)
+        for layer in layers_of(load_network("vgg-16"), 16, "fp32"):
+            for op in (*layer.forward, *layer.backward):
+                for each in asked.chosen(op):
+                    assert each.seconds >= 0.999 * each.work.flop / max(gpu.flop.values())
+                    assert each.slower > 0
+
+
+def test_the_shares_of_a_step_add_up() -> None:
+    step = training_step(
+        load_network("resnet-50"), 32, "fp32", kernels(software=SOFTWARE["pytorch-ngc"]), 8, lambda size: size / 1e9
+    )
+    assert sum(step.shares.values()) == pytest.approx(step.seconds)
+    assert step.images_per_second == pytest.approx(8 * 32 / step.seconds)
+    assert step.shares["gradients"] > 0
+
+
+def test_the_host_binds_small_batches() -> None:
+    slow = Software(dispatch=50e-6)
+    one = inference(load_network("resnet-50"), 1, "fp16", kernels(software=slow))
+    two = inference(load_network("resnet-50"), 2, "fp16", kernels(software=slow))
+    assert one.seconds == pytest.approx(two.seconds)
+    assert one.shares["host"] > one.seconds / 2
+
+
+@given(
+    st.lists(st.tuples(st.floats(0.0, 1.0), st.floats(0.0, 1e8)), min_size=1, max_size=20),
+    st.floats(1e6, 1e8),
+    st.floats(0.0, 1.0),
+)
+@settings(max_examples=60, deadline=None)
+def test_what_is_left_of_the_gradients_lies_between_the_last_bucket_and_all(
+    given_marks: list[tuple[float, float]], bucket: float, hidden: float
+) -> None:
+    marks = [(when, size) for (when, _), (_, size) in zip(sorted(given_marks), given_marks, strict=True)]
+    total = sum(size for _, size in marks)
+    left = exposed(marks, lambda size: size / 1e9, bucket, hidden)
+    assert left <= total / 1e9 + 1e-12
+    assert left <= exposed(marks, lambda size: size / 1e9, bucket, 0.0) + 1e-12
+    assert left >= exposed(marks, lambda size: size / 1e9, bucket, 1.0) - 1e-12
+    assert exposed(marks, lambda size: 0.0, bucket, 1.0) == pytest.approx(0.0)
+
+
+def test_more_gpus_with_a_perfect_network_scale_perfectly() -> None:
+    network, asked = load_network("resnet-50"), kernels()
+    one = training_step(network, 64, "fp32", asked)
+    many = training_step(network, 64, "fp32", asked, 64, lambda size: 0.0)
+    assert many.images_per_second == pytest.approx(64 * one.images_per_second)
+
+
+def test_the_optimizer_moves_what_it_updates() -> None:
+    layers = layers_of(load_network("resnet-50"), 2, "fp32")
+    assert optimizer(layers).work.traffic == pytest.approx(20 * 25_557_032)
+
+
+def test_memory_grows_with_the_batch_but_for_the_weights() -> None:
+    small, large = (memory_of(layers_of(load_network("resnet-50"), batch, "fp32")) for batch in (8, 16))
+    assert small["weights"] == large["weights"] == 4 * 25_557_032
+    assert large["activations"] == pytest.approx(2 * small["activations"])
+    half = layers_of(load_network("resnet-50"), 8, "fp16")
+    assert activation_bytes(half) == pytest.approx(small["activations"] / 2)
+    assert activation_bytes(layers_of(load_network("resnet-50"), 8, "fp16", training=False)) == 0
+
+
+def test_parts_fall_into_the_generations_their_formats_tell() -> None:
+    told = {(name, dtype): units_of(part(Gpu, name), dtype) for name, dtype in [
+        ("k80", "fp32"), ("p100-sxm2", "fp32"), ("p100-sxm2", "fp16"), ("v100-sxm2-16gb", "fp16"), ("t4", "fp32"), ("t4", "fp16"),
+        ("a100-sxm-80gb", "tf32"), ("a100-sxm-80gb", "fp16"), ("h100-sxm", "fp16")]}  # fmt: skip
+    assert list(told.values()) == ["kepler", "vector", "vector", "volta", "vector-turing", "turing", "tf32", "ampere", "hopper"]
+    assert set(told.values()) <= set(CONVOLVING)
+
+
+def test_an_mlp_is_a_chain_of_linear_maps() -> None:
+    mlp = Mlp(units=(784, 256, 10), dropout=True)
+    assert [unit.kind for unit in mlp.chain()] == ["linear", "activation", "dropout", "linear"]
+    step = training_step(mlp, 256, "fp32", kernels())
+    assert set(step.shares) == {"matmul", "elementwise", "optimizer", "host", "gradients"}
+
+
+def test_branches_are_put_together_and_blocks_widened_by_groups() -> None:
+    conv = Entry(conv=Conv(channels=8, kernel=(1,)))
+    network = Cnn(input=(4, 8, 8), layers=(Entry(branches=Branches(of=((conv,), (conv, conv), ()))),))
+    assert network.chain()[-1].out == (20, 8, 8)
+    wide = Cnn(input=(256, 8, 8), norm=True, layers=(Entry(bottleneck=Bottleneck(channels=64, groups=32, width=4)),))
+    assert [unit.out[0] for unit in wide.chain() if unit.kind == "conv"] == [128, 128, 256]
+
+
+@pytest.mark.parametrize(
+    ("layers", "words"),
+    [
+        ((Entry(conv=Conv(channels=4, kernel=(9,), padding=(0,))),), "does not fit"),
+        ((Entry(conv=Conv(channels=4, kernel=(3,), groups=3)),), "groups do not divide"),
+        ((Entry(conv=Conv(channels=4, kernel=(3, 3, 3))),), "one number or two"),
+        ((Entry(branches=Branches(of=((Entry(pool=Pool(kernel=2)),), ()))),), "different sizes"),
+    ],
+)
+def test_layers_that_do_not_fit_together_are_told(layers: tuple[Entry, ...], words: str) -> None:
+    network = Cnn(input=(4, 8, 8), layers=layers)
+    with pytest.raises(WrongNetwork, match=words):
+        network.chain()
+    assert [key for key, _, _ in network.problems()] == ["layers"]
+
+
+def test_an_entry_has_one_key() -> None:
+    with pytest.raises(ValueError, match="one key"):
+        Entry(conv=Conv(channels=4, kernel=(3,)), linear=Linear(units=2))
+    with pytest.raises(ValueError, match="one key"):
+        Entry()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("kind: cnn\ninput: [3, 8, 8]\nlayers: [{conv: {channels: 4, kernel: 9, padding: 0}}]\n", "does not fit"),
+        ("kind: cnn\ninput: [3, 8, 8]\nlayers: [{convolution: {channels: 4, kernel: 9}}]\n", "unknown key 'convolution'"),
+        ("kind: mlp\nunits: [4]\n", "needs an input and an output"),
+        ("kind: transformer\nlayers: 2\n", "no kind of network"),
+    ],
+)
+def test_mistakes_of_a_file_stand_at_their_place(text: str, words: str) -> None:
+    with pytest.raises(SpecError, match=words):
+        read_network(read_text("hwsim: model/1\n" + text))
