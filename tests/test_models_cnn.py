@@ -65,7 +65,8 @@ def test_every_network_of_the_library_loads_and_adds_up(name: str) -> None:
     assert sum(layer.flop for layer in layers) == pytest.approx(2 * network.forward_flop)
     assert len(tuple(described(network))) == 2
     for before, after in zip(network.chain(), network.chain()[1:], strict=False):
-        assert min(before.out) >= 1 and min(after.into) >= 1
+        assert min(before.out) >= 1
+        assert min(after.into) >= 1
 
 
 def test_the_backward_pass_has_twice_the_operations_but_for_the_images() -> None:

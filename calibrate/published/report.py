@@ -16,6 +16,10 @@ What the models of single parts come to beside reference simulators and publishe
 
 What all-reduces and their kin take: the text's own numbers, NCCL and MPI as others measured them, a recorded training step, the
 small cases of other simulators, and hwsim's own two levels beside each other.""",
+    "models": """# Models beside measurements
+
+What the closed forms of whole networks come to beside published runs: steps of training transformers, passes of inference, encoders,
+and networks of convolutions.""",
 }
 HEAD: Final = """Written by
 `python -m calibrate.published --data DIR --write`; the rows behind it are other people's and not shipped with hwsim.

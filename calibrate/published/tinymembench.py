@@ -165,7 +165,7 @@ def lines(cpu: Cpu) -> Iterator[str]:
     yield f"memory.latency: {1e9 * cpu.memory.latency:.0f} ns"
     for name, tlb in cpu.caches.tlbs.items():
         yield f"{name}: miss {1e9 * tlb.miss:.1f} ns, walk {1e9 * tlb.walk:.1f} ns"
-    yield f"in_flight: {cpu.caches.in_flight:.2f}"
+    yield f"paired: {cpu.caches.paired or 2.0:.2f}"
 
 
 def fitted(data: Path) -> dict[str, Cpu]:
@@ -205,7 +205,7 @@ def _usual(cpu: Cpu) -> list[tuple[float, float]]:
         (USUAL["tlb"] if at == 0 else USUAL["walk"], SPREAD["tlb" if at == 0 else "walk"]) for at, _ in enumerate(caches.tlbs)
     ]
     rest = [(USUAL["memory"], SPREAD["memory"])]
-    flight = [] if caches.in_flight <= 1.0 else [(USUAL["in flight"] - 1.0, SPREAD["in flight"])]
+    flight = [] if caches.paired is None else [(USUAL["in flight"] - 1.0, SPREAD["in flight"])]
     return [*levels, *rest, *tlbs, *flight]
 
 
@@ -226,5 +226,5 @@ def with_latencies(cpu: Cpu, values: Sequence[float]) -> Cpu:
     for at, (name, tlb) in enumerate(caches.tlbs.items()):
         more = rest.pop(0) * 1e-9
         tlbs[name] = replace(tlb, miss=more) if at == 0 else replace(tlb, walk=more)
-    flight = 1.0 + rest.pop(0) if rest else caches.in_flight
-    return replace(cpu, memory=memory, caches=replace(caches, levels=levels, tlbs=tlbs, in_flight=flight))
+    flight = min(2.0, 1.0 + rest.pop(0)) if rest else caches.paired
+    return replace(cpu, memory=memory, caches=replace(caches, levels=levels, tlbs=tlbs, paired=flight))

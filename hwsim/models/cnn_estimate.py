@@ -176,8 +176,8 @@ def exposed(marks: Sequence[tuple[float, float]], exchange: Exchange, bucket: fl
     """
     end = marks[-1][0] if marks else 0.0
     free, filled = 0.0, 0.0
-    for at, (when, size) in enumerate(marks):
-        filled += size
+    for at, (when, ready_bytes) in enumerate(marks):
+        filled += ready_bytes
         if filled > 0 and (filled >= bucket or at == len(marks) - 1):
             ready = end - hidden * (end - when)
             free = max(free, ready) + exchange(filled)

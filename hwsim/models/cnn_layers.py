@@ -3,7 +3,7 @@
 Convolutions and linear maps are products, two more of them backward (the first layer needs no gradient of its input).
 Everything else moves bytes, in arrays of activations:
 
-    norm        forward reads twice (mean and variance, then the result) and writes once; backward reads two arrays twice, writes one
+    norm        forward reads twice (mean and variance; the result), writes once; backward reads two arrays twice, writes one
     activation  one read, one written; backward reads two
     pool        one read, one written; backward the same with what was chosen
     add         two read, one written; backward as much, for gradients that come back two ways

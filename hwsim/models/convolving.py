@@ -7,7 +7,8 @@ product of the same shape does on the same GPU.  Convolutions of few channels to
 The generation is told by the part: multiprocessors of 192 units (Kepler), and the number formats its matrix units have.
 
 **Source**: Chetlur et al., arXiv:1410.0759; NVIDIA, "Convolutional Layers User's Guide", DU-09794-001, section 2.1 (matrix
-units read channels innermost, other orders are copied; quoted from memory).  The numbers are fitted to published training throughput, half of the rows: see `calibrate/published/cnn_training.py`.
+units read channels innermost, other orders are copied; quoted from memory).  The numbers are fitted to published throughput,
+half of the rows: `calibrate/published/cnn_training.py`, and `cnn_inference.py` for Turing; Hopper is taken as Ampere, a guess.
 **Error**: see `docs/validation/models.md`.
 """
 
@@ -39,20 +40,20 @@ class Convolving:
 
 CONVOLVING: Final[Mapping[Units, Convolving]] = {
     "kepler": Convolving(0.24, 0.81, 0.2),
-    "vector": Convolving(0.85, 0.73, 0.2),
-    "vector-turing": Convolving(1.35, 1.35, 0.2),
-    "volta": Convolving(0.77, 0.77, 0.06),
+    "vector": Convolving(0.85, 0.82, 0.26),
+    "vector-turing": Convolving(1.3, 1.3, 0.26),
+    "volta": Convolving(0.79, 0.79, 0.06),
     "turing": Convolving(0.9, 0.9, 0.06),
-    "tf32": Convolving(0.9, 0.9, 0.12, reordered=True),
-    "ampere": Convolving(1.0, 1.0, 0.084),
-    "hopper": Convolving(1.0, 1.0, 0.084),
+    "tf32": Convolving(0.9, 0.9, 0.145, reordered=True),
+    "ampere": Convolving(1.0, 1.0, 0.087),
+    "hopper": Convolving(1.0, 1.0, 0.087),
 }
 
 
 def units_of(gpu: Gpu, dtype: str) -> Units:
     """Which units compute a format.
 
-    >>> from hwsim.devices import LocalMemory
+    >>> from hwsim.devices.roofline import LocalMemory
     >>> units_of(Gpu(flop={"fp32": 1e12, "fp16": 8e12}, memory=LocalMemory(1e12)), "fp16")
     'volta'
     """

@@ -56,4 +56,5 @@ def described(network: Network) -> Iterator[str]:
     """What follows from its layers, a line each."""
     count = network.parameters
     yield f"parameters: {count:,}; in 32 bit {4 * count / 1e6:.4g} MB"
-    yield f"operations of one example: forward {network.forward_flop / 1e9:.4g} GFLOP, training {3 * network.forward_flop / 1e9:.4g} GFLOP"
+    flop = network.forward_flop / 1e9
+    yield f"operations of one example: forward {flop:.4g} GFLOP, training {3 * flop:.4g} GFLOP"

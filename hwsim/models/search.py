@@ -1,0 +1,138 @@
+"""Plans of a training, tried one after another: those that fit into the memory, by the estimate of their step.
+
+    tp            powers of two that divide the heads, up to a node's GPUs
+    pp            numbers that divide the layers
+    microbatch    powers of two, up to 8 and what is left of the global batch
+    sharding      none, the optimizer's states (zero-1), everything (zero-3, where pp is 1)
+    recompute     nothing, attention scores (where they are kept), all of a layer
+
+Everything else is as the plan at hand says, and so is whatever is fixed.
+
+**Error**: of the estimate, see `docs/validation/models.md`; plans nearer to each other than that are equally good.
+**Range**: what the estimate knows; it is no search over orders of axes, interleaving or context parallel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from hwsim.models.cluster import Cluster
+from hwsim.models.estimate import Step, step
+from hwsim.models.frameworks import Framework
+from hwsim.models.memory import Footprint, training_memory
+from hwsim.models.plan import Laid, ParallelPlan, Recompute, Sharding, WrongPlan, lay
+from hwsim.models.speed import Speed
+from hwsim.models.transformer import Transformer
+
+MICROBATCHES: Final = (1, 2, 4, 8)
+SHARDINGS: Final[tuple[Sharding, ...]] = ("zero-0", "zero-1", "zero-3")
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """What a search found.
+
+    Args:
+        steps: of the plans that fit, fastest first.
+        tried: plans that model and machine allow; fitting: those of them whose memory suffices.
+        nearest: if none does, the one that needs least.
+    """
+
+    steps: tuple[Step, ...]
+    tried: int
+    fitting: int
+    nearest: Step | None
+
+
+def search(
+    model: Transformer, plan: ParallelPlan, cluster: Cluster, framework: Framework, fixed: Collection[str] = ()
+) -> Searched:
+    """Plans by the estimate, best first.
+
+    Args:
+        plan: what all of them have in common; fixed: names of its fields that stay as they are.
+
+    Raises:
+        WrongPlan: none is possible: what is wrong with the plan at hand, or with its like.
+    """
+    laids = tuple(_laid(model, plan, cluster, framework, frozenset(fixed)))
+    if not laids:
+        lay(model, plan, cluster.gpus)  # says why, if the plan itself is wrong
+        raise WrongPlan((("plan", f"no plan lays it over {cluster.gpus} GPUs"),))
+    speed = Speed(cluster.gpu, framework)
+    size = cluster.gpu.memory.size
+    needs = [(largest(each, framework).total, each) for each in laids]
+    fitting = [each for need, each in needs if size is None or need <= size]
+    steps = sorted((step(each, cluster, framework, speed) for each in fitting), key=_order)
+    nearest = None
+    if not steps:
+        nearest = step(min(needs, key=lambda each: each[0])[1], cluster, framework, speed)
+    return Searched(tuple(steps), len(laids), len(fitting), nearest)
+
+
+def largest(laid: Laid, framework: Framework) -> Footprint:
+    """The memory of the stage that needs most."""
+    found = (
+        training_memory(laid, framework.attention, each, framework.gradient) for each in sorted({0, laid.plan.pp - 1})
+    )
+    return max(found, key=lambda each: each.total)
+
+
+def _order(found: Step) -> tuple[float, float, int, int, int]:
+    """Of plans as fast as each other, the one that needs less memory, then the simpler one."""
+    plan = found.laid.plan
+    return found.seconds, found.memory.total, plan.pp, plan.tp, plan.microbatch
+
+
+def _laid(
+    model: Transformer, plan: ParallelPlan, cluster: Cluster, framework: Framework, fixed: frozenset[str]
+) -> Iterator[Laid]:
+    for each in _plans(model, plan, cluster, framework, fixed):
+        try:
+            laid = lay(model, each, cluster.gpus)
+        except WrongPlan:
+            continue
+        if laid.dp == 1 and each.level > 0 and "sharding" not in fixed:  # nobody to share with: zero-0 by another name
+            continue
+        yield laid
+
+
+def _plans(
+    model: Transformer, plan: ParallelPlan, cluster: Cluster, framework: Framework, fixed: frozenset[str]
+) -> Iterator[ParallelPlan]:
+    tps = (plan.tp,) if "tp" in fixed else _powers(min(cluster.per_node, model.heads))
+    pps = (plan.pp,) if "pp" in fixed else tuple(n for n in range(1, min(model.layers, cluster.gpus) + 1) if model.layers % n == 0)
+    sizes = (plan.microbatch,) if "microbatch" in fixed else MICROBATCHES
+    shardings = (plan.sharding,) if "sharding" in fixed else SHARDINGS
+    again: tuple[Recompute, ...] = ("none", "full")
+    if framework.attention == "plain" or framework.repeated > 0:
+        again = ("none", "selective", "full")
+    if "recompute" in fixed:
+        again = (plan.recompute,)
+    for tp in tps:
+        split = plan.sequence_parallel if "sequence_parallel" in fixed else tp > 1
+        for pp in pps:
+            chunks = plan.chunks if pp > 1 else 1
+            for microbatch in sizes:
+                for sharding in shardings:
+                    for recompute in again:
+                        yield replace(
+                            plan,
+                            tp=tp,
+                            pp=pp,
+                            chunks=chunks,
+                            microbatch=microbatch,
+                            sharding=sharding,
+                            recompute=recompute,
+                            sequence_parallel=split,
+                        )
+
+
+def _powers(most: int) -> tuple[int, ...]:
+    """
+    >>> _powers(8)
+    (1, 2, 4, 8)
+    """
+    return tuple(1 << n for n in range(most.bit_length()) if 1 << n <= most)
