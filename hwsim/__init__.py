@@ -19,12 +19,15 @@ __version__ = "0.1.0"
 __all__ = [
     "Deadlock",
     "ExpectationFailed",
+    "OpGraph",
     "OutOfMemory",
     "Result",
     "Run",
     "SpecError",
     "__version__",
+    "load_graph",
     "loads",
+    "save_graph",
     "simulate",
     "sweep",
 ]
@@ -32,11 +35,14 @@ __all__ = [
 _HOMES: Final = {
     "Deadlock": "hwsim.engine",
     "ExpectationFailed": "hwsim.api",
+    "OpGraph": "hwsim.opgraph",
     "OutOfMemory": "hwsim.api",
     "Result": "hwsim.results.result",
     "Run": "hwsim.api",
     "SpecError": "hwsim.spec",
+    "load_graph": "hwsim.graphfile",
     "loads": "hwsim.api",
+    "save_graph": "hwsim.graphfile",
     "simulate": "hwsim.api",
     "sweep": "hwsim.study",
 }
@@ -44,6 +50,8 @@ _HOMES: Final = {
 if TYPE_CHECKING:
     from hwsim.api import ExpectationFailed, OutOfMemory, Run, loads, simulate
     from hwsim.engine import Deadlock
+    from hwsim.graphfile import load_graph, save_graph
+    from hwsim.opgraph import OpGraph
     from hwsim.results.result import Result
     from hwsim.spec import SpecError
     from hwsim.study import sweep

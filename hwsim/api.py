@@ -15,8 +15,9 @@ from typing import Any, Literal
 
 from hwsim import engine
 from hwsim.explain.critical import Share, limited_by
+from hwsim.graphfile import SUFFIX, load_graph
 from hwsim.machine import Machine, UnknownName, build
-from hwsim.opgraph import Change, OpGraph
+from hwsim.opgraph import Change, Disturbance, OpGraph
 from hwsim.reports import gantt, html, summary, trace
 from hwsim.reports import json as as_json
 from hwsim.reports import latency as as_latency
@@ -40,7 +41,7 @@ from hwsim.spec import (
     tree_of,
 )
 from hwsim.units import format_quantity
-from hwsim.workload import Workload, changes, lower, read_workload, suspicions
+from hwsim.workload import Workload, changes, disturbances, lower, read_workload, suspicions, totals
 
 Source = str | Path | Tree | Mapping[str, Any]  # a library name or path, the text of a file, "-", or what a file would say
 MOST_OPS = 30_000_000
@@ -120,6 +121,7 @@ class Lowered:
     warnings: tuple[str, ...]
     changes: tuple[Change, ...] = ()
     jobs: tuple[tuple[str, int], ...] = ()  # name and start (fs)
+    events: tuple[Disturbance, ...] = ()
 
 
 def simulate(
@@ -135,7 +137,8 @@ def simulate(
     """Simulate a workload on a machine.
 
     Args:
-        machine, workload: a path, a name of the library, the text of a file, or a loaded value.
+        machine, workload: a path, a name of the library, the text of a file, or a loaded value; a workload may also be an
+            op graph, or the path of one (graph.npz).
         set: paths and values to change before anything is worked out, `{"machine.gpu.count": 8}`.
         expect: check what the workload expects ("auto": if it speaks of this machine and nothing is set).
         requests: parts to simulate request by request, beside those that say `fidelity: requests`.
@@ -165,6 +168,8 @@ def simulate(
         requests=served,
         curves=curves,
         jobs=spans,
+        events=lowered.events,
+        changes=lowered.changes,
     )
     if not run.fits:
         raise OutOfMemory(run)
@@ -213,6 +218,11 @@ def prepare(
     """Everything before the simulation; arguments and errors as of `simulate`."""
     mistakes = Mistakes()
     settings = dict(set or {})
+    given = str(workload) if isinstance(workload, str | Path) else ""
+    if given.endswith(SUFFIX):
+        if settings:
+            raise SpecError([Mistake(None, f"nothing can be set with {given}", "an op graph has its numbers put in already")])
+        workload = load_graph(given)
     machine_tree = None if isinstance(machine, Machine) else _tree("machine", machine, mistakes)
     workload_tree = None if isinstance(workload, Workload | OpGraph) else _tree("workload", workload, mistakes)
     mistakes.raise_if_any()
@@ -228,6 +238,8 @@ def prepare(
     wanted = wanted_of(loaded.expect, mistakes, jobs) if isinstance(loaded, Workload) else Wanted()
     if built is None or loaded is None:
         raise SpecError(mistakes)
+    if isinstance(loaded, OpGraph):
+        _refuse_foreign(loaded, built, mistakes)
     graph = loaded if isinstance(loaded, OpGraph) else lower(loaded, built, mistakes)
     disturbed = changes(loaded.events, built, mistakes) if isinstance(loaded, Workload) and loaded.events else ()
     mistakes.raise_if_any()
@@ -235,15 +247,32 @@ def prepare(
     return Lowered(
         machine=built,
         machine_name=_title(built.name, machine_tree, "machine"),
-        workload_name=_title(loaded.name if isinstance(loaded, Workload) else "", workload_tree, "workload"),
+        workload_name=_title(loaded.name if isinstance(loaded, Workload) else Path(given).stem, workload_tree, "workload"),
         graph=graph,
         wanted=wanted,
         called=_called(built, machine, machine_tree),
         settings=tuple((path, str(value)) for path, value in settings.items()),
-        warnings=(*built.warnings, *notes, *(suspicions(loaded) if isinstance(loaded, Workload) else ())),
+        warnings=(
+            *built.warnings,
+            *notes,
+            *(suspicions(loaded) if isinstance(loaded, Workload) else ()),
+            *totals(graph, built),
+        ),
         changes=disturbed,
         jobs=starts,
+        events=disturbances(loaded.events) if isinstance(loaded, Workload) and loaded.events else (),
     )
+
+
+def _refuse_foreign(graph: OpGraph, machine: Machine, mistakes: Mistakes) -> None:
+    """An op graph says what its ops take of one machine; on another its numbers would mean something else."""
+    for capacity in graph.capacities:
+        own = machine.capacities.get(capacity.name)
+        if own is None:
+            mistakes.add(None, f"the op graph draws on '{capacity.name}', which the machine {machine.name} does not have")
+        elif own.rate != capacity.rate:
+            message = f"in the op graph '{capacity.name}' has rate {capacity.rate:g}, on the machine {own.rate:g}"
+            mistakes.add(None, message, "it was made for another machine: lower the workload again")
 
 
 def _refuse_huge(graph: OpGraph) -> None:

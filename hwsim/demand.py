@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Unit = Literal["s", "B", "FLOP", "1"]
 
@@ -98,6 +98,7 @@ class Requests:
         cores: who asks, in turns.
         banks, row_hit: of a DRAM, the banks of each channel they go to (None: as the addresses fall), and the part that
             finds its row open.
+        sync: of a disk, each write is on the medium before the next one starts.
     """
 
     device: str
@@ -112,6 +113,30 @@ class Requests:
     banks: int | None = None
     row_hit: float = 0.0
     seed: int = 0
+    sync: bool = False
+
+
+class Choice(NamedTuple):
+    """What was chosen among several ways to do an op, and what came second; seconds as they were expected to take.
+
+    channels: how many of them run it side by side, 0 where that is not known.
+    """
+
+    name: str
+    seconds: float
+    runner_up: str = ""
+    runner_up_seconds: float = 0.0
+    channels: int = 0
+
+    def __str__(self) -> str:
+        """In words.
+
+        >>> str(Choice("ring, simple", 1e-3, "tree, simple", 1.12e-3, 8))
+        'ring, simple, 8 channels; next best tree, simple +12 %'
+        """
+        channels = f", {self.channels} channel{'s' if self.channels > 1 else ''}" if self.channels else ""
+        slower = 100 * (self.runner_up_seconds / self.seconds - 1) if self.seconds > 0 else 0.0
+        return f"{self.name}{channels}" + (f"; next best {self.runner_up} +{slower:.2g} %" if self.runner_up else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +146,7 @@ class Cost:
     `moved` are the natural amounts behind the device time: (capacity, amount, "B" or "FLOP" or "1").
     `requests`: what it asks of a device that can be simulated request by request.  `played`: it is: the demand is what
     it asks of everything else, and the op ends when that has ended and the requests have been served.
+    `choice`: among several algorithms, where one was chosen.
     """
 
     demand: Demand
@@ -128,3 +154,4 @@ class Cost:
     why: tuple[Term, ...] = ()
     requests: Requests | None = None
     played: bool = False
+    choice: Choice | None = None

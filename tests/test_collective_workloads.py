@@ -37,7 +37,8 @@ def test_two_rings_take_5_185_ms_and_the_text_says_an_eighth_of_a_ring_more() ->
     found = seconds(MESH, "two-nvlink-rings")
     assert found == pytest.approx(5.185e-3, rel=1e-3)
     assert found * 8 / 7 == pytest.approx(5.93e-3, rel=1e-3)
-    assert seconds("p3.16xlarge", "two-nvlink-rings") == pytest.approx(found * 18 / 25, rel=2e-3)
+    nccl = found * 18 / 25 / 0.8  # p3.16xlarge has NCCL's kernels: 20 of NVLink 2's 25 GB/s, and their steps
+    assert nccl < seconds("p3.16xlarge", "two-nvlink-rings") < 1.03 * nccl
     assert seconds(MESH, "two-nvlink-rings", algorithm="rings-both-ways") == pytest.approx(found / 2, rel=1e-2)
 
 

@@ -62,6 +62,7 @@ numas = st.builds(
     knee=st.one_of(st.none(), st.floats(1.0, 10.0)),
     write_cost=costs,
     core_write_cost=costs,
+    remote_latency=st.floats(1e-8, 3e-7),
     remote_bandwidth=st.one_of(st.none(), speeds),
 )
 coherences = st.builds(
@@ -88,7 +89,7 @@ def cpus(draw: st.DrawFn) -> Cpu:
         memory=LocalMemory(bandwidth=draw(speeds), latency=draw(st.floats(1e-8, 3e-7))),
         core_bandwidth=draw(st.one_of(st.none(), speeds)),
         caches=draw(st.one_of(st.none(), caches)),
-        numa=draw(st.one_of(st.none(), numas)),
+        numa=draw(st.one_of(st.just(Numa(remote_latency=1e-7)), numas)),
         coherence=draw(coherences),
     )
 

@@ -100,4 +100,10 @@ def test_events_are_named_in_the_summary_the_document_and_the_explanation() -> N
     said = ["link slots of gpu0 down from 500 ms for 3.00 s", "gpu1 at 50 % of its speed from 1.00 s to the end"]
     assert all(f"event        {one}" in str(run) for one in said)
     assert all(f"event {one}" in text(run, explain(run)) for one in said)
-    assert run.to_json()["events"][0] == {"what": "link slots of gpu0", "at_s": 0.5, "lasting_s": 3.0, "speed": 0.0}
+    assert run.to_json()["events"][0] == {
+        "what": "link slots of gpu0",
+        "at_s": 0.5,
+        "lasting_s": 3.0,
+        "speed": 0.0,
+        "jitter": 0.0,
+    }

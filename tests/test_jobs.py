@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import hwsim
+from hwsim.explain.explanation import explain
 from hwsim.spec import SpecError
 
 FOUR = "d2l-4gpu-pcie"
@@ -60,3 +61,11 @@ def test_a_job_has_one_front_door() -> None:
         run({"a": {"start": "1 s"}})
     with pytest.raises(SpecError, match="program and jobs"):
         run({"a": {"program": [COPY]}}, program=[COPY])
+
+
+def test_the_start_of_a_job_hides_behind_nothing_and_is_no_part_that_could_be_better() -> None:
+    late = run({"first": {"program": [{"repeat": {"times": 4, "do": [COPY]}}]}, "then": {"start": "500 ms", "program": [COPY]}})
+    assert not any("start" in one for one in explain(late).sentences)
+    alone = explain(run({"only": {"start": "3 s", "program": [COPY]}}))
+    assert alone.sentences[0] == "For 3.000 s (75 %) the run waits for the start of a job."
+    assert not any(one.change.startswith("start") for one in alone.what_if or ())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import re
 from collections import defaultdict
@@ -178,7 +179,7 @@ def test_the_json_document_has_the_published_keys() -> None:
     found = json.loads(as_json.document(result()))
     assert set(found) == {
         "hwsim", "machine", "workload", "makespan_s", "makespan_fs", "op_count", "limited_by", "capacities", "expect", "set",
-        "memory", "warnings", "requests", "jobs", "latency_curves", "collectives",
+        "memory", "warnings", "requests", "jobs", "events", "latency_curves", "collectives",
     }  # fmt: skip
     assert found["hwsim"] == "result/1"
     assert found["makespan_fs"] == round(found["makespan_s"] * FEMTO)
@@ -319,6 +320,28 @@ def test_a_figure_names_rows_and_ops() -> None:
 
 def test_a_figure_of_many_ops_stays_small() -> None:
     assert len(b"".join(gantt.render(result(steps=5000), ".svg"))) < 3_000_000
+
+
+def test_every_op_of_a_long_run_is_seen_however_short_it_is() -> None:
+    from matplotlib.colors import to_rgb
+    from matplotlib.image import imread
+
+    builder = GraphBuilder()
+    disk, gpu = builder.queue("read", "disk"), builder.queue("train", "gpu")
+    with builder.repeat(100):
+        read = builder.op("read", device="disk", queue=disk, time=1.5)
+        builder.op("train", device="gpu", queue=gpu, time=1e-3, after=[read])
+    drawn = Result("box", "pipeline", simulate(builder.build()))
+    figure = imread(io.BytesIO(b"".join(gantt.render(drawn))))[:, :, :3]
+    shade = np.abs(figure - to_rgb(gantt.COLOURS[1])).max(axis=2) < 0.02
+    columns = shade.sum(axis=0) > 15  # pixels high, as the patch in the legend is not
+    assert int((np.diff(columns.astype(int)) == 1).sum()) == 100
+
+
+def test_a_short_op_at_the_very_end_is_drawn_inside_the_figure() -> None:
+    low, high = gantt.visible(np.array([0.0, 5.0, 9.999]), np.array([0.1, 5.1, 10.0]), 1.0, 10.0)
+    assert low.tolist() == [0.0, 5.0, 8.0]
+    assert high.tolist() == [2.0, 6.0, 10.0]
 
 
 def test_merging_bars_hides_no_time() -> None:

@@ -262,7 +262,8 @@ def test_a_better_file_system_is_never_slower(system: Filesystem, direction: Dir
 
 @given(raids(), directions, questions, st.integers(1, 4))
 def test_more_members_are_never_slower(array: Raid, direction: Direction, asked: Asked, more: int) -> None:
-    least = {5: 4, 6: 6}.get(array.level, 1) if direction == "write" else 1  # fewer read the rest of a stripe: that is less to read
+    # Of fewer, a small write reads the rest of the stripe, which is less.
+    least = {5: 4, 6: 6}.get(array.level, 1) if direction == "write" else 1
     if (array.level != 1 or direction == "read") and array.members >= least:  # every copy has to be written
         if asked.access == "random":  # a larger one is spread over more arms, each of which has to move
             asked = replace(asked, size=min(asked.size, array.stripe))

@@ -211,9 +211,19 @@ def test_a_point_is_what_simulate_finds_with_the_same_settings(vary: dict[str, l
     assert [row.makespan_s for row in found.rows] == [simulate(MACHINE, WORKLOAD, set=each).makespan_s for each in settings]
 
 
-def test_without_a_first_point_there_is_no_speed_up() -> None:
-    found = sweep(MACHINE, WORKLOAD, {"time": ["x", "10 us"]})
-    assert found.speed_ups == (None, None)
+def test_speed_ups_are_relative_to_the_first_point_that_did_not_fail() -> None:
+    found = sweep(MACHINE, WORKLOAD, {"time": ["x", "10 us", "5 us"]})
+    assert found.speed_ups == (None, 1.0, 2.0)
+    assert "speed-ups are relative to the first point that did not fail" in str(found)
+    assert sweep(MACHINE, WORKLOAD, {"time": ["x", "y"]}).speed_ups == (None, None)
+
+
+def test_every_reason_to_fail_is_told_in_full_below_the_table_once() -> None:
+    found = sweep(MACHINE, WORKLOAD, {"n": [2, 3], "machine.cpu.use": ["d2l-laptop-cpu", "no-such-cpu", "neither-this-cpu"]})
+    _, told = str(found).split("4 of 6 points failed\n")
+    said = " ".join(told.split())
+    for error in {row.error for row in found.failed}:
+        assert said.count(f"2 x {error}") == 1
 
 
 def test_a_deadlock_is_a_row() -> None:
@@ -333,12 +343,13 @@ def test_the_table_reads_well() -> None:
         "",
         "  n  machine.cpu.use     time  speed-up  limited by",
         "  4  d2l-laptop-cpu   40.0 us      1.00  a on cpu 100 %",
-        "  4  no-such-cpu            -         -  failed: there is no cpu 'no-such-cpu' in the library (kn...",
+        "  4  no-such-cpu            -         -  failed: there is no cpu 'no-such-cpu' in the library",
         "  2  d2l-laptop-cpu   20.0 us      2.00  a on cpu 100 %",
-        "  2  no-such-cpu            -         -  failed: there is no cpu 'no-such-cpu' in the library (kn...",
+        "  2  no-such-cpu            -         -  failed: there is no cpu 'no-such-cpu' in the library",
         "",
         "  fastest: n=2, machine.cpu.use=d2l-laptop-cpu with 20.0 us",
         "  2 of 4 points failed",
+        "  there is no cpu 'no-such-cpu' in the library",
     ]
 
 

@@ -164,8 +164,9 @@ def test_reads_behind_writes_wait_longer() -> None:
 
 
 def test_a_drive_known_by_its_data_sheet_alone_is_refused() -> None:
-    with pytest.raises(CannotPlay, match="no `flash:`"):
-        ssd_play(Ssd(read=3e9, latency=80e-6))
+    with pytest.raises(CannotPlay, match="scratch is an ssd without `flash:`") as error:
+        ssd_play(Ssd(read=3e9, latency=80e-6), "scratch")
+    assert "mqsim-default" in (error.value.hint or "")
 
 
 def test_twin_and_closed_form_agree_on_one_read() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import hwsim
+from hwsim.api import prepare
 from hwsim.spec import Mistakes, SpecError, read
 from hwsim.workload import check_statements, read_workload, suspicions
 
@@ -36,14 +37,40 @@ def warned(text: str) -> tuple[str, ...]:
     [
         ("program: [{mathmul: {m: 2}}]", "there is no op or statement 'mathmul'"),
         ("program: [{repeat: {times: 2, do: [{busy: {time: 3 MB}}]}}]", "'3 MB' is a size, but a time is needed here"),
-        ("program: [{busy: {time: 1 s}}, {wait: nothing}]", "nothing is called 'nothing'"),
-        ("program: [{busy: {time: 1 s, after: ghost}}]", "nothing is called 'ghost'"),
-        ("pipeline: {batches: 2, stages: [{bsy: {}}]}", "there is no op or statement 'bsy'"),
+        ("program: [{busy: {time: 1 s}}, {wait: nothing}]", "there is no op or value called 'nothing'"),
+        ("program: [{busy: {time: 1 s, after: ghost}}]", "there is no op called 'ghost'"),
+        ("pipeline: {batches: 2, stages: [{bsy: {}}]}", "there is no op 'bsy'"),
         ("program: {each: gpu*, do: [{send: {to: gpu0, bytes: 1 s}}]}", "'1 s' is a time, but a size is needed here"),
     ],
 )
 def test_a_mistake_is_found_without_a_machine(text: str, message: str) -> None:
     assert message in said(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "said_by_both"),
+    [
+        ("program: [{busy: {device: gpu0, time: 1 s}}, {wait: nothing}]", "there is no op or value called 'nothing'"),
+        ("program: [{busy: {device: gpu0, time: 1 s, after: ghost}}]", "there is no op called 'ghost'"),
+        ("program: [{bsy: {device: gpu0, time: 1 s}}]", "there is no op or statement 'bsy'"),
+        ("pipeline: {batches: 2, stages: [{bsy: {}}]}", "there is no op 'bsy'"),
+    ],
+)
+def test_an_unknown_name_is_told_in_the_same_words_with_a_machine_and_without(text: str, said_by_both: str) -> None:
+    assert said_by_both in said(text)
+    with pytest.raises(SpecError) as error:
+        prepare("d2l-4gpu-pcie", f"hwsim: workload/1\n{text}\n")
+    assert said_by_both in str(error.value)
+
+
+@pytest.mark.parametrize(("dtype", "meant"), [("float16", "fp16"), ("float32", "fp32"), ("int", "int8"), ("bfloat16", "bf16")])
+def test_what_other_tools_call_a_type_is_understood_enough_for_a_hint(dtype: str, meant: str) -> None:
+    with pytest.raises(SpecError, match=f"did you mean '{meant}'") as error:
+        prepare(
+            "d2l-4gpu-pcie",
+            {"hwsim": "workload/1", "program": [{"matmul": {"device": "gpu0", "m": 1, "n": 1, "k": 1, "dtype": dtype}}]},
+        )
+    assert "int4" not in (error.value.mistakes[0].hint or "")
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "workloads" / "d2l").glob("*.yaml")), ids=lambda path: path.stem)

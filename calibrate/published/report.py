@@ -18,8 +18,8 @@ What all-reduces and their kin take: the text's own numbers, NCCL and MPI as oth
 small cases of other simulators, and hwsim's own two levels beside each other.""",
     "models": """# Models beside measurements
 
-What the closed forms of whole networks come to beside published runs: steps of training transformers, passes of inference, encoders,
-and networks of convolutions.""",
+What the closed forms of whole networks come to beside published runs: steps of training transformers, passes of inference,
+encoders, and networks of convolutions.""",
 }
 HEAD: Final = """Written by
 `python -m calibrate.published --data DIR --write`; the rows behind it are other people's and not shipped with hwsim.

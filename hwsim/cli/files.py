@@ -62,7 +62,7 @@ def any_tree(source: str) -> Tree:
             *names("framework"),
             *(name.rpartition("/")[2] for name in names("part")),
         ]
-        raise SpecError([Mistake(None, f"the library has no '{source}'", did_you_mean(source, every))])
+        raise SpecError([Mistake(None, f"there is no file '{source}' in the library", did_you_mean(source, every))])
     return read(find("machine", source))
 
 
@@ -90,8 +90,16 @@ def machine_with(source: str, settings: Mapping[str, str]) -> Machine:
     Raises:
         SpecError: its mistakes.
     """
-    tree, nothing = read(source if source == "-" else find("machine", source)), tree_of({"hwsim": "workload/1"})
-    mistakes = Mistakes()
+    return machine_of(read(source if source == "-" else find("machine", source)), settings, source)
+
+
+def machine_of(tree: Tree, settings: Mapping[str, str], source: str) -> Machine:
+    """As `machine_with`, of what a file says.
+
+    Raises:
+        SpecError: its mistakes.
+    """
+    nothing, mistakes = tree_of({"hwsim": "workload/1"}), Mistakes()
     for path, value in settings.items():
         try:
             tree, nothing, _ = apply_set(tree, nothing, path, value)

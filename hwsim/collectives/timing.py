@@ -11,7 +11,7 @@ trees in one node and all algorithms that NCCL does not have are not among them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -42,6 +42,10 @@ from hwsim.machine import Machine
 
 Library = Mpi | Nccl | Overheads
 
+AUTO: Final = "auto"
+USUAL: Final[Mapping[Operation, str]] = {  # of what a ring does not do
+    "all-to-all": "pairwise", "gather": "direct", "scatter": "direct", "barrier": "direct", "send": "direct",
+}  # fmt: skip
 _ANY: Final[tuple[tuple[str, Algorithm], ...]] = (  # what is tried where no tables choose
     ("ring", RINGS),
     ("direct", Direct()),
@@ -59,6 +63,14 @@ def library_of(machine: Machine, devices: Sequence[str]) -> Library | None:
     """What these devices exchange data with: NCCL if all are GPUs, else MPI, as far as the machine says."""
     gpus = all(machine.device(name).kind == "gpu" for name in devices)
     return machine.library(devices, ("nccl", "overheads") if gpus else ("mpi", "overheads"))
+
+
+def usual(machine: Machine, operation: Operation, devices: Sequence[str]) -> str:
+    """The algorithm where nobody names one: the library's choice, else rings over what links the GPUs, else a ring."""
+    if library_of(machine, devices) is not None:
+        return AUTO
+    gpus = all(machine.device(name).kind == "gpu" for name in devices)
+    return USUAL.get(operation, "rings-both-ways" if gpus else "ring")
 
 
 def timed(

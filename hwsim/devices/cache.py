@@ -12,7 +12,8 @@ One access takes the latencies of the levels it misses, and a walk of the page t
 
     latency = first level + sum (1 - hit_l^k) (latency_l+1 - latency_l) + sum (1 - reach_t^k) miss_t + walk_t log2(W / reach_t)
 
-for k chains side by side (the slowest of k counts); never less than k accesses through `in_flight`.
+for k chains side by side (the slowest of k counts); never less than k accesses through `in_flight`, or through `paired` / 2
+of the chains where that was measured.
 
 Source: composition: Treibig and Hager, "Introducing a performance model for bandwidth-limited loop kernels", PPAM 2009
 (execution-cache-memory model).  Page colours: Kessler and Hill, ACM TOCS 10(4), 1992.
@@ -84,6 +85,9 @@ class Caches:
     overlap: bool = field("levels transfer at the same time (AMD Zen) or one after another (Intel)", default=False)
     write_allocate: bool = field("a line that is stored to is read first", default=True)
     in_flight: float = field("lines that one core waits for at once, at random", default=10.0, minimum=1.0)
+    paired: float | None = field(
+        "of two chains side by side, how many a core follows at once; both if left out", default=None, minimum=1.0, maximum=2.0
+    )
 
     def problems(self) -> Iterator[tuple[str, str, str | None]]:
         """(key, message, hint) of what cannot be."""
@@ -170,7 +174,16 @@ class Caches:
         """Seconds until `chains` accesses that a core makes side by side have all ended."""
         together = sum(part * more for _, part, more in self.latency(working_set, clock, memory, chains))
         alone = together if chains == 1 else sum(part * more for _, part, more in self.latency(working_set, clock, memory))
-        return max(together, chains * alone / self.in_flight)
+        return max(together, chains * alone / self.followed(chains))
+
+    def followed(self, chains: int) -> float:
+        """Lines that a core waits for at once, of so many chains side by side: `paired` of every two, at most `in_flight`.
+
+        >>> slow = Caches(levels={"L1": Level(size=32.0)}, paired=1.5)
+        >>> [slow.followed(chains) for chains in (1, 2, 4, 100)]
+        [1.0, 1.5, 3.0, 10.0]
+        """
+        return self.in_flight if self.paired is None else min(self.in_flight, max(1.0, self.paired / 2.0 * chains))
 
 
 def random_share(working_set: float, size: float, ways: int = 0) -> float:

@@ -43,6 +43,10 @@ def access_cost(cpu: Cpu, name: str, accesses: Accesses, used: int) -> Cost:
         terms.append(through_caches(cpu, name, reads, writes, 0.0, served, used, near))
     busy = max(term.seconds for term in terms)
     floor, reached = reach(cpu, name, traffic, used, accesses.remote)
+    if accesses.remote > 0 and not followed and cpu.numa is not None and cpu.numa.remote_latency <= 0:
+        raise CannotCompute(
+            f"{name} does not say how much longer another socket's memory takes", "add it as `numa: {remote_latency: 60 ns}`"
+        )
     waits = [] if followed else _waiting(cpu, name, accesses, footprint, lines, traffic.read / line, used)
     core = Draw(f"{name}.cores", busy * used, float(cpu.cores), accesses.count, "1", issue)
     cost = assemble(

@@ -242,7 +242,14 @@ def _weighted(numa: Numa, traffic: Traffic, cpu: Cpu) -> tuple[float, str, tuple
 
 
 def reach(cpu: Cpu, name: str, traffic: Traffic, used: int, remote: float) -> tuple[float, tuple[Term, ...]]:
-    """(seconds that these cores need at least for their traffic, the lines that say so)."""
+    """(seconds that these cores need at least for their traffic, the lines that say so).
+
+    Raises:
+        CannotCompute: part of it goes to another socket's memory, of which nothing is known.
+    """
+    if remote > 0 and (cpu.numa is None or (cpu.numa.remote_latency <= 0 and cpu.numa.remote_bandwidth is None)):
+        message = f"{name} does not say what another socket's memory takes"
+        raise CannotCompute(message, "add it as `numa: {remote_latency: 60 ns, remote_bandwidth: 62 GB/s}`")
     if traffic.bytes <= 0:
         return 0.0, ()
     if cpu.numa is None:

@@ -15,7 +15,9 @@ Source: Ruemmler and Wilkes, "An introduction to disk drive modeling", IEEE Comp
 gain: fitted on a request-level simulation of shortest positioning first.
 Error: seek curves of five drives of the DiskSim collection, the half not fitted: 5.2 % on average; accesses a second with
 1 to 64 under way on two of them, beside a request-level simulation: 2 % (docs/validation/components.md).
-Range: independent accesses.  No shingled recording, no defects, no skew between tracks (the rate is what is sustained over many).
+Range: independent accesses; each op finds the cache empty and, in sequence and without a `region`, starts at the outer edge;
+where ops alike would take longer as one, the run warns.
+No shingled recording, no defects, no skew between tracks (the rate is what is sustained over many).
 """
 
 from __future__ import annotations

@@ -66,6 +66,7 @@ class Asked:
             span=self.region or 0.0,
             write_share=self.written or (1.0 if direction == "write" else 0.0),
             depth=1 if self.sync else int(self.depth),
+            sync=self.sync,
         )
 
     def at_once(self, queue: float) -> float:

@@ -6,7 +6,8 @@ Both limits are token buckets: the credits last while more is asked for than flo
 An access larger than `chunk` counts as several; small ones in sequence are put together up to it.
 Source: Amazon EBS user guide (volume types); Google and Azure sell the same in other numbers.
 Error: the bucket is exact (brute force in the tests); nothing is known of the volume's neighbours.
-Range: each op finds the credits full (or as `credits` says): what an op uses up is not missing to the next.
+Range: each op finds the credits full (or as `credits` says): what an op uses up is not missing to the next.  Where ops alike
+would take longer as one, the run warns (see `hwsim.workload.totals`).
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ def explain(
     accounting = path.limited_by
     chosen = _longest_first(path) if op is None else _named(result, op)
     again = len(timeline) <= LARGEST if again is None else again
-    tried, untried = what_if(timeline, path, result.usage, progress=progress) if again else (None, 0)
+    tried, untried = what_if(timeline, path, result.usage, result.changes, progress=progress) if again else (None, 0)
     done = activities(timeline, path)
     return Explanation(
         path=path,

@@ -38,6 +38,11 @@ class Activity:
     bound: str = ""
 
     @property
+    def before_job(self) -> bool:
+        """Whether this is the time until a job starts, in which it does nothing."""
+        return self.sort == "start" and not self.device
+
+    @property
     def hidden_fs(self) -> int:
         """Time in which they ran and the run waited for something else."""
         return self.busy_fs - self.path_fs

@@ -34,6 +34,12 @@ def sentences(makespan_fs: int, done: Sequence[Activity], tried: Sequence[WhatIf
 
 
 def _sentences(makespan: int, done: Sequence[Activity], tried: Sequence[WhatIf] | None) -> Iterator[str]:
+    idle = sum(one.path_fs for one in done if one.before_job)  # nothing is done then, so nothing hides behind it, nor it
+    done = [one for one in done if not one.before_job]
+    if idle >= SMALL * makespan or not done:
+        yield f"For {seconds(idle / FEMTO)} ({_percent(idle, makespan)}) the run waits for the start of a job."
+    if not done:
+        return
     main, others = done[0], [one for one in done[1:] if max(one.path_fs, one.hidden_fs) >= SMALL * makespan]
     share = main.path_fs / makespan
     whole, part = seconds(makespan / FEMTO), seconds(main.path_s)

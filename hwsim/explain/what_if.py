@@ -17,7 +17,7 @@ from hwsim.demand import Capacity, Cost
 from hwsim.explain.cause import HOST, STATED, binding_label
 from hwsim.explain.critical import CriticalPath, Share, critical_path
 from hwsim.explain.family import family, link
-from hwsim.opgraph import Block, OpGraph
+from hwsim.opgraph import Block, Change, OpGraph
 from hwsim.results.timeline import FEMTO, Timeline
 from hwsim.results.usage import Usage
 
@@ -52,26 +52,32 @@ class _Change:
 
 
 def what_if(
-    timeline: Timeline, path: CriticalPath, usage: Sequence[Usage], *, progress: Callable[[int, int], None] | None = None
+    timeline: Timeline,
+    path: CriticalPath,
+    usage: Sequence[Usage],
+    disturbed: Sequence[Change] = (),
+    *,
+    progress: Callable[[int, int], None] | None = None,
 ) -> tuple[tuple[WhatIf, ...], int]:
     """The changes that were tried, the most helpful first, and how many more there would be.
 
+    disturbed: what events made of the capacities; they come at the same times again.
     progress: called with the changes tried and to be tried.
     """
     changes = sorted(_changes(timeline, path, usage), key=lambda one: (-one.path_fs, -one.busy_fs, one.text))
     found = []
     for number, change in enumerate(changes[:MOST]):
-        found.append(_try(timeline, change))
+        found.append(_try(timeline, change, disturbed))
         if progress is not None:
             progress(number + 1, min(len(changes), MOST))
     return tuple(sorted(found, key=lambda one: (-one.speedup, one.change))), max(0, len(changes) - MOST)
 
 
-def _try(timeline: Timeline, change: _Change) -> WhatIf:
-    from hwsim.engine import Deadlock, simulate  # SimPy: reports that try nothing start without it
+def _try(timeline: Timeline, change: _Change, disturbed: Sequence[Change]) -> WhatIf:
+    from hwsim.engine import Deadlock, changing, simulate  # SimPy: reports that try nothing start without it
 
     try:
-        again = simulate(change.apply(timeline.flat.graph))
+        again = simulate(change.apply(timeline.flat.graph), actors=(changing(disturbed),) if disturbed else ())
     except Deadlock:
         return WhatIf(change.text, None, 0.0, ())
     speedup = timeline.makespan_fs / again.makespan_fs if again.makespan_fs else float("inf")
@@ -97,6 +103,8 @@ def _changes(timeline: Timeline, path: CriticalPath, usage: Sequence[Usage]) -> 
     for (kind, name, label), time in spent.items():
         where = f" on {name}" if name else ""
         match kind:
+            case "time" if label == "start" and not name:
+                pass  # that a job starts late is no part of anything
             case "time":
                 yield _Change(f"{label}{where} in half the time", time, time, _shorter(label, name))
             case "dispatch" | "return":

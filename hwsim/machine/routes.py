@@ -121,25 +121,25 @@ class Routes:
         ways = [self._spread(fixed, (a, b, *turn)) for turn, fixed in self._fixed(layers, width, a, b)]
         if len(ways) == 1:
             return ways[0]
-        parts: dict[str, tuple[Link, float]] = {}
+        parts: dict[tuple[str, str, str], tuple[Link, float]] = {}
         for way in ways:
             for link, part in way.shares or [(link, 1.0) for link in way.links]:
-                key = f"{link.capacity} {link.source}"
+                key = link.name, link.source, link.target
                 parts[key] = link, parts.get(key, (link, 0.0))[1] + part / len(ways)
         slowest = max(ways, key=lambda way: self._seconds(way.links))  # the first of equals
         return Way(slowest.links, tuple(parts.values()))
 
     def _fixed(self, layers: Layers, width: float, a: str, b: str) -> list[tuple[tuple[str, ...], tuple[Link, ...]]]:
         """The route by the ends' own cards: one, or one for each card, numbered."""
-        mine, theirs = (self._cards.own(name) if self._cards else () for name in (a, b))
         on_way = set().union(*layers)
-        mine, theirs = ([card for card in cards if card in on_way] for cards in (mine, theirs))
-        turns = lcm(len(mine) or 1, len(theirs) or 1)
-        found: dict[tuple[Link, ...], tuple[str, ...]] = {}
+        ends = [[card for card in self._cards.own(name) if card in on_way] for name in (a, b)] if self._cards else []
+        turns = lcm(*(len(own) or 1 for own in ends))
+        found: dict[tuple[str, ...], tuple[tuple[str, ...], tuple[Link, ...]]] = {}
         for turn in range(turns):
-            cards = frozenset(own[turn % len(own)] for own in (mine, theirs) if own)
-            found.setdefault(self._all.first(layers, width, cards), (str(turn),) if turn else ())
-        return [(turn, links) for links, turn in found.items()]
+            cards = frozenset(own[turn % len(own)] for own in ends if own)
+            links = self._all.first(layers, width, cards)
+            found.setdefault(tuple(link.target for link in links), ((str(turn),) if turn else (), links))
+        return list(found.values())
 
     def _spread(self, fixed: tuple[Link, ...], pair: tuple[str, ...]) -> Way:
         """A route with its stretches over links that have a routing of their own."""

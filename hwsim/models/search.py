@@ -74,9 +74,7 @@ def search(
 
 def largest(laid: Laid, framework: Framework) -> Footprint:
     """The memory of the stage that needs most."""
-    found = (
-        training_memory(laid, framework.attention, each, framework.gradient) for each in sorted({0, laid.plan.pp - 1})
-    )
+    found = (training_memory(laid, framework.attention, each, framework.gradient) for each in sorted({0, laid.plan.pp - 1}))
     return max(found, key=lambda each: each.total)
 
 
@@ -103,7 +101,9 @@ def _plans(
     model: Transformer, plan: ParallelPlan, cluster: Cluster, framework: Framework, fixed: frozenset[str]
 ) -> Iterator[ParallelPlan]:
     tps = (plan.tp,) if "tp" in fixed else _powers(min(cluster.per_node, model.heads))
-    pps = (plan.pp,) if "pp" in fixed else tuple(n for n in range(1, min(model.layers, cluster.gpus) + 1) if model.layers % n == 0)
+    pps = (
+        (plan.pp,) if "pp" in fixed else tuple(n for n in range(1, min(model.layers, cluster.gpus) + 1) if model.layers % n == 0)
+    )
     sizes = (plan.microbatch,) if "microbatch" in fixed else MICROBATCHES
     shardings = (plan.sharding,) if "sharding" in fixed else SHARDINGS
     again: tuple[Recompute, ...] = ("none", "full")

@@ -9,7 +9,7 @@ over it; `steps: explicit` makes every send an op of its own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
@@ -24,9 +24,6 @@ if TYPE_CHECKING:  # imported when the first collective is lowered: most runs ha
     from hwsim.collectives import Algorithm
 
 AUTO: Final = "auto"
-USUAL: Final[Mapping[Operation, str]] = {  # of what a ring does not do
-    "all-to-all": "pairwise", "gather": "direct", "scatter": "direct", "barrier": "direct", "send": "direct",
-}  # fmt: skip
 MOST_SENDS: Final = 2_000_000
 
 
@@ -59,7 +56,8 @@ class ExchangeOp(Op):
     bytes: Bytes = field("the whole array of one rank, as nccl-tests count it", example="160 MB")
     algorithm: Tree | None = tree_field(
         "auto, a name of the table, or a mapping with `kind:` and its keys (default: auto where the machine says what its "
-        "library takes, see `collectives`; else ring, of an alltoall pairwise, of gather and scatter direct)",
+        "library takes, see `collectives`; else the rings that the links between GPUs allow, a ring among others, of an "
+        "alltoall pairwise, of gather and scatter direct)",
         default=None,
         example="{kind: ring, both: true}",
     )
@@ -97,9 +95,7 @@ class ExchangeOp(Op):
         """
         from hwsim.collectives import timing
 
-        tree = self.algorithm or Tree(
-            AUTO if timing.library_of(machine, members) is not None else USUAL.get(self.operation, "ring")
-        )
+        tree = self.algorithm or Tree(timing.usual(machine, self.operation, members))
         algorithm = None if tree.value == AUTO else chosen(tree, mistakes)
         if algorithm is None and tree.value != AUTO:
             return ()

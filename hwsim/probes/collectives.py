@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hwsim.collectives import ALGORITHMS, Algorithm, CannotCollect, Operation
-from hwsim.collectives.timing import library_of, timed
+from hwsim.collectives.timing import library_of, timed, usual
 from hwsim.demand import Choice
 from hwsim.machine import Machine, NoRoute
 
@@ -84,10 +84,10 @@ def measure(
     operation: Operation,
     devices: Sequence[str],
     sizes: Sequence[float],
-    algorithms: Sequence[str] = (AUTO,),
+    algorithms: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> Measured:
-    """Every size by every algorithm.  `all` is every algorithm that can, after auto.
+    """Every size by every algorithm.  `all` is every algorithm that can, after auto; without any it is a workload's default.
 
     Raises:
         CannotCollect: an algorithm that is named, and not as `all`, cannot; or fewer than two devices.
@@ -95,6 +95,7 @@ def measure(
     """
     if len(devices) < 2:
         raise CannotCollect("a collective among fewer than two devices takes no time", "name more with --among")
+    algorithms = algorithms or (usual(machine, operation, devices),)
     named = [name for name in algorithms if name != ALL]
     wanted = tuple(dict.fromkeys([*named, *(NAMES if ALL in algorithms else ())]))
     rates = machine.rates()

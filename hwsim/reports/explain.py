@@ -42,6 +42,7 @@ def as_dict(result: Result, found: Explanation, *, path: bool = False) -> dict[s
         "machine": result.machine,
         "workload": result.workload,
         "set": dict(result.settings),
+        "events": [asdict(one) for one in result.events],
         "makespan_s": result.makespan_s,
         "makespan_fs": result.timeline.makespan_fs,
         "sentences": list(found.sentences),

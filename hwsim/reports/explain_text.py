@@ -34,6 +34,8 @@ def _lines(result: Result, found: Explanation, path: bool, derived: int) -> Iter
     yield from _wrap(f"{result.workload}  on  {result.machine}: {seconds(result.makespan_s)}", 0)
     if result.settings:
         yield from _wrap("set " + ", ".join(f"{key}={value}" for key, value in result.settings), 2)
+    for event in result.events:
+        yield from _wrap(f"event {event}", 2)
     yield ""
     for sentence in found.sentences:
         yield from _wrap(sentence, 2)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -22,7 +22,10 @@ ROWS: Final = 64  # lanes drawn; the rest is counted in the title
 LEGEND: Final = 12  # names with a colour of their own; the others are grey
 BARS: Final = 5000  # more of them are merged where they are closer than a pixel
 PIXELS: Final = 2000
+SEEN: Final = 700  # bars of this part of the figure's width are a pixel wide at least
 NARROW: Final = 4  # pixels
+PLAIN: Final[Mapping[str, Any]] = {"linewidth": 0, "antialiased": False}
+EDGED: Final[Mapping[str, Any]] = {"linewidth": 0.4, "edgecolor": "white"}
 SCALES: Final = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"), (1e-12, "ps"))
 COLOURS: Final = (  # Okabe and Ito's, told apart with any kind of colour vision, then lighter ones
     "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000",
@@ -64,16 +67,18 @@ def _draw(axes: Axes, result: Result, rows: tuple[Lane, ...], hidden: int) -> No
     of_label = np.array([names.get(label.name, LEGEND) for label in timeline.flat.graph.labels], np.int64)
     scale, unit = next((pair for pair in SCALES if result.makespan_s >= pair[0]), SCALES[-1])
     many = sum(len(lane.ops) for lane in rows) > BARS
-    pixel = result.makespan_s / PIXELS
+    pixel, seen = result.makespan_s / PIXELS, result.makespan_s / SEEN
     for row, lane in enumerate(rows):
         start = result.ops.begin[lane.ops].astype(np.float64) / FEMTO
         end = timeline.end[lane.ops].astype(np.float64) / FEMTO
         colour = of_label[timeline.flat.label[lane.ops]]
-        narrow = many or bool(np.median(end - start) < NARROW * pixel)  # a white edge would hide such a bar
-        low, high, colour = merged(start, end, colour, pixel if narrow else 0.0)
-        edge: dict[str, Any] = {"linewidth": 0, "antialiased": False} if narrow else {"linewidth": 0.4, "edgecolor": "white"}
-        bars = list(zip(low / scale, (high - low) / scale, strict=True))
-        axes.broken_barh(bars, (row - 0.4, 0.8), facecolors=[_colour(each) for each in colour.tolist()], **edge)
+        low, high, colour = merged(start, end, colour, pixel if many else 0.0)
+        narrow = high - low < NARROW * pixel  # a white edge would hide such a bar, and so would a longer one drawn after it
+        low, high = visible(low, high, seen, result.makespan_s)
+        for some, edge in ((~narrow, PLAIN if many else EDGED), (narrow, PLAIN)):
+            bars = list(zip(low[some] / scale, (high - low)[some] / scale, strict=True))
+            shades = [_colour(each) for each in colour[some].tolist()]
+            axes.broken_barh(bars, (row - 0.4, 0.8), facecolors=shades, **edge)
         _waiting(axes, result, lane, row, scale, 0.0 if many else NARROW * pixel)
     axes.set_yticks(range(len(rows)), [_row(lane) for lane in rows])
     axes.set_ylim(max(len(rows), 1) - 0.5, -0.5)
@@ -125,6 +130,12 @@ def merged(start: Floats, end: Floats, colour: Ints, pixel: float) -> tuple[Floa
     heads = np.concatenate([[True], (low[1:] - high[:-1] > pixel) | (shade[1:] != shade[:-1])])
     firsts = np.flatnonzero(heads)
     return low[firsts], np.maximum.reduceat(high, firsts), shade[firsts]
+
+
+def visible(low: Floats, high: Floats, least: float, end: float) -> tuple[Floats, Floats]:
+    """Bars of at least this width: what is not a pixel wide is drawn or not, as it falls; twice that at the figure's frame."""
+    low = np.minimum(low, max(0.0, end - 2 * least))
+    return low, np.minimum(np.maximum(high, np.maximum(low, least) + least), end)
 
 
 def _colour(number: int) -> str:

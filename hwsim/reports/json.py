@@ -51,6 +51,7 @@ def as_dict(result: Result, *, ops: bool = False) -> dict[str, Any]:
             {"name": each.name, "start_s": each.start_s, "end_s": each.end_s, "makespan_s": each.makespan_s}
             for each in result.jobs
         ],
+        "events": [asdict(one) for one in result.events],
         "collectives": [{"op": one.op, "times": one.times, **_choice(one.choice)} for one in choices(result.timeline)],
         "memory": [
             {

@@ -19,6 +19,7 @@ from hwsim.units import format_quantity
 WIDTH: Final = 100
 ROWS: Final = 16  # capacities shown; the rest is counted
 CAUSES: Final = 3
+EVENTS: Final = 6
 CHOICES: Final = 4  # of algorithms
 NAME: Final = 38
 BAR: Final = 12
@@ -44,6 +45,10 @@ def _lines(result: Result) -> Iterator[str]:
     yield from _line("limited by", ", ".join(shown) or "nothing: no op takes any time")
     for job in result.jobs:
         yield from _line(f"job {job.name}", f"{format_quantity(job.makespan_s, 's')} from {format_quantity(job.start_s, 's')} on")
+    for event in result.events[:EVENTS]:
+        yield from _line("event", str(event))
+    if len(result.events) > EVENTS:
+        yield from _line("", f"and {len(result.events) - EVENTS} more events")
     chosen = choices(result.timeline)
     for each in chosen[:CHOICES]:
         yield from _line("collective", f"{each.op}: {each.choice}")

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 
+from hwsim.opgraph import Change, Disturbance
 from hwsim.results.jobs import JobSpan
 from hwsim.results.memory import DeviceMemory
 from hwsim.results.ops import OpRow, Ops
@@ -27,6 +28,7 @@ class Result:
     that were checked or skipped.  settings: what `set` changed.  devices: name -> kind.
     memory: of every device that holds values of known size.
     requests: of every device that was simulated request by request; curves: its latency against load, if asked for.
+    events: what went wrong meanwhile; changes: what that made of the capacities, and when.
     """
 
     machine: str
@@ -41,6 +43,8 @@ class Result:
     requests: tuple[RequestStatistics, ...] = ()
     curves: tuple[LatencyCurve, ...] = ()
     jobs: tuple[JobSpan, ...] = ()
+    events: tuple[Disturbance, ...] = ()
+    changes: tuple[Change, ...] = ()
 
     @property
     def makespan_s(self) -> float:

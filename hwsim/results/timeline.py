@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import zip_longest
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +15,8 @@ import numpy as np
 from hwsim.opgraph import FlatGraph, Ints
 
 FEMTO = 10**15  # fs in a second
+
+_start = attrgetter("start")
 
 
 class Pace(NamedTuple):
@@ -38,7 +43,7 @@ class Timeline:
     end: Ints
     granted: Ints
     flow_class: Ints
-    paces: tuple[tuple[Pace, ...], ...] = ()
+    paces: Sequence[Sequence[Pace]] = ()
     alone: tuple[int, ...] = ()
     solves: int = 0
     played: Ints = field(default_factory=lambda: np.empty(0, np.int64))
@@ -62,13 +67,12 @@ class Timeline:
     def service(self, number: int, begin: int, end: int) -> tuple[int, int]:
         """What a member of a class received from begin to end (pace x fs), and its pace at the end."""
         history = self.paces[number]
-        at = max(0, bisect_right(history, begin, key=lambda pace: pace.start) - 1)
+        first = max(0, bisect_right(history, begin, key=_start) - 1)
+        course = history[first : bisect_left(history, end, key=_start)]
         total = last = 0
-        for now, after in zip(history[at:], [*history[at + 1 :], None], strict=True):
-            until = end if after is None else min(end, after.start)
-            if until > (since := max(begin, now.start)):
+        for now, after in zip_longest(course, course[1:]):
+            since, until = max(begin, now.start), end if after is None else after.start
+            if until > since:
                 total += now.pace * (until - since)
                 last = now.pace
-            if after is None or after.start >= end:
-                break
         return total, last

@@ -214,6 +214,12 @@ def _read_bool(tree: Tree, context: Context) -> Any:
     return FAILED
 
 
+_ELSEWHERE: Final = {  # what other tools call a type of elements
+    "float64": "fp64", "double": "fp64", "float32": "fp32", "float": "fp32", "single": "fp32", "float16": "fp16",
+    "half": "fp16", "bfloat16": "bf16", "float8": "fp8", "float4": "fp4", "int": "int8", "i8": "int8",
+}  # fmt: skip
+
+
 def _literal(allowed: tuple[Any, ...]) -> Shape:
     listed = ", ".join(str(each) for each in allowed)
     expects = f"one of {listed}" if len(allowed) > 1 else f"'{listed}'"
@@ -222,9 +228,11 @@ def _literal(allowed: tuple[Any, ...]) -> Shape:
         for each in allowed:
             if type(each) is type(tree.value) and each == tree.value:
                 return each
-        near = (
-            did_you_mean(tree.value, [each for each in allowed if isinstance(each, str)]) if isinstance(tree.value, str) else None
-        )
+        texts = [each for each in allowed if isinstance(each, str)]
+        near = None
+        if isinstance(tree.value, str):
+            meant = _ELSEWHERE.get(tree.value.lower(), "")
+            near = did_you_mean(meant if meant in texts else tree.value, texts)
         context.mistakes.add(tree.place, f"{tree.what()} is not {expects}", near if near and near.startswith("did") else None)
         return FAILED
 

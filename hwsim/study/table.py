@@ -78,11 +78,14 @@ class Sweep:
 
     @property
     def speed_ups(self) -> tuple[float | None, ...]:
-        """Per row, how many times as fast as the first point of the grid it is; None if one of the two has no time."""
-        first = self.rows[0] if self.rows else None
-        if first is None or not first.makespan_s or first.values != tuple(values[0] for _, values in self.vary):
+        """Per row, how many times as fast as the first point that did not fail it is; None if it failed or takes no time.
+
+        None for all while the first point of the grid has not been run: it may come to be the first.
+        """
+        if not self.rows or self.rows[0].values != tuple(values[0] for _, values in self.vary):
             return (None,) * len(self.rows)
-        return tuple(first.makespan_s / row.makespan_s if row.makespan_s else None for row in self.rows)
+        first = next((row.makespan_s for row in self.rows if row.makespan_s is not None), None)
+        return tuple(first / row.makespan_s if first and row.makespan_s else None for row in self.rows)
 
     def to_json(self) -> dict[str, Any]:
         """The document `hwsim: sweep/1`, as dicts and lists."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 WIDTH: Final = 100
 CAUSE: Final = 24  # what the last column keeps, whatever the others need
+ERRORS: Final = 8  # reasons told in full
 LEAST: Final = 6  # of a column of values
 
 
@@ -107,5 +109,12 @@ def _end(sweep: Sweep) -> Iterator[str]:
         yield f"fastest: {values} with {format_quantity(time, 's')}" + (f", and {alike} alike" if alike else "")
     if sweep.failed:
         yield f"{len(sweep.failed)} of {len(sweep.rows)} points failed"
+        times = Counter(row.error for row in sweep.failed)
+        for error, many in list(times.items())[:ERRORS]:
+            yield f"{many} x {error}" if len(times) > 1 else error
+        if len(times) > ERRORS:
+            yield f"and {len(times) - ERRORS} other reasons"
+        if sweep.rows[0].makespan_s is None and ran:
+            yield "speed-ups are relative to the first point that did not fail"
     if len(sweep.rows) < sweep.points:
         yield f"{sweep.points - len(sweep.rows)} of {sweep.points} points were not run"

@@ -76,8 +76,8 @@ def ssd_play(ssd: Ssd, name: str = "the ssd") -> Play:
     """
     flash = ssd.flash
     if flash is None:
-        hint = "say what it is made of (channels, chips, page, read, program), or leave it to its closed form"
-        raise CannotPlay(f"{name} has no `flash:`", hint)
+        hint = "the library's part mqsim-default has it ({use: mqsim-default}); or say what it is made of, or leave it out"
+        raise CannotPlay(f"{name} is an ssd without `flash:`, known by its data sheet alone: its requests cannot be played", hint)
     blocks, spare = flash.blocks or BLOCKS, ssd.over_provisioning
     worn = ssd.state == "steady" and spare is not None
     planes = used(blocks, flash.pages_per_block, spare or 0.0, ssd.reserve) if worn else None

@@ -10,7 +10,7 @@ from __future__ import annotations
 from hwsim.workload.builder import FEMTO, GraphBuilder, OpRef, block
 from hwsim.workload.checking import check_statements, suspicions
 from hwsim.workload.describe import describe
-from hwsim.workload.events import changes
+from hwsim.workload.events import changes, disturbances
 from hwsim.workload.file import Each, Runtime, Workload, read_workload
 from hwsim.workload.lower import NeverArrives, lower
 from hwsim.workload.schema import workload_schema
@@ -28,6 +28,7 @@ __all__ = [
     "changes",
     "check_statements",
     "describe",
+    "disturbances",
     "lower",
     "read_workload",
     "suspicions",

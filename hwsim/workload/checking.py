@@ -13,6 +13,7 @@ from hwsim.workload.pipeline import PipelineKeys
 from hwsim.workload.reading import STATEMENTS
 
 _ANYONE: Final[dict[str, Value]] = {"self": "self", "rank": 0, "ranks": 1}  # stands for every program of an `each`
+_STATEMENTS: Final[Mapping[str, Any]] = {**OPS, **STATEMENTS}
 _MAKES: Final = ("writes", "updates")
 
 
@@ -25,7 +26,7 @@ def check_statements(workload: Workload, mistakes: Mistakes) -> None:
     if workload.pipeline is not None:
         keys = decode(workload.pipeline, PipelineKeys, mistakes)
         for tree in keys.stages if keys else ():
-            _check(tree, mistakes)
+            _check(tree, mistakes, OPS)
 
 
 def suspicions(workload: Workload) -> tuple[str, ...]:
@@ -108,16 +109,16 @@ def _barrier(tree: Tree) -> str:
     return str(tree.value) if not tree.is_mapping else tree.text("name") or ""
 
 
-def _check(tree: Tree, mistakes: Mistakes) -> None:
+def _check(tree: Tree, mistakes: Mistakes, allowed: Mapping[str, Any] = _STATEMENTS) -> None:
     items = _items(tree)
     if len(items) != 1:
         mistakes.add(tree.place, f"a statement is a mapping of one key, such as `wait: all`, not {tree.what()}")
         return
     [(kind, inner)] = items
-    cls: Any = OPS.get(kind) or STATEMENTS.get(kind)
+    cls: Any = allowed.get(kind)
     if cls is None:
-        known = did_you_mean(kind, [*OPS, *STATEMENTS])
-        mistakes.add(tree.key_place(kind), f"there is no op or statement '{kind}'", known)
+        what = "op" if allowed is OPS else "op or statement"
+        mistakes.add(tree.key_place(kind), f"there is no {what} '{kind}'", did_you_mean(kind, list(allowed)))
         return
     if not inner.is_mapping and (kind in ("wait", "barrier") or issubclass(cls, FetchOp)):
         return  # a name is all there is
@@ -135,4 +136,5 @@ def _check_waits(statements: list[Tree], mistakes: Mistakes) -> None:
             for name in _names(named):
                 if name not in known and not (kind == "wait" and (name in values or name == "all")) and "$" not in name:
                     place = named.place if named else tree.place
-                    mistakes.add(place, f"nothing is called '{name}'", did_you_mean(name, sorted(known | values)))
+                    what, among = ("op or value", known | values) if kind == "wait" else ("op", known)
+                    mistakes.add(place, f"there is no {what} called '{name}'", did_you_mean(name, among))

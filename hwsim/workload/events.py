@@ -21,8 +21,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hwsim.machine import Machine, UnknownName
-from hwsim.opgraph import Change
-from hwsim.results.disturbance import Disturbance
+from hwsim.opgraph import Change, Disturbance
 from hwsim.spec import Mistakes, Place, did_you_mean, field, place_field
 from hwsim.units import Ratio, Seconds
 
@@ -88,10 +87,13 @@ def disturbances(events: Sequence[Event]) -> tuple[Disturbance, ...]:
     """The events as the results tell them."""
     return tuple(
         Disturbance(
-            what=", ".join(event.part) if event.part else f"link {event.link}" + (f" of {', '.join(event.of)}" if event.of else ""),
+            what=", ".join(event.part)
+            if event.part
+            else f"link {event.link}" + (f" of {', '.join(event.of)}" if event.of else ""),
             at_s=event.at,
             lasting_s=event.lasting if event.down is None else event.down,
-            speed=event.speed or 0.0,
+            speed=1.0 if event.jitter is not None else event.speed or 0.0,
+            jitter=event.jitter or 0.0,
         )
         for event in events
     )

@@ -22,12 +22,9 @@ from hwsim.opgraph import OpGraph
 from hwsim.units import format_quantity
 
 LEAST: Final = 1.01  # below this many times as long nothing is said
-_FRESH: Final = {  # what each op finds
-    "volume": "its credits full",
-    "ssd": "its cache empty",
-    "hdd": "its cache empty and starts at its outer edge",
-}
-_REMEDY: Final = {"hdd": "; ops that go over the same bytes say so with `region`"}
+_FINDS: Final = {"volume": "finds its credits full", "ssd": "finds its cache empty", "hdd": "finds its cache empty"}
+_OUTSIDE: Final = "starts at its outer edge"
+_REGION: Final = "; `region` says that they go over the same bytes"
 
 
 @dataclass(slots=True)
@@ -97,10 +94,11 @@ def _forgotten(found: dict[Requests, _Alike], machine: Machine) -> Iterator[str]
         once = machine.serve(sort.device, "write" if sort.write_share >= 1 else "read", asked).demand.alone(rates)
         if once > LEAST * alike.seconds:
             kind = machine.device(sort.device).kind
+            anew = kind == "hdd" and sort.pattern == "sequential"
             yield (
-                f"each of the {alike.ops:,.0f} {_what(sort)} {sort.device} finds {_FRESH.get(kind, 'it as new')}: "
-                f"{format_quantity(alike.seconds, 's')} together; in one op of all the bytes it takes "
-                f"{format_quantity(once, 's')}{_REMEDY.get(kind, '') if sort.pattern == 'sequential' else ''}"
+                f"each of the {alike.ops:,.0f} {_what(sort)} {sort.device} "
+                f"{_OUTSIDE if anew else _FINDS.get(kind, 'finds it as new')}: {format_quantity(alike.seconds, 's')} together; "
+                f"in one op of all the bytes it takes {format_quantity(once, 's')}{_REGION if anew else ''}"
             )
 
 

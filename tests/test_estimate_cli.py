@@ -1,0 +1,206 @@
+"""`hwsim estimate`: what it prints, its JSON, the search for a plan, and what it says of mistakes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from hwsim import api
+from hwsim.cli import main
+from hwsim.cli.nodes import cluster_with
+from hwsim.models import NotAlike, ParallelPlan, WrongPlan, cluster_of, estimate, load_framework, load_model, one_pass, prefill
+from hwsim.models.search import search
+from hwsim.models.service import serve
+
+NODE = "dgx-h100"
+SIXTEEN = (NODE, "llama-3-70b", "--nodes", "16", "--global-batch", "1024")
+FILE = """
+hwsim: machine/1
+name: pair
+parts: {node: {kind: machine, use: dgx-h100, count: 2}, leaf: {kind: switch}}
+links: [{between: ["node*.nic*", leaf], kind: infiniband, rate: 400 Gb/s}]
+"""
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["estimate", *arguments])
+
+
+def numbers(*arguments: str, code: int = 0) -> dict[str, Any]:
+    found = run(*arguments, "--json")
+    assert found.exit_code == code, found.output
+    said: dict[str, Any] = json.loads(found.stdout)
+    return said
+
+
+# ---- training ----
+
+
+def test_the_shares_of_a_step_add_up_and_so_does_its_memory() -> None:
+    found = numbers(*SIXTEEN, "--tp", "8", "--pp", "4", "--tokens", "15e12")
+    assert (found["hwsim"], found["gpus"], found["framework"]) == ("estimate/1", 128, "megatron-core")
+    assert sum(found["shares_s"].values()) == pytest.approx(found["step_s"])
+    kinds = ("weights", "gradients", "optimizer", "activations", "cache", "buffers")
+    assert sum(found["memory"][kind] for kind in kinds) == pytest.approx(found["memory"]["total"])
+    assert found["tokens_per_s"] == pytest.approx(1024 * 8192 / found["step_s"])
+    assert found["training"]["seconds"] == pytest.approx(15e12 / found["tokens_per_s"])
+    assert (found["plan"]["dp"], found["plan"]["microbatches"], found["plan"]["sequence_parallel"]) == (4, 256, True)
+
+
+def test_the_command_says_what_the_function_does() -> None:
+    found = numbers(*SIXTEEN, "--tp", "8", "--pp", "4", "--no-sequence-parallel", "--sharding", "none", "--recompute", "full")
+    plan = ParallelPlan(tp=8, pp=4, global_batch=1024, sharding="none", recompute="full")
+    step = estimate(load_model("llama-3-70b"), plan, cluster_with(NODE, {}, 16)[0], load_framework("megatron-core"))
+    assert found["step_s"] == step.seconds
+    assert found["mfu"] < found["hfu"] == step.hfu
+
+
+def test_the_summary_has_the_time_its_shares_and_the_memory() -> None:
+    found = run(*SIXTEEN, "--tp", "8", "--pp", "4", "--tokens", "15e12")
+    assert found.exit_code == 0
+    lines = found.stdout.splitlines()
+    assert lines[0] == "llama-3-70b  on  16 x NVIDIA DGX H100, 128 GPUs"
+    for word in ("step", "throughput", "use", "memory", "training", "matrix products", "bubble", "optimizer states"):
+        assert any(line.strip().startswith(word) for line in lines), word
+    assert max(map(len, lines)) <= 100
+
+
+def test_what_does_not_fit_ends_with_3_and_says_by_how_much() -> None:
+    found = run(NODE, "llama-3-70b", "--tp", "8", "--global-batch", "64")
+    assert found.exit_code == 3
+    assert "OUT OF MEMORY" in found.stdout
+    assert "does not fit by" in found.stdout
+    assert numbers(NODE, "llama-3-70b", "--tp", "8", "--global-batch", "64", code=3)["fits"] is False
+
+
+def test_a_larger_memory_is_set_and_fits() -> None:
+    asked = (NODE, "llama-3-70b", "--tp", "8", "--global-batch", "64", "--set", "machine.gpu.memory.size=400GB")
+    assert run(*asked).exit_code == 0
+    assert run(*asked, "--nodes", "2").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--tp", "7", "--dp", "18"), "tp 7 does not divide 64 heads"),
+        (("--tp", "8", "--pp", "4", "--dp", "3"), "tp 8 x pp 4 x dp 3 = 96 GPUs, but there are 128"),
+        (("--pp", "3"), "pp 3 does not divide 80 layers"),
+        (("--microbatch", "3"), "a global batch of 1024 is no multiple of dp 128 x microbatch 3 = 384"),
+        (("--tp", "3", "--plan", "auto"), "tp 3 does not divide 64 heads"),
+        (("--infer", "decode"), "--global-batch is of training, not of --infer decode"),
+        (("--batch", "8"), "--batch is of inference: say --infer prefill or --infer decode"),
+        (("--dp", "few"), "'few' is neither a number of copies nor rest"),
+        (("--dtype", "int8"), "nobody trains in int8"),
+    ],
+)
+def test_a_wrong_plan_ends_with_2_and_a_line(arguments: tuple[str, ...], message: str) -> None:
+    found = run(*SIXTEEN, *arguments)
+    assert found.exit_code == 2
+    assert message in found.output
+    assert "Traceback" not in found.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((NODE, "gpt2"), "a step needs its batch"),
+        (("laptop", "gpt2", "--global-batch", "8"), "no gpu to train on"),
+        (("nowhere", "gpt2", "--global-batch", "8"), "no machine 'nowhere'"),
+        ((NODE, "gpt5", "--global-batch", "8"), "no model 'gpt5'"),
+        ((NODE, "alexnet", "--global-batch", "8"), "'cnn' is no transformer"),
+        ((NODE, "gpt2", "--global-batch", "8", "--framework", "none"), "no framework 'none'"),
+        (("d2l-gpu-workstation", "gpt2", "--nodes", "2", "--global-batch", "8"), "has no network card"),
+        (("-", "gpt2", "--nodes", "2", "--global-batch", "8"), "standard input"),
+    ],
+)
+def test_what_there_is_not_ends_with_2(arguments: tuple[str, ...], message: str) -> None:
+    found = CliRunner().invoke(main, ["estimate", *arguments], input=FILE)
+    assert found.exit_code == 2
+    assert message in found.output
+
+
+# ---- nodes ----
+
+
+def test_nodes_are_what_a_file_of_them_says(tmp_path: Path) -> None:
+    (tmp_path / "pair.yaml").write_text(FILE)
+    here, name = cluster_with(NODE, {}, 2)
+    there = cluster_of(api.load_machine(tmp_path / "pair.yaml"))
+    assert name == "2 x NVIDIA DGX H100"
+    assert (here.gpus, here.per_node, here.inside) == (there.gpus, there.per_node, there.inside)
+    assert here.across == pytest.approx(there.across)
+    with pytest.raises(NotAlike, match="has several"):
+        cluster_with(str(tmp_path / "pair.yaml"), {}, 2)
+
+
+# ---- the search ----
+
+
+def test_a_search_finds_plans_that_fit_fastest_first() -> None:
+    found = numbers(*SIXTEEN, "--plan", "auto", "--top", "400")
+    times = [each["step_s"] for each in found["plans"]]
+    assert times == sorted(times)
+    assert len(times) == found["fitting"] < found["tried"]
+    assert all(each["fits"] for each in found["plans"])
+    said = numbers(*SIXTEEN, "--tp", "8", "--pp", "4")
+    assert times[0] <= said["step_s"]
+    assert any(each["step_s"] == said["step_s"] for each in found["plans"])
+
+
+def test_a_search_keeps_what_is_given() -> None:
+    found = numbers(*SIXTEEN, "--plan", "auto", "--tp", "4", "--recompute", "full")
+    assert {(each["plan"]["tp"], each["plan"]["recompute"]) for each in found["plans"]} == {(4, "full")}
+
+
+def test_a_search_without_a_plan_that_fits_names_the_nearest() -> None:
+    found = run(NODE, "llama-3-405b", "--global-batch", "8", "--plan", "auto")
+    assert found.exit_code == 3
+    assert "0 fit" in found.stdout
+    assert "nearest" in found.stdout
+    said = numbers(NODE, "llama-3-405b", "--global-batch", "8", "--plan", "auto", code=3)
+    assert said["plans"] == []
+    assert said["nearest"]["memory"]["total"] > 80e9
+
+
+def test_a_search_among_no_plans_says_what_is_wrong() -> None:
+    cluster = cluster_with(NODE, {})[0]
+    plan = ParallelPlan(pp=7, global_batch=8)
+    with pytest.raises(WrongPlan, match="pp 7 does not divide"):
+        search(load_model("gpt2"), plan, cluster, load_framework("megatron-core"), {"pp"})
+
+
+# ---- inference ----
+
+
+def test_a_prefill_is_one_pass() -> None:
+    found = numbers(NODE, "llama-3-70b", "--infer", "prefill", "--tp", "4", "--batch", "2", "--prompt", "2000")
+    cluster = cluster_with(NODE, {})[0]
+    one = one_pass(load_model("llama-3-70b"), prefill(2, 2000, tp=4), cluster, load_framework("vllm"))
+    assert found["seconds"] == found["first_token_s"] == found["total_s"] == one.seconds
+    assert found["tokens_per_s"] == pytest.approx(4000 / one.seconds)
+    assert (found["steps_s"], found["groups"], found["output"]) == (None, 2, 0)
+
+
+def test_tokens_take_longer_the_longer_the_context() -> None:
+    found = numbers(NODE, "llama-3-70b", "--infer", "decode", "--tp", "4", "--batch", "32", "--output", "4096")
+    first, last = found["steps_s"]
+    assert first < found["seconds"] < last
+    assert sum(found["shares_s"].values()) == pytest.approx(found["seconds"])
+    assert found["total_s"] == pytest.approx(found["first_token_s"] + 4095 * found["seconds"])
+
+
+def test_weights_that_do_not_fit_leave_no_room() -> None:
+    found = run(NODE, "llama-3-70b", "--infer", "decode")
+    assert found.exit_code == 3
+    assert "none for keys and values" in found.stdout
+
+
+def test_a_service_of_one_token_is_its_prefill() -> None:
+    cluster = cluster_with(NODE, {})[0]
+    found = serve(load_model("gpt2"), cluster, load_framework("vllm"), phase="decode", tp=1, batch=1, prompt=100, output=1,
+                  dtype="bf16")  # fmt: skip
+    assert found.total == found.first.seconds

@@ -1,0 +1,99 @@
+"""What parts of the library cannot exceed: one core, one socket's memory, a drive's slot, a card's power."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from calibrate.published.parts import part
+from hwsim import api as hwsim
+from hwsim.demand import Cost
+from hwsim.devices import Accesses, CannotCompute, Cpu, Gpu, Product, Work
+from hwsim.devices.cpu_access import access_latency
+from hwsim.machine import Machine
+from hwsim.spec import names
+
+GB = 1e9
+CPUS = tuple(name for name in names("cpu") if not name.startswith("d2l-"))
+
+
+def alone(cpu: Cpu, cost: Cost) -> float:
+    rates = {each.name: each.rate for each in cpu.capacities("it")}
+    return cost.demand.alone(rates)
+
+
+def test_every_real_cpu_says_what_one_core_reaches() -> None:
+    assert len(CPUS) > 60
+    parts = {name: part(Cpu, name) for name in CPUS}
+    assert [name for name, cpu in parts.items() if cpu.core_bandwidth is None] == []
+    assert [name for name, cpu in parts.items() if cpu.numa is None] == []
+    assert [name for name, cpu in parts.items() if (cpu.core_bandwidth or 0.0) > cpu.memory.bandwidth] == []
+
+
+@pytest.mark.parametrize(("name", "most"), [("graviton3", 30), ("epyc-7742", 30), ("a64fx", 60), ("apple-m1", 60)])
+def test_one_core_does_not_stream_at_the_rate_of_the_socket(name: str, most: float) -> None:
+    cpu = part(Cpu, name)
+    one, all_ = (alone(cpu, cpu.compute("it", Work(reads=10 * GB, cores=cores))) for cores in (1, cpu.cores))
+    assert 5 * GB < 10 * GB / one < most * GB
+    assert all_ <= one
+
+
+def test_one_core_of_a_raspberry_pi_does_not_reach_its_memory() -> None:
+    cpu = part(Cpu, "raspberry-pi-3")
+    assert 10 * GB / alone(cpu, cpu.compute("it", Work(reads=10 * GB))) == pytest.approx(0.65 * 3.6 * GB, rel=0.01)
+
+
+@pytest.mark.parametrize("accesses", [Accesses(count=1e6, pattern="dependent", remote=0.5), Accesses(count=1e6, remote=0.5)])
+def test_another_sockets_memory_is_never_ignored(accesses: Accesses) -> None:
+    cpu = part(Cpu, "graviton3")
+    with pytest.raises(CannotCompute) as caught:
+        cpu.access("it", accesses)
+    assert "another socket's memory" in caught.value.message
+    assert "remote_latency" in (caught.value.hint or "")
+    with pytest.raises(CannotCompute):
+        cpu.compute("it", Work(reads=1e9, remote=0.5))
+    cpu.access("it", replace(accesses, remote=0.0))
+
+
+@pytest.mark.parametrize("name", ["dgx-a100", "dgx-h100", "p5.48xlarge"])
+def test_servers_of_two_sockets_say_how_far_the_other_one_is(name: str) -> None:
+    machine = hwsim.load_machine(name)
+    cpu = machine.device("cpu0").model
+    assert isinstance(cpu, Cpu)
+    near, far = (access_latency(cpu, 4 * 2.0**30, remote=remote) for remote in (0.0, 1.0))
+    assert 60e-9 <= far - near <= 120e-9
+
+
+def reading(drive: str) -> float:
+    machine: Machine = hwsim.load_machine(
+        f"hwsim: machine/1\nparts: {{a: {{kind: cpu, use: epyc-7742}}, d: {{kind: ssd, use: {drive}}}}}\n"
+        "links: [{between: [a, d], kind: pcie, use: pcie4-x4}]\n"
+    )
+    return 100 * GB / machine.transfer("d", "a", 100 * GB).demand.alone(machine.rates())
+
+
+@pytest.mark.parametrize(("drive", "rate"), [("nvme-980pro", 7.0 * GB), ("nvme-990pro", 7.45 * GB)])
+def test_a_drive_of_the_fourth_generation_reads_what_its_datasheet_says(drive: str, rate: float) -> None:
+    assert reading(drive) == pytest.approx(rate, rel=0.002)
+
+
+def test_lines_at_random_are_not_limited_by_what_two_chains_showed() -> None:
+    cpu = part(Cpu, "apple-m1")
+    assert cpu.caches is not None
+    assert cpu.caches.paired is not None
+    assert cpu.caches.paired < 2
+    two, many = (access_latency(cpu, 2.0**28, chains=chains) / chains for chains in (2, 16))
+    assert many < two / 3
+    at_random = alone(cpu, cpu.access("it", Accesses(count=1e6, pattern="random", working_set=2.0**30, cores=1)))
+    assert at_random < access_latency(cpu, 2.0**30, chains=2) / 2 * 1e6 / 3
+
+
+@pytest.mark.parametrize(("name", "low", "high"), [("l4", 50e12, 65e12), ("a10", 60e12, 70e12), ("rtx-4090", 150e12, 166e12)])
+def test_large_products_stay_within_what_a_cards_power_allows(name: str, low: float, high: float) -> None:
+    gpu = part(Gpu, name)
+    n = 8192
+    product = Product(n, n, n, 1)
+    work = Work(flop=2.0 * n**3, reads=4.0 * n * n, writes=2.0 * n * n, dtype="bf16", mix="matmul", product=product)
+    rates = {each.name: each.rate for each in gpu.capacities("it")}
+    assert low <= work.flop / gpu.compute("it", work).demand.alone(rates) <= high
