@@ -53,7 +53,7 @@ def save_graph(graph: OpGraph, path: str | Path) -> Path:
         "times": [block.times for block in graph.blocks],
         **{name: [asdict(each) for each in getattr(graph, name)] for name in _TABLES},
     }
-    arrays: dict[str, NDArray[Any]] = {"tables": np.frombuffer(json.dumps(tables).encode(), np.uint8), "ties": graph.ties}
+    arrays: dict[str, Any] = {"tables": np.frombuffer(json.dumps(tables).encode(), np.uint8), "ties": graph.ties}
     for number, block in enumerate(graph.blocks):
         for column in (*COLUMNS, "edges"):
             arrays[f"{number}.{column}"] = _narrow(getattr(block, column))
@@ -106,10 +106,7 @@ def _graph(arrays: Mapping[str, NDArray[Any]], file: str) -> OpGraph:
         tables = json.loads(arrays["tables"].tobytes())
         if tables["hwsim"] != FORMAT:
             raise _mistake(file, f"this is '{tables['hwsim']}', not '{FORMAT}'")
-        blocks = tuple(
-            Block(*(arrays[f"{number}.{column}"] for column in COLUMNS), arrays[f"{number}.edges"], int(times))
-            for number, times in enumerate(tables["times"])
-        )
+        blocks = tuple(_block(arrays, number, int(times)) for number, times in enumerate(tables["times"]))
         return OpGraph(
             blocks=blocks,
             ties=arrays["ties"],
@@ -119,6 +116,11 @@ def _graph(arrays: Mapping[str, NDArray[Any]], file: str) -> OpGraph:
         raise _mistake(file, f"{error.args[0]!r} is missing", _MADE_BY) from None
     except (TypeError, AttributeError) as error:
         raise _mistake(file, f"its tables are not those of an op graph: {error}", _MADE_BY) from None
+
+
+def _block(arrays: Mapping[str, NDArray[Any]], number: int, times: int) -> Block:
+    columns: dict[str, Any] = {column: arrays[f"{number}.{column}"] for column in (*COLUMNS, "edges")}
+    return Block(**columns, times=times)
 
 
 def _tuples(value: Any) -> Any:
