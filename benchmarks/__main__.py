@@ -8,8 +8,9 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from benchmarks import fair, lowering, replay, startup
+from benchmarks import fair, inorder, lowering, network, replay, startup
 from benchmarks.raw import timeouts_per_second
+from hwsim.engine import fast
 
 ROUNDS = 5
 Row = tuple[str, str, str]
@@ -31,6 +32,53 @@ def _replay() -> Iterator[Row]:
             raw = timeouts_per_second()
             ratios.append(replay.ops_per_second(ops) / raw)
         yield f"replay, {ops:,} ops on 64 pools, ratio to raw timeouts/s", f"{statistics.median(ratios):.2f}", f">= {bound}"
+
+
+def _fast() -> Iterator[Row]:
+    for ops in (20_000, 1_000_000) if fast.is_there() else ():
+        ratios = []
+        for _ in range(ROUNDS):
+            raw = timeouts_per_second()
+            ratios.append(replay.compiled_ops_per_second(ops) / raw)
+        yield f"replay with [fast], {ops:,} ops on 64 pools, ratio", f"{statistics.median(ratios):.2f}", ">= 2"
+
+
+def _inorder() -> Iterator[Row]:
+    for name, code in (("Python", None), ("[fast]", fast.code_for(0, choice="always") if fast.is_there() else None)):
+        if code is None and name != "Python":
+            continue
+        ratios = []
+        for _ in range(ROUNDS):
+            raw = timeouts_per_second()
+            ratios.append(inorder.ops_per_second(100_000, code) / raw)
+        yield f"longest path, 100,000 ops on 64 queues, {name}, ratio", f"{statistics.median(ratios):.1f}", "-"
+    yield "256 variants of an in-order graph of 100,000 ops", _both(lambda: inorder.seconds(100_000, 256)), "<= 2 s"
+
+
+def _network() -> Iterator[Row]:
+    choices: list[fast.Choice] = ["always", "never"] if fast.is_there() else ["never"]
+    if fast.is_there():
+        network.seconds(network.flows(100), "always")  # load, compile if need be
+    for what, graph, bounds in (
+        ("100,000 tasks with transfers over a star", network.tasks(100_000), ("<= 1.3 s", "<= 8 s")),
+        ("1,000 flows over a star of 512 hosts", network.flows(1000), ("-", "-")),
+        ("10,000 flows over a star of 512 hosts", network.flows(10_000), ("<= 5 s", "-")),
+    ):
+        for choice in choices:
+            if choice == "never" and what.startswith("10,000"):
+                continue  # minutes
+            name, bound = ("[fast]", bounds[0]) if choice == "always" else ("Python", bounds[1])
+            yield f"{what}, {name}", _both(lambda graph=graph, choice=choice: network.seconds(graph, choice)), bound  # type: ignore[misc]
+
+
+def _both(seconds: Callable[[], float]) -> str:
+    """Seconds, and how many timeouts the yardstick would have handled meanwhile."""
+    found = []
+    for _ in range(3):
+        raw = timeouts_per_second()
+        found.append((own := seconds(), own * raw))
+    own, meanwhile = (statistics.median(column) for column in zip(*found, strict=True))
+    return f"{own:.2f} s = {meanwhile / 1e6:.2f} M timeouts"
 
 
 def _memory() -> Iterator[Row]:
@@ -60,6 +108,9 @@ def _startup() -> Iterator[Row]:
 
 BENCHMARKS: Final[dict[str, Callable[[], Iterator[Row]]]] = {
     "replay": _replay,
+    "fast": _fast,
+    "inorder": _inorder,
+    "network": _network,
     "memory": _memory,
     "fair": _fair,
     "lowering": _lowering,

@@ -15,7 +15,6 @@ from typing import Any, Literal
 
 from hwsim import engine
 from hwsim.explain.critical import Share, limited_by
-from hwsim.graphfile import SUFFIX, load_graph
 from hwsim.machine import Machine, UnknownName, build
 from hwsim.opgraph import Change, Disturbance, OpGraph
 from hwsim.reports import gantt, html, summary, trace
@@ -219,7 +218,9 @@ def prepare(
     mistakes = Mistakes()
     settings = dict(set or {})
     given = str(workload) if isinstance(workload, str | Path) else ""
-    if given.endswith(SUFFIX):
+    if given.endswith(".npz"):
+        from hwsim.graphfile import load_graph
+
         if settings:
             raise SpecError([Mistake(None, f"nothing can be set with {given}", "an op graph has its numbers put in already")])
         workload = load_graph(given)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
 from simpy import Event
 
 from hwsim.engine.changes import changing
+from hwsim.engine.compile import Compiled, compile_flat
 from hwsim.engine.driver import Driver, Progress, Server
+from hwsim.engine.fast import Choice, code_for
+from hwsim.engine.inorder import is_in_order, longest_path
 from hwsim.engine.verdict import BrokenInvariant, Deadlock, check, deadlock
-from hwsim.opgraph import OpGraph
+from hwsim.opgraph import FlatGraph, OpGraph, flatten
 from hwsim.results.timeline import Timeline
 
-__all__ = ["Actor", "BrokenInvariant", "Deadlock", "Driver", "Server", "changing", "simulate"]
+__all__ = ["Actor", "BrokenInvariant", "Deadlock", "Driver", "Server", "changing", "simulate", "simulate_many"]
 
 Actor = Callable[[Driver], Generator[Event, None, None]]  # a SimPy process that submits graphs or limits capacities
 
@@ -23,24 +26,69 @@ def simulate(
     actors: Sequence[Actor] = (),
     server: Callable[[Driver], Server] | None = None,
     progress: Progress | None = None,
+    fast: Choice | None = None,
 ) -> Timeline:
     """Play a graph, beside actors that submit more of them or change capacities.
 
+    A graph in which nothing arbitrates is a longest path; large ones are played by compiled code where there is some.  The
+    timeline does not depend on it.
+
     server: makes who serves the ops whose requests are played (see `Cost.played`); it tells the driver when each has finished.
+    fast: whether compiled code plays it, instead of what HWSIM_FAST says (see `hwsim.engine.fast`).
 
     Raises:
         Deadlock: ops wait for each other, or for what never comes.
         BrokenInvariant: the result contradicts itself (a defect of hwsim).
     """
-    driver = Driver(graph.capacities, graph.pools, closed=not actors)
-    driver.progress = progress
-    driver.server = None if server is None else server(driver)
-    for actor in actors:
-        driver.env.process(actor(driver))
-    driver.submit(graph)
-    timeline = driver.run()
-    unfinished = driver.unfinished()
+    flat = None if actors else flatten(graph)
+    compiled = None if flat is None else compile_flat(flat)
+    timeline = None
+    if flat is not None and compiled is not None and server is None:
+        timeline = _at_once(flat, compiled, fast)
+    if timeline is not None:
+        if progress is not None and len(timeline):
+            progress(len(timeline), len(timeline))
+        unfinished = timeline.unfinished()
+    else:
+        driver = Driver(graph.capacities, graph.pools, closed=not actors)
+        driver.progress = progress
+        driver.server = None if server is None else server(driver)
+        for actor in actors:
+            driver.env.process(actor(driver))
+        if flat is not None and compiled is not None:
+            driver.start(flat, compiled)
+        else:
+            driver.submit(graph)
+        timeline = driver.run()
+        unfinished = driver.unfinished()
     if unfinished:
         raise deadlock(timeline.flat, unfinished)
     check(timeline)
     return timeline
+
+
+def _at_once(flat: FlatGraph, compiled: Compiled, fast: Choice | None) -> Timeline | None:
+    """The timeline, where that takes no clock of SimPy's; None where it does."""
+    code = code_for(len(flat), len(compiled.classes), fast)
+    if is_in_order(flat, compiled):
+        return longest_path(flat, compiled, code)
+    if code is None:
+        return None
+    from hwsim.engine.native import play
+
+    return play(flat, compiled, code)
+
+
+def simulate_many(graphs: Iterable[OpGraph]) -> Iterator[Timeline]:
+    """The timeline of each graph, in their order, as `simulate` finds it.
+
+    Neighbours that differ only in costs, sizes and times, and in which nothing arbitrates, are played together: a graph of
+    100,000 ops in about 5 ms each.  Graphs are taken as they are needed, so they can be made on the way.
+
+    Raises:
+        Deadlock, BrokenInvariant: as `simulate`, when it is the graph's turn.
+    """
+    from hwsim.engine.variants import together
+
+    for graph, timeline in together(graphs):
+        yield simulate(graph) if timeline is None else timeline

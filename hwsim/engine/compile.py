@@ -29,6 +29,7 @@ class Compiled:
     """Per op: fixed fs, then `flow` fs (if it flows alone) as a member of class `flow_class` (-1: none).
 
     played: who else ends besides: a server outside, which says when.
+    active: which costs can be in flight together.
     """
 
     fixed: Column
@@ -36,13 +37,27 @@ class Compiled:
     flow_class: NDArray[np.int64]
     classes: tuple[FlowClass, ...]
     played: NDArray[np.bool_]
+    active: Active | None = None
 
 
-def compile_flat(flat: FlatGraph, *, closed: bool = True) -> Compiled:
+@dataclass(frozen=True, slots=True)
+class Active:
+    """What may be in flight together, as far as queues and pools say.
+
+    groups: per queue and per pool (servers of them at once), the costs of its ops.
+    loose: (cost, ops of it) that nothing restrains.
+    """
+
+    groups: tuple[tuple[int, tuple[int, ...]], ...]
+    loose: tuple[tuple[int, int], ...]
+
+
+def compile_flat(flat: FlatGraph, *, closed: bool = True, active: Active | None = None) -> Compiled:
     """Durations and classes of every op.
 
     closed: nothing else will ever draw from the capacities and none of them changes, so those
     that can never bind are dropped.
+    active: of a graph with the same queues and pools whose ops have the same costs, by number.
     """
     graph = flat.graph
     rates = {capacity.name: capacity.rate for capacity in graph.capacities}
@@ -50,7 +65,9 @@ def compile_flat(flat: FlatGraph, *, closed: bool = True) -> Compiled:
     demands = [cost.demand for cost in graph.costs]
     _check(demands, graph.capacities)
     full = [flow_class(demand, rates, numbers) for demand in demands]
-    kept = _can_bind(flat, full) if closed else set(numbers.values())
+    if closed and active is None:
+        active = _active(flat)
+    kept = _can_bind(active, full, len(numbers)) if closed and active else set(numbers.values())
     table: dict[FlowClass, int] = {}
     member_of = np.full(len(demands) + 1, -1, np.int64)
     for number, one in enumerate(full):
@@ -63,19 +80,23 @@ def compile_flat(flat: FlatGraph, *, closed: bool = True) -> Compiled:
             member_of[number] = table.setdefault(pruned, len(table))
     latency = np.array([*(demand.latency for demand in demands), 0.0])
     body = np.array([*(demand.body(rates) for demand in demands), 0.0])
-    flow = np.rint(body[flat.cost] * flat.size * FEMTO)
-    fixed = np.rint(latency[flat.cost] * FEMTO)
-    number_of = np.where(flow > 0, member_of[flat.cost], -1)
+    flow = body[flat.cost]
+    for factor in (flat.size, FEMTO):
+        flow *= factor
+    np.rint(flow, out=flow)
+    fixed = np.rint(latency[flat.cost] * FEMTO) if latency.any() else np.zeros(len(flat))
+    number_of = np.where(flow > 0, member_of[flat.cost], -1) if table else np.full(len(flat), -1, np.int64)
     far = max(flow.max(initial=0), fixed.max(initial=0), flat.time.max(initial=0)) >= FAR
     flow_fs, fixed_fs = _whole(flow, far), _whole(fixed, far) + flat.time
     played = np.array([*(cost.played for cost in graph.costs), False], np.bool_)[flat.cost]
     flows = (number_of >= 0) | played
     return Compiled(
-        fixed=np.where(flows, fixed_fs, fixed_fs + flow_fs),
+        fixed=np.where(flows, fixed_fs, fixed_fs + flow_fs) if flows.any() else fixed_fs + flow_fs,
         flow=flow_fs,
         flow_class=number_of,
         classes=tuple(table),
         played=played,
+        active=active,
     )
 
 
@@ -118,31 +139,41 @@ def _check(demands: Sequence[Demand], capacities: Sequence[Capacity]) -> None:
             raise ValueError(f"a demand names each capacity once, to draw from it or to hold it: {demand}")
 
 
-def _can_bind(flat: FlatGraph, classes: Sequence[FlowClass]) -> set[int]:
-    """Capacities on which the ops that may be active together could draw more than there is.
-
-    At most one op of a queue is active, at most `servers` of a pool whose ops take and give it
-    back themselves; every other op may be.
-    """
+def _active(flat: FlatGraph) -> Active:
+    """At most one op of a queue is in flight, at most `servers` of a pool whose ops take and give it back themselves."""
     uses = flat.cost >= 0
+    if not uses.any():
+        return Active((), ())
     cost, queue, take, give = (column[uses].astype(np.int64) for column in (flat.cost, flat.queue, flat.take, flat.give))
-    total = [0] * len(flat.graph.capacities)
+    kinds = len(flat.graph.costs)
     pooled = (queue < 0) & (take >= 0) & (take == give)
-    for among, number, servers in (
-        (queue >= 0, queue, [1] * len(flat.graph.queues)),
-        (pooled, take, [pool.servers for pool in flat.graph.pools]),
-    ):
-        pairs = np.unique(number[among] * len(classes) + cost[among])
-        most: dict[tuple[int, int], int] = {}
-        for pair in pairs.tolist():
-            group, which = divmod(pair, len(classes))
-            for capacity, drawn in _draws(classes[which]):
-                most[group, capacity] = max(most.get((group, capacity), 0), drawn)
-        for (group, capacity), drawn in most.items():
-            total[capacity] += servers[group] * drawn
+    groups: dict[tuple[bool, int], list[int]] = {}
+    for is_pool, among, number in ((False, queue >= 0, queue), (True, pooled, take)):
+        for pair in np.unique(number[among] * kinds + cost[among]).tolist():
+            group, which = divmod(pair, kinds)
+            groups.setdefault((is_pool, group), []).append(which)
     loose, times = np.unique(cost[(queue < 0) & ~pooled], return_counts=True)
-    for which, count in zip(loose.tolist(), times.tolist(), strict=True):
-        for capacity, drawn in _draws(classes[which]):
+    return Active(
+        groups=tuple(
+            (flat.graph.pools[group].servers if is_pool else 1, tuple(which)) for (is_pool, group), which in groups.items()
+        ),
+        loose=tuple(zip(loose.tolist(), times.tolist(), strict=True)),
+    )
+
+
+def _can_bind(active: Active, classes: Sequence[FlowClass], capacities: int) -> set[int]:
+    """Capacities on which the ops that may be active together could draw more than there is."""
+    total = [0] * capacities
+    draws = [_draws(one) for one in classes]
+    for servers, kinds in active.groups:
+        most: dict[int, int] = {}
+        for which in kinds:
+            for capacity, drawn in draws[which]:
+                most[capacity] = max(most.get(capacity, 0), drawn)
+        for capacity, drawn in most.items():
+            total[capacity] += servers * drawn
+    for which, count in active.loose:
+        for capacity, drawn in draws[which]:
             total[capacity] += count * drawn
     return {capacity for capacity, drawn in enumerate(total) if drawn > FULL}
 

@@ -16,7 +16,7 @@ import simpy
 from simpy.events import NORMAL, EventPriority
 
 from hwsim.demand import Capacity, Cost
-from hwsim.engine.compile import compile_flat
+from hwsim.engine.compile import Compiled, compile_flat
 from hwsim.engine.fair import FULL
 from hwsim.engine.replay import Replay
 from hwsim.opgraph import FlatGraph, Ints, OpGraph, Pool, concatenate, flatten
@@ -63,6 +63,10 @@ class Driver:
             later.callbacks.append(lambda _: self._load(graph, finished))
         return finished
 
+    def start(self, flat: FlatGraph, compiled: Compiled) -> None:
+        """Start a graph now that is flat and compiled already, when nobody waits for its end."""
+        self._accept(flat, compiled, self.env.event())
+
     def limit(self, capacity: str, fraction: float) -> None:
         """From now on only so much of a capacity's rate is there (0: a failure; 1: all of it)."""
         if self._closed:
@@ -103,8 +107,10 @@ class Driver:
 
     def _load(self, graph: OpGraph, finished: simpy.Event) -> None:
         flat = flatten(graph)
+        self._accept(flat, compile_flat(flat, closed=self._closed), finished)
+
+    def _accept(self, flat: FlatGraph, compiled: Compiled, finished: simpy.Event) -> None:
         self._replay.now = int(self.env.now)
-        compiled = compile_flat(flat, closed=self._closed)
         base = self._replay.load(flat, compiled)
         self._flats.append(flat)
         for op in np.flatnonzero(compiled.played).tolist():

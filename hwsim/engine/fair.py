@@ -9,6 +9,8 @@ nobody has a higher pace.
 Sums and products are integers and levels are rounded down, so the result does not depend on the
 order of anything, no capacity passes 100 %, and m equal demands are the same as one of
 multiplicity m, bit for bit.
+
+`fill` is the definition; a run mends its last solution instead (`fluid`), with the same result.
 """
 
 from __future__ import annotations

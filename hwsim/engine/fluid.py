@@ -6,17 +6,20 @@ update per class, however many members it has.  V = sum of pace x time is an int
 interval in two changes nothing.
 
 Only capacities that could bind (what the active demands would draw alone exceeds what there is)
-tie classes together; only the component that a change touches is solved again.
+tie classes together.  Paces are mended from the last solution: what a change does not reach is not
+looked at.  The result is that of `fair.fill` for all classes at once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 
-from hwsim.engine.fair import FULL, UNBOUND, fill
+from hwsim.engine.fair import FULL, UNBOUND
 from hwsim.results.timeline import Pace
+
+ALONE, FULL_AT, EXPECTED = 0, 1, 2  # what may happen at a level, in this order
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +38,8 @@ class Fluid:
         self.room = [FULL] * capacities
         self.drawn = [0] * capacities  # what the active demands would draw alone, plus what they hold
         self.held = [0] * capacities
-        self.users: list[set[int]] = [set() for _ in range(capacities)]
+        self.users: list[dict[int, int]] = [{} for _ in range(capacities)]  # class -> weight, of the active ones
+        self.level = [UNBOUND] * capacities  # at which each was full in the last solution, if it was
         self.binding = [False] * capacities
         self.classes: list[FlowClass] = []
         self.draws: list[tuple[tuple[int, int], ...]] = []
@@ -47,6 +51,7 @@ class Fluid:
         self.history: list[list[Pace]] = []
         self.touched: set[int] = set()
         self.changed: set[int] = set()
+        self.more = False  # whether anything but ends of demands has touched a capacity
         self.solves = 0
         for one in classes:
             self.extend(one)
@@ -73,18 +78,19 @@ class Fluid:
         """A member that alone would take `time` fs starts to flow."""
         one = self.classes[number]
         members = self.members[number]
+        self.more = True
         if members:
             self.virtual[number] += self.pace[number] * (now - self.since[number])
         else:
             self.virtual[number] = 0
-            for capacity, _ in self.draws[number]:
-                self.users[capacity].add(number)
+            for capacity, weight in one.weights:
+                self.users[capacity][number] = weight
         self.since[number] = now
         heappush(members, (self.virtual[number] + one.alone * time, op))
         self._count(number, 1)
 
     def leave(self, number: int, now: int) -> list[int]:
-        """Members that have received all their service by now, in order of op number."""
+        """Members that have received all their service by now."""
         if self.due[number] != now:
             return []
         self.due[number] = UNBOUND
@@ -97,12 +103,13 @@ class Fluid:
             ended.append(heappop(members)[1])
         self._count(number, -len(ended))
         if not members:
-            for capacity, _ in self.draws[number]:
-                self.users[capacity].discard(number)
+            for capacity, _ in self.classes[number].weights:
+                del self.users[capacity][number]
         return ended
 
     def _count(self, number: int, change: int) -> None:
         self.touched.add(number)
+        self.more |= bool(self.classes[number].holds)
         for capacity, draw in self.draws[number]:
             self.drawn[capacity] += change * draw
         for capacity, part in self.classes[number].holds:
@@ -111,54 +118,142 @@ class Fluid:
     def set_room(self, capacity: int, room: int) -> None:
         """From now on there is only so much of a capacity (at most FULL, its nominal rate)."""
         self.room[capacity] = room
+        self.more = True
         self.changed.add(capacity)
 
     def settle(self, now: int) -> list[tuple[int, int]]:
-        """Solve what this instant's changes touched; (time, class) of the ends that moved."""
-        component = self._component()
-        if not component:
-            return []
-        alone = [self.classes[number].alone for number in component]
-        paces, bounds = alone, [UNBOUND] * len(component)
-        weights = [[pair for pair in self.classes[number].weights if self.binding[pair[0]]] for number in component]
-        if any(weights):
-            self.solves += 1
-            room = dict.fromkeys([capacity for pairs in weights for capacity, _ in pairs], 0)
-            for capacity in room:
-                room[capacity] = max(0, self.room[capacity] - self.held[capacity])
-            paces, bounds = fill(alone, [len(self.members[number]) for number in component], weights, room)
+        """Mend the paces as far as this instant's changes reach; (time, class) of the ends that moved."""
+        seen = self.changed
+        active = []
+        lowest = UNBOUND if self.more else min((self.pace[number] for number in self.touched), default=UNBOUND)
+        for number in self.touched:
+            for capacity, _ in self.draws[number]:
+                seen.add(capacity)
+            if self.members[number]:
+                active.append(number)
+            else:
+                self._rest(number)
+        dirty = []
+        for capacity in seen:
+            binds = self.drawn[capacity] > self.room[capacity]
+            if binds or self.binding[capacity]:
+                dirty.append(capacity)
+                self.binding[capacity] = binds
+        if dirty:
+            mended = self._mend(dirty, active, lowest)
+        else:
+            mended = [(number, self.classes[number].alone, UNBOUND) for number in active]
         moved = []
-        for number, pace, bound in zip(component, paces, bounds, strict=True):
+        for number, pace, bound in mended:
             end = self._schedule(number, pace, bound, now)
             if end is not None:
                 moved.append((end, number))
         self.touched.clear()
+        self.changed.clear()
+        self.more = False
         return moved
 
-    def _component(self) -> list[int]:
-        """Classes whose pace may have changed: the touched ones, and all that binding capacities tie to them."""
-        seeds = set(self.touched)
-        seen = set(self.changed)
-        for number in self.touched:
-            seen.update(capacity for capacity, _ in self.draws[number])
-        for capacity in seen:
-            binds = self.drawn[capacity] > self.room[capacity]
-            if binds or self.binding[capacity]:
-                seeds |= self.users[capacity]
-            self.binding[capacity] = binds
-        self.changed.clear()
-        found = {number for number in seeds if self.members[number]}
-        for number in self.touched - found:
-            self._rest(number)
-        stack = list(found)
-        while stack:
-            for capacity, _ in self.draws[stack.pop()]:
-                if self.binding[capacity] and capacity not in seen:
-                    seen.add(capacity)
-                    fresh = self.users[capacity] - found
-                    found |= fresh
-                    stack.extend(fresh)
-        return sorted(found)
+    def _mend(self, dirty: Sequence[int], active: Sequence[int], level: int) -> list[tuple[int, int, int]]:
+        """Pace and bound of the touched classes that are active, and of every other that the dirty capacities reach.
+
+        It is the filling of `fair.fill`, from the lowest level up, but of the capacities alone whose filling differs from
+        the last one.  Another capacity joins them at the level at which a class that crosses it stops rising earlier than
+        before, or does not stop where it did; up to that level it had filled as it did before.  A class without such a
+        change is `expected` to stop at its old pace.
+
+        level: up to which nothing differs: where demands have only ended, the lowest of their paces.
+        """
+        self.solves += any(self.binding[capacity] for capacity in dirty)
+        classes, members, paces, levels, binding = self.classes, self.members, self.pace, self.level, self.binding
+        left: dict[int, int] = {}
+        load: dict[int, int] = {}
+        rising = set(active)
+        settled: dict[int, int] = {}
+        queue = [(classes[number].alone, ALONE, number) for number in active]
+        heapify(queue)
+        reached = list(dirty)
+        mended: list[tuple[int, int, int]] = []
+        while True:
+            for capacity in reached:
+                if capacity in left:
+                    continue
+                levels[capacity] = UNBOUND
+                room, drawn = max(0, self.room[capacity] - self.held[capacity]), 0
+                for number, weight in self.users[capacity].items():
+                    weight *= len(members[number])
+                    if number not in rising:
+                        pace = settled.get(number)
+                        if pace is None:
+                            pace, alone = paces[number], classes[number].alone
+                            if pace > level or (pace == level and pace < alone):
+                                rising.add(number)
+                                heappush(queue, (pace, ALONE if pace == alone else EXPECTED, number))
+                                drawn += weight
+                                continue
+                        room -= pace * weight
+                    else:
+                        drawn += weight
+                left[capacity], load[capacity] = room, drawn
+                if drawn and binding[capacity]:
+                    heappush(queue, (room // drawn, FULL_AT, capacity))
+            reached = []
+            if not queue:
+                return mended
+            level, kind, number = heappop(queue)
+            if kind == FULL_AT:
+                stopping = self._full(queue, left, load, level, number, rising)
+            elif number not in rising:
+                continue
+            else:
+                stopping = [number]
+                if kind == EXPECTED:
+                    crossed = [capacity for capacity, _ in classes[number].weights if binding[capacity]]
+                    if not any(levels[capacity] == level for capacity in crossed):
+                        reached = crossed
+                        heappush(queue, (classes[number].alone, ALONE, number))
+                        continue
+            for number in stopping:
+                rising.discard(number)
+                settled[number] = level
+                bound = UNBOUND
+                held_back = level < classes[number].alone
+                differs = number in self.touched or level != paces[number]
+                many = len(members[number])
+                for capacity, weight in classes[number].weights:
+                    if not binding[capacity]:
+                        continue
+                    if held_back and levels[capacity] == level and (bound < 0 or capacity < bound):
+                        bound = capacity
+                    if capacity in left:
+                        load[capacity] -= many * weight
+                        left[capacity] -= level * many * weight
+                    elif differs:
+                        reached.append(capacity)
+                mended.append((number, level, bound))
+
+    def _full(
+        self,
+        queue: list[tuple[int, int, int]],
+        left: dict[int, int],
+        load: dict[int, int],
+        level: int,
+        capacity: int,
+        rising: set[int],
+    ) -> list[int]:
+        """Who is held back by the capacities that fill at this level: all at once, so that their order cannot matter."""
+        held: dict[int, None] = {}
+        while True:
+            drawn = load[capacity]
+            if drawn:
+                now = left[capacity] // drawn
+                if now > level:
+                    heappush(queue, (now, FULL_AT, capacity))
+                else:
+                    self.level[capacity] = level
+                    held.update((number, None) for number in self.users[capacity] if number in rising)
+            if not (queue and queue[0][0] <= level and queue[0][1] == FULL_AT):
+                return list(held)
+            _, _, capacity = heappop(queue)
 
     def _rest(self, number: int) -> None:
         """The class has no member left."""

@@ -1,0 +1,103 @@
+"""Graphs in which ops wait for nothing but the ends of known ops: their timeline is a longest path.
+
+An op starts when the last of its predecessors has ended (queues are edges already) and takes its fixed time: a product of
+matrices over (max, +), which needs no clock, no heap and no canonical instants (Baccelli, Cohen, Olsder and Quadrat,
+Synchronization and Linearity, 1992, section 2).  What breaks it is arbitration: an op that takes a server of a pool, that
+competes for a capacity which can bind, or whose requests somebody else serves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from hwsim.engine import fast
+from hwsim.engine.compile import Column, Compiled
+from hwsim.opgraph import FlatGraph, Ints
+from hwsim.results.timeline import Timeline
+
+WIDEST = 2**63 - 1  # fs, 2.5 h: later times do not fit an int64 column
+SAFE = 2.0**62  # fs: what is less when summed as floats is an exact sum of int64s
+
+
+def is_in_order(flat: FlatGraph, compiled: Compiled) -> bool:
+    """Whether no op takes a server, competes or is served by somebody else."""
+    return not ((flat.take >= 0).any() or (compiled.flow_class >= 0).any() or compiled.played.any())
+
+
+def longest_path(flat: FlatGraph, compiled: Compiled, kernels: fast.Kernels | None = None) -> Timeline:
+    """The timeline of an in-order graph, bit for bit that of its replay.
+
+    Ops that wait for each other, and those behind them, never start: -1.
+    kernels: compiled code to use instead of Python's.
+    """
+    fixed = compiled.fixed
+    if not is_narrow(fixed):
+        start, end = (_column(times) for times in _sweep(flat, fixed.tolist()))
+    elif kernels is not None:
+        start, end = np.zeros(len(flat), np.int64), np.full(len(flat), -1, np.int64)
+        kernels.longest_path(flat.first, flat.next, flat.waits_for.copy(), fixed, start, end)
+    else:
+        start, end = (np.array(times, np.int64) for times in _sweep(flat, fixed.tolist()))
+    return timeline_of(flat, compiled, start, end)
+
+
+def is_narrow(fixed: Column) -> bool:
+    """Whether no sum of fixed times leaves an int64."""
+    return fixed.dtype != object and float(fixed.sum(dtype=np.float64)) < SAFE
+
+
+def _column(times: Sequence[int]) -> Ints:
+    return np.array(times, object if max(times, default=0) > WIDEST else np.int64)
+
+
+def timeline_of(flat: FlatGraph, compiled: Compiled, start: Ints, end: Ints) -> Timeline:
+    """A timeline without waits for servers and without contention."""
+    none = compiled.flow_class  # -1 all over
+    return Timeline(
+        flat=flat,
+        start=start,
+        end=end,
+        granted=none,
+        flow_class=none,
+        paces=((),) * len(compiled.classes),
+        alone=tuple(one.alone for one in compiled.classes),
+    )
+
+
+def _sweep(flat: FlatGraph, fixed: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Start and end of every op: ops in topological order push their ends to their successors."""
+    first, follow = flat.first.tolist(), flat.next.tolist()
+    start = [0] * len(flat)
+    if is_forward(flat):
+        end = []
+        for op, took in enumerate(fixed):
+            now = start[op] + took
+            end.append(now)
+            for after in follow[first[op] : first[op + 1]]:
+                if start[after] < now:
+                    start[after] = now
+        return start, end
+    end = [-1] * len(flat)
+    missing = flat.waits_for.tolist()
+    ready = np.flatnonzero(flat.waits_for == 0).tolist()
+    while ready:
+        op = ready.pop()
+        end[op] = now = start[op] + fixed[op]
+        for after in follow[first[op] : first[op + 1]]:
+            if start[after] < now:
+                start[after] = now
+            missing[after] -= 1
+            if not missing[after]:
+                ready.append(after)
+    for op, ended in enumerate(end):
+        if ended < 0:
+            start[op] = -1
+    return start, end
+
+
+def is_forward(flat: FlatGraph) -> bool:
+    """Whether every edge leads to a higher number, so that the numbers are a topological order."""
+    sources, targets = flat.edges()
+    return bool((sources < targets).all())

@@ -1,0 +1,210 @@
+"""Replay of ops that take servers and that flow: `hwsim.engine.replay`, on columns."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hwsim.engine.kernels.flows import BOUND, CHANGED, CHANGES, DUE, DUES, PACE, SINCE, TOUCHES, join, leave
+from hwsim.engine.kernels.paces import FAR, settle
+from hwsim.engine.kernels.words import NONE, compiled, put_two, two
+
+DONE, TOO_FAR = 0, 1  # how a replay ended
+SMALL = 24  # elements that are sorted by insertion
+
+
+@compiled
+def push(times, codes, size, time, code):
+    """Into a binary heap by time; its size is then one more."""
+    place = size
+    while place > 0:
+        above = (place - 1) >> 1
+        if times[above] <= time:
+            break
+        times[place] = times[above]
+        codes[place] = codes[above]
+        place = above
+    times[place] = time
+    codes[place] = code
+
+
+@compiled
+def drop_first(times, codes, size):
+    """Out of a binary heap of `size`, which is one more than it has afterwards."""
+    last = size - 1
+    time, code = times[last], codes[last]
+    place = 0
+    while True:
+        below = 2 * place + 1
+        if below >= last:
+            break
+        if below + 1 < last and times[below + 1] < times[below]:
+            below += 1
+        if times[below] >= time:
+            break
+        times[place] = times[below]
+        codes[place] = codes[below]
+        place = below
+    times[place] = time
+    codes[place] = code
+
+
+@compiled
+def sort(values, count):
+    """The first `count` values, ascending."""
+    if count > SMALL:
+        for place in range(1, count):
+            if values[place - 1] > values[place]:
+                values[:count].sort()
+                return
+        return
+    for place in range(1, count):
+        value = values[place]
+        to = place
+        while to > 0 and values[to - 1] > value:
+            values[to] = values[to - 1]
+            to -= 1
+        values[to] = value
+
+
+@compiled
+def grouped(history, paces, count, classes):
+    """The rows class by class, in their order: where those of each class begin, fs and capacity, pace."""
+    first = np.zeros(classes + 1, np.int64)
+    for row in range(count):
+        first[history[row, 0] + 1] += 1
+    for number in range(classes):
+        first[number + 1] += first[number]
+    place = first[:-1].copy()
+    sorted_rows, sorted_paces = np.empty((count, 2), np.int64), np.empty((count, 2), np.uint64)
+    for row in range(count):
+        to = place[history[row, 0]]
+        place[history[row, 0]] += 1
+        sorted_rows[to, 0], sorted_rows[to, 1] = history[row, 1], history[row, 2]
+        sorted_paces[to, 0], sorted_paces[to, 1] = paces[row, 0], paces[row, 1]
+    return first, sorted_rows, sorted_paces
+
+
+@compiled
+def replay(first, follow, missing, joins, fixed, take, give, free, start, end, granted, flow, flow_class, flows):
+    """Play ops; how it ended, and the history of paces as `grouped` has it.
+
+    `missing` and `free` are used up; start, end and granted are filled in.
+    """
+    count = fixed.size
+    classes = flows.classes.shape[0]
+    rows = 0
+    history, history_paces = np.empty((4 * classes, 3), np.int64), np.empty((4 * classes, 2), np.uint64)
+    pools = free.size
+    times, codes = np.empty(count + 1, np.int64), np.empty(count + 1, np.int32)
+    size = 0
+    ready, retired, freed = np.empty(count, np.int32), np.empty(count, np.int32), np.empty(count, np.int32)
+    behind = np.empty(count, np.int32)  # who waits behind an op for the same pool
+    head, tail = np.full(pools, NONE, np.int32), np.full(pools, NONE, np.int32)
+    readied = 0
+    for op in range(count):
+        if missing[op] == 0:
+            ready[readied] = op
+            readied += 1
+    now = 0
+    while True:
+        over = 0
+        while size > 0 and times[0] <= now:
+            op = codes[0]
+            drop_first(times, codes, size)
+            size -= 1
+            if flow_class[op] >= 0:
+                join(flows, flow_class[op], op, flow[op], now)
+            else:
+                retired[over] = op
+                over += 1
+        while flows.counts[DUES] > 0 and flows.classes[flows.due_heap[0], DUE] <= now:
+            over = leave(flows, flows.due_heap[0], now, retired, over)
+        given = 0
+        for place in range(over):
+            op = retired[place]
+            end[op] = now
+            for at in range(first[op], first[op + 1]):
+                after = follow[at]
+                missing[after] -= 1
+                if missing[after] == 0:
+                    ready[readied] = after
+                    readied += 1
+            if give[op] >= 0:
+                freed[given] = op
+                given += 1
+        kept = place = 0
+        while place < readied:  # joins end at once, and what they make ready comes after
+            op = ready[place]
+            place += 1
+            if not joins[op]:
+                ready[kept] = op
+                kept += 1
+                continue
+            start[op] = now
+            end[op] = now
+            for at in range(first[op], first[op + 1]):
+                after = follow[at]
+                missing[after] -= 1
+                if missing[after] == 0:
+                    ready[readied] = after
+                    readied += 1
+        sort(ready, kept)
+        sort(freed, given)
+        for place in range(given):
+            op = freed[place]
+            pool = give[op]
+            heir = head[pool]
+            if heir < 0:
+                free[pool] += 1
+                continue
+            head[pool] = behind[heir]
+            granted[heir] = op
+            start[heir] = now
+            if fixed[heir] == 0 and flow_class[heir] >= 0:
+                join(flows, flow_class[heir], heir, flow[heir], now)
+            else:
+                push(times, codes, size, now + fixed[heir], heir)
+                size += 1
+        for place in range(kept):
+            op = ready[place]
+            pool = take[op]
+            if pool >= 0:
+                if free[pool] == 0:
+                    behind[op] = NONE
+                    if head[pool] < 0:
+                        head[pool] = op
+                    else:
+                        behind[tail[pool]] = op
+                    tail[pool] = op
+                    continue
+                free[pool] -= 1
+            start[op] = now
+            if fixed[op] == 0 and flow_class[op] >= 0:
+                join(flows, flow_class[op], op, flow[op], now)
+            else:
+                push(times, codes, size, now + fixed[op], op)
+                size += 1
+        readied = 0
+        if size > 0 and times[0] <= now:
+            continue
+        if flows.counts[TOUCHES] > 0:
+            if not settle(flows, now):
+                return TOO_FAR, grouped(history, history_paces, 0, 0)
+            if rows + flows.counts[CHANGES] > history.shape[0]:
+                more, more_paces = np.empty((2 * history.shape[0], 3), np.int64), np.empty((2 * history.shape[0], 2), np.uint64)
+                more[:rows], more_paces[:rows] = history[:rows], history_paces[:rows]
+                history, history_paces = more, more_paces
+            for at in range(flows.counts[CHANGES]):
+                number = flows.lists[CHANGED, at]
+                history[rows, 0] = number
+                history[rows, 1], history[rows, 2] = flows.classes[number, SINCE], flows.classes[number, BOUND]
+                put_two(history_paces, rows, 0, two(flows.class_words, number, PACE))
+                rows += 1
+        due = flows.counts[DUES] > 0
+        if size == 0 and not due:
+            return DONE, grouped(history, history_paces, rows, classes)
+        now = flows.classes[flows.due_heap[0], DUE] if due else times[0]
+        if size > 0 and times[0] < now:
+            now = times[0]
+        if now > FAR:
+            return TOO_FAR, grouped(history, history_paces, 0, 0)

@@ -1,0 +1,145 @@
+"""Whole numbers of three words of 64 bits, as tuples, the least word first; whoever calls sees to it that nothing is wider."""
+
+from __future__ import annotations
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+_INNER = {"nogil": True, "error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+compiled = njit(**_INNER)
+bare = njit(_nrt=False, **_INNER)  # what makes no arrays needs no counts of references to them: half the time
+
+NONE = -1
+ZERO = np.uint64(0)
+ONE = np.uint64(1)
+MOST = np.uint64(2**64 - 1)
+NIL = (ZERO, ZERO, ZERO)
+UNIT = (ONE, ZERO, ZERO)
+
+_THREE = types.UniTuple(types.uint64, 3)
+_WIDE = ir.IntType(192)
+
+
+def _joined(builder, words):
+    value = None
+    for number, word in enumerate(cgutils.unpack_tuple(builder, words, 3)):
+        part = builder.shl(builder.zext(word, _WIDE), ir.Constant(_WIDE, 64 * number))
+        value = part if value is None else builder.or_(value, part)
+    return value
+
+
+def _split(context, builder, value):
+    parts = [builder.trunc(builder.lshr(value, ir.Constant(_WIDE, 64 * number)), ir.IntType(64)) for number in range(3)]
+    return context.make_tuple(builder, _THREE, parts)
+
+
+@intrinsic
+def plus_product(typing, one, two, three):
+    """one + two x three."""
+
+    def code(context, builder, signature, values):
+        a, b, c = (_joined(builder, value) for value in values)
+        return _split(context, builder, builder.add(a, builder.mul(b, c)))
+
+    return _THREE(_THREE, _THREE, _THREE), code
+
+
+@intrinsic
+def minus_product(typing, one, two, three):
+    """one - two x three."""
+
+    def code(context, builder, signature, values):
+        a, b, c = (_joined(builder, value) for value in values)
+        return _split(context, builder, builder.sub(a, builder.mul(b, c)))
+
+    return _THREE(_THREE, _THREE, _THREE), code
+
+
+@intrinsic
+def less(typing, one, two):
+    """Whether one < two."""
+
+    def code(context, builder, signature, values):
+        a, b = (_joined(builder, value) for value in values)
+        return builder.icmp_unsigned("<", a, b)
+
+    return types.boolean(_THREE, _THREE), code
+
+
+@bare
+def wide(number):
+    """A number that is not negative."""
+    return np.uint64(number), ZERO, ZERO
+
+
+@bare
+def two(words, row, column):
+    """What stands there in two words."""
+    return words[row, column], words[row, column + 1], ZERO
+
+
+@bare
+def three(words, row, column):
+    """What stands there in three."""
+    return words[row, column], words[row, column + 1], words[row, column + 2]
+
+
+@bare
+def put_two(words, row, column, value):
+    """Put a number there that needs two words."""
+    words[row, column], words[row, column + 1] = value[0], value[1]
+
+
+@bare
+def put_three(words, row, column, value):
+    """Put a number there."""
+    words[row, column], words[row, column + 1], words[row, column + 2] = value
+
+
+@bare
+def is_zero(value):
+    """Whether all words are."""
+    return value[0] == ZERO and value[1] == ZERO and value[2] == ZERO
+
+
+@bare
+def is_same(one, other):
+    """Whether all words are the same."""
+    return one[0] == other[0] and one[1] == other[1] and one[2] == other[2]
+
+
+@bare
+def _as_float(value):
+    return (float(value[2]) * 18446744073709551616.0 + float(value[1])) * 18446744073709551616.0 + float(value[0])
+
+
+@bare
+def divide(dividend, divisor):
+    """Rounded down; what does not fit two words is the largest number that does.
+
+    Digits are guessed with floats, never too high, and what is left is divided again: a guess is right to 30 bits or more.
+    """
+    quotient = NIL
+    by = _as_float(divisor)
+    if _as_float(dividend) / by > 1e38:
+        return MOST, MOST, ZERO
+    while True:
+        guess = _as_float(dividend) / by * (1.0 - 2.0**-49)
+        if guess < 1.0:
+            break
+        if guess < 2.0**62:
+            digit = (np.uint64(guess), ZERO, ZERO)
+        elif guess < 2.0**94:
+            bits = np.uint64(guess * 2.0**-32)
+            digit = (bits << np.uint64(32), bits >> np.uint64(32), ZERO)
+        else:
+            digit = (ZERO, np.uint64(guess * 2.0**-64), ZERO)
+        dividend = minus_product(dividend, divisor, digit)
+        quotient = plus_product(quotient, digit, UNIT)
+    while not less(dividend, divisor):
+        dividend = minus_product(dividend, divisor, UNIT)
+        quotient = plus_product(quotient, UNIT, UNIT)
+    return quotient

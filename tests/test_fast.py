@@ -1,0 +1,232 @@
+"""Compiled code says what Python says, bit for bit, and is chosen when it pays."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchmarks.replay import random_graph
+from hwsim.demand import Capacity, Demand
+from hwsim.engine import Driver, fast, native, simulate
+from hwsim.engine.compile import compile_flat
+from hwsim.engine.inorder import longest_path
+from hwsim.opgraph import OpGraph, Pool, flatten
+from hwsim.results.timeline import Timeline
+from tests.engine_graphs import graph_of, transfers
+from tests.strategies import graphs, make_block, networks
+from tests.test_inorder import columns, without_arbitration
+
+numba = pytest.importorskip("numba", reason="the extra [fast] is not installed: nothing to compare Python with")
+
+CASES = settings(max_examples=400, deadline=None)
+
+
+@pytest.fixture(scope="module")
+def code() -> fast.Kernels:
+    return fast.code_for(0, choice="always")
+
+
+def compiled(graph: OpGraph) -> Timeline | None:
+    flat = flatten(graph)
+    return native.play(flat, compile_flat(flat), fast.code_for(0, choice="always"))
+
+
+def python(graph: OpGraph) -> Timeline:
+    driver = Driver(graph.capacities, graph.pools, closed=True)
+    driver.submit(graph)
+    return driver.run()
+
+
+def plain(timeline: Timeline) -> list[object]:
+    *times, _, alone, solves = columns(timeline)
+    return [*times, [[tuple(pace) for pace in course] for course in timeline.paces], alone, solves]
+
+
+@CASES
+@given(graphs())
+def test_replay_with_queues_pools_and_contention(graph: OpGraph) -> None:
+    found = compiled(graph)
+    assert found is not None
+    assert plain(found) == plain(python(graph))
+
+
+@CASES
+@given(networks())
+def test_what_happens_on_one_link_is_felt_on_all_that_depend_on_it(graph: OpGraph) -> None:
+    found = compiled(graph)
+    assert found is not None
+    assert plain(found) == plain(python(graph))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_hundreds_of_flows_between_a_few_hosts(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    hosts, flows = 12, 300
+    ends = rng.integers(0, hosts, (flows, 2))
+    shares = [1.0, 3.0] if seed % 2 else [1.0]
+    kinds = [
+        Demand(latency=1e-6, amounts=((f"down{target}", 1.0), (f"up{source}", 1.0)), share=float(rng.choice(shares)), floor=2e-10)
+        for source, target in ends.tolist()
+    ]
+    links = [Capacity(f"{way}{host}", 1e10 if host % 3 else 4e9) for host in range(hosts) for way in ("up", "down")]
+    edges = [(op - 40, op, 0) for op in range(100, flows)]  # some begin when others end
+    graph = graph_of(
+        make_block(range(flows), size=rng.integers(10**4, 10**7, flows).astype(float).tolist(), edges=edges),
+        costs=kinds,
+        capacities=links,
+    )
+    found = compiled(graph)
+    assert found is not None
+    assert found.solves > flows / 2
+    assert plain(found) == plain(python(graph))
+
+
+@pytest.mark.parametrize("servers", [1, 3])
+def test_thousands_of_ops_on_pools_that_all_end_at_once(servers: int) -> None:
+    graph = random_graph(3000, seed=servers)
+    (block,) = graph.blocks
+    tied = OpGraph(
+        (type(block)(**{**{name: getattr(block, name) for name in block.__slots__}, "time": block.time // 10**6 + 1}),),
+        graph.labels,
+        pools=tuple(type(pool)(pool.name, servers) for pool in graph.pools),
+    )
+    found = compiled(tied)
+    assert found is not None
+    assert found.granted.max() > 0
+    assert plain(found) == plain(python(tied))
+
+
+@CASES
+@given(graphs().map(without_arbitration))
+def test_longest_paths(graph: OpGraph) -> None:
+    flat = flatten(graph)
+    made = compile_flat(flat)
+    assert columns(longest_path(flat, made, fast.code_for(0, choice="always"))) == columns(longest_path(flat, made))
+
+
+def test_ops_that_never_end_are_the_same_ones(code: fast.Kernels) -> None:
+    circle = graph_of(make_block([-1] * 4, time=[1, 2, 3, 4], edges=[(0, 1, 0), (1, 2, 0), (2, 1, 0), (2, 3, 0)]))
+    flat = flatten(circle)
+    for found in (compiled(circle), longest_path(flat, compile_flat(flat), code)):
+        assert found is not None
+        assert found.end.tolist() == python(circle).end.tolist() == [1, -1, -1, -1]
+        assert found.start.tolist() == python(circle).start.tolist()
+
+
+# ---------------------------------------------------------------- words
+
+
+def from_words(words: tuple[int, int, int]) -> int:
+    return sum(int(word) << 64 * place for place, word in enumerate(words))
+
+
+def to_words(number: int) -> tuple[np.uint64, np.uint64, np.uint64]:
+    low, middle, high = (np.uint64(number >> 64 * place & (2**64 - 1)) for place in range(3))
+    return low, middle, high
+
+
+@pytest.fixture(scope="module")
+def words() -> dict[str, Callable[..., Any]]:
+    made: Any = import_module("hwsim.engine.kernels.words")
+    divide, plus, minus, less = made.divide, made.plus_product, made.minus_product, made.less
+    return {
+        "divide": numba.njit(lambda one, two: divide(one, two)),  # noqa: PLW0108 (they have no Python side of their own)
+        "plus": numba.njit(lambda one, two, three: plus(one, two, three)),  # noqa: PLW0108
+        "minus": numba.njit(lambda one, two, three: minus(one, two, three)),  # noqa: PLW0108
+        "less": numba.njit(lambda one, two: less(one, two)),  # noqa: PLW0108
+    }
+
+
+def numbers(bits: int) -> st.SearchStrategy[int]:
+    """Of every length, and next to powers of two."""
+    near = st.builds(lambda power, by: max(0, (1 << power) + by), st.integers(0, bits - 1), st.integers(-3, 3))
+    return st.one_of(st.integers(0, bits).flatmap(lambda length: st.integers(0, (1 << length) - 1)), near)
+
+
+@settings(max_examples=2000, deadline=None)
+@given(one=numbers(190), two=numbers(126))
+def test_division_is_exact(one: int, two: int, words: dict[str, Callable[..., Any]]) -> None:
+    divisor = max(1, two)
+    found = from_words(words["divide"](to_words(one), to_words(divisor)))
+    expected = one // divisor
+    assert found == (expected if expected < 2**126 else 2**128 - 1) or (expected >= 2**126 and found == expected)
+
+
+@settings(max_examples=500, deadline=None)
+@given(one=numbers(190), two=numbers(128), three=numbers(64))
+def test_sums_products_and_comparisons_are_exact(one: int, two: int, three: int, words: dict[str, Callable[..., Any]]) -> None:
+    parts = [to_words(number) for number in (one, two, three)]
+    assert from_words(words["plus"](*parts)) == (one + two * three) % 2**192
+    assert from_words(words["minus"](*parts)) == (one - two * three) % 2**192
+    assert words["less"](parts[0], parts[1]) == (one < two)
+
+
+# ---------------------------------------------------------------- when numbers do not fit
+
+
+def test_demands_too_fine_for_the_words_are_left_to_python() -> None:
+    graph = graph_of(make_block([0, 0, 0]), costs=[Demand(amounts=(("c", 1e6),), share=1e-6)], capacities=[Capacity("c", 1e4)])
+    assert compiled(graph) is None
+    assert simulate(graph, fast="always").end.tolist() == python(graph).end.tolist()
+
+
+def test_times_too_far_for_the_words_are_left_to_python() -> None:
+    graph = graph_of(make_block([-1] * 9, time=[2**60] * 9, take=[0] * 9, give=[0] * 9), pools=[Pool("server", 1)])
+    assert compiled(graph) is None
+    assert simulate(graph, fast="always").end.tolist() == python(graph).end.tolist()
+
+
+def test_a_flow_that_crawls_is_left_to_python() -> None:
+    kinds = [Demand(amounts=(("c", 1.0),), share=1e-12), Demand(amounts=(("c", 1.0),), share=1e12)]
+    graph = graph_of(make_block([0, 1], size=[1000.0, 1.0]), costs=kinds, capacities=[Capacity("c", 1.0)])
+    assert simulate(graph, fast="always").end.tolist() == python(graph).end.tolist()
+
+
+# ---------------------------------------------------------------- when it is chosen
+
+
+def test_small_graphs_are_python_s_until_the_code_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HWSIM_FAST", raising=False)
+    monkeypatch.delitem(sys.modules, fast.MODULE, raising=False)
+    assert fast.code_for(fast.LARGE - 1) is None
+    assert fast.code_for(0, fast.LARGE // fast.CLASS - 1) is None
+    assert fast.code_for(10, choice="never") is None
+    assert fast.code_for(10**9, choice="never") is None
+    monkeypatch.setitem(sys.modules, fast.MODULE, sys)
+    assert fast.code_for(fast.LOADED - 1) is None
+    assert fast.code_for(fast.LOADED) is not None
+
+
+def test_the_environment_decides_and_an_argument_decides_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HWSIM_FAST", "always")
+    assert fast.code_for(0) is not None
+    assert fast.code_for(0, choice="never") is None
+    monkeypatch.setenv("HWSIM_FAST", "never")
+    assert fast.code_for(10**9) is None
+    monkeypatch.setenv("HWSIM_FAST", "perhaps")
+    with pytest.raises(ValueError, match="auto, always, never, not 'perhaps'"):
+        fast.code_for(0)
+
+
+def test_without_numba_python_plays_all_and_always_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fast, "find_spec", lambda name: None)
+    assert fast.code_for(10**9) is None
+    with pytest.raises(ImportError, match=r"hwsim\[fast\]"):
+        fast.code_for(0, choice="always")
+
+
+def test_simulate_takes_the_choice_and_the_result_does_not_depend_on_it() -> None:
+    graph = transfers(10, 20, 30)
+    one, two = simulate(graph, fast="always"), simulate(graph, fast="never")
+    assert isinstance(one.paces, native.History)
+    assert isinstance(two.paces, tuple)
+    assert plain(one) == plain(two)
+    assert one.paces[-1][-1] == two.paces[-1][-1]
+    assert [tuple(course) for course in one.paces[0:2]] == list(two.paces[0:2])
