@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from benchmarks import fair, inorder, lowering, network, replay, startup
+from benchmarks import fair, inorder, lowering, network, replay, scale, simgrid, startup
 from benchmarks.raw import timeouts_per_second
 from hwsim.engine import fast
 
@@ -59,16 +59,22 @@ def _network() -> Iterator[Row]:
     choices: list[fast.Choice] = ["always", "never"] if fast.is_there() else ["never"]
     if fast.is_there():
         network.seconds(network.flows(100), "always")  # load, compile if need be
+    tasks, star, tree = (network.tasks(100_000), network.flows(10_000), network.flows(10_000, fabric="fat-tree"))
     for what, graph, bounds in (
-        ("100,000 tasks with transfers over a star", network.tasks(100_000), ("<= 1.3 s", "<= 8 s")),
+        ("100,000 tasks with transfers over a star", tasks, ("<= 1.3 s", "<= 8 s")),
         ("1,000 flows over a star of 512 hosts", network.flows(1000), ("-", "-")),
-        ("10,000 flows over a star of 512 hosts", network.flows(10_000), ("<= 5 s", "-")),
+        ("10,000 flows over a star of 512 hosts", star, ("<= 5 s", "-")),
+        ("10,000 flows over a fat-tree of 512 hosts", tree, ("<= 5 s", "-")),
     ):
         for choice in choices:
             if choice == "never" and what.startswith("10,000"):
                 continue  # minutes
             name, bound = ("[fast]", bounds[0]) if choice == "always" else ("Python", bounds[1])
             yield f"{what}, {name}", _both(lambda graph=graph, choice=choice: network.seconds(graph, choice)), bound  # type: ignore[misc]
+    for fabric in ("star", "fat-tree"):
+        beside = simgrid.flows(fabric, network.drawn(10_000))
+        if beside is not None:
+            yield f"10,000 flows over a {fabric}, SimGrid (C++), here", f"{beside.seconds:.2f} s", "-"
 
 
 def _both(seconds: Callable[[], float]) -> str:
@@ -115,6 +121,7 @@ BENCHMARKS: Final[dict[str, Callable[[], Iterator[Row]]]] = {
     "fair": _fair,
     "lowering": _lowering,
     "startup": _startup,
+    "scale": scale.rows,
 }
 
 if __name__ == "__main__":

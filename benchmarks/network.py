@@ -2,6 +2,7 @@
 
 Drawn as in SimGrid's benchmarks: flows of 0.1 to 100 MB between random hosts, all started together; tasks of 1 to 10 ms on
 random hosts of 64 which they share fluidly, each with up to three inputs of 1 to 10 MB from tasks shortly before it.
+The fat-tree is one of 8 leaves with 64 hosts each and 32 spines; the receiver's number chooses the spine.
 """
 
 from __future__ import annotations
@@ -16,19 +17,31 @@ from hwsim.opgraph import Block, Label, OpGraph
 
 LINK, SPEED, HOP = 12.5e9, 1e9, 1e-6  # B/s, FLOP/s, s
 HOSTS, WORKERS, NEAR = 512, 64, 100
+UNDER_LEAF, SPINES = 64, 32
 
 
-def flows(count: int, seed: int = 1) -> OpGraph:
-    """So many flows between 512 hosts."""
+def drawn(count: int, seed: int = 1) -> list[tuple[int, int, float]]:
+    """So many flows between 512 hosts: from, to, bytes."""
     rng = np.random.default_rng(seed)
-    ends = [(source, (source + step) % HOSTS) for source, step in zip(*_draws(rng, count), strict=True)]
-    costs = [_transfer(source, target) for source, target in ends]
-    links = [f"{way}{host}" for way in ("up", "down") for host in range(HOSTS)]
-    return _graph(np.arange(count), rng.integers(1, 1000, count) * 1e5, np.empty((0, 3), np.int64), costs, links)
+    source, step, size = rng.integers(0, HOSTS, count), rng.integers(1, HOSTS, count), rng.integers(1, 1000, count) * 1e5
+    return list(zip(source.tolist(), ((source + step) % HOSTS).tolist(), size.tolist(), strict=True))
 
 
-def _draws(rng: np.random.Generator, count: int) -> tuple[list[int], list[int]]:
-    return rng.integers(0, HOSTS, count).tolist(), rng.integers(1, HOSTS, count).tolist()
+def flows(count: int, seed: int = 1, fabric: str = "star") -> OpGraph:
+    """Those flows over the links of a star or a fat-tree."""
+    found = drawn(count, seed)
+    costs = [_transfer(source, target) if fabric == "star" else _over_spine(source, target) for source, target, _ in found]
+    links = sorted({name for cost in costs for name, _ in cost.amounts})
+    return _graph(np.arange(count), np.array([size for _, _, size in found]), np.empty((0, 3), np.int64), costs, links)
+
+
+def _over_spine(source: int, target: int) -> Demand:
+    """As `_transfer`, between leaves over a spine."""
+    here, there, spine = source // UNDER_LEAF, target // UNDER_LEAF, target % SPINES
+    if here == there:
+        return _transfer(source, target)
+    links = (f"up{source}", f"leaf{here}-spine{spine}", f"spine{spine}-leaf{there}", f"down{target}")
+    return Demand(4 * HOP, tuple((name, 1.0) for name in sorted(links)))
 
 
 def tasks(count: int, seed: int = 1) -> OpGraph:

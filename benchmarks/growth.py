@@ -1,0 +1,109 @@
+"""How cost grows: CPU time and memory of whole processes against ranks, of simulations against ops and flows, with the exponent.
+
+python -m benchmarks.growth [FIGURE.png]
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from benchmarks import network, processes, replay
+from hwsim.engine import fast, simulate
+
+
+class Point(NamedTuple):
+    """Something of this size took so many seconds and bytes."""
+
+    size: int
+    seconds: float
+    memory: float
+
+
+def by_ranks() -> Iterator[Point]:
+    """Whole processes: a hierarchical all-reduce on a rail-optimised fat-tree."""
+    for nodes in (1, 8, 64, 512, 4096, 12500):
+        sets = ("--set", f"nodes={nodes}", "--set", "pods=1" if nodes < 64 else "pods=4", "--set", "algorithm=hierarchical")
+        taken = processes.hwsim("simulate", "scale/rail-fat-tree", "scale/allreduce", *sets, runs=1)
+        yield Point(nodes * 8, taken.seconds, taken.memory)
+
+
+def by_ops() -> Iterator[Point]:
+    """Replays on 64 pools, with compiled code where it is."""
+    choice: fast.Choice = "always" if fast.is_there() else "never"
+    simulate(replay.random_graph(1000), fast=choice)
+    for ops in (10**3, 10**4, 10**5, 10**6, 10**7) if fast.is_there() else (10**3, 10**4, 10**5, 10**6):
+        graph = replay.random_graph(ops)
+        yield _inside(ops, lambda graph=graph: simulate(graph, fast=choice))  # type: ignore[misc]
+
+
+def by_flows() -> Iterator[Point]:
+    """Flows over a star, all started together, with compiled code where it is."""
+    choice: fast.Choice = "always" if fast.is_there() else "never"
+    for count in (10, 100, 1000, 10_000, 100_000) if fast.is_there() else (10, 100, 1000):
+        graph = network.flows(count)
+        yield _inside(count, lambda graph=graph: simulate(graph, fast=choice))  # type: ignore[misc]
+
+
+CURVES: Final[dict[str, Callable[[], Iterator[Point]]]] = {"ranks": by_ranks, "ops": by_ops, "flows": by_flows}
+
+
+def exponent(points: Sequence[Point]) -> float:
+    """Of the last step, where what every run takes is least: seconds ~ size ** exponent."""
+    before, last = points[-2:]
+    return math.log(last.seconds / before.seconds) / math.log(last.size / before.size)
+
+
+def main() -> None:
+    """Print the points, and draw them if a file is named."""
+    found = {}
+    for name, curve in CURVES.items():
+        found[name] = tuple(curve())
+        for size, seconds, memory in found[name]:
+            print(f"{size:>12,} {name:6} {seconds:10.3f} s {memory / 1e6:10.1f} MB")
+        print(f"{'':12} {name:6} seconds ~ {name}^{exponent(found[name]):.2f} over the last step")
+    for path in sys.argv[1:]:
+        _draw(found, path)
+
+
+def _inside(size: int, play: Callable[[], object]) -> Point:
+    """CPU time of one call, and the peak of what it allocates in a second one of at most a million."""
+    begin = time.process_time()
+    play()
+    seconds = time.process_time() - begin
+    if size > 10**6:
+        return Point(size, seconds, math.nan)
+    tracemalloc.start()
+    play()
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return Point(size, seconds, most)
+
+
+def _draw(found: dict[str, tuple[Point, ...]], path: str) -> None:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(2, len(found), figsize=(11, 6), layout="constrained")
+    for column, (name, points) in enumerate(found.items()):
+        sizes = [point.size for point in points]
+        for axis, values, unit in (
+            (axes[0][column], [point.seconds for point in points], "CPU time [s]"),
+            (axes[1][column], [point.memory / 1e6 for point in points], "peak memory [MB]"),
+        ):
+            axis.loglog(sizes, values, "o-")
+            axis.set_xlabel(name)
+            axis.set_ylabel(unit)
+            axis.grid(visible=True, which="both", alpha=0.3)
+        axes[0][column].set_title(f"seconds ~ {name}^{exponent(points):.2f}")
+    figure.savefig(path, dpi=120)
+
+
+if __name__ == "__main__":
+    main()
