@@ -88,9 +88,9 @@ def _draw(found: dict[str, tuple[Point, ...]], path: str) -> None:
     import matplotlib as mpl
 
     mpl.use("Agg")
-    from matplotlib import pyplot
+    from matplotlib import pyplot as plt
 
-    figure, axes = pyplot.subplots(2, len(found), figsize=(11, 6), layout="constrained")
+    figure, axes = plt.subplots(2, len(found), figsize=(11, 6), layout="constrained")
     for column, (name, points) in enumerate(found.items()):
         sizes = [point.size for point in points]
         for axis, values, unit in (

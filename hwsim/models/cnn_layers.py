@@ -50,13 +50,15 @@ def layers_of(network: Network, batch: int, dtype: str, *, training: bool = True
         dtype: of activations and products.
         training: norms look at the batch; else they use what they learnt, in one pass over it.
     """
-    found = []
-    for at, unit in enumerate(network.chain()):
-        ops = tuple(_forward(unit, batch, dtype, training))
-        back = tuple(_backward(unit, batch, dtype, first=at == 0)) if training else ()
-        kept = batch * size(unit.into) * WIDTH[dtype] if unit.kind not in ("add", "concat") else 0.0
-        found.append(Layer(unit.name, unit.out, ops, back, unit.parameters, unit.tensors, kept if training else 0.0))
-    return tuple(found)
+    return tuple(layer_of(unit, batch, dtype, training=training, first=at == 0) for at, unit in enumerate(network.chain()))
+
+
+def layer_of(unit: Unit, batch: int, dtype: str, *, training: bool = True, first: bool = False) -> Layer:
+    """One layer for so many examples at once; nothing waits for the gradient of what comes into the `first`."""
+    ops = tuple(_forward(unit, batch, dtype, training))
+    back = tuple(_backward(unit, batch, dtype, first=first)) if training else ()
+    kept = batch * size(unit.into) * WIDTH[dtype] if unit.kind not in ("add", "concat") else 0.0
+    return Layer(unit.name, unit.out, ops, back, unit.parameters, unit.tensors, kept if training else 0.0)
 
 
 def _forward(unit: Unit, batch: int, dtype: str, training: bool) -> Iterator[LayerOp]:
