@@ -1,0 +1,109 @@
+"""Ops that actors issue one after another while the run goes on: columns that grow, and tables that are worked out once.
+
+A graph submitted is flattened and compiled each time.  An actor that issues thousands of short chains of the same kinds of
+ops (a batch of requests after another) registers labels, queues and costs once and then names them by number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from hwsim.demand import Capacity, Cost
+from hwsim.engine.compile import flow_class
+from hwsim.engine.fluid import FlowClass
+from hwsim.opgraph import Block, FlatGraph, Label, OpGraph, Queue, flatten
+from hwsim.results.timeline import FEMTO
+
+
+class IssuedOp(NamedTuple):
+    """An op by the numbers of what was registered.  time: own fs before the cost's latency; size: times the cost's amounts."""
+
+    label: int
+    queue: int
+    cost: int = -1
+    size: float = 1.0
+    time: int = 0
+
+
+class _Known(NamedTuple):
+    """A cost made ready: fs of its latency, seconds of its body alone, class of its demand (None: it draws on nothing)."""
+
+    latency: int
+    body: float
+    flow: FlowClass | None
+
+
+class Issued:
+    """The ops issued since the last submitted graph, and the tables of all that were."""
+
+    def __init__(self, capacities: Sequence[Capacity]) -> None:
+        self._capacities = tuple(capacities)
+        self._rates: Mapping[str, float] = {capacity.name: capacity.rate for capacity in capacities}
+        self._numbers = {capacity.name: number for number, capacity in enumerate(capacities)}
+        self.labels: list[Label] = []
+        self.queues: list[Queue] = []
+        self.costs: list[Cost] = []
+        self.known: list[_Known] = []
+        self._ops: list[IssuedOp] = []
+        self._edges: list[tuple[int, int, int]] = []
+        self._base = 0
+
+    def __len__(self) -> int:
+        return len(self._ops)
+
+    def cost(self, cost: Cost) -> int:
+        """Make a cost known; its number."""
+        demand = cost.demand
+        flow = flow_class(demand, self._rates, self._numbers) if demand.amounts or demand.holds else None
+        self.costs.append(cost)
+        self.known.append(_Known(round(demand.latency * FEMTO), demand.body(self._rates), flow))
+        return len(self.costs) - 1
+
+    def times(self, op: IssuedOp) -> tuple[int, int]:
+        """fs that pass before it flows, and of its flow alone."""
+        if op.cost < 0:
+            return op.time, 0
+        known = self.known[op.cost]
+        return op.time + known.latency, round(known.body * op.size * FEMTO)
+
+    def append(self, base: int, ops: Sequence[IssuedOp], after: Sequence[int]) -> None:
+        """Note a chain whose first op has the number `base` in the run.
+
+        after: numbers of earlier ops that it follows; those before the last submitted graph are left out.
+        """
+        if not self._ops:
+            self._base = base
+        first = len(self._ops)
+        self._ops += ops
+        self._edges += [(op - self._base, first, 0) for op in after if op >= self._base]
+        self._edges += [(at, at + 1, 0) for at in range(first, len(self._ops) - 1)]
+
+    def take(self) -> FlatGraph:
+        """The ops so far as a flat graph; none are left."""
+        columns = np.array([(op.label, op.queue, op.cost, op.time) for op in self._ops], object).reshape(-1, 4)
+        label, queue, cost, time = (columns[:, at].astype(np.int64) for at in range(4))
+        none = np.full(len(self._ops), -1, np.int64)
+        body = Block(
+            label=label,
+            cost=cost,
+            size=np.array([op.size for op in self._ops], np.float64),
+            time=time,
+            queue=queue,
+            insert=none,
+            take=none,
+            give=none,
+            edges=np.array(self._edges, np.int64).reshape(-1, 3),
+        )
+        self._ops, self._edges = [], []
+        return flatten(
+            OpGraph(
+                blocks=(body,),
+                labels=tuple(self.labels),
+                costs=tuple(self.costs),
+                capacities=self._capacities,
+                queues=tuple(self.queues),
+            )
+        )

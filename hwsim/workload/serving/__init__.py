@@ -1,0 +1,29 @@
+"""`infer:` models that serve requests: their schema, what they are on a machine, and the requests that come."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hwsim.machine import Machine
+from hwsim.spec import Mistakes, Tree
+from hwsim.workload.file import Workload
+from hwsim.workload.serving.schema import InferKeys
+
+if TYPE_CHECKING:
+    from hwsim.workload.serving.plan import ServicePlan
+
+__all__ = ["InferKeys", "plan_services"]
+
+
+def plan_services(workload: Workload, machine: Machine, mistakes: Mistakes) -> tuple[ServicePlan, ...]:
+    """The services of a workload and of its jobs; what is wrong is noted."""
+    found: list[tuple[str, float, Tree]] = [("", 0.0, workload.infer)] if workload.infer is not None else []
+    for name, job in sorted((workload.jobs or {}).items()):
+        if job.infer is not None:
+            found.append((name, job.start, job.on_devices(job.infer)))
+    if not found:
+        return ()
+    from hwsim.workload.serving.plan import plan_service  # models are slow to import
+
+    plans = [plan_service(tree, machine, mistakes, name=name, start=start) for name, start, tree in found]
+    return tuple(plan for plan in plans if plan is not None)

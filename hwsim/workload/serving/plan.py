@@ -1,0 +1,282 @@
+"""What a service is on a machine: its copies, the memory they have for keys and values, and the requests that come."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from hwsim.devices import Gpu
+from hwsim.machine import Machine, UnknownName
+from hwsim.models.cnn_software import SOFTWARE, Software
+from hwsim.models.frameworks import Framework, load_framework
+from hwsim.models.kernels import WIDTH
+from hwsim.models.library import read_model
+from hwsim.models.memory import Footprint, kv_capacity, serving_memory
+from hwsim.models.networks import NETWORKS, Network, read_network
+from hwsim.models.transformer import Transformer
+from hwsim.spec import Mistakes, Place, SpecError, Tree, decode, did_you_mean, find, read
+from hwsim.units import format_quantity
+from hwsim.workload.builder import FEMTO
+from hwsim.workload.serving.requests import Drawn, Request, draw, mean_tokens
+from hwsim.workload.serving.schema import InferKeys, LengthKeys
+
+USUAL: Final = "vllm"
+USUAL_NETWORK: Final = "pytorch-ngc"
+ANYTHING: Final = 10**9  # tokens: a network that reads none has no longest sequence
+
+
+@dataclass(frozen=True, slots=True)
+class ServicePlan:
+    """A service, ready to be simulated.
+
+    Args:
+        name: of its job, "" where the workload is nothing else.  start: fs.
+        copies: the GPUs of each copy of the model.
+        tokens: of context that the KV cache of a copy holds; None: any number, or there is no cache.
+        token_bytes: that a token leaves there, on each GPU.  memory: of each GPU, the cache empty; size: what it has.
+        cut: requests that were cut to what the model reads.
+    """
+
+    name: str
+    start: int
+    keys: InferKeys
+    model: Transformer | Network
+    software: Framework | Software
+    gpu: Gpu
+    dtype: str
+    copies: tuple[tuple[str, ...], ...]
+    tokens: int | None
+    token_bytes: float
+    memory: Footprint
+    requests: tuple[Request, ...]
+    cut: int
+
+    @property
+    def answers(self) -> bool:
+        """Whether it writes tokens: an encoder and a network of convolutions are done when they have read."""
+        return isinstance(self.model, Transformer) and self.model.causal
+
+    @property
+    def blocks(self) -> int | None:
+        """Of the KV cache of a copy."""
+        return None if self.tokens is None else self.tokens // self.keys.block
+
+    def __str__(self) -> str:
+        """In a line, for whoever asks what will run: its iterations are made while it does."""
+        prompt, output = mean_tokens(self.requests)
+        lengths = f"{prompt:.4g} + {output:.4g} tokens" if output else f"{prompt:.4g} tokens"
+        name = f"service {self.name}" if self.name else "a service"
+        cache = "" if self.tokens is None else f", each with a KV cache of {self.tokens:,} tokens"
+        return (
+            f"{name}: {len(self.requests):,} requests of {lengths} in the mean, "
+            f"{self.keys.batching} batching, on {len(self.copies)} x {len(self.copies[0])} GPUs{cache}"
+        )
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is right but probably not meant."""
+        if not self.cut or not isinstance(self.model, Transformer):
+            return ()
+        whose = f"{self.name}: " if self.name else ""
+        said = f"{self.cut} of {len(self.requests)} requests were cut to the {self.model.sequence:,} tokens that the model reads"
+        return (f"{whose}{said}",)
+
+
+def plan_service(tree: Tree, machine: Machine, mistakes: Mistakes, *, name: str = "", start: float = 0.0) -> ServicePlan | None:
+    """The service that an `infer:` writes; None once its mistakes are noted."""
+    keys = decode(tree, InferKeys, mistakes)
+    if keys is None or not _sound(keys, tree, mistakes):
+        return None
+    try:
+        model = _model(keys.model, mistakes)
+        software = None if model is None else _software(model, keys, tree, mistakes)
+        names = machine.select(keys.device)
+    except SpecError as error:
+        mistakes.extend(error.mistakes)
+        return None
+    except UnknownName as error:
+        at = tree.get("device")
+        mistakes.add(at.place if at else tree.place, error.message, error.hint)
+        return None
+    if model is None or software is None:
+        return None
+    gpu = _gpu(machine, names, _place(tree, "device"), mistakes)
+    copies = _copies(keys, model, names, _place(tree, "parallel"), mistakes)
+    if gpu is None or not copies:
+        return None
+    dtype = keys.dtype or ("bf16" if "bf16" in gpu.flop else "fp16")
+    if not isinstance(model, Transformer):
+        dtype = keys.dtype or ("fp16" if "fp16" in gpu.flop else "fp32")
+    memory, tokens = _memory(model, keys, dtype, gpu, copies, tree, mistakes)
+    if tokens == 0:
+        return None
+    answers = isinstance(model, Transformer) and model.causal
+    longest = model.sequence if isinstance(model, Transformer) else ANYTHING
+    drawn = _drawn(keys, longest, answers, tree, mistakes)
+    if drawn is None or not _room(drawn.requests, tokens, model, keys, tree, mistakes):
+        return None
+    return ServicePlan(
+        name=name,
+        start=round(start * FEMTO),
+        keys=keys,
+        model=model,
+        software=software,
+        gpu=gpu,
+        dtype=dtype,
+        copies=copies,
+        tokens=tokens if answers else None,
+        token_bytes=serving_memory(model, keys.parallel.tp, 1, dtype).cache
+        if isinstance(model, Transformer) and answers
+        else 0.0,
+        memory=memory,
+        requests=drawn.requests,
+        cut=drawn.cut,
+    )
+
+
+def _place(tree: Tree, key: str) -> Place:
+    found = tree.get(key)
+    return tree.place if found is None else found.place
+
+
+def _sound(keys: InferKeys, tree: Tree, mistakes: Mistakes) -> bool:
+    """What the keys say of themselves."""
+    before = len(mistakes)
+    for key, each in (("arrivals", keys.arrivals), ("prompt", keys.prompt), ("output", keys.output)):
+        if isinstance(each, int | str):
+            continue
+        own = tree.get(key)
+        for inner, message, hint in each.problems():
+            mistakes.add(own.key_place(inner) if own is not None and inner else _place(tree, key), message, hint)
+    return len(mistakes) == before
+
+
+def _model(tree: Tree, mistakes: Mistakes) -> Transformer | Network | None:
+    """A model of the library, of a file, or whose dimensions stand here."""
+    if tree.is_mapping:
+        whole = tree
+    elif isinstance(tree.value, str):
+        near = Path(tree.place.file).parent if tree.place.file and not tree.place.file.startswith("<") else None
+        whole = read(find("model", tree.value, near, tree.place))
+    else:
+        mistakes.add(tree.place, f"a model is a name or its dimensions, not {tree.what()}", "such as llama-3-8b")
+        return None
+    return read_network(whole) if whole.text("kind") in NETWORKS else read_model(whole)
+
+
+def _software(model: Transformer | Network, keys: InferKeys, tree: Tree, mistakes: Mistakes) -> Framework | Software | None:
+    place = _place(tree, "framework")
+    if isinstance(model, Transformer):
+        near = Path(place.file).parent if place.file and not place.file.startswith("<") else None
+        return load_framework(keys.framework or USUAL, near)
+    name = keys.framework or USUAL_NETWORK
+    if name not in SOFTWARE:
+        mistakes.add(place, f"there is no software '{name}' for such a network", did_you_mean(name, tuple(SOFTWARE)))
+        return None
+    return SOFTWARE[name]
+
+
+def _gpu(machine: Machine, names: Sequence[str], place: Place, mistakes: Mistakes) -> Gpu | None:
+    models = [machine.device(each).model for each in names]
+    for name, model in zip(names, models, strict=True):
+        if not isinstance(model, Gpu):
+            mistakes.add(place, f"{name} is a {machine.device(name).kind}; models are served on GPUs", "device: gpu*")
+            return None
+    first = models[0]
+    if any(each != first for each in models):
+        mistakes.add(
+            place, "the GPUs of a service are all of one kind", "name those of one kind, and the others in a job of their own"
+        )
+        return None
+    return first if isinstance(first, Gpu) else None
+
+
+def _copies(
+    keys: InferKeys, model: Transformer | Network, names: Sequence[str], place: Place, mistakes: Mistakes
+) -> tuple[tuple[str, ...], ...]:
+    """The GPUs of each copy; none once what is wrong is noted."""
+    tp, dp, gpus = keys.parallel.tp, keys.parallel.dp, len(names)
+    if isinstance(model, Transformer) and model.heads % tp:
+        mistakes.add(place, f"tp {tp} does not divide {model.heads} heads", f"a divisor of {model.heads}")
+    elif not isinstance(model, Transformer) and tp > 1:
+        mistakes.add(place, "a network of convolutions is not split over GPUs here", "tp: 1, and dp: rest for copies")
+    elif dp == "rest" and gpus % tp:
+        mistakes.add(
+            place,
+            f"{gpus} GPUs do not make groups of {tp}",
+            f"tp a divisor of {gpus}, or say how many copies: dp: {gpus // tp or 1}",
+        )
+    elif dp != "rest" and tp * dp > gpus:
+        mistakes.add(place, f"tp {tp} x dp {dp} = {tp * dp} GPUs, but there are {gpus}", "fewer copies, or dp: rest")
+    else:
+        count = gpus // tp if dp == "rest" else dp
+        return tuple(tuple(names[at * tp : (at + 1) * tp]) for at in range(count))
+    return ()
+
+
+def _memory(
+    model: Transformer | Network,
+    keys: InferKeys,
+    dtype: str,
+    gpu: Gpu,
+    copies: Sequence[Sequence[str]],
+    tree: Tree,
+    mistakes: Mistakes,
+) -> tuple[Footprint, int | None]:
+    """What each GPU holds before the first request, and tokens of context that fit beside it (0: it does not fit)."""
+    tp, size = keys.parallel.tp, gpu.memory.size
+    if isinstance(model, Transformer):
+        memory = serving_memory(model, tp, 0, dtype)
+        tokens = None if size is None else kv_capacity(model, tp, size, dtype, used=keys.memory)
+    else:
+        memory = Footprint(0, model.parameters * WIDTH[dtype], 0.0, 0.0, 0.0, 0.0)
+        tokens = None
+    if size is not None and (memory.total > keys.memory * size or tokens == 0):
+        over = max(memory.total - keys.memory * size, 1.0)
+        said = tree.get("model")
+        what = said.value if said is not None and isinstance(said.value, str) else "the model"
+        holds = f"{format_quantity(memory.weights, 'B')} of weights, {format_quantity(memory.buffers, 'B')} of buffers"
+        room = f"{100 * keys.memory:.4g} % of {format_quantity(size, 'B')}"
+        mistakes.add(
+            _place(tree, "model"),
+            f"{what} does not fit by {over / 2**30:.1f} GiB on {copies[0][0]}: {holds}, in {room}",
+            "a larger tp, a smaller dtype, or GPUs with more memory",
+        )
+        return memory, 0
+    return memory, tokens
+
+
+def _drawn(keys: InferKeys, longest: int, answers: bool, tree: Tree, mistakes: Mistakes) -> Drawn | None:
+    """The requests; a number that is written down and too large is a mistake, what is drawn is cut."""
+    prompt = keys.prompt if isinstance(keys.prompt, int) else 1
+    output = keys.output if isinstance(keys.output, int) and answers else 0
+    if prompt + output > longest:
+        said = f"{prompt:,} tokens" if not output else f"{prompt:,} + {output:,} tokens"
+        key = "prompt" if not isinstance(keys.prompt, LengthKeys) else "output"
+        mistakes.add(_place(tree, key), f"{said} are more than the {longest:,} that the model reads", "its `sequence`")
+        return None
+    try:
+        return draw(keys, longest, answers=answers)
+    except SpecError as error:
+        mistakes.extend(error.mistakes)
+        return None
+
+
+def _room(
+    requests: Sequence[Request], tokens: int | None, model: Transformer | Network, keys: InferKeys, tree: Tree, mistakes: Mistakes
+) -> bool:
+    """Whether the longest request fits into the KV cache alone."""
+    if tokens is None or not isinstance(model, Transformer) or not model.causal or not requests:
+        return True
+    most = max(requests, key=lambda each: each.prompt + each.output)
+    blocks = tokens // keys.block
+    if -(-(most.prompt + most.output) // keys.block) <= blocks:
+        return True
+    mistakes.add(
+        _place(tree, "prompt"),
+        f"a request of {most.prompt:,} + {most.output:,} tokens does not fit into the KV cache of {blocks * keys.block:,}",
+        "a larger tp or `memory`, or shorter requests",
+    )
+    return False

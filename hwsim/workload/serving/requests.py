@@ -1,0 +1,128 @@
+"""The requests of a service: when each comes, how long its prompt is and how long its answer.
+
+Everything is drawn before the run from one generator for each thing (arrivals, prompts, outputs), so that the same seed gives
+the same requests whatever serves them, and more requests begin with the same ones.
+
+**Source**: numpy's PCG64, seeded by a SeedSequence: the streams are the same on every platform.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from hwsim.spec import Mistake, Place, SpecError
+from hwsim.workload.builder import FEMTO
+from hwsim.workload.serving.schema import ArrivalKeys, InferKeys, LengthKeys
+
+USUAL: Final = 100  # requests where nobody says how many
+MOST: Final = 1_000_000
+_COLUMNS: Final = ("arrival", "prompt", "output")
+
+
+class Request(NamedTuple):
+    """Of one request: when it comes (fs after the service began), tokens of its prompt and of its answer."""
+
+    arrival: int
+    prompt: int
+    output: int
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """The requests in order of arrival, and how many were cut to what the model reads."""
+
+    requests: tuple[Request, ...]
+    cut: int = 0
+
+
+def draw(keys: InferKeys, longest: int, *, answers: bool = True) -> Drawn:
+    """All requests of a service.
+
+    Args:
+        longest: tokens that the model reads, prompt and answer together; what is drawn beyond is cut, the answer first.
+        answers: whether it writes any (an encoder, or a network of convolutions, does not).
+
+    Raises:
+        SpecError: the trace cannot be read, or has a line that is none.
+    """
+    arrivals = keys.arrivals
+    if isinstance(arrivals, ArrivalKeys) and arrivals.trace is not None:
+        found = _traced(arrivals.trace, arrivals.place)[: keys.requests]
+    else:
+        count = keys.requests or USUAL
+        seeds = np.random.SeedSequence(keys.seed).spawn(3)
+        times, prompts, outputs = (np.random.Generator(np.random.PCG64(each)) for each in seeds)
+        lengths = _lengths(keys.prompt, count, prompts), _lengths(keys.output, count, outputs)
+        found = list(zip(_arrivals(arrivals, count, times), *lengths, strict=True))
+    requests, cut = [], 0
+    for arrival, prompt, output in sorted(found, key=lambda each: each[0]):
+        output = output if answers else 0
+        short = min(prompt, longest - (1 if output else 0))
+        less = min(output, longest - short)
+        cut += short < prompt or less < output
+        requests.append(Request(arrival, short, less))
+    return Drawn(tuple(requests), cut)
+
+
+def _arrivals(said: ArrivalKeys | str, count: int, generator: np.random.Generator) -> list[int]:
+    """fs of each."""
+    if isinstance(said, ArrivalKeys) and said.poisson is not None:
+        gaps = generator.exponential(1.0 / said.poisson, count)
+        return [round(each * FEMTO) for each in np.cumsum(gaps).tolist()]
+    if isinstance(said, ArrivalKeys) and said.every is not None:
+        return [round(number * said.every * FEMTO) for number in range(count)]
+    return [0] * count
+
+
+def _lengths(said: int | LengthKeys, count: int, generator: np.random.Generator) -> list[int]:
+    if isinstance(said, int):
+        return [said] * count
+    if said.uniform is not None:
+        low, high = said.uniform
+        return [int(each) for each in generator.integers(low, high, count, endpoint=True).tolist()]
+    if said.lognormal is not None:
+        drawn = generator.lognormal(math.log(said.lognormal.median), said.lognormal.sigma, count)
+        return [max(1, round(each)) for each in np.minimum(drawn, 1e9).tolist()]
+    return [1] * count
+
+
+def _traced(name: str, place: Place) -> list[tuple[int, int, int]]:
+    """The lines of a CSV file."""
+    near = Path(place.file).parent if place.file and not place.file.startswith("<") else Path()
+    path = near / name
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            lines = list(csv.DictReader(file))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise SpecError([Mistake(place, f"the trace '{name}' cannot be read: {error.__class__.__name__}",
+                                 "a CSV file with the columns arrival, prompt, output")]) from error  # fmt: skip
+    if not lines or any(column not in lines[0] for column in _COLUMNS):
+        raise SpecError([Mistake(place, f"the trace '{name}' has not the columns arrival, prompt and output",
+                                 "its first line names them; arrival in seconds, the others in tokens")])  # fmt: skip
+    if len(lines) > MOST:
+        raise SpecError([Mistake(place, f"the trace '{name}' has {len(lines):,} requests; the limit is {MOST:,}", None)])
+    return [_line(name, number, line, place) for number, line in enumerate(lines, 2)]
+
+
+def _line(name: str, number: int, line: dict[str, str], place: Place) -> tuple[int, int, int]:
+    try:
+        arrival, prompt, output = (float(line[column]) for column in _COLUMNS)
+    except (TypeError, ValueError):
+        arrival = prompt = output = -1.0
+    if not (0 <= arrival < 1e9 and 1 <= prompt < 1e9 and 1 <= output < 1e9):
+        message = f"line {number} of the trace '{name}' is no request: {', '.join(str(line[column]) for column in _COLUMNS)}"
+        raise SpecError([Mistake(place, message, "seconds, tokens of the prompt, tokens of the answer: 12.5, 600, 250")])
+    return round(arrival * FEMTO), int(prompt), int(output)
+
+
+def mean_tokens(requests: Sequence[Request]) -> tuple[float, float]:
+    """(of a prompt, of an answer)."""
+    count = max(1, len(requests))
+    return sum(each.prompt for each in requests) / count, sum(each.output for each in requests) / count

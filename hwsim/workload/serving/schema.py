@@ -1,0 +1,121 @@
+"""`infer:` a model that serves requests, as a file says it.
+
+infer:
+  model: llama-3-8b
+  parallel: {tp: 2}
+  arrivals: {poisson: 4 1/s}
+  requests: 500
+  prompt: {lognormal: {median: 600, sigma: 1}}
+  output: 250
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from hwsim.spec import Place, Tree, field, place_field
+from hwsim.units import PerSecond, Ratio, Seconds
+
+Batching = Literal["continuous", "static"]
+Dtype = Literal["fp32", "bf16", "fp16", "fp8", "int8"]
+
+
+@dataclass(frozen=True, slots=True)
+class ArrivalKeys:
+    """When requests come: one of these."""
+
+    poisson: PerSecond | None = field("at random, so many a second in the mean", default=None, exclusive_minimum=0.0,
+                                      example="4 1/s")  # fmt: skip
+    every: Seconds | None = field("one after another, so far apart", default=None, example="100 ms")
+    trace: str | None = field(
+        "a CSV file with a line for each: columns arrival (seconds), prompt and output (tokens); paths start from the workload's",
+        default=None,
+        example="requests.csv",
+    )
+    place: Place = place_field()
+
+    def problems(self) -> Iterator[tuple[str, str, str | None]]:
+        """(key, message, hint) of what cannot be."""
+        said = [name for name in ("poisson", "every", "trace") if getattr(self, name) is not None]
+        if len(said) != 1:
+            yield (
+                "",
+                f"requests come in one way, not in {len(said)}",
+                "poisson: 4 1/s, every: 100 ms, trace: FILE, or all at once",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class LognormalKeys:
+    """Numbers whose logarithms are spread normally."""
+
+    median: float = field("half of them are below", minimum=1.0)
+    sigma: float = field("standard deviation of the logarithm", default=1.0, minimum=0.0, maximum=5.0)
+
+
+@dataclass(frozen=True, slots=True)
+class LengthKeys:
+    """How many tokens, drawn anew for each request: one of these."""
+
+    lognormal: LognormalKeys | None = field("around a median", default=None, example="{median: 600, sigma: 1}")
+    uniform: tuple[int, int] | None = field(
+        "any number from the first to the second", default=None, minimum=1, example="[100, 900]"
+    )
+    place: Place = place_field()
+
+    def problems(self) -> Iterator[tuple[str, str, str | None]]:
+        """(key, message, hint) of what cannot be."""
+        if (self.lognormal is None) == (self.uniform is None):
+            yield "", "a number of tokens is drawn in one way", "lognormal: {median: 600, sigma: 1}, or uniform: [100, 900]"
+        if self.uniform is not None and self.uniform[0] > self.uniform[1]:
+            yield "uniform", f"it goes from {self.uniform[0]} down to {self.uniform[1]}", "write the smaller number first"
+
+
+@dataclass(frozen=True, slots=True)
+class SplitKeys:
+    """How the model is laid over the devices."""
+
+    tp: int = field("GPUs that split every matrix (tensor parallel)", default=1, minimum=1)
+    dp: int | Literal["rest"] = field(
+        "copies of the model, each with a queue of its own; rest: all GPUs that are left", default="rest"
+    )
+    place: Place = place_field()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InferKeys:
+    """Requests that a model answers: which model, on which devices, when they come, and how they are put together."""
+
+    model: Tree = field("a model of the library or of a file, or its dimensions", example="llama-3-8b")
+    device: tuple[str, ...] = field("what it is served on", default=("gpu*",), one_or_many=True)
+    parallel: SplitKeys = field("how it is laid over the devices", default=SplitKeys(), example="{tp: 2, dp: rest}")
+    dtype: Dtype | None = field(
+        "number format of weights, activations and the KV cache (default: bf16 where the gpu has it, else fp16)", default=None
+    )
+    framework: str = field(
+        "whose kernels and overlaps (default: vllm; of images pytorch-ngc)", default="", example="sarathi-serve"
+    )
+    arrivals: ArrivalKeys | Literal["all at once"] = field(
+        "when requests come", default="all at once", example="{poisson: 4 1/s}"
+    )
+    requests: int | None = field("how many (default: 100; of a trace all its lines)", default=None, minimum=1)
+    prompt: int | LengthKeys = field("tokens of a prompt", default=512, minimum=1, example="{lognormal: {median: 600, sigma: 1}}")
+    output: int | LengthKeys = field("tokens of an answer, the first included", default=128, minimum=1)
+    batching: Batching = field(
+        "continuous: requests join and leave from one token to the next; static: a batch goes through together",
+        default="continuous",
+    )
+    batch: int = field("requests that are worked on together, at most, on each copy", default=256, minimum=1)
+    chunk: int | None = field(
+        "tokens of an iteration, prompts cut to fit beside the answers; left out, prompts pass whole, before answers go on",
+        default=None,
+        minimum=1,
+        example="512",
+    )
+    prefill: int = field("tokens of whole prompts that pass together; a longer prompt passes alone", default=8192, minimum=1)
+    memory: Ratio = field("of a GPU's memory that weights and KV cache have", default=0.9, exclusive_minimum=0.0, maximum=1.0)
+    block: int = field("tokens of a block of the KV cache", default=16, minimum=1)
+    seed: int = field("another seed, other requests", default=0, minimum=0)
+    place: Place = place_field()

@@ -1,0 +1,203 @@
+"""Services in closed form: one request, queues, saturation, the cache, and what a better machine does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import pytest
+
+from hwsim.api import Run, load_machine, simulate
+from hwsim.machine import Machine
+from hwsim.models import Cluster, Framework, Transformer, cluster_of, kv_capacity, load_framework, load_model
+from hwsim.models.service import serve
+from hwsim.results.serving import ServiceStatistics
+from hwsim.results.timeline import FEMTO
+
+SMALL = {"layers": 4, "hidden": 1024, "heads": 8, "vocab": 32000, "sequence": 8192, "positions": "rotary", "bias": False}
+
+
+@cache
+def node() -> Machine:
+    return load_machine("dgx-h100")
+
+
+@cache
+def cluster() -> Cluster:
+    return cluster_of(node())
+
+
+def run(machine: str | Machine = "", **infer: Any) -> Run:
+    keys: Mapping[str, Any] = {"model": SMALL, "device": "gpu0", **infer}
+    return simulate(machine or node(), {"hwsim": "workload/1", "infer": keys})
+
+
+def served(machine: str | Machine = "", **infer: Any) -> ServiceStatistics:
+    [found] = run(machine, **infer).serving
+    return found
+
+
+def estimated(model: str, tp: int, batch: int, prompt: int, output: int) -> tuple[float, float]:
+    """(first token, a token after it), as `hwsim estimate` has them."""
+    software: Framework = load_framework("vllm")
+    network: Transformer = load_model(model)
+    found = serve(network, cluster(), software, phase="decode", tp=tp, batch=batch, prompt=prompt, output=output, dtype="bf16")
+    return found.first.seconds, found.seconds
+
+
+# ---- one request alone ----
+
+
+@pytest.mark.parametrize(("model", "tp"), [("llama-3-8b", 1), ("llama-3-8b", 2), ("llama-2-13b", 1), ("llama-3-70b", 8)])
+@pytest.mark.parametrize(("prompt", "output"), [(600, 250), (37, 1000), (3333, 2)])
+def test_a_request_alone_takes_what_the_estimate_says(model: str, tp: int, prompt: int, output: int) -> None:
+    found = served(model=model, device="gpu*", parallel={"tp": tp, "dp": 1}, prompt=prompt, output=output, requests=1)
+    first, token = estimated(model, tp, 1, prompt, output)
+    assert found.first_token is not None
+    assert found.each_token is not None
+    assert found.first_token.mean == pytest.approx(first, rel=0.01)
+    assert found.each_token.mean == pytest.approx(token, rel=0.01)
+    assert found.latency.mean == pytest.approx(first + (output - 1) * token, rel=0.01)
+
+
+def test_requests_alike_that_come_together_are_a_batch_of_the_estimate() -> None:
+    found = served(model="llama-3-8b", device="gpu0", prompt=500, output=100, requests=16)
+    first, token = estimated("llama-3-8b", 1, 16, 500, 100)
+    assert found.first_token is not None
+    assert found.each_token is not None
+    assert found.first_token.max == pytest.approx(first, rel=0.01)
+    assert found.each_token.max == pytest.approx(token, rel=0.01)
+
+
+def test_a_prompt_in_chunks_takes_longer_than_whole_and_reads_as_much() -> None:
+    whole = served(model="llama-3-8b", prompt=4096, output=1, requests=1)
+    cut = served(model="llama-3-8b", prompt=4096, output=1, requests=1, chunk=512)
+    assert cut.iterations == 8
+    assert whole.latency.mean < cut.latency.mean < 1.5 * whole.latency.mean
+
+
+# ---- queues ----
+
+
+def test_waiting_at_a_single_server_is_pollaczek_khinchine() -> None:
+    alone = served(prompt=500, output=1, requests=1).latency.mean
+    for load, within in ((0.3, 0.06), (0.7, 0.06)):
+        found = served(prompt=500, output=1, batch=1, requests=6000, arrivals={"poisson": f"{load / alone} 1/s"}, seed=3)
+        assert found.wait.mean == pytest.approx(load * alone / (2 * (1 - load)), rel=within)
+        assert found.latency.mean == pytest.approx(found.wait.mean + alone, rel=1e-9)
+
+
+def test_below_capacity_as_many_leave_as_come_and_above_it_as_many_as_can() -> None:
+    alone = served(prompt=500, output=1, requests=1).latency.mean
+    for load in (0.2, 0.9):
+        found = served(prompt=500, output=1, batch=1, requests=1000, arrivals={"every": f"{alone / load} s"})
+        assert found.requests_per_s == pytest.approx(load / alone, rel=2e-3)
+        assert found.wait.max == pytest.approx(0, abs=1e-15)
+    for load in (1.5, 4.0):
+        found = served(prompt=500, output=1, batch=1, requests=1000, arrivals={"every": f"{alone / load} s"})
+        assert found.requests_per_s == pytest.approx(1 / alone, rel=2e-3)
+
+
+@pytest.mark.parametrize("keys", [{}, {"chunk": 256}, {"batching": "static"}, {"parallel": {"dp": 3}, "device": "gpu*"}])
+def test_littles_law_holds_to_the_femtosecond(keys: Mapping[str, Any]) -> None:
+    found = served(prompt={"uniform": [290, 310]}, output={"uniform": [1, 40]}, requests=150,
+                   arrivals={"poisson": "400 1/s"}, batch=16, **keys)  # fmt: skip
+    latencies = sum(round(row.end_s * FEMTO) - round(row.arrival_s * FEMTO) for row in found.rows)
+    assert found.in_system_mean * found.span_s * FEMTO == pytest.approx(latencies, rel=1e-12)
+    assert found.in_system_mean == pytest.approx(found.requests_per_s * found.latency.mean, rel=1e-12)
+    assert found.queue_mean == pytest.approx(found.requests_per_s * found.wait.mean, rel=1e-12)
+
+
+# ---- the cache ----
+
+
+def test_the_cache_holds_what_is_left_of_the_memory_in_blocks() -> None:
+    model = load_model("llama-3-8b")
+    size = cluster().gpu.memory.size
+    assert size is not None
+    found = served(model="llama-3-8b", requests=1, memory="80 %", block=32)
+    assert found.cache_tokens == kv_capacity(model, 1, size, used=0.8) // 32 * 32
+    assert found.cache_bytes == found.cache_tokens * model.kv_bytes()
+
+
+def test_a_full_cache_puts_requests_off_and_every_token_is_written_all_the_same() -> None:
+    keys: dict[str, Any] = {"model": "llama-3-8b", "prompt": 200, "output": 400, "requests": 60, "memory": "22.5 %"}
+    tight, roomy = served(**keys), served(**{**keys, "memory": "90 %"})
+    assert tight.cache_tokens is not None
+    assert tight.cache_tokens < 60 * 600
+    assert tight.put_off > 0
+    assert tight.read_again > 0
+    assert roomy.put_off == 0
+    assert tight.cache_peak <= 1.0
+    assert tight.output_tokens == roomy.output_tokens == 60 * 400
+    assert tight.latency.mean > roomy.latency.mean
+
+
+def test_without_load_the_cache_holds_one_request_at_its_end() -> None:
+    found = served(model="llama-3-8b", prompt=160, output=81, requests=1)
+    assert found.cache_tokens is not None
+    assert found.cache_peak * found.cache_tokens == pytest.approx(240)
+
+
+# ---- more, and better ----
+
+
+def test_more_copies_are_never_worse_on_the_same_requests() -> None:
+    means = []
+    for copies in (1, 2, 4, 8):
+        found = served(device="gpu*", parallel={"dp": copies}, prompt={"uniform": [390, 400]}, output={"uniform": [1, 40]},
+                       requests=250, batch=8, prefill=1, arrivals={"poisson": "3000 1/s"})  # fmt: skip
+        means.append(found.latency.mean)
+    assert means == sorted(means, reverse=True)
+    assert means[0] > 1.5 * means[-1]
+
+
+def test_a_large_model_split_over_more_gpus_answers_sooner() -> None:
+    means = [
+        served(model="llama-3-70b", device="gpu*", parallel={"tp": tp, "dp": 1}, prompt=500, output=20, requests=20,
+               arrivals={"poisson": "10 1/s"}).latency.mean
+        for tp in (4, 8)
+    ]  # fmt: skip
+    assert means[1] < means[0]
+
+
+@pytest.mark.parametrize("rate", ["all at once", "300 1/s", "2000 1/s"])
+def test_continuous_batching_writes_at_least_as_many_tokens_a_second(rate: str) -> None:
+    arrivals = rate if rate == "all at once" else {"poisson": rate}
+    keys: dict[str, Any] = {"prompt": 200, "output": {"uniform": [1, 120]}, "requests": 300, "batch": 16, "arrivals": arrivals}
+    continuous, static = served(**keys), served(**keys, batching="static")
+    assert static.tokens_per_s <= continuous.tokens_per_s * (1 + 1e-9)
+    assert static.latency.mean >= continuous.latency.mean
+
+
+def test_chunks_keep_the_time_between_tokens_even() -> None:
+    keys: dict[str, Any] = {
+        "model": "llama-3-8b",
+        "prompt": 3000,
+        "output": 100,
+        "requests": 60,
+        "arrivals": {"poisson": "4 1/s"},
+    }
+    whole, cut = served(**keys), served(**keys, chunk=512)
+    assert whole.gap is not None
+    assert cut.gap is not None
+    assert cut.gap.p99 < whole.gap.p99
+    assert cut.gap.max < 0.5 * whole.gap.max
+
+
+# ---- the same again ----
+
+
+def test_the_same_file_gives_the_same_bytes_and_another_seed_others() -> None:
+    keys: dict[str, Any] = {"device": "gpu*", "parallel": {"tp": 2}, "arrivals": {"poisson": "200 1/s"}, "requests": 40,
+                            "prompt": {"lognormal": {"median": 200}}, "output": {"uniform": [1, 50]}}  # fmt: skip
+    one, two, other = run(**keys), run(**keys), run(**keys, seed=1)
+    assert one.to_json(ops=True) == two.to_json(ops=True)
+    assert one.makespan_s != other.makespan_s
+
+
+def test_more_requests_begin_with_the_same_ones() -> None:
+    keys: dict[str, Any] = {"arrivals": {"poisson": "50 1/s"}, "prompt": {"lognormal": {"median": 200}}, "output": 3}
+    few, many = served(**keys, requests=10), served(**keys, requests=20)
+    assert [row[:1] + row[4:6] for row in few.rows] == [row[:1] + row[4:6] for row in many.rows[:10]]

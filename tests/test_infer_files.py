@@ -1,0 +1,259 @@
+"""`infer:` in files: what is wrong is said in a line, jobs share the machine, expectations, reports, models of other kinds."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from hwsim.api import ExpectationFailed, load_machine, simulate
+from hwsim.cli import main
+from hwsim.models import load_framework, load_model, one_pass, prefill
+from hwsim.models.cluster import cluster_of
+from hwsim.results.serving import ServiceStatistics
+from hwsim.serving.batching import Continuous, Sequence, Static
+from hwsim.serving.cache import Cache
+from hwsim.spec import SpecError
+from hwsim.workload.serving.requests import Request
+from tests.test_infer import SMALL, node, served
+
+# ---- what is wrong ----
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"model": "llama-3-70b"}, r"llama-3-70b does not fit by 65\.8 GiB on gpu0: 141 GB of weights, 1\.5 GB of buffers"),
+        ({"model": "llama-3-8b", "parallel": {"tp": 5}, "device": "gpu0..4"}, "tp 5 does not divide 32 heads"),
+        ({"parallel": {"tp": 4, "dp": 3}, "device": "gpu*"}, "tp 4 x dp 3 = 12 GPUs, but there are 8"),
+        ({"parallel": {"tp": 4}, "device": "gpu0..5"}, "6 GPUs do not make groups of 4"),
+        ({"model": "llama-3-8b", "memory": "22.3 %", "prompt": 4000},
+         r"a request of 4,000 \+ 128 tokens does not fit into the KV cache of \d,\d\d\d"),
+        ({"prompt": 9000}, "9,000 \\+ 128 tokens are more than the 8,192 that the model reads"),
+        ({"device": "cpu0"}, "cpu0 is a cpu; models are served on GPUs"),
+        ({"device": "tpu0"}, "tpu0"),
+        ({"model": "llama-3-9b"}, "there is no model 'llama-3-9b'"),
+        ({"framework": "vlm"}, "there is no framework 'vlm'"),
+        ({"model": "resnet-50", "framework": "vllm"}, "there is no software 'vllm' for such a network"),
+        ({"model": "resnet-50", "device": "gpu*", "parallel": {"tp": 2}}, "a network of convolutions is not split"),
+        ({"arrivals": {"poisson": "4 1/s", "every": "1 s"}}, "requests come in one way, not in 2"),
+        ({"arrivals": {"trace": "none.csv"}}, "the trace 'none.csv' cannot be read"),
+        ({"prompt": {"uniform": [9, 3]}}, "it goes from 9 down to 3"),
+        ({"output": {}}, "a number of tokens is drawn in one way"),
+        ({"arrivals": {"poisson": "4 s"}}, "a rate"),
+        ({"batchin": "static"}, "unknown key 'batchin'"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_one_line_with_its_place(keys: dict[str, Any], said: str) -> None:
+    with pytest.raises(SpecError, match=said) as error:
+        served(**keys)
+    assert len(error.value.mistakes) == 1
+
+
+def test_a_model_that_does_not_fit_is_a_mistake_of_the_command_line(tmp_path: Path) -> None:
+    file = tmp_path / "chat.yaml"
+    file.write_text("hwsim: workload/1\ninfer:\n  model: llama-3-405b\n  parallel: {tp: 8}\n", encoding="utf-8")
+    found = CliRunner().invoke(main, ["simulate", "dgx-h100", str(file)])
+    assert found.exit_code == 2
+    assert "chat.yaml:3:10: llama-3-405b does not fit by" in found.output
+    assert "on gpu0" in found.output
+
+
+# ---- traces ----
+
+
+def test_a_trace_is_played_line_by_line(tmp_path: Path) -> None:
+    (tmp_path / "asked.csv").write_text("arrival,prompt,output\n0,100,3\n5,200,2\n2.5,300,1\n", encoding="utf-8")
+    (tmp_path / "chat.yaml").write_text(
+        "hwsim: workload/1\ninfer: {model: llama-3-8b, device: gpu0, arrivals: {trace: asked.csv}}\n", encoding="utf-8"
+    )
+    [found] = simulate("dgx-h100", tmp_path / "chat.yaml").serving
+    assert [row[:1] + row[4:6] for row in found.rows] == [(0.0, 100, 3), (2.5, 300, 1), (5.0, 200, 2)]
+
+
+@pytest.mark.parametrize("line", ["x,1,1", "0,0,1", "0,1,", "-1,1,1"])
+def test_a_line_that_is_no_request_is_named(tmp_path: Path, line: str) -> None:
+    (tmp_path / "asked.csv").write_text(f"arrival,prompt,output\n0,100,3\n{line}\n", encoding="utf-8")
+    (tmp_path / "chat.yaml").write_text(
+        "hwsim: workload/1\ninfer: {model: llama-3-8b, device: gpu0, arrivals: {trace: asked.csv}}\n", encoding="utf-8"
+    )
+    with pytest.raises(SpecError, match=r"line 3 of the trace 'asked.csv' is no request"):
+        simulate("dgx-h100", tmp_path / "chat.yaml")
+
+
+def test_what_is_drawn_too_long_is_cut_and_said() -> None:
+    infer = {"model": SMALL, "device": "gpu0", "requests": 20, "prompt": {"lognormal": {"median": 6000}}, "output": 4}
+    run = simulate("dgx-h100", {"hwsim": "workload/1", "infer": infer})
+    [found] = run.serving
+    assert max(row.prompt_tokens + row.output_tokens for row in found.rows) == 8192
+    assert any("were cut to the 8,192 tokens" in warning for warning in run.warnings)
+
+
+# ---- beside others ----
+
+
+def of_jobs(**jobs: Any) -> dict[str, ServiceStatistics]:
+    run = simulate("dgx-h100", {"hwsim": "workload/1", "jobs": jobs})
+    return {each.name: each for each in run.serving}
+
+
+def test_two_services_on_one_gpu_slow_each_other_down_and_on_two_do_not() -> None:
+    asked = {"model": SMALL, "prompt": 2000, "output": 20, "requests": 20, "arrivals": {"every": "5 ms"}}
+    alone = of_jobs(a={"device": "gpu0", "infer": asked})["a"]
+    apart = of_jobs(a={"device": "gpu0", "infer": asked}, b={"device": "gpu1", "infer": asked})
+    together = of_jobs(a={"device": "gpu0", "infer": asked}, b={"device": "gpu0", "infer": asked})
+    assert apart["a"].rows == apart["b"].rows == alone.rows
+    assert together["a"].rows == together["b"].rows
+    assert together["a"].latency.mean > 1.1 * alone.latency.mean
+
+
+def test_a_service_begins_with_its_job_and_shares_links_with_a_copy() -> None:
+    asked = {"model": SMALL, "device": "gpu0..1", "parallel": {"tp": 2}, "prompt": 4000, "output": 2, "requests": 5}
+    traffic = [{"repeat": {"times": 20, "do": [{"copy": {"from": "gpu0", "to": "gpu1", "bytes": "10 GB"}}]}}]
+    alone = of_jobs(chat={"start": "10 ms", "infer": asked})["chat"]
+    beside = of_jobs(chat={"start": "10 ms", "infer": asked}, load={"program": traffic})["chat"]
+    assert min(row.arrival_s for row in alone.rows) == 0.010
+    assert beside.latency.mean > 1.02 * alone.latency.mean
+
+
+def test_expectations_of_a_service_are_checked_by_name() -> None:
+    infer = {"model": SMALL, "device": "gpu0", "requests": 5, "prompt": 100, "output": 5}
+    run = simulate("dgx-h100", {"hwsim": "workload/1", "infer": infer, "expect": {"ttft_p95": "at most 1 s"}})
+    assert [verdict.status for verdict in run.verdicts] == ["met"]
+    workload = {"hwsim": "workload/1", "jobs": {"chat": {"infer": infer}}, "expect": {"chat.tpot_p99": "at most 1 ns"}}
+    with pytest.raises(ExpectationFailed, match=r"chat\.tpot_p99"):
+        simulate("dgx-h100", workload)
+
+
+def test_the_service_of_the_library_keeps_its_promise() -> None:
+    run = simulate("dgx-h100", "llama3-8b-serving")
+    assert [verdict.status for verdict in run.verdicts] == ["met", "met"]
+
+
+def test_a_gpu_that_loses_half_its_speed_answers_later() -> None:
+    infer = {"model": "llama-3-8b", "device": "gpu0", "requests": 8, "output": 20, "prompt": 500}
+    plain = simulate("dgx-h100", {"hwsim": "workload/1", "infer": infer})
+    events = [{"at": "50 ms", "part": "gpu0", "speed": "50 %"}]
+    slow = simulate("dgx-h100", {"hwsim": "workload/1", "infer": infer, "events": events})
+    assert 1.2 * plain.makespan_s < slow.makespan_s < 2 * plain.makespan_s
+
+
+# ---- reports ----
+
+
+def test_summary_json_and_figure_tell_of_the_service(tmp_path: Path) -> None:
+    file = tmp_path / "chat.yaml"
+    file.write_text(
+        "hwsim: workload/1\ninfer: {model: llama-3-8b, device: gpu0, arrivals: {poisson: 20 1/s}, requests: 30, output: 5}\n",
+        encoding="utf-8",
+    )
+    told = CliRunner().invoke(main, ["simulate", "dgx-h100", str(file), "--plot", "serving", str(tmp_path / "chat.svg")])
+    assert told.exit_code == 0, told.output
+    for title in ("served", "first token", "each token", "request", "queue", "KV cache"):
+        assert f"\n  {title} " in told.output
+    assert "arrivals" in told.output
+    assert (tmp_path / "chat.svg").read_bytes().startswith(b"<?xml")
+    document = json.loads(CliRunner().invoke(main, ["simulate", "dgx-h100", str(file), "--json", "--ops"]).output)
+    [service] = document["serving"]
+    assert service["requests"] == len(service["rows"]) == 30
+    assert service["ttft"]["p99_s"] >= service["ttft"]["p50_s"] > 0
+    assert service["course"][-1]["running"] == 0
+    shown = CliRunner().invoke(main, ["show", str(file), "--lowered", "--machine", "dgx-h100"]).output
+    assert "a service: 30 requests of 512 + 5 tokens in the mean, continuous batching, on 1 x 1 GPUs" in shown
+    refused = CliRunner().invoke(
+        main, ["simulate", "d2l-4gpu-pcie", "d2l/allreduce-160mb", "--plot", "serving", str(tmp_path / "a.svg")]
+    )
+    assert refused.exit_code == 2
+    assert "no service" in refused.output
+
+
+def test_a_run_is_explained_and_simulated_again(tmp_path: Path) -> None:
+    file = tmp_path / "chat.yaml"
+    file.write_text("hwsim: workload/1\ninfer: {model: llama-3-8b, device: gpu0, requests: 4, output: 5}\n", encoding="utf-8")
+    told = CliRunner().invoke(main, ["explain", "dgx-h100", str(file)])
+    assert told.exit_code == 0, told.output
+    assert "bound by memory" in told.output
+
+
+# ---- other models ----
+
+
+def test_an_encoder_reads_a_batch_and_is_done() -> None:
+    found = served(model="bert-base", prompt=128, requests=32, batch=8, framework="fastertransformer", dtype="fp16")
+    part = prefill(8, 128, dtype="fp16", attention="plain")
+    one = one_pass(load_model("bert-base"), part, cluster_of(node()), load_framework("fastertransformer"))
+    assert found.first_token is None
+    assert found.iterations == 4
+    assert found.span_s == pytest.approx(4 * one.seconds, rel=1e-9)
+
+
+def test_images_pass_in_batches_as_the_estimate_has_them() -> None:
+    from hwsim.devices import Gpu
+    from hwsim.models.cnn_estimate import Kernels, inference
+    from hwsim.models.cnn_software import SOFTWARE
+    from hwsim.models.networks import load_network
+
+    gpu = load_machine("dgx-h100").device("gpu0").model
+    assert isinstance(gpu, Gpu)
+    found = served(model="resnet-50", requests=96, batch=32, dtype="fp16")
+    step = inference(load_network("resnet-50"), 32, "fp16", Kernels(gpu, SOFTWARE["pytorch-ngc"]))
+    assert found.requests_per_s == pytest.approx(step.images_per_second, rel=1e-9)
+    many = served(model="resnet-50", device="gpu*", requests=96 * 8, batch=32, dtype="fp16")
+    assert many.requests_per_s == pytest.approx(8 * step.images_per_second, rel=1e-9)
+
+
+# ---- the line, without a clock ----
+
+
+def play(line: Continuous | Static, requests: list[Request]) -> list[int]:
+    """Numbers of the requests as they are answered; after each iteration the books balance."""
+    for number, request in enumerate(requests):
+        line.add(Sequence(number, request, request.prompt))
+    ended: list[int] = []
+    for _ in range(100_000):
+        batch = line.next()
+        if batch is None:
+            break
+        assert line.cache.used == sum(each.blocks for each in line.running)
+        assert line.cache.blocks is None or line.cache.used <= line.cache.blocks
+        assert all(each.blocks * line.cache.block >= each.read + (each in batch.answers) for each in line.running)
+        assert len(line.running) <= line.most
+        ended += [each.number for each in line.done(batch)]
+    assert not line.waiting
+    assert not line.running
+    assert line.cache.used == 0
+    return ended
+
+
+REQUESTS = [Request(0, 10 + 37 * n % 90, 1 + 53 * n % 70) for n in range(40)]
+
+
+@pytest.mark.parametrize("blocks", [11, 12, 17, 40, None])
+@pytest.mark.parametrize("chunk", [None, 16, 64])
+def test_every_request_is_answered_and_every_block_given_back(blocks: int | None, chunk: int | None) -> None:
+    line = Continuous(Cache(16, blocks), 8, chunk=chunk, prefill=64)
+    assert sorted(play(line, REQUESTS)) == list(range(len(REQUESTS)))
+    assert sorted(play(Static(Cache(16, blocks), 8), REQUESTS)) == list(range(len(REQUESTS)))
+
+
+def test_an_iteration_never_has_more_tokens_than_its_chunk() -> None:
+    line = Continuous(Cache(16, None), 32, chunk=48)
+    for number, request in enumerate(REQUESTS):
+        line.add(Sequence(number, request, request.prompt))
+    while (batch := line.next()) is not None:
+        assert batch.going_on + sum(tokens for tokens, _ in batch.parts) <= 48
+        line.done(batch)
+
+
+def test_a_static_batch_keeps_its_places_to_the_end_of_its_longest() -> None:
+    line = Static(Cache(16, None), 2)
+    for number, output in enumerate((1, 4, 2)):
+        line.add(Sequence(number, Request(0, 10 + number, output), 10 + number))
+    seen = []
+    while (batch := line.next()) is not None:
+        seen.append((len(batch.prompts), batch.going_on, batch.padded))
+        line.done(batch)
+    assert seen == [(2, 0, 11), (0, 2, 12), (0, 2, 13), (0, 2, 14), (1, 0, 12), (0, 1, 13)]
