@@ -1,0 +1,117 @@
+"""`pipeline:` stages that run at the same time, a batch in each, with bounded buffers between them.
+
+pipeline:
+  batches: 1000
+  ahead: 4
+  stages:
+    - read: {from: disk, bytes: 110 kB, times: 64, access: random, depth: 8}
+    - busy: {name: decode, device: cpu, time: 6 ms, times: 64, workers: 8}
+    - copy: {from: cpu, to: gpu, bytes: 38.5 MB}
+    - busy: {name: train, device: gpu, time: 90 ms}
+
+A stage works on one batch after another, or on `at_once` of them.  It starts a batch once the stage before has ended it, and
+once there is room: between two stages lie at most `ahead` batches, and where the later one is held up itself as many more
+as it may have at once (see `writing`).
+"""
+
+from __future__ import annotations
+
+from hwsim.devices import CannotCompute
+from hwsim.machine import Machine, NoRoute, UnknownName
+from hwsim.ops import CannotPlace
+from hwsim.spec import Mistakes, Tree, decode, decode_value
+from hwsim.units import Seconds
+from hwsim.workload.builder import GraphBuilder
+from hwsim.workload.file import Each
+from hwsim.workload.pipeline.checkpoint import Saving, saving
+from hwsim.workload.pipeline.keys import Checkpoint, PipelineKeys, StageKeys
+from hwsim.workload.pipeline.reading import Reader, Stage, operations, time_of, with_defaults
+from hwsim.workload.pipeline.schedule import bodies
+from hwsim.workload.pipeline.writing import Writer
+from hwsim.workload.programs import MAIN, Program, find_programs
+
+__all__ = ["PipelineKeys", "Saving", "StageKeys", "add_pipeline", "operations", "saving", "with_defaults"]
+
+
+def add_pipeline(
+    tree: Tree, machine: Machine, builder: GraphBuilder, mistakes: Mistakes, *, name: str = MAIN, start: float = 0.0
+) -> None:
+    """Append the pipelines' ops to the graph.  start: seconds before the first batch."""
+    keys = decode(tree, PipelineKeys, mistakes)
+    if keys is None:
+        return
+    if not keys.stages:
+        mistakes.add(tree.key_place("stages"), "a pipeline needs at least one stage")
+    programs = find_programs(name, tree, Each(keys.each, ()) if keys.each else None, machine, mistakes)
+    batches = _batches(keys, tree, len(programs), mistakes)
+    if not programs or len(mistakes):
+        return
+    reader = Reader(keys, tree.get("dataset"), programs, mistakes)
+    lines = [reader.stages(rank) for rank in range(len(programs))]
+    if len(mistakes):
+        return
+    slowest = max((time_of(stage, machine.rates()) for stages in lines for stage in stages), default=0.0)
+    every = _every(keys.checkpoint, batches, slowest, mistakes) if keys.checkpoint else 0
+    savings = _savings(keys.checkpoint, programs, lines, mistakes) if keys.checkpoint and every else {}
+    if len(mistakes) or not batches or not keys.epochs:
+        return
+    writer = Writer(builder, programs, lines, savings, keys.checkpoint is not None and keys.checkpoint.mode == "sync", mistakes)
+    writer.prepare()
+    if len(mistakes):
+        return
+    costs = max(len(op.placed) for stages in lines for stage in stages for op in stage.ops)
+    epochs = tuple(min(epoch, costs - 1) for epoch in range(keys.epochs))
+    begin = [builder.op("start", kind="start", program=each.name, time=start) for each in programs] if start else []
+    begun = [writer.write(body) for body in bodies(epochs, batches, every if savings else 0, writer.reach)]
+    for before, first in zip(begin, begun[0], strict=False):
+        builder.tie(before, first)
+    for rank in range(len(programs)):
+        builder.line(writer.line(rank, keys.batch or 0, (batches,) * keys.epochs))
+
+
+def _batches(keys: PipelineKeys, tree: Tree, programs: int, mistakes: Mistakes) -> int:
+    """Of one program in one epoch; a last one that is not full is dropped."""
+    if keys.batches is not None:
+        return keys.batches
+    if keys.dataset is None or keys.batch is None:
+        hint = "batches: 1000, or batch: 64 and dataset: {samples: 1281167, bytes: 110 kB}"
+        mistakes.add(tree.place, "how many batches there are is missing", hint)
+        return 0
+    found = keys.dataset.samples // (keys.batch * max(1, programs))
+    if not found:
+        mistakes.add(
+            tree.key_place("batch"), f"{keys.dataset.samples:,} samples are not one batch for each of {programs} programs"
+        )
+    return found
+
+
+def _every(keys: Checkpoint, batches: int, slowest: float, mistakes: Mistakes) -> int:
+    """Batches from one checkpoint to the next; 0 once what is wrong is noted."""
+    said = keys.every.value
+    if said == "epoch":
+        return batches
+    if isinstance(said, int) and not isinstance(said, bool) and said > 0:
+        return said
+    if isinstance(said, int | float | bool) or said is None:
+        mistakes.add(keys.every.place, f"a checkpoint comes every so many batches, not every {keys.every.what()}", "such as 1000")
+        return 0
+    seconds = decode_value(keys.every, Seconds, mistakes)
+    return max(1, round(seconds / slowest)) if seconds and slowest > 0 else 1 if seconds is not None else 0
+
+
+def _savings(
+    keys: Checkpoint, programs: tuple[Program, ...], lines: list[tuple[Stage, ...]], mistakes: Mistakes
+) -> dict[int, Saving]:
+    """By program: the first writes everything, or each its part."""
+    found = {}
+    who = range(len(programs)) if keys.sharded else range(1)
+    for rank in who:
+        source = keys.source or lines[rank][-1].ops[-1].at(0).device
+        try:
+            found[rank] = saving(
+                programs[rank].scope, keys.bytes / len(who), source, keys.target, request=keys.request, depth=keys.depth
+            )
+        except (CannotCompute, CannotPlace, NoRoute, UnknownName) as error:
+            mistakes.add(keys.place, error.message, error.hint)
+            return {}
+    return found

@@ -1,0 +1,266 @@
+"""The stages of a pipeline, read and placed on the machine: what a batch costs in each, in each epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from hwsim.demand import Cost, Demand, Term
+from hwsim.devices import CannotCompute, precise
+from hwsim.devices.roofline import Input
+from hwsim.machine import Handling, Machine, NoRoute, UnknownName
+from hwsim.opgraph import OpGraph
+from hwsim.ops import OPS, AnyOp, CannotPlace, ExchangeOp, Placed
+from hwsim.ops.read import Read
+from hwsim.spec import Mistakes, Tree, Value, decode, did_you_mean, substitute, tree_of
+from hwsim.workload.pipeline.cache import hit_rate
+from hwsim.workload.pipeline.keys import Cache, Dataset, PipelineKeys, StageKeys
+from hwsim.workload.pipeline.step import first_gpu, pace, step_graph
+from hwsim.workload.programs import Program
+
+NOT_HERE: Final = ("after", "block", "queue", "reads", "updates", "writes")  # keys of an op that the pipeline itself decides
+STAGE: Final = frozenset({"name", "ahead", "at_once", "handoff", "do", "train"})
+
+
+@dataclass(frozen=True, slots=True)
+class StageOp:
+    """One op of a stage, as each program places it: `placed[epoch]`, of which the last stands for all later ones.
+
+    exchange: it is a collective, which the programs do together.  step: it is a step of a training, likewise.
+    """
+
+    name: str
+    kind: str
+    placed: tuple[Placed, ...]
+    exchange: ExchangeOp | None = None
+    step: OpGraph | None = None
+
+    @property
+    def together(self) -> bool:
+        """Whether the programs wait for each other there."""
+        return self.exchange is not None or self.step is not None
+
+    def at(self, epoch: int) -> Placed:
+        """Where it runs and what it costs in that epoch."""
+        return self.placed[min(epoch, len(self.placed) - 1)]
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One stage of one program.  handoff: seconds of the host after each batch."""
+
+    name: str
+    ops: tuple[StageOp, ...]
+    at_once: int
+    ahead: int
+    handoff: float = 0.0
+
+
+def time_of(stage: Stage, rates: Mapping[str, float], epoch: int = 0) -> float:
+    """Seconds between the batches of a stage that is never kept waiting; collectives are left out."""
+    if (step := stage.ops[0].step) is not None:
+        return pace(step, rates)
+    placed = [op.at(epoch) for op in stage.ops]
+    took = sum(each.cost.demand.alone(rates) if each.cost else each.time for each in placed)
+    return max(took / stage.at_once, stage.handoff)
+
+
+def operations(tree: Tree) -> tuple[Tree, ...]:
+    """The ops that a stage is written as, each a mapping of one key."""
+    if not tree.is_mapping or tree.get("train") is not None:
+        return ()
+    inner = tree.get("do")
+    if inner is not None:
+        return tuple(inner.elements())
+    kinds = [key for key, _ in tree.items() if key not in STAGE]
+    return (tree.without(*STAGE & dict(tree.items()).keys()),) if kinds else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Reads the stages of all programs; what is wrong is noted."""
+
+    keys: PipelineKeys
+    dataset: Tree | None
+    programs: Sequence[Program]
+    mistakes: Mistakes
+
+    @property
+    def machine(self) -> Machine:
+        return self.programs[0].scope.machine
+
+    def stages(self, rank: int) -> tuple[Stage, ...]:
+        """Of one program."""
+        return tuple(stage for tree in self.keys.stages if (stage := self._stage(tree, rank)) is not None)
+
+    def _stage(self, tree: Tree, rank: int) -> Stage | None:
+        own = tree.without(*[key for key, _ in tree.items() if key not in STAGE]) if tree.is_mapping else tree
+        said = decode(own, StageKeys, self.mistakes) if tree.is_mapping else None
+        ways = [key for key, _ in tree.items() if key not in STAGE or key in ("do", "train")]
+        if said is None or len(ways) != 1:
+            if said is not None or not tree.is_mapping:
+                what = tree.what() if not ways else f"{' and '.join(ways)} at once"
+                hint = "such as busy: {device: gpu, time: 90 ms}; several ops stand in `do`"
+                self.mistakes.add(tree.place, f"a stage is a mapping of one op, not {what}", hint)
+            return None
+        ops = tuple(op for each in operations(tree) for op in self._op(each, rank))
+        ops = ops if said.train is None else tuple(self._step(said, rank))
+        ahead = self.keys.ahead if said.ahead is None else said.ahead
+        name = said.name or (ops[0].name if len(ops) == 1 else ways[0])
+        return Stage(name, ops, said.at_once, ahead, said.handoff) if ops else None
+
+    def _step(self, said: StageKeys, rank: int) -> Iterator[StageOp]:
+        """A step of a training, the same for all programs: the first has its ops."""
+        if said.train is None:
+            return
+        if said.at_once > 1:
+            self.mistakes.add(said.train.place, "a training takes one batch after another", "leave `at_once` out")
+        name, batch = said.name or "train", (self.keys.batch or 0) * len(self.programs)
+        if rank:
+            device, graph = "", OpGraph((), ())
+        else:
+            found = step_graph(said.train, self.machine, self.mistakes, name=name, batch=batch)
+            if found is None:
+                return
+            device, graph = first_gpu(found, self.machine), found
+        yield StageOp(name, "train", (Placed(device or self.programs[rank].own, "", None),), step=graph)
+
+    def _op(self, tree: Tree, rank: int) -> Iterator[StageOp]:
+        if not (tree.is_mapping and len(tree.items()) == 1):
+            hint = "such as busy: {device: gpu, time: 90 ms}"
+            self.mistakes.add(tree.place, f"an op of a stage is a mapping of one key, not {tree.what()}", hint)
+            return
+        kind, inner = next(iter(tree.items()))
+        if kind not in OPS:
+            self.mistakes.add(tree.key_place(kind), f"there is no op '{kind}'", did_you_mean(kind, sorted(OPS)))
+            return
+        program = self.programs[rank]
+        names: Mapping[str, Value] = {"self": program.own, "rank": rank, "ranks": len(self.programs)}
+        known = with_defaults(kind, substitute(inner, names, self.mistakes, keep=()), self.keys, self.dataset)
+        cls: type[AnyOp] = OPS[kind]
+        op = decode(known, cls, self.mistakes)
+        for key in NOT_HERE:
+            if inner.get(key) is not None:
+                message = f"a stage has no '{key}': it follows the stage before, on a queue of its own"
+                self.mistakes.add(inner.key_place(key), message)
+        if op is None:
+            return
+        if isinstance(op, ExchangeOp) and op.overlaps:
+            at = inner.get("overlaps") or inner
+            self.mistakes.add(at.place, "in a pipeline no op has pieces that a collective could overlap", "leave `overlaps` out")
+        try:
+            placed = tuple(replace(each, cost=op.weighted(each.cost)) for each in self._placed(op, program))
+            yield StageOp(op.name or kind, kind, placed, op if isinstance(op, ExchangeOp) else None)
+        except (CannotCompute, CannotPlace, NoRoute, UnknownName) as error:
+            self.mistakes.add(op.place, error.message, error.hint)
+
+    def _placed(self, op: AnyOp, program: Program) -> Iterator[Placed]:
+        """In the first epoch, and in those after it as far as they differ."""
+        cold = op.lower(program.scope)
+        yield cold
+        cache, data = self.keys.cache, self.keys.dataset
+        if not isinstance(op, Read) or cache is None or data is None:
+            return
+        keeper = program.scope.one(cache.device) if cache.device else program.scope.host
+        hosts = len({each.scope.host for each in self.programs})
+        held = cache_bytes(cache, self.machine, keeper)
+        before = 0.0
+        for epoch in range(1, self.keys.epochs):
+            rate = hit_rate(cache.policy, held / self._read_here(data, hosts), epoch, shuffled=data.shuffle, hosts=hosts)
+            if rate <= before * (1 + 1e-9) and epoch > 1:
+                return
+            before = rate
+            yield replace(cold, cost=cached(op, rate, cold, keeper, program)) if rate > 0 else cold
+
+    @staticmethod
+    def _read_here(data: Dataset, hosts: int) -> float:
+        """Bytes that one host comes to read: its own part of what is not shuffled, all of what is."""
+        return data.samples * data.bytes / (1 if data.shuffle else hosts)
+
+
+def with_defaults(kind: str, tree: Tree, keys: PipelineKeys, dataset: Tree | None) -> Tree:
+    """A `read` with what the dataset says of it."""
+    if kind != "read" or keys.dataset is None or dataset is None or not tree.is_mapping:
+        return tree
+    given: Mapping[str, Tree | None] = {
+        "bytes": dataset.get("bytes"),
+        "times": tree_of(keys.batch) if keys.batch else None,
+        "access": tree_of("random" if keys.dataset.shuffle else "sequential"),
+    }
+    for key, value in given.items():
+        if value is not None and tree.get(key) is None:
+            tree = tree.put(key, value)
+    return tree
+
+
+def cache_bytes(cache: Cache, machine: Machine, keeper: str) -> float:
+    """How much it keeps.
+
+    Raises:
+        CannotPlace: nobody says how large that memory is.
+    """
+    if cache.bytes is not None:
+        return cache.bytes
+    model = machine.device(keeper).model if keeper else None
+    size = getattr(getattr(model, "memory", model), "size", None)
+    if not isinstance(size, float):
+        where = f"'{keeper}' has no memory of a known size" if keeper else "the machine has no cpu"
+        raise CannotPlace(f"{where} to cache in", "say how much: cache: {bytes: 64 GB}")
+    return size
+
+
+def cached(op: Read, rate: float, cold: Placed, keeper: str, program: Program) -> Cost | None:
+    """What a read costs of which the memory of `keeper` serves a part `rate` and the disk the rest, one after the other."""
+    machine = program.scope.machine
+    target = program.scope.one(op.target) if op.target else program.scope.host
+    asked = op.asked()
+    moved = machine.transfer(keeper, target, asked.bytes * rate, Handling(by="cpu") if keeper == target else Handling())
+    copied = _by_threads(moved, asked.at_once(asked.depth))
+    if rate >= 1:
+        return copied
+    missed = machine.serve(cold.device, "read", replace(asked, times=asked.times * (1 - rate)), target)
+    requests = missed.requests and replace(missed.requests, count=max(1, round(missed.requests.count)))
+    return replace(_in_turn(missed, copied), requests=requests)
+
+
+def _by_threads(moved: Cost, threads: float) -> Cost:
+    """The same copy by several cores, which work for it as long as they need and are free afterwards."""
+    demand = moved.demand
+    if not demand.floor:
+        return moved
+    cores = tuple((name, demand.floor) for name, _ in demand.holds)
+    amounts = tuple(sorted((*demand.amounts, *cores)))
+    why = tuple(
+        Term("copy by cores", "by one core / threads", _copied(demand.floor, threads), demand.floor / threads, each.capacity)
+        if each.capacity and each.capacity in dict(cores)
+        else each
+        for each in moved.why
+    )
+    return replace(moved, demand=replace(demand, amounts=amounts, floor=demand.floor / threads, holds=()), why=why)
+
+
+def _copied(seconds: float, threads: float) -> tuple[Input, ...]:
+    return ("by one core", precise(seconds, "s"), "what the cache has"), ("threads", f"{threads:g}", "the read's depth")
+
+
+def _in_turn(missed: Cost, copied: Cost) -> Cost:
+    """Both by the same threads: their times alone add up, and what they draw."""
+    amounts: dict[str, float] = {}
+    for name, amount in (*missed.demand.amounts, *copied.demand.amounts):
+        amounts[name] = amounts.get(name, 0.0) + amount
+    floor = missed.demand.floor + copied.demand.floor
+    demand = Demand(
+        latency=missed.demand.latency + copied.demand.latency,
+        amounts=tuple(sorted(amounts.items())),
+        floor=floor,
+        holds=missed.demand.holds,
+        share=missed.demand.share + copied.demand.share,
+    )
+    media = next((term.capacity for term in missed.why if term.capacity.endswith(".media")), "")
+    inputs = (
+        ("missed", precise(missed.demand.floor, "s"), "what the cache has not, from the disk"),
+        ("cached", precise(copied.demand.floor, "s"), "what it has"),
+    )
+    turn = (Term("reads", "missed + cached", inputs, floor, media),) if floor > 0 else ()
+    return Cost(demand, moved=tuple(sorted((*missed.moved, *copied.moved))), why=(*missed.why, *copied.why, *turn))

@@ -1,0 +1,85 @@
+"""Which batches make the bodies of the graph: as few and as short as the batches differ.
+
+A pipeline whose batches are all alike is one body of one batch.  Where they differ (a first epoch without a cache, a
+checkpoint after every thousandth) it is several blocks.  An edge between blocks comes from the last iteration of the one to
+the first of the other, so a body that repeats then holds as many batches as an edge may reach back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Final
+
+LONGEST: Final = 4096  # batches between checkpoints that are still one body
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a batch is: the epoch whose costs it has, and whether a checkpoint follows."""
+
+    epoch: int = 0
+    saves: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """Batches in a row, and how often they come."""
+
+    batches: tuple[Kind, ...]
+    times: int = 1
+
+
+def bodies(epochs: tuple[int, ...], batches: int, every: int, reach: int) -> tuple[Body, ...]:
+    """The batches of a pipeline in order.
+
+    Args:
+        epochs: for each of them, whose costs it has.  batches: in each.  every: batches per checkpoint, 0 for none.
+        reach: batches by which an edge reaches back.
+
+    >>> bodies((0, 0), 10, 0, 3)
+    (Body(batches=(Kind(epoch=0, saves=False),), times=20),)
+    >>> [(len(body.batches), body.times) for body in bodies((0, 1), 10, 0, 3)]
+    [(3, 3), (1, 1), (3, 3), (1, 1)]
+    >>> sum(len(body.batches) * body.times for body in bodies((0, 1, 1), 1000, 7, 3))
+    3000
+    """
+    runs = [(epoch, batches * len(list(same))) for epoch, same in groupby(epochs) if batches]
+    total = sum(count for _, count in runs)
+    if not every or every > total:
+        if len(runs) == 1:
+            return (Body((Kind(runs[0][0]),), total),)
+        return tuple(body for epoch, count in runs for body in _alike(Kind(epoch), count, reach))
+    found: list[Body] = []
+    done = 0
+    for epoch, count in runs:
+        found += _saving(epoch, done, count, every, reach)
+        done += count
+    return tuple(found)
+
+
+def _alike(kind: Kind, count: int, reach: int) -> list[Body]:
+    whole, rest = divmod(count, reach)
+    if whole < 2:
+        return [Body((kind,) * count)] if count else []
+    return [Body((kind,) * reach, whole), *([Body((kind,) * rest)] if rest else [])]
+
+
+def _saving(epoch: int, done: int, count: int, every: int, reach: int) -> list[Body]:
+    """Batches of one epoch, of which each `every`th of all saves."""
+    plain, saves = Kind(epoch), Kind(epoch, saves=True)
+    head = min(count, -done % every)
+    found: list[Body] = []
+    if head:
+        found = [*_alike(plain, head - 1, reach), Body((saves if (done + head) % every == 0 else plain,))]
+    periods, tail = divmod(count - head, every)
+    if every <= LONGEST:
+        period = (*(plain,) * (every - 1), saves)
+        together = -(-reach // every)
+        whole, rest = divmod(periods, together)
+        found += [Body(period * together, whole)] if whole else []
+        found += [Body(period * rest)] if rest else []
+    else:
+        for _ in range(periods):
+            found += [*_alike(plain, every - 1, reach), Body((saves,))]
+    return [*found, *_alike(plain, tail, reach)]

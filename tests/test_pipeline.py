@@ -1,0 +1,313 @@
+"""Pipelines: closed forms of their time, laws, the page cache, checkpoints."""
+
+from __future__ import annotations
+
+import random
+from collections import OrderedDict
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import hwsim
+from hwsim.spec import SpecError
+from hwsim.workload.pipeline.cache import Policy, hit_rate
+from hwsim.workload.pipeline.schedule import bodies
+
+FEMTO = 10**15
+US = 10**9
+MACHINE: dict[str, Any] = {
+    "hwsim": "machine/1",
+    "parts": {
+        "cpu": {
+            "kind": "cpu",
+            "cores": 64,
+            "flop": {"fp32": "1 TFLOP/s"},
+            "memory": {"bandwidth": "100 GB/s", "size": "64 GB"},
+        },
+        "gpu": {"kind": "gpu", "use": "d2l-gpu", "count": 4},
+        "disk": {"kind": "filesystem", "bandwidth": "1 GB/s"},
+    },
+    "links": [{"name": "slots", "between": ["cpu", "gpu*"], "kind": "pcie", "bandwidth": "16 GB/s"}],
+}
+
+
+def workload(stages: list[Any], **keys: Any) -> dict[str, Any]:
+    return {"hwsim": "workload/1", "pipeline": {**keys, "stages": stages}}
+
+
+def busy(name: str, us: float, **keys: Any) -> dict[str, Any]:
+    return {"busy": {"name": name, "device": "cpu", "time": f"{us} us"}, **keys}
+
+
+def fs(stages: list[Any], **keys: Any) -> int:
+    return hwsim.simulate(MACHINE, workload(stages, **keys)).timeline.makespan_fs
+
+
+def by_hand(times: list[list[int]], ahead: list[int], workers: list[int]) -> int:
+    """times[stage][batch]: a batch begins when it is there, a worker is free, and there is room behind."""
+    batches = len(times[0])
+    end = [[0] * batches for _ in times]
+    for batch in range(batches):
+        for stage in range(len(times)):
+            waits = [0]
+            if batch >= workers[stage]:
+                waits.append(end[stage][batch - workers[stage]])
+            if stage:
+                waits.append(end[stage - 1][batch])
+            if stage + 1 < len(times) and (back := batch - ahead[stage] - workers[stage + 1]) >= 0:
+                waits.append(end[stage + 1][back])
+            end[stage][batch] = max(waits) + times[stage][batch]
+    return max(max(row) for row in end) if batches else 0
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 50), st.integers(0, 4), st.integers(1, 4)), min_size=1, max_size=4),
+    st.integers(0, 25),
+)
+def test_stages_with_workers_and_buffers_take_what_they_take_by_hand(line: list[tuple[int, int, int]], batches: int) -> None:
+    stages = [busy(f"s{n}", time, ahead=ahead, at_once=workers) for n, (time, ahead, workers) in enumerate(line)]
+    expected = by_hand([[time * US] * batches for time, _, _ in line], [each[1] for each in line], [each[2] for each in line])
+    assert fs(stages, batches=batches) == expected
+
+
+@pytest.mark.parametrize("times", [(10, 30, 20), (30, 10, 20), (10, 20, 30), (20, 20, 20)])
+@pytest.mark.parametrize("ahead", [1, 3])
+def test_the_time_is_the_fill_and_a_bottleneck_a_batch(times: tuple[int, ...], ahead: int) -> None:
+    found = fs([busy(f"s{n}", time) for n, time in enumerate(times)], batches=100, ahead=ahead)
+    assert found == (sum(times) + 99 * max(times)) * US
+
+
+def test_workers_share_a_stage_out() -> None:
+    assert fs([busy("decode", 40, at_once=4), busy("train", 11)], batches=400, ahead=8) == (40 + 400 * 11) * US
+    found = fs([busy("decode", 40, at_once=4), busy("train", 9)], batches=400, ahead=8)
+    assert found == (100 * 40 + 4 * 9) * US  # four at a time: the last four are trained on one after another
+
+
+def test_without_room_between_them_neighbours_take_turns() -> None:
+    assert fs([busy("a", 30), busy("b", 20)], batches=50, ahead=0) == 50 * 50 * US
+
+
+def test_the_slowest_stage_sets_the_steady_rate() -> None:
+    from hwsim.explain.starving import pipelines
+
+    run = hwsim.simulate(MACHINE, workload([busy("a", 17, at_once=2), busy("b", 9), busy("c", 8)], batches=400, ahead=4))
+    (found,) = pipelines(run.timeline)
+    assert found.epochs[0].rate == pytest.approx(1 / 9e-6)
+    assert [stage.rate for stage in found.epochs[0].stages] == pytest.approx([2 / 17e-6, 1 / 9e-6, 1 / 8e-6])
+
+
+def test_the_host_takes_batches_over_one_after_another() -> None:
+    stages = [busy("decode", 40, at_once=8, handoff="10 us"), busy("train", 4)]
+    assert fs(stages, batches=100, ahead=16) == (40 + 100 * 10 + 4) * US
+
+
+def test_several_ops_of_a_stage_follow_one_another() -> None:
+    both = [{"busy": {"name": name, "device": "cpu", "time": time}} for name, time in (("read", "5 us"), ("decode", "7 us"))]
+    inner = {"name": "worker", "do": both}
+    assert fs([inner, busy("train", 3)], batches=50) == (50 * 12 + 3) * US
+    assert fs([{**inner, "at_once": 2}, busy("train", 3)], batches=50, ahead=4) == (25 * 12 + 2 * 3) * US
+
+
+# ---- laws
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.integers(1, 40), min_size=2, max_size=4), st.integers(1, 3), st.integers(0, 3), st.integers(1, 20))
+def test_more_workers_and_more_room_never_make_it_slower(times: list[int], workers: int, ahead: int, batches: int) -> None:
+    def took(workers: int, ahead: int) -> int:
+        room = ahead + workers  # the buffers grow with the workers who fill them
+        return fs([busy(f"s{n}", time, at_once=workers) for n, time in enumerate(times)], batches=batches, ahead=room)
+
+    assert took(workers + 1, ahead) <= took(workers, ahead)
+    assert took(workers, ahead + 1) <= took(workers, ahead)
+
+
+def reading(size: str = "64 GB", policy: str = "linux", *, shuffle: bool = True, epochs: int = 3) -> dict[str, Any]:
+    stages = [{"read": {"from": "disk", "depth": 4}}, busy("train", 100)]
+    data = {"samples": 20_000, "bytes": "100 kB", "shuffle": shuffle}
+    return workload(stages, batch=100, epochs=epochs, dataset=data, cache={"bytes": size, "policy": policy}, ahead=4)
+
+
+def test_a_faster_disk_and_a_larger_cache_never_make_it_slower() -> None:
+    def took(bandwidth: str, size: str, policy: str = "linux") -> float:
+        return hwsim.simulate(MACHINE, reading(size, policy), set={"machine.disk.bandwidth": bandwidth}).makespan_s
+
+    for policy in ("linux", "lru", "pinned"):
+        by_size = [took("1 GB/s", size, policy) for size in ("0 B", "0.4 GB", "1 GB", "1.9 GB", "2 GB", "64 GB")]
+        assert by_size == sorted(by_size, reverse=True)
+    assert took("2 GB/s", "1 GB") <= took("1 GB/s", "1 GB") <= took("0.5 GB/s", "1 GB")
+
+
+# ---- epochs and the cache
+
+
+def test_the_first_epoch_reads_from_the_disk_and_the_second_from_memory() -> None:
+    from hwsim.explain.starving import pipelines
+
+    run = hwsim.simulate(MACHINE, reading("2 GB", epochs=2))
+    (found,) = pipelines(run.timeline)
+    first, second = found.epochs
+    assert first.rate == pytest.approx(100)  # 10 MB at 1 GB/s
+    assert second.rate > 5 * first.rate
+    media = next(one for one in run.usage if one.capacity == "disk.media")
+    assert media.moved == pytest.approx(2e9)
+
+
+def test_what_does_not_fit_is_read_again() -> None:
+    run = hwsim.simulate(MACHINE, reading("1 GB", "pinned", epochs=5))
+    assert next(one for one in run.usage if one.capacity == "disk.media").moved == pytest.approx(2e9 + 4 * 1e9)
+    assert run.makespan_s == pytest.approx(2 + 4 * 1.0, rel=0.15)
+
+
+def test_reading_in_order_defeats_a_cache_that_is_too_small() -> None:
+    in_order = hwsim.simulate(MACHINE, reading("1.9 GB", "lru", shuffle=False)).makespan_s
+    assert in_order == pytest.approx(6, rel=1e-3)
+
+
+def played(policy: str, part: float, *, shuffled: bool, hosts: int = 1) -> list[float]:
+    """The hit rates of one host's epochs, sample by sample."""
+    draw, count = random.Random(7), 20_000
+    size, order = round(part * count), list(range(count))
+    held: OrderedDict[int, None] = OrderedDict()
+    places: list[int] = []
+    found = []
+    for _ in range(4):
+        if shuffled:
+            draw.shuffle(order)
+        own, hits = order[: count // hosts], 0
+        for sample in own:
+            if sample in held:
+                hits += 1
+                if policy == "lru":
+                    held.move_to_end(sample)
+                continue
+            if len(held) >= size:
+                if policy == "pinned":
+                    continue
+                if policy == "lru":
+                    held.popitem(last=False)
+                else:
+                    at = draw.randrange(size)
+                    del held[places[at]]
+                    places[at] = sample
+            else:
+                places.append(sample)
+            held[sample] = None
+        found.append(hits / len(own))
+    return found
+
+
+@pytest.mark.parametrize("policy", ["linux", "lru", "pinned"])
+@pytest.mark.parametrize("part", [0.2, 0.65, 0.9])
+@pytest.mark.parametrize("shuffled", [True, False])
+def test_hit_rates_are_those_of_a_cache_played_sample_by_sample(policy: Policy, part: float, shuffled: bool) -> None:
+    assert hit_rate(policy, part, 3, shuffled=shuffled) == pytest.approx(played(policy, part, shuffled=shuffled)[3], abs=0.012)
+
+
+def test_a_page_cache_misses_as_often_as_was_measured() -> None:
+    measured = {("linux", True): 0.53, ("linux", False): 0.66, ("pinned", True): 0.35}  # Mohan et al. 2021, section 7.1
+    for (policy, shuffled), missed in measured.items():
+        assert 1 - hit_rate(policy, 0.65, 1, shuffled=shuffled) == pytest.approx(missed, abs=0.06)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("hosts", [4, 8])
+def test_of_several_hosts_each_sees_other_samples_every_epoch(hosts: int) -> None:
+    found = played("lru", 0.9, shuffled=True, hosts=hosts)
+    assert [hit_rate("lru", 0.9, epoch, shuffled=True, hosts=hosts) for epoch in range(3)] == pytest.approx(found[:3], abs=0.02)
+
+
+@given(st.lists(st.integers(0, 2), min_size=1, max_size=4), st.integers(0, 40), st.integers(0, 12), st.integers(1, 6))
+def test_the_bodies_are_the_batches_in_order(epochs: list[int], batches: int, every: int, reach: int) -> None:
+    found = [each for body in bodies(tuple(epochs), batches, every, reach) for _ in range(body.times) for each in body.batches]
+    assert [each.epoch for each in found] == [epoch for epoch in epochs for _ in range(batches)]
+    assert [number for number, each in enumerate(found, 1) if each.saves] == [
+        number for number in range(1, len(found) + 1) if every and number % every == 0
+    ]
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(1, 12), st.integers(0, 5), st.integers(1, 3), st.integers(1, 4))
+def test_batches_flow_from_epoch_to_epoch_as_if_there_were_none(batches: int, ahead: int, workers: int, epochs: int) -> None:
+    """Blocks of the graph are no barriers: with a cache that changes nothing the time is that of one long epoch."""
+    stages = [{"read": {"from": "disk", "bytes": "1 MB"}}, busy("decode", 700, at_once=workers, ahead=ahead), busy("train", 900)]
+    data = {"samples": batches, "bytes": "1 MB"}
+    long = fs(stages, batches=batches * epochs, ahead=ahead)
+    saves = {"every": max(1, batches // 2), "bytes": "1 B", "to": "disk", "from": "cpu", "mode": "async"}
+    assert fs(stages, batch=1, epochs=epochs, dataset=data, ahead=ahead) == long
+    assert fs(stages, batches=batches * epochs, ahead=ahead, checkpoint=saves) == pytest.approx(
+        long, rel=1e-4, abs=FEMTO // 10**5
+    )
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(2, 14), st.integers(2, 4), st.tuples(*[st.integers(0, 4)] * 2), st.tuples(*[st.integers(1, 3)] * 2))
+def test_epochs_that_differ_flow_into_each_other_as_by_hand(
+    batches: int, epochs: int, ahead: tuple[int, ...], workers: tuple[int, ...]
+) -> None:
+    stages = [
+        {"read": {"from": "disk"}, "ahead": ahead[0]},
+        busy("decode", 700, ahead=ahead[1], at_once=workers[0]),
+        busy("train", 900, at_once=workers[1]),
+    ]
+    data = {"samples": batches, "bytes": "2 MB"}  # 2 ms from the disk, then far less
+    result = hwsim.simulate(MACHINE, workload(stages, batch=1, epochs=epochs, dataset=data, cache={"bytes": "64 GB"}))
+    reads = [round(op.duration_s * FEMTO) for op in result.ops if op.name == "read"]
+    assert max(reads) > 5 * min(reads)
+    count = batches * epochs
+    expected = by_hand([reads, [700 * US] * count, [900 * US] * count], [*ahead, 0], [1, *workers])
+    assert result.timeline.makespan_fs == pytest.approx(expected, abs=count)  # durations in seconds, rounded
+
+
+# ---- checkpoints
+
+
+def trained(mode: str, every: Any, *, size: str = "100 MB", batches: int = 100, **keys: Any) -> float:
+    stages = [busy("load", 500), {"busy": {"name": "train", "device": "gpu0", "time": "1 ms"}}]
+    save = {"every": every, "bytes": size, "to": "disk", "mode": mode, **keys}
+    return hwsim.simulate(MACHINE, workload(stages, batches=batches, checkpoint=save)).makespan_s
+
+
+def test_a_synchronous_checkpoint_stops_the_training_for_copy_and_write() -> None:
+    copy, write = 100e6 / 16e9, 100e6 / 1e9
+    assert trained("sync", 25) == pytest.approx(0.1005 + 4 * (copy + write), rel=1e-4)
+
+
+def test_an_asynchronous_one_only_for_the_copy() -> None:
+    copy, write = 10e6 / 16e9, 10e6 / 1e9
+    assert trained("async", 25, size="10 MB") == pytest.approx(0.1005 + 4 * copy + write, rel=1e-3)
+
+
+def test_an_asynchronous_one_waits_for_the_write_before() -> None:
+    copy, write = 100e6 / 16e9, 100e6 / 1e9  # 25 batches take 25 ms, a write 100 ms
+    assert trained("async", 25) == pytest.approx(0.0005 + 0.025 + 4 * (copy + write), rel=1e-3)
+
+
+def test_time_between_checkpoints_is_counted_in_batches_of_the_slowest_stage() -> None:
+    assert trained("sync", "25 ms") == trained("sync", 25)
+    assert trained("sync", "epoch") == trained("sync", 100)
+    assert trained("sync", 1000) == pytest.approx(0.1005)
+
+
+@pytest.mark.parametrize(
+    ("save", "said"),
+    [
+        ({"every": 0}, "every so many batches"),
+        ({"every": "soon"}, "soon"),
+        ({"every": 10, "to": "gpu0"}, "not a disk"),
+    ],
+)
+def test_what_is_wrong_with_a_checkpoint_is_said(save: dict[str, Any], said: str) -> None:
+    keys = {"every": 1, "bytes": "1 MB", "to": "disk", **save}
+    with pytest.raises(SpecError, match=said):
+        hwsim.simulate(MACHINE, workload([busy("train", 1)], batches=10, checkpoint=keys))
+
+
+def test_how_many_batches_there_are_must_be_said() -> None:
+    with pytest.raises(SpecError, match="how many batches"):
+        hwsim.simulate(MACHINE, workload([busy("train", 1)]))
+    data = {"samples": 100, "bytes": "1 kB"}
+    with pytest.raises(SpecError, match="not one batch for each of 4"):
+        hwsim.simulate(MACHINE, workload([busy("train", 1)], batch=30, each="gpu*", dataset=data))

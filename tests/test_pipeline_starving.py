@@ -1,0 +1,200 @@
+"""Is the GPU starving, and on what: the time in which a pipeline's last stage does nothing, told exactly."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import hwsim
+from hwsim.explain.starving import OTHERS, buffers, pipelines
+from hwsim.reports import json as as_json
+from hwsim.results.result import Result
+from hwsim.spec import SpecError
+from tests.test_pipeline import MACHINE, US, busy, reading, workload
+
+
+def run(stages: list[Any], **keys: Any) -> Result:
+    return hwsim.simulate(MACHINE, workload(stages, **keys))
+
+
+def idle_by_hand(result: Result, name: str) -> int:
+    """From the start of the run to the end of the last op of that name, the time in which none of them runs."""
+    spans = sorted((round(op.start_s * 1e15), round(op.end_s * 1e15)) for op in result.ops if op.name == name)
+    reached = idle = 0
+    for start, end in spans:
+        idle += max(0, start - reached)
+        reached = max(reached, end)
+    return idle
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 40), st.integers(0, 3), st.integers(1, 3)), min_size=1, max_size=4),
+    st.integers(1, 30),
+)
+def test_the_causes_add_up_to_the_idle_time_exactly(line: list[tuple[int, int, int]], batches: int) -> None:
+    stages = [busy(f"s{n}", time, ahead=ahead, at_once=workers) for n, (time, ahead, workers) in enumerate(line)]
+    result = run([*stages, busy("train", 20)], batches=batches)
+    (found,) = pipelines(result.timeline)
+    assert found.whole.idle_fs == idle_by_hand(result, "train") == sum(each.time_fs for each in found.whole.waits)
+    assert found.whole.time_fs - found.whole.idle_fs == batches * 20 * US == found.whole.stages[-1].busy_fs
+
+
+@pytest.mark.parametrize(("slow", "time"), [("read", 50), ("decode", 35), ("copy", 40)])
+def test_only_the_bottleneck_is_blamed_once_the_pipeline_runs(slow: str, time: int) -> None:
+    stages = [busy(name, time if name == slow else 12) for name in ("read", "decode", "copy")]
+    (found,) = pipelines(run([*stages, busy("train", 20)], batches=200, ahead=2).timeline)
+    (steady,) = found.epochs
+    assert [each.name for each in steady.waits] == [slow]
+    assert steady.idle_fs == steady.batches * (time - 20) * US
+    assert steady.slowest[0].name == slow
+    assert steady.slowest[1] is not None
+    assert steady.slowest[1].name == "train"
+
+
+def test_a_stage_that_sets_the_pace_waits_for_nothing() -> None:
+    (found,) = pipelines(run([busy("read", 10), busy("train", 20)], batches=100).timeline)
+    assert found.epochs[0].waits == ()
+    assert found.epochs[0].busy == pytest.approx(1)
+    assert found.whole.waits == (("read", "cpu", 10 * US),)  # before the first batch
+
+
+def test_each_epoch_has_its_own_bottleneck() -> None:
+    stages = [{"read": {"from": "disk", "depth": 4}}, busy("decode", 3000), busy("train", 2000)]
+    data = {"samples": 20_000, "bytes": "100 kB"}
+    result = run(stages, batch=100, epochs=2, dataset=data, cache={"bytes": "64 GB"}, ahead=4)
+    (found,) = pipelines(result.timeline)
+    first, second = ([each.name for each in phase.waits] for phase in found.epochs)
+    assert first == ["read"]
+    assert second == ["decode"]
+    text = " ".join(str(result).split())
+    assert "epoch 1 10000 samples/s" in text
+    assert "for: read on disk 80 %" in text
+    assert "epoch 2 33300 samples/s" in text
+    assert "for: decode on cpu 33 %" in text
+
+
+def test_a_checkpoint_is_what_the_gpu_waits_for() -> None:
+    stages = [busy("load", 500), {"busy": {"name": "train", "device": "gpu0", "time": "1 ms"}}]
+    save = {"every": 10, "bytes": "10 MB", "to": "disk", "mode": "sync"}
+    (found,) = pipelines(run(stages, batches=100, checkpoint=save).timeline)
+    assert [each.name for each in found.epochs[0].waits] == ["checkpoint", "checkpoint copy"]
+
+
+def data_parallel(**keys: Any) -> dict[str, Any]:
+    stages = [
+        busy("decode", 30),
+        {"copy": {"from": "cpu", "to": "$self", "bytes": "16 kB"}},
+        {
+            "name": "train",
+            "do": [
+                {"busy": {"name": "compute", "device": "$self", "time": "(20 + 5 * $rank) * 1 us"}},
+                {"allreduce": {"among": "gpu*", "bytes": "1.6 MB"}},
+            ],
+        },
+    ]
+    return workload(stages, each="gpu*", batches=40, batch=8, **keys)
+
+
+def test_who_is_done_early_waits_for_the_others() -> None:
+    result = hwsim.simulate(MACHINE, data_parallel())
+    found = pipelines(result.timeline)
+    assert [each.program for each in found] == ["gpu0", "gpu1", "gpu2", "gpu3"]
+    assert {each.epochs[0].batches for each in found} == {20}
+    waits = [sum(wait.time_fs for wait in each.epochs[0].waits if wait.name == OTHERS) for each in found]
+    assert waits == sorted(waits, reverse=True)
+    assert waits[0] == 20 * 15 * US
+    assert waits[3] == 0
+    assert len({each.epochs[0].rate for each in found}) == 1
+    assert "the least gpu0" in str(result)
+
+
+def test_readers_of_one_file_system_share_it() -> None:
+    stages = [{"read": {"from": "disk", "bytes": "1 MB"}}, {"busy": {"name": "train", "device": "$self", "time": "2 ms"}}]
+    alone = pipelines(hwsim.simulate(MACHINE, workload(stages, each="gpu0", batches=50)).timeline)[0]
+    four = pipelines(hwsim.simulate(MACHINE, workload(stages, each="gpu*", batches=50)).timeline)
+    assert alone.epochs[0].busy == pytest.approx(1)
+    assert [each.epochs[0].busy for each in four] == pytest.approx([0.5] * 4)
+    assert all(wait.name == "read" for each in four for wait in each.epochs[0].waits)
+
+
+def test_a_training_is_a_stage() -> None:
+    stages = [busy("decode", 100), {"train": {"model": {"kind": "mlp", "units": [784, 256, 10]}, "dtype": "fp32"}}]
+    result = run(stages, batches=6, batch=64)
+    (found,) = pipelines(result.timeline)
+    alone = hwsim.simulate(MACHINE, {"hwsim": "workload/1", "train": {**stages[1]["train"], "global_batch": 64, "steps": 1}})
+    assert result.timeline.makespan_fs == pytest.approx(100 * US + 6 * alone.timeline.makespan_fs, rel=1e-6)
+    assert found.whole.batches == 6
+    assert found.whole.idle_fs + found.whole.stages[-1].busy_fs == found.whole.time_fs
+    assert found.device == "gpu0"
+
+
+def test_steps_and_batches_of_a_training_stage_are_the_pipelines() -> None:
+    for keys, said in (({"steps": 3}, "one step a batch"), ({"global_batch": 7}, "brings 64 samples a step")):
+        stages = [busy("decode", 100), {"train": {"model": "resnet-18", **keys}}]
+        with pytest.raises(SpecError, match=said):
+            run(stages, batches=6, batch=64)
+
+
+@pytest.mark.parametrize(
+    ("stage", "said"),
+    [
+        ({"busy": {"device": "cpu", "time": "1 s"}, "copy": {}}, "busy and copy at once"),
+        ({"busy": {"device": "cpu", "time": "1 s"}, "at_once": 0}, "less than the least, 1"),
+        ({"at_once": 2}, "a stage is a mapping of one op"),
+        ({"do": [{"busy": {"device": "cpu", "time": "1 s"}}, "wait"]}, "an op of a stage is a mapping of one key"),
+        ({"allreduce": {"among": "gpu*", "bytes": "1 MB", "overlaps": "x"}}, "no op has pieces"),
+    ],
+)
+def test_what_is_wrong_with_a_stage_is_said(stage: Any, said: str) -> None:
+    with pytest.raises(SpecError, match=said):
+        run([stage], batches=2)
+
+
+def test_the_document_has_the_same_numbers() -> None:
+    result = hwsim.simulate(MACHINE, reading("1 GB", "pinned", epochs=2))
+    (found,) = json.loads(as_json.document(result))["pipelines"]
+    (use,) = pipelines(result.timeline)
+    assert found["idle_fs"] == use.whole.idle_fs == sum(each["time_fs"] for each in found["waits"])
+    assert [each["samples_per_s"] for each in found["epochs"]] == [100 * each.rate for each in use.epochs]
+    assert [each["name"] for each in found["stages"]] == ["read", "train"]
+
+
+def test_runs_of_hours_are_told_exactly() -> None:
+    result = run([busy("read", 3e10), busy("train", 2e10)], batches=3)  # beyond what an int64 of femtoseconds holds
+    (found,) = pipelines(result.timeline)
+    assert result.timeline.end.dtype == np.dtype(object)
+    assert found.whole.waits == (("read", "cpu", 5 * 10**10 * US),)
+
+
+def test_buffers_fill_before_the_bottleneck_and_stay_empty_behind_it() -> None:
+    result = run([busy("read", 10), busy("decode", 30), busy("copy", 5), busy("train", 20)], batches=100, ahead=3)
+    first, second, third = buffers(result.timeline)
+    assert [(each.before, each.then) for each in (first, second, third)] == [
+        ("read", "decode"),
+        ("decode", "copy"),
+        ("copy", "train"),
+    ]
+    assert max(first.level) == first.room == 3
+    assert max(second.level) == max(third.level) == 0
+    assert first.level[-1] == 0
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(st.integers(1, 40), st.integers(0, 3), st.integers(1, 3)), min_size=2, max_size=4))
+def test_no_buffer_holds_more_than_there_is_room_for_and_one_in_each_hand(line: list[tuple[int, int, int]]) -> None:
+    stages = [busy(f"s{n}", time, ahead=ahead, at_once=workers) for n, (time, ahead, workers) in enumerate(line)]
+    for each, (_, ahead, _), (_, _, next_workers) in zip(buffers(run(stages, batches=40).timeline), line, line[1:], strict=False):
+        assert min(each.level) >= 0
+        assert max(each.level) <= ahead + next_workers
+
+
+def test_the_buffers_can_be_drawn(tmp_path: Path) -> None:
+    result = hwsim.simulate(MACHINE, reading("1 GB", "pinned", epochs=2))
+    assert result.plot("queues", tmp_path / "queues.svg").read_text(encoding="utf-8").count("read -&gt; train") == 1
