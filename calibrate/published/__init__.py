@@ -23,6 +23,7 @@ TOPICS: Final[dict[str, str]] = {
     "cnn_d2l": "the text's own trainings of networks of convolutions",
     "cnn_inference": "inference of networks of convolutions",
     "cnn_training": "training of networks of convolutions",
+    "cnn_simulated": "training of networks of convolutions, simulated",
     "collectives": "collectives of NCCL and MPI",
     "collectives_levels": "flows beside single sends",
     "collectives_text": "the text's own numbers",
@@ -53,7 +54,7 @@ TOPICS: Final[dict[str, str]] = {
 # Page of docs/validation: the topics it is of.  A topic in no page is of the first.
 PAGES: Final[dict[str, tuple[str, ...]]] = {
     "components": (),
-    "models": ("llm_training", "inference", "bert", "cnn_training", "cnn_inference", "cnn_d2l"),
+    "models": ("llm_training", "inference", "bert", "cnn_training", "cnn_simulated", "cnn_inference", "cnn_d2l"),
     "collectives": ("collectives_text", "collectives", "dlrm_trace", "peers", "collectives_levels"),
 }
 

@@ -1,0 +1,158 @@
+"""A network over several GPUs: layer by layer (stages), or every layer over all of them (channels and units).
+
+    stages(network, 4, weights)     where to cut, so that the longest stage is as short as it can be
+    split(network, 4)               what each of four GPUs does of every layer, and what they exchange in between
+
+A cut between stages lies between the blocks of the network: inside a block several arrays would cross.  Where channels are
+split, each GPU computes its part of the channels (or units) of every convolution and linear map, and all of what comes in
+is gathered first; going backward every GPU has a part of each gradient of the input, which are added up and scattered.
+Norms, activations and pools work on the channels that a GPU has.  Convolutions in groups keep to their own channels.
+
+**Source**: Krizhevsky, Sutskever and Hinton, "ImageNet classification with deep convolutional neural networks", 2012, and
+"One weird trick", arXiv:1404.5997; Zhang et al., "Dive into Deep Learning", chapter 13.5 (splitting the problem).
+**Error**: none in what is counted; a real program may gather less often (AlexNet's two halves meet at three layers).
+**Range**: classes that the GPUs do not divide are computed whole by each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from hwsim.models.cnn_units import Unit, size
+from hwsim.models.convolution import WIDTH
+
+_PRODUCTS: Final = ("conv", "linear")
+
+
+class CannotSplit(ValueError):
+    """The network cannot be cut like that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A layer as one GPU of a split does it.
+
+    gathers: numbers of one example that come in from all GPUs; scatters: of the gradient that goes back, added up.
+    """
+
+    unit: Unit
+    gathers: int = 0
+    scatters: int = 0
+
+
+def split(units: Sequence[Unit], gpus: int) -> tuple[Piece, ...]:
+    """What each of the GPUs does.
+
+    Raises:
+        CannotSplit: channels or units that do not come out even; all of the layers that have them.
+    """
+    wrong = list(uneven(units, gpus))
+    if wrong:
+        raise CannotSplit("; ".join(wrong))
+    found: list[Piece] = []
+    gathered: set[tuple[str, ...]] = set()
+    for at, unit in enumerate(units):
+        whole = at == _last(units) and unit.out[0] % gpus  # the classes, computed by everybody
+        part = 1 if whole else gpus
+        if unit.kind not in _PRODUCTS:
+            after = any(before.kind in _PRODUCTS for before in units[:at])
+            found.append(Piece(_narrow(unit, gpus if after and unit.into[0] % gpus == 0 else 1)))
+        elif unit.groups > 1 and unit.groups % gpus == 0:
+            found.append(Piece(replace(_narrow(unit, gpus), groups=unit.groups // gpus)))
+        else:
+            own = replace(unit, out=(unit.out[0] // part, *unit.out[1:]), parameters=unit.parameters // part)
+            again = _branch(unit) in gathered
+            gathered.add(_branch(unit))
+            numbers = size(unit.into) if at > 0 and gpus > 1 else 0
+            found.append(Piece(own, 0 if again else numbers, 0 if again or whole else numbers))
+    return tuple(found)
+
+
+def uneven(units: Sequence[Unit], gpus: int) -> Iterator[str]:
+    """A line for each kind of number that the GPUs do not divide."""
+    last = _last(units)
+    for at, unit in enumerate(units):
+        if unit.kind in _PRODUCTS and at != last and unit.out[0] % gpus:
+            what = "channels" if unit.kind == "conv" else "units"
+            yield f"the {unit.out[0]} {what} of layer {unit.name} cannot be split evenly over {gpus} GPUs"
+
+
+def _last(units: Sequence[Unit]) -> int:
+    """The last product: the classes."""
+    return max((at for at, unit in enumerate(units) if unit.kind in _PRODUCTS), default=-1)
+
+
+def _narrow(unit: Unit, gpus: int) -> Unit:
+    into, out = ((shape[0] // gpus, shape[1], shape[2]) for shape in (unit.into, unit.out))
+    return replace(unit, into=into, out=out, parameters=unit.parameters // gpus)
+
+
+def _branch(unit: Unit) -> tuple[str, ...]:
+    """Layers that take the same array: the way around a block and its first layer, and the first layers of branches."""
+    parts = unit.name.split(".")
+    numbers = tuple(_numbers(unit))
+    if parts[-1] == "around" or (parts[-1] == "conv0" and len(numbers) == 2):
+        return (*numbers, "around")
+    if len(numbers) == 4 and numbers[3] == "0":
+        return (*numbers[:2], "branches")
+    return (unit.name,)
+
+
+def _numbers(unit: Unit) -> Iterator[str]:
+    """The numbers that a layer's name begins with: entry, turn, branch, ..."""
+    for each in unit.name.split("."):
+        if not each.isdigit():
+            return
+        yield each
+
+
+def blocks(units: Sequence[Unit]) -> tuple[tuple[Unit, ...], ...]:
+    """The layers between which an only array passes on: an entry of the network, or one turn of it."""
+    found: list[list[Unit]] = []
+    before: tuple[str, ...] = ()
+    for unit in units:
+        here = tuple(_numbers(unit))[:2]
+        if here != before or not found:
+            found.append([])
+        before = here
+        found[-1].append(unit)
+    return tuple(tuple(each) for each in found)
+
+
+def stages(units: Sequence[Unit], count: int, seconds: Callable[[Unit], float]) -> tuple[tuple[Unit, ...], ...]:
+    """The layers of `count` GPUs, each with the next ones: the longest of them as short as cuts between blocks allow.
+
+    Raises:
+        CannotSplit: fewer blocks than GPUs.
+
+    >>> from hwsim.models.networks import load_network
+    >>> [len(each) for each in stages(load_network("vgg-11").chain(), 2, lambda unit: unit.flop)]
+    [10, 18]
+    """
+    cut = blocks(units)
+    if count > len(cut):
+        raise CannotSplit(f"{count} stages, but the network has only {len(cut)} blocks to cut between")
+    weights = [sum(seconds(unit) for unit in each) for each in cut]
+    sums = [0.0]
+    for each in weights:
+        sums.append(sums[-1] + each)
+    # best[n][i]: the longest of n stages of the first i blocks, and where the last of them begins
+    best: list[list[tuple[float, int]]] = [[(0.0 if i == 0 else float("inf"), 0) for i in range(len(cut) + 1)]]
+    for n in range(1, count + 1):
+        row = [(float("inf"), 0)] * (len(cut) + 1)
+        for i in range(n, len(cut) + 1):
+            row[i] = min((max(best[n - 1][j][0], sums[i] - sums[j]), j) for j in range(n - 1, i))
+        best.append(row)
+    ends, i = [], len(cut)
+    for n in range(count, 0, -1):
+        j = best[n][i][1]
+        ends.append((j, i))
+        i = j
+    return tuple(tuple(unit for each in cut[j:i] for unit in each) for j, i in reversed(ends))
+
+
+def passed_on(unit: Unit, batch: int, dtype: str) -> float:
+    """Bytes of a layer's result, which the next stage takes."""
+    return batch * size(unit.out) * WIDTH[dtype]

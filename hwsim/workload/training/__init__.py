@@ -1,0 +1,79 @@
+"""`train:` the training of real models, lowered to ops on the devices and flows on the links."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal, TypeVar
+
+from hwsim.machine import Machine
+from hwsim.models.library import read_model
+from hwsim.models.networks import NETWORKS, read_network
+from hwsim.spec import Mistakes, SpecError, Tree, decode, find, read
+from hwsim.workload.builder import GraphBuilder
+from hwsim.workload.training.schema import TrainKeys
+
+Model = TypeVar("Model")
+
+__all__ = ["TrainKeys", "add_training"]
+
+
+def add_training(
+    tree: Tree,
+    machine: Machine,
+    builder: GraphBuilder,
+    mistakes: Mistakes,
+    *,
+    name: str,
+    start: float = 0.0,
+    fold: Literal["auto", "always", "never"] = "auto",
+) -> None:
+    """Append a training to the graph; what is wrong is noted.
+
+    Args:
+        name: of its program.  start: seconds before the first step.
+        fold: whether copies of a model that nothing tells apart are told by one of them: auto, if they are many; never, where
+            something else runs on the machine, or happens to it.
+    """
+    keys = decode(tree, TrainKeys, mistakes)
+    if keys is None:
+        return
+    model = _model_of(keys.model, mistakes)
+    if model is None:
+        return
+    if model.text("kind") in NETWORKS:
+        from hwsim.workload.training.network import add_network
+
+        network = _read(read_network, model, mistakes)
+        if network is not None:
+            add_network(keys, network, tree, machine, builder, mistakes, name=name, start=start, alike=fold != "never")
+        return
+    from hwsim.workload.training.transformer import add_transformer
+
+    transformer = _read(read_model, model, mistakes)
+    if transformer is not None:
+        add_transformer(keys, transformer, tree, machine, builder, mistakes, name=name, start=start, fold=fold)
+
+
+def _model_of(tree: Tree, mistakes: Mistakes) -> Tree | None:
+    """The file of a model, or the dimensions that stand in its place."""
+    if tree.is_mapping:
+        return tree
+    if not isinstance(tree.value, str):
+        mistakes.add(tree.place, f"a model is a name or its dimensions, not {tree.what()}", "such as llama-3-8b")
+        return None
+    near = Path(tree.place.file).parent if tree.place.file and not tree.place.file.startswith("<") else None
+    try:
+        return read(find("model", tree.value, near))
+    except SpecError as error:
+        for each in error.mistakes:
+            mistakes.add(each.place or tree.place, each.message, each.hint)
+        return None
+
+
+def _read(reader: Callable[[Tree], Model], tree: Tree, mistakes: Mistakes) -> Model | None:
+    try:
+        return reader(tree)
+    except SpecError as error:
+        mistakes.extend(error.mistakes)
+        return None

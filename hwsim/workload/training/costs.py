@@ -1,0 +1,259 @@
+"""Kernels and collectives of a training -> costs of ops.
+
+Kernels between which nothing can happen are one op: it takes as long as they do one after another, and draws the compute
+and the memory of its devices evenly over that time.  A collective that its devices wait for may be part of the op, too:
+then it also draws on the links, so that whatever else is on them slows it down.
+
+    seconds = kernels by the GPU's model (`hwsim.models.Speed`) + exposed part x collectives by `hwsim.collectives`
+
+Across nodes collectives reach the part of the cards' rate that they reach in trainings (`hwsim.models.cluster`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from hwsim.collectives.plan import Operation
+from hwsim.collectives.timing import timed
+from hwsim.demand import Cost, Demand, Term, Unit
+from hwsim.devices.roofline import precise
+from hwsim.machine import Machine
+from hwsim.models import Framework, Kernel, Speed
+from hwsim.models.cluster import KNEE, NETWORK
+from hwsim.workload.training.layout import Names
+from hwsim.workload.training.wide import WideExchanges, turns
+
+KERNELS: Final = "a kernel's own model, as it runs in trainings"
+FLOWS: Final = "collectives on the machine's links"
+IN_TRAINING: Final = "part of the cards' rate that collectives reach in published trainings"
+COLLECTIVES: Final = frozenset({"tp", "cp", "ep", "pp", "dp"})
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What an op takes: seconds one after another by what they go to, and what it draws meanwhile.
+
+    Args:
+        collecting: of the seconds, those of collectives.
+        each: of every GPU of the team: compute and memory in device time, FLOP, bytes.
+        amounts, moved: of capacities by name, beside it.
+    """
+
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    collecting: float = 0.0
+    each: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
+    amounts: Mapping[str, float] = field(default_factory=dict)
+    moved: Mapping[str, tuple[float, Unit]] = field(default_factory=dict)
+
+    @property
+    def total(self) -> float:
+        return sum(self.seconds.values())
+
+    def and_then(self, other: Spent, times: float = 1.0) -> Spent:
+        """Both, one after another; the other so often."""
+        moved = dict(self.moved)
+        for name, (amount, unit) in other.moved.items():
+            moved[name] = (moved.get(name, (0.0, unit))[0] + times * amount, unit)
+        compute, memory, flop, size = (a + times * b for a, b in zip(self.each, other.each, strict=True))
+        return Spent(
+            _added(self.seconds, other.seconds, times),
+            self.collecting + times * other.collecting,
+            (compute, memory, flop, size),
+            _added(self.amounts, other.amounts, times),
+            moved,
+        )
+
+    def cost(self, team: Names, is_wire: Callable[[str], bool], bandwidth: float) -> Cost:
+        """As an op of a team.
+
+        Args:
+            is_wire: whether a capacity is a link's: the largest amount in bytes is what it competes with there.
+            bandwidth: of the devices' memory: bytes that stand for a second of computing.
+        """
+        total = self.total
+        compute, memory, flop, size = self.each
+        own = {f"{name}.compute": compute for name in team} | {f"{name}.memory": memory for name in team}
+        drawn = {name: amount for name, amount in _added(self.amounts, own, 1.0).items() if amount > 0}
+        longest = max((amount for name, amount in self.amounts.items() if is_wire(name)), default=0.0)
+        inputs = tuple(
+            (name, precise(seconds, "s"), FLOWS if name in COLLECTIVES else KERNELS) for name, seconds in self.seconds.items()
+        )
+        why = (Term("floor", " + ".join(name for name, _, _ in inputs), inputs, total),) if total > 0 else ()
+        demand = Demand(amounts=tuple(sorted(drawn.items())), floor=total, share=longest or total * bandwidth or 1.0)
+        moved = dict(self.moved)
+        for name in team:
+            moved[f"{name}.compute"] = flop, "FLOP"
+            moved[f"{name}.memory"] = moved.get(f"{name}.memory", (0.0, "B"))[0] + size, "B"
+        return Cost(demand, tuple((name, *each) for name, each in sorted(moved.items()) if each[0] > 0), why)
+
+
+def _added(one: Mapping[str, float], other: Mapping[str, float], times: float) -> dict[str, float]:
+    found = dict(one)
+    for name, value in other.items():
+        found[name] = found.get(name, 0.0) + times * value
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Computing:
+    """Kernels on each GPU of a team."""
+
+    speed: Speed
+    known: dict[Kernel, tuple[float, float, float, float, float]] = field(default_factory=dict)
+
+    def kernels(self, kernels: Iterable[Kernel]) -> Spent:
+        """Kernels one after another."""
+        seconds: dict[str, float] = {}
+        compute = memory = flop = size = 0.0
+        for kernel in kernels:
+            found = self.one(kernel)
+            seconds[kernel.share] = seconds.get(kernel.share, 0.0) + found[0]
+            compute, memory, flop, size = compute + found[1], memory + found[2], flop + found[3], size + found[4]
+        return Spent(seconds, each=(compute, memory, flop, size))
+
+    def one(self, kernel: Kernel) -> tuple[float, float, float, float, float]:
+        """(seconds, compute, memory in device time, FLOP, bytes) of a kernel, all times it runs."""
+        found = self.known.get(kernel)
+        if found is None:
+            cost = self.speed.gpu.compute("gpu", self.speed.asked(kernel))
+            amounts, moved = dict(cost.demand.amounts), {name: amount for name, amount, _ in cost.moved}
+            slow, times = self.speed.slowdown(kernel), kernel.times
+            taken = self.speed.seconds(kernel)
+            compute = min(taken, slow * times * amounts.get("gpu.compute", 0.0))
+            memory = min(taken, times * amounts.get("gpu.memory", 0.0))
+            found = taken, compute, memory, times * moved.get("gpu.compute", 0.0), times * moved.get("gpu.memory", 0.0)
+            self.known[kernel] = found
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Exchanges:
+    """Collectives of groups that do the same at the same time, as one demand."""
+
+    machine: Machine
+    framework: Framework
+    rates: Mapping[str, float]
+    wide: WideExchanges
+    known: dict[tuple[tuple[Names, ...], Operation, float], Cost] = field(default_factory=dict)
+
+    def cost(self, groups: Sequence[Names], what: Operation, size: float) -> Cost:
+        """Of one collective in each of the groups.  size: bytes of one rank's whole array.
+
+        Raises:
+            CannotCollect, NoRoute: the machine does not link them.
+        """
+        key = tuple(groups), what, size
+        found = self.known.get(key)
+        if found is None:
+            found = self.known[key] = self._cost(groups, what, size)
+        return found
+
+    def told(self, groups: Sequence[Names], alike: Names, what: Operation, size: float) -> Cost:
+        """The same of very many groups: how it is done is told by a group that is `alike` to each of them."""
+        key = tuple(groups[:1]), what, size
+        found = self.known.get(key)
+        if found is None:
+            one = self.cost((alike,), what, size)
+            ways = self.wide.ways(groups)
+            carried = turns(what) * (len(alike) - 1) / len(alike) * size
+            amounts = {name: carried * amount for name, amount in ways.named.items()}
+            body = carried * ways.longest
+            if self._leaves((alike,)):
+                body = self._in_training(body, carried, what)
+            wires = max((amount for name, amount in amounts.items() if self.is_wire(name)), default=0.0)
+            demand = Demand(one.demand.latency, tuple(sorted(amounts.items())), max(body, one.demand.floor), (), wires or 1.0)
+            moved = tuple((name, amount, "B") for name, amount in sorted(amounts.items()) if self.is_wire(name))
+            found = self.known[key] = replace(one, demand=demand, moved=moved)
+        return found
+
+    def _cost(self, groups: Sequence[Names], what: Operation, size: float) -> Cost:
+        latency = floor = alone = 0.0
+        amounts: dict[str, float] = {}
+        moved: dict[str, tuple[float, Unit]] = {}
+        holds: dict[str, float] = {}
+        first: Cost | None = None
+        for members in groups:
+            flows = timed(self.machine, None, what, members, size)
+            bodies = 0.0
+            for phase in flows.phases:
+                demand = phase.cost.demand
+                bodies += demand.body(self.rates)
+                first = first or phase.cost
+                for name, amount in demand.amounts:
+                    amounts[name] = amounts.get(name, 0.0) + amount
+                for name, amount, unit in phase.cost.moved:
+                    moved[name] = (moved.get(name, (0.0, unit))[0] + amount, unit)
+                for name, part in demand.holds:
+                    holds[name] = max(holds.get(name, 0.0), part)
+            latency = max(latency, sum(phase.cost.demand.latency for phase in flows.phases))
+            floor = max(floor, bodies)
+        if first is None:
+            return Cost(Demand())
+        alone = max([floor, *(amount / self.rates[name] for name, amount in amounts.items())])
+        wires = max((amount for name, amount in amounts.items() if self.is_wire(name)), default=0.0)
+        why = first.why
+        if self._leaves(groups):
+            alone = self._in_training(alone, wires, what)
+            why = (*why, Term("floor", "flow in a training", (("flow in a training", precise(alone, "s"), IN_TRAINING),), alone))
+        # what it draws of a capacity for its whole time is not held as well
+        held = tuple(sorted((name, part) for name, part in holds.items() if name not in amounts))
+        demand = Demand(latency, tuple(sorted(amounts.items())), alone, held, wires or 1.0)
+        return Cost(demand, tuple((name, *each) for name, each in sorted(moved.items())), why, choice=first.choice)
+
+    def _leaves(self, groups: Sequence[Names]) -> bool:
+        """Whether some group is not within one node."""
+        return any(len({self.machine.device(name).node for name in members}) > 1 for members in groups)
+
+    def _in_training(self, body: float, size: float, what: Operation) -> float:
+        """Seconds that a flow of so many seconds takes between nodes in a training."""
+        reached = body / (NETWORK * self.framework.network)
+        if what == "send" or size <= 0:
+            return reached
+        return reached * (1.0 - KNEE / size * math.expm1(-size / KNEE))
+
+    def is_wire(self, name: str) -> bool:
+        """Whether a capacity is a link's."""
+        return self.machine.capacities[name].unit == "B"
+
+    def spent(self, cost: Cost, axis: str, exposed: float, part: float = 1.0) -> Spent:
+        """A collective as part of an op that waits for `exposed` of it.  part: of what it draws, the op's."""
+        seconds = exposed * cost.demand.alone(self.rates)
+        return Spent(
+            {axis: seconds},
+            seconds,
+            (0.0, 0.0, 0.0, 0.0),
+            {name: part * amount for name, amount in cost.demand.amounts},
+            {name: (part * amount, unit) for name, amount, unit in cost.moved},
+        )
+
+
+def scaled(cost: Cost, part: float) -> Cost:
+    """Part of a collective, as if it were one of its own that takes and draws so much less."""
+    demand = cost.demand
+    return replace(
+        cost,
+        demand=Demand(
+            part * demand.latency,
+            tuple((name, part * amount) for name, amount in demand.amounts),
+            part * demand.floor,
+            demand.holds,
+            part * demand.share,
+        ),
+        moved=tuple((name, part * amount, unit) for name, amount, unit in cost.moved),
+        why=tuple(replace(term, seconds=part * term.seconds) for term in cost.why),
+    )
+
+
+def restricted(cost: Cost, kept: frozenset[str]) -> Cost:
+    """The cost with what it draws of some capacities only; as long alone."""
+    demand = cost.demand
+    amounts = tuple(each for each in demand.amounts if each[0] in kept)
+    holds = tuple(each for each in demand.holds if each[0] in kept)
+    return replace(
+        cost,
+        demand=replace(demand, amounts=amounts, holds=holds),
+        moved=tuple(each for each in cost.moved if each[0] in kept),
+    )

@@ -1,0 +1,233 @@
+"""`train:` of a network of convolutions or a perceptron: its keys read, checked, and its steps added to the graph."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final, TypeVar
+
+from hwsim.communication.operations import CannotCollect
+from hwsim.devices import CannotCompute, Gpu
+from hwsim.devices.roofline import peak_of
+from hwsim.machine import Machine, NoRoute, UnknownName
+from hwsim.models.cnn_estimate import Kernels
+from hwsim.models.networks import Network
+from hwsim.opgraph import Trained
+from hwsim.ops.exchange import AUTO, chosen
+from hwsim.spec import Mistakes, Tree, decode
+from hwsim.workload.builder import FEMTO, GraphBuilder, OpRef
+from hwsim.workload.file import Each
+from hwsim.workload.programs import Program, find_programs
+from hwsim.workload.training.network_items import Stage, cut, stage_of
+from hwsim.workload.training.network_kernels import Costs
+from hwsim.workload.training.network_memory import add_memory
+from hwsim.workload.training.network_plan import (
+    FOREIGN,
+    EvaluateKeys,
+    NetworkPlan,
+    SynchroniseKeys,
+    fitting,
+    problems,
+    shared,
+    software_of,
+)
+from hwsim.workload.training.network_steps import Steps
+from hwsim.workload.training.schema import ParallelKeys, TrainKeys
+
+Keys = TypeVar("Keys")
+EMITTED: Final = 64  # GPUs that are told one by one; of more, one copy stands for all where they do the same
+
+
+def add_network(
+    keys: TrainKeys,
+    network: Network,
+    tree: Tree,
+    machine: Machine,
+    builder: GraphBuilder,
+    mistakes: Mistakes,
+    *,
+    name: str,
+    start: float = 0.0,
+    alike: bool = True,
+) -> None:
+    """Append the training of a network to the graph; what is wrong is noted.
+
+    Args:
+        tree: where the keys stand.  name: of its program.  start: seconds before the first step.
+        alike: nothing else runs on the machine and nothing happens to it, so that one of many copies may stand for all.
+    """
+    programs = find_programs(name, tree, Each(keys.device, ()), machine, mistakes)[: keys.gpus]
+    if keys.gpus is not None and 0 < len(programs) < keys.gpus:
+        mistakes.add((tree.get("gpus") or tree).place, f"{keys.gpus} GPUs, but there are {len(programs)}")
+    plan = _plan_of(keys, network, tree, len(programs), mistakes) if programs else None
+    evaluate = _decoded(keys.evaluate, EvaluateKeys, mistakes)
+    if plan is None or len(mistakes):
+        return
+    try:
+        costs = _costs_of(programs, plan, machine)
+        begin = builder.op("start", kind="start", program=name, time=start) if start else None
+        one = alike and len(programs) > EMITTED and _equal(plan, costs)
+        copies = 1 if one else plan.dp
+        steps = Steps(plan, machine, programs, costs, _stages(plan, costs), builder, name=name, copies=copies)
+        ends = steps.add(begin)
+        add_memory(plan, machine, steps, builder)
+        if evaluate is not None:
+            _evaluate(evaluate, plan, programs, ends, tree, machine, builder, mistakes, name)
+        builder.training(_worth(keys, plan, steps, name, start))
+    except (CannotCollect, CannotCompute, NoRoute, UnknownName) as error:
+        mistakes.add(tree.place, getattr(error, "message", str(error)), getattr(error, "hint", None))
+
+
+def _plan_of(keys: TrainKeys, network: Network, tree: Tree, gpus: int, mistakes: Mistakes) -> NetworkPlan | None:
+    """The keys with every number known; None once what is wrong is noted."""
+    before = len(mistakes)
+
+    def wrong(key: str, message: str, hint: str | None = None) -> None:
+        at = tree.get(key)
+        mistakes.add(at.place if at is not None else tree.place, message, hint)
+
+    for key in FOREIGN:
+        if tree.get(key) is not None:
+            wrong(key, f"a network has no `{key}`: that is of transformers")
+    if keys.parallel is not None and not keys.parallel.is_mapping:
+        wrong("parallel", "plans of a network are not searched", "such as {dp: rest}")
+    synchronise = _synchronise(keys.synchronise, mistakes)
+    parallel = _decoded(keys.parallel if keys.parallel is not None and keys.parallel.is_mapping else None, ParallelKeys, mistakes)
+    parallel = parallel or ParallelKeys()
+    software = software_of(tree, keys.framework)
+    if isinstance(software, str):
+        wrong("framework", software)
+    if parallel.cp > 1 or parallel.ep > 1:
+        wrong("parallel", "a network has no sequences and no experts to split: dp, tp and pp")
+    copies = max(1, gpus // (parallel.tp * parallel.pp)) if parallel.dp == "rest" else parallel.dp
+    for message in fitting(parallel.tp, parallel.pp, copies, gpus):
+        wrong("parallel", message)
+        return None
+    batches = shared(keys.global_batch, copies, keys.shares)
+    if isinstance(batches, str):
+        wrong("shares" if keys.shares else "global_batch", batches, None if keys.shares else "`shares: [...]` says who gets what")
+    if len(mistakes) > before or synchronise is None or isinstance(software, str) or isinstance(batches, str):
+        return None
+    parts = max(1, max(batches) // keys.microbatch) if tree.get("microbatch") is not None else 1
+    if parts > 1 and max(batches) % keys.microbatch:
+        wrong("microbatch", f"a copy's {max(batches)} examples cannot be split evenly into micro-batches of {keys.microbatch}")
+    bucket = synchronise.bucket if keys.buckets is None else network.parameters * software.gradient / keys.buckets
+    plan = NetworkPlan(
+        network=network,
+        software=software,
+        dtype=keys.dtype or "fp32",
+        batches=batches,
+        microbatches=parts,
+        pp=parallel.pp,
+        tp=parallel.tp,
+        schedule=keys.schedule,
+        optimizer=keys.optimizer if tree.get("optimizer") is not None else "sgd",
+        one_thread=keys.threads == "one",
+        steps=keys.steps,
+        by=synchronise.by,
+        algorithm=synchronise.algorithm,
+        servers=synchronise.server,
+        asynchronous=synchronise.asynchronous,
+        overlap=synchronise.overlap,
+        bucket=bucket,
+    )
+    for key, message in problems(plan):
+        wrong(key, message)
+    return plan if len(mistakes) == before else None
+
+
+def _decoded(tree: Tree | None, cls: type[Keys], mistakes: Mistakes) -> Keys | None:
+    return None if tree is None else decode(tree, cls, mistakes)
+
+
+def _synchronise(tree: Tree | None, mistakes: Mistakes) -> SynchroniseKeys | None:
+    """The keys of `synchronise`, for which the name of a way may stand."""
+    if tree is None:
+        return SynchroniseKeys()
+    found = decode(tree if tree.is_mapping else Tree({"by": tree}, tree.place), SynchroniseKeys, mistakes)
+    if found is not None and found.algorithm is not None and found.algorithm.value != AUTO:
+        chosen(found.algorithm, mistakes)
+    return found
+
+
+def _costs_of(programs: tuple[Program, ...], plan: NetworkPlan, machine: Machine) -> list[Costs]:
+    """Of each device; devices of one kind share theirs.
+
+    Raises:
+        CannotCompute: a device that is no GPU.
+    """
+    known: list[Costs] = []
+    found = []
+    for program in programs:
+        model = machine.device(program.own).model
+        if not isinstance(model, Gpu):
+            raise CannotCompute(f"'{program.own}' is a {machine.device(program.own).kind}: networks are trained on GPUs here")
+        own = next((each for each in known if each.kernels.gpu is model or each.kernels.gpu == model), None)
+        if own is None:
+            own = Costs(Kernels(model, plan.software))
+            known.append(own)
+        found.append(own)
+    return found
+
+
+def _stages(plan: NetworkPlan, costs: list[Costs]) -> list[list[Stage]]:
+    """Of each copy."""
+    pieces = cut(plan, costs[0])
+    known: dict[int, list[Stage]] = {}
+    for batch in plan.batches:
+        if batch not in known:
+            size = batch // plan.microbatches
+            known[batch] = [stage_of(each, size, plan.dtype, first=at == 0) for at, each in enumerate(pieces)]
+    return [known[batch] for batch in plan.batches]
+
+
+def _equal(plan: NetworkPlan, costs: list[Costs]) -> bool:
+    """Whether every copy does the same, on the same GPUs, together with the others."""
+    return not plan.asynchronous and len(set(plan.batches)) == 1 and all(each is costs[0] for each in costs)
+
+
+def _worth(keys: TrainKeys, plan: NetworkPlan, steps: Steps, name: str, start: float) -> Trained:
+    """What the steps go through."""
+    images = sum(plan.batches)
+    gpu = steps.workers[0].costs.kernels.gpu
+    many = (("tp", plan.tp), ("pp", plan.pp), ("dp", plan.dp))
+    return Trained(
+        program=name,
+        plan=" x ".join(f"{axis} {count}" for axis, count in many if count > 1) or "one GPU",
+        steps=plan.steps,
+        count=images,
+        unit="images",
+        flop=3.0 * images * plan.network.forward_flop,
+        peak=peak_of(gpu.flop, plan.dtype, "gpu")[1] * len(steps.devices),
+        gpus=len(steps.devices),
+        devices=tuple(steps.devices[plan.at(0, stage, 0)] for stage in range(plan.pp)),
+        whole=keys.epochs * keys.samples if keys.epochs and keys.samples else 0.0,
+        start=round(start * FEMTO),
+    )
+
+
+def _evaluate(
+    keys: EvaluateKeys,
+    plan: NetworkPlan,
+    programs: tuple[Program, ...],
+    ends: list[OpRef],
+    tree: Tree,
+    machine: Machine,
+    builder: GraphBuilder,
+    mistakes: Mistakes,
+    name: str,
+) -> None:
+    """Batches of other examples, forward only, once the training has ended."""
+    if keys.device:
+        programs = find_programs(name, tree, Each(keys.device, ()), machine, mistakes)
+    if not programs:
+        return
+    batch = keys.batch or sum(plan.batches)
+    batches = shared(batch, len(programs), ())
+    if isinstance(batches, str):
+        mistakes.add(keys.place, batches)
+        return
+    only = replace(plan, batches=batches, pp=1, tp=1, microbatches=1, steps=-(-keys.samples // batch))
+    costs = _costs_of(programs, only, machine)
+    (pieces,) = cut(only, costs[0])
+    stage = stage_of(pieces, batches[0], plan.dtype, first=True, training=False)
+    Steps(only, machine, programs, costs, [[stage]] * len(programs), builder, name=name, copies=len(programs)).evaluate(ends)

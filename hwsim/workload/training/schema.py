@@ -1,0 +1,86 @@
+"""`train:` the training of a model, as a file says it.
+
+train:
+  model: llama-3-70b
+  global_batch: 1024
+  parallel: {tp: 8, pp: 4, dp: rest}
+  sharding: zero-1
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from hwsim.models.plan import Axis, Dtype, Optimizer, Recompute, Schedule, Sharding
+from hwsim.spec import Place, Tree, field, place_field
+
+Detail = Literal["auto", "stage", "layer"]
+
+
+@dataclass(frozen=True, slots=True)
+class ParallelKeys:
+    """How a model is laid over GPUs; `parallel: auto` tries plans by the estimate of their step."""
+
+    tp: int = field("GPUs that split every matrix (tensor parallel)", default=1, minimum=1)
+    pp: int = field("stages of layers (pipeline parallel)", default=1, minimum=1)
+    dp: int | Literal["rest"] = field("copies of the model that work on other data; rest: all GPUs that are left", default="rest")
+    cp: int = field("GPUs that split every sequence (context parallel)", default=1, minimum=1)
+    ep: int = field("GPUs of a data-parallel group that split the experts", default=1, minimum=1)
+    order: tuple[Axis, ...] = field(
+        "groups from neighbours outwards", default=("tp", "cp", "ep", "pp", "dp"), example="[tp, pp, dp]"
+    )
+    place: Place = place_field()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainKeys:
+    """Steps of training: what is trained, on which devices, and how it is split over them."""
+
+    model: Tree = field("a model of the library or of a file, or its dimensions", example="llama-3-70b")
+    device: tuple[str, ...] = field("what it is trained on", default=("gpu*",), one_or_many=True)
+    gpus: int | None = field("of these, the first so many (default: all)", default=None, minimum=1)
+    global_batch: int = field("sequences (or images) of a step, of all copies", minimum=1)
+    microbatch: int = field("of these, how many pass the network at once, of each copy", default=1, minimum=1)
+    sequence: int | None = field("tokens of a sequence; the model's longest if left out", default=None, minimum=1)
+    dtype: Dtype | None = field(
+        "number format of activations and products (default: bf16 where the gpu has it, else fp16)", default=None
+    )
+    parallel: Tree | None = field(
+        "how it is laid over the devices: {tp, pp, dp, cp, ep, order}, or auto", default=None, example="{tp: 8, pp: 4, dp: rest}"
+    )
+    sequence_parallel: bool | None = field("norms and residuals are split as the matrices are (default: with tp)", default=None)
+    schedule: Schedule = field("order of forward and backward in a pipeline", default="1f1b")
+    chunks: int = field("pieces of a stage that an interleaved schedule has", default=1, minimum=1)
+    uneven: bool = field("stages may differ by a layer, of which the embedding and the output count as one", default=False)
+    optimizer: Optimizer = field("what the weights are updated by", default="adam")
+    sharding: Sharding = field("what the copies hold parts of: optimizer (1), gradients (2), weights (3)", default="none")
+    shards: int | None = field("copies that share a set; all if left out", default=None, minimum=1)
+    recompute: Recompute = field("what backward computes again: nothing, attention scores, or all of a layer", default="none")
+    framework: str = field("whose kernels and overlaps", default="megatron-core")
+    buckets: int | None = field(
+        "pieces that gradients are exchanged in while backward goes on (default: one a layer)", default=None, minimum=1
+    )
+    shares: tuple[float, ...] = field(
+        "parts of the batch that the copies of a network get, in proportion (default: equal)", default=(), minimum=0
+    )
+    synchronise: Tree | None = field(
+        "how a network's gradients are put together: all-reduce, parameter-server, or a mapping that says more",
+        default=None,
+        example="{by: parameter-server, server: cpu}",
+    )
+    threads: Literal["one", "each"] = field(
+        "who issues a network's kernels: one program for all GPUs, or one each", default="each"
+    )
+    evaluate: Tree | None = field(
+        "of a network, after the steps: {samples, batch, device}", default=None, example="{samples: 10000, batch: 256}"
+    )
+    steps: int = field("steps that are simulated", default=2, minimum=1)
+    tokens: float | None = field("of the whole training: gives its days", default=None, exclusive_minimum=0.0, example="15e12")
+    epochs: float | None = field("passes over `samples`: gives the days of them", default=None, exclusive_minimum=0.0)
+    samples: float | None = field("sequences (or images) of an epoch", default=None, exclusive_minimum=0.0)
+    detail: Detail = field(
+        "ops of a micro-batch: one for each stage and direction, or several for each layer (auto: layers, if they are few)",
+        default="auto",
+    )
+    place: Place = place_field()

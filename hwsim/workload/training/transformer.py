@@ -1,0 +1,88 @@
+"""The training of a transformer, from its keys to the ops of its steps."""
+
+from __future__ import annotations
+
+from itertools import takewhile
+from typing import Final, Literal
+
+from hwsim.collectives import CannotCollect
+from hwsim.devices import CannotCompute
+from hwsim.devices.roofline import peak_of
+from hwsim.machine import Machine, NoRoute
+from hwsim.models import Speed, Transformer
+from hwsim.opgraph import Trained
+from hwsim.spec import Mistakes, Tree
+from hwsim.workload.builder import FEMTO, GraphBuilder
+from hwsim.workload.training.costs import Computing, Exchanges
+from hwsim.workload.training.emit import Emission
+from hwsim.workload.training.layout import Layout
+from hwsim.workload.training.planning import Planned, planned, words
+from hwsim.workload.training.schema import TrainKeys
+from hwsim.workload.training.wide import WideExchanges
+
+TEAMS: Final = 32  # that are emitted one by one; of more, one copy stands for all
+LAYERS: Final = 20_000  # ops of a step with an op for each stretch between collectives, up to which that is the default
+
+
+def add_transformer(
+    keys: TrainKeys,
+    model: Transformer,
+    tree: Tree,
+    machine: Machine,
+    builder: GraphBuilder,
+    mistakes: Mistakes,
+    *,
+    name: str,
+    start: float,
+    fold: Literal["auto", "always", "never"],
+) -> None:
+    """Append the steps; arguments as of `add_training`."""
+    plan = planned(keys, model, tree, machine, mistakes)
+    if plan is None or len(mistakes):
+        return
+    laid = plan.laid
+    folded = fold != "never" and laid.dp > 1 and (fold == "always" or laid.dp * laid.plan.pp > TEAMS)
+    copies = range(1) if folded else range(laid.dp)
+    layered = keys.detail == "layer" or (keys.detail == "auto" and _by_layers(plan, len(copies)) <= LAYERS)
+    node = machine.device(plan.devices[0]).node
+    per_node = sum(1 for _ in takewhile(lambda each: machine.device(each).node == node, plan.devices))
+    emission = Emission(
+        plan,
+        Layout(laid, plan.devices, per_node),
+        builder,
+        Computing(Speed(plan.gpu, plan.framework)),
+        Exchanges(machine, plan.framework, machine.rates(), WideExchanges(machine)),
+        name=name,
+        copies=copies,
+        layered=layered,
+        buckets=keys.buckets,
+    )
+    try:
+        devices = emission.emit(keys.steps, start)
+    except (CannotCollect, CannotCompute, NoRoute) as error:
+        mistakes.add(tree.place, str(error), getattr(error, "hint", None))
+        return
+    whole = keys.tokens or (keys.epochs * keys.samples * laid.sequence if keys.epochs and keys.samples else 0.0)
+    builder.training(
+        Trained(
+            program=name,
+            plan=words(laid),
+            steps=keys.steps,
+            count=laid.tokens,
+            unit="tokens",
+            flop=laid.tokens * model.training_flop(laid.sequence),
+            peak=peak_of(plan.gpu.flop, laid.plan.dtype, "gpu")[1] * laid.gpus,
+            gpus=laid.gpus,
+            devices=devices,
+            inside=tuple(sorted(emission.inside.items())),
+            whole=whole,
+            start=round(start * FEMTO),
+        )
+    )
+
+
+def _by_layers(plan: Planned, copies: int) -> int:
+    """Ops of a step, about, where every stretch between two collectives is one."""
+    laid = plan.laid
+    each = 9 if laid.plan.tp > 1 else 1
+    return copies * laid.plan.pp * laid.microbatches * 2 * laid.layers * each

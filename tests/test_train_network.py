@@ -1,0 +1,162 @@
+"""Training of networks through `train:`: what arithmetic on paper says of data, layers and channels over GPUs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import hwsim
+from hwsim.api import Run
+from hwsim.models.cnn_estimate import exposed
+from hwsim.workload.training import network as training
+
+FLOP = 1e12
+WIDE = {"kind": "mlp", "units": [512] * 9, "activation": "none", "bias": False}  # eight equal layers
+WEIGHTS = 512 * 512
+
+
+def server(gpus: int = 4, bandwidth: str = "1000000 TB/s", servers: int = 1) -> str:
+    """GPUs that only compute, on a switch; memories and hosts take no time."""
+    part = "kind: gpu, flop: {fp32: 1 TFLOP/s}, memory: {size: 16 GB, bandwidth: 1000000 TB/s}"
+    return f"""hwsim: machine/1
+parts:
+  cpu: {{kind: cpu, cores: 64, flop: {{fp32: 1 TFLOP/s}}, memory: {{bandwidth: 1000000 TB/s}}, count: {servers}}}
+  gpu: {{{part}, count: {gpus}}}
+  switch: {{kind: switch}}
+links:
+  - {{between: [switch, gpu*], kind: direct, bandwidth: {bandwidth}}}
+  - {{between: [switch, cpu*], kind: direct, bandwidth: {bandwidth}}}
+"""
+
+
+def trained(machine: str, model: Any = WIDE, **keys: Any) -> Run:
+    keys = {"global_batch": 64, "dtype": "fp32", "framework": "none", "steps": 1, **keys}
+    return hwsim.simulate(machine, {"hwsim": "workload/1", "train": {"model": model, **keys}})
+
+
+def seconds(machine: str, model: Any = WIDE, **keys: Any) -> float:
+    return trained(machine, model, **keys).makespan_s
+
+
+def layer(batch: int) -> float:
+    """Of the eight layers, one product: forward, for the inputs or for the weights."""
+    return 2 * batch * WEIGHTS / FLOP
+
+
+def test_one_gpu_does_three_products_a_layer_but_two_of_the_first() -> None:
+    assert seconds(server(1)) == pytest.approx((3 * 8 - 1) * layer(64), rel=1e-6)
+
+
+@pytest.mark.parametrize("gpus", [2, 4, 8])
+def test_copies_that_exchange_for_nothing_take_their_part_of_the_time(gpus: int) -> None:
+    assert seconds(server(gpus)) == pytest.approx(seconds(server(1)) / gpus, rel=1e-6)
+
+
+def test_steps_follow_each_other() -> None:
+    assert seconds(server(2), steps=5) == pytest.approx(5 * seconds(server(2)), rel=1e-6)
+
+
+@pytest.mark.parametrize("bandwidth", [5e9, 50e9, 200e9])
+def test_sums_hide_behind_the_backward_pass_up_to_its_length(bandwidth: float) -> None:
+    run = seconds(server(2, f"{bandwidth / 1e9} GB/s"), synchronise={"bucket": "1 B", "algorithm": "ring"})
+    forward, backward = 8 * layer(32), 15 * layer(32)
+    marks = [((at + 1) * 2 * layer(32), 4.0 * WEIGHTS) for at in range(7)] + [(backward, 4.0 * WEIGHTS)]
+    left = exposed(marks, lambda size: size / bandwidth, bucket=1.0)
+    assert run == pytest.approx(forward + backward + left, rel=1e-5)
+
+
+def test_without_overlap_all_sums_come_at_the_end() -> None:
+    bandwidth, total = 50e9, 8 * 4.0 * WEIGHTS
+    run = seconds(server(2, "50 GB/s"), synchronise={"overlap": False, "algorithm": "ring"})
+    assert run == pytest.approx(23 * layer(32) + total / bandwidth, rel=1e-5)
+
+
+@pytest.mark.parametrize(("servers", "copies"), [(1, 2), (1, 4), (2, 4), (4, 4)])
+def test_servers_take_in_and_give_out_every_copys_part(servers: int, copies: int) -> None:
+    said = {"by": "parameter-server", "server": "cpu*", "overlap": False}
+    run = seconds(server(copies, "10 GB/s", servers), synchronise=said)
+    total = 8 * 4.0 * WEIGHTS
+    assert run == pytest.approx(23 * layer(64 // copies) + 2 * copies / servers * total / 10e9, rel=1e-4)
+
+
+def test_a_gpu_that_is_the_server_has_its_own_gradients_already() -> None:
+    run = seconds(server(4, "10 GB/s"), synchronise={"by": "parameter-server", "server": "gpu0", "overlap": False})
+    assert run == pytest.approx(23 * layer(16) + 2 * 3 * 8 * 4.0 * WEIGHTS / 10e9, rel=1e-4)
+
+
+def test_uneven_shares_wait_for_the_largest() -> None:
+    assert seconds(server(2), shares=[3, 1]) == pytest.approx(23 * layer(48), rel=1e-6)
+
+
+def test_micro_batches_are_added_up_before_the_gradients_go() -> None:
+    whole = seconds(server(2, "10 GB/s"), synchronise={"overlap": False})
+    assert seconds(server(2, "10 GB/s"), microbatch=8, synchronise={"overlap": False}) == pytest.approx(whole, rel=1e-6)
+
+
+@pytest.mark.parametrize("schedule", ["gpipe", "1f1b"])
+def test_a_pipeline_waits_for_its_first_and_last_micro_batch(schedule: str) -> None:
+    stages, parts = 4, 8
+    one = layer(64 // parts)
+    forward, backward, first = 2 * one, 4 * one, 3 * one  # two layers a stage; nothing goes back from the very first
+    run = seconds(server(stages), parallel={"pp": stages}, microbatch=64 // parts, schedule=schedule)
+    full = (parts + stages - 1) * forward + (parts + stages - 2) * backward + first
+    assert run == pytest.approx(full, rel=1e-6)
+
+
+def test_one_micro_batch_keeps_one_stage_busy_at_a_time() -> None:
+    assert seconds(server(4), parallel={"pp": 4}) == pytest.approx(seconds(server(1)), rel=1e-6)
+
+
+def test_channels_over_gpus_share_every_product() -> None:
+    assert seconds(server(4), parallel={"tp": 4}) == pytest.approx(seconds(server(1)) / 4, rel=1e-6)
+
+
+def test_channels_over_gpus_gather_what_comes_in_and_scatter_what_goes_back() -> None:
+    array, bandwidth = 64 * 512 * 4.0, 10e9
+    run = seconds(server(2, "10 GB/s"), parallel={"tp": 2}, steps=1)
+    gathers = 7 * array / 2 / bandwidth  # all layers but the first
+    weights = layer(64) / 2
+    hidden = min(weights, array / 2 / bandwidth)  # while the gradient goes back, that of the weights is computed
+    scatters = 7 * array / 2 / bandwidth - 7 * hidden
+    assert run == pytest.approx(23 * layer(64) / 2 + gathers + scatters, rel=0.02)
+
+
+def test_stages_and_copies_go_together() -> None:
+    both = seconds(server(4), parallel={"pp": 2, "dp": 2}, microbatch=8)
+    assert both == pytest.approx(seconds(server(2), parallel={"pp": 2}, microbatch=8, global_batch=32), rel=1e-6)
+
+
+def test_evaluation_on_several_gpus_is_as_many_times_as_fast() -> None:
+    def extra(**more: Any) -> float:
+        return seconds(server(4), evaluate={"samples": 640, "batch": 64, **more}) - seconds(server(4))
+
+    assert extra() == pytest.approx(10 * 8 * layer(16), rel=1e-5)
+    assert extra(device="gpu0") == pytest.approx(10 * 8 * layer(64), rel=1e-5)
+
+
+def test_asynchronous_copies_do_not_wait_for_a_slow_one() -> None:
+    events = [{"at": "0 s", "part": "gpu1", "speed": "50 %"}]
+    ends = {}
+    for asynchronous in (False, True):
+        said = {"by": "parameter-server", "server": "cpu0", "asynchronous": asynchronous}
+        keys = {"model": WIDE, "global_batch": 64, "dtype": "fp32", "framework": "none", "steps": 10, "synchronise": said}
+        run = hwsim.simulate(server(2), {"hwsim": "workload/1", "train": keys, "events": events})
+        ends[asynchronous] = max(op.end_s for op in run.ops if op.device == "gpu0" and op.kind == "matmul")
+    assert ends[True] == pytest.approx(10 * 23 * layer(32), rel=1e-3)
+    assert ends[False] > 1.85 * ends[True]
+
+
+def test_many_copies_told_by_one_take_as_long_as_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = server(8, "10 GB/s")
+    every = trained(machine, steps=2)
+    monkeypatch.setattr(training, "EMITTED", 4)
+    one = trained(machine, steps=2)
+    assert one.makespan_s == every.makespan_s
+    assert len(list(one.ops)) < len(list(every.ops))
+
+
+def test_what_a_step_is_worth_is_counted_in_images() -> None:
+    text = str(trained(server(4), "lenet"))
+    assert "64 images" in text
+    assert "dp 4" in text

@@ -1,0 +1,139 @@
+"""Laws of the training of networks, mistakes, and what the d2l text finds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+import hwsim
+from hwsim.api import Run, load_machine
+from hwsim.devices import Gpu
+from hwsim.models.cnn_estimate import Kernels, training_step
+from hwsim.models.cnn_software import SOFTWARE
+from hwsim.models.networks import load_network
+from hwsim.spec import SpecError
+
+V100S = "p3.16xlarge"
+
+
+def trained(train: Mapping[str, Any], machine: str = V100S, steps: int = 2) -> Run:
+    keys = {"dtype": "fp32", "framework": "none", "steps": steps, **train}
+    return hwsim.simulate(machine, {"hwsim": "workload/1", "train": keys})
+
+
+def step(train: Mapping[str, Any], machine: str = V100S) -> float:
+    """Seconds of a step among others."""
+    return trained(train, machine).trainings[0].step_s
+
+
+def mistake(train: Mapping[str, Any]) -> str:
+    """The lines of mistakes, each with its place."""
+    keys = "\n".join(f"  {key}: {value}" for key, value in {"model": "lenet", "global_batch": 64, **train}.items())
+    with pytest.raises(SpecError) as caught:
+        hwsim.simulate(V100S, f"hwsim: workload/1\ntrain:\n{keys}\n")
+    assert all(each.place is not None for each in caught.value.mistakes)
+    return "\n".join(each.message for each in caught.value.mistakes)
+
+
+@pytest.mark.parametrize("model", ["lenet", "d2l-resnet-18", "alexnet"])
+def test_sending_gradients_early_is_never_slower_than_late(model: str) -> None:
+    said = {"model": model, "gpus": 4, "global_batch": 256}
+    late = step({**said, "synchronise": {"overlap": False}})
+    assert step(said) <= late * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("model", ["lenet", "resnet-18"])
+def test_more_gpus_are_never_slower_where_links_cost_nothing(model: str) -> None:
+    machine = """hwsim: machine/1
+parts: {gpu: {kind: gpu, use: v100-sxm2-16gb, count: 8}, switch: {kind: switch}}
+links: [{between: [switch, gpu*], kind: direct, bandwidth: 1000000 TB/s}]
+"""
+    found = [step({"model": model, "gpus": gpus, "global_batch": 256}, machine) for gpus in (1, 2, 4, 8)]
+    assert all(later <= before * (1 + 1e-6) for before, later in pairwise(found))
+
+
+@pytest.mark.parametrize(
+    ("model", "gpus", "each", "dtype", "software"),
+    [
+        ("resnet-50", 1, 64, "fp32", "pytorch-ngc"),
+        ("resnet-50", 8, 192, "fp16", "mxnet-ngc"),
+        ("inception-v3", 4, 64, "fp32", "tensorflow-1"),
+        ("d2l-resnet-18", 2, 256, "fp32", "none"),
+        ("vgg-16", 4, 32, "fp32", "tensorflow-xla"),
+    ],
+)
+def test_a_simulated_step_is_within_a_tenth_of_the_estimate(model: str, gpus: int, each: int, dtype: str, software: str) -> None:
+    from hwsim.collectives.timing import timed
+
+    machine = load_machine(V100S)
+    gpu = machine.device("gpu0").model
+    assert isinstance(gpu, Gpu)
+    devices = machine.devices_of("gpu")[:gpus]
+
+    def exchange(size: float) -> float:
+        return timed(machine, None, "all-reduce", devices, size).alone(machine.rates())
+
+    told = training_step(load_network(model), each, dtype, Kernels(gpu, SOFTWARE[software]), gpus, exchange if gpus > 1 else None)
+    found = step({"model": model, "gpus": gpus, "global_batch": gpus * each, "dtype": dtype, "framework": software})
+    assert found == pytest.approx(told.seconds, rel=0.1)
+
+
+def test_a_small_network_is_no_faster_on_two_gpus_and_a_large_one_is() -> None:
+    def epoch(workload: str, gpus: int) -> float:
+        return 60_000 / hwsim.simulate(V100S, workload, set={"gpus": gpus}).trainings[0].rate
+
+    assert epoch("d2l/multi-gpu-lenet", 2) > epoch("d2l/multi-gpu-lenet", 1)
+    one, two = (epoch("d2l/multi-gpu-resnet18", gpus) for gpus in (1, 2))
+    assert one == pytest.approx(13.2, rel=0.25)  # s an epoch, d2l 13.6
+    assert two == pytest.approx(7.3, rel=0.25)
+    assert 1.5 < one / two < 2
+
+
+def test_a_process_for_each_gpu_issues_faster_than_one_for_all() -> None:
+    said = {"model": "d2l-resnet-18", "gpus": 8, "global_batch": 2048, "framework": "mxnet-eager"}
+    assert step({**said, "threads": "each"}) < 0.6 * step({**said, "threads": "one"})
+
+
+def test_seven_steps_follow_each_other() -> None:
+    run = hwsim.simulate("d2l-ps-cluster", "d2l/parameter-server-cluster")
+    begins = {name: min(op.start_s for op in run.ops if op.name.startswith(f"{name} ")) for name in "1234567"}
+    assert [name for name, _ in sorted(begins.items(), key=lambda each: each[1])] == list("1234567")
+
+
+def test_memory_that_does_not_fit_is_said_by_gpu_and_by_what() -> None:
+    with pytest.raises(hwsim.OutOfMemory, match=r"gpu0 needs .* over by .* 'activations'"):
+        trained({"model": "resnet-50", "gpus": 2, "global_batch": 1024})
+
+
+def test_stages_share_the_memory_of_the_weights() -> None:
+    def weights(**more: Any) -> float:
+        run = trained({"model": "vgg-16", "gpus": 2, "global_batch": 2, **more})
+        return sum(each.peak for each in run.memory)
+
+    assert weights(parallel={"tp": 2}) < 0.7 * weights()
+
+
+@pytest.mark.parametrize(
+    ("train", "said"),
+    [
+        ({"global_batch": 63}, "a batch of 63 cannot be split evenly over 8 copies"),
+        ({"parallel": "{tp: 4}"}, "the 6 channels of layer 0.conv cannot be split evenly over 4 GPUs"),
+        ({"parallel": "{dp: 3}"}, "tp 1 x pp 1 x dp 3 = 3 GPUs, but there are 8"),
+        ({"parallel": "{tp: 2, pp: 2}"}, "cut into stages or its layers are split, not both"),
+        ({"parallel": "{pp: 8}"}, "pp 8 stages, but the network has only 7 blocks"),
+        ({"microbatch": 3}, "8 examples cannot be split evenly into micro-batches of 3"),
+        ({"shares": "[1, 2]"}, "2 shares for 8 copies"),
+        ({"gpus": 9}, "9 GPUs, but there are 8"),
+        ({"recompute": "full"}, "a network has no `recompute`"),
+        ({"framework": "pytorch-ngx"}, "did you mean 'pytorch-ngc'"),
+        ({"synchronise": "{asynchronous: true}"}, "an all-reduce waits for everybody"),
+        ({"synchronise": "{algorithm: rong}"}, "there is no algorithm 'rong'"),
+        ({"synchronise": "{by: parameter-server, server: gpu3}"}, "neither the first of the GPUs nor beside them"),
+        ({"device": "cpu0"}, "networks are trained on GPUs here"),
+    ],
+)
+def test_what_cannot_be_is_said_in_a_line(train: Mapping[str, Any], said: str) -> None:
+    assert said in mistake(train)
