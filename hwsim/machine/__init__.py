@@ -14,7 +14,7 @@ from __future__ import annotations
 from hwsim.machine.build import build
 from hwsim.machine.handling import Handling
 from hwsim.machine.model import Machine
-from hwsim.machine.names import UnknownName
+from hwsim.machine.naming import UnknownName
 from hwsim.machine.placed import Link, PlacedDevice, PlacedNode
 from hwsim.machine.routes import NoRoute
 from hwsim.machine.schema import LinkEntry, MachineFile, PartEntry

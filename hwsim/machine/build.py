@@ -1,29 +1,32 @@
 """From the tree of a file to a machine.
 
-Each part is decoded once, however many of it there are: 1024 equal nodes are one node, copied.
+Each part is decoded once, however many of it there are: 1024 equal nodes are one layout and a number.
 The order of parts and links in the file has no influence on the result.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import Final
 
 from hwsim import devices
-from hwsim.demand import Capacity
-from hwsim.devices import Device, Nic, Switch
+from hwsim.devices import Device
 from hwsim.machine.budgets import check_dimms, check_power
+from hwsim.machine.bulk import Bulk
+from hwsim.machine.capacities import Backplanes, Capacities
 from hwsim.machine.cards import Cards
-from hwsim.machine.layout import Layout
+from hwsim.machine.layout import InnerLibraries, Layout
 from hwsim.machine.libraries import read_libraries
 from hwsim.machine.model import Machine
-from hwsim.machine.names import Names, natural
-from hwsim.machine.placed import Link, PlacedDevice, PlacedNode
+from hwsim.machine.names import Names
+from hwsim.machine.naming import natural
+from hwsim.machine.net import Links, Net
+from hwsim.machine.parts import Numbered, Part
 from hwsim.machine.provenance import finish
 from hwsim.machine.routes import Routes
 from hwsim.machine.schema import HEADER, PART_KEYS, MachineFile, PartEntry
 from hwsim.machine.transfer import Transfers
+from hwsim.machine.views import Devices, Groups, Nodes
 from hwsim.machine.wiring import wire_all
 from hwsim.spec import Mistakes, Tree, check_header, decode, did_you_mean, parameters, resolve
 
@@ -45,62 +48,30 @@ def build(tree: Tree, mistakes: Mistakes) -> Machine | None:
     if len(mistakes) > before:
         return None
     plain = {name: value.plain() if isinstance(value, Tree) else value for name, value in let.items()}
-    return _machine(layout.ordered(), resolved.text("name") or "", plain, tuple(dict.fromkeys(warnings)))
+    return _machine(layout, resolved.text("name") or "", plain, tuple(dict.fromkeys(warnings)))
 
 
 def _machine(layout: Layout, name: str, let: dict[str, object], warnings: tuple[str, ...]) -> Machine:
-    groups = layout.groups()
-    links = tuple(
-        sorted(
-            (link for wire in layout.wires.values() for link in wire.links()),
-            key=lambda link: (natural(link.source), natural(link.target), link.name),
-        )
-    )
-    capacities: dict[str, Capacity] = {}
-    forwards = set()
-    for each in layout.devices.values():
-        for capacity in each.model.capacities(each.name):
-            capacities[capacity.name] = capacity
-        if each.forwards:
-            forwards.add(each.name)
-    backplanes = _backplanes(layout, links)
-    for switch, rate in backplanes.items():
-        capacities[f"{switch}.backplane"] = Capacity(f"{switch}.backplane", rate, "B")
-    for link in links:
-        capacities[link.capacity] = Capacity(link.capacity, link.bandwidth, "B")
-        if link.both:
-            capacities[link.both] = Capacity(link.both, link.bandwidth * link.model.two_way, "B")
-    waits = {each.name: each.model.latency for each in layout.devices.values() if isinstance(each.model, Nic | Switch)}
-    cards = Cards(links, {each.name: each.kind for each in layout.devices.values()}, frozenset(forwards))
-    routes = Routes(links, frozenset(forwards), waits, cards)
+    net = Net(layout)
+    backplanes = Backplanes(net)
+    devices, groups = Devices(layout), Groups(layout)
+    routes = Routes(net, Cards(net))
+    transfers = Transfers(devices, groups, routes, backplanes)
     return Machine(
         name=name,
-        devices=layout.devices,
-        nodes=layout.nodes,
+        devices=devices,
+        nodes=Nodes(layout),
         groups=groups,
-        links=links,
-        capacities=capacities,
+        links=Links(net),
+        capacities=Capacities(net, backplanes),
         let=let,
         warnings=warnings,
-        _names=Names(layout.devices, layout.nodes, groups),
+        _names=Names(layout),
         _routes=routes,
-        _transfers=Transfers(layout.devices, groups, routes, backplanes),
-        libraries=layout.libraries,
+        _transfers=transfers,
+        _bulk=Bulk(net, routes, transfers),
+        libraries=InnerLibraries(layout),
     )
-
-
-def _backplanes(layout: Layout, links: Iterable[Link]) -> dict[str, float]:
-    """Bytes per second of the switches whose links could bring more than they pass on, by name."""
-    over = {
-        each.name: each.model.oversubscription
-        for each in layout.devices.values()
-        if isinstance(each.model, Switch) and each.model.oversubscription is not None
-    }
-    carried = dict.fromkeys(over, 0.0)
-    for link in links:
-        if link.source in carried:
-            carried[link.source] += link.bandwidth
-    return {name: rate / over[name] for name, rate in carried.items() if rate > 0}
 
 
 def _scope(tree: Tree, mistakes: Mistakes, warnings: list[str]) -> Layout:
@@ -110,7 +81,7 @@ def _scope(tree: Tree, mistakes: Mistakes, warnings: list[str]) -> Layout:
     if file is None:
         return layout
     if file.collectives is not None:
-        layout.libraries[""] = read_libraries(file.collectives, mistakes)
+        layout.libraries = read_libraries(file.collectives, mistakes)
     before = len(mistakes)
     if not file.parts:
         mistakes.add(
@@ -127,7 +98,6 @@ def _scope(tree: Tree, mistakes: Mistakes, warnings: list[str]) -> Layout:
         else:
             _part(layout, name, file.parts[name], parts, mistakes, warnings)
     if len(mistakes) == before:  # links of parts that could not be read would only repeat their mistakes
-        layout = layout.ordered()
         wire_all(layout, file.links, mistakes)
         check_power(layout, file.name, file.supply, warnings)
     return layout
@@ -148,21 +118,19 @@ def _part(layout: Layout, name: str, tree: Tree, parts: Tree, mistakes: Mistakes
     if child is None and model is None:
         return
     count = 1 if entry.count is None else entry.count
-    if len(layout.devices) + count * (len(child.devices) if child is not None else 1) > MOST_DEVICES:
+    if layout.size + count * (child.size if child is not None else 1) > MOST_DEVICES:
         mistakes.add(tree.key_place("count"), f"more than {MOST_DEVICES} devices")
         return
-    for index in range(count):
-        full = name if entry.count is None else f"{name}{index}"
-        at = None if entry.count is None else index
-        if full in layout.devices or full in layout.nodes:
-            mistakes.add(parts.key_place(name), f"there are two parts called {full}")
-            return
-        if child is not None:
-            layout.nodes[full] = PlacedNode(full, name, at, "")
-            layout.put(child, full)
-        elif model is not None:
-            layout.power += getattr(model, "power", None) or 0.0
-            layout.devices[full] = PlacedDevice(full, name, entry.kind, model, at, "", entry.fidelity)
+    names = (name,) if entry.count is None else Numbered(name, count)
+    part = Part(name, names, entry.count is not None, entry.kind, model, child, entry.fidelity)
+    taken = layout.clash(part)
+    if taken is not None:
+        mistakes.add(parts.key_place(name), f"there are two parts called {taken}")
+        return
+    power = child.power if child is not None else getattr(model, "power", None) or 0.0
+    for _ in range(count if power else 0):
+        layout.power += power
+    layout.add(part)
 
 
 def _entry(tree: Tree, mistakes: Mistakes) -> PartEntry | None:

@@ -13,49 +13,54 @@ Range: how many cards a real program uses is its choice: environment variables o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
-from hwsim.machine.names import natural
-from hwsim.machine.placed import Link
+from hwsim.machine.naming import natural
+from hwsim.machine.net import Net
 
 
 class Cards:
-    """kinds: of all devices, by name.  forwards: devices that pass traffic on."""
+    """Of all devices of a machine."""
 
-    def __init__(self, links: Iterable[Link], kinds: Mapping[str, str], forwards: frozenset[str]) -> None:
-        self._kinds, self._forwards = kinds, forwards
-        self._next: dict[str, list[str]] = {}
-        if "nic" in kinds.values():
-            for link in links:
-                if not link.model.network:  # what lies within a computer
-                    self._next.setdefault(link.source, []).append(link.target)
+    def __init__(self, net: Net) -> None:
+        self._net = net
+        self._any = any(part.kind == "nic" for part in net.layout.every())
         self._own: dict[str, tuple[str, ...]] = {}
+        self._close: dict[tuple[str, str], tuple[int, frozenset[str]]] = {}
 
     def own(self, name: str) -> tuple[str, ...]:
         """The cards that its traffic to other computers takes, in order of names; none where none is near."""
         if name not in self._own:
-            self._own[name] = self._find(name)
+            self._own[name] = self._find(name) if self._any else ()
         return self._own[name]
 
     def _find(self, name: str) -> tuple[str, ...]:
-        kind = self._kinds[name]
+        kind = self._kind(name)
         distance, cards = self._nearest(name, "nic")
         if not cards or kind in ("nic", "switch"):
             return ()
-        around = {each for card in cards for each in self._at(card, distance) if self._kinds[each] == kind}
+        around = {each for card in cards for each in self._at(card, distance) if self._kind(each) == kind}
         siblings = sorted((each for each in around if self._nearest(each, "nic")[1] == cards), key=natural)
         place, many, have = siblings.index(name), len(siblings), sorted(cards, key=natural)
         first = place * len(have) // many
         block = have[first : max((place + 1) * len(have) // many, first + 1)]
         return tuple(block if kind == "gpu" else block[:1])
 
+    def _kind(self, name: str) -> str:
+        spot = self._net.layout.find(name)
+        return "" if spot is None else spot.part.kind
+
     def _nearest(self, name: str, kind: str) -> tuple[int, frozenset[str]]:
         """The devices of a kind that the fewest links away, and how many links that are."""
-        for distance, layer in enumerate(self._layers(name)):
-            found = frozenset(each for each in layer if distance and self._kinds[each] == kind)
-            if found:
-                return distance, found
-        return 0, frozenset()
+        key = name, kind
+        if key not in self._close:
+            self._close[key] = 0, frozenset()
+            for distance, layer in enumerate(self._layers(name)):
+                found = frozenset(each for each in layer if distance and self._kind(each) == kind)
+                if found:
+                    self._close[key] = distance, found
+                    break
+        return self._close[key]
 
     def _at(self, name: str, distance: int) -> set[str]:
         for at, layer in enumerate(self._layers(name)):
@@ -68,6 +73,6 @@ class Cards:
         layer, seen = {name}, {name}
         while layer:
             yield layer
-            through = (each for each in layer if each == name or (each in self._forwards and self._kinds[each] != "nic"))
-            layer = {target for each in through for target in self._next.get(each, ())} - seen
+            through = (each for each in layer if each == name or (self._net.forwards(each) and self._kind(each) != "nic"))
+            layer = {target for each in through for target in self._net.near(each)} - seen
             seen |= layer

@@ -6,30 +6,25 @@ thousand GPUs looks at the few devices near each, not at all of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from hwsim.machine.names import natural
-from hwsim.machine.placed import Link
+from hwsim.machine.naming import natural
+from hwsim.machine.net import Net
+from hwsim.machine.placed import Link, Routing
 
 Layers = Sequence[set[str]]
 
 
 class Graph:
-    """`forwards`: devices that pass traffic on."""
+    """Over all links, or over those of one routing."""
 
-    def __init__(self, links: Iterable[Link], forwards: frozenset[str]) -> None:
-        self._forwards = forwards
-        self._next: dict[str, dict[str, list[Link]]] = {}
-        for link in links:
-            self._next.setdefault(link.source, {}).setdefault(link.target, []).append(link)
-
-    def linked(self, name: str) -> bool:
-        """Whether any link begins at a device."""
-        return name in self._next
+    def __init__(self, net: Net, routing: Routing | None = None) -> None:
+        self._net, self._routing = net, routing
 
     def layers(self, a: str, b: str) -> list[set[str]] | None:
         """The devices on shortest routes between two, by their distance from a; None if there is no route."""
+        net = self._net
         near, far = [{a}], [{b}]
         seen_near, seen_far = {a}, {b}
         while not seen_near & seen_far:
@@ -39,9 +34,9 @@ class Graph:
             grown = {
                 target
                 for source in layers[-1]
-                if source == end or source in self._forwards
-                for target in self._next.get(source, ())
-                if target not in seen and (target in self._forwards or target in other)
+                if source == end or net.forwards(source)
+                for target in net.neighbours(source, self._routing)
+                if target not in seen and (net.forwards(target) or target in other)
             }
             if not grown:
                 return None
@@ -52,14 +47,14 @@ class Graph:
         return [*reversed(inner[0]), middle, *inner[1]]
 
     def _effort(self, layer: set[str]) -> int:
-        return sum(len(self._next.get(name, ())) for name in layer)
+        return sum(map(self._net.degree, layer))
 
     def _back(self, layers: Sequence[set[str]], middle: set[str]) -> list[set[str]]:
         """The layers before the middle, nearest to it first, without what does not lead there."""
         kept: list[set[str]] = []
         reached = middle
         for layer in reversed(layers[:-1]):
-            reached = {name for name in layer if any(target in reached for target in self._next[name])}
+            reached = {name for name in layer if self._net.among(name, reached, self._routing)}
             kept.append(reached)
         return kept
 
@@ -69,11 +64,15 @@ class Graph:
         for here, there in pairwise(layers):
             reached: dict[str, float] = {}
             for source in here:
-                for target in self._next[source].keys() & there:
+                for target in self._net.among(source, there, self._routing):
                     width = min(widths.get(source, 0.0), self._widest(source, target).bandwidth)
                     reached[target] = max(reached.get(target, 0.0), width)
             widths = reached
         return max(widths.values())
+
+    def only(self, layers: Layers) -> tuple[Link, ...]:
+        """The route through layers of one device each, over the widest links."""
+        return tuple(self._widest(source, target) for (source,), (target,) in pairwise(layers))
 
     def first(self, layers: Layers, width: float, cards: frozenset[str] = frozenset()) -> tuple[Link, ...]:
         """The first route over links at least that wide: over these cards where it can, then by names."""
@@ -90,13 +89,14 @@ class Graph:
         return tuple(found)
 
     def _wide(self, source: str, target: str, width: float) -> bool:
-        return target in self._next[source] and self._widest(source, target).bandwidth >= width
+        return any(link.bandwidth >= width for link in self._net.between(source, target, self._routing))
 
     def _widest(self, source: str, target: str) -> Link:
-        parallel = self._next[source][target]
+        parallel = self._net.between(source, target, self._routing)
         return parallel[0] if len(parallel) == 1 else min(parallel, key=lambda link: (-link.bandwidth, link.name))
 
     def onward(self, name: str, there: set[str], width: float) -> Iterator[Link]:
         """The links from a device into a layer that are at least that wide, by the names of their ends."""
-        for target in sorted(self._next.get(name, {}).keys() & there, key=natural):
-            yield from sorted((link for link in self._next[name][target] if link.bandwidth >= width), key=lambda link: link.name)
+        for target in sorted(self._net.among(name, there, self._routing), key=natural):
+            parallel = self._net.between(name, target, self._routing)
+            yield from sorted((link for link in parallel if link.bandwidth >= width), key=lambda link: link.name)

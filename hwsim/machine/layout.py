@@ -1,100 +1,213 @@
-"""A machine in the making: what one scope holds, and the same scope put in a place of a larger one."""
+"""One scope of a machine: its parts, and the wires between them.  Names and numbers are relative to the scope.
+
+Of a thousand equal machines inside a machine there is one layout.  Its devices are numbered part by part, so that device n of
+the k-th of these has the number start + k x size + n: a name is a number and a number a name by a few divisions.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from heapq import merge
+from itertools import chain, pairwise
+from typing import Final
 
-from hwsim.devices import Cpu, Sockets
-from hwsim.links import LinkKind
 from hwsim.machine.libraries import Libraries
-from hwsim.machine.names import below, natural
-from hwsim.machine.placed import Link, PlacedDevice, PlacedNode, Routing
+from hwsim.machine.naming import below, natural
+from hwsim.machine.parts import Numbered, Part, Spot
+from hwsim.machine.wires import Ints, Wires
+
+_DIGITS: Final = "0123456789"
+_LONG: Final = 9  # more digits than any number of a member has
 
 
-@dataclass(frozen=True, slots=True)
-class Wire:
-    """A connection, both directions; `count` of the model side by side."""
-
-    name: str
-    a: str
-    b: str
-    model: LinkKind
-    count: int = 1
-    routing: Routing = "single"
-
-    def links(self) -> Iterator[Link]:
-        """Its two directions; half duplex, they draw from one capacity."""
-        model, bandwidth = self.model, self.model.carried() * self.count
-        first, second = sorted((self.a, self.b), key=natural)
-        one = f"{self.name}:{first}--{second}" if model.duplex == "half" else ""
-        both = f"{self.name}:{first}<->{second}" if model.two_way < 2 and not one else ""
-        for source, target in ((self.a, self.b), (self.b, self.a)):
-            capacity = one or f"{self.name}:{source}->{target}"
-            latency, routing = model.delay(), self.routing
-            yield Link(self.name, source, target, model.kind, bandwidth, latency, capacity, model, self.count, both, routing)
-
-
-@dataclass(slots=True)
 class Layout:
-    """Names are relative to the scope.  used: how much of a budget (lanes, ...) of a device its links take.
-
-    power: watts that all its parts draw at the most, as far as they say.
-    libraries: for collectives, by machine ("" for this one).
+    """power: watts that all its parts draw at the most, as far as they say.  used: how much of a budget (lanes, ...) of its
+    devices the wires of this scope take, by number.  libraries: for collectives, of this machine itself.
     """
 
-    devices: dict[str, PlacedDevice] = field(default_factory=dict)
-    nodes: dict[str, PlacedNode] = field(default_factory=dict)
-    wires: dict[tuple[str, str, str], Wire] = field(default_factory=dict)
-    used: dict[tuple[str, str], int] = field(default_factory=dict)
-    power: float = 0.0
-    libraries: dict[str, Libraries] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self.parts: list[Part] = []
+        self.size = 0
+        self.machines = 0  # inside it, at any depth
+        self.wires = Wires()
+        self.used: dict[str, Ints] = {}
+        self.power = 0.0
+        self.libraries: Libraries | None = None
+        self._named: dict[str, tuple[Part, int]] = {}
+        self._stems: dict[str, Part] = {}
+        self._starts: list[int] = []
+        self._digits = False  # whether a numbered part is called something with a digit at the end
 
-    def add_wire(self, wire: Wire) -> bool:
-        """Whether there was none of this name between the two."""
-        first, second = sorted((wire.a, wire.b))
-        return self.wires.setdefault((wire.name, first, second), wire) is wire
+    def add(self, part: Part) -> None:
+        """Put a part after all so far; see `clash`."""
+        part.start = self.size
+        self.parts.append(part)
+        self._starts.append(part.start)
+        self.size += part.size
+        if part.child is not None:
+            self.machines += len(part.names) * (1 + part.child.machines)
+        if isinstance(part.names, Numbered):
+            self._stems[part.family] = part
+            self._digits |= part.family[-1] in _DIGITS
+        else:
+            self._named |= {name: (part, at) for at, name in enumerate(part.names)}
 
-    def put(self, child: Layout, node: str) -> None:
-        """A copy of a scope, as the machine `node` of this one."""
-        for device in child.devices.values():
-            name, inside = below(node, device.name), below(node, device.node) if device.node else node
-            self.devices[name] = replace_place(device, name, inside)
-        for each in child.nodes.values():
-            name, inside = below(node, each.name), below(node, each.node) if each.node else node
-            self.nodes[name] = PlacedNode(name, each.family, each.index, inside)
-        for wire in child.wires.values():
-            a, b = below(node, wire.a), below(node, wire.b)
-            self.add_wire(Wire(wire.name, a, b, wire.model, wire.count, wire.routing))
-        for (name, budget), used in child.used.items():
-            self.used[below(node, name), budget] = used
-        self.power += child.power
-        for inner, libraries in child.libraries.items():
-            self.libraries[below(node, inner) if inner else node] = libraries
+    def clash(self, part: Part) -> str | None:
+        """The first name of a part that another one has already."""
+        if not isinstance(part.names, Numbered):
+            return next((name for name in part.names if self.local(name) is not None), None)
+        stem = part.family
+        taken = [at for name in self._named if (at := part.names.find(name)) is not None]
+        for other in self._stems:  # gpu1 and its number can be gpu and another
+            longer, shorter = (other, stem) if len(other) > len(stem) else (stem, other)
+            if longer.startswith(shorter) and longer[len(shorter) :].isdecimal():
+                names = self._stems[other].names
+                taken += [at for at, name in enumerate(part.names) if name in names]
+        return part.names[min(taken)] if taken else None
 
-    def groups(self) -> dict[str, PlacedDevice]:
-        """For every node of several sockets, all of them under their family's name."""
-        families: dict[tuple[str, str], list[PlacedDevice]] = {}
-        for device in self.devices.values():
-            if device.kind == "cpu" and device.index is not None:
-                families.setdefault((device.node, device.family), []).append(device)
-        groups = {}
-        for (node, family), sockets in families.items():
-            model, name = sockets[0].model, below(node, family)
-            if len(sockets) > 1 and isinstance(model, Cpu):
-                names = tuple(sorted((socket.name for socket in sockets), key=natural))
-                groups[name] = PlacedDevice(name, family, "cpu", Sockets(model, names), None, node)
-        return {name: groups[name] for name in sorted(groups, key=natural)}
+    def local(self, name: str) -> tuple[Part, int] | None:
+        """A member of one of its own parts, by the name it has in this scope."""
+        found = self._named.get(name)
+        if found is not None:
+            return found
+        stem = name.rstrip(_DIGITS)
+        part = self._stems.get(stem)
+        if part is not None and (index := _index(name[len(stem) :], len(part.names))) is not None:
+            return part, index
+        for cut in range(len(stem) + 1, len(name)) if self._digits else ():
+            part = self._stems.get(name[:cut])
+            if part is not None and (index := _index(name[cut:], len(part.names))) is not None:
+                return part, index
+        return None
 
-    def ordered(self) -> Layout:
-        """The same in natural order of names, whatever the order of the file."""
-        return replace(
-            self,
-            devices={name: self.devices[name] for name in sorted(self.devices, key=natural)},
-            nodes={name: self.nodes[name] for name in sorted(self.nodes, key=natural)},
+    def find(self, name: str) -> Spot | None:
+        """A device or a machine at any depth, by its full name."""
+        layout, number, at, rest = self, 0, 0, name
+        while True:
+            head, dot, tail = rest.partition(".")
+            found = layout.local(head)
+            if found is None:
+                return None
+            part, index = found
+            number += part.start + index * part.each
+            if not dot:
+                return Spot(part, index, number, name[: max(at - 1, 0)])
+            if part.child is None:
+                return None
+            layout, rest, at = part.child, tail, at + len(head) + 1
+
+    def at(self, number: int) -> tuple[Part, int, int]:
+        """The part of a device, of which member, and its number in it."""
+        part = self.parts[bisect_right(self._starts, number) - 1]
+        index, rest = divmod(number - part.start, part.each)
+        return part, index, rest
+
+    def name(self, number: int) -> str:
+        """The full name of a device."""
+        part, index, rest = self.at(number)
+        own = part.names[index]
+        return own if part.child is None else f"{own}.{part.child.name(rest)}"
+
+    def walk(self, own: Callable[[Part], Sequence[str]], parts: Sequence[Part] | None = None) -> Iterator[str]:
+        """In natural order the names that `own` takes of each part, at any depth."""
+        runs = [run for part in (self.parts if parts is None else parts) if (run := _Run.of(part, own)) is not None]
+        runs.sort(key=lambda run: natural(run.first))
+        if all(natural(before.last) < natural(after.first) for before, after in pairwise(runs)):
+            return chain.from_iterable(run.names() for run in runs)
+        return merge(*(run.names() for run in runs), key=natural)
+
+    def every(self) -> Iterator[Part]:
+        """Its parts and those of the machines inside it, each once."""
+        seen: set[int] = set()
+        waiting = list(self.parts)
+        while waiting:
+            part = waiting.pop()
+            if id(part) not in seen:
+                seen.add(id(part))
+                yield part
+                waiting += part.child.parts if part.child is not None else []
+
+    def scopes(self) -> list[Layout]:
+        """Itself and what the machines inside it hold, each once."""
+        return [self, *{id(part.child): part.child for part in self.every() if part.child is not None}.values()]
+
+
+def _index(digits: str, count: int) -> int | None:
+    """The place that a number is, None where it is none or not written so."""
+    if not digits or len(digits) > _LONG or (digits[0] == "0" and len(digits) > 1):
+        return None
+    at = int(digits)
+    return at if at < count else None
+
+
+class _Run:
+    """What is taken of one part: some members themselves, and the same names inside each."""
+
+    __slots__ = ("first", "inner", "last", "own", "part")
+
+    def __init__(self, part: Part, own: Sequence[str], inner: Sequence[str]) -> None:
+        self.part, self.own, self.inner = part, own, inner
+        ends = part.names[0], part.names[-1]
+        self.first = own[0] if own and (not inner or own[0] == ends[0]) else below(ends[0], inner[0])
+        self.last = below(ends[1], inner[-1]) if inner else own[-1]
+
+    @classmethod
+    def of(cls, part: Part, own: Callable[[Part], Sequence[str]]) -> _Run | None:
+        """None where nothing is taken."""
+        taken = own(part)
+        inner = list(part.child.walk(own)) if part.child is not None else []
+        return cls(part, taken, inner) if taken or inner else None
+
+    def names(self) -> Iterator[str]:
+        """In natural order."""
+        if not self.inner:
+            return iter(self.own)
+        inner, members = self.inner, self.part.names
+        if not self.own:
+            return (f"{member}.{each}" for member in members for each in inner)
+        taken = self.own if self.own is members else frozenset(self.own)
+        return (
+            name
+            for member in members
+            for name in (
+                (member, *(f"{member}.{each}" for each in inner)) if member in taken else (f"{member}.{each}" for each in inner)
+            )
         )
 
 
-def replace_place(device: PlacedDevice, name: str, node: str) -> PlacedDevice:
-    """The same device elsewhere (`dataclasses.replace` is four times as slow, and there are thousands)."""
-    return PlacedDevice(name, device.family, device.kind, device.model, device.index, node, device.fidelity)
+class InnerLibraries(Mapping[str, Libraries]):
+    """For every machine that says so, by full name, with what its devices exchange data."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        own = [
+            layout.libraries is not None,
+            *(each.child is not None and each.child.libraries is not None for each in layout.every()),
+        ]
+        self._any = any(own)
+
+    def __getitem__(self, name: str) -> Libraries:
+        if not name:
+            found = self._layout.libraries
+        else:
+            spot = self._layout.find(name) if self._any else None
+            found = spot.part.child.libraries if spot is not None and spot.part.child is not None else None
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        if not self._any:
+            return
+        if self._layout.libraries is not None:
+            yield ""
+        yield from self._layout.walk(
+            lambda part: part.names if part.child is not None and part.child.libraries is not None else ()
+        )
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __bool__(self) -> bool:
+        return self._any

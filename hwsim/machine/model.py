@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from hwsim.demand import Capacity, Cost
 from hwsim.devices import Storage
 from hwsim.devices.storage import Access, Asked, Direction, mixed
+from hwsim.machine.bulk import Bulk
+from hwsim.machine.capacities import Rates
+from hwsim.machine.draws import Draws
 from hwsim.machine.handling import PLAIN, Handling
 from hwsim.machine.libraries import Libraries, library_of
-from hwsim.machine.names import Names, UnknownName
+from hwsim.machine.names import Names
+from hwsim.machine.naming import UnknownName
 from hwsim.machine.placed import Link, PlacedDevice, PlacedNode
 from hwsim.machine.routes import Routes
 from hwsim.machine.transfer import Transfers, join
+from hwsim.machine.views import Kinds
 
 if TYPE_CHECKING:
     from hwsim.communication.kinds import Library
+
+_WRITTEN_OUT: Final = 10_000  # devices, up to which a small value is made of all of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +40,14 @@ class Machine:
     devices: Mapping[str, PlacedDevice]
     nodes: Mapping[str, PlacedNode]
     groups: Mapping[str, PlacedDevice]
-    links: tuple[Link, ...]
+    links: Sequence[Link]
     capacities: Mapping[str, Capacity]
     let: Mapping[str, object]
     warnings: tuple[str, ...]
     _names: Names = field(repr=False, compare=False)
     _routes: Routes = field(repr=False, compare=False)
     _transfers: Transfers = field(repr=False, compare=False)
+    _bulk: Bulk = field(repr=False, compare=False)
     libraries: Mapping[str, Libraries] = field(default_factory=dict)
 
     def select(self, pattern: str | Sequence[str], inside: str = "") -> tuple[str, ...]:
@@ -69,9 +77,39 @@ class Machine:
             raise self._names.no_device(name)
         return found
 
+    def node_of(self, name: str) -> str:
+        """The machine inside the machine that a device of that full name is in; cheap, as it looks at the name alone."""
+        return name.rpartition(".")[0]
+
+    def samples(self, names: Iterable[str]) -> tuple[PlacedDevice, ...]:
+        """Of every part that some of these devices are of, the first of them: all models and kinds among very many names.
+
+        A name costs 0.3 us, and nothing is made but the few that are returned.  Equal machines inside the machine share
+        their parts; groups of sockets are looked up one by one.
+
+        Raises:
+            UnknownName: no device.
+        """
+        found: dict[int, str] = {}
+        for name in names:
+            part = self._bulk.part_of(name)
+            found.setdefault(id(part) if part is not None else hash(name), name)
+        return tuple(map(self.device, found.values()))
+
     def devices_of(self, kind: str, inside: str = "") -> tuple[str, ...]:
         """Full names of all devices of one kind in a node (default: everywhere)."""
         return self._names.of_kind(kind, inside)
+
+    @property
+    def kinds(self) -> Mapping[str, str]:
+        """The kind of every device by name; cheap, whatever the size."""
+        found = Kinds(self._routes.layout)
+        return dict(found) if len(found) <= _WRITTEN_OUT else found
+
+    def by_requests(self) -> tuple[str, ...]:
+        """The devices that are to be simulated request by request; cheap where there are none."""
+        layout = self._routes.layout
+        return tuple(layout.walk(lambda part: part.names if part.child is None and part.fidelity == "requests" else ()))
 
     def route(self, a: str, b: str) -> tuple[Link, ...]:
         """Links from a to b: fewest hops, then the widest bottleneck, then names.
@@ -84,6 +122,19 @@ class Machine:
         """
         return self._transfers.route(a, b)
 
+    def links_from(self, name: str) -> list[Link]:
+        """The links that leave a device, by the names of their other ends, then by their own; none others are made."""
+        return self._routes.leaving(name)
+
+    def links_called(self, name: str) -> list[Link]:
+        """All links of that name, as in `links`; none others are made."""
+        return self._routes.called(name)
+
+    @property
+    def link_names(self) -> tuple[str, ...]:
+        """What links are called, each once, in order; cheap."""
+        return tuple(sorted({bundle.name for layout in self._routes.layout.scopes() for bundle in layout.wires.bundles}))
+
     def transfer(self, a: str, b: str, size: float, handling: Handling = PLAIN) -> Cost:
         """`size` bytes from a to b; `handling` says in how many messages, from which memory, by whom.
 
@@ -95,6 +146,35 @@ class Machine:
             NoRoute: they are not connected.
         """
         return self._transfers.cost(a, b, size, handling)
+
+    def draws(self, sources: Sequence[str], targets: Sequence[str], size: float, handling: Handling = PLAIN) -> Draws:
+        """What `transfer(sources[i], targets[i], size, handling)` costs for every i, in columns (see `Draws`).
+
+        Pairs like one that is known (equal nodes at equal switches) take about a microsecond each and make no objects.
+        Groups of sockets and copies by a core (`by="cpu"`) are for `transfer` alone.
+
+        Raises:
+            NoRoute: two of them are not connected.
+            UnknownName: no device.
+        """
+        return self._bulk.draws(sources, targets, size, handling)
+
+    def capacity_name(self, number: int) -> str:
+        """What the capacity of that number (`Draws.capacity`) is called.  Cheap: nothing else is named.
+
+        Raises:
+            UnknownName: the number is no capacity's.
+        """
+        return self._bulk.numbering.name(number)
+
+    def link_kind(self, capacity: str) -> str:
+        """The kind of link that a capacity is of; "" if it is of none."""
+        return self._routes.kind_of(capacity)
+
+    @property
+    def capacity_numbers(self) -> int:
+        """Numbers of capacities lie from 0 to before this: the length of an array with a place for each."""
+        return self._bulk.numbering.count
 
     def read(
         self, disk: str, size: float, times: float = 1, access: Access = "sequential", depth: float = 1, to: str = ""
@@ -143,11 +223,13 @@ class Machine:
 
         Where none does and they are in several nodes that all say the same: that.
         """
-        return library_of(self.libraries, [self.device(name).node for name in devices], kinds)
+        if not self.libraries:
+            return None
+        return library_of(self.libraries, [self.node_of(name) for name in devices], kinds)
 
-    def rates(self) -> dict[str, float]:
-        """Capacity name to amount per second: what `Demand.alone` needs."""
-        return {name: capacity.rate for name, capacity in self.capacities.items()}
+    def rates(self) -> Mapping[str, float]:
+        """Capacity name to amount per second: what `Demand.alone` needs.  Each is looked up when it is asked for."""
+        return Rates(self.capacities)
 
     def _disk(self, name: str) -> Storage:
         model = self.device(name).model

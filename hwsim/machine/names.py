@@ -1,53 +1,26 @@
-"""Names: from what a file says (`gpu*`, `node0..95.gpu*`, `disk`) to the full names of devices."""
+"""Names: from what a file says (`gpu*`, `node0..95.gpu*`, `disk`) to the full names of devices.
+
+What a pattern means inside a machine is worked out once for all equal machines; only the names that are found are made.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hwsim.machine.placed import PlacedDevice, PlacedNode
+from hwsim.machine.layout import Layout
+from hwsim.machine.naming import UnknownName, below, listed, natural
+from hwsim.machine.parts import Numbered, Part
 from hwsim.spec.mistakes import did_you_mean
 
-_DIGITS: Final = re.compile(r"(\d+)")
 _DOT: Final = re.compile(r"(?<!\.)\.(?!\.)")
 _SEGMENT: Final = re.compile(r"(?P<text>[A-Za-z][\w-]*?)(?:(?P<star>\*)|(?P<first>\d{1,9})\.\.(?P<last>\d{1,9}))?", re.ASCII)
-_SHOWN: Final = 8
+_ALL_NAMED: Final = 200  # devices, up to which a hint may be any name
+_COMPARED: Final = 10_000  # the same for a full name
 
-
-class UnknownName(ValueError):
-    """A name that nothing has, or that several have where one is needed."""
-
-    def __init__(self, message: str, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
-
-
-def natural(name: str) -> tuple[tuple[str | int, ...], str]:
-    """Sorting key that counts: gpu9 before gpu10.
-
-    >>> sorted(["gpu10", "gpu9", "cpu"], key=natural)
-    ['cpu', 'gpu9', 'gpu10']
-    """
-    return tuple(int(part) if at % 2 else part for at, part in enumerate(_DIGITS.split(name))), name
-
-
-def listed(names: Sequence[str]) -> str:
-    """The names in words, the middle of a long list left out.
-
-    >>> listed(["gpu0", "gpu1"]), listed([f"gpu{n}" for n in range(100)])
-    ('gpu0, gpu1', 'gpu0, gpu1, gpu2, gpu3, gpu4, gpu5, ..., gpu99')
-    """
-    if len(names) <= _SHOWN:
-        return ", ".join(names)
-    return ", ".join([*names[: _SHOWN - 2], "...", names[-1]])
-
-
-def below(scope: str, name: str) -> str:
-    """The full name of what a scope calls `name`."""
-    return f"{scope}.{name}" if scope else name
+__all__ = ["Names", "UnknownName", "below", "listed", "natural"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +30,22 @@ class _Segment:
     text: str
     star: bool = False
     some: range | None = None
+
+
+class _Several(Exception):
+    """Where one part is needed there are these, named as their scope does."""
+
+    def __init__(self, found: Sequence[str]) -> None:
+        super().__init__()
+        self.found = found
+
+
+class _Missing(Exception):
+    """A family, named as its scope does, has no member of that number."""
+
+    def __init__(self, name: str, family: Sequence[str]) -> None:
+        super().__init__()
+        self.name, self.family = name, family
 
 
 def _segments(pattern: str) -> list[_Segment]:
@@ -75,27 +64,16 @@ def _segments(pattern: str) -> list[_Segment]:
 
 
 class Names:
-    """The index behind `Machine.select`; full names in natural order throughout."""
+    """The index behind `Machine.select`; full names in natural order throughout.
 
-    def __init__(self, devices: Mapping[str, PlacedDevice], nodes: Mapping[str, PlacedNode], groups: Mapping[str, PlacedDevice]):
-        self._devices, self._nodes, self._groups = devices, nodes, groups
-        self._families: dict[tuple[str, str], list[str]] = {}  # (scope, family)
-        self._anywhere: dict[str, list[str]] = {}  # family
-        self._local: dict[str, list[str]] = {}  # last part of the name, and of the name of a group
-        self._kinds: dict[str, list[str]] = {}
-        roles: dict[str, list[str]] = {}
-        placed: list[PlacedDevice | PlacedNode] = [*devices.values(), *nodes.values()]
-        for each in sorted(placed, key=lambda each: natural(each.name)) if nodes else placed:
-            self._families.setdefault((each.node, each.family), []).append(each.name)
-            self._anywhere.setdefault(each.family, []).append(each.name)
-            self._local.setdefault(each.name.rpartition(".")[2], []).append(each.name)
-            if isinstance(each, PlacedDevice):
-                self._kinds.setdefault(each.kind, []).append(each.name)
-                roles.setdefault(getattr(each.model, "role", each.kind), []).append(each.name)
-        self._kinds |= roles  # `disk` means every kind of disk
-        for name in groups:
-            self._local.setdefault(name.rpartition(".")[2], []).append(name)
+    What is added to the layout later is known by its full name only.
+    """
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        self._parts = tuple(layout.parts)
         self._found: dict[tuple[str, str], tuple[str, ...]] = {}
+        self._relative: dict[tuple[int, _Segment], Sequence[str]] = {}
 
     def select(self, pattern: str | Sequence[str], inside: str = "") -> tuple[str, ...]:
         """See `Machine.select`."""
@@ -112,91 +90,169 @@ class Names:
         if not found:
             raise UnknownName("a name is missing")
         if len(found) != 1:
-            raise self._several(pattern if isinstance(pattern, str) else ", ".join(pattern), found)
+            raise _several(pattern if isinstance(pattern, str) else ", ".join(pattern), found)
         return found[0]
 
     def of_kind(self, kind: str, inside: str = "") -> tuple[str, ...]:
         """See `Machine.devices_of`."""
-        return tuple(self._under(inside, self._kinds.get(kind, ())))
+        key = f"{kind}?", inside  # no pattern looks like that
+        if key not in self._found:
+            scope = self._scope(inside)
+            self._found[key] = () if scope is None else tuple(below(inside, name) for name in self._walk(scope, _is_kind(kind)))
+        return self._found[key]
 
     def no_device(self, name: str) -> UnknownName:
         """What is wrong with a full name that is no device's."""
-        if name in self._nodes:
-            inner = self._under(name, self._devices)
+        spot = self._layout.find(name)
+        if spot is not None and spot.part.child is not None:
+            inner = [below(name, each) for each in spot.part.child.walk(_devices)]
             return UnknownName(f"{name} is a machine, not a device", f"name a device in it: {listed(inner)}" if inner else None)
-        return UnknownName(f"there is no device '{name}'", did_you_mean(name, self._devices))
+        known = self._walk(self._layout, _devices) if self._layout.size <= _COMPARED else self._families()
+        return UnknownName(f"there is no device '{name}'", did_you_mean(name, known))
 
     def _select(self, pattern: str, inside: str) -> tuple[str, ...]:
         first, *rest = _segments(pattern)
         scope = inside
         while True:
-            found = self._find(scope, first)
+            found = self._find([scope], first)
             for segment in rest:
-                found = [name for each in found for name in self._find(each, segment)]
+                found = self._find(found, segment)
             if found:
-                return tuple(dict.fromkeys(found))
+                return tuple(found)
             if not scope:
                 raise self._unknown(pattern, first)
             scope = scope.rpartition(".")[0]
 
-    def _find(self, scope: str, segment: _Segment) -> list[str]:
-        """In the scope itself, else at any depth in it, else by kind."""
+    def _find(self, scopes: Iterable[str], segment: _Segment) -> list[str]:
+        """In each of some scopes, in their order."""
+        found: list[str] = []
+        for scope in scopes:
+            layout = self._scope(scope)
+            if layout is None:
+                continue
+            key = id(layout), segment
+            names = self._relative.get(key)
+            if names is None:
+                try:
+                    names = self._inside(layout, segment)
+                except _Several as error:
+                    raise _several(segment.text, [below(scope, name) for name in error.found]) from None
+                except _Missing as error:
+                    family = [below(scope, name) for name in error.family]
+                    raise UnknownName(f"there is no {error.name}", f"there are: {listed(family)}") from None
+                self._relative[key] = names
+            if scope:
+                found += [f"{scope}.{name}" for name in names]
+            else:
+                found += names
+        return found
+
+    def _scope(self, name: str) -> Layout | None:
+        """What a machine inside the machine holds (or the whole); None if a name is not such a machine's."""
+        if not name:
+            return self._layout
+        spot = self._layout.find(name)
+        return None if spot is None else spot.part.child
+
+    def _inside(self, layout: Layout, segment: _Segment) -> Sequence[str]:
+        """In the scope itself, else at any depth in it, else by kind; named as the scope does."""
         text = segment.text
         if segment.star:
-            return (
-                self._families.get((scope, text))
-                or self._under(scope, self._anywhere.get(text, ()))
-                or self._under(scope, self._kinds.get(text, ()))
-            )
+            return self._family(layout, text) or self._anywhere(layout, text)
         if segment.some is not None:
-            family = self._families.get((scope, text)) or self._under(scope, self._anywhere.get(text, ()))
-            family = family or self._under(scope, self._kinds.get(text, ()))
-            return self._range(text, family, segment.some)
-        full = below(scope, text)
-        if full in self._devices or full in self._nodes or full in self._groups:
-            return [full]
-        return self._lone(text, self._families.get((scope, text), [])) or self._deep(scope, text)
+            return self._range(layout, text, segment.some)
+        if layout.local(text) is not None or _has_group(self._parts_of(layout), text):
+            return [text]
+        return self._lone(layout, self._family(layout, text)) or self._deep(layout, text)
 
-    def _deep(self, scope: str, text: str) -> list[str]:
-        exact = self._under(scope, self._local.get(text, ()))
-        if exact:
-            return exact
-        found = self._under(scope, self._anywhere.get(text, ())) or self._under(scope, self._kinds.get(text, ()))
-        return self._lone(text, found)
+    def _family(self, layout: Layout, text: str) -> Sequence[str]:
+        parts = [part for part in self._parts_of(layout) if part.family == text]
+        return parts[0].names if len(parts) == 1 else sorted((name for part in parts for name in part.names), key=natural)
 
-    def _lone(self, text: str, found: list[str]) -> list[str]:
+    def _anywhere(self, layout: Layout, text: str) -> list[str]:
+        return list(self._walk(layout, lambda part: part.names if part.family == text else ())) or list(
+            self._walk(layout, _is_kind(text))
+        )
+
+    def _deep(self, layout: Layout, text: str) -> Sequence[str]:
+        exact = list(self._walk(layout, lambda part: (text,) if text in part.names else ()))
+        exact += self._walk(layout, lambda part: (text,) if part.grouped and part.family == text else ())
+        return exact or self._lone(layout, self._anywhere(layout, text))
+
+    def _lone(self, layout: Layout, found: Sequence[str]) -> Sequence[str]:
         """What a bare kind or family means: its only part, or all sockets of a node."""
         if len(found) < 2:
             return found
-        families = {(self._placed(name).node, self._placed(name).family) for name in found}
-        node, family = min(families)
-        if len(families) == 1 and below(node, family) in self._groups:
-            return [below(node, family)]
-        raise self._several(text, found)
+        families = set()
+        for name in found:
+            spot = layout.find(name)
+            if spot is not None:
+                families.add((spot.node, spot.part.family, spot.part.grouped))
+            if len(families) > 1:
+                raise _Several(found)
+        node, family, group = families.pop()
+        if not group:
+            raise _Several(found)
+        return [below(node, family)]
 
-    def _range(self, text: str, family: Sequence[str], some: range) -> list[str]:
+    def _range(self, layout: Layout, text: str, some: range) -> list[str]:
         """Those of a family whose numbers are in a range; every number must be there."""
-        chosen = [name for name in family if self._placed(name).index in some]
-        there = {self._placed(name).index for name in chosen}
+        family = self._family(layout, text) or self._anywhere(layout, text)
+        if isinstance(family, Numbered):
+            if some[-1] >= len(family):
+                raise _Missing(f"{text}{max(some[0], len(family))}", family)
+            return family[some[0] : some[-1] + 1]
+        indices = [spot.member if (spot := layout.find(name)) is not None and spot.part.numbered else None for name in family]
+        there = frozenset(indices)
         missing = next((index for index in some if index not in there), None) if family else None
         if missing is not None:
-            raise UnknownName(f"there is no {text}{missing}", f"there are: {listed(family)}")
-        return chosen
+            raise _Missing(f"{text}{missing}", family)
+        return [name for name, index in zip(family, indices, strict=True) if index in some]
 
-    def _placed(self, name: str) -> PlacedDevice | PlacedNode:
-        return self._devices.get(name) or self._nodes[name]
+    def _parts_of(self, layout: Layout) -> Sequence[Part]:
+        return self._parts if layout is self._layout else layout.parts
 
-    def _under(self, scope: str, names: Iterable[str]) -> list[str]:
-        return [name for name in names if name.startswith(scope + ".")] if scope else list(names)
-
-    def _several(self, pattern: str, found: Sequence[str]) -> UnknownName:
-        family = found[0].rstrip("0123456789")
-        hint = f"name one of them, or put the statements under `each: {family}*`" if family != found[0] else "name one of them"
-        return UnknownName(f"'{pattern}' is {len(found)} parts where one is needed: {listed(found)}", hint)
+    def _walk(self, layout: Layout, own: Callable[[Part], Sequence[str]]) -> Iterable[str]:
+        return layout.walk(own, self._parts_of(layout))
 
     def _unknown(self, pattern: str, first: _Segment) -> UnknownName:
-        known = [*self._devices, *self._nodes] if len(self._devices) <= 200 else [*self._anywhere, *self._kinds]
-        families = [f"{family}*" for family in self._anywhere]
-        hint = did_you_mean(pattern, [*known, *families]) if known else "the machine has no parts"
-        family = self._anywhere.get(first.text.rstrip("0123456789")) or self._anywhere.get(first.text)
+        families = self._families()
+        if self._layout.size <= _ALL_NAMED:
+            known = [*self._walk(self._layout, _devices), *self._walk(self._layout, _machines)]
+        else:
+            known = [*families, *dict.fromkeys(kind for part in self._layout.every() for kind in _kinds(part))]
+        hint = did_you_mean(pattern, [*known, *(f"{family}*" for family in families)]) if known else "the machine has no parts"
+        family: list[str] = []
+        for text in (first.text.rstrip("0123456789"), first.text):
+            family = family or list(self._walk(self._layout, lambda part, text=text: part.names if part.family == text else ()))  # type: ignore[misc]
         return UnknownName(f"there is no part '{pattern}'", f"there are: {listed(family)}" if family else hint)
+
+    def _families(self) -> list[str]:
+        return list(dict.fromkeys(part.family for part in self._layout.every()))
+
+
+def _several(pattern: str, found: Sequence[str]) -> UnknownName:
+    family = found[0].rstrip("0123456789")
+    hint = f"name one of them, or put the statements under `each: {family}*`" if family != found[0] else "name one of them"
+    return UnknownName(f"'{pattern}' is {len(found)} parts where one is needed: {listed(found)}", hint)
+
+
+def _devices(part: Part) -> Sequence[str]:
+    return part.names if part.child is None else ()
+
+
+def _machines(part: Part) -> Sequence[str]:
+    return part.names if part.child is not None else ()
+
+
+def _kinds(part: Part) -> tuple[str, ...]:
+    """Its kind and, as `disk` means every kind of disk, its role."""
+    return () if part.child is not None else (part.kind, getattr(part.model, "role", part.kind))
+
+
+def _is_kind(kind: str) -> Callable[[Part], Sequence[str]]:
+    return lambda part: part.names if kind in _kinds(part) else ()
+
+
+def _has_group(parts: Iterable[Part], name: str) -> bool:
+    return any(part.grouped and part.family == name for part in parts)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from hwsim.devices import Device
 from hwsim.links import LinkKind
-from hwsim.machine.names import below
+from hwsim.machine.naming import below
 from hwsim.spec import Mistakes, Tree, plan, sources
 
 if TYPE_CHECKING:

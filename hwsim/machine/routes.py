@@ -27,8 +27,12 @@ from typing import Final
 
 from hwsim.machine.cards import Cards
 from hwsim.machine.graph import Graph, Layers
+from hwsim.machine.hosts import Hosts
+from hwsim.machine.layout import Layout
+from hwsim.machine.net import Net
 from hwsim.machine.placed import Link, Routing
 
+_KEPT: Final = 200_000
 _SPREAD: Final[tuple[Routing, ...]] = ("ecmp", "adaptive")
 
 
@@ -54,30 +58,36 @@ class Way:
 
 
 class Routes:
-    """Ways between devices.  `forwards`: devices that pass traffic on; `waits`: their latency, in s; `cards`: whose is which."""
+    """Ways between devices.  cards: whose is which, where there are any."""
 
-    def __init__(
-        self,
-        links: Iterable[Link],
-        forwards: frozenset[str],
-        waits: Mapping[str, float] | None = None,
-        cards: Cards | None = None,
-    ) -> None:
-        links = tuple(links)
-        self._cards = cards
-        self._all = Graph(links, forwards)
-        said = {link.routing for link in links}
-        self._fabrics = {
-            routing: Graph([link for link in links if link.routing == routing], forwards)
-            for routing in _SPREAD
-            if routing in said
-        }
-        self._waits = waits or {}
+    def __init__(self, net: Net, cards: Cards | None = None) -> None:
+        self._net, self._cards = net, cards
+        self._all = Graph(net)
+        self.hosts = Hosts(net)
+        said = {bundle.routing for layout in net.layout.scopes() for bundle in layout.wires.bundles}
+        self._fabrics = {routing: Graph(net, routing) for routing in _SPREAD if routing in said}
         self._cache: dict[tuple[str, str], Way | None] = {}
+
+    @property
+    def layout(self) -> Layout:
+        """Of the machine."""
+        return self._net.layout
 
     def linked(self, name: str) -> bool:
         """Whether any link ends at a device."""
-        return self._all.linked(name)
+        return self._net.degree(name) > 0
+
+    def leaving(self, name: str) -> list[Link]:
+        """See `Machine.links_from`."""
+        return self._net.leaving(name)
+
+    def kind_of(self, capacity: str) -> str:
+        """See `Machine.link_kind`."""
+        return next((link.kind for link in self._net.drawing(capacity)), "")
+
+    def called(self, name: str) -> list[Link]:
+        """See `Machine.links_called`."""
+        return self._net.called(name)
 
     def find(self, a: str, b: str) -> tuple[Link, ...] | None:
         """Links from a to b; none from a device to itself; None if there is no route."""
@@ -108,15 +118,19 @@ class Routes:
     def _way(self, a: str, b: str) -> Way | None:
         key = (a, b)
         if key not in self._cache:
+            if len(self._cache) >= _KEPT:
+                self._cache.clear()
             self._cache[key] = self._search(a, b)
         return self._cache[key]
 
     def _search(self, a: str, b: str) -> Way | None:
         if a == b:
             return Way(())
-        layers = self._all.layers(a, b)
+        layers = self.hosts.layers(a, b) or self._all.layers(a, b)
         if layers is None:
             return None
+        if all(len(layer) == 1 for layer in layers):  # nothing to choose
+            return self._spread(self._all.only(layers), (a, b))
         width = self._all.bottleneck(layers)
         ways = [self._spread(fixed, (a, b, *turn)) for turn, fixed in self._fixed(layers, width, a, b)]
         if len(ways) == 1:
@@ -159,7 +173,7 @@ class Routes:
 
     def _seconds(self, links: Iterable[Link]) -> float:
         """How long a signal takes over them."""
-        return sum(link.latency + self._waits.get(link.target, 0.0) for link in links)
+        return sum(link.latency + self._net.wait(link.target) for link in links)
 
     def _run(self, routing: Routing, start: str, end: str, pair: tuple[str, ...]) -> tuple[list[Link], list[tuple[Link, float]]]:
         """The part of a route that lies on links of one routing: its links, and those that share the bytes."""
@@ -189,7 +203,7 @@ class Routes:
         for step in reversed(steps):
             for link in step:
                 after, links = longest.get(link.target, (0.0, []))
-                seconds = link.latency + self._waits.get(link.target, 0.0) + after
+                seconds = link.latency + self._net.wait(link.target) + after
                 if link.source not in longest or seconds > longest[link.source][0]:
                     longest[link.source] = seconds, [link, *links]
         return longest[start][1]

@@ -11,7 +11,7 @@ from hwsim.devices import Cpu, Gpu, Memory, Nic, Sockets, Storage, Switch
 from hwsim.devices.roofline import latency_term, precise, source_of
 from hwsim.links import Framing, Protocol
 from hwsim.machine.handling import PLAIN, Handling, Tally, copy_by, origin, protocol_on, send_messages
-from hwsim.machine.names import UnknownName
+from hwsim.machine.naming import UnknownName
 from hwsim.machine.path import Draw, Known, Path, on_wire
 from hwsim.machine.placed import Link, PlacedDevice
 from hwsim.machine.routes import NoRoute, Routes, Way
@@ -45,6 +45,10 @@ class Transfers:
     def linked(self, name: str) -> bool:
         """Whether any link ends at a device."""
         return self._routes.linked(name)
+
+    def backplane(self, name: str) -> float | None:
+        """Bytes per second that a switch passes on where its links are more; None for anything else."""
+        return self._backplanes.get(name)
 
     def ends(self, a: str, b: str) -> tuple[str, str]:
         """The devices a transfer runs between: of a group of sockets the one nearest to the other end."""

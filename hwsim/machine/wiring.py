@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
+
+import numpy as np
 
 from hwsim import links
 from hwsim.links import LinkKind
 from hwsim.machine.budgets import check_links
-from hwsim.machine.layout import Layout, Wire
-from hwsim.machine.names import Names, UnknownName, listed
-from hwsim.machine.placed import PlacedDevice
+from hwsim.machine.ends import Ends, first_again
+from hwsim.machine.layout import Layout
+from hwsim.machine.names import Names
+from hwsim.machine.naming import UnknownName, listed, natural
+from hwsim.machine.parts import Part
 from hwsim.machine.provenance import finish
 from hwsim.machine.schema import LINK_KEYS, PART_KEYS, TOPOLOGY_KEYS, LinkEntry
-from hwsim.machine.topologies import TOPOLOGIES, Edge, Topology, WithSwitches
+from hwsim.machine.topologies import TOPOLOGIES, Edge, Edges, Topology, WithSwitches
+from hwsim.machine.wires import Bundle
 from hwsim.spec import Mistakes, Tree, decode, did_you_mean
 
 MOST_LINKS: Final = 2_000_000
@@ -21,7 +26,7 @@ MOST_LINKS: Final = 2_000_000
 
 def wire_all(layout: Layout, entries: Sequence[Tree], mistakes: Mistakes) -> None:
     """Add the wires of all entries to the layout."""
-    names = Names(layout.devices, layout.nodes, layout.groups())
+    names = Names(layout)
     for tree in entries:
         entry = _entry(tree, mistakes)
         model = None if entry is None else _model(entry.kind, tree, mistakes)
@@ -53,25 +58,36 @@ def _wire(layout: Layout, names: Names, tree: Tree, entry: LinkEntry, model: Lin
         key = "between" if entry.between is not None else "of"
         mistakes.add(tree.key_place(key), error.message, error.hint)
         return
-    before = len(mistakes)
-    for edge in edges:
-        for end in (edge.a, edge.b):
-            if end not in layout.devices:
-                sockets = end in layout.groups()
+    if not edges:
+        return
+    numbers = Ends(layout)
+    a, b = numbers.numbers(edges.a), numbers.numbers(edges.b)
+    bundle = Bundle(entry.name or entry.kind, model, entry.routing, a, b, np.array(edges.counts, np.int32))
+    wrong = np.flatnonzero((a < 0) | (b < 0))
+    twice = first_again(layout, bundle)
+    if len(wrong) and (twice is None or wrong[0] <= twice):
+        at = int(wrong[0])
+        for end, number in ((edges.a[at], a[at]), (edges.b[at], b[at])):
+            if number < 0:
+                sockets = layout.find(end) is None
                 message = f"{end} is several sockets" if sockets else f"{end} is a machine, not a device"
                 mistakes.add(
                     tree.place, message, f"name one of them, or {end}*" if sockets else f"name a device in it: {end}.NAME"
                 )
-        if len(mistakes) > before:
-            return
-        if not layout.add_wire(Wire(entry.name or entry.kind, edge.a, edge.b, model, edge.count, entry.routing)):
-            message = f"{edge.a} and {edge.b} are linked twice by '{entry.name or entry.kind}'"
-            mistakes.add(tree.place, message, "give one of the two links another `name:`")
-            return
-    check_links(layout, edges, model, tree, mistakes)
+        return
+    itself = np.flatnonzero(a == b)
+    if len(itself):
+        mistakes.add(tree.key_place("between" if entry.of is None else "of"), f"{edges.a[itself[0]]} would be linked to itself")
+        return
+    if twice is not None:
+        message = f"{edges.a[twice]} and {edges.b[twice]} are linked twice by '{bundle.name}'"
+        mistakes.add(tree.place, message, "give one of the two links another `name:`")
+        return
+    layout.wires.add(bundle)
+    check_links(layout, bundle, tree, mistakes)
 
 
-def _edges(layout: Layout, names: Names, tree: Tree, entry: LinkEntry, mistakes: Mistakes) -> list[Edge]:
+def _edges(layout: Layout, names: Names, tree: Tree, entry: LinkEntry, mistakes: Mistakes) -> Edges:
     """The pairs an entry connects, none twice; raises UnknownName."""
     if (entry.between is None) == (entry.topology is None):
         hint = "`between: [cpu, gpu*]` connects two groups, `topology: ring, of: gpu*` the members of one"
@@ -82,53 +98,56 @@ def _edges(layout: Layout, names: Names, tree: Tree, entry: LinkEntry, mistakes:
         mistakes.add(tree.place, f"'of' is missing: what the {entry.topology} connects", "such as `of: gpu*`")
     else:
         return _topology(layout, names, tree, entry, mistakes)
-    return []
+    return Edges([], [])
 
 
-def _between(names: Names, tree: Tree, entry: LinkEntry, mistakes: Mistakes) -> list[Edge]:
+def _between(names: Names, tree: Tree, entry: LinkEntry, mistakes: Mistakes) -> Edges:
     if entry.of is not None:
         mistakes.add(tree.key_place("of"), "'of' goes with a `topology`, not with `between`")
-        return []
+        return Edges([], [])
     a, b = (names.select(group) for group in entry.between or ())
     if entry.per is not None:
         if len(a) * entry.per != len(b):
             message = f"{len(a)} x {entry.per} is {len(a) * entry.per}, but there are {len(b)} on the other side"
             mistakes.add(tree.key_place("per"), message, f"{listed(a)} to {listed(b)}")
-            return []
-        return [Edge(a[at // entry.per], each) for at, each in enumerate(b)]
+            return Edges([], [])
+        return Edges([each for each in a for _ in range(entry.per)], b)
     if len(a) * len(b) > MOST_LINKS:
         mistakes.add(tree.key_place("between"), f"more than {MOST_LINKS} links", "put a switch in between, or use `per:`")
-        return []
+        return Edges([], [])
+    if set(a).isdisjoint(b):
+        return Edges([x for x in a for _ in b], b * len(a))
     pairs = {frozenset((x, y)): Edge(x, y) for x in a for y in b if x != y}
     if not pairs:
         mistakes.add(tree.key_place("between"), f"{listed(a)} would be linked to itself")
-    return list(pairs.values())
+    return Edges.of(list(pairs.values()))
 
 
-def _topology(layout: Layout, names: Names, tree: Tree, entry: LinkEntry, mistakes: Mistakes) -> list[Edge]:
+def _topology(layout: Layout, names: Names, tree: Tree, entry: LinkEntry, mistakes: Mistakes) -> Edges:
     at = tree.key_place("topology")
     kind = TOPOLOGIES.get(entry.topology or "")
     if kind is None:
         mistakes.add(at, f"there is no topology '{entry.topology}'", did_you_mean(entry.topology or "", TOPOLOGIES))
-        return []
+        return Edges([], [])
     if entry.per is not None:
         mistakes.add(tree.key_place("per"), "'per' goes with `between`, not with a topology")
     keys = tree.without(*(key for key, _ in tree.items() if key not in TOPOLOGY_KEYS))
     topology = decode(keys, kind, mistakes)
     members = names.select(entry.of or ())
     if topology is None:
-        return []
+        return Edges([], [])
     try:
-        edges = topology.edges(members)
-        own = _switches(layout, entry.name or entry.kind, topology, members)
+        edges = Edges.of(topology.edges(members))
+        strange = sorted(set(edges.a).union(edges.b).difference(members))  # new switches, and what the machine calls so
+        own = _switches(layout, entry.name or entry.kind, topology, strange)
     except ValueError as error:
         mistakes.add(tree.key_place("of"), str(error), f"these are: {listed(members)}")
-        return []
-    known = {**own, **dict.fromkeys(members)}
-    return [Edge(_end(names, known, edge.a), _end(names, known, edge.b), edge.count) for edge in edges]
+        return Edges([], [])
+    ends = {end: own.get(end) or names.one(end) for end in strange}
+    return Edges([ends.get(end, end) for end in edges.a], [ends.get(end, end) for end in edges.b], edges.counts)
 
 
-def _switches(layout: Layout, name: str, topology: Topology, members: Sequence[str]) -> dict[str, str | None]:
+def _switches(layout: Layout, name: str, topology: Topology, ends: Sequence[str]) -> dict[str, str]:
     """Put the switches that a topology brings into the layout; how each is called there.
 
     Raises:
@@ -136,16 +155,12 @@ def _switches(layout: Layout, name: str, topology: Topology, members: Sequence[s
     """
     if not isinstance(topology, WithSwitches):
         return {}
-    found: dict[str, str | None] = {}
-    for each in topology.switches(members):
-        full = f"{name}-{each[1:]}"
-        if full in layout.devices:
+    found = {end: f"{name}-{end[1:]}" for end in ends if end.startswith("@")}
+    families: dict[str, list[str]] = {}
+    for full in found.values():
+        if layout.local(full) is not None:
             raise ValueError(f"a part is called {full} already, as a switch of this topology would be")
-        layout.devices[full] = PlacedDevice(full, f"{name}-{each[1:].rstrip('0123456789-')}", "switch", topology.switch, None, "")
-        found[each] = full
+        families.setdefault(f"{name}-{full[len(name) + 1 :].rstrip('0123456789-')}", []).append(full)
+    for family, names in families.items():
+        layout.add(Part(family, sorted(names, key=natural), False, "switch", topology.switch))
     return found
-
-
-def _end(names: Names, known: Mapping[str, str | None], name: str) -> str:
-    """The full name of an end: a member's own, a new switch's, or what the machine calls so."""
-    return known[name] or name if name in known else names.one(name)

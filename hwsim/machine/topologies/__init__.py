@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from hwsim.machine.topologies.dragonfly import Dragonfly
-from hwsim.machine.topologies.edge import Edge
+from hwsim.machine.topologies.edge import Edge, Edges
 from hwsim.machine.topologies.fat_tree import FatTree
 from hwsim.machine.topologies.fully_connected import FullyConnected
 from hwsim.machine.topologies.hybrid_cube_mesh import HybridCubeMesh
@@ -41,6 +41,7 @@ __all__ = [
     "TOPOLOGIES",
     "Dragonfly",
     "Edge",
+    "Edges",
     "FatTree",
     "FullyConnected",
     "HybridCubeMesh",

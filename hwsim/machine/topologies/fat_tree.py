@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hwsim.devices.switch import Switch
-from hwsim.machine.topologies.edge import Edge
+from hwsim.machine.topologies.edge import Edges
 from hwsim.machine.topologies.leaf_spine import uplinks
 from hwsim.spec.fields import field
 
@@ -36,35 +36,38 @@ class FatTree:
 
     def switches(self, members: Sequence[str]) -> list[str]:
         """Leaves, spines and the core, as far as there is more than one switch below."""
-        return list(dict.fromkeys(end for edge in self.edges(members) for end in (edge.a, edge.b) if end.startswith("@")))
+        edges = self.edges(members)
+        return [end for end in dict.fromkeys((*edges.a, *edges.b)) if end.startswith("@")]
 
-    def edges(self, members: Sequence[str]) -> list[Edge]:
+    def edges(self, members: Sequence[str]) -> Edges:
         """Raise ValueError where ports cannot be divided evenly.
 
         >>> rails = FatTree(leaf_ports=2, rails=2).edges(["node0.nic0", "node0.nic1", "node1.nic0", "node1.nic1"])
         >>> [(edge.a, edge.b) for edge in rails[:2]], [(edge.a, edge.b, edge.count) for edge in rails[4:]]
         ([('@leaf0-0', 'node0.nic0'), ('@leaf1-0', 'node0.nic1')], [('@spine0', '@leaf0-0', 2), ('@spine0', '@leaf1-0', 2)])
         """
-        found: list[Edge] = []
+        at_leaf: list[str] = []
         filled = [0] * self.rails
         place: dict[str, int] = {}  # members of each node so far
         leaves: dict[str, int] = {}  # leaf -> its pod
-        for name in members:
+        for number, name in enumerate(members):
             node = name.rpartition(".")[0]
-            at = place.get(node, 0) if node else sum(filled)
+            at = place.get(node, 0) if node else number
             place[node] = at + 1
             rail = at % self.rails
-            number = filled[rail] // self.leaf_ports
+            turn, port = divmod(filled[rail], self.leaf_ports)
             filled[rail] += 1
-            leaf = f"@leaf{number}" if self.rails == 1 else f"@leaf{rail}-{number}"
-            leaves[leaf] = 0 if self.pod is None else number // self.pod
-            found.append(Edge(leaf, name))
+            leaf = f"@leaf{turn}" if self.rails == 1 else f"@leaf{rail}-{turn}"
+            if not port:
+                leaves[leaf] = 0 if self.pod is None else turn // self.pod
+            at_leaf.append(leaf)
+        found = Edges(at_leaf, members)
         if len(leaves) > 1:
             count = uplinks(self.leaf_ports, self.oversubscription, 1)
-            found += [Edge(f"@spine{pod}", leaf, count) for leaf, pod in leaves.items()]
+            found += Edges([f"@spine{pod}" for pod in leaves.values()], list(leaves), count)
         pods = sorted(set(leaves.values()))
         if len(pods) > 1:
             below = uplinks(self.leaf_ports, self.oversubscription, 1) * self.rails * (self.pod or 1)
             count = uplinks(below, self.core_oversubscription, 1)
-            found += [Edge("@core", f"@spine{pod}", count) for pod in pods]
+            found += Edges(["@core"] * len(pods), [f"@spine{pod}" for pod in pods], count)
         return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hwsim.machine.topologies.edge import Edge
+from hwsim.machine.topologies.edge import Edges
 from hwsim.spec.fields import field
 
 
@@ -15,7 +15,7 @@ class Star:
 
     hub: str = field("the part in the middle, usually a switch")
 
-    def edges(self, members: Sequence[str]) -> list[Edge]:
+    def edges(self, members: Sequence[str]) -> Edges:
         """Raise ValueError without members.
 
         >>> [(edge.a, edge.b) for edge in Star("sw").edges(["a", "b"])]
@@ -23,4 +23,4 @@ class Star:
         """
         if not members:
             raise ValueError("a star needs at least 1 member besides its hub")
-        return [Edge(self.hub, member) for member in members]
+        return Edges([self.hub] * len(members), members)

@@ -1,0 +1,278 @@
+"""Very many transfers at once: the pairs that are alike are found by their numbers, and worked out once."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+
+from hwsim.machine.attached import Attached
+from hwsim.machine.draws import Draws
+from hwsim.machine.ends import Ends
+from hwsim.machine.handling import Handling
+from hwsim.machine.naming import UnknownName
+from hwsim.machine.net import Net
+from hwsim.machine.numbering import BOTH, Numbering
+from hwsim.machine.parts import Part
+from hwsim.machine.routes import Routes, Way
+from hwsim.machine.skeleton import Place, Skeleton, Skeletons
+from hwsim.machine.transfer import Transfers
+from hwsim.machine.wires import Ints
+
+_MOST: Final = 1 << 62
+ABSOLUTE, FROM, TO, OUT, IN = range(5)  # what a row's number is relative to: nothing, either host, either host's wire
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """Pairs that are alike.  shape: the number of what they cost.  rows: of each capacity what its number is relative to,
+    the number, and of a wire of a host which of the three."""
+
+    shape: int
+    rows: tuple[tuple[int, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """What a way costs, whatever it passes is called.  places: by capacity drawn which device or link on the way it is of."""
+
+    a: str
+    b: str
+    places: tuple[tuple[str, int, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Pattern:
+    """Pairs of one skeleton: one kind of them, and by row where on the way outside the hosts the capacity stands."""
+
+    kind: _Kind
+    places: tuple[Place | None, ...]
+
+
+class Bulk:
+    """Behind `Machine.draws`."""
+
+    def __init__(self, net: Net, routes: Routes, transfers: Transfers) -> None:
+        self._net, self._routes, self._transfers = net, routes, transfers
+        self._hosts, self._ends = routes.hosts, Ends(net.layout)
+        self.numbering = Numbering(net)
+        self._skeletons = Skeletons(net.layout, routes.hosts, self.numbering, transfers)
+        self._patterns: dict[tuple[Handling, Hashable], _Pattern] = {}
+        self._kinds: dict[tuple[Handling, tuple[int, ...]], _Kind | None] = {}
+        self._shapes: dict[object, int] = {}
+        self._known: list[_Shape] = []
+
+    def part_of(self, name: str) -> Part | None:
+        """What a device is of, None for what is no device."""
+        return self._ends.part_of(name)
+
+    def draws(self, sources: Sequence[str], targets: Sequence[str], size: float, handling: Handling) -> Draws:
+        """See `Machine.draws`."""
+        if handling.by == "cpu":
+            raise ValueError("copies by a core are for `transfer`")
+        a, b = self._numbers(sources), self._numbers(targets)
+        if len(a) != len(b):
+            raise ValueError(f"{len(a)} sources, but {len(b)} targets")
+        keys = self._keys(a, b)
+        _, first, which = np.unique(_codes(keys), return_index=True, return_inverse=True)
+        order = np.argsort(which, kind="stable")
+        bounds = np.concatenate([[0], np.cumsum(np.bincount(which, minlength=len(first)))]).tolist()
+        kinds: list[tuple[Ints, _Kind]] = []
+        for at in np.argsort(first, kind="stable").tolist():
+            pairs, one = order[bounds[at] : bounds[at + 1]], int(first[at])
+            key = handling, tuple(int(column[one]) for column in keys)
+            if key not in self._kinds:
+                self._kinds[key] = self._kind(sources[one], targets[one], int(a[one]), int(b[one]), size, handling)
+            kind = self._kinds[key]
+            if kind is not None:
+                kinds.append((pairs, kind))
+                continue
+            kinds += [(np.array([pair]), self._single(sources[pair], targets[pair], size, handling)) for pair in pairs.tolist()]
+        return self._filled(a, b, kinds, size, handling)
+
+    def _numbers(self, names: Sequence[str]) -> Ints:
+        found = self._ends.numbers(names)
+        missing = np.flatnonzero(found < 0)
+        if len(missing):
+            raise UnknownName(f"there is no device '{names[int(missing[0])]}'", "groups of sockets are for `transfer`")
+        return found
+
+    def _keys(self, a: Ints, b: Ints) -> tuple[Ints, ...]:
+        """Columns that are equal for pairs that are alike."""
+        attached = self._hosts.attached
+        if attached is None or not self._shared:
+            return a, b
+        h, k = self._hosts.owner[a], self._hosts.owner[b]
+        same = (h == k) & (h >= 0)
+        start = self._hosts.starts
+        inner_a, inner_b = (np.where(at >= 0, end - start[at] if len(start) else 0, end) for end, at in ((a, h), (b, k)))
+        kind_h, kind_k = ((np.where(at >= 0, attached.kind[at], -1) if len(start) else at) for at in (h, k))
+        ports = np.where(same, attached.ports[h] if len(start) else 0, 0)
+        return same.astype(np.int64), np.where(same, ports, kind_h), inner_a, np.where(same, 0, kind_k), inner_b
+
+    @cached_property
+    def _shared(self) -> bool:
+        """Whether equal hosts have equal ways: none passes through a third, and no card of another computer is near."""
+        layout = self._net.layout
+        if not self._hosts.apart:
+            return False
+        inside = [bundle for bundle in layout.wires.bundles if not bundle.model.network]
+        owner = self._hosts.owner
+        across = any(bool(((owner[each.a] >= 0) | (owner[each.b] >= 0)).any()) for each in inside)
+        return not across or all(part.kind != "nic" for part in layout.every())
+
+    def _kind(self, source: str, target: str, a: int, b: int, size: float, handling: Handling) -> _Kind | None:
+        """None where such pairs are to be worked out one by one."""
+        if not self._shared or not (a == b or self._hosts.alike(a, b)):
+            return None
+        h, k = int(self._hosts.owner[a]), int(self._hosts.owner[b])
+        skeleton = self._skeletons.of(a, b) if h != k or h < 0 else None
+        known = None if skeleton is None else self._patterns.get((handling, skeleton.key))
+        if known is not None and skeleton is not None:
+            return self._placed(known, skeleton, (h, k))
+        way = self._routes.way(source, target)
+        if any(link.routing == "ecmp" for link in (*way.links, *(link for link, _ in way.shares))):
+            return None
+        shape, numbers = self._shape(source, target, way, size, handling)
+        kind = _Kind(shape, tuple(self._relative(number, h, k) for number in numbers))
+        if skeleton is not None:
+            places = tuple(self._skeletons.place(number, skeleton.layers, (h, k)) for number in numbers)
+            self._patterns[handling, skeleton.key] = _Pattern(kind, places)
+        return kind
+
+    def _placed(self, pattern: _Pattern, skeleton: Skeleton, hosts: tuple[int, int]) -> _Kind:
+        """The same over other switches."""
+        rows = [
+            row if place is None else self._relative(self._skeletons.number(place, skeleton.layers, hosts), *hosts)
+            for row, place in zip(pattern.kind.rows, pattern.places, strict=True)
+        ]
+        return _Kind(pattern.kind.shape, tuple(rows))
+
+    def _single(self, source: str, target: str, size: float, handling: Handling) -> _Kind:
+        shape, numbers = self._shape(source, target, self._routes.way(source, target), size, handling)
+        return _Kind(shape, tuple((ABSOLUTE, number, 0) for number in numbers))
+
+    def _shape(self, source: str, target: str, way: Way, size: float, handling: Handling) -> tuple[int, list[int]]:
+        """What a way costs, and the numbers of the capacities that it draws from."""
+        links = [link for link, _ in way.shares] or list(way.links)
+        ends = (end for link in links for end in (link.source, link.target))
+        stops = list(dict.fromkeys([source, *(link.target for link in way.links), *ends]))
+        place = {name: at for at, name in enumerate(stops)}
+        signature = (
+            handling,
+            tuple(
+                (id(spot.part.model) if (spot := self._net.layout.find(name)) else 0, self._transfers.backplane(name))
+                for name in stops
+            ),
+            tuple((place[link.source], place[link.target], id(link.model), link.name, link.count) for link in links),
+            tuple(part for _, part in way.shares),
+            tuple(place[link.target] for link in way.links),
+        )
+        shape = self._shapes.get(signature)
+        if shape is None:
+            cost = self._transfers.cost(source, target, size or 1.0, handling)
+            of = {link.capacity: ("link", at, "") for at, link in enumerate(links)}
+            of |= {link.both: ("both", at, "") for at, link in enumerate(links) if link.both}
+            places = []
+            for name, _ in cost.demand.amounts:
+                device, _, suffix = name.rpartition(".")
+                places.append(of[name] if name in of else ("device", place[device], suffix))
+            shape = self._shapes[signature] = len(self._known)
+            self._known.append(_Shape(source, target, tuple(places)))
+        numbers = []
+        for what, at, suffix in self._known[shape].places:
+            if what == "device":
+                numbers.append(self.numbering.device(stops[at], suffix))
+            else:
+                layout, prefix, wire, slot = self._net.wire_of[links[at].capacity if what == "link" else links[at].both]
+                numbers.append(self.numbering.wire(prefix, layout, wire, slot))
+        return shape, numbers
+
+    @cached_property
+    def _slots(self) -> Ints:
+        """By host the first number of its capacities."""
+        table = self.numbering.table(self._net.layout)
+        part = self._hosts.part_of_host
+        starts, each = np.array(table.starts, np.int64), np.array(table.each, np.int64)
+        sizes = np.array([each.each for each in self._net.layout.parts], np.int64)
+        firsts = np.array([each.start for each in self._net.layout.parts], np.int64)
+        found: Ints = starts[part] + (self._hosts.starts - firsts[part]) // sizes[part] * each[part]
+        return found
+
+    @cached_property
+    def _row_of_wire(self) -> Ints:
+        """By wire of the outermost scope its row in `Attached`, -1 within the core."""
+        found = np.full(len(self._net.layout.wires), -1, np.int64)
+        attached = self._attached
+        found[attached.wire] = np.arange(len(attached.wire))
+        return found
+
+    @property
+    def _attached(self) -> Attached:
+        found = self._hosts.attached
+        if found is None:
+            raise ValueError("hosts are linked to hosts")
+        return found
+
+    def _relative(self, number: int, h: int, k: int) -> tuple[int, int, int]:
+        """What stays of a capacity's number for other hosts like these."""
+        table = self.numbering.table(self._net.layout)
+        if number < table.wires:
+            for host, what in ((h, FROM), (k, TO)):
+                if host >= 0:
+                    part = int(self._hosts.part_of_host[host])
+                    if 0 <= number - int(self._slots[host]) < table.each[part]:
+                        return what, number - int(self._slots[host]), 0
+            return ABSOLUTE, number, 0
+        wire, slot = divmod(number - table.wires, 3)
+        row, attached = int(self._row_of_wire[wire]), self._attached
+        for host, what in ((h, OUT), (k, IN)):
+            if host >= 0 and attached.first[host] <= row < attached.first[host + 1]:
+                way = slot if slot == BOTH or attached.out[row] else 1 - slot
+                return what, row - int(attached.first[host]), way
+        return ABSOLUTE, number, 0
+
+    def _filled(self, a: Ints, b: Ints, kinds: Sequence[tuple[Ints, _Kind]], size: float, handling: Handling) -> Draws:
+        """The columns."""
+        shape, many = np.zeros(len(a), np.int64), np.zeros(len(a), np.int64)
+        order: dict[int, int] = {}
+        for pairs, kind in sorted(kinds, key=lambda each: int(each[0][0])):
+            shape[pairs] = order.setdefault(kind.shape, len(order))
+            many[pairs] = len(kind.rows)
+        first = np.concatenate([[0], np.cumsum(many)])
+        capacity = np.empty(int(first[-1]), np.int64)
+        for pairs, kind in kinds:
+            rows = first[pairs]
+            for at, (what, number, slot) in enumerate(kind.rows):
+                capacity[rows + at] = self._number(what, number, slot, a if what in (FROM, OUT) else b, pairs)
+        costs = tuple(self._transfers.cost(self._known[each].a, self._known[each].b, size, handling) for each in order)
+        if size <= 0:
+            first, capacity = np.zeros(len(a) + 1, np.int64), np.empty(0, np.int64)
+        return Draws(shape, costs, first, capacity)
+
+    def _number(self, what: int, number: int, slot: int, ends: Ints, pairs: Ints) -> Ints | int:
+        if what == ABSOLUTE:
+            return number
+        hosts = self._hosts.owner[ends[pairs]]
+        if what in (FROM, TO):
+            found: Ints = self._slots[hosts] + number
+            return found
+        attached = self._attached
+        rows = attached.first[hosts] + number
+        ways = slot if slot == BOTH else np.where(attached.out[rows], slot, 1 - slot)
+        return self.numbering.table(self._net.layout).wires + 3 * attached.wire[rows].astype(np.int64) + ways
+
+
+def _codes(columns: Sequence[Ints]) -> Ints:
+    """A number for each row, equal where all columns are."""
+    found = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        low = int(column.min(initial=0))
+        span = int(column.max(initial=0)) - low + 1
+        if int(found.max(initial=0)) + 1 > _MOST // span:
+            _, found = np.unique(found, return_inverse=True)
+        found = found * span + (column - low)
+    return found

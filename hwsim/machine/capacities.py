@@ -1,0 +1,151 @@
+"""The capacities of a machine by name: those of devices, of switches' backplanes and of links."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from hwsim.demand import Capacity
+from hwsim.devices import Switch
+from hwsim.machine.layout import Layout
+from hwsim.machine.net import Net
+from hwsim.machine.parts import Part
+
+
+class Backplanes(Mapping[str, float]):
+    """Bytes per second of the switches whose links could bring more than they pass on, by name."""
+
+    def __init__(self, net: Net) -> None:
+        self._net = net
+        self._known: dict[str, float | None] = {}
+        self.any = any(over(part) is not None for part in net.layout.every())
+
+    def __getitem__(self, name: str) -> float:
+        if not self.any:
+            raise KeyError(name)
+        if name not in self._known:
+            self._known[name] = self._find(name)
+        found = self._known[name]
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in self._net.layout.walk(_oversubscribed) if name in self) if self.any else iter(())
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def _find(self, name: str) -> float | None:
+        spot = self._net.layout.find(name)
+        times = None if spot is None else over(spot.part)
+        if times is None:
+            return None
+        carried, bandwidths = 0.0, self._net.bandwidths(name)
+        if len(set(bandwidths)) > 1:  # in the order of the names, whatever that of the file
+            bandwidths = [link.bandwidth for link in self._net.leaving(name)]
+        for bandwidth in bandwidths:
+            carried += bandwidth
+        return carried / times if carried > 0 else None
+
+
+def over(part: Part) -> float | None:
+    """How many times what they pass on the links at switches could bring."""
+    return part.model.oversubscription if isinstance(part.model, Switch) else None
+
+
+def _oversubscribed(part: Part) -> tuple[str, ...] | list[str]:
+    return list(part.names) if over(part) is not None else ()
+
+
+class Capacities(Mapping[str, Capacity]):
+    """Of devices in natural order, then backplanes, then links; `len` makes none of them."""
+
+    def __init__(self, net: Net, backplanes: Backplanes) -> None:
+        self._net, self._backplanes = net, backplanes
+        self.made: dict[str, Capacity] = {}
+        self._count: int | None = None
+
+    def __getitem__(self, name: str) -> Capacity:
+        found = self.made.get(name)
+        if found is None:
+            found = self._find(name)
+            if found is None:
+                raise KeyError(name)
+            self.made[name] = found
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        seen = set()
+        for name in self._net.layout.walk(lambda part: part.names if part.child is None else ()):
+            spot = self._net.layout.find(name)
+            for capacity in spot.part.model.capacities(name) if spot is not None and spot.part.model is not None else ():
+                seen.add(capacity.name)
+                yield capacity.name
+        for name in self._backplanes:
+            if (full := f"{name}.backplane") not in seen:
+                yield full
+        shared: set[str] = set()  # by both directions
+        for device in self._net.layout.walk(lambda part: part.names if part.child is None else ()):
+            for link in self._net.leaving(device):
+                if link.model.duplex != "half":
+                    yield link.capacity
+                full = link.capacity if link.model.duplex == "half" else link.both
+                if full and full not in shared:
+                    shared.add(full)
+                    yield full
+
+    def __len__(self) -> int:
+        if self._count is None:
+            self._count = _capacities_in(self._net.layout) + sum(1 for name in self._backplanes if not self._stated(name))
+        return self._count
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} capacities by name>"
+
+    def _stated(self, name: str) -> bool:
+        spot = self._net.layout.find(name)
+        model = None if spot is None else spot.part.model
+        return isinstance(model, Switch) and model.bandwidth is not None
+
+    def _find(self, name: str) -> Capacity | None:
+        head, dot, tail = name.rpartition(".")
+        if dot and tail == "backplane" and head in self._backplanes:
+            return Capacity(name, self._backplanes[head], "B")
+        spot = self._net.layout.find(head) if dot else None
+        if spot is not None and spot.part.model is not None:
+            return next((each for each in spot.part.model.capacities(head) if each.name == name), None)
+        for link in self._net.drawing(name):
+            if link.both == name:
+                return Capacity(name, link.bandwidth * link.model.two_way, "B")
+            if link.capacity == name:
+                return Capacity(name, link.bandwidth, "B")
+        return None
+
+
+def _capacities_in(layout: Layout) -> int:
+    """Of devices and links, at any depth."""
+    total = 0
+    for part in layout.parts:
+        if part.child is not None:
+            total += len(part.names) * _capacities_in(part.child)
+        elif part.model is not None:
+            total += len(part.names) * len(part.model.capacities(part.names[0]))
+    for bundle in layout.wires.bundles:
+        total += len(bundle.a) * (1 if bundle.model.duplex == "half" else 3 if bundle.model.two_way < 2 else 2)
+    return total
+
+
+class Rates(Mapping[str, float]):
+    """Amounts per second of capacities."""
+
+    def __init__(self, capacities: Mapping[str, Capacity]) -> None:
+        self._capacities = capacities
+
+    def __getitem__(self, name: str) -> float:
+        return self._capacities[name].rate
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._capacities)
+
+    def __len__(self) -> int:
+        return len(self._capacities)

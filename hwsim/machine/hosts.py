@@ -1,0 +1,263 @@
+"""Shortest ways between equal machines without a search through all of them: out of one, over the switches, into the other.
+
+A host is a machine inside the machine, or a device that passes nothing on; the core is every other device beside them.
+Where wires outside lead from hosts to the core or inside the core, and no way through a third host is as short as one around it,
+the shortest ways are those put together of
+
+    from a device to the ports of its host      the same for all equal hosts
+    from the switch at a port to another        the same for all hosts at these switches
+    from the ports of the other host inward
+
+These are exactly the devices that a search over the whole would find; where one of the conditions fails, that search is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from hwsim.machine.attached import Attached, Owners
+from hwsim.machine.graph import Graph
+from hwsim.machine.layout import Layout
+from hwsim.machine.naming import below
+from hwsim.machine.net import Net
+from hwsim.machine.parts import Part
+
+_MOST_CHECKS: Final = 200_000
+
+
+class Port(NamedTuple):
+    """A way out of a host: from one of its devices, by its number there, to a device of the core, by its number."""
+
+    local: int
+    core: int
+
+
+class Exit(NamedTuple):
+    """A way from a device to the core: hops, the last device of the host and the first of the core, the devices passed before
+    that, layer by layer."""
+
+    hops: int
+    local: int
+    core: int
+    layers: tuple[frozenset[str], ...]
+
+
+class Hosts:
+    """Of the outermost scope of a machine.  owner, starts, part_of_host: see `Owners`."""
+
+    def __init__(self, net: Net) -> None:
+        self._layout = layout = net.layout
+        self.owned = Owners.of(layout)
+        self.owner, self.starts, self.part_of_host = self.owned.owner, self.owned.starts, self.owned.part
+        self._inner: dict[int, Graph] = {}
+        self._ways: dict[tuple[int, int, int], tuple[frozenset[str], ...] | None] = {}
+        self._within: dict[tuple[int, int, int], list[set[str]] | None] = {}
+        self._exits: dict[tuple[int, int, int], tuple[Exit, ...]] = {}
+        self._core_layers: dict[tuple[int, int], tuple[frozenset[int], ...] | None] = {}
+
+    @cached_property
+    def attached(self) -> Attached | None:
+        """The wires between hosts and the core; None where hosts are linked to hosts."""
+        return self.owned.attached(self._layout)
+
+    @cached_property
+    def apart(self) -> bool:
+        """Whether no shortest way between two passes through a third."""
+        attached = self.attached
+        if attached is None:
+            return False
+        checked = 0
+        _, representatives = np.unique(attached.kind, return_index=True)
+        for host in representatives.tolist():
+            part = self._layout.parts[int(self.part_of_host[host])]
+            ports = self._ports(attached, host)
+            for at, one in enumerate(ports):
+                for other in ports[at + 1 :]:
+                    checked += 1
+                    if checked > _MOST_CHECKS or (one.core != other.core and not self._around(part, one, other)):
+                        return False
+        return True
+
+    def layers(self, a: str, b: str) -> list[set[str]] | None:
+        """The devices on shortest routes between two by their distance from a; None where only a search can tell."""
+        if not self.apart:
+            return None
+        one, other = self._layout.find(a), self._layout.find(b)
+        return None if one is None or other is None else self.layers_of(one.number, other.number)
+
+    def layers_of(self, a: int, b: int) -> list[set[str]] | None:
+        """The same by numbers."""
+        h, k = int(self.owner[a]), int(self.owner[b])
+        if h == k and h >= 0:
+            return self._inside(a, b, h)
+        best, found = self.shortest(a, b)
+        if not found:
+            return None
+        layers: list[set[str]] = [set() for _ in range(best + 1)]
+        name = self._layout.name
+        for out, core, into in found:
+            for at, names in enumerate(out.layers):
+                layers[at].update(self._named(h, names))
+            for at, numbers in enumerate(core, len(out.layers)):
+                layers[at].update(name(number) for number in numbers)
+            for at, names in enumerate(into.layers):
+                layers[best - at].update(self._named(k, names))
+        return layers
+
+    def alike(self, a: int, b: int) -> bool:
+        """Whether the devices on shortest ways between two are in the same order by name for all pairs like these.
+
+        They are where all that are equally far are in one host, or all in the core.
+        """
+        h, k = int(self.owner[a]), int(self.owner[b])
+        if h == k and h >= 0:
+            return self._inside(a, b, h) is not None
+        return len({(out.hops, into.hops) for out, _, into in self.shortest(a, b)[1]}) == 1
+
+    def shortest(self, a: int, b: int) -> tuple[int, list[tuple[Exit, tuple[frozenset[int], ...], Exit]]]:
+        """Hops between devices of different hosts, and all ways of so few: out, over the core, in."""
+        leaving, entering = self._exits_of(a, int(self.owner[a])), self._exits_of(b, int(self.owner[b]))
+        best = -1
+        found: list[tuple[Exit, tuple[frozenset[int], ...], Exit]] = []
+        for out in leaving:
+            for into in entering:
+                if 0 <= best < out.hops + into.hops + (out.core != into.core):
+                    continue
+                core = self.core_layers(out.core, into.core)
+                if core is None:
+                    continue
+                total = out.hops + len(core) - 1 + into.hops
+                if best < 0 or total < best:
+                    best, found = total, []
+                if total == best:
+                    found.append((out, core, into))
+        return best, found
+
+    def core_layers(self, s: int, t: int) -> tuple[frozenset[int], ...] | None:
+        """The devices of the core on shortest ways between two of them that stay in it."""
+        key = s, t
+        if key not in self._core_layers:
+            self._core_layers[key] = _between(self._beside, s, t)
+        return self._core_layers[key]
+
+    def _inside(self, a: int, b: int, host: int) -> list[set[str]] | None:
+        """Within one host, where every way around is longer."""
+        start = int(self.starts[host])
+        part = self._layout.parts[int(self.part_of_host[host])]
+        if part.child is None:
+            return [{self._layout.name(a)}]
+        key = id(part.child), a - start, b - start
+        if key not in self._within:
+            names = part.child.name(a - start), part.child.name(b - start)
+            self._within[key] = self._graph(part.child).layers(*names)
+        found = self._within[key]
+        if found is None:
+            return None
+        leaving, entering = self._exits_of(a, host), self._exits_of(b, host)
+        if leaving and entering and len(found) - 1 >= leaving[0].hops + entering[0].hops:
+            return None
+        return [set(self._named(host, names)) for names in found]
+
+    def _exits_of(self, number: int, host: int) -> tuple[Exit, ...]:
+        """The nearest first."""
+        attached = self.attached
+        if host < 0 or attached is None:
+            return (Exit(0, -1, number, ()),)
+        key = int(self.part_of_host[host]), number - int(self.starts[host]), int(attached.kind[host])
+        found = self._exits.get(key)
+        if found is None:
+            part = self._layout.parts[key[0]]
+            found = self._exits[key] = tuple(
+                sorted(self._leave(part, key[1], self._ports(attached, host)), key=lambda one: one.hops)
+            )
+        return found
+
+    def _leave(self, part: Part, local: int, ports: Iterable[Port]) -> Iterable[Exit]:
+        child = part.child
+        for port in dict.fromkeys(ports):
+            if child is None:
+                yield Exit(1, port.local, port.core, (frozenset([""]),))
+                continue
+            layers = self._way(child, local, port.local)
+            if layers is not None:
+                yield Exit(len(layers), port.local, port.core, layers)
+
+    def _way(self, child: Layout, local: int, port: int) -> tuple[frozenset[str], ...] | None:
+        """The devices on shortest ways inside a host to one that passes on to others; None if there is none."""
+        key = id(child), local, port
+        if key not in self._ways:
+            name = child.name(port)
+            if local == port:
+                self._ways[key] = (frozenset([name]),)
+            else:
+                found = self._graph(child).layers(child.name(local), name) if _forwards(child, name) else None
+                self._ways[key] = None if found is None else tuple(frozenset(each) for each in found)
+        return self._ways[key]
+
+    def _named(self, host: int, names: Iterable[str]) -> Iterable[str]:
+        part = self._layout.parts[int(self.part_of_host[host])]
+        own = part.names[(int(self.starts[host]) - part.start) // part.each]
+        return [below(own, name) if name else own for name in names]
+
+    def _ports(self, attached: Attached, host: int) -> list[Port]:
+        rows = slice(int(attached.first[host]), int(attached.first[host + 1]))
+        return [Port(*each) for each in zip(attached.local[rows].tolist(), attached.core[rows].tolist(), strict=True)]
+
+    def _around(self, part: Part, one: Port, other: Port) -> bool:
+        """Whether from switch to switch the way around a host is shorter than the way through it."""
+        child = part.child
+        if child is None:
+            return True  # it passes nothing on
+        through = self._way(child, one.local, other.local)
+        if through is None or self._way(child, other.local, one.local) is None or not _forwards(child, child.name(one.local)):
+            return True
+        around = self.core_layers(one.core, other.core)
+        return around is not None and len(around) - 1 < len(through) - 1 + 2
+
+    def _graph(self, child: Layout) -> Graph:
+        if id(child) not in self._inner:
+            self._inner[id(child)] = Graph(Net(child))
+        return self._inner[id(child)]
+
+    @cached_property
+    def _beside(self) -> dict[int, list[int]]:
+        """Who is linked to whom within the core."""
+        a, b = self._layout.wires.ends()
+        inner = (self.owner[a] < 0) & (self.owner[b] < 0)
+        found: dict[int, list[int]] = {}
+        for one, other in zip(a[inner].tolist(), b[inner].tolist(), strict=True):
+            found.setdefault(one, []).append(other)
+            found.setdefault(other, []).append(one)
+        return found
+
+
+def _forwards(layout: Layout, name: str) -> bool:
+    spot = layout.find(name)
+    return spot is not None and spot.part.forwards
+
+
+def _between(beside: dict[int, list[int]], s: int, t: int) -> tuple[frozenset[int], ...] | None:
+    """The layers between two, searched from both ends."""
+    near, far = [{s}], [{t}]
+    seen_near, seen_far = {s}, {t}
+    while not seen_near & seen_far:
+        forward = sum(len(beside.get(each, ())) for each in near[-1]) <= sum(len(beside.get(each, ())) for each in far[-1])
+        layers, seen = (near, seen_near) if forward else (far, seen_far)
+        grown = {other for each in layers[-1] for other in beside.get(each, ())} - seen
+        if not grown:
+            return None
+        seen |= grown
+        layers.append(grown)
+    middle = near[-1] & far[-1]
+    sides = []
+    for layers in (near, far):
+        kept, reached = [], middle
+        for layer in reversed(layers[:-1]):
+            reached = layer & {other for each in reached for other in beside.get(each, ())}
+            kept.append(reached)
+        sides.append(kept)
+    return tuple(frozenset(each) for each in (*reversed(sides[0]), middle, *sides[1]))

@@ -1,0 +1,134 @@
+"""A number for every capacity, worked out from where it stands: of equal machines the numbers differ by a multiple of their size.
+
+scope:   part after part, then three for each wire: a to b, b to a, both
+part:    for each of its devices the capacities of its model, or for each of its machines those of its scope
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+
+from hwsim.machine.capacities import over
+from hwsim.machine.layout import Layout
+from hwsim.machine.naming import UnknownName, below
+from hwsim.machine.net import Net
+from hwsim.machine.parts import Part
+
+BOTH = 2  # of the three numbers of a wire
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Of one scope.  starts, each: by part the first number and how many a member has.  suffixes: by part, of devices."""
+
+    starts: tuple[int, ...]
+    each: tuple[int, ...]
+    suffixes: tuple[tuple[str, ...], ...]
+    wires: int
+    total: int
+
+
+class Numbering:
+    """Of a machine."""
+
+    def __init__(self, net: Net) -> None:
+        self._net = net
+        self._tables: dict[int, Table] = {}
+        self._offsets: dict[str, int] = {"": 0}
+
+    def table(self, layout: Layout) -> Table:
+        """How a scope is numbered."""
+        found = self._tables.get(id(layout))
+        if found is None:
+            suffixes = tuple(_suffixes(part) for part in layout.parts)
+            each = tuple(
+                self.table(part.child).total if part.child is not None else len(own)
+                for part, own in zip(layout.parts, suffixes, strict=True)
+            )
+            starts, at = [], 0
+            for part, many in zip(layout.parts, each, strict=True):
+                starts.append(at)
+                at += many * len(part.names)
+            found = Table(tuple(starts), each, suffixes, at, at + 3 * len(layout.wires))
+            self._tables[id(layout)] = found
+        return found
+
+    @property
+    def count(self) -> int:
+        """Numbers lie before this."""
+        return self.table(self._net.layout).total
+
+    def offset(self, scope: str) -> int:
+        """The first number of a machine inside the machine."""
+        found = self._offsets.get(scope)
+        if found is None:
+            outer, _, own = scope.rpartition(".")
+            spot = self._net.layout.find(outer) if outer else None
+            layout = self._net.layout if not outer else spot.part.child if spot is not None else None
+            at = None if layout is None else layout.local(own)
+            if layout is None or at is None:
+                raise UnknownName(f"there is no machine '{scope}'")
+            place, table = layout.parts.index(at[0]), self.table(layout)
+            found = self._offsets[scope] = self.offset(outer) + table.starts[place] + at[1] * table.each[place]
+        return found
+
+    def split(self, number: int) -> tuple[int, int, int]:
+        """The part of the outermost scope that a number is of, the member, and the rest inside it."""
+        table = self.table(self._net.layout)
+        place = bisect_right(table.starts, number) - 1
+        while not table.each[place]:  # parts without capacities begin where the next one does
+            place -= 1
+        return place, *divmod(number - table.starts[place], table.each[place])
+
+    def device(self, name: str, suffix: str) -> int:
+        """The number of `name`.`suffix`."""
+        layout, prefix, number = self._net.scopes(name)[-1]
+        part, index, _ = layout.at(number)
+        place, table = layout.parts.index(part), self.table(layout)
+        return self.offset(prefix) + table.starts[place] + index * table.each[place] + table.suffixes[place].index(suffix)
+
+    def wire(self, scope: str, layout: Layout, wire: int, which: int) -> int:
+        """The number of a direction of a wire, or of both."""
+        return self.offset(scope) + self.table(layout).wires + 3 * wire + which
+
+    def name(self, number: int) -> str:
+        """What has that number.
+
+        Raises:
+            UnknownName: nothing.
+        """
+        layout, prefix, rest = self._net.layout, "", number
+        while 0 <= rest < self.table(layout).total:
+            table = self.table(layout)
+            if rest >= table.wires:
+                return self._wire_name(layout, prefix, *divmod(rest - table.wires, 3), number)
+            place = bisect_right(table.starts, rest) - 1
+            while not table.each[place]:
+                place -= 1
+            index, rest = divmod(rest - table.starts[place], table.each[place])
+            part = layout.parts[place]
+            prefix = below(prefix, part.names[index])
+            if part.child is None:
+                return f"{prefix}.{table.suffixes[place][rest]}"
+            layout = part.child
+        raise UnknownName(f"no capacity has the number {number}")
+
+    def _wire_name(self, layout: Layout, prefix: str, wire: int, which: int, number: int) -> str:
+        bundle, at = layout.wires.of(wire)
+        a, b = (below(prefix, layout.name(int(end[at]))) for end in (bundle.a, bundle.b))
+        link = bundle.link(at, a, b, back=which == 1)
+        half = link.model.duplex == "half"
+        name = (link.capacity if half else link.both) if which == BOTH else "" if half else link.capacity
+        if not name:
+            raise UnknownName(f"no capacity has the number {number}")
+        return name
+
+
+def _suffixes(part: Part) -> tuple[str, ...]:
+    """What comes after the dot in the names of a device's capacities."""
+    if part.model is None:
+        return ()
+    name = part.names[0]
+    own = [each.name[len(name) + 1 :] for each in part.model.capacities(name)]
+    return (*own, "backplane") if over(part) is not None and "backplane" not in own else tuple(own)

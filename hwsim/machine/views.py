@@ -1,0 +1,124 @@
+"""What a machine holds, by name: nothing is made before it is asked for.
+
+A look-up costs about a microsecond whatever the size; `len` costs nothing; to go through all of it makes all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Generic, TypeVar
+
+from hwsim.devices import Cpu, Sockets
+from hwsim.machine.layout import Layout
+from hwsim.machine.naming import below
+from hwsim.machine.placed import PlacedDevice, PlacedNode
+
+T = TypeVar("T")
+
+
+class _View(Mapping[str, T], Generic[T]):
+    """`made`: what has been asked for so far."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        self.made: dict[str, T] = {}
+
+    def __getitem__(self, name: str) -> T:
+        found = self.made.get(name)
+        if found is None:
+            found = self._make(name)
+            if found is None:
+                raise KeyError(name)
+            self.made[name] = found
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and (name in self.made or self._make(name) is not None)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} by name>"
+
+    def _make(self, name: str) -> T | None:
+        raise NotImplementedError
+
+
+class Devices(_View[PlacedDevice]):
+    """Every device by its full name, in natural order."""
+
+    def __len__(self) -> int:
+        return self._layout.size
+
+    def __iter__(self) -> Iterator[str]:
+        return self._layout.walk(lambda part: part.names if part.child is None else ())
+
+    def __contains__(self, name: object) -> bool:
+        spot = self._layout.find(name) if isinstance(name, str) else None
+        return spot is not None and spot.part.child is None
+
+    def _make(self, name: str) -> PlacedDevice | None:
+        spot = self._layout.find(name)
+        if spot is None or spot.part.model is None:
+            return None
+        part = spot.part
+        index = spot.member if part.numbered else None
+        return PlacedDevice(name, part.family, part.kind, spot.part.model, index, spot.node, part.fidelity)
+
+
+class Nodes(_View[PlacedNode]):
+    """Every machine inside the machine by its full name, in natural order."""
+
+    def __len__(self) -> int:
+        return self._layout.machines
+
+    def __iter__(self) -> Iterator[str]:
+        return self._layout.walk(lambda part: part.names if part.child is not None else ())
+
+    def _make(self, name: str) -> PlacedNode | None:
+        spot = self._layout.find(name)
+        if spot is None or spot.part.child is None:
+            return None
+        return PlacedNode(name, spot.part.family, spot.member if spot.part.numbered else None, spot.node)
+
+
+class Groups(_View[PlacedDevice]):
+    """For every node of several sockets, all of them under their family's name; in natural order."""
+
+    def __len__(self) -> int:
+        return _groups_in(self._layout)
+
+    def __iter__(self) -> Iterator[str]:
+        return self._layout.walk(lambda part: (part.family,) if part.grouped else ()) if len(self) else iter(())
+
+    def _make(self, name: str) -> PlacedDevice | None:
+        node, _, family = name.rpartition(".")
+        spot = self._layout.find(node) if node else None
+        layout = self._layout if not node else spot.part.child if spot is not None else None
+        part = next((each for each in layout.parts if each.family == family and each.grouped), None) if layout else None
+        if part is None or not isinstance(part.model, Cpu):
+            return None
+        names = tuple(below(node, each) for each in part.names)
+        return PlacedDevice(name, family, "cpu", Sockets(part.model, names), None, node)
+
+
+def _groups_in(layout: Layout) -> int:
+    inside = sum(len(part.names) * _groups_in(part.child) for part in layout.parts if part.child is not None)
+    return inside + sum(part.grouped for part in layout.parts)
+
+
+class Kinds(Mapping[str, str]):
+    """The kind of every device by its full name."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+
+    def __getitem__(self, name: str) -> str:
+        spot = self._layout.find(name)
+        if spot is None or spot.part.child is not None:
+            raise KeyError(name)
+        return spot.part.kind
+
+    def __len__(self) -> int:
+        return self._layout.size
+
+    def __iter__(self) -> Iterator[str]:
+        return self._layout.walk(lambda part: part.names if part.child is None else ())
