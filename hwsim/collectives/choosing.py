@@ -93,8 +93,7 @@ def _rate(machine: Machine, names: Sequence[str], algorithm: Algorithm, operatio
     flows = cost(machine, algorithm, operation, names, _LONG)
     moved = _LONG if operation == "send" else (len(names) - 1) / len(names) * _LONG
     seconds, binding = longest(machine, flows.phases[0].cost)
-    kinds = {name: link.kind for link in machine.links for name in (link.capacity, link.both)}
-    kind = kinds.get(binding, "network")
+    kind = machine.link_kind(binding)
     return moved / seconds, kind if kind in ("nvlink", "pcie") else "network"
 
 
@@ -135,7 +134,7 @@ def _name(candidate: Candidate) -> str:
 def hardware(machine: Machine, devices: Sequence[str], group: Group) -> Hardware:
     """What NCCL would find: NVLinks of a GPU by their generation, else PCIe; the network cards of its node."""
     first = devices[0]
-    mine = [link for link in machine.links if link.source == first]
+    mine = machine.links_from(first)
     wires = [(link, link.model) for link in mine if isinstance(link.model, Nvlink)]
     node = machine.device(first).node
     cards = [machine.device(name).model for name in machine.devices_of("nic", node)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from hwsim.collectives.algorithms import Algorithm, InNetwork, ParameterServer, Ring
 from hwsim.collectives.plan import CannotCollect, Group
@@ -11,6 +12,9 @@ from hwsim.collectives.ring_search import find_rings, nvlink_edges
 from hwsim.machine import Machine
 from hwsim.machine.handling import PLAIN as COPIES
 from hwsim.machine.handling import Handling
+
+
+_MANY: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +37,7 @@ def place(machine: Machine, algorithm: Algorithm, devices: Sequence[str]) -> Pla
         raise CannotCollect("a device takes part twice", "name each of them once")
     nodes: dict[str, list[str]] = {}
     for name in devices:
-        nodes.setdefault(machine.device(name).node, []).append(name)
+        nodes.setdefault(name.rpartition(".")[0], []).append(name)
     ranks = tuple(name for node in nodes.values() for name in node)
     group = Group(len(ranks), tuple(len(node) for node in nodes.values()) if len(nodes) > 1 else ())
     helpers: tuple[str, ...] = ()
@@ -48,6 +52,13 @@ def place(machine: Machine, algorithm: Algorithm, devices: Sequence[str]) -> Pla
         case _:
             pass
     return Placed(algorithm, group, (*ranks, *helpers))
+
+
+def all_gpus(machine: Machine, devices: Sequence[str]) -> bool:
+    """Whether they are; a look at each takes longer than one at all GPUs there are."""
+    if len(devices) > _MANY:
+        return set(devices) <= set(machine.devices_of("gpu"))
+    return all(machine.device(name).kind == "gpu" for name in devices)
 
 
 def handling(machine: Machine, algorithm: Algorithm, a: str, b: str) -> Handling:

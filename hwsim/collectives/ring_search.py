@@ -49,10 +49,11 @@ def nvlink_edges(machine: Machine, devices: Sequence[str]) -> dict[tuple[int, in
     """NVLinks that run directly between devices, by their places in the list."""
     place = {name: at for at, name in enumerate(devices)}
     found: dict[tuple[int, int], int] = {}
-    for link in machine.links:
-        a, b = place.get(link.source), place.get(link.target)
-        if link.kind == "nvlink" and a is not None and b is not None and a < b:
-            found[a, b] = found.get((a, b), 0) + link.count * link.model.uses()
+    for a, name in enumerate(devices):
+        for link in machine.links_from(name):
+            b = place.get(link.target)
+            if link.kind == "nvlink" and b is not None and a < b:
+                found[a, b] = found.get((a, b), 0) + link.count * link.model.uses()
     return found
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from hwsim.collectives import wide
 from hwsim.collectives.algorithms import Algorithm, Hierarchical, InNetwork
 from hwsim.collectives.placing import Placed, handling, place
 from hwsim.collectives.plan import CannotCollect, Operation
@@ -46,7 +47,13 @@ class Flows:
 
     def alone(self, rates: Mapping[str, float]) -> float:
         """Seconds when nothing else runs."""
-        return sum(phase.cost.demand.alone(rates) for phase in self.phases)
+        return sum(_alone(phase.cost, rates) for phase in self.phases)
+
+
+def _alone(cost: Cost, rates: Mapping[str, float]) -> float:
+    wires = cost.wide.kinds if cost.wide is not None else ()
+    body = max([cost.demand.body(rates), *(each.amount / each.capacity.rate for each in wires)])
+    return cost.demand.latency + body
 
 
 @dataclass(slots=True)
@@ -74,12 +81,14 @@ def cost(
     *,
     overheads: Overheads = PLAIN,
     weights: Sequence[float] = (),
+    columns: bool = False,
 ) -> Flows:
     """The phases of `operation` on `size` bytes among devices (full names; the first is the root).
 
     Args:
         size: bytes of one rank's whole array, as nccl-tests count.
         weights: the ranks' parts in proportion where they are not equal.
+        columns: whether costs among very many devices may be `Cost.wide`.
 
     Raises:
         CannotCollect: the algorithm does not do that operation, or not among these devices.
@@ -92,8 +101,9 @@ def cost(
     rounds = rounds_of(algorithm.plan(operation, group), weights) if weights else algorithm.rounds(operation, group)
     pieces = algorithm.overlapped(group) if isinstance(algorithm, Hierarchical) and not weights else 1
     phases = []
+    kinds = wide.Kinds(machine) if columns and wide.fits(machine, placed, overheads) else None
     for at, together in enumerate(_merged(rounds, pieces)):
-        phases.append(_phase(machine, placed, together, size, overheads, first=at == 0, pieces=pieces))
+        phases.append(_phase(machine, placed, together, size, overheads, kinds, first=at == 0, pieces=pieces))
     return Flows(algorithm, operation, placed.parties, tuple(phases))
 
 
@@ -126,10 +136,18 @@ def _ways(each: Round) -> tuple[tuple[int, int], ...]:
 
 
 def _phase(
-    machine: Machine, placed: Placed, rounds: Sequence[Round], size: float, overheads: Overheads, *, first: bool, pieces: int
+    machine: Machine,
+    placed: Placed,
+    rounds: Sequence[Round],
+    size: float,
+    overheads: Overheads,
+    kinds: wide.Kinds | None,
+    *,
+    first: bool,
+    pieces: int,
 ) -> Phase:
     """One demand for rounds that flow as one."""
-    total = _Drawn({}, {})
+    total = _Drawn({}, {}) if kinds is None else kinds.nothing()
     terms: list[Term] = []
     if first and overheads.start > 0:
         inputs = (("start", precise(overheads.start, "s"), source_of(overheads.sources, "start")),)
@@ -138,22 +156,50 @@ def _phase(
     filled = 0.0  # the steps one after another, those that fill a pipeline included
     stages: dict[tuple[tuple[int, int], ...], float] = {}  # of a pipeline: a piece's time on links of its own
     for each in rounds:
-        step, waits = _step(machine, placed, each, size, overheads)
-        total.add(step, each.times)
+        waits, seconds = _take(machine, placed, each, size, overheads, total, kinds)
         count = each.steps + each.hops if pieces == 1 else each.times // pieces
-        taken = (each.steps if pieces == 1 else count) * _seconds(machine, step)
+        taken = (each.steps if pieces == 1 else count) * seconds
         filled += taken
-        stages[_ways(each)] = stages.get(_ways(each), 0.0) + taken + count * sum(waits)
+        if pieces > 1:
+            stages[_ways(each)] = stages.get(_ways(each), 0.0) + taken + count * sum(waits)
         total.latency += count * sum(waits)
         terms += _latency(each.name, count, waits, overheads)
-    body = _seconds(machine, total)
+    body = _seconds(machine, total) if isinstance(total, _Drawn) else kinds.seconds(total) if kinds else 0.0
     floor = filled + (pieces - 1) * max(stages.values(), default=0.0)
     longest = max(body, floor) * overheads.slowdown(size)
     floor = longest if longest > body * (1 + 1e-12) else 0.0
-    terms += _capacity_terms(machine, total, overheads)
+    if isinstance(total, _Drawn):
+        drawn = [(name, amount, total.moved.get(name, 0.0)) for name, amount in sorted(total.amounts.items())]
+        terms += _capacity_terms(machine, drawn, overheads)
+    elif kinds is not None:
+        drawn = kinds.named(total)
+        terms += _capacity_terms(machine, drawn, overheads)
     if floor > 0:
         terms.append(_floor_term(body, floor, size, overheads))
-    return Phase(_name(rounds), _cost(machine, placed, total, floor, overheads, terms))
+    if isinstance(total, _Drawn):
+        return Phase(_name(rounds), _cost(machine, placed, total, floor, overheads, terms))
+    demand = Demand(latency=total.latency, floor=floor, share=_share(machine, drawn))
+    return Phase(_name(rounds), Cost(demand, why=tuple(terms), wide=kinds.wide(total) if kinds else None))
+
+
+def _take(
+    machine: Machine,
+    placed: Placed,
+    each: Round,
+    size: float,
+    overheads: Overheads,
+    total: _Drawn | wide.Column,
+    kinds: wide.Kinds | None,
+) -> tuple[tuple[float, float], float]:
+    """Add a round to a phase; (the library's, the links') seconds before a step's first byte, and a step's seconds after it."""
+    if isinstance(total, _Drawn) or kinds is None:
+        step, waits = _step(machine, placed, each, size, overheads)
+        if isinstance(total, _Drawn):
+            total.add(step, each.times)
+        return waits, _seconds(machine, step)
+    column, waits = wide.step(machine, placed, each, size, overheads, kinds)
+    total.add(column, each.times)
+    return waits, kinds.seconds(column)
 
 
 def _name(rounds: Sequence[Round]) -> str:
@@ -217,17 +263,23 @@ def _latency(name: str, count: int, waits: tuple[float, float], overheads: Overh
     return [Term("latency", "steps x (overhead + way)", inputs, count * (overhead + way))]
 
 
-def _capacity_terms(machine: Machine, total: _Drawn, overheads: Overheads) -> list[Term]:
-    """The link that takes longest, and the memory that does."""
+def _share(machine: Machine, drawn: Sequence[tuple[str, float, float]]) -> float:
+    """The most that crosses a link."""
+    return max((amount for name, amount, _ in drawn if machine.capacities[name].unit == "B"), default=0.0) or 1.0
+
+
+def _capacity_terms(machine: Machine, drawn: Sequence[tuple[str, float, float]], overheads: Overheads) -> list[Term]:
+    """The link that takes longest, and the memory that does, of (capacity, amount, bytes)."""
     longest: dict[Unit, tuple[float, str]] = {}
-    for name, amount in sorted(total.amounts.items()):
+    bytes_of = {name: moved for name, _, moved in drawn}
+    for name, amount, _ in drawn:
         kind = machine.capacities[name].unit
         seconds = amount / machine.capacities[name].rate
         if seconds > longest.get(kind, (0.0, ""))[0]:
             longest[kind] = seconds, name
     terms = []
     for kind, (seconds, name) in sorted(longest.items()):
-        moved = total.moved.get(name, 0.0)
+        moved = bytes_of[name]
         inputs: tuple[tuple[str, str, str], ...] = (
             ("bytes", precise(moved, "B"), WORKLOAD if kind == "B" else "read and written on the way"),
             ("bandwidth", precise(moved / seconds * (1 if kind != "B" else 1 / overheads.efficiency), "B/s"), "of the machine"),

@@ -7,15 +7,16 @@ the send before it on the same way has ended.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from hwsim.collectives.algorithms import Algorithm
 from hwsim.collectives.placing import handling, place
 from hwsim.collectives.plan import Operation
+from hwsim.collectives.repeating import steps_of, unrolled
 from hwsim.collectives.steady import check
-from hwsim.collectives.steps import explicit
+from hwsim.collectives.steps import ExplicitSend, explicit
 from hwsim.communication.overheads import PLAIN, Overheads
 from hwsim.demand import Cost, Demand, Term
 from hwsim.devices import Cpu, Gpu, Memory
@@ -50,18 +51,25 @@ def sends(
     """
     check(algorithm, operation)
     placed = place(machine, algorithm, devices)
-    plan = placed.algorithm.plan(operation, placed.group)
+    rounds = None if weights else steps_of(placed.algorithm, operation, placed.group)
+    every: Iterable[ExplicitSend]
+    if rounds is None:
+        every = explicit(placed.algorithm.plan(operation, placed.group), size, pieces=pieces, weights=weights)
+    else:
+        every = unrolled(rounds, size, pieces)
     known: dict[tuple[int, int, float, bool, bool], Cost] = {}
-    for send in explicit(plan, size, pieces=pieces, weights=weights):
+    for send in every:
         source, target = placed.parties[send.source], placed.parties[send.target]
         key = (send.source, send.target, send.size, send.reduce, not send.after)
         if key not in known:
             found = machine.transfer(source, target, send.size, handling(machine, placed.algorithm, source, target))
-            known[key] = _cost(machine, source, target, found, send.size, size, overheads, send.reduce, first=not send.after)
+            known[key] = cost_of_send(
+                machine, source, target, found, send.size, size, overheads, send.reduce, first=not send.after
+            )
         yield CostedSend(send.step, source, target, known[key], send.after)
 
 
-def _cost(
+def cost_of_send(
     machine: Machine,
     source: str,
     target: str,
@@ -73,6 +81,7 @@ def _cost(
     *,
     first: bool,
 ) -> Cost:
+    """What a send of `size` bytes of a `whole` costs that a transfer of its bytes costs `found`."""
     across = machine.device(source).node != machine.device(target).node
     spent = [("start", overheads.start if first else 0.0), ("hop" if across else "step", overheads.of_step(across))]
     terms = [

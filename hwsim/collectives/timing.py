@@ -28,8 +28,9 @@ from hwsim.collectives.algorithms import (
     Ring,
 )
 from hwsim.collectives.choosing import RINGS, Chosen, built, bus, choose, chosen_among
+from hwsim.collectives.courses import Course, courses
 from hwsim.collectives.measured import as_curve, as_measured, overheads_as, overheads_like, overheads_of_messages
-from hwsim.collectives.placing import place
+from hwsim.collectives.placing import all_gpus, place
 from hwsim.collectives.plan import CannotCollect, Group, Operation
 from hwsim.collectives.steady import Flows, Phase, check, cost
 from hwsim.collectives.stepwise import CostedSend, sends
@@ -37,7 +38,7 @@ from hwsim.communication.mpi import Mpi
 from hwsim.communication.nccl import PROTOCOLS, Estimate, Nccl
 from hwsim.communication.nccl import RINGS as RINGED
 from hwsim.communication.overheads import PLAIN, Overheads
-from hwsim.demand import Choice, Term
+from hwsim.demand import Choice, Cost, Term
 from hwsim.machine import Machine
 
 Library = Mpi | Nccl | Overheads
@@ -61,7 +62,9 @@ _OF_MPI: Final[dict[Operation, Algorithm]] = {"all-to-all": Pairwise(), "send": 
 
 def library_of(machine: Machine, devices: Sequence[str]) -> Library | None:
     """What these devices exchange data with: NCCL if all are GPUs, else MPI, as far as the machine says."""
-    gpus = all(machine.device(name).kind == "gpu" for name in devices)
+    if not machine.libraries:
+        return None
+    gpus = all_gpus(machine, devices)
     return machine.library(devices, ("nccl", "overheads") if gpus else ("mpi", "overheads"))
 
 
@@ -69,7 +72,7 @@ def usual(machine: Machine, operation: Operation, devices: Sequence[str]) -> str
     """The algorithm where nobody names one: the library's choice, else rings over what links the GPUs, else a ring."""
     if library_of(machine, devices) is not None:
         return AUTO
-    gpus = all(machine.device(name).kind == "gpu" for name in devices)
+    gpus = all_gpus(machine, devices)
     return USUAL.get(operation, "rings-both-ways" if gpus else "ring")
 
 
@@ -81,6 +84,7 @@ def timed(
     size: float,
     *,
     weights: Sequence[float] = (),
+    columns: bool = False,
 ) -> Flows:
     """The phases of a collective as the machine's library does it; None is auto, and the first phase knows what was chosen.
 
@@ -88,7 +92,7 @@ def timed(
     """
     library = library_of(machine, devices)
     if algorithm is None:
-        return _auto(machine, library, operation, devices, size, weights)
+        return _auto(machine, library, operation, devices, size, weights, columns=columns)
     check(algorithm, operation)
     match library:
         case Nccl():
@@ -97,7 +101,7 @@ def timed(
             overheads = overheads_of_messages(machine, devices, size, library)
         case _:
             overheads = library or PLAIN
-    return cost(machine, algorithm, operation, devices, size, overheads=overheads, weights=weights)
+    return cost(machine, algorithm, operation, devices, size, overheads=overheads, weights=weights, columns=columns)
 
 
 def sent(
@@ -111,6 +115,38 @@ def sent(
     weights: Sequence[float] = (),
 ) -> Iterator[CostedSend]:
     """The same as single sends.  Their kernels hold no compute: what they hold together is the steady level's."""
+    known, overheads, choice = _known(machine, algorithm, operation, devices, size, weights)
+    found = sends(machine, known, operation, devices, size, pieces=pieces, overheads=overheads, weights=weights)
+    for at, each in enumerate(found):
+        yield each if at or choice is None else each._replace(cost=_chosen(each.cost, choice))
+
+
+def courses_of(
+    machine: Machine, algorithm: Algorithm | None, operation: Operation, devices: Sequence[str], size: float, *, pieces: int = 1
+) -> tuple[Course, ...] | None:
+    """The same as steps that repeat; None if they do not."""
+    known, overheads, choice = _known(machine, algorithm, operation, devices, size, ())
+    found = courses(machine, known, operation, devices, size, pieces=pieces, overheads=overheads)
+    if not found or choice is None:
+        return found
+    (leg, *legs), course = found[0].legs, found[0]
+    leg = leg._replace(first=_chosen(leg.first or leg.cost, choice))
+    return (replace(course, legs=(leg, *legs)), *found[1:])
+
+
+def _chosen(cost: Cost, choice: Choice) -> Cost:
+    return replace(cost, choice=choice, why=_saying(cost.why, choice))
+
+
+def _known(
+    machine: Machine,
+    algorithm: Algorithm | None,
+    operation: Operation,
+    devices: Sequence[str],
+    size: float,
+    weights: Sequence[float],
+) -> tuple[Algorithm, Overheads, Choice | None]:
+    """Which algorithm, with which overheads of each send, and what it was chosen for."""
     library = library_of(machine, devices)
     overheads, choice = PLAIN, None
     match library:
@@ -125,17 +161,20 @@ def sent(
     if algorithm is None:
         flows = _auto(machine, library, operation, devices, size, weights)
         algorithm, choice = flows.algorithm, flows.phases[0].cost.choice if flows.phases else None
-    found = sends(machine, algorithm, operation, devices, size, pieces=pieces, overheads=overheads, weights=weights)
-    for at, each in enumerate(found):
-        if at == 0 and choice is not None:
-            each = each._replace(cost=replace(each.cost, choice=choice, why=_saying(each.cost.why, choice)))
-        yield each
+    return algorithm, overheads, choice
 
 
 def _auto(
-    machine: Machine, library: Library | None, operation: Operation, devices: Sequence[str], size: float, weights: Sequence[float]
+    machine: Machine,
+    library: Library | None,
+    operation: Operation,
+    devices: Sequence[str],
+    size: float,
+    weights: Sequence[float],
+    *,
+    columns: bool = False,
 ) -> Flows:
-    gpus = all(machine.device(name).kind == "gpu" for name in devices)
+    gpus = all_gpus(machine, devices)
     match library:
         case Nccl() if operation in RINGED or operation == "send":
             return _with(choose(machine, operation, devices, size, library, weights))
@@ -147,7 +186,7 @@ def _auto(
             except CannotCollect:  # nodes without network cards: the tables know no such machine
                 return _fastest(machine, operation, devices, size, weights)
         case _:
-            return _fastest(machine, operation, devices, size, weights)
+            return _fastest(machine, operation, devices, size, weights, columns=columns)
 
 
 def _with(chosen: Chosen) -> Flows:
@@ -171,7 +210,15 @@ def _saying(why: tuple[Term, ...], choice: Choice) -> tuple[Term, ...]:
     return (replace(why[0], inputs=((name, value, f"{source}; chosen: {choice}"), *others)), *why[1:])
 
 
-def _fastest(machine: Machine, operation: Operation, devices: Sequence[str], size: float, weights: Sequence[float]) -> Flows:
+def _fastest(
+    machine: Machine,
+    operation: Operation,
+    devices: Sequence[str],
+    size: float,
+    weights: Sequence[float],
+    *,
+    columns: bool = False,
+) -> Flows:
     """The algorithm that takes least on this machine when nothing else runs.
 
     Raises:
@@ -183,7 +230,7 @@ def _fastest(machine: Machine, operation: Operation, devices: Sequence[str], siz
         if operation not in algorithm.operations:
             continue
         try:
-            flows = timed(machine, algorithm, operation, devices, size, weights=weights)
+            flows = timed(machine, algorithm, operation, devices, size, weights=weights, columns=columns)
         except CannotCollect:
             continue
         found.append((flows.alone(rates), at, name, flows))

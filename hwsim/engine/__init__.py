@@ -11,13 +11,27 @@ from hwsim.engine.compile import Compiled, compile_flat
 from hwsim.engine.driver import Driver, Progress, Server
 from hwsim.engine.fast import Choice, code_for
 from hwsim.engine.inorder import is_in_order, longest_path
+from hwsim.engine.issued import IssuedOp
 from hwsim.engine.verdict import BrokenInvariant, Deadlock, check, deadlock
 from hwsim.opgraph import FlatGraph, OpGraph, flatten
 from hwsim.results.timeline import Timeline
 
-__all__ = ["Actor", "BrokenInvariant", "Deadlock", "Driver", "Server", "changing", "simulate", "simulate_many"]
+__all__ = [
+    "Actor",
+    "BrokenInvariant",
+    "Deadlock",
+    "Driver",
+    "Event",
+    "IssuedOp",
+    "Server",
+    "Waits",
+    "changing",
+    "simulate",
+    "simulate_many",
+]
 
-Actor = Callable[[Driver], Generator[Event, None, None]]  # a SimPy process that submits graphs or limits capacities
+Waits = Generator[Event, None, None]  # a SimPy process
+Actor = Callable[[Driver], Waits]  # a SimPy process that submits graphs or limits capacities
 
 
 def simulate(

@@ -105,21 +105,28 @@ def _whole(femtoseconds: NDArray[np.float64], far: bool) -> Column:
 
 
 def flow_class(demand: Demand, rates: Mapping[str, float], numbers: Mapping[str, int]) -> FlowClass:
-    """Weights and pace of a demand.  Exact: floats are ratios of integers, and only those are multiplied."""
+    """Weights and pace of a demand.  Exact: floats are ratios of integers, and only those are multiplied.
+
+    What equal demands draw together is a whole number of times what one draws, so that they are one class with that weight.
+    """
     share, per_share = float(demand.share).as_integer_ratio()
-    weights = []
+    weights: dict[int, int] = {}
     limits = []
-    for name, amount in demand.amounts:
+    for name, amount, times in demand.drawn:
         drawn, per_drawn = float(amount).as_integer_ratio()
         rate, per_rate = float(rates[name]).as_integer_ratio()
         taken, offered = drawn * per_share * per_rate, per_drawn * share * rate
-        weights.append((numbers[name], (taken << WEIGHT_BITS) // offered))
+        number = numbers[name]
+        weights[number] = weights.get(number, 0) + times * ((taken << WEIGHT_BITS) // offered)
         limits.append((offered << LEVEL_BITS) // taken)
     if demand.floor:
         floor, per_floor = float(demand.floor).as_integer_ratio()
         limits.append((share * per_floor << LEVEL_BITS) // (floor * per_share))
-    holds = tuple(sorted((numbers[name], int(fraction * 2**53) * FULL >> 53) for name, fraction in demand.holds))
-    return FlowClass(max(1, min(limits, default=1 << LEVEL_BITS)), tuple(sorted(weights)), holds)
+    holds: dict[int, int] = {}
+    for name, fraction, times in demand.held:
+        number = numbers[name]
+        holds[number] = holds.get(number, 0) + times * (int(fraction * 2**53) * FULL >> 53)
+    return FlowClass(max(1, min(limits, default=1 << LEVEL_BITS)), tuple(sorted(weights.items())), tuple(sorted(holds.items())))
 
 
 def _check(demands: Sequence[Demand], capacities: Sequence[Capacity]) -> None:
@@ -135,8 +142,10 @@ def _check(demands: Sequence[Demand], capacities: Sequence[Capacity]) -> None:
         if not all(0 <= fraction < 1 for _, fraction in demand.holds):
             raise ValueError(f"a demand holds less than the whole of a capacity: {demand}")
         names = [name for name, _ in (*demand.amounts, *demand.holds)]
-        if len(set(names)) < len(names):
+        if len(set(names)) < len(names) and not demand.times:
             raise ValueError(f"a demand names each capacity once, to draw from it or to hold it: {demand}")
+        if demand.times and (len(demand.times) != len(names) or min(demand.times) < 1):
+            raise ValueError(f"a demand that stands for several says of each amount and hold how many draw it: {demand}")
 
 
 def _active(flat: FlatGraph) -> Active:

@@ -18,8 +18,9 @@ from simpy.events import NORMAL, EventPriority
 from hwsim.demand import Capacity, Cost
 from hwsim.engine.compile import Compiled, compile_flat
 from hwsim.engine.fair import FULL
+from hwsim.engine.issued import Issued, IssuedOp
 from hwsim.engine.replay import Replay
-from hwsim.opgraph import FlatGraph, Ints, OpGraph, Pool, concatenate, flatten
+from hwsim.opgraph import FlatGraph, Ints, Label, OpGraph, Pool, Queue, concatenate, flatten
 from hwsim.results.timeline import Timeline
 
 LAST = EventPriority(2)  # SimPy priority: after every ordinary event of the instant
@@ -44,6 +45,8 @@ class Driver:
         self._closed = closed
         self._replay = Replay([pool.servers for pool in pools], len(capacities))
         self._flats: list[FlatGraph] = []
+        self._issued = Issued(self.capacities)
+        self._classes: list[int] = []  # of the issued ops' costs
         self._pending: dict[int, tuple[simpy.Event, set[int]]] = {}  # op -> its submission
         self._armed: simpy.Event | None = None
         self._played: dict[int, tuple[Cost, float]] = {}
@@ -67,6 +70,42 @@ class Driver:
         """Start a graph now that is flat and compiled already, when nobody waits for its end."""
         self._accept(flat, compiled, self.env.event())
 
+    def label(self, label: Label) -> int:
+        """Make a label of issued ops known; its number."""
+        self._issued.labels.append(label)
+        return len(self._issued.labels) - 1
+
+    def queue(self, queue: Queue) -> int:
+        """Make a queue of issued ops known; its number.  Who issues into it waits for its ops before it issues more."""
+        self._issued.queues.append(queue)
+        return len(self._issued.queues) - 1
+
+    def cost(self, cost: Cost) -> int:
+        """Make a cost of issued ops known; its number."""
+        number = self._issued.cost(cost)
+        flow = self._issued.known[number].flow
+        self._classes.append(-1 if flow is None else self._replay.fluid.extend(flow))
+        return number
+
+    def issue(self, ops: Sequence[IssuedOp], after: Sequence[int] = ()) -> tuple[simpy.Event, int]:
+        """Start a chain of ops now; an event that succeeds when the last has ended, and that op's number.
+
+        after: numbers of ops that ended earlier and that it had waited for, to be shown.
+        """
+        if self._closed:
+            raise ValueError("nothing is issued to a closed driver")
+        replay = self._replay
+        replay.now = int(self.env.now)
+        rows = [(*self._issued.times(op), self._classes[op.cost] if op.cost >= 0 else -1) for op in ops]
+        base = replay.chain(rows)
+        self._issued.append(base, ops, after)
+        last = base + len(ops) - 1
+        finished = self.env.event()
+        replay.watched.add(last)
+        self._pending[last] = finished, {last}
+        self._arm(int(self.env.now))
+        return finished, last
+
     def limit(self, capacity: str, fraction: float) -> None:
         """From now on only so much of a capacity's rate is there (0: a failure; 1: all of it)."""
         if self._closed:
@@ -88,6 +127,8 @@ class Driver:
         """Play until nothing is due any more."""
         self.env.run()
         replay = self._replay
+        if len(self._issued):
+            self._flats.append(self._issued.take())
         flat = concatenate(self._flats)
         return Timeline(
             flat=flat,
@@ -111,6 +152,8 @@ class Driver:
 
     def _accept(self, flat: FlatGraph, compiled: Compiled, finished: simpy.Event) -> None:
         self._replay.now = int(self.env.now)
+        if len(self._issued):
+            self._flats.append(self._issued.take())
         base = self._replay.load(flat, compiled)
         self._flats.append(flat)
         for op in np.flatnonzero(compiled.played).tolist():

@@ -87,6 +87,31 @@ class Replay:
         self._ready += (np.flatnonzero(flat.waits_for == 0) + base).tolist()
         return base
 
+    def chain(self, ops: Sequence[tuple[int, int, int]]) -> int:
+        """Add ops of no pool, one after another, the first ready now: (fs before its flow, fs of its flow alone, class or -1).
+
+        The number of the first.  As `load` of a graph, without its price.
+        """
+        base = len(self)
+        for op, (fixed, flow, number) in enumerate(ops, base):
+            flows = number >= 0 and flow > 0
+            self.flow_class.append(number if flows else -1)
+            if flows:
+                self._flow[op] = flow
+            self._key.append((fixed << SHIFT | FLOWS + op if fixed else -1) if flows else fixed + flow << SHIFT | op)
+            self._take.append(-1)
+            self._give.append(-1)
+            self._missing.append(int(op > base))
+            self._joins.append(0)
+            if op > base:
+                self._next.append(op)
+                self._first[-1] += 1
+            self._first.append(len(self._next))
+            for column in (self.start, self.end, self.granted):
+                column.append(-1)
+        self._ready.append(base)
+        return base
+
     def next_time(self) -> int | None:
         """When something is due next, None if nothing is."""
         if self._ready or self.fluid.changed:

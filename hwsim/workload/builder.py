@@ -14,13 +14,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from hwsim.demand import Capacity, Cost
-from hwsim.opgraph import EVERY, LAST, PAIRED, Block, Buffer, Floats, Ints, Label, OpGraph, Pool, Queue
+from hwsim.opgraph import EVERY, LAST, PAIRED, Alike, Block, Buffer, Floats, Ints, Label, Line, OpGraph, Pool, Queue, Trained
 
 FEMTO = 10**15  # fs in a second
 
@@ -113,6 +113,10 @@ class GraphBuilder:
         self._open: _Body | None = None
         self._ties: list[tuple[int, int, int, int, int]] = []
         self._buffers: list[Buffer] = []
+        self._full: dict[int, Cost] = {}  # costs that were in columns
+        self._listed: dict[int, tuple[Any, ...]] = {}  # the tables by index
+        self._lines: list[Line] = []
+        self._trainings: list[Trained] = []
 
     def queue(self, name: str, device: str = "", depth: int | None = None) -> int:
         """A new in-order queue; at most `depth` ops inserted but not ended."""
@@ -131,6 +135,46 @@ class GraphBuilder:
     def cost(self, cost: Cost | None) -> int:
         """Index of a cost, -1 for none; equal costs share one."""
         return -1 if cost is None else _index(self._costs, cost)
+
+    def label_at(self, index: int) -> Label:
+        """The label of an index."""
+        return self._at(self._labels, index)
+
+    def cost_at(self, index: int) -> Cost:
+        """The cost of an index."""
+        return self._at(self._costs, index)
+
+    def queue_at(self, index: int) -> Queue:
+        """The queue of an index."""
+        return self._queues[index]
+
+    def label_count(self) -> int:
+        """How many labels there are."""
+        return len(self._labels)
+
+    def widest(self) -> int:
+        """The most capacities that one cost draws from."""
+        return max((len(cost.demand.amounts if cost.wide is None else cost.wide.numbers) for cost in self._costs), default=0)
+
+    def write_out(self) -> None:
+        """All costs by name, none in columns."""
+        self._full = {number: cost.in_full() for cost, number in self._costs.items() if cost.wide is not None}
+
+    def drawn(self, *, few: bool = False) -> frozenset[str] | None:
+        """The capacities that any cost names, if costs stand for those of other ranks, or `few` are to be listed; else None: all."""
+        if not few and not any(cost.demand.times for cost in self._costs):
+            return None
+        return frozenset(name for cost in self._costs for name, _ in (*cost.demand.amounts, *cost.demand.holds))
+
+    def offer(self, capacities: Iterable[Capacity]) -> None:
+        """The capacities of the graph, if they were not known before."""
+        self._capacities = tuple(capacities)
+
+    def _at(self, table: dict[T, int], index: int) -> T:
+        known = self._listed.get(id(table))
+        if known is None or len(known) != len(table):
+            known = self._listed[id(table)] = tuple(table)
+        return known[index]  # type: ignore[no-any-return]
 
     def op(
         self,
@@ -153,12 +197,28 @@ class GraphBuilder:
         insert: the op of the same body that inserts this one into its queue.
         after: ops that end before this one starts.
         """
+        label = self.label(name, kind, device, program)
+        return self.indexed(label, self.cost(cost), after, size=size, time=time, queue=queue, insert=insert, take=take, give=give)
+
+    def indexed(
+        self,
+        label: int,
+        cost: int = -1,
+        after: Sequence[OpRef] = (),
+        *,
+        size: float = 1.0,
+        time: float = 0.0,
+        queue: int = -1,
+        insert: OpRef | None = None,
+        take: int = -1,
+        give: int = -1,
+    ) -> OpRef:
+        """As `op`, by the indices of its label and cost."""
         body = self._body()
         here = OpRef(len(self._bodies) - 1, len(body.rows))
         if insert is not None and insert.block != here.block:
-            raise ValueError(f"'{name}' must be inserted by an op of its own body")
-        row = (self.label(name, kind, device, program), self.cost(cost), size, round(time * FEMTO), queue)
-        body.rows.append((*row, -1 if insert is None else insert.op, take, give))
+            raise ValueError(f"'{self.label_at(label).name}' must be inserted by an op of its own body")
+        body.rows.append((label, cost, size, round(time * FEMTO), queue, -1 if insert is None else insert.op, take, give))
         for before in after:
             self.edge(before, here)
         return here
@@ -185,6 +245,14 @@ class GraphBuilder:
         """A buffer whose marks are ops of blocks added so far."""
         self._buffers.append(buffer)
 
+    def line(self, line: Line) -> None:
+        """A pipeline among the ops added so far."""
+        self._lines.append(line)
+
+    def training(self, training: Trained) -> None:
+        """What the steps of a training are worth."""
+        self._trainings.append(training)
+
     def add(self, block: Block) -> int:
         """Append a block made of columns (see `block`); its number."""
         self._open = None
@@ -203,8 +271,8 @@ class GraphBuilder:
         yield
         self._open = None
 
-    def build(self) -> OpGraph:
-        """The graph so far."""
+    def build(self, alike: Alike | None = None, unfolded: str = "") -> OpGraph:
+        """The graph so far; alike: what its ops stand for, unfolded: why they do not."""
         renamed = [-1] * len(self._bodies)
         blocks: list[Block] = []
         for number, body in enumerate(self._bodies):
@@ -215,12 +283,16 @@ class GraphBuilder:
         return OpGraph(
             blocks=tuple(blocks),
             labels=tuple(self._labels),
-            costs=tuple(self._costs),
+            costs=tuple(self._full.get(number, cost) for cost, number in self._costs.items()),
             capacities=self._capacities,
             queues=tuple(self._queues),
             pools=tuple(self._pools),
             ties=np.array(ties, np.int64).reshape(-1, 5),
             buffers=tuple(each.renumbered(renamed) for each in self._buffers),
+            alike=alike,
+            unfolded=unfolded,
+            lines=tuple(self._lines),
+            trainings=tuple(self._trainings),
         )
 
     def _body(self) -> _Body:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from hwsim.ops import OPS
 from hwsim.ops.op import FetchOp
 from hwsim.spec import Mistakes, Tree, Value, decode, did_you_mean, substitute
 from hwsim.workload.file import Workload
-from hwsim.workload.pipeline import PipelineKeys
+from hwsim.workload.pipeline import PipelineKeys, operations, with_defaults
 from hwsim.workload.reading import STATEMENTS
+from hwsim.workload.serving.schema import InferKeys
 
 _ANYONE: Final[dict[str, Value]] = {"self": "self", "rank": 0, "ranks": 1}  # stands for every program of an `each`
 _STATEMENTS: Final[Mapping[str, Any]] = {**OPS, **STATEMENTS}
@@ -24,9 +26,18 @@ def check_statements(workload: Workload, mistakes: Mistakes) -> None:
             _check(tree, mistakes)
         _check_waits(list(_all(statements)), mistakes)
     if workload.pipeline is not None:
-        keys = decode(workload.pipeline, PipelineKeys, mistakes)
-        for tree in keys.stages if keys else ():
-            _check(tree, mistakes, OPS)
+        _check_stages(workload.pipeline, mistakes)
+    if workload.infer is not None:
+        decode(workload.infer, InferKeys, mistakes)
+
+
+def _check_stages(pipeline: Tree, mistakes: Mistakes) -> None:
+    keys = decode(pipeline, PipelineKeys, mistakes)
+    if keys is None:
+        return
+    for tree in [op for stage in keys.stages for op in operations(stage)]:
+        filled = {kind: with_defaults(kind, inner, keys, pipeline.get("dataset")) for kind, inner in _items(tree)}
+        _check(replace(tree, value=filled) if filled else tree, mistakes, OPS)
 
 
 def suspicions(workload: Workload) -> tuple[str, ...]:

@@ -138,11 +138,10 @@ def _capacities(event: Event, machine: Machine, mistakes: Mistakes) -> list[tupl
     except UnknownName as error:
         mistakes.add(event.place, error.message, error.hint)
         return []
-    named = [link for link in machine.links if link.name == event.link]
+    named = machine.links_called(event.link)
     found = [link.capacity for link in named if ends is None or link.source in ends or link.target in ends]
     if not named:
-        known = list(dict.fromkeys(link.name for link in machine.links))
-        mistakes.add(event.place, f"there is no link '{event.link}'", did_you_mean(event.link, known))
+        mistakes.add(event.place, f"there is no link '{event.link}'", did_you_mean(event.link, machine.link_names))
     elif not found:
         mistakes.add(event.place, f"no link '{event.link}' ends at {', '.join(event.of)}")
     return [(capacity, capacity) for capacity in dict.fromkeys(found)]

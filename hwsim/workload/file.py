@@ -13,16 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from hwsim.devices import Start
 from hwsim.opgraph import Freeing
-from hwsim.spec import Mistakes, Place, Tree, check_header, decode, field, place_field, resolve
+from hwsim.spec import Mistakes, Place, Tree, check_header, decode, field, place_field, resolve, tree_of
 from hwsim.units import Seconds
 from hwsim.workload.events import Event
 from hwsim.workload.groups import RankGroups
 
 FORMAT = "workload/1"
+DOORS: Final = ("program", "programs", "pipeline", "train", "infer")  # what a workload, or a job, may be written as
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,19 +69,30 @@ class Each:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One of `jobs`: a workload of its own on the same machine; exactly one of program, programs and pipeline."""
+    """One of `jobs`: a workload of its own on the same machine; exactly one of program, programs, pipeline, train and infer."""
 
     start: Seconds = field("when it begins", default=0.0, example="10 s")
     runtime: Runtime | None = field("as of a workload; without it, the workload's", default=None)
     program: Tree | None = field("as of a workload", default=None)
     programs: Mapping[str, Tree] | None = field("as of a workload", default=None)
     pipeline: Tree | None = field("as of a workload", default=None)
+    train: Tree | None = field("as of a workload", default=None)
+    infer: Tree | None = field("as of a workload", default=None)
+    device: tuple[str, ...] = field(
+        "what its train or infer runs on, where that does not say it", default=(), one_or_many=True, example="node0..95.gpu*"
+    )
     place: Place = place_field()
+
+    def on_devices(self, door: Tree) -> Tree:
+        """A train or infer with the job's devices, if it names none."""
+        if not self.device or not door.is_mapping or door.get("device") is not None:
+            return door
+        return door.put("device", tree_of(list(self.device), self.place))
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A workload as a file says it; exactly one of program, programs, pipeline and jobs."""
+    """A workload as a file says it; exactly one of program, programs, pipeline, train, infer and jobs."""
 
     hwsim: str = field("the format of the file: workload/1", default=FORMAT)
     name: str = field("what it is, in a few words", default="")
@@ -94,6 +106,8 @@ class Workload:
     program: Tree | None = field("the statements of the one program, or {each: gpu*, do: [...]}", default=None)
     programs: Mapping[str, Tree] | None = field("several programs by name, each written as `program` is", default=None)
     pipeline: Tree | None = field("stages that run at the same time: {batches, ahead, stages}", default=None)
+    train: Tree | None = field("steps of training a model: {model, global_batch, parallel, ...}", default=None)
+    infer: Tree | None = field("requests that a model answers: {model, arrivals, prompt, output, ...}", default=None)
     jobs: Mapping[str, Job] | None = field(
         "several workloads at once, by name",
         default=None,
@@ -103,6 +117,11 @@ class Workload:
     expect: Tree | None = field("what a run is expected to come to, such as {makespan: 15 ms +- 1 %}", default=None)
     place: Place = place_field()
 
+    def written_as(self, door: Literal["train", "infer"]) -> tuple[str, ...]:
+        """The jobs that are one; "" is the workload itself."""
+        jobs = [name for name, job in (self.jobs or {}).items() if getattr(job, door) is not None]
+        return (*jobs, *([""] if getattr(self, door) is not None else []))
+
 
 def read_workload(tree: Tree, mistakes: Mistakes) -> Workload | None:
     """The workload a file's tree writes, parameters put in; None once its mistakes are noted."""
@@ -111,13 +130,11 @@ def read_workload(tree: Tree, mistakes: Mistakes) -> Workload | None:
     found = decode(resolve(tree, mistakes, kind="workload"), Workload, mistakes, ignore=("use",))
     if found is None:
         return None
-    doors = {"program": found.program, "programs": found.programs, "pipeline": found.pipeline, "jobs": found.jobs}
+    doors = {name: getattr(found, name) for name in (*DOORS, "jobs")}
     if not _one_of(doors, "a workload", tree.place, mistakes):
         return None
     inside = [
-        _one_of(
-            {"program": job.program, "programs": job.programs, "pipeline": job.pipeline}, f"job '{name}'", job.place, mistakes
-        )
+        _one_of({door: getattr(job, door) for door in DOORS}, f"job '{name}'", job.place, mistakes)
         for name, job in (found.jobs or {}).items()
     ]
     return found if all(inside) else None

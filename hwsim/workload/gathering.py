@@ -12,12 +12,21 @@ from dataclasses import dataclass
 
 from hwsim.machine import NoRoute, UnknownName
 from hwsim.ops import CannotPlace, ExchangeOp
+from hwsim.ops.exchange import Courses
 from hwsim.workload.groups import CannotGroup, RankGroups
 from hwsim.workload.placing import Placing
 from hwsim.workload.programs import Program
-from hwsim.workload.statements import Collective, Gathering, PlacedOp, Step
+from hwsim.workload.statements import Collective, Course, Gathering, Leg, PlacedOp, Sends, Step
 
 Members = tuple[str, ...]  # full names of devices, in rank order
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """What a name means in one node: the number of each device's group, and of the only one there is."""
+
+    of: Mapping[str, int]
+    only: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +42,9 @@ class Gatherings:
 
         pieces: of the op it overlaps, 1 if it overlaps none.
         """
+        whole = len(self.programs) == self.programs[0].ranks
         try:
-            gatherings = tuple(self._gatherings(ops, kind, pieces))
+            gatherings = tuple(self._gatherings(ops, kind, pieces)) if whole else ()
         except (CannotGroup, CannotPlace, NoRoute, UnknownName) as error:
             self.placing.mistakes.add(ops[0].place, error.message, error.hint)
             return None
@@ -42,22 +52,31 @@ class Gatherings:
         arrivals = tuple(
             label(each.name, "arrive", each.device, program.name) for each, program in zip(placed, self.programs, strict=True)
         )
-        return Collective(tuple(placed), arrivals, gatherings, ops[0].overlaps, pieces)
+        return Collective(tuple(placed), arrivals, gatherings, ops[0].overlaps, pieces, ops[0].place)
 
     def _gatherings(self, ops: Sequence[ExchangeOp], kind: str, pieces: int) -> list[Gathering]:
         if not self.programs[0].own:  # one program alone
             return [self._gathering((0,), members, ops[0], kind, pieces) for members in self._parts(ops[0], 0)]
-        meets: dict[Members, list[int]] = {}
+        meets: dict[int, list[int]] = {}
+        known: dict[tuple[tuple[str, ...], str], _Named] = {}  # thousands of ranks mean the same by a name
+        groups: dict[Members, int] = {}
         for rank, op in enumerate(ops):
-            parts = self._parts(op, rank)
-            own = self.programs[rank].own
-            mine = next((each for each in parts if own in each), parts[0] if len(parts) == 1 else None)
+            own, key = self.programs[rank].own, (op.among, self.programs[rank].scope.node)
+            named = known.get(key)
+            if named is None:
+                parts = self._parts(op, rank)
+                numbers = [groups.setdefault(each, len(groups)) for each in parts]
+                of = {name: number for number, each in zip(reversed(numbers), reversed(parts), strict=True) for name in each}
+                named = known[key] = _Named(of, numbers[0] if len(parts) == 1 else None)
+            mine = named.of.get(own, named.only)
             if mine is None:
                 raise CannotPlace(f"{own} is in none of the groups '{op.among[0]}'", "name groups that hold every rank")
             meets.setdefault(mine, []).append(rank)
-        for members, ranks in meets.items():
-            self._all_come(members, ranks, ops[ranks[0]])
-        return [self._gathering(tuple(ranks), members, ops[ranks[0]], kind, pieces) for members, ranks in meets.items()]
+        members = tuple(groups)
+        owners = {program.own: rank for rank, program in enumerate(self.programs)}
+        for number, ranks in meets.items():
+            self._all_come(members[number], ranks, ops[ranks[0]], owners)
+        return [self._gathering(tuple(ranks), members[one], ops[ranks[0]], kind, pieces) for one, ranks in meets.items()]
 
     def _parts(self, op: ExchangeOp, rank: int) -> tuple[Members, ...]:
         """The groups that the names of `among` mean to a rank; a single one where they name devices."""
@@ -67,13 +86,14 @@ class Gatherings:
             return declared.parts(scope.machine.select(declared.of))
         return (scope.machine.select(op.among, scope.node),)
 
-    def _all_come(self, members: Members, ranks: Sequence[int], op: ExchangeOp) -> None:
+    def _all_come(self, members: Members, ranks: Sequence[int], op: ExchangeOp, owners: Mapping[str, int]) -> None:
         """Raise CannotPlace for members that are some program's own device and do not come, or belong to no program."""
         owners = {program.own: rank for rank, program in enumerate(self.programs)}
         owned = [each for each in members if each in owners]
         if not owned:
             return  # programs of nodes
-        missing = [each for each in members if owners.get(each) not in ranks]
+        come = set(ranks)
+        missing = [each for each in members if owners.get(each) not in come]
         if missing:
             said = ", ".join(missing[:4]) + (f" and {len(missing) - 4} more" if len(missing) > 4 else "")
             message = f"{said} never arrives at '{op.name or op.kind}': the others would wait for ever"
@@ -87,6 +107,8 @@ class Gatherings:
             return tuple(dict.fromkeys(rank for each in devices for rank in rank_of[each]))
 
         program = self.programs[ranks[0]].name
+        if (found := op.courses(machine, members, pieces, self.placing.mistakes)) is not None:
+            return Gathering(ranks, (), self._sends(op, found, kind, program, rank_of))
         steps = tuple(
             Step(
                 label=builder.label(part.name, kind, part.device, program),
@@ -99,8 +121,30 @@ class Gatherings:
         )
         return Gathering(ranks, steps)
 
+    def _sends(self, op: ExchangeOp, found: Courses, kind: str, program: str, rank_of: Mapping[str, tuple[int, ...]]) -> Sends:
+        """Steps that repeat, with indices."""
+        cost = self.placing.builder.cost
+        names = tuple(dict.fromkeys(end for each in found.courses for leg in each.legs for end in (leg.source, leg.target)))
+        place = {name: number for number, name in enumerate(names)}
+        courses = []
+        for each in found.courses:
+            legs = [
+                Leg(
+                    place[leg.source],
+                    place[leg.target],
+                    leg.source,
+                    cost(op.weighted(leg.cost)),
+                    -1 if leg.first is None else cost(op.weighted(leg.first)),
+                )
+                for leg in each.legs
+            ]
+            courses.append(Course(tuple(legs), each.times))
+        return Sends(found.name, kind, program, tuple(rank_of.get(name, ()) for name in names), tuple(courses), found.pieces)
+
     def _ranks_of(self, ranks: tuple[int, ...], members: Members) -> dict[str, tuple[int, ...]]:
         """Whose arrival a member stands for: its own program's, its node's, or everybody's."""
+        if not self.programs[0].own:  # one program alone
+            return dict.fromkeys(members, ranks)
         machine = self.programs[0].scope.machine
         own = {self.programs[rank].own: rank for rank in ranks}
         found: dict[str, tuple[int, ...]] = {}

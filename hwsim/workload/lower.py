@@ -2,71 +2,147 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import lcm
+from typing import Final, Literal
 
+from hwsim.fold import CannotFold
 from hwsim.machine import Machine
-from hwsim.opgraph import OpGraph
-from hwsim.spec import Mistake, Mistakes, SpecError
+from hwsim.opgraph import Alike, Change, OpGraph
+from hwsim.spec import Mistake, Mistakes, SpecError, Tree
 from hwsim.workload.assemble import add_blocks, tie_meetings
 from hwsim.workload.builder import FEMTO, GraphBuilder, capacities_of
 from hwsim.workload.emit import Emitter, HostRuntime, HostTime, Tuning
-from hwsim.workload.file import Job, Runtime, Workload
+from hwsim.workload.file import DOORS, Job, Runtime, Workload
+from hwsim.workload.folding import folded, pays
 from hwsim.workload.pipeline import add_pipeline
 from hwsim.workload.programs import MAIN, host_cost
 from hwsim.workload.reading import Group, read_group
 from hwsim.workload.statements import Barrier, Repeat, Statement, walk
+from hwsim.workload.stepping import in_full
 
 
 class NeverArrives(SpecError):
     """A barrier that some programs reach more often than others: those who wait there wait for ever."""
 
 
-def lower(workload: Workload, machine: Machine, mistakes: Mistakes) -> OpGraph:
+MOST_LISTED: Final = 10_000  # capacities; of a larger machine only those that something draws from are in the graph
+Folding = Literal["auto", "always", "never"]
+
+
+def lower(
+    workload: Workload, machine: Machine, mistakes: Mistakes, *, fold: Folding = "auto", disturbed: Sequence[Change] = ()
+) -> OpGraph:
     """The op graph of a workload on a machine.
+
+    Args:
+        fold: whether ranks that nothing tells apart are written once (see `hwsim.fold`); auto: if they are many.
+        disturbed: what changes the capacities during the run.
 
     Raises:
         SpecError: names that nothing has, ops that do not fit the machine, a body too large to write out,
             and whatever `mistakes` held before.
         NeverArrives: a program is missing at a barrier.
     """
-    builder = GraphBuilder(capacities_of(machine.capacities))
-    if workload.jobs is None:
-        parts = {"": Job(0.0, workload.runtime, workload.program, workload.programs, workload.pipeline)}
-    else:
-        parts = {name: workload.jobs[name] for name in sorted(workload.jobs)}
+    builder = GraphBuilder()
+    parts = _parts(workload)
     groups: list[Group] = []
     runtimes: list[HostRuntime | None] = []
     for job, part in parts.items():
-        found, runtime = _groups_of(job, part, workload, machine, builder, mistakes)
+        found, runtime = _groups_of(job, part, workload, machine, builder, mistakes, fold)
         groups += found
         runtimes += [_host_runtime(group, runtime, builder) for group in found]
     mistakes.raise_if_any()
+    alike: Alike | None = None
+    unfolded = ""
+    if fold != "never" and groups and (fold == "always" or pays(groups, builder)):
+        try:
+            if any(event.jitter is not None for event in workload.events):
+                raise CannotFold("jitter is drawn by chance for each part")
+            _refuse_unfoldable(parts)
+            quotient = folded(groups, runtimes, builder, machine.capacities, _marks(disturbed))
+        except CannotFold as reason:
+            unfolded = str(reason)
+        else:
+            builder, alike = quotient.builder, quotient.alike
+            groups, runtimes = list(quotient.groups), list(quotient.runtimes)
+    if alike is None:
+        builder.write_out()
+        groups = [replace(group, body=in_full(group.body, builder)) for group in groups]
+        few = len(machine.capacities) > MOST_LISTED and all(part.infer is None for part in parts.values())  # it submits ops later
+        drawn = builder.drawn(few=few)
+        builder.offer(capacities_of(machine.capacities if drawn is None else {name: machine.capacities[name] for name in drawn}))
     shared = _shared_barriers(groups)
     emitters = _emit_aligned(groups, runtimes, shared)
     free = workload.runtime.free if workload.runtime else "last-use"
     meetings = [add_blocks(builder, emitter, free) for emitter in emitters]
     for name in sorted(shared):
         tie_meetings(builder, [found[name] for found in meetings if name in found])
-    return builder.build()
+    graph = builder.build(alike, unfolded)
+    listed = len(graph.capacities) if alike is None else sum(alike.capacities.values())
+    return replace(graph, unlisted=max(0, len(machine.capacities) - listed)) if len(machine.capacities) > MOST_LISTED else graph
+
+
+def _parts(workload: Workload) -> dict[str, Job]:
+    """The jobs by name; "" for a workload that is one."""
+    if workload.jobs is None:
+        doors = {door: getattr(workload, door) for door in DOORS}
+        return {"": Job(0.0, workload.runtime, **doors)}
+    return {name: workload.jobs[name] for name in sorted(workload.jobs)}
+
+
+def _refuse_unfoldable(parts: Mapping[str, Job]) -> None:
+    """Raise CannotFold for what decides by the order of ops, or is in the graph already."""
+    for name, part in parts.items():
+        whose = f"job '{name}'" if name else "it"
+        if part.pipeline is not None:
+            raise CannotFold(f"{whose} has a pipeline, whose stages share pools, and those are given in the order of their ops")
+        if part.train is not None or part.infer is not None:
+            raise CannotFold(f"{whose} stands beside programs of its own kind")
+
+
+def _marks(disturbed: Sequence[Change]) -> dict[str, tuple[tuple[int, float], ...]]:
+    """What happens to each capacity, and when."""
+    found: dict[str, list[tuple[int, float]]] = {}
+    for change in disturbed:
+        found.setdefault(change.capacity, []).append((change.at, change.fraction))
+    return {name: tuple(each) for name, each in found.items()}
 
 
 def _groups_of(
-    job: str, part: Job, workload: Workload, machine: Machine, builder: GraphBuilder, mistakes: Mistakes
+    job: str, part: Job, workload: Workload, machine: Machine, builder: GraphBuilder, mistakes: Mistakes, fold: Folding
 ) -> tuple[list[Group], Runtime | None]:
     """The programs of one job ("": of the workload itself), named after it; its pipeline goes straight into the graph."""
     runtime = part.runtime or workload.runtime
-    named = part.programs if part.programs is not None else {MAIN: part.program} if part.program else {}
     groups = []
-    for name, tree in sorted(named.items(), key=lambda each: each[0]):
-        called = name if not job else job if name == MAIN else f"{job}.{name}"
+    for called, tree in _named(job, part):
         group = read_group(called, tree, machine, runtime, workload.groups, builder, mistakes)
         body = _within(job, group.body) if job else group.body
         groups.append(replace(group, body=body, start=round(part.start * FEMTO)))
     if part.pipeline is not None:
         add_pipeline(part.pipeline, machine, builder, mistakes, name=job or MAIN, start=part.start)
+    if part.train is not None:
+        from hwsim.workload.training import add_training  # models are slow to import
+
+        alone = workload.jobs is None and not workload.events  # on the machine, and nothing happens to it
+        tree, name = part.on_devices(part.train), job or MAIN
+        add_training(tree, machine, builder, mistakes, name=name, start=part.start, fold=fold if alone else "never")
     return groups, runtime
+
+
+def _named(job: str, part: Job) -> Iterator[tuple[str, Tree]]:
+    """The programs of a job by the names they have in the results."""
+    named = part.programs if part.programs is not None else {MAIN: part.program} if part.program else {}
+    for name, tree in sorted(named.items(), key=lambda each: each[0]):
+        yield name if not job else job if name == MAIN else f"{job}.{name}", tree
+
+
+def programs_of(workload: Workload) -> Iterator[tuple[str, Tree, Runtime | None]]:
+    """(name, tree, runtime) of all its programs, in the order of their ranks."""
+    for job, part in _parts(workload).items():
+        for called, tree in _named(job, part):
+            yield called, tree, part.runtime or workload.runtime
 
 
 def _within(job: str, body: Sequence[Statement]) -> tuple[Statement, ...]:

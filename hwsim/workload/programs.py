@@ -16,17 +16,21 @@ MAIN = "main"  # the program of a file that has only one
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """One host thread.  own: what $self is called ("" outside `each`)."""
+    """One host thread.  own: what $self is called ("" outside `each`).  rank: its number among `ranks` of its `each`."""
 
     name: str
     own: str
     scope: Scope
+    rank: int
+    ranks: int
 
 
-def find_programs(name: str, tree: Tree, each: Each | None, machine: Machine, mistakes: Mistakes) -> tuple[Program, ...]:
-    """The program of that name, or one per device or node of `each`."""
+def find_programs(
+    name: str, tree: Tree, each: Each | None, machine: Machine, mistakes: Mistakes, only: int | None = None
+) -> tuple[Program, ...]:
+    """The program of that name, or one per device or node of `each` (or one of these)."""
     if each is None:
-        return (Program(name, "", Scope(machine, host=_host(machine, ""))),)
+        return (Program(name, "", Scope(machine, host=_host(machine, "")), 0, 1),)
     try:
         chosen = machine.select(each.each)
     except UnknownName as error:
@@ -34,7 +38,9 @@ def find_programs(name: str, tree: Tree, each: Each | None, machine: Machine, mi
         mistakes.add(at.place if at else tree.place, error.message, error.hint)
         return ()
     prefix = "" if name == MAIN else f"{name}."
-    return tuple(Program(f"{prefix}{own}", own, _scope(machine, own)) for own in chosen)
+    ranks = range(len(chosen)) if only is None else (only,)
+    names = {rank: chosen[rank] for rank in ranks}
+    return tuple(Program(f"{prefix}{own}", own, _scope(machine, own), rank, len(chosen)) for rank, own in names.items())
 
 
 def _scope(machine: Machine, own: str) -> Scope:

@@ -79,8 +79,12 @@ def read_group(
     groups: Mapping[str, RankGroups],
     builder: GraphBuilder,
     mistakes: Mistakes,
+    only: int | None = None,
 ) -> Group:
-    """One program, or one per device of `each`.  Labels, costs and queues go into the builder."""
+    """One program, or one per device of `each`.  Labels, costs and queues go into the builder.
+
+    only: the program of this rank alone, whose collectives have nobody to meet: for the names of its ops.
+    """
     each: Each | None = None
     statements: Sequence[Tree] = tree.elements()
     if tree.get("each") is not None:
@@ -88,7 +92,7 @@ def read_group(
         if each is None:
             return Group(name, (), (), ())
         statements = each.do
-    programs = find_programs(name, tree, each, machine, mistakes)
+    programs = find_programs(name, tree, each, machine, mistakes, only)
     if not programs:
         return Group(name, (), (), ())
     queues = Queues(builder, runtime)
@@ -171,7 +175,7 @@ class _Reader:
         inside = (*path, self._repeats)
         times = tree.get("times")
         if times is not None and isinstance(times.value, str):  # may depend on how many ranks there are, not on which this is
-            tree = tree.put("times", substitute(times, {"ranks": len(self._programs)}, self._mistakes, keep=()))
+            tree = tree.put("times", substitute(times, {"ranks": self._programs[0].ranks}, self._mistakes, keep=()))
         keys = decode(tree, RepeatKeys, self._mistakes)
         if keys is None:  # what is wrong inside is said all the same
             do = tree.get("do")
@@ -227,9 +231,9 @@ class _Reader:
         op: AnyOp | None = None
         ops: list[AnyOp] = []
         found: list[PlacedOp] = []
-        for rank, program in enumerate(self._programs):
-            if ranked is not None or rank == 0:
-                op = self._decode(kind, tree, rank, program)
+        for place, program in enumerate(self._programs):
+            if ranked is not None or place == 0:
+                op = self._decode(kind, tree, program)
                 self._note(op, tree, here)
             placed = None if op is None else self._placing.place(op, kind, program, self._call)
             if op is None or placed is None:
@@ -260,8 +264,8 @@ class _Reader:
             self._awaited[placed.name] = None
         return replace(placed, block=False)
 
-    def _decode(self, kind: str, tree: Tree, rank: int, program: Program) -> AnyOp | None:
-        names: Mapping[str, Value] = {"self": program.own, "rank": rank, "ranks": len(self._programs)}
+    def _decode(self, kind: str, tree: Tree, program: Program) -> AnyOp | None:
+        names: Mapping[str, Value] = {"self": program.own, "rank": program.rank, "ranks": program.ranks}
         cls: Any = OPS[kind]
         before = len(self._mistakes)
         known = substitute(tree, names, self._mistakes, keep=())

@@ -8,8 +8,9 @@ from typing import Any, Final
 from hwsim.ops import OPS, FetchOp
 from hwsim.spec import json_schema
 from hwsim.workload.file import FORMAT, Each, Workload
-from hwsim.workload.pipeline import PipelineKeys
+from hwsim.workload.pipeline import PipelineKeys, StageKeys
 from hwsim.workload.reading import STATEMENTS
+from hwsim.workload.serving.schema import InferKeys
 
 _STATEMENTS: Final = {"type": "array", "items": {"$ref": "#/$defs/Statement"}}
 _WORDS: Final[Mapping[str, Any]] = {  # statements that may also be written as a name or a list of names
@@ -40,9 +41,38 @@ def workload_schema() -> dict[str, Any]:
     _replace(out["properties"]["program"], program)
     _replace(out["properties"]["programs"], {"type": "object", "additionalProperties": program})
     pipeline = _embedded(PipelineKeys, definitions)
-    pipeline["properties"]["stages"] = _STATEMENTS | {"description": pipeline["properties"]["stages"]["description"]}
+    inside = {kind: statement[kind] for kind in sorted(OPS)}
+    needed = [key for key in inside["read"]["required"] if key != "bytes"]  # which the dataset may say
+    inside["read"] = {**inside["read"], "required": needed}
+    stage = _embedded(StageKeys, definitions)
+    op = {**definitions["Statement"], "title": "op of a stage", "properties": inside}
+    do = {"type": "array", "items": op, "description": stage["properties"]["do"]["description"]}
+    definitions["Stage"] = {"title": "stage", **stage, "properties": {**inside, **stage["properties"], "do": do}}
+    stages = {"type": "array", "items": {"$ref": "#/$defs/Stage"}}
+    pipeline["properties"]["stages"] = stages | {"description": pipeline["properties"]["stages"]["description"]}
     _replace(out["properties"]["pipeline"], pipeline)
+    _replace(out["properties"]["train"], _training(definitions))
+    _replace(out["properties"]["infer"], _serving(definitions))
     return out
+
+
+def _training(definitions: dict[str, Any]) -> dict[str, Any]:
+    from hwsim.workload.training.network_plan import EvaluateKeys, SynchroniseKeys  # models are slow to import
+    from hwsim.workload.training.schema import ParallelKeys, TrainKeys
+
+    train = _embedded(TrainKeys, definitions)
+    _replace(train["properties"]["model"], {"anyOf": [{"type": "string"}, {"type": "object"}]})
+    _replace(train["properties"]["parallel"], {"anyOf": [{"const": "auto"}, _embedded(ParallelKeys, definitions)]})
+    ways: dict[str, Any] = {"enum": ["all-reduce", "parameter-server"]}
+    _replace(train["properties"]["synchronise"], {"anyOf": [ways, _embedded(SynchroniseKeys, definitions)]})
+    _replace(train["properties"]["evaluate"], _embedded(EvaluateKeys, definitions))
+    return train
+
+
+def _serving(definitions: dict[str, Any]) -> dict[str, Any]:
+    infer = _embedded(InferKeys, definitions)
+    _replace(infer["properties"]["model"], {"anyOf": [{"type": "string"}, {"type": "object"}]})
+    return infer
 
 
 def _replace(kept: dict[str, Any], schema: dict[str, Any]) -> None:

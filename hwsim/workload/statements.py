@@ -5,12 +5,13 @@ One tree of statements serves all the programs of an `each`: an `Issue` has one 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from hwsim.ops import Pointwise
 from hwsim.spec import NOWHERE, Place
+from hwsim.workload.builder import GraphBuilder
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +115,55 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class Leg:
+    """What one member sends another in every step of a course; members by their place, costs by index (first: -1 if none)."""
+
+    source: int
+    target: int
+    device: str
+    cost: int
+    first: int
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """Equal steps, one after another."""
+
+    legs: tuple[Leg, ...]
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sends:
+    """Steps that repeat, not yet written out.
+
+    members: for whose arrivals each member stands (ranks).  name, kind, program: of the labels.  pieces: of every send.
+    """
+
+    name: str
+    kind: str
+    program: str
+    members: tuple[tuple[int, ...], ...]
+    courses: tuple[Course, ...]
+    pieces: int
+
+    @property
+    def count(self) -> int:
+        """How many sends they are."""
+        return self.pieces * sum(len(each.legs) * each.times for each in self.courses)
+
+    def labelled(self, builder: GraphBuilder, device: str, program: str) -> Callable[[int], int]:
+        """The label of a send of a device, by the number of its step."""
+        return lambda number: builder.label(f"{self.name}: step {number}", self.kind, device, program)
+
+
+@dataclass(frozen=True, slots=True)
 class Gathering:
     """Ranks that meet, and what they do together once they have come."""
 
     ranks: tuple[int, ...]
     steps: tuple[Step, ...]
+    sends: Sends | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +180,7 @@ class Collective:
     gatherings: tuple[Gathering, ...]
     overlaps: str = ""
     buckets: int = 1
+    place: Place = NOWHERE
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,8 @@ class HalvingDoubling:
 
     def rounds(self, operation: Operation, group: Group) -> tuple[Round, ...]:
         """As the plan's steps: each distance uses other links."""
-        return rounds_of(self.plan(operation, group))
+        folded = Folded.of(group.ranks)
+        return rounds_of(self.plan(operation, group)) if folded.extra else _rounds(operation, folded)
 
     def seconds(self, operation: Operation, group: Group, size: float, wires: Wires) -> float:
         """The closed form."""
@@ -50,6 +51,17 @@ class HalvingDoubling:
         blocks = sum(folded.widest(1 << level) for level in range(folded.levels))
         whole = n if operation == "reduce-scatter" else n - 1
         return (folded.levels + 2 * outside) * wires.latency + (blocks + outside * (whole + 1)) / n * wire
+
+
+def _rounds(operation: Operation, folded: Folded) -> tuple[Round, ...]:
+    """Of 2^k ranks, without the sends: all of a step carry as much."""
+    n = folded.size
+    levels = [(level, True) for level in reversed(range(folded.levels))] if operation != "all-gather" else []
+    levels += [(level, False) for level in range(folded.levels)] if operation != "reduce-scatter" else []
+    return tuple(
+        Round("reduce" if reduce else "send", tuple((rank, rank ^ 1 << level, (1 << level) / n) for rank in range(n)), 1, reduce)
+        for level, reduce in levels
+    )
 
 
 def _sends(operation: Operation, folded: Folded, parts: Folded) -> Iterator[Send]:

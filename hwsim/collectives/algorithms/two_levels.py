@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 
 from hwsim.collectives.plan import CannotCollect, Group, Operation, Send
 from hwsim.collectives.rounds import Pair, Round
@@ -72,9 +73,10 @@ class Levels:
         if times == 0:
             return None
         part = share / (g if within else g * k) / pieces
-        pairs: list[Pair] = []
-        for i in range(k):
-            for j in range(g):
-                target = self.ranks[i][(j + 1) % g] if within else self.ranks[(i + 1) % k][j]
-                pairs.append((self.ranks[i][j], target, part))
-        return Round(stage, tuple(sorted(pairs)), times * pieces, reduce=stage.startswith("reduce"))
+        sources = [rank for node in self.ranks for rank in node]
+        if within:
+            targets = [rank for node in self.ranks for rank in (*node[1:], node[0])]
+        else:
+            targets = [*sources[g:], *sources[:g]]
+        pairs: list[Pair] = sorted(zip(sources, targets, repeat(part)))
+        return Round(stage, tuple(pairs), times * pieces, reduce=stage.startswith("reduce"))

@@ -1,0 +1,87 @@
+"""A folded run beside the same run with all its ranks: is every op of every rank when it should be?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hwsim.opgraph import Alike, FlatGraph, Ints
+from hwsim.results.timeline import Timeline
+from hwsim.results.usage import usage
+
+_MEETING: Final = frozenset({"barrier", "release"})  # kinds of what belongs to no single rank
+_JOINED: Final = frozenset({"insert", "start", "wait"})  # kinds of what belongs to one though it stands in no queue
+_CLOSE: Final = 1e-9  # sums of floats in another order
+
+
+def differences(folded: Timeline, whole: Timeline) -> Iterator[str]:
+    """What is not the same, in words; nothing if all is.
+
+    Every rank's ops are those of the first rank of its class, in the same order, with the same names, starts and ends to the
+    femtosecond; what ranks do together is there at the same times; and of every capacity of the folded run the same was used.
+    """
+    alike = folded.flat.graph.alike
+    if alike is None:
+        yield "nothing was folded"
+        return
+    numbers = {name: number for number, name in enumerate(alike.programs)}
+    names: dict[tuple[str, str], int] = {}
+    few, many = (_by_rank(each, numbers, names) for each in (folded, whole))
+    yield from _of_ranks(alike, few, many)
+    together = [_together(each) for each in (folded, whole)]
+    for name, start, end in sorted(together[0] ^ together[1])[:3]:
+        where = "only the folded run" if (name, start, end) in together[0] else "only the whole run"
+        yield f"{where} has a '{name}' of several ranks from {start} to {end} fs"
+    used = {one.capacity: one for one in usage(whole)}
+    for one in usage(folded):
+        other = used[one.capacity]
+        if one.busy_fs != other.busy_fs:
+            yield f"{one.capacity} is busy for {one.busy_fs} fs, in the whole run for {other.busy_fs} fs"
+        elif abs(one.moved - other.moved) > _CLOSE * abs(other.moved) or abs(one.utilisation - other.utilisation) > _CLOSE:
+            yield f"{one.capacity} moves {one.moved:.12g}, in the whole run {other.moved:.12g}"
+
+
+def _by_rank(timeline: Timeline, numbers: dict[str, int], names: dict[tuple[str, str], int]) -> dict[int, Ints]:
+    """Of each rank the rows (name, start, end) of its own ops, in their order."""
+    flat = timeline.flat
+    labels = flat.graph.labels
+    own = np.array([-1 if label.kind in _MEETING else numbers.get(label.program, -1) for label in labels], np.int64)[flat.label]
+    called = np.array([names.setdefault((label.name, label.kind), len(names)) for label in labels], np.int64)[flat.label]
+    ops = np.flatnonzero((own >= 0) & ~_is_together(flat))
+    ops = ops[np.argsort(own[ops], kind="stable")]
+    rows = np.stack([called[ops], timeline.start[ops], timeline.end[ops]], axis=1)
+    ranks, first = np.unique(own[ops], return_index=True)
+    return dict(zip(ranks.tolist(), np.split(rows, first[1:]), strict=True)) if len(ops) else {}
+
+
+def _is_together(flat: FlatGraph) -> NDArray[np.bool_]:
+    alone = np.array([label.kind in _MEETING | _JOINED for label in flat.graph.labels], np.bool_)
+    found: NDArray[np.bool_] = (flat.queue < 0) & ~alone[flat.label]
+    return found
+
+
+def _together(timeline: Timeline) -> set[tuple[str, int, int]]:
+    flat = timeline.flat
+    ops = np.flatnonzero(_is_together(flat))
+    rows = zip(flat.label[ops].tolist(), timeline.start[ops].tolist(), timeline.end[ops].tolist(), strict=True)
+    return {(flat.graph.labels[label].name, start, end) for label, start, end in rows}
+
+
+def _of_ranks(alike: Alike, few: dict[int, Ints], many: dict[int, Ints]) -> Iterator[str]:
+    none = np.empty((0, 3), np.int64)
+    for rank, name in enumerate(alike.programs):
+        first = int(alike.first[alike.of[rank]])
+        one, other = few.get(first, none), many.get(rank, none)
+        if len(one) != len(other):
+            yield f"{name} has {len(other)} ops, {alike.programs[first]}, which stands for it, {len(one)}"
+            return
+        if (differs := np.flatnonzero((one != other).any(axis=1))).size:
+            at = int(differs[0])
+            yield (
+                f"op {at} of {name} runs from {other[at, 1]} to {other[at, 2]} fs, "
+                f"that of {alike.programs[first]}, which stands for it, from {one[at, 1]} to {one[at, 2]} fs"
+            )
+            return

@@ -1,0 +1,438 @@
+"""Programs of ranks that nothing tells apart, as the programs of one rank of each class (see `hwsim.fold`).
+
+Every program is read, and what it issues is known to the last bit; nothing is written out yet.  From here on there are only
+the first rank of each class, what those ranks issue on behalf of all, and of the collectives one of each class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import numpy as np
+
+from hwsim.demand import Capacity
+from hwsim.fold import CannotFold, Classes, Fold, TemplateOp, fold
+from hwsim.opgraph import Alike, Label
+from hwsim.workload.builder import GraphBuilder
+from hwsim.workload.emit import HostRuntime, HostTime
+from hwsim.workload.reading import Group
+from hwsim.workload.statements import (
+    Barrier,
+    Call,
+    Collective,
+    Fetch,
+    Gathering,
+    Issue,
+    PlacedOp,
+    Repeat,
+    Sends,
+    Statement,
+    Step,
+    Wait,
+    walk,
+)
+from hwsim.workload.stepping import Turn, Way, refuse_more, steps
+
+FEWEST: Final = 64  # ranks from which there is a fold, unless it is asked for
+WIDEST: Final = 512  # capacities of one op from which it pays
+_HOST: Final = ("dispatch", "back", "call", "compile")
+
+
+@dataclass(frozen=True, slots=True)
+class Quotient:
+    """What is left to be written out.  alike: what it stands for."""
+
+    builder: GraphBuilder
+    groups: tuple[Group, ...]
+    runtimes: tuple[HostRuntime | None, ...]
+    alike: Alike
+
+
+def pays(groups: Sequence[Group], builder: GraphBuilder) -> bool:
+    """Whether there are so many ranks, or so many capacities behind one op, that equals are worth looking for."""
+    if sum(len(group.programs) for group in groups) >= FEWEST or builder.widest() >= WIDEST:
+        return True
+    meetings = [one for group in groups for each in walk(group.body) if isinstance(each, Collective) for one in each.gatherings]
+    return any(one.sends is not None and len(one.sends.members) >= FEWEST for one in meetings)
+
+
+def folded(
+    groups: Sequence[Group],
+    runtimes: Sequence[HostRuntime | None],
+    builder: GraphBuilder,
+    capacities: Mapping[str, Capacity],
+    marks: Mapping[str, Hashable],
+) -> Quotient:
+    """The programs of one rank of each class.
+
+    Args:
+        builder: has the labels, costs and queues that the programs name.
+        marks: of the capacities that change during the run, what happens to them.
+
+    Raises:
+        CannotFold: nothing is like anything else, and why.
+    """
+    template = _Template(builder)
+    for group in groups:
+        template.enter(group)
+    programs = len(template.colours)
+    for group, runtime, base in zip(groups, runtimes, template.starts, strict=True):
+        template.add(group, runtime, base)
+    found = fold(template.colours, template.ops, capacities, marks)
+    ranks, wide = programs, int(found.capacities.size.sum()) > 2 * len(found.capacities)
+    classes = len(np.unique(found.ranks.of[:ranks]))
+    if 2 * classes > ranks and not wide:
+        raise CannotFold(f"hardly any of the {ranks:,} ranks is like another: there are {classes:,} classes")
+    return _Restriction(template, found, builder, capacities).of(groups, runtimes)
+
+
+@dataclass(slots=True)
+class _Template:
+    """Ranks of all groups one after another; statements numbered as they stand."""
+
+    builder: GraphBuilder
+    colours: list[Hashable] = field(default_factory=list)
+    ops: list[TemplateOp] = field(default_factory=list)
+    at: dict[tuple[Hashable, ...], int] = field(default_factory=dict)  # (statement, rank) or (statement, gathering, step)
+    starts: list[int] = field(default_factory=list)  # of each group, its first rank
+    queues: dict[int, int] = field(default_factory=dict)  # of a rank: its place among the rank's queues
+    used: list[int] = field(default_factory=list)  # queues of each rank
+
+    def enter(self, group: Group) -> None:
+        """Its programs are ranks."""
+        base = len(self.colours)
+        self.starts.append(base)
+        for rank in range(len(group.programs)):
+            self.colours.append((group.name, group.start))
+            self.used.append(0)
+            self._place(base + rank, group.hosts[rank])
+
+    def add(self, group: Group, runtime: HostRuntime | None, base: int) -> None:
+        """What its programs issue."""
+        if runtime is not None:
+            for name in _HOST:
+                spent: HostTime = getattr(runtime, name)
+                for rank, cost in enumerate(spent.cost):
+                    if cost >= 0:
+                        line = ("queue", group.hosts[rank])
+                        self._add(((group.name, name), rank), TemplateOp(
+                            (group.name, name), self.builder.cost_at(cost), (((), (base + rank,)),), line=line))  # fmt: skip
+        for number, each in enumerate(walk(group.body)):
+            here = (group.name, number)
+            match each:
+                case Issue(ops=ops) | Fetch(ops=ops):
+                    self._issue(here, base, ops)
+                case Collective(ops=ops):
+                    self._issue(here, base, ops)
+                    self._steps(here, base, each)
+                case _:
+                    pass
+
+    def _add(self, key: tuple[Hashable, ...], op: TemplateOp) -> None:
+        self.at[key] = len(self.ops)
+        self.ops.append(op)
+
+    def _place(self, rank: int, queue: int) -> int:
+        """Which of the rank's queues it is."""
+        if queue < 0:
+            return -1
+        if queue not in self.queues:
+            self.queues[queue] = self.used[rank]
+            self.used[rank] += 1
+        return self.queues[queue]
+
+    def _issue(self, here: tuple[str, int], base: int, ops: Sequence[PlacedOp]) -> None:
+        looks: dict[int, Hashable] = {}
+        for rank, op in enumerate(ops):
+            look = (here, self._place(base + rank, op.queue), *_look(op))
+            cost = self.builder.cost_at(op.cost) if op.cost >= 0 else None
+            touches = ((op.memory, op.sizes),) if op.sizes else ()
+            line = ("queue", op.queue) if op.queue >= 0 else None
+            self._add((here, rank), TemplateOp(looks.setdefault(rank, look), cost, (((), (base + rank,)),), touches, line))
+
+    def _sends(self, here: tuple[str, int], base: int, number: int, sends: Sends) -> None:
+        """Of a course, one op for each leg; the members beside the ranks, as a program may stand for all of them."""
+        first = self.at[here, number, "members"] = len(self.colours)
+        for place, ranks in enumerate(sends.members):
+            self.colours.append((here, "member"))
+            of = tuple(base + rank for rank in ranks)
+            self.ops.append(TemplateOp((here, "member"), None, (("is", (first + place,)), ("of", of))))
+        last: dict[tuple[int, int], int] = {}
+        for course, each in enumerate(sends.courses):
+            for place, leg in enumerate(each.legs):
+                way = leg.source, leg.target
+                roles = (("source", (first + leg.source,)), ("target", (first + leg.target,)))
+                after = (last[way],) if way in last else ()
+                last[way] = len(self.ops)
+                for what, cost in (("leg", leg.cost), ("first", leg.first)):
+                    if cost >= 0:
+                        self._add((here, number, what, course, place), TemplateOp(
+                            (here, what, course, each.times, sends.pieces, leg.first >= 0), self.builder.cost_at(cost), roles,
+                            line=(here, number, course, place), after=after))  # fmt: skip
+
+    def _steps(self, here: tuple[str, int], base: int, collective: Collective) -> None:
+        for number, gathering in enumerate(collective.gatherings):
+            meets = [base + rank for rank in gathering.ranks]
+            if gathering.sends is not None:
+                self._sends(here, base, number, gathering.sends)
+            first = len(self.ops)
+            in_turn = all(place - 1 in step.after for place, step in enumerate(gathering.steps) if place)
+            for place, step in enumerate(gathering.steps):
+                begins, ends = ([base + rank for rank in who] for who in (step.begins, step.ends))
+                cost = self.builder.cost_at(step.cost) if step.cost >= 0 else None
+                roles = (("meets", meets), ("begins", begins), ("ends", ends))
+                line = (here, number) if in_turn else None
+                self._add((here, number, place), TemplateOp(
+                    (here, place, len(gathering.steps), step.after), cost, roles, line=line,
+                    after=tuple(first + earlier for earlier in step.after)))  # fmt: skip
+
+
+def _look(op: PlacedOp) -> tuple[Hashable, ...]:
+    """What tells an op apart but what it draws and where."""
+    return (
+        op.name, op.time, op.pieces, op.reads, op.writes, op.updates, op.after, op.block, op.sizes, op.also, op.call,
+        op.dispatch >= 0, op.insert >= 0, op.back >= 0, op.cost >= 0,
+    )  # fmt: skip
+
+
+@dataclass(slots=True)
+class _Restriction:
+    """Statements of all ranks -> those of the first rank of each class, with indices into the tables of another builder."""
+
+    template: _Template
+    fold: Fold
+    old: GraphBuilder
+    capacities: Mapping[str, Capacity]
+    new: GraphBuilder = field(init=False)
+    counts: dict[int, int] = field(default_factory=dict)  # ops that each op of a label stands for
+    labels: dict[int, int] = field(default_factory=dict)
+    queues: dict[int, int] = field(default_factory=dict)
+    met: set[int] = field(default_factory=set)  # labels of whole collectives
+
+    def __post_init__(self) -> None:
+        leaders = {self.fold.names[first] for first in self.fold.capacities.first.tolist()}
+        self.new = GraphBuilder([self.capacities[name] for name in sorted(leaders & self.capacities.keys())])
+
+    def of(self, groups: Sequence[Group], runtimes: Sequence[HostRuntime | None]) -> Quotient:
+        first = set(self.fold.representatives)
+        kept, times = [], []
+        for group, runtime, base in zip(groups, runtimes, self.template.starts, strict=True):
+            ranks = [rank for rank in range(len(group.programs)) if base + rank in first]
+            one = _Group(self, group, base, ranks)
+            kept.append(one.restricted())
+            times.append(None if runtime is None else one.runtime(runtime))
+        names = tuple(program.name for group in groups for program in group.programs)
+        classes = Classes.by(self.fold.ranks.of[: len(names)])
+        alike = Alike(
+            programs=names,
+            of=classes.of,
+            first=classes.first,
+            labels=np.array([self.counts.get(label, 1) for label in range(self.new.label_count())], np.int64),
+            met=frozenset(self.met),
+            capacities={name: many for name, many in self.fold.alike().items() if name in self.capacities},
+        )
+        return Quotient(self.new, tuple(kept), tuple(times), alike)
+
+    def label(self, index: int, times: int) -> int:
+        if index < 0:
+            return index
+        if index not in self.labels:
+            found = self.old.label_at(index)
+            self.labels[index] = self.new.label(found.name, found.kind, found.device, found.program)
+            self.counts[self.labels[index]] = times
+        return self.labels[index]
+
+    def queue(self, index: int) -> int:
+        if index < 0:
+            return index
+        if index not in self.queues:
+            found = self.old.queue_at(index)
+            self.queues[index] = self.new.queue(found.name, found.device, found.depth)
+        return self.queues[index]
+
+
+@dataclass(slots=True)
+class _Group:
+    """The restriction of one group; `ranks`: those of its programs that stay."""
+
+    whole: _Restriction
+    group: Group
+    base: int
+    ranks: list[int]
+    number: int = 0
+
+    def restricted(self) -> Group:
+        group = self.group
+        return replace(
+            group,
+            programs=tuple(group.programs[rank] for rank in self.ranks),
+            hosts=tuple(self.whole.queue(group.hosts[rank]) for rank in self.ranks),
+            body=self._body(group.body),
+            starts=tuple(self._label(group.starts[rank], rank) for rank in self.ranks),
+        )
+
+    def runtime(self, runtime: HostRuntime) -> HostRuntime:
+        dispatch, back, call, compiling = (self._host(name, getattr(runtime, name)) for name in _HOST)
+        return HostRuntime(dispatch, back, call, compiling, runtime.bounded)
+
+    def _host(self, name: str, spent: HostTime) -> HostTime:
+        return HostTime(tuple(self._cost(((self.group.name, name), rank)) for rank in self.ranks), spent.time)
+
+    def _cost(self, key: tuple[Hashable, ...]) -> int:
+        number = self.whole.template.at.get(key)
+        return -1 if number is None else self.whole.new.cost(self.whole.fold.cost(number))
+
+    def _label(self, index: int, rank: int) -> int:
+        ranks = self.whole.fold.ranks
+        return self.whole.label(index, int(ranks.size[ranks.of[self.base + rank]]))
+
+    def _body(self, body: Sequence[Statement]) -> tuple[Statement, ...]:
+        return tuple(self._statement(each) for each in body)
+
+    def _statement(self, each: Statement) -> Statement:
+        here = (self.group.name, self.number)
+        self.number += 1
+        match each:
+            case Repeat():
+                return Repeat(each.times, self._body(each.body), each.place)
+            case Issue():
+                return Issue(self._ops(here, each.ops))
+            case Fetch():
+                return Fetch(self._ops(here, each.ops))
+            case Call():
+                pairs = [tuple(self._label(label, rank) for label in each.labels[rank]) for rank in self.ranks]
+                return Call(each.number, tuple((compiling, calling) for compiling, calling in pairs))
+            case Wait():
+                return Wait(each.names, each.back, tuple(self._label(each.labels[rank], rank) for rank in self.ranks))
+            case Barrier(labels=(arrival, release, *others)):
+                labels = (self.whole.label(arrival, 1), self.whole.label(release, 1))
+                return replace(each, labels=(*labels, *(self._label(others[rank], rank) for rank in self.ranks)))
+            case Collective():
+                return self._collective(here, each)
+        return each
+
+    def _ops(self, here: tuple[str, int], ops: Sequence[PlacedOp]) -> tuple[PlacedOp, ...]:
+        return tuple(self._op(here, ops[rank], rank) for rank in self.ranks)
+
+    def _op(self, here: tuple[str, int], op: PlacedOp, rank: int) -> PlacedOp:
+        memory, sizes = op.memory, op.sizes
+        if sizes:
+            memory, times = self.whole.fold.touched(self.whole.template.at[here, rank])
+            sizes = tuple((value, size * times) for value, size in sizes)
+        return replace(
+            op,
+            label=self._label(op.label, rank),
+            dispatch=self._label(op.dispatch, rank),
+            insert=self._label(op.insert, rank),
+            back=self._label(op.back, rank),
+            queue=self.whole.queue(op.queue),
+            cost=self._cost((here, rank)) if op.cost >= 0 else -1,
+            memory=memory,
+            sizes=sizes,
+        )
+
+    def _collective(self, here: tuple[str, int], each: Collective) -> Collective:
+        """All that is left of its gatherings as one: a step of each class, after the first of what it follows."""
+        fold, at = self.whole.fold, self.whole.template.at
+        place: dict[int, int] = {}  # of the steps that stay
+        steps: list[Step] = []
+        if any(gathering.sends is not None for gathering in each.gatherings):
+            steps = self._legs(here, each)
+        for number, gathering in enumerate(each.gatherings):
+            for k, step in enumerate(gathering.steps):
+                own = at[here, number, k]
+                if fold.ops.leader(own) != own:
+                    continue
+                place[own] = len(steps)
+                steps.append(Step(
+                    label=self._step_label(each, gathering, step, fold.stands_for(own)),
+                    cost=self._cost((here, number, k)) if step.cost >= 0 else -1,
+                    after=tuple(dict.fromkeys(place[fold.ops.leader(at[here, number, earlier])] for earlier in step.after)),
+                    begins=self._firsts(step.begins),
+                    ends=self._firsts(step.ends),
+                ))  # fmt: skip
+        return replace(
+            each,
+            ops=self._ops(here, each.ops),
+            arrivals=tuple(self._label(each.arrivals[rank], rank) for rank in self.ranks),
+            gatherings=(Gathering(tuple(range(len(self.ranks))), tuple(steps)),) if steps else (),
+        )
+
+    def _legs(self, here: tuple[str, int], each: Collective) -> list[Step]:
+        """The sends of one leg of each class; gatherings with the same courses have classes in common."""
+        alike: dict[tuple[int, ...], list[tuple[int, Sends]]] = {}
+        for number, gathering in enumerate(each.gatherings):
+            if (sends := gathering.sends) is not None:
+                alike.setdefault((sends.pieces, *(course.times for course in sends.courses)), []).append((number, sends))
+        found: list[Step] = []
+        for some in alike.values():
+            turns = [self._turn(here, some, course) for course in range(len(some[0][1].courses))]
+            refuse_more(some[0][1].pieces * sum(len(turn.ways) * turn.times for turn in turns), each)
+            found += steps(turns, some[0][1].pieces, len(found))
+        return found
+
+    def _turn(self, here: tuple[str, int], some: Sequence[tuple[int, Sends]], course: int) -> Turn:
+        """One course: the first leg of each class; an end is known by the first member of its class."""
+        fold, at, ops = self.whole.fold, self.whole.template.at, self.whole.template.ops
+        ways: list[Way] = []
+        place: dict[int, int] = {}
+        beside: dict[int, list[int]] = {}  # by member, the first legs of the classes of its own
+        for number, sends in some:
+            base = at[here, number, "members"]
+            for leg_place, leg in enumerate(sends.courses[course].legs):
+                own = at[here, number, "leg", course, leg_place]
+                leader = fold.ops.leader(own)
+                for end in dict.fromkeys((base + leg.source, base + leg.target)):
+                    if fold.ranks.leader(end) == end:
+                        beside.setdefault(end, []).append(leader)
+                if leader != own:
+                    continue
+                place[own] = len(ways)
+                times = fold.stands_for(own)
+                both = self._firsts((*sends.members[leg.source], *sends.members[leg.target]))
+                ways.append(Way(
+                    key=own,
+                    follows=fold.ops.leader(ops[own].after[0]) if ops[own].after else None,
+                    source=fold.ranks.leader(base + leg.source),
+                    target=fold.ranks.leader(base + leg.target),
+                    cost=self._cost((here, number, "leg", course, leg_place)),
+                    first=self._cost((here, number, "first", course, leg_place)) if leg.first >= 0 else -1,
+                    begins=both,
+                    ends=both,
+                    label=self._counted(sends, leg.device, times),
+                ))  # fmt: skip
+        return Turn(
+            tuple(ways),
+            {end: tuple(dict.fromkeys(place[leader] for leader in leaders)) for end, leaders in beside.items()},
+            some[0][1].courses[course].times,
+        )
+
+    def _counted(self, sends: Sends, device: str, times: int) -> Callable[[int], int]:
+        """Labels that stand for so many ops."""
+        labelled = sends.labelled(self.whole.new, device, f"{times:,} alike")
+
+        def label(number: int) -> int:
+            index = labelled(number)
+            self.whole.counts[index] = times
+            return index
+
+        return label
+
+    def _firsts(self, ranks: Sequence[int]) -> tuple[int, ...]:
+        """Positions, among those that stay, of the first ranks of these ranks' classes."""
+        position = {rank: number for number, rank in enumerate(self.ranks)}
+        return tuple(dict.fromkeys(position[self._first(rank)] for rank in ranks))
+
+    def _first(self, rank: int) -> int:
+        return self.whole.fold.ranks.leader(self.base + rank) - self.base
+
+    def _step_label(self, each: Collective, gathering: Gathering, step: Step, times: int) -> int:
+        """One of its own, that says how many it stands for."""
+        found: Label = self.whole.old.label_at(step.label)
+        index = self.whole.new.label(found.name, found.kind, found.device, f"{times:,} alike")
+        self.whole.counts[index] = times
+        if step.label == each.ops[gathering.ranks[0]].label:
+            self.whole.met.add(index)
+        return index

@@ -1,0 +1,71 @@
+"""What the ops of one rank are called where another rank was written out for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from hwsim.machine import Machine
+from hwsim.opgraph import Alike, Names
+from hwsim.spec import Mistakes
+from hwsim.workload.builder import GraphBuilder
+from hwsim.workload.file import Workload
+from hwsim.workload.lower import programs_of
+from hwsim.workload.reading import Group, read_group
+from hwsim.workload.statements import Barrier, Call, Collective, Fetch, Issue, Statement, Wait, walk
+
+
+def names_of(workload: Workload, machine: Machine, alike: Alike, rank: int) -> Names:
+    """Labels and queues of the first rank of a class -> those of another of its ranks; both programs are read once more."""
+    first = int(alike.first[alike.of[rank]])
+    start = 0
+    for name, tree, runtime in programs_of(workload):
+        builder = GraphBuilder()
+        read = partial(read_group, name, tree, machine, runtime, workload.groups, builder, Mistakes())
+        ranks = read(only=0).programs[0].ranks
+        if first < start + ranks:
+            return _paired(builder, read(only=first - start), read(only=rank - start))
+        start += ranks
+    return Names({}, {})
+
+
+def _paired(builder: GraphBuilder, one: Group, other: Group) -> Names:
+    labels = {}
+    for mine, its in zip(_labels(one), _labels(other), strict=True):
+        if mine >= 0:
+            labels[builder.label_at(mine)] = builder.label_at(its)
+    queues = {}
+    for mine, its in zip(_queues(one), _queues(other), strict=True):
+        if mine >= 0:
+            queues[builder.queue_at(mine).name] = builder.queue_at(its).name
+    return Names(labels, queues)
+
+
+def _labels(group: Group) -> Iterator[int]:
+    """Of the only program of a group, in order."""
+    yield from group.starts
+    for each in walk(group.body):
+        yield from _of_statement(each)
+
+
+def _of_statement(each: Statement) -> Iterator[int]:
+    match each:
+        case Issue(ops=ops) | Fetch(ops=ops) | Collective(ops=ops):
+            yield from (label for op in ops for label in (op.label, op.dispatch, op.insert, op.back))
+            if isinstance(each, Collective):
+                yield from each.arrivals
+        case Call(labels=pairs):
+            yield from (label for pair in pairs for label in pair)
+        case Wait(labels=labels):
+            yield from labels
+        case Barrier(labels=(_, _, *labels)):
+            yield from labels
+        case _:
+            pass
+
+
+def _queues(group: Group) -> Iterator[int]:
+    yield from group.hosts
+    for each in walk(group.body):
+        if isinstance(each, Issue | Fetch | Collective):
+            yield from (op.queue for op in each.ops)

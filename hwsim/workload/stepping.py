@@ -1,0 +1,125 @@
+"""A collective whose steps repeat, written out send by send: by all its members, or by the first of each class.
+
+A send waits for what both its ends did in the step before, and for the one before it on the same way (see
+`hwsim.collectives.repeating`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from hwsim.spec import Mistake, SpecError
+from hwsim.workload.builder import GraphBuilder
+from hwsim.workload.statements import Collective, Gathering, Repeat, Statement, Step
+
+MOST_SENDS: Final = 2_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A send that is written out, of one course.
+
+    key: its own; follows: that of the course before in which there is a send on the same way, None if none is.
+    source, target: what the two ends are known by.
+    begins, ends: as of a step.  label: by the number of the step.
+    """
+
+    key: object
+    follows: object
+    source: object
+    target: object
+    cost: int
+    first: int
+    begins: tuple[int, ...]
+    ends: tuple[int, ...]
+    label: Callable[[int], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What is written out of a course.  beside: by what an end is known by, places of the sends it takes part in."""
+
+    ways: tuple[Way, ...]
+    beside: dict[object, tuple[int, ...]]
+    times: int
+
+
+def steps(turns: Sequence[Turn], pieces: int, before: int = 0) -> list[Step]:
+    """All sends in order, the first of them at place `before`."""
+    last: dict[object, int] = {}
+    done: dict[object, tuple[int, ...]] = {}  # by end, first pieces of what it did in its latest step
+    found: list[Step] = []
+    number = 0
+    for turn in turns:
+        for _ in range(turn.times):
+            start = before + len(found)
+            for way in turn.ways:
+                needed = dict.fromkeys((*done.get(way.source, ()), *done.get(way.target, ())))
+                label = way.label(number)
+                for piece in range(pieces):
+                    after = [other + piece for other in needed]
+                    if (earlier := last.get(way.key, last.get(way.follows))) is not None:
+                        after.append(earlier)
+                    last[way.key] = before + len(found)
+                    cost = way.first if way.first >= 0 and not after else way.cost
+                    found.append(Step(label, cost, tuple(sorted(set(after))), way.begins, way.ends))
+            for end, places in turn.beside.items():
+                done[end] = tuple(start + place * pieces for place in places)
+            number += 1
+    return found
+
+
+def beside(ways: Sequence[Way]) -> dict[object, tuple[int, ...]]:
+    """By end, the places of the sends it takes part in."""
+    found: dict[object, list[int]] = {}
+    for place, way in enumerate(ways):
+        for end in dict.fromkeys((way.source, way.target)):
+            found.setdefault(end, []).append(place)
+    return {end: tuple(places) for end, places in found.items()}
+
+
+def refuse_more(count: int, collective: Collective) -> None:
+    """Raise SpecError for more sends than are written out."""
+    if count > MOST_SENDS:
+        message = f"{count:,} sends one by one; the limit is {MOST_SENDS:,}"
+        raise SpecError([Mistake(collective.place, message, "`steps: steady` makes one op of each phase")])
+
+
+def in_full(body: Sequence[Statement], builder: GraphBuilder) -> tuple[Statement, ...]:
+    """Statements with every send of every rank.
+
+    Raises:
+        SpecError: they are too many.
+    """
+    found: list[Statement] = []
+    for each in body:
+        match each:
+            case Repeat():
+                found.append(Repeat(each.times, in_full(each.body, builder), each.place))
+            case Collective() if any(one.sends is not None for one in each.gatherings):
+                refuse_more(sum(one.sends.count for one in each.gatherings if one.sends is not None), each)
+                found.append(replace(each, gatherings=tuple(_in_full(one, builder) for one in each.gatherings)))
+            case _:
+                found.append(each)
+    return tuple(found)
+
+
+def _in_full(gathering: Gathering, builder: GraphBuilder) -> Gathering:
+    sends = gathering.sends
+    if sends is None:
+        return gathering
+    turns = []
+    known: dict[tuple[int, int], int] = {}  # of a way, the latest course with a send on it
+    for number, course in enumerate(sends.courses):
+        ways = []
+        for leg in course.legs:
+            both = tuple(dict.fromkeys((*sends.members[leg.source], *sends.members[leg.target])))
+            label = sends.labelled(builder, leg.device, sends.program)
+            way = leg.source, leg.target
+            follows = (known[way], way) if way in known else None
+            ways.append(Way((number, way), follows, leg.source, leg.target, leg.cost, leg.first, both, both, label))
+        known |= {(leg.source, leg.target): number for leg in course.legs}
+        turns.append(Turn(tuple(ways), beside(ways), course.times))
+    return Gathering(gathering.ranks, (*gathering.steps, *steps(turns, sends.pieces, len(gathering.steps))))

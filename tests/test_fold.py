@@ -1,0 +1,366 @@
+"""A folded run is the run with all its ranks, bit for bit: every op of every rank, every capacity."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import hwsim
+from hwsim.api import Run, load_machine, load_workload, prepare
+from hwsim.demand import Capacity, Cost, Demand
+from hwsim.fold import CannotFold, Fold, TemplateOp, fold, quotient, refine
+from hwsim.fold.refine import Ties, is_equitable
+from hwsim.results.alike import differences
+from hwsim.workload import folding
+
+Spec = dict[str, Any]
+
+
+def cluster(
+    nodes: int = 4, gpus: int = 4, *, rails: bool = False, pods: int = 1, slow_spine: bool = False, slow: int | None = None
+) -> Spec:
+    """Nodes of GPUs on a switch, a host, a card (or one for each GPU), under one leaf or under two and a spine.
+
+    slow: the node whose card has half the rate.
+    """
+    several = gpus > 1
+
+    def node(rate: str) -> Spec:
+        cards = ["gpu*", "nic*"] if rails and several else ["gpu" if rails else "cpu", "nic"]
+        return {
+            "kind": "machine",
+            "parts": {
+                "cpu": {"kind": "cpu", "cores": 16, "flop": {"fp32": "500 GFLOP/s"}, "memory": {"bandwidth": "100 GB/s"}},
+                "gpu": {"kind": "gpu", "flop": {"fp32": "10 TFLOP/s"}, "memory": {"bandwidth": "1000 GB/s"}, **count(gpus)},
+                "nvs": {"kind": "switch"},
+                "nic": {"kind": "nic", "bandwidth": rate, "latency": "1 us", **count(gpus if rails else 1)},
+            },
+            "links": [
+                {"name": "nv", "between": ["nvs", "gpu*" if several else "gpu"], "kind": "direct", "bandwidth": "100 GB/s", "latency": "1 us"},
+                {"name": "slot", "between": ["cpu", "gpu*" if several else "gpu"], "kind": "direct", "bandwidth": "16 GB/s", "latency": "1 us"},
+                {"name": "card", "between": cards, "kind": "direct", "bandwidth": "32 GB/s", "latency": "1 us",
+                 **({"per": 1} if rails and several else {})},
+            ],
+        }  # fmt: skip
+
+    card = ".nic*" if rails and several else ".nic"
+    parts: Spec = {"leaf": {"kind": "switch", **count(pods)}}
+    links: list[Spec] = []
+    families = {"node": list(range(nodes))} if slow is None else {"node": list(range(nodes - 1)), "other": [0]}
+    for family, members in families.items():
+        parts[family] = {**node("25 GB/s" if family == "node" else "12.5 GB/s"), **count(len(members))}
+        own = "*" if len(members) > 1 else ""
+        if pods == 1:
+            links.append(wire("fabric", "leaf", f"{family}{own}{card}", "25 GB/s"))
+        else:
+            half = len(members) // 2
+            for pod, few in enumerate((members[:half], members[half:])):
+                links.append(wire("fabric", f"leaf{pod}", f"{family}{few[0]}..{few[-1]}{card}", "25 GB/s"))
+    if pods > 1:
+        parts["spine"] = {"kind": "switch"}
+        links.append(wire("up", "spine", "leaf*", "10 GB/s" if slow_spine else "800 GB/s"))
+    return {"hwsim": "machine/1", "name": "cluster", "source": "guess", "ref": "a test", "parts": parts, "links": links}
+
+
+def count(number: int) -> Spec:
+    return {"count": number} if number > 1 else {}
+
+
+def wire(name: str, a: str, b: str, rate: str) -> Spec:
+    return {"name": name, "between": [a, b], "kind": "direct", "bandwidth": rate, "latency": "2 us"}
+
+
+def program(*statements: Spec, each: str = "gpu*", **top: Any) -> Spec:
+    return {"hwsim": "workload/1", "program": {"each": each, "do": list(statements)}, **top}
+
+
+def both(machine: Spec | str, workload: Spec) -> tuple[Run, Run]:
+    """Folded, and with all ranks."""
+    folded, whole = (hwsim.simulate(machine, workload, fold=how, expect=False) for how in ("always", "never"))
+    return folded, whole
+
+
+def classes(run: Run) -> list[int]:
+    alike = run.timeline.flat.graph.alike
+    assert alike is not None, run.timeline.flat.graph.unfolded
+    return sorted(size for _, size in alike.classes())
+
+
+STEP = [
+    {"matmul": {"name": "forward", "m": 1024, "n": 1024, "k": 1024, "writes": {"y": "4 MB"}}},
+    {"copy": {"name": "save", "from": "$self", "to": "cpu", "bytes": "1 MB", "reads": "y"}},
+    {"allreduce": {"name": "sum", "among": "gpu*", "bytes": "10 MB", "algorithm": "ring"}},
+]
+
+statement = st.one_of(
+    st.just({"matmul": {"name": "mm", "m": 2048, "n": 2048, "k": 2048, "writes": {"y": "16 MB"}}}),
+    st.sampled_from(["1 ms", "10 us * ($rank + 1)", "1 ms * ($rank % 2 + 1)"]).map(
+        lambda time: {"busy": {"name": "work", "device": "$self", "time": time}}
+    ),
+    st.just({"busy": {"name": "host", "device": "cpu", "time": "1 ms"}}),
+    st.just({"copy": {"name": "out", "from": "$self", "to": "cpu", "bytes": "16 MB"}}),
+    st.just({"copy": {"name": "in", "from": "cpu", "to": "$self", "bytes": "16 MB", "writes": {"z": "16 MB"}}}),
+    st.just({"wait": "all"}),
+    st.just({"barrier": "all"}),
+    st.builds(
+        lambda kind, among, algorithm, steps: {kind: {"name": "all", "among": among, "bytes": "10 MB", "algorithm": algorithm, "steps": steps}},
+        st.sampled_from(["allreduce", "allgather", "reduce-scatter"]),
+        st.sampled_from(["gpu*", "world", "world"]),
+        st.sampled_from(["ring", "halving-doubling", "hierarchical", "rings-both-ways"]),
+        st.sampled_from(["steady", "steady", "explicit"]),
+    ),
+    st.builds(
+        lambda among, steps: {"allreduce": {"name": "some", "among": among, "bytes": "10 MB", "algorithm": "ring", "steps": steps}},
+        st.sampled_from(["tp", "dp"]),
+        st.sampled_from(["steady", "explicit"]),
+    ),
+)  # fmt: skip
+
+events = st.one_of(
+    st.just([]),
+    st.just([]),
+    st.just([{"at": "1 ms", "part": "node0.gpu0", "speed": "50 %"}]),
+    st.just([{"at": "0 s", "link": "fabric", "of": "node1.nic*", "speed": "30 %"}, {"at": "2 ms", "part": "node*.gpu0", "speed": "90 %"}]),
+)  # fmt: skip
+
+
+@st.composite
+def cases(draw: st.DrawFn, most: int) -> tuple[Spec, Spec]:
+    gpus = draw(st.sampled_from([2, 4, 8]))
+    nodes = draw(st.sampled_from([n for n in (2, 3, 4, 8, 16, 32) if n * gpus <= most]))
+    pods = draw(st.sampled_from([1, 2])) if nodes % 2 == 0 and nodes > 2 else 1
+    slow = draw(st.sampled_from([None, None, 0])) if pods == 1 and nodes > 2 else None
+    machine = cluster(nodes, gpus, rails=draw(st.booleans()), pods=pods, slow_spine=draw(st.booleans()), slow=slow)
+    body = draw(st.lists(statement, min_size=1, max_size=4))
+    times = draw(st.integers(1, 3))
+    top: Spec = {
+        "groups": {"world": {"of": "gpu*"}, "tp": {"of": "gpu*", "size": gpus}, "dp": {"of": "gpu*", "stride": gpus}},
+        "events": draw(events),
+    }
+    if draw(st.booleans()):
+        top["runtime"] = {"dispatch": "10 us", "return": "5 us", "queue_depth": 4}
+    return machine, program({"repeat": {"times": times, "do": body}}, **top)
+
+
+def assert_same(machine: Spec, workload: Spec) -> None:
+    folded, whole = both(machine, workload)
+    if folded.timeline.flat.graph.alike is None:
+        assert (folded.timeline.end == whole.timeline.end).all()
+        return
+    assert not list(differences(folded.timeline, whole.timeline))
+    peaks = {each.device: each.peak for each in whole.memory}
+    assert all(peaks[each.device] == each.peak for each in folded.memory)
+    assert folded.ops.total == whole.ops.total
+
+
+@given(cases(32))
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+def test_a_folded_run_is_the_run_with_all_ranks(case: tuple[Spec, Spec]) -> None:
+    assert_same(*case)
+
+
+@pytest.mark.slow
+@given(cases(256))
+@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+def test_a_folded_run_is_the_run_with_all_ranks_of_a_large_cluster(case: tuple[Spec, Spec]) -> None:
+    assert_same(*case)
+
+
+@pytest.mark.parametrize(
+    ("machine", "found"),
+    [
+        (cluster(4, 4), [16]),
+        (cluster(4, 4, rails=True), [16]),
+        (cluster(4, 4, pods=2), [16]),  # the spine never binds
+        (cluster(4, 4, slow=0), [4, 12]),
+    ],
+)
+def test_equal_ranks_are_one_class(machine: Spec, found: list[int]) -> None:
+    folded, whole = both(machine, program(*STEP))
+    assert classes(folded) == found
+    assert not list(differences(folded.timeline, whole.timeline))
+
+
+def test_what_the_ranks_share_is_shared_by_all_of_them() -> None:
+    folded, whole = both(cluster(1, 8), program({"copy": {"from": "$self", "to": "cpu", "bytes": "160 MB"}}))
+    assert classes(folded) == [8]
+    assert folded.timeline.makespan_fs == whole.timeline.makespan_fs
+    alone = hwsim.simulate(cluster(1, 8), program({"copy": {"from": "$self", "to": "cpu", "bytes": "160 MB"}}, each="gpu0"))
+    assert folded.makespan_s > 1.2 * alone.makespan_s
+
+
+def test_a_straggler_makes_classes_and_changes_no_number() -> None:
+    slow = [{"at": "1 ms", "part": "node1.gpu2", "speed": "50 %"}]
+    folded, whole = both(cluster(4, 4), program({"repeat": {"times": 3, "do": STEP}}, events=slow))
+    assert classes(folded) == [1, 3, 12]  # it, its neighbours at the host, everybody else
+    assert not list(differences(folded.timeline, whole.timeline))
+
+
+def test_the_ops_of_any_rank_have_its_own_names() -> None:
+    folded, whole = both(cluster(4, 4), program(*STEP, runtime={"dispatch": "10 us", "return": "5 us"}))
+    for rank in (0, 5, 15):
+        one, other = folded.rank(rank), whole.rank(rank)
+        assert [(row.name, row.device, row.queue, row.start_s, row.end_s) for row in one] == [
+            (row.name, row.device, row.queue, row.start_s, row.end_s) for row in other
+        ]
+    with pytest.raises(IndexError):
+        folded.rank(16)
+
+
+def test_reports_of_a_folded_run_count_all_ranks() -> None:
+    folded, whole = both(cluster(4, 4), program(*STEP))
+    one, other = folded.to_json(), whole.to_json()
+    assert one["op_count"] == other["op_count"]
+    assert one["fold"] == {"ranks": 16, "classes": [{"program": "node0.gpu0", "ranks": 16}]}
+    assert other["fold"] is None
+    lines = [line for line in str(folded).splitlines() if not line.strip().startswith("ranks")]
+    used = [line for line in str(whole).splitlines() if "not used" not in line and not line.startswith("    ")]
+    assert [line for line in lines if line.strip().startswith(("forward", "save", "sum", "time"))] == [
+        line for line in used if line.strip().startswith(("forward", "save", "sum", "time"))
+    ]
+    json.dumps(one)
+
+
+# ---- what is refused
+
+
+def test_jitter_leaves_nothing_to_fold_and_the_result_says_so() -> None:
+    jitter = [{"at": "0 s", "part": "gpu*", "jitter": "5 %", "every": "1 ms", "for": "5 ms"}]
+    run = hwsim.simulate(cluster(4, 4), program(*STEP, events=jitter), fold="always")
+    assert run.timeline.flat.graph.alike is None
+    assert "by chance" in run.timeline.flat.graph.unfolded
+    assert "not folded" in str(run)
+
+
+def test_pools_are_not_folded() -> None:
+    jobs = {
+        "load": {"pipeline": {"batches": 4, "stages": [{"name": "read", "do": [{"busy": {"device": "node0.cpu", "time": "1 ms"}}]}]}},
+        "work": {"program": {"each": "gpu*", "do": [{"busy": {"device": "$self", "time": "1 ms"}}]}},
+    }  # fmt: skip
+    run = hwsim.simulate(cluster(4, 4), {"hwsim": "workload/1", "jobs": jobs}, fold="always")
+    assert run.timeline.flat.graph.alike is None
+    assert "pools" in run.timeline.flat.graph.unfolded
+
+
+def test_few_ranks_are_left_alone_unless_it_is_asked_for() -> None:
+    assert hwsim.simulate(cluster(2, 2), program(*STEP)).timeline.flat.graph.alike is None
+    assert hwsim.simulate(cluster(16, 4), program(*STEP)).timeline.flat.graph.alike is not None
+
+
+# ---- a fold that is wrong is caught
+
+
+def wrong(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    slow = [{"at": "1 us", "part": "node1.gpu2", "speed": "50 %"}]
+    back = {"copy": {"name": "back", "from": "cpu", "to": "$self", "bytes": "9 MB"}}
+    folded, whole = both(cluster(4, 4), program(*STEP, back, events=slow))
+    monkeypatch.undo()
+    return list(differences(folded.timeline, whole.timeline))
+
+
+def test_the_check_finds_nothing_wrong_where_nothing_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not wrong(monkeypatch)
+
+
+def test_a_wrong_multiplicity_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = Fold.cost
+
+    def once(self: Fold, op: int) -> Cost | None:
+        cost = right(self, op)
+        if cost is None or not cost.demand.times:
+            return cost
+        times = (max(1, cost.demand.times[0] - 1), *cost.demand.times[1:])
+        return Cost(
+            Demand(
+                **{
+                    **{key: getattr(cost.demand, key) for key in ("latency", "amounts", "floor", "holds", "share")},
+                    "times": times,
+                }
+            )
+        )
+
+    monkeypatch.setattr(Fold, "cost", once)
+    assert wrong(monkeypatch)
+
+
+def test_a_dropped_colour_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    from hwsim.fold import template
+
+    monkeypatch.setattr(template, "_thing", lambda name, *_: name.translate(str.maketrans("", "", "0123456789")))
+    monkeypatch.setattr(template, "_calm", lambda op, capacity, draw, draws, floors, lines, names, *_: np.zeros(len(names), bool))
+    assert wrong(monkeypatch)
+
+
+def test_classes_that_are_too_coarse_are_refused_without_a_hash(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quotient, "refine", lambda colours, ties, most=None: np.unique(colours, return_inverse=True)[1])
+    machine = cluster(4, 4, slow=0)
+    run = hwsim.simulate(machine, program(*STEP), fold="always")
+    assert run.timeline.flat.graph.alike is None
+    assert "by chance" in run.timeline.flat.graph.unfolded
+
+
+# ---- the refinement
+
+
+@given(
+    st.integers(1, 30).flatmap(
+        lambda n: st.tuples(st.just(n), st.lists(st.tuples(*[st.integers(0, n - 1)] * 2, st.integers(0, 2)), max_size=60))
+    )
+)
+def test_refinement_is_equitable_and_the_coarsest(case: tuple[int, list[tuple[int, int, int]]]) -> None:
+    things, rows = case
+    one, other, label = np.array(rows, np.int64).reshape(-1, 3).T
+    ties, colours = Ties.of(things, one, other, label), np.arange(things) % 2
+    found = refine.refine(colours, ties)
+    assert found is not None
+    assert is_equitable(colours, ties, found)
+    assert found.tolist() == slowly(colours.tolist(), rows)
+
+
+def slowly(colours: list[int], rows: list[tuple[int, int, int]]) -> list[int]:
+    """The same by its definition, without numbers that stand for others."""
+    while True:
+        looks: list[Any] = []
+        for thing, colour in enumerate(colours):
+            beside = [(label, 0, colours[other]) for one, other, label in rows if one == thing]
+            beside += [(label, 1, colours[one]) for one, other, label in rows if other == thing]
+            looks.append((colour, tuple(sorted(beside))))
+        known: dict[Any, int] = {}
+        finer = [known.setdefault(look, len(known)) for look in looks]
+        if len(known) == len(set(colours)):
+            return finer
+        colours = finer
+
+
+def test_a_capacity_that_never_binds_tells_nobody_apart() -> None:
+    rates = {"a0": Capacity("a0", 1.0), "a1": Capacity("a1", 1.0), "wide": Capacity("wide", 100.0)}
+
+    def op(rank: int, *more: tuple[str, float]) -> TemplateOp:
+        cost = Cost(Demand(amounts=tuple(sorted([(f"a{rank}", 1.0), *more])), share=1.0))
+        return TemplateOp("op", cost, (((), (rank,)),), line=rank)
+
+    found = fold(["rank"] * 2, [op(0, ("wide", 1.0)), op(1)], rates)
+    assert found.ranks.size.tolist() == [2]
+    narrow = {**rates, "wide": Capacity("wide", 0.5)}
+    assert fold(["rank"] * 2, [op(0, ("wide", 1.0)), op(1)], narrow).ranks.size.tolist() == [1, 1]
+
+
+def test_neighbours_that_all_differ_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quotient, "MOST_WORK", 100)
+    ops = [TemplateOp("next", None, (("from", (rank,)), ("to", (rank + 1,)))) for rank in range(40)]
+    with pytest.raises(CannotFold, match="hardly any"):
+        fold(["rank"] * 41, ops, {})
+
+
+def test_a_wide_op_needs_one_capacity_of_each_kind() -> None:
+    star = load_machine("scale/star")
+    workload = load_workload("scale/allreduce")
+    graph = prepare(star, workload).graph
+    assert graph.alike is not None
+    assert [len(graph.capacities), sum(graph.alike.capacities.values())] == [3, 3 * 1024]
+    assert folding.FEWEST <= folding.WIDEST
