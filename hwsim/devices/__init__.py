@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from hwsim.devices.accesses import Accesses
+from hwsim.devices.calls import Call, Into, elementwise_call, lookup_call, product_call, reduce_call
 from hwsim.devices.cpu import Cpu
 from hwsim.devices.disk import Disk
 from hwsim.devices.filesystem import Filesystem
@@ -41,6 +42,7 @@ __all__ = [
     "KINDS",
     "WORKLOAD",
     "Accesses",
+    "Call",
     "CannotCompute",
     "Cpu",
     "Device",
@@ -48,6 +50,7 @@ __all__ = [
     "Filesystem",
     "Gpu",
     "Hdd",
+    "Into",
     "Memory",
     "Mix",
     "Nic",
@@ -60,5 +63,9 @@ __all__ = [
     "Switch",
     "Volume",
     "Work",
+    "elementwise_call",
+    "lookup_call",
     "precise",
+    "product_call",
+    "reduce_call",
 ]

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from hwsim.demand import Pattern
+from hwsim.devices.calls import Call
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +25,7 @@ class Accesses:
         remote: part of them that goes to the memory of another domain or socket.
         banks, row_hit: of a memory with nothing before it, the banks of each channel that they go to (None: all), and the part
             that finds its row open.
+        call: the call of a library that does them, for a machine whose calls were measured.
     """
 
     count: float
@@ -38,6 +40,7 @@ class Accesses:
     remote: float = 0.0
     banks: int | None = None
     row_hit: float = 0.0
+    call: Call | None = None
 
     @property
     def step(self) -> float:

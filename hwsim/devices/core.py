@@ -24,7 +24,8 @@ from hwsim.units import Hertz
 Isa = Literal["scalar", "sse", "avx", "avx2", "avx512", "neon", "sve", "vsx", "lasx"]
 ISAS: Final[tuple[str, ...]] = get_args(Isa)
 BITS: Final[Mapping[str, int]] = {
-    "fp64": 64, "fp32": 32, "tf32": 32, "bf16": 16, "fp16": 16, "fp8": 8, "fp4": 4, "int8": 8, "int4": 4,
+    "fp64": 64, "fp32": 32, "tf32": 32, "bf16": 16, "fp16": 16, "fp8": 8, "fp4": 4,
+    "int64": 64, "int32": 32, "int8": 8, "int4": 4, "bool": 8,
 }  # fmt: skip
 
 

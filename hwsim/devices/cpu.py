@@ -14,13 +14,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from hwsim.demand import Capacity, Cost, Demand, Term
+from hwsim.demand import Capacity, Cost, Demand, Term, Unit
 from hwsim.devices.accesses import Accesses
 from hwsim.devices.cache import Caches
 from hwsim.devices.coherence import Coherence
 from hwsim.devices.core import Core
 from hwsim.devices.cpu_access import access_cost, increment_cost
+from hwsim.devices.cpu_kernels import measured_cost
 from hwsim.devices.cpu_work import work_cost
+from hwsim.devices.kernels import Kernels
 from hwsim.devices.numa import Numa
 from hwsim.devices.roofline import WORKLOAD, CannotCompute, Efficiency, LocalMemory, peak_of, precise, unknown_dtypes
 from hwsim.devices.work import Work
@@ -54,6 +56,7 @@ class Cpu:
     caches: Caches | None = field("caches and TLBs; none: memory serves everything", default=None)
     numa: Numa | None = field("NUMA domains, and what the memory sustains", default=None)
     coherence: Coherence | None = field("how long a line takes from core to core", default=None)
+    kernels: Kernels | None = field("functions of a library as measured on it; none: the formulas above", default=None)
     lanes: int | None = field("PCIe lanes it has; unchecked if left out", default=None, minimum=0)
     dimm_slots: int | None = field("memory modules it has places for; unchecked if left out", default=None, minimum=0)
     power: Watts | None = field("the most it may draw", default=None)
@@ -81,6 +84,8 @@ class Cpu:
                 yield "caches", "cycles need a clock", "add `clock: 2.3 GHz`"
         if self.numa and self.numa.domains > self.cores:
             yield "numa.domains", f"{self.cores} cores cannot be in {self.numa.domains} domains", None
+        if self.kernels:
+            yield from ((f"kernels.{key}", message, hint) for key, message, hint in self.kernels.problems())
 
     def capacities(self, name: str) -> tuple[Capacity, ...]:
         own = Capacity(f"{name}.cores", float(self.cores)), Capacity(f"{name}.memory", 1.0)
@@ -92,7 +97,9 @@ class Cpu:
         Raises:
             CannotCompute: no peak for the type or the instructions, or more cores than the socket has.
         """
-        return work_cost(self, name, work, self.used(name, work.cores))
+        used = self.used(name, work.cores)
+        unit: Unit = "1" if work.mix == "random" else "FLOP"
+        return measured_cost(self, name, work.call, work.flop, lambda: work_cost(self, name, work, used), unit)
 
     def access(self, name: str, accesses: Accesses) -> Cost:
         """Many small accesses, shared evenly by the cores they ask for.
@@ -100,7 +107,8 @@ class Cpu:
         Raises:
             CannotCompute: more cores than the socket has.
         """
-        return access_cost(self, name, accesses, self.used(name, accesses.cores))
+        used = self.used(name, accesses.cores)
+        return measured_cost(self, name, accesses.call, accesses.count, lambda: access_cost(self, name, accesses, used), "1")
 
     def increment(
         self, name: str, times: float, cores: int | None, *, shared: bool, atomic: bool = True, sockets: int = 1

@@ -46,6 +46,9 @@ LIKE: Final[Mapping[str, tuple[str, ...]]] = {
     "bf16": ("fp16", "fp32"),
     "fp8": ("int8", "fp16", "bf16", "fp32"),
     "fp4": ("fp8", "int8", "fp16", "bf16", "fp32"),
+    "int64": ("fp64", "fp32"),
+    "int32": ("fp32",),
+    "bool": ("int8", "fp32"),
     "int8": ("fp8", "fp16", "bf16", "fp32"),
     "int4": ("int8", "fp8", "fp16", "bf16", "fp32"),
 }

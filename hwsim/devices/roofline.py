@@ -24,10 +24,13 @@ Input = tuple[str, str, str]  # name, value with unit, source
 
 WORKLOAD: Final = "workload"  # the source of what the op itself says
 
-DTYPES: Final = ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "fp4", "int8", "int4")
+DTYPES: Final = ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "fp4", "int64", "int32", "int8", "int4", "bool")
 
 # What a device does with a type it has no units for: it computes in the next wider one.
-WIDER: Final[Mapping[str, str]] = {"tf32": "fp32", "bf16": "fp32", "fp16": "fp32", "fp8": "fp16", "fp4": "fp8", "int4": "int8"}
+WIDER: Final[Mapping[str, str]] = {
+    "tf32": "fp32", "bf16": "fp32", "fp16": "fp32", "fp8": "fp16", "fp4": "fp8", "int4": "int8",
+    "bool": "int32", "int32": "fp32", "int64": "fp64",  # integers go through vector units of the same width
+}  # fmt: skip
 
 
 class CannotCompute(ValueError):

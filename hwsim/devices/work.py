@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from hwsim.devices.calls import Call
 
 Mix = Literal["matmul", "vector", "reduce", "random"]
 Start = Literal["stream", "graph", "host"]
@@ -45,6 +48,7 @@ class Work:
         kernels: of a gpu that do it one after another; each has to be started.
         start: who starts them: the one before in the stream, a graph, or the host, which waits for each.
         remote: part of the traffic that goes to the memory of another domain or socket.
+        call: the call of a library that it is, for a machine whose calls were measured.
     """
 
     flop: float = 0.0
@@ -64,6 +68,7 @@ class Work:
     remote: float = 0.0
     kernels: int = 1
     start: Start = "stream"
+    call: Call | None = None
 
     @property
     def traffic(self) -> float:

@@ -1,0 +1,88 @@
+"""The library behind numpy's products: which kernels it chose for this CPU, and how many threads it uses.
+
+numpy says what it was built with, the library says what it does.  Only OpenBLAS is asked, by the two or three names that its
+builds give their functions; where numpy uses another (Accelerate, MKL), threads are what the environment says.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+_STYLES: Final = ("scipy_openblas_{}64_", "scipy_openblas_{}", "openblas_{}64_", "openblas_{}")
+_MAPS: Final = Path("/proc/self/maps")
+
+
+@dataclass(frozen=True, slots=True)
+class OpenBlas:
+    """A loaded library and how its functions are called."""
+
+    library: Any
+    style: str
+
+    def core(self) -> str:
+        """Type of CPU whose kernels it runs, such as SkylakeX."""
+        function = getattr(self.library, self.style.format("get_corename"))
+        function.restype = ctypes.c_char_p
+        return str(function().decode())
+
+    def threads(self) -> int:
+        return int(getattr(self.library, self.style.format("get_num_threads"))())
+
+    def set_threads(self, count: int) -> None:
+        getattr(self.library, self.style.format("set_num_threads"))(count)
+
+
+@lru_cache
+def loaded() -> OpenBlas | None:
+    """The OpenBLAS of this process, if that is what numpy uses."""
+    for path in _libraries():
+        try:
+            library = ctypes.CDLL(path)
+        except OSError:
+            continue
+        for style in _STYLES:
+            if hasattr(library, style.format("set_num_threads")):
+                return OpenBlas(library, style)
+    return None
+
+
+@contextmanager
+def using(count: int) -> Iterator[None]:
+    """So many threads for the products inside; nothing happens where the library cannot be asked."""
+    found = loaded()
+    if found is None:
+        yield
+        return
+    before = found.threads()
+    found.set_threads(count)
+    try:
+        yield
+    finally:
+        found.set_threads(before)
+
+
+def built_with() -> str:
+    """What numpy was built with, such as "scipy-openblas 0.3.31"."""
+    config: Any = np.show_config(mode="dicts")
+    said = config.get("Build Dependencies", {}).get("blas", {})
+    return f"{said.get('name', 'unknown')} {said.get('version', '')}".strip()
+
+
+def _libraries() -> list[str]:
+    """Files of shared libraries that have BLAS in their names: those of this process, else those beside numpy."""
+    try:
+        mapped = [line.split(maxsplit=5)[-1].strip() for line in _MAPS.read_text(encoding="utf-8").splitlines()]
+    except OSError:
+        beside = Path(np.__file__).parent
+        folders = (beside / ".dylibs", beside.with_name("numpy.libs"))
+        mapped = [str(path) for folder in folders if folder.is_dir() for path in folder.iterdir()]
+    return list(dict.fromkeys(path for path in mapped if "blas" in os.path.basename(path).lower()))  # noqa: PTH119 (of thousands of lines)

@@ -1,0 +1,97 @@
+"""What can be read of time and disturbance around a few calls, on each system.
+
+Linux says CPU time, forced switches and page faults per thread; macOS per process; Windows says CPU time in steps of 16 ms,
+which times nothing here, so that the clock of the world stands in.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple, Protocol
+
+Call = Callable[[], object]
+_COARSE: Final = 1e-5  # seconds: a CPU clock with longer steps times nothing
+_STAT: Final = Path("/proc/stat")
+
+
+class Usage(NamedTuple):
+    """Counters of this thread that only grow: forced switches to another, pages met for the first time."""
+
+    switches: int
+    faults: int
+
+
+class Clocks(Protocol):
+    """Counters that only grow, in nanoseconds."""
+
+    def wall(self) -> int: ...
+
+    def cpu(self) -> int: ...
+
+    def usage(self) -> Usage: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A few calls timed together: seconds per call, switches in all, page faults per call."""
+
+    wall: float
+    cpu: float
+    switches: int = 0
+    faults: float = 0.0
+    device: float = 0.0
+
+
+class SystemClocks:
+    """Those of this thread."""
+
+    def __init__(self) -> None:
+        precise = time.get_clock_info("thread_time").resolution < _COARSE
+        self._cpu = time.thread_time_ns if precise else time.perf_counter_ns
+        self._usage = _usage()
+
+    def wall(self) -> int:
+        return time.perf_counter_ns()
+
+    def cpu(self) -> int:
+        return self._cpu()
+
+    def usage(self) -> Usage:
+        return self._usage()
+
+
+def take(clocks: Clocks, call: Call, loops: int) -> Sample:
+    """Time so many calls after each other."""
+    before, cpu, wall = clocks.usage(), clocks.cpu(), clocks.wall()
+    for _ in range(loops):
+        call()
+    wall, cpu, after = clocks.wall() - wall, clocks.cpu() - cpu, clocks.usage()
+    faults = (after.faults - before.faults) / loops
+    return Sample(wall / loops * 1e-9, cpu / loops * 1e-9, after.switches - before.switches, faults)
+
+
+def stolen() -> tuple[int, int]:
+    """(ticks that a hypervisor gave to others, ticks in all) of all CPUs since the start; zeros where nobody counts them."""
+    try:
+        ticks = [int(each) for each in _STAT.read_text().split("\n", 1)[0].split()[1:9]]
+    except (OSError, ValueError):
+        return 0, 0
+    return (ticks[7], sum(ticks)) if len(ticks) == 8 else (0, 0)
+
+
+def _usage() -> Callable[[], Usage]:
+    if sys.platform == "win32":
+        return lambda: Usage(0, 0)
+    import resource
+
+    who = getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)
+
+    def read() -> Usage:
+        found = resource.getrusage(who)
+        return Usage(found.ru_nivcsw, found.ru_minflt)
+
+    return read

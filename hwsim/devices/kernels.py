@@ -1,0 +1,274 @@
+"""Functions of a library as they were measured on a CPU: what one call takes, with what is in which cache.
+
+    call x among_others + count x each + rows x row
+        + sum over arrays of bytes / rate(level, role) + lookups x lookup(level) + new / pages
+
+and for a matrix product, instead of `count x each`,
+
+    2 m n k / flop + m k x left + k n x right + m n x result + (m + n) x edge + k x depth
+
+`each` has the first cache in it; an array that more bytes were gone over than a level holds takes longer, by a smooth step:
+part of it from beyond C bytes = 1 / (1 + (C / since)^sharpness).  Pieces add up: a call of such a library does not overlap
+them.  On top of it come `corrections`: how far the calls that were measured are from the formula, weighted by how near they
+are in size (in factors of two), and drawn towards nothing where few are near.  A call that was measured itself takes
+what was measured.
+
+Source: the pieces are those of the execution-cache-memory model (Treibig and Hager, PPAM 2009), the numbers are fitted by
+`hwsim calibrate`.
+Error: docs/validation/calibration.md, and the notes of each machine file.
+Range: one thread that does nothing else; values that do not change the way taken (no denormals, no sorted input).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from dataclasses import field as attribute
+from typing import Final, Literal, NamedTuple
+
+from hwsim.devices.calls import Call, Operand
+from hwsim.spec.fields import field
+from hwsim.units import Bytes, BytesPerSecond, FlopPerSecond, Seconds
+
+Standing = Literal["measured", "interpolated", "extrapolated"]
+STRAY: Final = 2.0  # a size is beyond what was measured from this factor on
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """What a byte takes longer than from the first cache; what is left out takes no longer."""
+
+    beyond: Bytes = field("an array is here once so many bytes were gone over since its last use", exclusive_minimum=0.0)
+    read: BytesPerSecond | None = field("bytes read, in the time they take longer", default=None, exclusive_minimum=0.0)
+    write: BytesPerSecond | None = field("bytes written", default=None, exclusive_minimum=0.0)
+    update: BytesPerSecond | None = field("bytes written where they were read", default=None, exclusive_minimum=0.0)
+    lookup: Seconds = field("an element looked up anywhere", default=0.0)
+
+    def rate(self, role: str) -> float | None:
+        return self.write if role == "write" else self.update if role == "update" else self.read
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function of the library."""
+
+    call: Seconds = field("one call, whatever its size", default=0.0)
+    each: Mapping[str, Seconds] = field("an element, by number format, e.g. {fp64: 0.1 ns}", default_factory=dict)
+    row: Seconds = field("an inner loop", default=0.0)
+    log: bool = field("an element takes log2(length of its row) times as long, as in sorting", default=False)
+    counts: tuple[float, float] = field("fewest and most elements that were measured", default=(1.0, 1e18))
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How operands lie, for functions that were not measured that way themselves."""
+
+    call: Seconds = field("more than usual for one call", default=0.0)
+    row: Seconds = field("an inner loop", default=0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class ProductTime:
+    """A matrix product (m x k) by (k x n)."""
+
+    flop: FlopPerSecond = field("of large ones", exclusive_minimum=0.0)
+    call: Seconds = field("one call", default=0.0)
+    left: Seconds = field("an element of the first factor", default=0.0)
+    right: Seconds = field("an element of the second factor", default=0.0)
+    result: Seconds = field("an element of the result", default=0.0)
+    edge: Seconds = field("a row or a column of the result", default=0.0)
+    depth: Seconds = field("an element of k", default=0.0)
+    counts: tuple[float, float] = field("least and most m n k that were measured", default=(1.0, 1e30))
+
+
+@dataclass(frozen=True, slots=True)
+class Corrections:
+    """Measured over calculated time, of the calls that were measured."""
+
+    width: float = field("how near another size is, in factors of two", default=1.0, exclusive_minimum=0.0)
+    shrink: float = field("how much one measured call counts against the formula: less counts more", default=0.3, minimum=0.0)
+    points: Mapping[str, tuple[tuple[float, ...], ...]] = field(
+        "by function, number format and place of the result: elements, inner loops (of a product m, n, k, batch), the ratio",
+        default_factory=dict,
+    )
+
+    def of(self, key: str, point: tuple[float, ...]) -> tuple[float, bool]:
+        """(ratio, whether this very call was measured)."""
+        place = [math.log2(each) for each in point]
+        weights = total = 0.0
+        for *where, ratio in self.points.get(key, ()):
+            distance = sum((math.log2(max(there, 1.0)) - here) ** 2 for there, here in zip(where, place, strict=False))
+            if distance < 1e-12:
+                return ratio, True
+            weight = math.exp(-distance / (2.0 * self.width**2))
+            weights += weight
+            total += weight * math.log(ratio)
+        return (math.exp(total / (weights + self.shrink)), False) if weights > 0 else (1.0, False)
+
+
+class Time(NamedTuple):
+    """Seconds of one call, piece by piece, before `ratio`; what of it comes from memory; how well it is known."""
+
+    call: float
+    compute: float
+    moving: float
+    lookups: float
+    pages: float
+    memory: float  # bytes that come from the last level
+    ratio: float
+    standing: Standing
+
+    @property
+    def body(self) -> float:
+        return (self.compute + self.moving + self.lookups + self.pages) * self.ratio
+
+    @property
+    def seconds(self) -> float:
+        return self.call * self.ratio + self.body
+
+
+@dataclass(frozen=True, slots=True)
+class Kernels:
+    """Measured functions of one library."""
+
+    library: str = field("which one, and its version", default="")
+    cores: int = field("cores that a call has", default=1, minimum=1)
+    sharpness: float = field("how suddenly a level is full", default=3.0, exclusive_minimum=0.0)
+    into: Mapping[str, Seconds] = field(
+        "more for one call, by where its result goes: new (an array is made), out, self", default_factory=dict
+    )
+    among_others: float = field(
+        "how many times as long a call takes to start after calls of other functions", default=1.0, exclusive_minimum=0.0
+    )
+    pages: BytesPerSecond | None = field("bytes of new pages, used for the first time", default=None, exclusive_minimum=0.0)
+    pages_from: Bytes = field("a new array from this size on is made of new pages each time", default=2.0**25)
+    lookup: Seconds = field("an element looked up anywhere, in the first cache", default=0.0)
+    levels: Mapping[str, Tier] = field("beyond the first cache, the nearest first", default_factory=dict)
+    functions: Mapping[str, Function] = field("by name, or by name and form: `sum`, `sum rows`", default_factory=dict)
+    forms: Mapping[str, Form] = field("how operands lie: scalar, row, column, strided", default_factory=dict)
+    products: Mapping[str, ProductTime] = field("matrix products, by number format", default_factory=dict)
+    corrections: Corrections = field("of the calls that were measured", default_factory=Corrections)
+    _found: dict[Call, Time] = attribute(default_factory=dict, init=False, repr=False, compare=False)
+
+    def problems(self) -> Iterator[tuple[str, str, str | None]]:
+        """(key, message, hint) of what cannot be."""
+        before = 0.0
+        for name, tier in self.levels.items():
+            if tier.beyond <= before:
+                yield f"levels.{name}.beyond", "a level begins where the one before it is full, later than that one", None
+            before = tier.beyond
+
+    def unknown(self, call: Call) -> str:
+        """Why there is no time for a call; "" if there is one."""
+        if call.cores not in (None, self.cores):
+            return f"measured on {self.cores} core{'s' if self.cores > 1 else ''}, not on {call.cores}"
+        if call.product is not None and call.function == "matmul":
+            return "" if call.dtype in self.products else f"matmul of {call.dtype}"
+        found = self.function(call)
+        if found is None:
+            return call.function
+        return "" if call.count <= 0 or call.dtype in found[1].each else f"{call.function} of {call.dtype}"
+
+    def function(self, call: Call) -> tuple[str, Function, tuple[str, ...]] | None:
+        """(name, entry, words of the form beyond it): of a function in its form, else in as much of it as was measured."""
+        words = call.form.split()
+        for known in range(len(words), -1, -1):
+            name = " ".join((call.function, *words[:known]))
+            if name in self.functions:
+                return name, self.functions[name], tuple(words[known:])
+        return None
+
+    def entry(self, call: Call) -> str:
+        """The key that a call has its time from: `functions.add`, `products.fp32`."""
+        if call.product is not None and call.function == "matmul":
+            return f"products.{call.dtype}"
+        found = self.function(call)
+        return f"functions.{found[0] if found else call.function}"
+
+    def time(self, call: Call) -> Time:
+        """What a call takes; of one that is not `unknown`."""
+        found = self._found.get(call)
+        if found is None:
+            found = self._found[call] = self._time(call)
+        return found
+
+    def _time(self, call: Call) -> Time:
+        before, compute, standing = self._computing(call)
+        whole = call.moved + call.span
+        moving = memory = 0.0
+        for operand in call.operands:
+            more, last = self._moving(operand, whole)
+            moving += more
+            memory += last * operand.bytes
+        lookups = call.lookups * (self.lookup + sum(part * tier.lookup for tier, part in self.parts(call.span)))
+        paged = call.made >= self.pages_from if call.paged is None else call.paged
+        pages = call.made / self.pages if self.pages and paged else 0.0
+        ratio, exact = self.corrections.of(key_of(call), call.point)
+        before *= self.among_others if call.among_others else 1.0
+        return Time(before, compute, moving, lookups, pages, memory, ratio, "measured" if exact else standing)
+
+    def _computing(self, call: Call) -> tuple[float, float, Standing]:
+        """(one call, its arithmetic, whether sizes like it were measured)."""
+        more = self.into.get(call.into, 0.0)
+        if call.product is not None and call.function == "matmul":
+            time, (m, n, k) = self.products[call.dtype], (call.product.m, call.product.n, call.product.k)
+            size = float(m) * n * k
+            one = (
+                2.0 * size / time.flop
+                + m * k * time.left
+                + k * n * time.right
+                + m * n * time.result
+                + (m + n) * time.edge
+                + k * time.depth
+            )
+            return time.call + more, one * call.product.batch, _standing(size, time.counts)
+        _, entry, beyond = self.function(call) or ("", Function(), ())
+        forms = [self.forms[word] for word in beyond if word in self.forms]
+        row = max((form.row for form in forms), default=0.0) or entry.row
+        work = call.count * (math.log2(max(call.count / max(call.rows, 1.0), 2.0)) if entry.log else 1.0)
+        rows = call.rows if call.rows > 1 else 0.0
+        return (
+            entry.call + sum(form.call for form in forms) + more,
+            work * entry.each.get(call.dtype, 0.0) + rows * row,
+            _standing(call.count, entry.counts),
+        )
+
+    def _moving(self, operand: Operand, whole: float) -> tuple[float, float]:
+        """(seconds that an array takes longer than from the first cache, part of it from the last level)."""
+        seconds = part = 0.0
+        for tier, part in self.parts(operand.since or whole):
+            rate = tier.rate(operand.role)
+            seconds += operand.bytes * part / rate if rate else 0.0
+        return seconds, part
+
+    def parts(self, since: float) -> Iterator[tuple[Tier, float]]:
+        """Each level and the part of an array that comes from it."""
+        tiers = list(self.levels.values())
+        beyond = [step(since, tier.beyond, self.sharpness) for tier in tiers]
+        for number, tier in enumerate(tiers):
+            further = beyond[number + 1] if number + 1 < len(tiers) else 0.0
+            yield tier, max(beyond[number] - further, 0.0)
+
+
+def step(since: float, capacity: float, sharpness: float) -> float:
+    """Part that is beyond a level of this capacity.
+
+    >>> step(100.0, 100.0, 3.0), round(step(200.0, 100.0, 3.0), 2), step(0.0, 100.0, 3.0)
+    (0.5, 0.89, 0.0)
+    """
+    return 0.0 if since <= 0 else 1.0 / (1.0 + (capacity / since) ** sharpness)
+
+
+def key_of(call: Call) -> str:
+    """Under which a measured call is found among the corrections.
+
+    >>> key_of(Call(function="sum", form="rows", dtype="fp32", into="new"))
+    'sum rows fp32 new'
+    """
+    return " ".join(each for each in (call.function, call.form, call.dtype, call.into) if each)
+
+
+def _standing(size: float, counts: tuple[float, float]) -> Standing:
+    low, high = counts
+    return "interpolated" if low / STRAY <= size <= high * STRAY else "extrapolated"

@@ -1,0 +1,67 @@
+"""How much of a run's time was measured on the very machine: only where a machine has measured functions (`kernels`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from hwsim.demand import Cost
+from hwsim.results.timeline import Timeline
+
+NAMES: Final = 4
+DOUBTFUL: Final = 0.05
+MARKS: Final = ("uncalibrated", "extrapolated")  # labels of lines that devices write (`hwsim.devices.cpu_kernels`)
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """Parts of the time of all ops of such machines; names of what was not measured, the longest first."""
+
+    measured: float
+    extrapolated: float
+    uncalibrated: float
+    missing: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """In words.
+
+        >>> print(Coverage(0.9, 0.0, 0.1, ("erf", "fft")))
+        90 % of the ops' time by calls measured on this machine, 10 % uncalibrated (erf, fft): wide of the mark, maybe
+        """
+        text = f"{100 * self.measured:.3g} % of the ops' time by calls measured on this machine"
+        if self.extrapolated > 0:
+            text += f", {100 * self.extrapolated:.3g} % far from any size that was"
+        if self.uncalibrated > 0:
+            names = ", ".join(self.missing[:NAMES]) + (", ..." if len(self.missing) > NAMES else "")
+            text += f", {100 * self.uncalibrated:.3g} % uncalibrated ({names})"
+        return text + (": wide of the mark, maybe" if self.uncalibrated + self.extrapolated > DOUBTFUL else "")
+
+
+def coverage(timeline: Timeline) -> Coverage | None:
+    """None if no op ran on a machine whose functions were measured."""
+    flat = timeline.flat
+    marks = [_mark(cost) for cost in flat.graph.costs]
+    if not any(mark for mark, _ in marks):
+        return None
+    time = (timeline.end - timeline.start).astype(np.float64)
+    known = flat.cost >= 0
+    spent = np.bincount(flat.cost[known], time[known], len(marks))
+    total = {mark: sum(spent[number] for number, (each, _) in enumerate(marks) if each == mark) for mark in ("kernel", *MARKS)}
+    whole = sum(total.values()) or 1.0
+    missing: dict[str, float] = {}
+    for number, (mark, reason) in enumerate(marks):
+        if mark == MARKS[0]:
+            missing[reason] = missing.get(reason, 0.0) + spent[number]
+    names = tuple(sorted(missing, key=lambda name: (-missing[name], name)))
+    return Coverage(total["kernel"] / whole, total[MARKS[1]] / whole, total[MARKS[0]] / whole, names)
+
+
+def _mark(cost: Cost) -> tuple[str, str]:
+    """(what it is, and for an uncalibrated one why)."""
+    labels = {term.label: term.formula for term in cost.why}
+    for mark in MARKS:
+        if mark in labels:
+            return mark, labels[mark].partition(": ")[2]
+    return ("kernel", "") if "kernel" in labels else ("", "")

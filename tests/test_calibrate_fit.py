@@ -1,0 +1,218 @@
+"""What a fit makes of measurements: known numbers come back, outliers do not bend them, the machine file simulates."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hwsim
+from hwsim.calibration.fit import Fitted, fit
+from hwsim.calibration.fit.calls import call_from, call_of, measured_as
+from hwsim.calibration.fit.corrections import correct
+from hwsim.calibration.fit.heldout import alternate
+from hwsim.calibration.fit.kernels import FittedKernels, capacities_of, fit_kernels, timed, without_corrections
+from hwsim.calibration.fit.model import Model
+from hwsim.calibration.store import load
+from hwsim.devices.calls import elementwise_call, product_call
+from hwsim.devices.kernels import Corrections
+from tests.calibrate_cases import TRUTH, made_up
+
+DATA = Path(__file__).resolve().parent.parent / "calibrate" / "data"
+
+
+@cache
+def found() -> FittedKernels:
+    measured = made_up()
+    return fit_kernels(timed(measured), capacities_of(measured), seed=1)
+
+
+@cache
+def whole() -> Fitted:
+    return fit(made_up(), name="made up")
+
+
+def test_capacities_come_back_within_ten_percent() -> None:
+    for level in ("L3", "memory"):
+        assert found().kernels.levels[level].beyond == pytest.approx(TRUTH.levels[level].beyond, rel=0.10)
+
+
+@pytest.mark.parametrize("dtype", ["fp32", "fp64"])
+def test_flops_come_back_within_five_percent(dtype: str) -> None:
+    assert found().kernels.products[dtype].flop == pytest.approx(TRUTH.products[dtype].flop, rel=0.05)
+
+
+def test_bandwidth_from_memory_comes_back_within_five_percent() -> None:
+    for inputs, function in ((2, "add"), (1, "copyto")):
+        call = elementwise_call(function, dtype="fp64", count=3e7, inputs=inputs, into="out")
+        told = without_corrections(found().kernels).time(call).seconds
+        assert told == pytest.approx(TRUTH.time(call).seconds, rel=0.05)
+
+
+@pytest.mark.parametrize("function", ["add", "exp", "sum", "normal", "take"])
+def test_what_a_call_takes_comes_back(function: str) -> None:
+    ours, theirs = found().kernels.functions[function], TRUTH.functions[function]
+    assert ours.call == pytest.approx(theirs.call, rel=0.15)
+
+
+def test_most_intervals_hold_the_truth() -> None:
+    intervals = found().intervals
+    truths = {("functions", name, "call"): each.call for name, each in TRUTH.functions.items()}
+    truths |= {("functions", name, "each", "fp64"): each.each["fp64"] for name, each in TRUTH.functions.items()}
+    truths |= {("products", dtype, "flop"): 1 / each.flop for dtype, each in TRUTH.products.items()}
+    truths["levels", "memory", "beyond"] = TRUTH.levels["memory"].beyond
+    inside = [intervals[name].low * 0.97 <= value <= intervals[name].high * 1.03 for name, value in truths.items()]
+    assert np.mean(inside) >= 0.7
+    assert all(each.low <= each.value <= each.high for each in intervals.values())
+
+
+def test_a_tenth_of_spoilt_cases_does_not_bend_the_rest() -> None:
+    spoilt = made_up(spoilt=0.1, seed=3)
+    kernels = fit_kernels(timed(spoilt), capacities_of(spoilt), bootstraps=0).kernels
+    assert kernels.products["fp64"].flop == pytest.approx(TRUTH.products["fp64"].flop, rel=0.1)
+    assert kernels.levels["memory"].beyond == pytest.approx(TRUTH.levels["memory"].beyond, rel=0.15)
+
+
+def test_the_fit_and_the_simulator_have_the_same_formula() -> None:
+    measured = made_up()
+    calls = [row.call for row in timed(measured)][::7]
+    model = Model(calls, capacities_of(measured))
+    kernels = without_corrections(fit_kernels(timed(measured), capacities_of(measured), bootstraps=0).kernels)
+    x = model.start.copy()
+    for name, at in model.names.items():
+        interval = found().intervals.get(name)
+        x[at] = np.log(interval.value) if interval else x[at]
+    same = fit_kernels(timed(measured), capacities_of(measured), seed=1, bootstraps=0).kernels
+    assert kernels == without_corrections(same)
+    told = [without_corrections(found().kernels).time(call).seconds for call in calls]
+    assert model.times(x)[0] == pytest.approx(told, rel=1e-3)
+
+
+def test_sizes_held_out_are_told_as_well_as_the_noise_allows() -> None:
+    heldout = whole().heldout
+    assert heldout is not None
+    assert heldout.median < 0.03
+    assert heldout.p90 < 0.08
+    assert heldout.ci95[0] <= heldout.median <= heldout.ci95[1]
+
+
+def test_the_smallest_and_the_largest_sizes_are_never_held_out() -> None:
+    rows = timed(made_up())
+    left = alternate(rows)
+    counts = [row.call.count for number, row in enumerate(rows) if number in left and row.call.function == "add"]
+    assert max(counts) < max(row.call.count for row in rows if row.call.function == "add")
+
+
+def test_the_machine_file_loads_and_simulates_every_measured_call_as_measured() -> None:
+    machine = whole().yaml()
+    for row in timed(made_up())[::60]:
+        kind, keys = "elementwise", {}
+        if row.call.function in ("add", "multiply"):
+            keys = {
+                "function": row.call.function,
+                "inputs": 2,
+                "dtype": row.call.dtype,
+                "count": row.call.count,
+                "into": row.call.into,
+            }
+        elif row.call.product is not None:
+            kind = "matmul"
+            product = row.call.product
+            keys = {"m": product.m, "n": product.n, "k": product.k, "dtype": row.call.dtype, "into": row.call.into}
+        if keys:
+            said = hwsim.simulate(machine, {"hwsim": "workload/1", "name": "one call", "program": [{kind: keys}]})
+            assert said.makespan_s == pytest.approx(row.quiet, rel=0.01)
+
+
+def test_the_machine_file_says_where_every_number_is_from() -> None:
+    text = whole().yaml()
+    assert "ci95:" in text
+    assert "points:" in text
+    assert "source: measured" in text
+    assert "median error" in text
+
+
+def test_an_op_that_nobody_measured_is_named_and_its_part_of_the_time_said() -> None:
+    ops = [{"elementwise": {"function": name, "count": 1e6, "dtype": "fp64", "inputs": 2}} for name in ("add", "erf")]
+    run = hwsim.simulate(whole().yaml(), {"hwsim": "workload/1", "name": "two", "program": ops})
+    assert "uncalibrated (erf)" in " ".join(str(run).split())
+    assert run.to_json()["calibrated"]["missing"] == ("erf",)
+
+
+def test_a_size_far_from_any_measured_is_said_to_be() -> None:
+    ops = [{"elementwise": {"function": "exp", "count": 1e10, "dtype": "fp64", "inputs": 1}}]
+    run = hwsim.simulate(whole().yaml(), {"hwsim": "workload/1", "name": "large", "program": ops})
+    assert run.to_json()["calibrated"]["extrapolated"] > 0.99
+
+
+def test_machines_without_measured_kernels_say_nothing_of_it() -> None:
+    ops = [{"elementwise": {"function": "exp", "count": 1e6, "dtype": "fp32", "device": "cpu"}}]
+    run = hwsim.simulate("laptop", {"hwsim": "workload/1", "name": "plain", "program": ops})
+    assert "calibrated" not in run.to_json()
+
+
+def test_corrections_shrink_where_nothing_was_measured_nearby() -> None:
+    calls = [elementwise_call("add", dtype="fp64", count=2.0**power, inputs=2) for power in range(4, 20)]
+    table = correct(calls, np.full(len(calls), 1.5))
+    near, _ = table.of("add fp64 new", (3.0 * 2**10, 1.0))
+    far, _ = table.of("add fp64 new", (2.0**60, 1.0))
+    assert 1.2 < near < 1.5
+    assert far == pytest.approx(1.0, abs=1e-6)
+    assert table.of("multiply fp64 new", (1024.0, 1.0)) == (1.0, False)
+
+
+def test_a_measured_call_takes_what_was_measured() -> None:
+    table = Corrections(points={"add fp64 new": ((1024.0, 1.0, 1.25), (4096.0, 1.0, 0.8))})
+    kernels = replace(TRUTH, corrections=table)
+    call = elementwise_call("add", dtype="fp64", count=1024, inputs=2)
+    assert kernels.time(call).seconds == pytest.approx(1.25 * TRUTH.time(call).seconds)
+    assert kernels.time(call).standing == "measured"
+
+
+def test_what_was_used_just_now_comes_from_a_cache() -> None:
+    cold = elementwise_call("add", dtype="fp64", count=1e5, inputs=2, into="out", since=(1e9, 1e9, 1e9))
+    warm = elementwise_call("add", dtype="fp64", count=1e5, inputs=2, into="out", since=(1e4, 1e4, 1e4))
+    assert TRUTH.time(cold).seconds > 1.5 * TRUTH.time(warm).seconds
+
+
+@pytest.mark.parametrize(("op", "params"), [
+    ("add", {"n": 4096, "dtype": "fp32", "into": "out", "other": "array"}),
+    ("multiply", {"n": 4096, "dtype": "fp64", "into": "new", "other": "scalar"}),
+    ("subtract", {"shape": (64, 32), "dtype": "fp64", "into": "new", "other": "column"}),
+    ("add", {"shape": (64, 32), "dtype": "fp64", "into": "new", "other": "array", "layout": "strided"}),
+    ("sum", {"shape": (64, 32), "dtype": "fp64", "axis": "1"}),
+    ("max", {"shape": (64, 32), "dtype": "fp64", "axis": "1", "method": True}),
+    ("matmul", {"shape": (64, 32, 16), "dtype": "fp32", "into": "out", "transposed": "a"}),
+    ("matmul", {"shape": (64, 32, 1), "dtype": "fp32", "into": "new", "transposed": "none"}),
+    ("take", {"n": 1000, "dtype": "fp32", "index": 77}),
+    ("takerows", {"shape": (100, 8), "dtype": "fp32", "index": 77}),
+    ("sort", {"shape": (8, 500), "dtype": "fp64"}),
+    ("normal", {"n": 100, "dtype": "fp64"}),
+    ("copyto", {"n": 64, "dtype": "fp32", "source": "fp64"}),
+])  # fmt: skip
+def test_the_row_that_measures_a_call_is_that_call(op: str, params: dict[str, object]) -> None:
+    call = call_from(op, params)  # type: ignore[arg-type]
+    assert call is not None
+    again = measured_as(call)
+    assert again is not None
+    assert call_from(*again) == call
+
+
+def test_products_with_a_vector_are_functions_of_their_own() -> None:
+    assert product_call(64, 32, 1, dtype="fp64").function == "matvec"
+    assert product_call(1, 32, 64, dtype="fp64").function == "vecmat"
+    assert product_call(64, 32, 16, dtype="fp64").function == "matmul"
+
+
+@pytest.mark.parametrize("path", sorted(DATA.glob("*.json.gz")), ids=lambda path: path.stem)
+def test_stored_measurements_are_told_at_sizes_held_out(path: Path) -> None:
+    measured = load(path)
+    if sum(call_of(row) is not None for row in measured.rows) < 100:
+        pytest.skip("no calls of numpy in it")
+    heldout = fit(measured, name=path.stem).heldout
+    assert heldout is not None
+    assert heldout.median < 0.08
+    assert heldout.p90 < 0.35

@@ -1,0 +1,312 @@
+"""Measurements in files: kept whole, gone on from, compared; and what the command line says of them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hwsim.calibration import environment, text
+from hwsim.calibration.case import Case
+from hwsim.calibration.demanded import cases_for
+from hwsim.calibration.diff import diff
+from hwsim.calibration.session import Plan, measure
+from hwsim.calibration.store import Amounts, Measurements, Row, load
+from hwsim.cli import main
+from hwsim.spec import SpecError
+
+DATA = Path(__file__).resolve().parent.parent / "calibrate" / "data"
+ROW = Row(
+    "kernels", "add n=4", "add", {"n": 4, "shape": (2, 2), "dtype": "fp32"}, Amounts(4, 32, 16, 1), (2e-7, 1e-7), "cpu", ("few",),
+    ((2e-7, 3e-7), (1e-7,)), (0.0, 2.0),
+)  # fmt: skip
+TWO = {"add n=1024 dtype=fp32 into=out other=array", "sum n=1 dtype=fp32 axis=none"}
+
+
+def few(case: Case) -> bool:
+    return case.name in TWO
+
+
+def hwsim(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["calibrate", *arguments])
+
+
+def written(path: Path, **changes: Any) -> Path:
+    data = Measurements({"cpu": {"model": "Abacus"}}, (ROW,)).to_json() | changes
+    path.write_text(json.dumps(data), "utf-8")
+    return path
+
+
+@pytest.mark.parametrize("name", ["m.json", "m.json.gz"])
+def test_what_is_saved_is_loaded(tmp_path: Path, name: str) -> None:
+    found = Measurements({"cpu": {"model": "Abacus"}}, (ROW,), {"seed": 1}, {"gpu": "none"})
+    assert load(found.save(tmp_path / name)) == found
+
+
+times = st.floats(1e-9, 1e3).map(lambda value: float(f"{value:.5g}"))
+
+
+@given(st.lists(times, min_size=1, max_size=12), st.sampled_from(["cpu", "wall", "device"]), st.text(min_size=1, max_size=8))
+def test_any_row_is_loaded_as_it_was_saved(
+    tmp_path_factory: pytest.TempPathFactory, seconds: list[float], clock: Any, name: str
+) -> None:
+    row = Row("s", name, name, {"n": 3, "x": None, "y": True}, Amounts(), tuple(seconds), clock, (), (), (0.0,) * len(seconds))
+    path = tmp_path_factory.mktemp("rows") / "m.json.gz"
+    assert load(Measurements({}, (row,)).save(path)).rows == (row,)
+
+
+def test_the_same_measurements_are_the_same_file(tmp_path: Path) -> None:
+    found = Measurements({}, (ROW,))
+    assert found.save(tmp_path / "a.json.gz").read_bytes() == found.save(tmp_path / "b.json.gz").read_bytes()
+
+
+def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path: Path) -> None:
+    path = Measurements({}, (ROW,)).save(tmp_path / "m.json")
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        Measurements({"load": float("nan")}, (ROW,)).save(path)
+    assert path.read_bytes() == before
+    assert [each.name for each in tmp_path.iterdir()] == ["m.json"]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "not JSON"),
+        (b"{", "m.json:1:2"),
+        (b"[]", "no file of measurements"),
+        (b'{"hwsim": "machine/1"}', "measurements/1"),
+        (b"\x1f\x8b\x08nonsense", "cannot be read as JSON"),
+        (gzip.compress(b'{"hwsim": "measurements/1"}')[:-9], "cannot be read as JSON"),
+        (b"{\x80}", "cannot be read as JSON"),
+        (b'{"hwsim": "measurements/1", "rows": [NaN]}', "'NaN' is no number"),
+        (b'{"hwsim": "measurements/1", "rows": 3}', "`rows` is no list"),
+        (b'{"hwsim": "measurements/1", "environment": 3}', "`environment` is no mapping"),
+    ],
+)
+def test_what_is_no_file_of_measurements_is_said_to_be_none(tmp_path: Path, content: bytes, said: str) -> None:
+    path = tmp_path / "m.json"
+    path.write_bytes(content)
+    with pytest.raises(SpecError) as caught:
+        load(path)
+    assert said in str(caught.value)
+    assert hwsim("show", str(path)).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("seconds", [], "`seconds`"),
+        ("seconds", [-1.0], "no number from 0 on"),
+        ("seconds", [0.0], "above 0"),
+        ("seconds", ["fast"], "no number from 0 on"),
+        ("clock", "sun", "`clock` is one of"),
+        ("op", "", "are names"),
+        ("samples", [[1.0]], "an entry for each"),
+        ("work", {"flops": 1}, "flops"),
+        ("params", 3, "rows[0]"),
+    ],
+)
+def test_a_row_that_cannot_be_is_named(tmp_path: Path, key: str, value: object, said: str) -> None:
+    row = Measurements({}, (ROW,)).to_json()["rows"][0] | {key: value}
+    with pytest.raises(SpecError) as caught:
+        load(written(tmp_path / "m.json", rows=[row]))
+    assert said in str(caught.value)
+    assert "rows[0]" in str(caught.value)
+
+
+def test_all_wrong_rows_are_said_at_once(tmp_path: Path) -> None:
+    row = Measurements({}, (ROW,)).to_json()["rows"][0]
+    with pytest.raises(SpecError) as caught:
+        load(written(tmp_path / "m.json", rows=[row, row, {}]))
+    assert "is there twice" in str(caught.value)
+    assert "rows[2]: 'seconds' is missing" in str(caught.value)
+
+
+def test_later_rows_take_the_place_of_earlier_ones_of_the_same_case() -> None:
+    other = Row("kernels", "sub", "subtract", {}, Amounts(), (1.0,))
+    again = Row("kernels", "add n=4", "add", {}, Amounts(), (5.0,))
+    assert Measurements({}, (ROW, other)).with_rows([again]).rows == (again, other)
+
+
+def test_a_run_goes_on_from_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "m.json.gz"
+    first = measure(Plan(("kernels",), budget=20.0, rounds=1, keep=few), path)
+    assert load(path) == load(
+        Measurements(first.environment, first.rows, first.settings, first.skipped).save(tmp_path / "again.json")
+    )
+    assert {len(row.seconds) for row in first.rows} == {1}
+    second = measure(Plan(("kernels",), budget=20.0, rounds=2, keep=few), path)
+    assert {row.seconds[0] for row in second.rows} == {float(f"{row.seconds[0]:.5g}") for row in first.rows}
+    assert {len(row.seconds) for row in second.rows} == {2}
+    assert second.settings["spent"] >= first.settings["spent"]
+
+
+def test_a_spent_budget_measures_nothing_more(tmp_path: Path) -> None:
+    path = tmp_path / "m.json.gz"
+    found = measure(Plan(("kernels",), budget=20.0, rounds=1, keep=few), path)
+    Measurements(found.environment, found.rows, {**found.settings, "spent": 20.0}).save(path)
+    again = measure(Plan(("kernels",), budget=20.0, rounds=2, keep=few), path)
+    assert {len(row.seconds) for row in again.rows} == {1}
+
+
+def test_a_file_of_another_machine_is_not_gone_on_from(tmp_path: Path) -> None:
+    here = environment.fingerprint()
+    path = Measurements(here | {"cpu": here["cpu"] | {"model": "Abacus"}}, (ROW,)).save(tmp_path / "m.json")
+    before = path.read_bytes()
+    result = hwsim("measure", "--suite", "kernels", "-o", str(path))
+    assert result.exit_code == 2
+    assert "it was measured on another machine (cpu model: Abacus, now" in result.output
+    assert path.read_bytes() == before
+
+
+def test_a_suite_that_a_machine_lacks_is_named_with_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hwsim.calibration.suites.storage.missing", lambda: "no files here")
+    found = measure(Plan(("storage",), budget=5.0), tmp_path / "m.json")
+    assert found.skipped == {"storage": "no files here"}
+    assert "no files here" in text.measured(found)
+
+
+def test_what_the_budget_does_not_reach_is_named() -> None:
+    found = measure(Plan(("ipc",), budget=0.0))
+    assert found.rows == ()
+    assert found.skipped["ipc/queue"] == "the budget was spent before 2 of its cases"
+
+
+def test_a_workload_s_own_ops_are_measured_at_their_shapes() -> None:
+    cases, left = cases_for("d2l/async-matmul")
+    assert {case.op: case.params.get("shape", case.params.get("n")) for case in cases} == {
+        "normal": 1_000_000,
+        "matmul": (1000, 1000, 1000),
+    }
+    assert {case.suite for case in cases} == {"workload"}
+    assert left == {}
+
+
+def test_ops_that_are_no_call_of_a_library_are_said_to_be_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "w.yaml"
+    path.write_text(
+        "hwsim: workload/1\nprogram:\n"
+        "  - matmul: {name: a, device: cpu, m: 8, n: 8, k: 8, dtype: bf16}\n"
+        "  - matmul: {name: b, device: gpu0, m: 8, n: 8, k: 8}\n"
+        "  - repeat: {times: 3, do: [{elementwise: {name: c, device: cpu, count: 64, function: exp}}]}\n"
+        "  - busy: {name: d, device: cpu, time: 1 ms}\n"
+    )
+    cases, left = cases_for(str(path))
+    assert [case.op for case in cases] == ["exp"]
+    assert set(left) == {"a", "b", "d"}
+    assert "suite gpu" in left["b"]
+
+
+def test_a_wrong_workload_is_a_mistake_with_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "w.yaml"
+    path.write_text("hwsim: workload/1\nprogram:\n  - matmull: {m: 8}\n")
+    result = hwsim("measure", "--for", str(path))
+    assert result.exit_code == 2
+    assert "w.yaml:3:5" in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("measure", "--suite", "kernel"), "did you mean 'kernels'?"),
+        (("measure", "-o", "nowhere/m.json"), "there is no folder 'nowhere'"),
+        (("run", "-o", "nowhere/here.yaml"), "there is no folder 'nowhere'"),
+        (("measure", "--budget", "0"), "0"),
+        (("show", "epyc-zen3-vm-2cor"), "did you mean 'epyc-zen3-vm-2core'?"),
+        (("diff", "nothing.json", "nothing.yaml"), "there is no file 'nothing.json'"),
+        (("fit",), "FILES"),
+        (("cure",), "No such command"),
+    ],
+)
+def test_mistakes_in_arguments_are_said_before_anything_is_measured(arguments: tuple[str, ...], said: str) -> None:
+    result = hwsim(*arguments)
+    assert result.exit_code == 2
+    assert said in result.output
+
+
+def test_what_changed_is_said_by_group_and_by_number(tmp_path: Path) -> None:
+    one = Row("kernels", "a", "add", {}, Amounts(), (1.0, 1.1))
+    Measurements({"cpu": {"model": "Abacus"}}, (one, ROW)).save(tmp_path / "a.json")
+    two = Row("kernels", "a", "add", {}, Amounts(), (1.2,))
+    new = Row("memory", "b", "copy", {}, Amounts(), (1.2,))
+    Measurements({"cpu": {"model": "Quipu"}}, (two, ROW, new)).save(tmp_path / "b.json")
+    found = diff(tmp_path / "a.json", tmp_path / "b.json")
+    assert [round(each.ratio, 3) for each in found.changes] == [1.2, 1.0]
+    assert [each.name for each in found.unstable] == ["kernels: a"]
+    assert (found.only_before, found.only_after) == ((), ("memory: b",))
+    result = hwsim("diff", str(tmp_path / "a.json"), str(tmp_path / "b.json"))
+    assert result.exit_code == 0
+    assert "cpu model: Abacus, now Quipu" in result.output
+    assert "1 -> 1.2, +20.0 %" in result.output
+    shown = json.loads(hwsim("diff", "--json", str(tmp_path / "a.json"), str(tmp_path / "b.json")).output)
+    assert shown["median_change"] == pytest.approx(0.1)
+
+
+def machine(path: Path, bandwidth: str, cores: int) -> Path:
+    path.write_text(
+        f"hwsim: machine/1\nparts:\n  cpu: {{kind: cpu, cores: {cores}, memory: {{bandwidth: {bandwidth}}}}}\n", "utf-8"
+    )
+    return path
+
+
+def test_machine_files_are_compared_in_base_units(tmp_path: Path) -> None:
+    found = diff(machine(tmp_path / "a.yaml", "10 GB/s", 2), machine(tmp_path / "b.yaml", "11000 MB/s", 2))
+    assert {each.name: round(each.ratio, 6) for each in found.changes} == {
+        "parts.cpu.cores": 1.0,
+        "parts.cpu.memory.bandwidth": 1.1,
+    }
+
+
+def test_of_calibrated_machines_the_measured_numbers_are_compared(tmp_path: Path) -> None:
+    one = machine(tmp_path / "a.yaml", "{value: 10 GB/s, ci95: [9 GB/s, 11 GB/s]}", 2)
+    for bandwidth, flags in (
+        ("{value: 11 GB/s, ci95: [10 GB/s, 12 GB/s]}", ()),
+        ("{value: 11 GB/s, ci95: [11.1 GB/s, 12 GB/s]}", ("apart",)),
+    ):
+        (change,) = diff(one, machine(tmp_path / "b.yaml", bandwidth, 4)).changes
+        assert change.ratio == pytest.approx(1.1)
+        assert change.flags == flags
+
+
+def test_the_doctor_speaks_and_prints_json() -> None:
+    assert hwsim("doctor").exit_code == 0
+    found = json.loads(hwsim("doctor", "--json").output)
+    assert found["environment"]["software"]["numpy"]
+    assert found["findings"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows sends no interrupt to one process")
+def test_an_interrupted_run_leaves_its_file_and_says_how_to_go_on(tmp_path: Path) -> None:
+    path = tmp_path / "m.json.gz"
+    command = [sys.executable, "-m", "hwsim", "calibrate", "measure", "--suite", "kernels", "-o", str(path)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ})
+    time.sleep(3.0)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == 130
+    if path.exists():  # on a very slow machine nothing was measured by then
+        assert "the same command goes on from there" in said
+        assert load(path).rows
+
+
+@pytest.mark.parametrize("path", sorted(DATA.glob("*.json.gz")), ids=lambda path: path.name)
+def test_stored_measurements_are_whole_and_say_what_disturbed_them(path: Path) -> None:
+    found = load(path)
+    assert path.stat().st_size < 2_000_000
+    assert len(found.rows) > 500
+    assert {"kernels", "memory", "storage", "network", "ipc"} <= {row.suite for row in found.rows}
+    assert found.environment["cpu"]["model"]
+    assert found.environment["software"]["blas_core"]
+    assert "/" not in json.dumps(found.environment.get("variables", {}))

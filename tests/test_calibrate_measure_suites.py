@@ -1,0 +1,309 @@
+"""What `calibrate` times, run for real once and small: no time is asserted, for a busy machine would fail it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hwsim.calibration import blas, device, doctor, environment, harness, native
+from hwsim.calibration.case import CannotMeasure, Case
+from hwsim.calibration.kernels import KERNELS, kernel_case, known
+from hwsim.calibration.kernels.kernel import Params
+from hwsim.calibration.suites import SUITES, Scope, gpu, storage, suite, usable_cpus
+from hwsim.calibration.suites.arrays import DTYPES, numbers
+
+MiB = 1 << 20
+PACKAGE = Path(environment.__file__).parent
+SMALL: dict[str, Params] = {
+    "matmul": {"shape": (4, 3, 5)},
+    "window": {"shape": (2, 6, 6, 3)},
+    "take": {"n": 16, "index": 8},
+    "takerows": {"shape": (8, 4), "index": 5},
+    "bincount": {"n": 32, "groups": 4},
+    "mixed": {"side": 4},
+}
+
+
+@pytest.fixture
+def scope() -> Iterator[Scope]:
+    with ExitStack() as session:
+        yield Scope(session, memory=MiB, file=MiB, threads=2)
+
+
+def once(cases: list[Case]) -> None:
+    """Each case once, its samples as short as they get."""
+    quick = [
+        Case(
+            each.suite, each.op, each.params, each.work, each.make, each.clock, 2, 0.0, each.timer, each.loop, each.most,
+            name=each.name,
+        )
+        for each in cases
+    ]  # fmt: skip
+    rows, failed = harness.run(quick, budget=60.0, most=1)
+    assert not failed
+    assert len(rows) == len(cases)
+    assert all(row.quiet > 0 for row in rows)
+
+
+def test_every_suite_is_a_module_and_every_module_a_suite() -> None:
+    found = {path.stem for path in (PACKAGE / "suites").glob("*.py")} - {"__init__", "arrays"}
+    assert found == set(SUITES)
+
+
+@pytest.mark.parametrize("name", [each for each in SUITES if each not in ("gpu", "kernels")])
+def test_a_suite_runs_its_smallest_cases(name: str, scope: Scope) -> None:
+    reason = suite(name).missing()
+    if reason:
+        pytest.skip(reason)
+    smallest: dict[str, Case] = {}
+    for case in suite(name).cases(scope):
+        size = case.params.get("bytes", 0)
+        before = smallest.get(case.op)
+        if before is None or (isinstance(size, int) and size < int(str(before.params.get("bytes", 0)))):
+            smallest[case.op] = case
+    if name == "memory":
+        smallest.pop("chase")  # may need a compiler
+    once(list(smallest.values()))
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_names_of_cases_are_unique_and_within_the_scope(name: str, scope: Scope) -> None:
+    found = list(gpu.cases_of(stand_in(), scope) if name == "gpu" else suite(name).cases(scope))
+    assert len({case.key for case in found}) == len(found) > 0
+    assert {case.suite for case in found} == {name}
+    if name in ("kernels", "memory"):
+        assert all(case.work.reads + case.work.writes <= 4 * scope.memory for case in found)
+
+
+@pytest.mark.parametrize("op", KERNELS)
+def test_every_kernel_runs(op: str) -> None:
+    with np.errstate(all="ignore"), ExitStack() as stack:
+        kernel_case(op, SMALL.get(op, {"n": 8, "other": "scalar"})).make(stack)()
+
+
+@pytest.mark.parametrize(
+    ("op", "params"),
+    [
+        ("add", {"n": 8, "into": "self", "other": "array"}),
+        ("add", {"shape": (4, 8), "other": "row"}),
+        ("subtract", {"shape": (4, 8), "other": "column", "into": "out"}),
+        ("multiply", {"n": 8, "other": "mask"}),
+        ("multiply", {"n": 8, "other": "same"}),
+        ("add", {"shape": (4, 8), "layout": "strided"}),
+        ("greater", {"n": 8, "into": "out", "other": "scalar"}),
+        ("sum", {"shape": (4, 8), "axis": "0"}),
+        ("max", {"shape": (4, 8), "axis": "1", "method": True}),
+        ("matmul", {"shape": (4, 3, 5), "transposed": "a", "into": "out"}),
+        ("matmul", {"shape": (4, 3, 5), "transposed": "b", "batch": 3}),
+        ("copyto", {"shape": (4, 8), "layout": "columns"}),
+        ("copyto", {"n": 8, "dtype": "fp32", "source": "fp64"}),
+    ],
+)
+def test_every_form_of_a_kernel_runs(op: str, params: Params) -> None:
+    with ExitStack() as stack:
+        kernel_case(op, params).make(stack)()
+
+
+def test_a_product_of_transposed_factors_has_the_shape_that_it_says() -> None:
+    for turned in ("none", "a", "b"):
+        with ExitStack() as stack:
+            made = kernel_case("matmul", {"shape": (4, 3, 5), "transposed": turned}).make(stack)()
+        assert isinstance(made, np.ndarray)
+        assert made.shape == (4, 5)
+
+
+def test_repeated_in_place_numbers_stay_numbers() -> None:
+    for op in ("add", "multiply"):
+        case = kernel_case(op, {"n": 8, "dtype": "fp32", "into": "self", "other": "array"})
+        with ExitStack() as stack:
+            call = case.make(stack)
+            for _ in range(10_000):
+                found = call()
+        assert isinstance(found, np.ndarray)
+        assert np.isfinite(found).all()
+        assert (np.abs(found) > 1e-30).all()
+
+
+def test_amounts_are_those_of_the_operands() -> None:
+    work = kernel_case("add", {"shape": (4, 8), "dtype": "fp32", "other": "row"}).work
+    assert (work.flop, work.reads, work.writes) == (32, (32 + 8) * 4, 32 * 4)
+    assert kernel_case("matmul", {"shape": (2, 3, 5), "dtype": "fp64"}).work.flop == 60
+    assert kernel_case("greater", {"n": 8, "dtype": "fp64", "other": "scalar"}).work.writes == 8
+    assert kernel_case("add", {"n": 8, "dtype": "fp64", "other": "same"}).work.reads == 64
+
+
+@pytest.mark.parametrize(
+    ("op", "params"),
+    [
+        ("frobnicate", {"n": 8}),
+        ("add", {}),
+        ("add", {"n": 0}),
+        ("add", {"n": 8, "dtype": "fp8"}),
+        ("matmul", {"shape": (4, 3)}),
+        ("sum", {"n": 8, "axis": "1"}),
+        ("take", {"n": 8}),
+    ],
+)
+def test_a_call_that_there_is_not_is_said_before_it_is_made(op: str, params: Params) -> None:
+    assert not known(op, params)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_arrays_are_the_same_every_time_and_no_two_share_memory(dtype: str) -> None:
+    one, two = numbers(dtype, 300, 7), numbers(dtype, 300, 7)
+    assert (one == two).all()
+    assert not np.shares_memory(one, two)
+
+
+def test_a_chain_of_reads_goes_through_every_line_in_no_order() -> None:
+    table = native.chain(64 * 1024)
+    at, steps = 0, []
+    for _ in range(1024):
+        steps.append(int(table[at]) - at)
+        at = int(table[at])
+    assert at == 0
+    assert len(set(steps)) > 500  # a prefetcher finds no pattern
+
+
+def test_a_chain_is_followed_where_there_is_a_compiler() -> None:
+    try:
+        _, follow = native.chaser()
+    except CannotMeasure as error:
+        pytest.skip(str(error))
+    table = native.chain(4096)
+    assert follow(table, 64, 0) == 0
+    assert follow(table, 1, follow(table, 63, 0)) == 0
+
+
+def test_the_file_of_storage_is_gone_afterwards(tmp_path: Path) -> None:
+    with ExitStack() as session:
+        scope = Scope(session, file=MiB, folder=str(tmp_path))
+        case = next(each for each in storage.cases(scope) if each.params["cache"] == "page")
+        once([case])
+        assert len(list(tmp_path.iterdir())) == 1
+    assert not list(tmp_path.iterdir())
+
+
+def stand_in() -> gpu.Bench:
+    found = device.StandIn()
+    return gpu.Bench(found, found.stream())
+
+
+def test_the_suite_of_a_gpu_runs_on_the_stand_in(scope: Scope) -> None:
+    cases = list(gpu.cases_of(stand_in(), scope))
+    ops = {case.op for case in cases}
+    assert {"launch", "graph", "queue", "h2d", "d2h", "d2d", "duplex", "triad", "matmul", "overlap", "streams", "sum"} <= ops
+    small = [case for case in cases if case.work.reads <= MiB and case.work.flop <= 1e8]
+    once([next(case for case in small if case.op == op) for op in sorted({case.op for case in small})])
+
+
+def test_a_gpu_s_rows_are_by_its_own_clock_unless_the_host_waits(scope: Scope) -> None:
+    clocks = {case.op: case.clock for case in gpu.cases_of(stand_in(), scope) if case.params.get("pinned", True)}
+    assert {clocks[op] for op in ("h2d", "d2d", "triad", "matmul", "add", "graph")} == {"device"}
+    assert {clocks[op] for op in ("duplex", "overlap", "streams", "queue")} == {"wall"}
+
+
+@pytest.mark.gpu
+def test_the_suite_of_a_gpu_runs_on_a_gpu(scope: Scope) -> None:
+    if device.missing():
+        pytest.skip(device.missing())
+    once(list(gpu.cases(scope)))
+
+
+def test_a_machine_without_a_gpu_says_why() -> None:
+    assert device.missing() or device.describe()["name"]
+
+
+def test_the_fingerprint_names_no_host_user_or_folder() -> None:
+    import json
+    import platform
+
+    said = json.dumps(environment.fingerprint())
+    for secret in (platform.node(), str(Path.home()), str(Path.cwd())):
+        assert len(secret) < 4 or secret not in said
+    assert "/" not in json.dumps(environment.variables())
+
+
+def test_a_path_in_a_variable_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MKL_CACHE", "/home/somebody/cache")
+    monkeypatch.setenv("MALLOC_ARENA_MAX", "2")
+    assert environment.variables()["MKL_CACHE"] == "(a path)"
+    assert environment.variables()["MALLOC_ARENA_MAX"] == "2"
+
+
+def test_a_fingerprint_differs_from_another_machine_s_and_not_from_its_own() -> None:
+    here = environment.fingerprint()
+    assert environment.differences(here, environment.fingerprint()) == ()
+    other = here | {"cpu": here["cpu"] | {"model": "Abacus"}}
+    assert environment.differences(other, here) == (f"cpu model: Abacus, now {here['cpu']['model']}",)
+
+
+def test_how_many_threads_blas_has_is_put_back() -> None:
+    library = blas.loaded()
+    if library is None:
+        pytest.skip("numpy uses no OpenBLAS here")
+    before = library.threads()
+    with blas.using(1):
+        assert library.threads() == 1
+    assert library.threads() == before
+    assert library.core()
+
+
+def healthy() -> dict[str, object]:
+    here = environment.fingerprint()
+    here["cpu"] |= {"virtual": False, "governor": "performance", "boost": "off", "threads_per_core": 1, "cpus": usable_cpus()}
+    here["cpu"] |= {"caches_libc": {}}
+    here["memory"] |= {"thp": "madvise", "preloaded": False}
+    here["limits"] = {"cpus": None, "memory": None}
+    here["load"] |= {"average": [0.0, 0.0, 0.0]}
+    here["variables"] = {}
+    return here
+
+
+def warnings(here: dict[str, object], ratio: float = 1.0, stolen: float = 0.0) -> str:
+    found = doctor.examine(here, lambda: (ratio, stolen))
+    assert [each.level for each in found] == sorted((each.level for each in found), key=("warning", "note", "well").index)
+    return "; ".join(each.what for each in found if each.level != "well")
+
+
+@pytest.mark.parametrize(
+    ("part", "change", "said"),
+    [
+        ("cpu", {"virtual": True}, "virtual machine"),
+        ("cpu", {"governor": "powersave"}, "'powersave'"),
+        ("cpu", {"threads_per_core": 2}, "2 threads share a core"),
+        ("cpu", {"caches_libc": {"L3": 7 << 20}, "caches": {"L3": {"bytes": 4 << 20}}}, "L3 is 4096 KiB"),
+        ("cpu", {"instructions": ["avx512f"]}, "kernels for Haswell"),
+        ("memory", {"thp": "never"}, "huge pages are off"),
+        ("memory", {"preloaded": True}, "LD_PRELOAD"),
+        ("limits", {"cpus": 0.5}, "0.5 of"),
+        ("load", {"average": [99.0, 0.0, 0.0]}, "load 99"),
+    ],
+)
+def test_the_doctor_sees_what_is_unusual(part: str, change: dict[str, object], said: str) -> None:
+    here = healthy()
+    here["software"] = dict(here["software"]) | {"blas_core": "Haswell"}  # type: ignore[call-overload]
+    assert said not in warnings(here)
+    here[part] = dict(here[part]) | change  # type: ignore[call-overload]
+    assert said in warnings(here)
+
+
+def test_the_doctor_sees_a_busy_machine() -> None:
+    assert "a busy thread ran 50 % of the time" in warnings(healthy(), ratio=2.0)
+    assert "took 5 % of the time" in warnings(healthy(), stolen=0.05)
+
+
+def test_the_doctor_s_warnings_say_what_would_help() -> None:
+    for each in doctor.examine():
+        assert each.level != "warning" or (each.why and each.help)
+
+
+def test_the_other_end_of_a_connection_imports_nothing_of_hwsim() -> None:
+    tree = ast.parse((PACKAGE / "peer.py").read_text("utf-8"))
+    names = {each.module or "" for each in ast.walk(tree) if isinstance(each, ast.ImportFrom)}
+    assert not {name for name in names if name.startswith("hwsim")}
