@@ -27,7 +27,7 @@ class Point(NamedTuple):
 def by_ranks() -> Iterator[Point]:
     """Whole processes: a hierarchical all-reduce on a rail-optimised fat-tree."""
     for nodes in (1, 8, 64, 512, 4096, 12500):
-        sets = ("--set", f"nodes={nodes}", "--set", "pods=1" if nodes < 64 else "pods=4", "--set", "algorithm=hierarchical")
+        sets = ("--set", f"let.nodes={nodes}", "--set", "let.pods=1" if nodes < 64 else "let.pods=4", "--set", "algorithm=hierarchical")
         taken = processes.hwsim("simulate", "scale/rail-fat-tree", "scale/allreduce", *sets, runs=1)
         yield Point(nodes * 8, taken.seconds, taken.memory)
 

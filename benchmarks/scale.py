@@ -27,10 +27,10 @@ class Case(NamedTuple):
 
 CASES: Final = (
     Case("ring all-reduce, 1,024 ranks", ("scale/star", "scale/allreduce"), "ASTRA-sim 1.9 s, 354 MB", 0.8, 150),
-    Case("ring all-reduce, 4,096 ranks", ("scale/star", "scale/allreduce", "ranks=4096"), "ASTRA-sim 81 s, 5.4 GB", 0.8, 150),
+    Case("ring all-reduce, 4,096 ranks", ("scale/star", "scale/allreduce", "let.ranks=4096"), "ASTRA-sim 81 s, 5.4 GB", 0.8, 150),
     Case(
         "halving-doubling, 4,096 ranks",
-        ("scale/star", "scale/allreduce", "ranks=4096", "algorithm=halving-doubling"),
+        ("scale/star", "scale/allreduce", "let.ranks=4096", "algorithm=halving-doubling"),
         "ASTRA-sim 10.6 s, 5.4 GB",
         1.0,
         200,
@@ -39,11 +39,11 @@ CASES: Final = (
     Case("data-parallel MLP step, 1,024 ranks", ("scale/star", "scale/mlp-dp"), "ASTRA-sim 16 s, 383 MB", 1.0),
     Case(
         "hierarchical all-reduce, 100,000 GPUs, 4 pods",
-        ("scale/rail-fat-tree", "scale/allreduce", "nodes=12500", "pods=4", "algorithm=hierarchical"),
+        ("scale/rail-fat-tree", "scale/allreduce", "let.nodes=12500", "let.pods=4", "algorithm=hierarchical"),
         "-",
         3.0,
     ),
-    Case("LLM training step, 65,536 GPUs", ("scale/rail-fat-tree", "scale/llm-65536", "nodes=8192", "pods=4"), "-", 10.0),
+    Case("LLM training step, 65,536 GPUs", ("scale/rail-fat-tree", "scale/llm-65536", "let.nodes=8192", "let.pods=4"), "-", 10.0),
 )
 
 

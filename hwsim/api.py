@@ -11,23 +11,30 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from hwsim import engine
 from hwsim.explain.critical import Share, limited_by
 from hwsim.machine import Machine, UnknownName, build
-from hwsim.opgraph import Change, Disturbance, OpGraph
+from hwsim.opgraph import Change, Disturbance, Names, OpGraph
 from hwsim.reports import gantt, html, summary, trace
 from hwsim.reports import json as as_json
 from hwsim.reports import latency as as_latency
 from hwsim.reports import memory as as_memory
+from hwsim.reports import queues as as_queues
+from hwsim.reports import serving as as_serving
 from hwsim.reports.writing import write
 from hwsim.results.expect import Wanted, verdicts, wanted_of
 from hwsim.results.jobs import job_spans
 from hwsim.results.memory import memory, memory_sizes
 from hwsim.results.requests import LatencyCurve, RequestStatistics
+from hwsim.results.ops import NamesOf
 from hwsim.results.result import Result
+from hwsim.results.serving import expected_of
+from hwsim.results.steady import Steady
 from hwsim.results.timeline import FEMTO, Timeline
+from hwsim.results.training import expected_of as expected_of_training
+from hwsim.results.training import trainings
 from hwsim.results.usage import usage
 from hwsim.spec import (
     Mistake,
@@ -41,6 +48,12 @@ from hwsim.spec import (
 )
 from hwsim.units import format_quantity
 from hwsim.workload import Workload, changes, disturbances, lower, read_workload, suspicions, totals
+from hwsim.workload.lower import Folding
+from hwsim.workload.serving import plan_services
+
+if TYPE_CHECKING:
+    from hwsim.serving import Service
+    from hwsim.workload.serving.plan import ServicePlan
 
 Source = str | Path | Tree | Mapping[str, Any]  # a library name or path, the text of a file, "-", or what a file would say
 MOST_OPS = 30_000_000
@@ -88,15 +101,21 @@ class Run(Result):
         """Write the timeline for Perfetto; packed if the name ends in .gz."""
         return write(path, trace.render(self, Path(path).suffix))
 
-    def plot(self, figure: Literal["gantt", "latency", "memory"], path: str | Path) -> Path:
+    def plot(self, figure: Literal["gantt", "latency", "memory", "queues", "serving"], path: str | Path) -> Path:
         """Write a figure: .png, .svg or .pdf.
 
         Raises:
             ValueError: no such figure, or another suffix.
         """
-        figures = {"gantt": gantt.render, "latency": as_latency.render, "memory": as_memory.render}
+        figures = {
+            "gantt": gantt.render,
+            "latency": as_latency.render,
+            "memory": as_memory.render,
+            "queues": as_queues.render,
+            "serving": as_serving.render,
+        }
         if figure not in figures:
-            raise ValueError(f"there is no figure '{figure}'; there are 'gantt', 'latency' and 'memory'")
+            raise ValueError(f"there is no figure '{figure}'; there are 'gantt', 'latency', 'memory', 'queues' and 'serving'")
         return write(path, figures[figure](self, Path(path).suffix))
 
     def __str__(self) -> str:
@@ -121,6 +140,8 @@ class Lowered:
     changes: tuple[Change, ...] = ()
     jobs: tuple[tuple[str, int], ...] = ()  # name and start (fs)
     events: tuple[Disturbance, ...] = ()
+    services: tuple[ServicePlan, ...] = ()
+    workload: Workload | None = None  # None: an op graph was given
 
 
 def simulate(
@@ -131,18 +152,22 @@ def simulate(
     expect: bool | Literal["auto"] = "auto",
     requests: str | Sequence[str] = (),
     latency: bool = False,
+    steady: bool = False,
     progress: Progress | None = None,
+    fold: Folding = "auto",
 ) -> Run:
     """Simulate a workload on a machine.
 
     Args:
         machine, workload: a path, a name of the library, the text of a file, or a loaded value; a workload may also be an
-            op graph, or the path of one (graph.npz).
+            op graph, or the path of one (graph.npz, graph.parquet).
         set: paths and values to change before anything is worked out, `{"machine.gpu.count": 8}`.
         expect: check what the workload expects ("auto": if it speaks of this machine and nothing is set).
         requests: parts to simulate request by request, beside those that say `fidelity: requests`.
+        steady: simulate long loops only until their iterations repeat to the femtosecond, and write out the rest.
         latency: find out the latency of their requests at any load, too (for `Run.plot("latency", ...)`).
         progress: called now and then with the ops done and the ops known.
+        fold: whether ranks that nothing tells apart are simulated once: if they are many, always, or never.
 
     Raises:
         SpecError: all mistakes of both files; a part that cannot be simulated request by request.
@@ -150,10 +175,20 @@ def simulate(
         OutOfMemory: a device does not have the memory that the values of the run take.
         ExpectationFailed: an expectation that was checked is violated.
     """
-    lowered = prepare(machine, workload, set=set)
-    timeline, served, curves = _played(lowered, [requests] if isinstance(requests, str) else requests, progress, latency=latency)
+    lowered = prepare(machine, workload, set=set, fold="never" if requests else fold)
+    asked = [requests] if isinstance(requests, str) else requests
+    services = _services(lowered)
+    few: Steady | None = None
+    served: tuple[RequestStatistics, ...] = ()
+    curves: tuple[LatencyCurve, ...] = ()
+    if steady:
+        timeline, few = _steadily(lowered, asked, progress)
+    else:
+        timeline, served, curves = _played(lowered, asked, progress, [each.actor for each in services], latency=latency)
     spans = job_spans(timeline, lowered.jobs)
-    values = {"makespan": timeline.makespan, **{f"{job.name}.makespan": job.makespan_s for job in spans}}
+    serving = tuple(each for each in (service.statistics() for service in services) if each is not None)
+    values = {"makespan": timeline.makespan, **{f"{job.name}.makespan": job.makespan_s for job in spans}, **expected_of(serving)}
+    values |= expected_of_training(trainings(timeline))
     run = Run(
         machine=lowered.machine_name,
         workload=lowered.workload_name,
@@ -162,13 +197,16 @@ def simulate(
         verdicts=verdicts(lowered.wanted, values, called=lowered.called, changed=bool(lowered.settings), expect=expect),
         settings=lowered.settings,
         warnings=lowered.warnings,
-        devices={name: device.kind for name, device in lowered.machine.devices.items()},
+        devices=lowered.machine.kinds,
         memory=memory(timeline, memory_sizes(lowered.machine, lowered.graph)) if lowered.graph.buffers else (),
         requests=served,
         curves=curves,
         jobs=spans,
         events=lowered.events,
         changes=lowered.changes,
+        steady=few,
+        names_of=_names_of(lowered),
+        serving=serving,
     )
     if not run.fits:
         raise OutOfMemory(run)
@@ -177,13 +215,51 @@ def simulate(
     return run
 
 
+def _names_of(lowered: Lowered) -> NamesOf | None:
+    """Who tells what the ops of a rank are called for which another one was simulated."""
+    workload, alike = lowered.workload, lowered.graph.alike
+    if workload is None or alike is None:
+        return None
+
+    def found(rank: int) -> Names:
+        from hwsim.workload.naming import names_of
+
+        return names_of(workload, lowered.machine, alike, rank)
+
+    return found
+
+
+def _steadily(lowered: Lowered, requests: Sequence[str], progress: Progress | None) -> tuple[Timeline, Steady | None]:
+    """The timeline, long loops simulated only until they repeat.
+
+    Raises:
+        SpecError: something happens that does not repeat.
+    """
+    from hwsim.engine.steady import play_steady
+
+    said = lowered.machine.by_requests()
+    what = "events" if lowered.changes else "a service" if lowered.services else ""
+    what = what or (f"requests served one by one by {[*requests, *said][0]}" if requests or said else "")
+    if what:
+        raise SpecError([Mistake(None, f"a run with {what} does not repeat", "simulate it in full, without `steady`")])
+    return play_steady(lowered.graph, partial(engine.simulate, progress=progress))
+
+
+def _services(lowered: Lowered) -> tuple[Service, ...]:
+    if not lowered.services:
+        return ()
+    from hwsim.serving import Service
+
+    return tuple(Service(plan, lowered.machine) for plan in lowered.services)
+
+
 def _played(
-    lowered: Lowered, requests: Sequence[str], progress: Progress | None, *, latency: bool
+    lowered: Lowered, requests: Sequence[str], progress: Progress | None, services: Sequence[engine.Actor], *, latency: bool
 ) -> tuple[Timeline, tuple[RequestStatistics, ...], tuple[LatencyCurve, ...]]:
     """The timeline, and what became of single requests where parts are simulated by them."""
     machine = lowered.machine
-    said = [name for name, device in machine.devices.items() if device.fidelity == "requests"]
-    actors = (engine.changing(lowered.changes),) if lowered.changes else ()
+    said = machine.by_requests()
+    actors = (*((engine.changing(lowered.changes),) if lowered.changes else ()), *services)
     if not said and not requests:
         return engine.simulate(lowered.graph, actors=actors, progress=progress), (), ()
     from hwsim import twins
@@ -213,12 +289,13 @@ def prepare(
     workload: Source | Workload | OpGraph,
     *,
     set: Mapping[str, object] | None = None,  # noqa: A002 (the word of the command line)
+    fold: Folding = "auto",
 ) -> Lowered:
     """Everything before the simulation; arguments and errors as of `simulate`."""
     mistakes = Mistakes()
     settings = dict(set or {})
     given = str(workload) if isinstance(workload, str | Path) else ""
-    if given.endswith(".npz"):
+    if given.endswith((".npz", ".parquet")):
         from hwsim.graphfile import load_graph
 
         if settings:
@@ -236,13 +313,17 @@ def prepare(
     loaded = workload if isinstance(workload, Workload | OpGraph) else _loaded(workload_tree, mistakes)
     jobs = (loaded.jobs or {}) if isinstance(loaded, Workload) else {}
     starts = tuple((name, round(jobs[name].start * FEMTO)) for name in sorted(jobs))
-    wanted = wanted_of(loaded.expect, mistakes, jobs) if isinstance(loaded, Workload) else Wanted()
+    wanted = Wanted()
+    if isinstance(loaded, Workload):
+        wanted = wanted_of(loaded.expect, mistakes, jobs, loaded.written_as("infer"), loaded.written_as("train"))
     if built is None or loaded is None:
         raise SpecError(mistakes)
     if isinstance(loaded, OpGraph):
         _refuse_foreign(loaded, built, mistakes)
-    graph = loaded if isinstance(loaded, OpGraph) else lower(loaded, built, mistakes)
     disturbed = changes(loaded.events, built, mistakes) if isinstance(loaded, Workload) and loaded.events else ()
+    folding = "never" if isinstance(loaded, Workload) and loaded.written_as("infer") else fold
+    graph = loaded if isinstance(loaded, OpGraph) else lower(loaded, built, mistakes, fold=folding, disturbed=disturbed)
+    services = plan_services(loaded, built, mistakes) if isinstance(loaded, Workload) else ()
     mistakes.raise_if_any()
     _refuse_huge(graph)
     return Lowered(
@@ -258,11 +339,21 @@ def prepare(
             *notes,
             *(suspicions(loaded) if isinstance(loaded, Workload) else ()),
             *totals(graph, built),
+            *(warning for each in services for warning in each.warnings),
         ),
-        changes=disturbed,
+        changes=_of_classes(disturbed, graph),
         jobs=starts,
         events=disturbances(loaded.events) if isinstance(loaded, Workload) and loaded.events else (),
+        services=services,
+        workload=loaded if isinstance(loaded, Workload) else None,
     )
+
+
+def _of_classes(disturbed: Sequence[Change], graph: OpGraph) -> tuple[Change, ...]:
+    """What happens to the capacities of a graph; of a folded one, to the first of each class."""
+    if graph.alike is None:
+        return tuple(disturbed)
+    return tuple(change for change in disturbed if change.capacity in graph.alike.capacities)
 
 
 def _refuse_foreign(graph: OpGraph, machine: Machine, mistakes: Mistakes) -> None:

@@ -10,9 +10,12 @@ Patterson, CACM 52(4), 2009, for one op; weighted max-min fairness between sever
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 Unit = Literal["s", "B", "FLOP", "1"]
 
@@ -42,6 +45,9 @@ class Demand:
         share: bytes (or their equivalent in time x memory bandwidth).  Under contention each
             demand proceeds at `pace = share x progress / s`; a saturated capacity gives all it
             holds back the same pace.  For a plain transfer: its bytes, hence max-min fairness.
+        times: of a demand that stands for equal ones of other ranks too (see `hwsim.fold`): how many of them draw each of
+            the amounts, then how many hold each of the holds; empty: itself alone.  They weigh in what is shared; its own
+            pace alone is that of one.  Only with `times` may amounts name a capacity twice.
     """
 
     latency: float = 0.0
@@ -49,6 +55,23 @@ class Demand:
     floor: float = 0.0
     holds: tuple[tuple[str, float], ...] = ()
     share: float = 1.0
+    times: tuple[int, ...] = ()
+
+    @property
+    def drawn(self) -> tuple[tuple[str, float, int], ...]:
+        """(capacity, amount, how many draw it): what comes from each capacity altogether.
+
+        >>> Demand(amounts=(("uplink", 1e6),), times=(8,)).drawn, Demand(amounts=(("uplink", 1e6),)).drawn
+        ((('uplink', 1000000.0, 8),), (('uplink', 1000000.0, 1),))
+        """
+        many = self.times or (1,) * len(self.amounts)
+        return tuple([(name, amount, times) for (name, amount), times in zip(self.amounts, many, strict=False)])
+
+    @property
+    def held(self) -> tuple[tuple[str, float, int], ...]:
+        """(capacity, part of it, how many hold it)."""
+        many = self.times[len(self.amounts) :] or (1,) * len(self.holds)
+        return tuple([(name, part, times) for (name, part), times in zip(self.holds, many, strict=True)])
 
     def body(self, rates: Mapping[str, float]) -> float:
         """Seconds after the latency when nothing else runs.
@@ -139,6 +162,32 @@ class Choice(NamedTuple):
         return f"{self.name}{channels}" + (f"; next best {self.runner_up} +{slower:.2g} %" if self.runner_up else "")
 
 
+class Wire(NamedTuple):
+    """What an op draws of each of many equal capacities, and one of them; moved: the bytes behind the amount."""
+
+    capacity: Capacity
+    amount: float
+    moved: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Wide:
+    """Amounts drawn from very many capacities, in columns instead of names.
+
+    Args:
+        numbers: of the capacities, ascending, and `kind`: which of `kinds` each is.
+        kinds: alike in name, rate, amount and bytes; the capacity of each is its first one.
+        count: all numbers of capacities lie below.
+        name: what the capacity of a number is called.
+    """
+
+    numbers: NDArray[np.signedinteger[Any]]
+    kind: NDArray[np.signedinteger[Any]]
+    kinds: tuple[Wire, ...]
+    count: int
+    name: Callable[[int], str]
+
+
 @dataclass(frozen=True, slots=True)
 class Cost:
     """What lowering found for one kind of op on one device.
@@ -147,6 +196,7 @@ class Cost:
     `requests`: what it asks of a device that can be simulated request by request.  `played`: it is: the demand is what
     it asks of everything else, and the op ends when that has ended and the requests have been served.
     `choice`: among several algorithms, where one was chosen.
+    `wide`: what it draws beside the amounts of its demand; only before it is folded or written out (`in_full`).
     """
 
     demand: Demand
@@ -155,3 +205,19 @@ class Cost:
     requests: Requests | None = None
     played: bool = False
     choice: Choice | None = None
+    wide: Wide | None = None
+
+    def in_full(self) -> Cost:
+        """The same with all that it draws by name."""
+        if self.wide is None:
+            return self
+        wide = self.wide
+        rows = [
+            (wide.name(number), wide.kinds[kind]) for number, kind in zip(wide.numbers.tolist(), wide.kind.tolist(), strict=True)
+        ]
+        rows.sort(key=lambda row: row[0])
+        demand = replace(
+            self.demand, amounts=tuple(sorted([*self.demand.amounts, *((name, each.amount) for name, each in rows)]))
+        )
+        moved = (*self.moved, *((name, each.moved, "B") for name, each in rows if each.moved > 0))
+        return replace(self, demand=demand, moved=moved, wide=None)

@@ -11,7 +11,7 @@ A pool is arbitration: `servers` of them, given by readiness, then op number.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
@@ -121,6 +121,32 @@ class Disturbance:
         return f"{self.what} {how} from {format_quantity(self.at_s, 's')} {until}"
 
 
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """A training among the ops of a graph: what its steps are worth.
+
+    Args:
+        program: of its ops; those of kind "step" end its steps.
+        count, unit: of what a step goes through: tokens, images; flop: of the model for them; peak: FLOP/s of all its devices.
+        devices: whose queues tell the rest: one for each pipeline stage; of so many `gpus`.
+        inside: (cost, part of its time) of ops that wait for collectives inside.
+        whole: of `count`'s unit, all of the training; 0 if nobody says.
+    """
+
+    program: str
+    plan: str
+    steps: int
+    count: float
+    unit: str
+    flop: float
+    peak: float
+    gpus: int
+    devices: tuple[str, ...]
+    inside: tuple[tuple[int, float], ...] = ()
+    whole: float = 0.0
+    start: int = 0  # fs
+
+
 Freeing = Literal["scope", "last-use", "stream"]
 
 
@@ -162,6 +188,68 @@ class Buffer:
 
 
 @dataclass(frozen=True, slots=True)
+class LineStage:
+    """A stage of a line: a batch enters it as `first` begins and leaves it as `last` ends; `ops` keep `device` busy.
+
+    at_once: batches in it at the same time.  ahead: batches it may have ready for the next stage.
+    """
+
+    name: str
+    device: str
+    first: Label
+    last: Label
+    ops: tuple[Label, ...]
+    at_once: int = 1
+    ahead: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Stages that batches go through one after another, as a program's pipeline; no effect on time.
+
+    batch: samples in one, 0 if nobody said.  epochs: batches in each.
+    """
+
+    program: str
+    stages: tuple[LineStage, ...]
+    batch: int
+    epochs: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Alike:
+    """What the ops of a folded graph stand for (see `hwsim.fold`).
+
+    Args:
+        programs: the names of all of them, by rank.
+        of: the class of each rank.
+        first: of each class the rank whose ops these are.
+        labels: how many ops each op of a label stands for.
+        met: labels of what all of a collective is, which every rank shows as its own.
+        capacities: how many each capacity of the graph stands for.
+    """
+
+    programs: tuple[str, ...]
+    of: Ints
+    first: Ints
+    labels: Ints
+    met: frozenset[int]
+    capacities: Mapping[str, int]
+
+    def classes(self) -> tuple[tuple[str, int], ...]:
+        """(program, how many are alike) of each class."""
+        sizes = np.bincount(self.of, minlength=len(self.first)).tolist()
+        return tuple((self.programs[rank], size) for rank, size in zip(self.first.tolist(), sizes, strict=True))
+
+
+class Names(NamedTuple):
+    """What is called otherwise at another rank."""
+
+    labels: Mapping[Label, Label]
+    queues: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class OpGraph:
     """Blocks in program order, the tables they index, and the edges between blocks.
 
@@ -169,6 +257,10 @@ class OpGraph:
     its last iteration before the other's first.  EVERY: each of its iterations before the other's
     first.  PAIRED: iteration i before iteration i (both blocks run equally often).
     buffers: what the values of known size take of the devices' memories; no effect on time.
+    alike: what the ops stand for, of a graph with one rank of each class.  unfolded: why it has all of its many ranks.
+    trainings: what the steps of `train:` are worth; no effect on time.
+    unlisted: capacities of a large machine that nothing draws from and that are not among `capacities`.
+    lines: pipelines among the ops, for those who ask what their last stages wait for; no effect on time.
     """
 
     blocks: tuple[Block, ...]
@@ -179,6 +271,11 @@ class OpGraph:
     pools: tuple[Pool, ...] = ()
     ties: Ints = field(default_factory=lambda: np.empty((0, 5), np.int64))
     buffers: tuple[Buffer, ...] = ()
+    trainings: tuple[Trained, ...] = ()
+    lines: tuple[Line, ...] = ()
+    alike: Alike | None = None
+    unfolded: str = ""
+    unlisted: int = 0
 
     @property
     def total(self) -> int:
@@ -333,6 +430,7 @@ def concatenate(flats: Sequence[FlatGraph]) -> FlatGraph:
             queues=tuple(queue for graph in graphs for queue in graph.queues),
             pools=graphs[0].pools if graphs else (),
             buffers=tuple(each.renumbered(own) for own, graph in zip(numbers, graphs, strict=True) for each in graph.buffers),
+            lines=tuple(line for graph in graphs for line in graph.lines),
         ),
         label=shifted("label", [len(graph.labels) for graph in graphs]),
         cost=shifted("cost", [len(graph.costs) for graph in graphs]),

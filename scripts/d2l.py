@@ -279,6 +279,52 @@ SECTIONS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
             ),
         ),
     ),
+    "Training on several GPUs": (
+        (
+            "An epoch of Fashion-MNIST, 60,000 images, on one and two V100 of a server with four: LeNet written by hand, 256 "
+            "images a batch, and ResNet-18 of the framework, 256 images a GPU.  The figures are those of notebooks that the "
+            "text's authors ran with MXNet in July 2019.  A small network is no faster on two GPUs, a larger one nearly twice "
+            "as fast."
+        ),
+        (
+            Row(
+                "LeNet, one GPU",
+                1.8,
+                "predicted",
+                "p3.16xlarge",
+                "d2l/multi-gpu-lenet",
+                "most of the printed time is the loader of the images, which is not simulated",
+                {"steps": 235},
+            ),
+            Row(
+                "LeNet, two GPUs",
+                2.5,
+                "predicted",
+                "p3.16xlarge",
+                "d2l/multi-gpu-lenet",
+                "as above; here as there the second GPU makes it slower: one thread issues the ops of both",
+                {"steps": 235, "gpus": 2},
+            ),
+            Row(
+                "ResNet-18, one GPU",
+                13.2,
+                "predicted",
+                "p3.16xlarge",
+                "d2l/multi-gpu-resnet18",
+                "convolutions at what NVIDIA's containers reach; a build of 2022 prints 13.4 s, one with PyTorch 12.2",
+                {"steps": 235},
+            ),
+            Row(
+                "ResNet-18, two GPUs",
+                7.3,
+                "predicted",
+                "p3.16xlarge",
+                "d2l/multi-gpu-resnet18",
+                "1.5 times as fast as one, where the text finds 1.8 times",
+                {"steps": 118, "gpus": 2},
+            ),
+        ),
+    ),
     "Hardware": (
         (
             "The text's arithmetic on memory, disks and links, and its exercises.  These rows say that the parts named after the "

@@ -20,6 +20,9 @@ from hwsim.units import Dimension
 from hwsim.workload.file import Each, Runtime, Workload
 from hwsim.workload.pipeline import PipelineKeys
 from hwsim.workload.reading import STATEMENTS
+from hwsim.workload.serving.schema import ArrivalKeys, InferKeys, LengthKeys, LognormalKeys, SplitKeys
+from hwsim.workload.training.network_plan import EvaluateKeys, SynchroniseKeys
+from hwsim.workload.training.schema import ParallelKeys, TrainKeys
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference.md"
 HEAD = """# Every key of every file
@@ -53,6 +56,15 @@ def _sections() -> Iterator[str]:
     yield from _table(Runtime, "`runtime`")
     yield from _table(Each, "`program: {each: ...}`")
     yield from _table(PipelineKeys, "`pipeline`")
+    yield from _table(TrainKeys, "`train`")
+    yield from _table(ParallelKeys, "`train: {parallel: ...}`")
+    yield from _table(SynchroniseKeys, "`train: {synchronise: ...}`")
+    yield from _table(EvaluateKeys, "`train: {evaluate: ...}`")
+    yield from _table(InferKeys, "`infer`")
+    yield from _table(SplitKeys, "`infer: {parallel: ...}`")
+    yield from _table(ArrivalKeys, "`infer: {arrivals: ...}`")
+    yield from _table(LengthKeys, "`infer: {prompt: ..., output: ...}`")
+    yield from _table(LognormalKeys, "`lognormal`")
     for name, statement in STATEMENTS.items():
         yield from _table(statement, f"Statement `{name}`")
     for name, op in OPS.items():

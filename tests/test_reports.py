@@ -61,7 +61,7 @@ def events(given: Result) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("name", REPORTS)
 def test_same_result_same_bytes(name: str) -> None:
-    suffix = {"gantt": ".svg", "memory": ".svg", "trace": ".gz"}.get(name, "")
+    suffix = {"gantt": ".svg", "memory": ".svg", "queues": ".svg", "trace": ".gz"}.get(name, "")
     one, two = (b"".join(REPORTS[name](result(), suffix)) for _ in range(2))
     assert one == two
     assert one
@@ -77,7 +77,7 @@ def test_every_report_is_a_file_of_its_own(root: Path) -> None:
     of_a_run = re.compile(r"^def render\(result: Result, suffix: str", re.MULTILINE)
     found = {path.stem: path.read_text("utf-8") for path in (root / "hwsim" / "reports").glob("*.py")}
     files = {name for name, text in found.items() if of_a_run.search(text)}
-    assert files - {"latency"} == set(REPORTS)  # that one needs single requests; see test_twins
+    assert files - {"latency", "serving"} == set(REPORTS)  # these need single requests or a service; see test_twins, test_infer_files
 
 
 # ---- text
@@ -179,7 +179,7 @@ def test_the_json_document_has_the_published_keys() -> None:
     found = json.loads(as_json.document(result()))
     assert set(found) == {
         "hwsim", "machine", "workload", "makespan_s", "makespan_fs", "op_count", "limited_by", "capacities", "expect", "set",
-        "memory", "warnings", "requests", "jobs", "events", "latency_curves", "collectives",
+        "memory", "warnings", "requests", "jobs", "events", "latency_curves", "collectives", "pipelines", "serving",
     }  # fmt: skip
     assert found["hwsim"] == "result/1"
     assert found["makespan_fs"] == round(found["makespan_s"] * FEMTO)

@@ -25,6 +25,7 @@ COMMANDS: Final = {  # in the order of the help; each is a module of this packag
     "latency": "How long one of everything takes on a machine: caches, disks, networks, GPUs.",
     "roofline": "The ceilings of a device, and a workload's ops below them.",
     "collectives": "What an all-reduce and its kin take on a machine, by size and algorithm.",
+    "calibrate": "Turn this computer into a machine file: measure, fit, validate.",
     "estimate": "How long a step of training a transformer takes, in closed form, and whether it fits.",
     "check": "Validate files: all mistakes, with line and column.",
     "show": "Print a machine, part or workload, with the source of each number.",

@@ -27,7 +27,8 @@ def check(source: str) -> tuple[str, ...]:
     match tree.text("hwsim"):
         case "workload/1":
             loaded = read_workload(tree, mistakes)
-            wanted_of(loaded.expect if loaded else None, mistakes, (loaded.jobs or {}) if loaded else ())
+            if loaded is not None:
+                wanted_of(loaded.expect, mistakes, loaded.jobs or {}, loaded.written_as("infer"), loaded.written_as("train"))
             if loaded is not None:
                 check_statements(loaded, mistakes)
             warnings: tuple[str, ...] = suspicions(loaded) if loaded else ()

@@ -9,7 +9,7 @@ import click
 
 from hwsim.cli.arguments import MACHINE, WORKLOAD, refuse_unwritable, settings_option
 
-FORMATS: Final = ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "fp4", "int8", "int4")
+FORMATS: Final = ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "fp4", "int64", "int32", "int8", "int4")
 FILE: Final = click.Path(path_type=Path, dir_okay=False)
 
 

@@ -69,7 +69,8 @@ def command(
         from hwsim import api
         from hwsim.workload import describe
 
-        click.echo(describe(api.prepare(machine, tree, set=settings).graph))
+        lowered = api.prepare(machine, tree, set=settings)
+        click.echo("\n".join([describe(lowered.graph), *(str(each) for each in lowered.services)]))
 
 
 def _topology(name: str, figure: str, of: str | None, settings: dict[str, str], *, as_json: bool) -> None:
@@ -80,12 +81,16 @@ def _topology(name: str, figure: str, of: str | None, settings: dict[str, str], 
     refuse_unwritable(plot, "--topology")
     from hwsim.cli.errors import in_words
     from hwsim.cli.files import machine_with
-    from hwsim.probes.topology import topology
+    from hwsim.probes.topology import TooLarge, topology
     from hwsim.reports import topology as report
+    from hwsim.spec import Mistake, SpecError
 
     with in_words():
         built = machine_with(name, settings)
-        found = topology(built, of or "")
+        try:
+            found = topology(built, of or "")
+        except TooLarge as error:
+            raise SpecError([Mistake(None, str(error), error.hint)]) from error
     title = built.name or Path(name).stem
     if plot is not None:
         from hwsim.reports.topology_figure import render

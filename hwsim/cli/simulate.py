@@ -14,7 +14,13 @@ from hwsim.cli.arguments import MACHINE, WORKLOAD, once, settings_option
 if TYPE_CHECKING:
     from hwsim.api import Run
 
-_FIGURES: Final[dict[str, Literal["gantt", "latency", "memory"]]] = {"gantt": "gantt", "latency": "latency", "memory": "memory"}
+_FIGURES: Final[dict[str, Literal["gantt", "latency", "memory", "queues", "serving"]]] = {
+    "gantt": "gantt",
+    "latency": "latency",
+    "memory": "memory",
+    "queues": "queues",
+    "serving": "serving",
+}
 
 
 @click.command("simulate")
@@ -23,13 +29,19 @@ _FIGURES: Final[dict[str, Literal["gantt", "latency", "memory"]]] = {"gantt": "g
 @settings_option
 @click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: result/1).")
 @click.option("--ops", is_flag=True, help="With --json: a row per op.")
+@click.option("--rank", type=click.IntRange(min=0), metavar="N", help="With --ops: those of rank N, simulated or not.")
+@click.option("--fold/--no-fold", default=None,
+              help="Simulate ranks that nothing tells apart once whatever their number, or never (else: if they are many).")  # fmt: skip
+@click.option("--fold-check", is_flag=True, help="Simulate twice, once with all ranks, and compare every op of every rank.")
 @click.option("--requests", "requests", multiple=True, metavar="PART",
               help="Simulate this part request by request; can be repeated.")  # fmt: skip
+@click.option("--steady", is_flag=True,
+              help="Simulate long loops only until they repeat to the femtosecond, and write out the rest.")  # fmt: skip
 @click.option("--trace", multiple=True, callback=once, type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="Write the timeline for ui.perfetto.dev (.json or .json.gz).")  # fmt: skip
 @click.option("--plot", multiple=True, callback=once,
-              type=(click.Choice(["gantt", "latency", "memory"]), click.Path(path_type=Path, dir_okay=False)),
-              metavar="gantt|latency|memory FILE", help="Write a figure (.png, .svg or .pdf).")  # fmt: skip
+              type=(click.Choice(sorted(_FIGURES)), click.Path(path_type=Path, dir_okay=False)),
+              metavar="gantt|latency|memory|queues|serving FILE", help="Write a figure (.png, .svg or .pdf).")  # fmt: skip
 @click.option("--expect/--no-expect", default=None, help="Check what the workload expects always, or never.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but mistakes.")
 def command(
@@ -38,7 +50,11 @@ def command(
     settings: dict[str, str],
     as_json: bool,
     ops: bool,
+    rank: int | None,
+    fold: bool | None,
+    fold_check: bool,
     requests: tuple[str, ...],
+    steady: bool,
     trace: Path | None,
     plot: tuple[str, Path] | None,
     expect: bool | None,
@@ -54,6 +70,10 @@ def command(
         raise click.UsageError("only one of the two files can be standard input")
     if ops and not as_json:
         raise click.UsageError("--ops goes with --json")
+    if rank is not None and not ops:
+        raise click.UsageError("--rank goes with --ops")
+    if fold_check and (fold is False or steady or requests):
+        raise click.UsageError("--fold-check does not go with --no-fold, --steady and --requests")
     _refuse_unwritable(trace, plot)
     from hwsim import api
     from hwsim.cli.errors import in_words
@@ -69,15 +89,21 @@ def command(
                 expect="auto" if expect is None else expect,
                 requests=requests,
                 latency=plot is not None and plot[0] == "latency",
+                steady=steady,
+                fold="always" if fold or fold_check else "auto" if fold is None else "never",
                 progress=report,
             )
         except api.ExpectationFailed as failed:
             run, violated = failed.run, True
+    if fold_check:
+        violated |= not _is_alike(run, machine, workload, settings)
+    if rank is not None and rank >= run.ranks:
+        raise click.BadParameter(f"there is no rank {rank}: they are 0 to {run.ranks - 1}", param_hint="--rank")
     _write_files(run, trace, plot, quiet=quiet)
     if not quiet:
         from hwsim.reports import json, summary
 
-        click.echo(json.document(run, ops=ops) if as_json else summary.summary(run), nl=False)
+        click.echo(json.document(run, ops=ops, rank=rank) if as_json else summary.summary(run), nl=False)
     if violated:
         for memory in run.memory:
             if not memory.fits:
@@ -86,6 +112,29 @@ def command(
             if verdict.status == "violated":
                 click.echo(f"expected {verdict.quantity} {verdict.wanted}: {verdict.reason}", err=True)
         click.get_current_context().exit(EXIT_VIOLATED)
+
+
+def _is_alike(run: Run, machine: str, workload: str, settings: dict[str, str]) -> bool:
+    """Say whether the run with all its ranks is the same."""
+    from hwsim import api
+    from hwsim.cli.errors import in_words
+    from hwsim.results.alike import differences
+
+    if run.timeline.flat.graph.alike is None:
+        click.echo(f"fold check: nothing is folded; {run.timeline.flat.graph.unfolded}", err=True)
+        return True
+    with in_words():
+        try:
+            whole = api.simulate(machine, workload, set=settings, expect=False, fold="never")
+        except api.ExpectationFailed as failed:
+            whole = failed.run
+    found = list(differences(run.timeline, whole.timeline))
+    for each in found:
+        click.echo(f"fold check: {each}", err=True)
+    if not found:
+        simulated, all_ops = len(run.timeline), len(whole.timeline)
+        click.echo(f"fold check: {all_ops:,} ops of {run.ranks:,} ranks are those of the {simulated:,} simulated", err=True)
+    return not found
 
 
 def _refuse_unwritable(trace: Path | None, plot: tuple[str, Path] | None) -> None:
@@ -106,6 +155,10 @@ def _write_files(run: Run, trace: Path | None, plot: tuple[str, Path] | None, *,
     if plot is not None:
         if plot[0] == "memory" and not run.memory:
             raise click.BadParameter("no value of the run has a known size: say it as writes: {y: 2 MB}", param_hint="--plot")
+        if plot[0] == "queues" and not run.timeline.flat.graph.lines:
+            raise click.BadParameter("the workload has no pipeline, between whose stages batches could lie", param_hint="--plot")
+        if plot[0] == "serving" and not run.serving:
+            raise click.BadParameter("the workload has no `infer`: no service answers requests", param_hint="--plot")
         if plot[0] == "latency" and not run.curves:
             raise click.BadParameter("no part is simulated request by request: name one with --requests", param_hint="--plot")
         written.append(run.plot(_FIGURES[plot[0]], plot[1]))

@@ -13,11 +13,11 @@ levels are oversubscribed, the simulation shows what the estimate does not.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from hwsim.collectives import ALGORITHMS, cost
+from hwsim.collectives import ALGORITHMS, cost, timing
 from hwsim.devices import Gpu
 from hwsim.machine import Machine
 
@@ -47,6 +47,7 @@ class Cluster:
         inside: B/s that pass each GPU of a ring of so many GPUs of a node.
         across: B/s that leave a node when all of its GPUs send; pair: when one does.
         network, knee: what collectives make of it, see NETWORK and KNEE.
+        reducing: seconds of an all-reduce of so many bytes among the first so many GPUs, as the machine's library does it.
     """
 
     gpu: Gpu
@@ -57,6 +58,17 @@ class Cluster:
     pair: float
     network: float = NETWORK
     knee: float = KNEE
+    reducing: Callable[[float, int], float] | None = field(default=None, compare=False, repr=False)
+
+    def reduced(self, size: float, ranks: int) -> float:
+        """Seconds of an all-reduce among neighbours: as the machine's library does it, where that is known.
+
+        It is what a simulation has, and serves passes of inference, whose all-reduces are small; the constants of `seconds`
+        are of training.
+        """
+        if self.reducing is None or ranks > self.per_node:
+            return self.seconds("all-reduce", size, ranks)
+        return self.reducing(size, ranks) if ranks > 1 and size > 0 else 0.0
 
     def seconds(self, what: Ring, size: float, ranks: int, stride: int = 1) -> float:
         """Seconds of a collective among every `stride`-th of GPUs in order, while the other such groups do the same.
@@ -128,7 +140,11 @@ def cluster_of(machine: Machine, devices: tuple[str, ...] | None = None) -> Clus
     across = pair = float("inf")
     if len(held) > 1:
         across, pair = _leaving(machine, first, far)
-    return Cluster(gpus[0], len(names), len(first), inside, across, pair)
+
+    def reducing(size: float, ranks: int) -> float:
+        return timing.timed(machine, None, "all-reduce", first[:ranks], size).alone(machine.rates())
+
+    return Cluster(gpus[0], len(names), len(first), inside, across, pair, reducing=reducing)
 
 
 def _bus(machine: Machine, names: list[str]) -> float:

@@ -57,7 +57,8 @@ def layer_of(unit: Unit, batch: int, dtype: str, *, training: bool = True, first
     """One layer for so many examples at once; nothing waits for the gradient of what comes into the `first`."""
     ops = tuple(_forward(unit, batch, dtype, training))
     back = tuple(_backward(unit, batch, dtype, first=first)) if training else ()
-    kept = batch * size(unit.into) * WIDTH[dtype] if unit.kind not in ("add", "concat") else 0.0
+    again = unit.kind in ("add", "concat", "activation") or unit.name.endswith(".around")  # in place, or kept by another
+    kept = 0.0 if again else batch * size(unit.into) * WIDTH[dtype]
     return Layer(unit.name, unit.out, ops, back, unit.parameters, unit.tensors, kept if training else 0.0)
 
 

@@ -68,7 +68,7 @@ def one_pass(model: Transformer, part: Slice, cluster: Cluster, framework: Frame
             shares[kernel.share] = shares.get(kernel.share, 0.0) + count * speed.seconds(kernel)
     if part.tensor > 1:
         size = part.rows * model.hidden * part.width
-        shares["tp"] = 2 * model.layers * cluster.seconds("all-reduce", size, part.tensor)
+        shares["tp"] = 2 * model.layers * cluster.reduced(size, part.tensor)
     if framework.step > 0:
         shares["host"] = framework.step
     memory = serving_memory(model, part.tensor, part.sequences * part.context, part.dtype)

@@ -8,12 +8,12 @@ device waits for many lines at once; dependent: each access needs the one before
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from hwsim.demand import Pattern
-from hwsim.devices import Accesses, Memory
-from hwsim.ops.op import CannotPlace, DeviceOp, Placed, Scope
+from hwsim.devices import Accesses, Call, Into, Memory, lookup_call
+from hwsim.ops.op import WIDTH, CannotPlace, DeviceOp, Dtype, Placed, Scope
 from hwsim.spec import field
 from hwsim.units import Bytes, Ratio
 
@@ -39,6 +39,19 @@ class Access(DeviceOp):
     row_hit: Ratio = field("of a memory: part of the random accesses that finds its row open", default=0.0, maximum=1.0)
     remote: Ratio = field("part that goes to another socket's or domain's memory", default=0.0, maximum=1.0)
 
+    function: str = field(
+        "function of a library that does it, where those were measured on the cpu (`kernels`)", default="", example="take"
+    )
+    dtype: Dtype = field("of the function: type of the elements", default="fp64")
+    into: Into = field("of the function: a new array, or one that is there", default="new")
+    since: tuple[Bytes, ...] = field(
+        "of the function: bytes gone over since table, index and result were last used (default: those of the op)",
+        default=(),
+        one_or_many=True,
+    )
+
+    among_others: bool = field("of the function: calls of others come before it, as in most programs", default=False)
+
     def lower(self, scope: Scope) -> Placed:
         if self.pattern == "strided" and not abs(self.stride) > 0:
             raise CannotPlace("a strided access needs a `stride`", "stride: 256 B")
@@ -60,5 +73,23 @@ class Access(DeviceOp):
             remote=self.remote,
             banks=self.banks,
             row_hit=self.row_hit,
+            call=self._call(),
         )
         return Placed(device, self.queue or "compute", model.access(device, asked))
+
+    def _call(self) -> Call | None:
+        """Elements of `bytes` each, or rows of that many, found by their index anywhere in the working set."""
+        if not self.function:
+            return None
+        width = WIDTH[self.dtype]
+        call = lookup_call(
+            self.function,
+            dtype=self.dtype,
+            count=self.count,
+            table=(self.working_set or self.count * self.bytes) / width,
+            length=max(self.bytes / width, 1.0),
+            into=self.into,
+            since=self.since,
+            cores=self.cores,
+        )
+        return replace(call, among_others=True) if self.among_others else call

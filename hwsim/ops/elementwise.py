@@ -5,16 +5,21 @@
     flop = elements x flop_each        traffic = (inputs + 1) x elements x bytes per element
 
 Runs on the queue `compute` of its device.  Every input is read and the result written once.
+On a cpu with measured `kernels` it takes what its `function` takes there: where none is said, an addition of two arrays, or of
+an array and a number.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from hwsim.devices import Work, precise
-from hwsim.ops.op import WIDTH, ArrayOp, Placed, Pointwise, Scope, compute
+from hwsim.ops.op import WIDTH, ArrayOp, Dtype, Placed, Pointwise, Scope, compute
 from hwsim.spec import field
+
+USUAL: Final = {0: ("fill", ""), 1: ("add", "scalar"), 2: ("add", "")}  # arrays read: the function meant if none is said
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +30,7 @@ class Elementwise(ArrayOp):
 
     inputs: int = field("arrays of this size that are read", default=1, minimum=0)
     flop_each: float = field("operations per element", default=1.0, minimum=0)
+    result: Dtype | None = field("type of the result's elements (default: that of the operands)", default=None)
 
     def lower(self, scope: Scope) -> Placed:
         count = self.elements()
@@ -34,5 +40,8 @@ class Elementwise(ArrayOp):
             "flop": f"elements x flop_each = {elements} x {self.flop_each:g}",
             "traffic": f"(inputs + 1) x elements x {width} = {self.inputs + 1} x {elements} x {width}",
         }
-        work = Work(flop=each.flop, reads=self.inputs * each.array, writes=each.array, dtype=self.dtype)
-        return compute(scope, self, work, output=each.array, pointwise=each, said=said)
+        usual, form = USUAL.get(self.inputs, ("", "")) if math.isclose(self.flop_each, 1.0) else ("", "")
+        call = self.called(self.inputs, usual, form, self.result or "")
+        output = count * WIDTH[self.result or self.dtype]
+        work = Work(flop=each.flop, reads=self.inputs * each.array, writes=output, dtype=self.dtype, call=call)
+        return compute(scope, self, work, output=output, pointwise=each, said=said)

@@ -22,6 +22,7 @@ from hwsim.units import Bytes
 
 if TYPE_CHECKING:  # imported when the first collective is lowered: most runs have none
     from hwsim.collectives import Algorithm
+    from hwsim.collectives.courses import Course
 
 AUTO: Final = "auto"
 MOST_SENDS: Final = 2_000_000
@@ -41,6 +42,20 @@ class Part:
     after: tuple[int, ...]
     begins: tuple[str, ...]
     ends: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Courses:
+    """A collective step by step: what its steps send, one course after another, each send in so many pieces."""
+
+    name: str
+    courses: tuple[Course, ...]
+    pieces: int
+
+    @property
+    def sends(self) -> int:
+        """How many they are."""
+        return self.pieces * sum(len(each.legs) * each.times for each in self.courses)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,12 +125,31 @@ class ExchangeOp(Op):
             mistakes.add(tree.place, error.message, error.hint)
             return ()
 
+    def courses(self, machine: Machine, members: Sequence[str], pieces: int, mistakes: Mistakes) -> Courses | None:
+        """Of `steps: explicit`, what the members do if the steps repeat; None if they do not (see `parts`).
+
+        Errors as of `parts`.
+        """
+        from hwsim.collectives import timing
+
+        if self.steps != "explicit" or self.skew or isinstance(self, RootedOp):  # those fill and empty a pipeline
+            return None
+        tree = self.algorithm or Tree(timing.usual(machine, self.operation, members))
+        algorithm = None if tree.value == AUTO else chosen(tree, mistakes)
+        if algorithm is None and tree.value != AUTO:
+            return None
+        try:
+            found = timing.courses_of(machine, algorithm, self.operation, members, self.bytes / pieces, pieces=self.chunks)
+        except CannotCollect:
+            return None  # said by `parts`
+        return None if found is None else Courses(self.name or self.kind, found, self.chunks)
+
     def _steady(
         self, machine: Machine, algorithm: Algorithm | None, members: Sequence[str], name: str, size: float
     ) -> tuple[Part, ...]:
         from hwsim.collectives import timing
 
-        flows = timing.timed(machine, algorithm, self.operation, members, size, weights=self.skew)
+        flows = timing.timed(machine, algorithm, self.operation, members, size, weights=self.skew, columns=True)
         last = len(flows.phases) - 1
         everybody = tuple(members)
         return tuple(

@@ -38,5 +38,12 @@ class Layernorm(ArrayOp):
             "flop": f"{FLOP_EACH} x elements = {FLOP_EACH} x {elements}",
             "traffic": f"(passes + 1) x elements x {width} = {times} x {elements} x {width}",
         }
-        work = Work(flop=FLOP_EACH * count, reads=self.passes * array, writes=array, dtype=self.dtype, kernels=self.kernels)
+        work = Work(
+            flop=FLOP_EACH * count,
+            reads=self.passes * array,
+            writes=array,
+            dtype=self.dtype,
+            kernels=self.kernels,
+            call=self.called(),
+        )
         return compute(scope, self, work, output=array, said=said)

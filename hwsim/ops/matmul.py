@@ -13,13 +13,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hwsim.devices import Product, Work
-from hwsim.ops.op import WIDTH, ComputeOp, Dtype, Placed, Scope, compute
+from hwsim.devices import Product, Work, product_call
+from hwsim.ops.op import WIDTH, CalledOp, Dtype, Placed, Scope, compute
 from hwsim.spec import field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Matmul(ComputeOp):
+class Matmul(CalledOp):
     """(m x k) by (k x n), `batch` times."""
 
     kind: ClassVar[str] = "matmul"
@@ -41,5 +41,18 @@ class Matmul(ComputeOp):
             "traffic": f"(m k + k n + m n){batch} x {WIDTH[self.dtype]:g} B",
         }
         shape = Product(self.m, self.n, self.k, self.batch, self.transposed)
-        work = Work(flop=flop, reads=factors, writes=output, dtype=self.dtype, mix="matmul", product=shape)
+        call = product_call(
+            self.m,
+            self.k,
+            self.n,
+            dtype=self.dtype,
+            batch=self.batch,
+            form=self.form or ("b" if self.transposed else ""),
+            into=self.into,
+            since=self.ages(3),
+            cores=self.cores,
+        )
+        work = Work(
+            flop=flop, reads=factors, writes=output, dtype=self.dtype, mix="matmul", product=shape, call=self.as_called(call)
+        )
         return compute(scope, self, work, output=output, said=said)

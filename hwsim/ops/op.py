@@ -9,16 +9,17 @@ from dataclasses import field as attribute
 from typing import Final, Literal, get_args
 
 from hwsim.demand import Cost
-from hwsim.devices import Cpu, Gpu, Sockets, Start, Work
+from hwsim.devices import Call, Cpu, Gpu, Into, Sockets, Start, Work, elementwise_call
 from hwsim.machine import Handling, Machine, UnknownName
 from hwsim.spec import Place, field, place_field
 from hwsim.units import Bytes
 
-Dtype = Literal["fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "fp4", "int8", "int4"]
+Dtype = Literal["fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "fp4", "int64", "int32", "int8", "int4", "bool"]
 
 # Bytes per element as it lies in memory; tf32 is fp32 there.
 WIDTH: Final[dict[str, float]] = {
-    "fp64": 8, "fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "fp4": 0.5, "int8": 1, "int4": 0.5,
+    "fp64": 8, "fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "fp4": 0.5,
+    "int64": 8, "int32": 4, "int8": 1, "int4": 0.5, "bool": 1,
 }  # fmt: skip
 DTYPES: Final = get_args(Dtype)
 
@@ -206,7 +207,34 @@ class ComputeOp(DeviceOp):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ArrayOp(ComputeOp):
+class CalledOp(ComputeOp):
+    """An op that is a call of a library, which has a time of its own on a cpu with `kernels`."""
+
+    function: str = field(
+        "function of a library that it is, where those were measured on the cpu (`kernels`)", default="", example="exp"
+    )
+    form: str = field("of the function: how its operands lie, as the cpu's `kernels` name it", default="", example="row")
+    rows: float = field("of the function: inner loops it takes", default=1.0, minimum=1)
+    into: Into = field("of the function: a new array, one that is there, or an operand in its place", default="new")
+    among_others: bool = field("of the function: calls of others come before it, as in most programs", default=False)
+    since: tuple[Bytes, ...] = field(
+        "of the function: bytes gone over since each operand, then the result, was last used (default: those of the op)",
+        default=(),
+        one_or_many=True,
+        example="[4 MB, 64 KiB]",
+    )
+
+    def as_called(self, call: Call) -> Call:
+        """The call as this op makes it: among others, if it says so."""
+        return replace(call, among_others=True) if self.among_others else call
+
+    def ages(self, operands: int) -> tuple[float, ...]:
+        """`since` of each operand; where it is not said, the working set, if that is."""
+        return self.since or (() if self.working_set is None else (self.working_set,) * operands)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrayOp(CalledOp):
     """An op over the elements of an array; exactly one of count and shape."""
 
     count: float | None = field("number of elements", default=None, minimum=0, example="1e6")
@@ -214,6 +242,24 @@ class ArrayOp(ComputeOp):
         "lengths of the array's axes", default=(), one_or_many=True, minimum=0, example="[2000, 2000]"
     )
     dtype: Dtype = field("type of the elements", default="fp32")
+
+    def called(self, inputs: int = 1, function: str = "", form: str = "", result: str = "") -> Call | None:
+        """The call of the library that it is: of its own `function`, else of this one; None if it is none."""
+        if not (self.function or function):
+            return None
+        call = elementwise_call(
+            self.function or function,
+            dtype=self.dtype,
+            count=self.elements(),
+            inputs=inputs,
+            form=self.form or ("" if self.function else form),
+            rows=self.rows,
+            into=self.into,
+            result=result,
+            since=self.ages(inputs + 1),
+            cores=self.cores,
+        )
+        return self.as_called(call)
 
     def elements(self) -> float:
         """Number of elements.
@@ -287,6 +333,7 @@ __all__ = [
     "WIDTH",
     "ArrayOp",
     "ArraySize",
+    "CalledOp",
     "CannotPlace",
     "ComputeOp",
     "DeviceOp",

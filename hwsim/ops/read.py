@@ -37,7 +37,13 @@ class Read(Op):
     def lower(self, scope: Scope) -> Placed:
         disk = scope.one(self.source)
         to = scope.one(self.target) if self.target else scope.host
-        asked = Asked(
+        asked = self.asked()
+        cost = scope.machine.serve(disk, "read", asked, to)
+        return Placed(disk, self.queue or "read", cost, output=asked.bytes * (1 - self.write_share), home=to)
+
+    def asked(self) -> Asked:
+        """What it asks of the disk."""
+        return Asked(
             size=self.bytes,
             times=self.times,
             access=self.access,
@@ -45,5 +51,3 @@ class Read(Op):
             region=self.region,
             written=self.write_share,
         )
-        cost = scope.machine.serve(disk, "read", asked, to)
-        return Placed(disk, self.queue or "read", cost, output=asked.bytes * (1 - self.write_share), home=to)

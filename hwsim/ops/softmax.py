@@ -46,5 +46,6 @@ class Softmax(ArrayOp):
             writes=self.results * array,
             dtype=self.dtype,
             kernels=self.kernels,
+            call=self.called(),
         )
         return compute(scope, self, work, output=array, said=said)

@@ -158,8 +158,8 @@ def socket_link(machine: Machine, name: str) -> Link:
     Raises:
         Lacks: there is none.
     """
-    for link in machine.links:
-        if link.source == name and link.target != name and machine.device(link.target).kind == "cpu" and not link.model.network:
+    for link in machine.links_from(name):
+        if link.target != name and machine.device(link.target).kind == "cpu" and not link.model.network:
             return link
     raise Lacks(f"{name} is linked to no other socket")
 

@@ -39,8 +39,9 @@ def find(machine: Machine, sort: Sort) -> str:
     Raises:
         Lacks: there is none.
     """
-    for name, placed in machine.devices.items():
-        if isinstance(placed.model, Storage) and sort_of(placed.model) == sort:
+    for name in machine.devices_of("disk"):
+        model = machine.device(name).model
+        if isinstance(model, Storage) and sort_of(model) == sort:
             return name
     raise Lacks(f"the machine has no {sort}")
 
@@ -75,5 +76,4 @@ def _random(machine: Machine, sort: Sort, way: Literal["read", "write"]) -> Foun
 def _host(machine: Machine, disk: str) -> str:
     """The CPU that reads it; "" where no link leads to one."""
     cpus = machine.devices_of("cpu", machine.device(disk).node)
-    ends = {link.source for link in machine.links}
-    return cpus[0] if cpus and disk in ends and cpus[0] in ends else ""
+    return cpus[0] if cpus and machine.links_from(disk) and machine.links_from(cpus[0]) else ""

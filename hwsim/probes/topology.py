@@ -17,10 +17,21 @@ from hwsim.probes.reach import Reach, reach
 from hwsim.units import format_quantity
 
 MOST_PAIRS: Final = 16  # devices whose pairs are listed one by one
+MOST_DEVICES: Final = 20_000
 CALLED: Final = {"nvlink": "NVLink", "pcie": "PCIe", "ethernet": "Ethernet", "infiniband": "InfiniBand", "qpi": "QPI",
                  "upi": "UPI", "xgmi": "xGMI", "omnipath": "Omni-Path", "slingshot": "Slingshot", "wifi": "Wi-Fi"}  # fmt: skip
 SHORT: Final = {"nvlink": "NV", "ethernet": "ETH", "infiniband": "IB", "omnipath": "OPA", "slingshot": "SS", "xgmi": "XGMI",
                 "wifi": "WIFI", "direct": "DIR", "qpi": "QPI", "upi": "UPI"}  # fmt: skip
+
+
+class TooLarge(ValueError):
+    """A machine of which nobody wants every device listed."""
+
+    def __init__(self, devices: int) -> None:
+        super().__init__(
+            f"{devices:,} devices are too many for a topology, which goes through every pair; the most is {MOST_DEVICES:,}"
+        )
+        self.hint = "fewer nodes of the same kind hang together in the same way: --set let.nodes=16"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +88,10 @@ def topology(machine: Machine, of: str = "") -> Topology:
 
     Raises:
         UnknownName: nothing is called `of`.
+        TooLarge: it has more devices than are gone through one by one.
     """
+    if len(machine.devices) > MOST_DEVICES:
+        raise TooLarge(len(machine.devices))
     members = machine.select(of) if of else _those_that_matter(machine)
     several = len(members) > 1
     return Topology(

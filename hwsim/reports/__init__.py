@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from hwsim.reports import explain, gantt, html, json, memory, summary, trace
+from hwsim.reports import explain, gantt, html, json, memory, queues, summary, trace
 from hwsim.results.result import Result
 
 Report = Callable[[Result, str], Iterable[bytes]]
@@ -16,6 +16,7 @@ REPORTS: Final[dict[str, Report]] = {
     "html": html.render,
     "json": json.render,
     "memory": memory.render,
+    "queues": queues.render,
     "summary": summary.render,
     "trace": trace.render,
 }

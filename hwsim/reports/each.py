@@ -22,6 +22,7 @@ from hwsim.explain.critical import pieces
 from hwsim.explain.family import family
 from hwsim.opgraph import Ints, Label
 from hwsim.results.arrivals import ARRIVE, Arrivals, arrivals
+from hwsim.results.ops import weights
 from hwsim.results.timeline import FEMTO, Timeline
 from hwsim.units import format_quantity
 
@@ -55,6 +56,7 @@ def each_op(timeline: Timeline) -> tuple[Each, ...]:
     bounds = np.searchsorted(flat.label[by_label], np.arange(len(labels) + 1))
     found = []
     met = arrivals(timeline)
+    stands_for = weights(timeline)
     for (name, _, device), members in rows.items():
         ops = np.concatenate([by_label[bounds[number] : bounds[number + 1]] for number in members])
         if met is not None:  # a rank's leaving takes no time: what the ranks do together has its own rows
@@ -62,13 +64,22 @@ def each_op(timeline: Timeline) -> tuple[Each, ...]:
         if not len(ops):
             continue
         took = timeline.end[ops] - timeline.start[ops]
-        seconds = float(took.astype(np.float64).sum()) / FEMTO
+        many = stands_for[ops]
+        seconds = float((took.astype(np.float64) * many).sum()) / FEMTO
+        times = int(many.sum())
         slowest = int(ops[int(np.argmax(took))])
         cause = _limit(timeline, slowest)
-        rate, count = _rates([(flat.graph.costs[number], size) for number, size in _sizes(timeline, ops)], seconds, cause)
+        rate, count = _rates([(flat.graph.costs[number], size) for number, size in _sizes(timeline, ops, many)], seconds, cause)
         title = name if names.count(name) == 1 else f"{name} on {_device(labels, members, device)}"
         found.append(
-            Each(title, len(ops), seconds / len(ops), rate, count, family(str(cause)) if len(members) > 1 else str(cause))
+            Each(
+                title,
+                times,
+                seconds / times,
+                rate,
+                count,
+                family(str(cause)) if max(len(members), many.max()) > 1 else str(cause),
+            )
         )
     return (*found, *_waiting(timeline, met)) if met is not None else tuple(found)
 
@@ -76,12 +87,15 @@ def each_op(timeline: Timeline) -> tuple[Each, ...]:
 def _waiting(timeline: Timeline, met: Arrivals) -> Iterator[Each]:
     """How long the ranks of each collective waited for one another, where they did."""
     labels = timeline.flat.graph.labels
-    waited: dict[str, list[int]] = {}
+    waited: dict[str, tuple[int, int]] = {}  # how many, and fs
+    many = weights(timeline).tolist()
     for op in np.flatnonzero(met.leaves).tolist():
-        waited.setdefault(labels[timeline.flat.label[op]].name, []).append(int(met.waiting[op]))
-    for name, times in waited.items():
-        if any(times):
-            yield Each(f"{name}: waiting", len(times), sum(times) / len(times) / FEMTO, "", "", "the last to arrive")
+        name = labels[timeline.flat.label[op]].name
+        times, waits = waited.get(name, (0, 0))
+        waited[name] = times + many[op], waits + many[op] * int(met.waiting[op])
+    for name, (times, waits) in waited.items():
+        if waits:
+            yield Each(f"{name}: waiting", times, waits / times / FEMTO, "", "", "the last to arrive")
 
 
 def _device(labels: Sequence[Label], members: Sequence[int], shared: str) -> str:
@@ -89,11 +103,11 @@ def _device(labels: Sequence[Label], members: Sequence[int], shared: str) -> str
     return shared if len(devices) > 1 else devices.pop()
 
 
-def _sizes(timeline: Timeline, ops: Ints) -> Iterator[tuple[int, float]]:
-    """(cost, how many times it was asked for) of these ops."""
+def _sizes(timeline: Timeline, ops: Ints, many: Ints) -> Iterator[tuple[int, float]]:
+    """(cost, how many times it was asked for) of these ops, each of which stands for so many."""
     flat = timeline.flat
     costs, where = np.unique(flat.cost[ops], return_inverse=True)
-    sizes = np.bincount(where, weights=flat.size[ops])
+    sizes = np.bincount(where, weights=flat.size[ops] * many)
     yield from ((number, size) for number, size in zip(costs.tolist(), sizes.tolist(), strict=True) if number >= 0)
 
 

@@ -7,9 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from hwsim.explain.critical import limited_by
+from hwsim.explain.starving import pipelines
+from hwsim.reports import pipeline, serving, training
 from hwsim.reports.each import Each, each_op
 from hwsim.reports.table import Row, capacities, causes, percent
 from hwsim.results.choices import choices
+from hwsim.results.coverage import coverage
 from hwsim.results.memory import DeviceMemory
 from hwsim.results.requests import RequestStatistics
 from hwsim.results.result import Result
@@ -19,6 +22,7 @@ from hwsim.units import format_quantity
 WIDTH: Final = 100
 ROWS: Final = 16  # capacities shown; the rest is counted
 CAUSES: Final = 3
+CLASSES: Final = 6  # of ranks
 EVENTS: Final = 6
 CHOICES: Final = 4  # of algorithms
 NAME: Final = 38
@@ -43,6 +47,9 @@ def _lines(result: Result) -> Iterator[str]:
     if len(shares) > CAUSES:
         shown.append(f"{len(shares) - CAUSES} more {percent(sum(share for _, share in shares[CAUSES:]))}")
     yield from _line("limited by", ", ".join(shown) or "nothing: no op takes any time")
+    yield from _fold(result)
+    for title, text in pipeline.rows(pipelines(result.timeline)):
+        yield from _line(title, text)
     for job in result.jobs:
         yield from _line(f"job {job.name}", f"{format_quantity(job.makespan_s, 's')} from {format_quantity(job.start_s, 's')} on")
     for event in result.events[:EVENTS]:
@@ -58,8 +65,18 @@ def _lines(result: Result) -> Iterator[str]:
         yield from _line("memory", _memory(memory))
     for requests in result.requests:
         yield from _line("requests", _requests(requests))
+    for each in result.trainings:
+        for title, text in training.lines(each):
+            yield from _line(title, text)
+    for service in result.serving:
+        for title, text in serving.lines(service):
+            yield from _line(title, text)
+    if result.steady is not None:
+        yield from _line("steady", str(result.steady))
     if result.settings:
         yield from _line("set", ", ".join(f"{key}={value}" for key, value in result.settings))
+    if (known := coverage(result.timeline)) is not None:
+        yield from _line("calibrated", str(known))
     for verdict in result.verdicts:
         yield from _line("expected", _verdict(verdict))
     for warning in result.warnings:
@@ -75,8 +92,27 @@ def _lines(result: Result) -> Iterator[str]:
     if unused:
         yield from textwrap.wrap("not used: " + ", ".join(unused), WIDTH, initial_indent="  ", subsequent_indent=" " * 4,
                                  max_lines=3, placeholder=" ...", break_long_words=False)  # fmt: skip
+    unlisted = result.timeline.flat.graph.unlisted
+    if unlisted:
+        yield f"  {'and' if unused else 'not used:'} {unlisted:,} {'more' if unused else 'of the machine'}"
     yield ""
     yield "  --trace run.json.gz writes the timeline for ui.perfetto.dev; --json prints all numbers"
+
+
+def _fold(result: Result) -> Iterator[str]:
+    """Which ranks were simulated for how many, or why all were."""
+    graph = result.timeline.flat.graph
+    if graph.alike is None:
+        if graph.unfolded:
+            yield from _line("not folded", graph.unfolded)
+        return
+    classes = graph.alike.classes()
+    if len(graph.alike.programs) < 2:
+        return
+    shown = [name if many == 1 else f"{name} + {many - 1:,} alike" for name, many in classes[:CLASSES]]
+    if len(classes) > CLASSES:
+        shown.append(f"and {len(classes) - CLASSES:,} classes more")
+    yield from _line("ranks", f"{len(graph.alike.programs):,} in {len(classes):,} classes: {', '.join(shown)}")
 
 
 def _line(title: str, text: str) -> list[str]:

@@ -61,11 +61,12 @@ def capacities(usage: Sequence[Usage]) -> tuple[list[Row], list[str]]:
     alike: dict[tuple[str, tuple[str, str, str, str] | None], list[Usage]] = {}
     for one in sorted(usage, key=lambda one: (-one.busy_fs, -one.utilisation, natural(one.capacity))):
         name = family(one.capacity)
-        sizes[name] = sizes.get(name, 0) + 1
+        sizes[name] = sizes.get(name, 0) + one.alike
         alike.setdefault((name, _look(one) if one.busy_fs else None), []).append(one)
     rows, unused = [], []
     for (name, look), members in alike.items():
-        title = group([one.capacity for one in members], whole=sizes[name] == len(members))
+        count = sum(one.alike for one in members)
+        title = group([one.capacity for one in members], whole=sizes[name] == count, count=count)
         if look is not None:
             busy, moved, rate, _ = look
             rows.append(Row(title, busy, moved, rate, members[0].utilisation))
@@ -74,15 +75,16 @@ def capacities(usage: Sequence[Usage]) -> tuple[list[Row], list[str]]:
     return rows, unused
 
 
-def group(names: Sequence[str], *, whole: bool) -> str:
-    """What to call several capacities: the family if these are all of it.
+def group(names: Sequence[str], *, whole: bool, count: int = 0) -> str:
+    """What to call several capacities: the family if these are all of it.  count: how many they are, if more than the names.
 
     >>> group(["gpu0.compute", "gpu1.compute"], whole=True), group(["gpu2.compute", "gpu3.compute"], whole=False)
     ('gpu*.compute (2)', 'gpu2.compute + 1 alike')
     """
-    if len(names) == 1:
+    count = max(count, len(names))
+    if count == 1:
         return names[0]
-    return f"{family(names[0])} ({len(names)})" if whole else f"{names[0]} + {len(names) - 1} alike"
+    return f"{family(names[0])} ({count:,})" if whole else f"{names[0]} + {count - 1:,} alike"
 
 
 def _look(one: Usage) -> tuple[str, str, str, str]:

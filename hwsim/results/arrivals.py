@@ -54,5 +54,6 @@ def arrivals(timeline: Timeline) -> Arrivals | None:
     waiting[left] = np.maximum(first[came] - timeline.start[came], 0)
     hidden, leaves = np.zeros(len(flat), np.bool_), np.zeros(len(flat), np.bool_)
     hidden[came] = leaves[left] = True
-    hidden |= step & np.isin(flat.label, flat.label[left])  # all of a collective in one op: every rank shows it
+    met = () if flat.graph.alike is None else tuple(flat.graph.alike.met)
+    hidden |= step & (np.isin(flat.label, flat.label[left]) | np.isin(flat.label, met))  # in one op: every rank shows it
     return Arrivals(begin, waiting, hidden, leaves)

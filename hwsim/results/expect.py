@@ -8,9 +8,14 @@ from typing import Final, Literal
 
 from hwsim.results.verdict import Verdict
 from hwsim.spec import Expectation, Mistakes, Tree, did_you_mean, parse_expectation
-from hwsim.units import TIME, Dimension, UnitError, format_quantity
+from hwsim.units import RATE, RATIO, TIME, Dimension, UnitError, format_quantity
 
 KNOWN: Final[Mapping[str, Dimension]] = {"makespan": TIME}
+SERVED: Final[Mapping[str, Dimension]] = {  # of a service; see `hwsim.results.serving`
+    **{f"{what}_{part}": TIME for what in ("ttft", "tpot", "latency") for part in ("mean", "p50", "p95", "p99", "max")},
+    "requests_per_s": RATE,
+    "tokens_per_s": RATE,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +26,21 @@ class Wanted:
     expectations: tuple[tuple[str, Expectation], ...] = ()
 
 
-def wanted_of(tree: Tree | None, mistakes: Mistakes, jobs: Collection[str] = ()) -> Wanted:
-    """Read `expect:`; of each of the jobs, `NAME.makespan` may be expected too."""
+TRAINED: Final[Mapping[str, Dimension]] = {
+    "step": TIME,
+    "mfu": RATIO,
+    "days": TIME,
+}  # of a training; see `hwsim.results.training`
+
+
+def wanted_of(
+    tree: Tree | None,
+    mistakes: Mistakes,
+    jobs: Collection[str] = (),
+    services: Collection[str] = (),
+    trainings: Collection[str] = (),
+) -> Wanted:
+    """Read `expect:`; of each of the jobs, `NAME.makespan` may be expected too, of services (jobs, or "") what is `SERVED`."""
     if tree is None or tree.value is None:
         return Wanted()
     if not tree.is_mapping:
@@ -30,6 +48,8 @@ def wanted_of(tree: Tree | None, mistakes: Mistakes, jobs: Collection[str] = ())
         return Wanted()
     found: list[tuple[str, Expectation]] = []
     known = {**KNOWN, **{f"{job}.makespan": TIME for job in jobs}}
+    known |= {f"{training}.{name}" if training else name: each for training in trainings for name, each in TRAINED.items()}
+    known |= {f"{service}.{name}" if service else name: each for service in services for name, each in SERVED.items()}
     for name, each in tree.items():
         if name == "machine":
             if not isinstance(each.value, str):
@@ -75,12 +95,13 @@ def verdicts(
         skipped = "the run was changed with --set"
     found = []
     for name, expected in wanted.expectations:
-        value = values[name]
-        if skipped:
-            found.append(Verdict(name, expected.text, "skipped", value, skipped))
+        value = values.get(name)
+        if skipped or value is None:
+            found.append(Verdict(name, expected.text, "skipped", value, skipped or "there is none"))
         elif expected.check(value):
             found.append(Verdict(name, expected.text, "met", value))
         else:
-            shown = format_quantity(value, KNOWN[name.rpartition(".")[2]].unit, 4)
+            unit = {**KNOWN, **SERVED, **TRAINED}[name.rpartition(".")[2]].unit
+            shown = format_quantity(value, unit, 4)
             found.append(Verdict(name, expected.text, "violated", value, f"it is {shown}"))
     return tuple(found)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import overload
 
 import numpy as np
 
-from hwsim.opgraph import Ints
+from hwsim.opgraph import Ints, Label, Names
 from hwsim.results.arrivals import Arrivals, arrivals
 from hwsim.results.timeline import FEMTO, Timeline
 
@@ -32,6 +32,17 @@ class OpRow:
     end_s: float
     duration_s: float
     waiting_s: float = 0.0
+
+
+NamesOf = Callable[[int], Names]
+
+
+def weights(timeline: Timeline) -> Ints:
+    """How many ops each op of the timeline stands for: one, unless the run is folded."""
+    flat = timeline.flat
+    alike = flat.graph.alike
+    found: Ints = np.ones(len(flat), np.int64) if alike is None else alike.labels[flat.label]
+    return found
 
 
 @dataclass(frozen=True, repr=False)
@@ -69,6 +80,11 @@ class Ops(Sequence[OpRow]):
     def __len__(self) -> int:
         return len(self.numbers)
 
+    @property
+    def total(self) -> int:
+        """How many ops there are, those included for which the rows of a folded run stand."""
+        return int(weights(self.timeline)[self.numbers].sum())
+
     def __repr__(self) -> str:
         return f"<{len(self)} ops; each has {', '.join(one.name for one in fields(OpRow))}>"
 
@@ -99,3 +115,28 @@ class Ops(Sequence[OpRow]):
             duration_s=(end - start) / FEMTO,
             waiting_s=int(self.waiting[op]) / FEMTO,
         )
+
+
+def ops_of_rank(timeline: Timeline, number: int, names_of: NamesOf | None) -> tuple[OpRow, ...]:
+    """The rows of one rank; those of the first rank of its class, with the rank's own names, if that stands for it.
+
+    Raises:
+        IndexError: there is no such rank.
+    """
+    graph = timeline.flat.graph
+    alike = graph.alike
+    programs = tuple(dict.fromkeys(label.program for label in graph.labels)) if alike is None else alike.programs
+    if not 0 <= number < len(programs):
+        raise IndexError(f"there is no rank {number}: they are 0 to {len(programs) - 1}")
+    first = number if alike is None else int(alike.first[alike.of[number]])
+    rows = [row for row in Ops(timeline) if row.program == programs[first]]
+    if first == number or names_of is None:
+        return tuple(rows)
+    names = names_of(number)
+    found = []
+    for row in rows:
+        label = names.labels.get(Label(row.name, row.kind, row.device, row.program))
+        if label is not None:
+            queue = names.queues.get(row.queue, row.queue)
+            found.append(replace(row, name=label.name, kind=label.kind, device=label.device, program=label.program, queue=queue))
+    return tuple(found)

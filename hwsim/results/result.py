@@ -5,14 +5,18 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from hwsim.opgraph import Change, Disturbance
 from hwsim.results.jobs import JobSpan
 from hwsim.results.memory import DeviceMemory
-from hwsim.results.ops import OpRow, Ops
+from hwsim.results.ops import NamesOf, OpRow, Ops, ops_of_rank
 from hwsim.results.requests import LatencyCurve, RequestStatistics
+from hwsim.results.serving import ServiceStatistics
+from hwsim.results.steady import Steady
 from hwsim.results.timeline import Timeline
+from hwsim.results.training import Training, trainings
 from hwsim.results.usage import Usage
 from hwsim.results.verdict import Verdict
 
@@ -29,6 +33,9 @@ class Result:
     memory: of every device that holds values of known size.
     requests: of every device that was simulated request by request; curves: its latency against load, if asked for.
     events: what went wrong meanwhile; changes: what that made of the capacities, and when.
+    names_of: of a folded run, what the labels and queues of the first rank of its class are called at another rank.
+    steady: how much of a long loop was simulated, if that was asked for.
+    serving: what became of the requests of every service.
     """
 
     machine: str
@@ -45,16 +52,38 @@ class Result:
     jobs: tuple[JobSpan, ...] = ()
     events: tuple[Disturbance, ...] = ()
     changes: tuple[Change, ...] = ()
+    names_of: NamesOf | None = field(default=None, repr=False, compare=False)
+    serving: tuple[ServiceStatistics, ...] = ()
+    steady: Steady | None = None
 
     @property
     def makespan_s(self) -> float:
         """Seconds from the start to the end of the last op."""
         return self.timeline.makespan
 
+    @cached_property
+    def trainings(self) -> tuple[Training, ...]:
+        """What the steps of every `train:` came to."""
+        return trainings(self.timeline)
+
     @property
     def ops(self) -> Ops:
         """Rows: op, name, kind, device, queue, program, iteration, start_s, end_s, duration_s, waiting_s."""
         return Ops(self.timeline)
+
+    @property
+    def ranks(self) -> int:
+        """How many programs the workload has, those of a folded run included."""
+        graph = self.timeline.flat.graph
+        return len(graph.alike.programs) if graph.alike is not None else len({label.program for label in graph.labels})
+
+    def rank(self, number: int) -> tuple[OpRow, ...]:
+        """The ops of one rank, whether it was simulated or another one stands for it.
+
+        Raises:
+            IndexError: there is no such rank.
+        """
+        return ops_of_rank(self.timeline, number, self.names_of)
 
     @property
     def met(self) -> bool:

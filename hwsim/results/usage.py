@@ -20,7 +20,7 @@ class Usage:
     busy_fs: fs during which at least one op drew on it or held part of it: from when the op's own
     time and latency are over, as the engine counts both.  moved: the natural amount behind it in `unit` (FLOP of a device whose
     capacity is device time), else the amount itself.  utilisation: amount drawn and held, as a
-    fraction of rate x makespan.
+    fraction of rate x makespan.  alike: how many capacities the row stands for, of a folded run.
     """
 
     capacity: str
@@ -28,6 +28,7 @@ class Usage:
     moved: float
     unit: Unit
     utilisation: float
+    alike: int = 1
 
     @property
     def busy_s(self) -> float:
@@ -54,6 +55,7 @@ def usage(timeline: Timeline) -> tuple[Usage, ...]:
     held_s = {number: _total(timeline, ops_of[number]) for number in sorted({n for rows in holds.values() for n, _ in rows})}
     busy: dict[tuple[int, ...], int] = {}
     found = []
+    many = flat.graph.alike.capacities if flat.graph.alike is not None else {}
     for capacity in capacities:
         drawn = [(number, amount) for number, amount in draws.get(capacity.name, ()) if len(ops_of[number])]
         held = [(number, part) for number, part in holds.get(capacity.name, ()) if len(ops_of[number])]
@@ -66,14 +68,18 @@ def usage(timeline: Timeline) -> tuple[Usage, ...]:
         whole = capacity.rate * timeline.makespan
         if any(costs[number].played and not each for number, each in drawn):
             kept, whole = float(busy[who]), float(timeline.makespan_fs)
-        found.append(Usage(capacity.name, busy[who], moved, unit, (amount + kept) / whole if whole else 0.0))
+        utilisation = (amount + kept) / whole if whole else 0.0
+        found.append(Usage(capacity.name, busy[who], moved, unit, utilisation, many.get(capacity.name, 1)))
     return tuple(found)
 
 
 def _who_draws(costs: tuple[Cost, ...]) -> dict[str, list[tuple[int, float]]]:
     table: dict[str, list[tuple[int, float]]] = {}
     for number, cost in enumerate(costs):
-        for name, amount in cost.demand.amounts:
+        own: dict[str, float] = {}
+        for name, amount, times in cost.demand.drawn:
+            own[name] = own.get(name, 0.0) + times * amount
+        for name, amount in own.items():
             table.setdefault(name, []).append((number, amount))
         drawn = {name for name, _ in cost.demand.amounts}
         for name, _, _ in cost.moved if cost.played else ():
@@ -85,13 +91,22 @@ def _who_draws(costs: tuple[Cost, ...]) -> dict[str, list[tuple[int, float]]]:
 def _who_holds(costs: tuple[Cost, ...]) -> dict[str, list[tuple[int, float]]]:
     table: dict[str, list[tuple[int, float]]] = {}
     for number, cost in enumerate(costs):
-        for name, part in cost.demand.holds:
-            table.setdefault(name, []).append((number, part))
+        for name, part, times in cost.demand.held:
+            table.setdefault(name, []).append((number, times * part))
     return table
 
 
 def _natural(costs: tuple[Cost, ...]) -> dict[tuple[int, str], tuple[float, Unit]]:
-    return {(number, name): (amount, unit) for number, cost in enumerate(costs) for name, amount, unit in cost.moved}
+    """By cost and capacity: what all move for whom the cost stands."""
+    found: dict[tuple[int, str], tuple[float, Unit]] = {}
+    for number, cost in enumerate(costs):
+        many: dict[str, list[int]] = {}
+        for name, _, times in (*cost.demand.drawn, *cost.demand.held) if cost.demand.times else ():
+            many.setdefault(name, []).append(times)
+        for name, amount, unit in cost.moved:
+            times = many[name].pop(0) if many.get(name) else 1
+            found[number, name] = found.get((number, name), (0.0, unit))[0] + times * amount, unit
+    return found
 
 
 def _moved(

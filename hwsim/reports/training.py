@@ -1,0 +1,57 @@
+"""The steps of a training in text and as a dict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from hwsim.reports.table import percent
+from hwsim.results.training import Training
+from hwsim.units import format_quantity
+
+
+def lines(found: Training) -> Iterator[tuple[str, str]]:
+    """(title, text) of each line."""
+    yield "plan", found.plan
+    unit = found.unit
+    step = f"{format_quantity(found.step_s, 's')} for {count(found.count)} {unit}"
+    yield "step", step + (f"; the first {format_quantity(found.first_s, 's')}" if found.settles else "")
+    each = f"{count(found.rate / found.gpus)} on each of {found.gpus:,}" if found.gpus > 1 else ""
+    yield "throughput", ", ".join([f"{count(found.rate)} {unit}/s", *([each] if each else []), f"MFU {percent(found.mfu)}"])
+    parts = (("computing", found.computing), ("exposed communication", found.exposed), ("bubble", found.bubble))
+    yield "devices", ", ".join(f"{name} {percent(part)}" for name, part in parts if part > 0)
+    if found.whole > 0:
+        yield "training", f"{count(found.whole)} {unit} take {found.days:,.4g} days if every step is as the last"
+
+
+def as_dict(found: Training) -> dict[str, Any]:
+    """Keys end in their unit."""
+    return {
+        "name": found.name,
+        "plan": found.plan,
+        "devices": found.gpus,
+        "steps": found.steps,
+        "step_s": found.step_s,
+        "first_step_s": found.first_s,
+        f"{found.unit}_per_step": found.count,
+        f"{found.unit}_per_s": found.rate,
+        "mfu": found.mfu,
+        "computing": found.computing,
+        "exposed": found.exposed,
+        "bubble": found.bubble,
+        "stages": [asdict(each) for each in found.stages],
+        "days": found.days if found.whole > 0 else None,
+    }
+
+
+def count(value: float) -> str:
+    """A number of things, with a prefix.
+
+    >>> count(116_000), count(906), count(15e12)
+    ('116 k', '906', '15 T')
+    """
+    for size, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= 0.9995 * size:
+            return f"{value / size:.3g} {prefix}"
+    return f"{value:.3g}"
