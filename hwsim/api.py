@@ -27,8 +27,8 @@ from hwsim.reports.writing import write
 from hwsim.results.expect import Wanted, verdicts, wanted_of
 from hwsim.results.jobs import job_spans
 from hwsim.results.memory import memory, memory_sizes
-from hwsim.results.requests import LatencyCurve, RequestStatistics
 from hwsim.results.ops import NamesOf
+from hwsim.results.requests import LatencyCurve, RequestStatistics
 from hwsim.results.result import Result
 from hwsim.results.serving import expected_of
 from hwsim.results.steady import Steady

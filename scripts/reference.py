@@ -65,6 +65,8 @@ def _sections() -> Iterator[str]:
     yield from _table(ArrivalKeys, "`infer: {arrivals: ...}`")
     yield from _table(LengthKeys, "`infer: {prompt: ..., output: ...}`")
     yield from _table(LognormalKeys, "`lognormal`")
+    yield from _table(TrainKeys, "`train`")
+    yield from _table(ParallelKeys, "`train: {parallel: ...}`")
     for name, statement in STATEMENTS.items():
         yield from _table(statement, f"Statement `{name}`")
     for name, op in OPS.items():

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ from hwsim.calibration.demanded import cases_for
 from hwsim.calibration.diff import diff
 from hwsim.calibration.session import Plan, measure
 from hwsim.calibration.store import Amounts, Measurements, Row, load
+from hwsim.calibration.suites import SUITES
+from hwsim.calibration.validate import Report
 from hwsim.cli import main
 from hwsim.spec import SpecError
 
@@ -88,7 +91,7 @@ def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path: Path) -> Non
         (b"[]", "no file of measurements"),
         (b'{"hwsim": "machine/1"}', "measurements/1"),
         (b"\x1f\x8b\x08nonsense", "cannot be read as JSON"),
-        (gzip.compress(b'{"hwsim": "measurements/1"}')[:-9], "cannot be read as JSON"),
+        (gzip.compress(b'{"hwsim": "measurements/1"}', mtime=0)[:-9], "cannot be read as JSON"),
         (b"{\x80}", "cannot be read as JSON"),
         (b'{"hwsim": "measurements/1", "rows": [NaN]}', "'NaN' is no number"),
         (b'{"hwsim": "measurements/1", "rows": 3}', "`rows` is no list"),
@@ -161,6 +164,20 @@ def test_a_spent_budget_measures_nothing_more(tmp_path: Path) -> None:
     assert {len(row.seconds) for row in again.rows} == {1}
 
 
+def test_other_suites_join_a_file_with_a_budget_of_their_own(tmp_path: Path) -> None:
+    path = tmp_path / "m.json.gz"
+    found = measure(Plan(("kernels",), budget=20.0, rounds=1, keep=few), path)
+    Measurements(found.environment, found.rows, {**found.settings, "spent": 20.0}).save(path)
+    again = measure(Plan(("ipc",), budget=20.0, rounds=1, keep=lambda case: case.op == "lock"), path)
+    assert {row.suite for row in again.rows} == {"kernels", "ipc"}
+
+
+def test_what_an_earlier_run_did_not_reach_is_not_missing_once_it_is_measured(tmp_path: Path) -> None:
+    path = tmp_path / "m.json.gz"
+    assert measure(Plan(("kernels",), budget=0.0, keep=few), path).skipped
+    assert not measure(Plan(("kernels",), budget=20.0, rounds=1, keep=few), path).skipped
+
+
 def test_a_file_of_another_machine_is_not_gone_on_from(tmp_path: Path) -> None:
     here = environment.fingerprint()
     path = Measurements(here | {"cpu": here["cpu"] | {"model": "Abacus"}}, (ROW,)).save(tmp_path / "m.json")
@@ -227,6 +244,10 @@ def test_a_wrong_workload_is_a_mistake_with_its_place(tmp_path: Path) -> None:
         (("show", "epyc-zen3-vm-2cor"), "did you mean 'epyc-zen3-vm-2core'?"),
         (("diff", "nothing.json", "nothing.yaml"), "there is no file 'nothing.json'"),
         (("fit",), "FILES"),
+        (("fit", "epyc-zen3-vm-2core", "--fio", __file__), "or one table of another tool"),
+        (("fit", "--fio", __file__), "fio"),
+        (("fit", "--nccl-tests", __file__), "nccl-tests"),
+        (("validate",), "FILES"),
         (("cure",), "No such command"),
     ],
 )
@@ -234,6 +255,64 @@ def test_mistakes_in_arguments_are_said_before_anything_is_measured(arguments: t
     result = hwsim(*arguments)
     assert result.exit_code == 2
     assert said in result.output
+
+
+@dataclass(frozen=True)
+class Made:
+    """In the place of a fitted machine."""
+
+    name: str
+
+    def yaml(self) -> str:
+        return f"hwsim: machine/1\nname: {self.name}\n"
+
+
+@pytest.fixture
+def stages(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What `run` does one after another, without doing it."""
+    done: list[str] = []
+
+    def measured(plan: Plan, path: Path, **_: object) -> Measurements:
+        done.append(f"measured {', '.join(plan.suites) or 'all'} and {len(plan.more)} ops for {plan.budget:g} s")
+        found = Measurements({}, (ROW,))
+        found.save(path)
+        return found
+
+    def fitted(found: Measurements, *, name: str, seed: int) -> Made:
+        done.append(f"fitted {len(found.rows)} rows")
+        return Made(name)
+
+    def validated(machine: Made, **_: object) -> Report:
+        done.append(f"validated {machine.name}")
+        return Report(machine.name)
+
+    monkeypatch.setattr("hwsim.calibration.session.measure", measured)
+    monkeypatch.setattr("hwsim.calibration.fit.fit", fitted)
+    monkeypatch.setattr("hwsim.calibration.validate.validate", validated)
+    return done
+
+
+def test_a_run_measures_fits_validates_and_writes(tmp_path: Path, stages: list[str]) -> None:
+    path = tmp_path / "here.yaml"
+    assert hwsim("run", "-o", str(path)).exit_code == 0
+    assert stages == ["measured all and 0 ops for 90 s", "fitted 1 rows", "validated here"]
+    assert path.read_text("utf-8") == "hwsim: machine/1\nname: here\n"
+    assert load(tmp_path / "here.measurements.json.gz").rows == (ROW,)
+    assert "going on from" in hwsim("run", "-o", str(path)).output
+    assert "going on from" not in hwsim("run", "--fresh", "-o", str(path)).output
+
+
+def test_a_run_for_a_workload_measures_its_ops_beside_everything(tmp_path: Path, stages: list[str]) -> None:
+    arguments = ("run", "--for", "d2l/async-matmul", "--budget", "7", "-o", str(tmp_path / "here.yaml"))
+    assert hwsim(*arguments).exit_code == 0
+    assert stages[0] == f"measured {', '.join(SUITES)} and 2 ops for 7 s"
+
+
+def test_of_several_files_the_last_counts(tmp_path: Path, stages: list[str]) -> None:
+    names = [str(Measurements({}, (ROW,)).save(tmp_path / name)) for name in ("a.json", "b.json")]
+    result = hwsim("fit", *names)
+    assert result.output == "hwsim: machine/1\nname: a\n"
+    assert stages == ["fitted 1 rows"]
 
 
 def test_what_changed_is_said_by_group_and_by_number(tmp_path: Path) -> None:

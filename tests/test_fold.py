@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 import pytest
+from click.testing import CliRunner, Result
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import hwsim
+from hwsim import engine
 from hwsim.api import Run, load_machine, load_workload, prepare
+from hwsim.cli import main
+from hwsim.collectives.algorithms import Algorithm, HalvingDoubling, Hierarchical, Ring
+from hwsim.collectives.plan import Group, Operation
+from hwsim.collectives.repeating import steps_of, unrolled
+from hwsim.collectives.steps import ExplicitSend, explicit
 from hwsim.demand import Capacity, Cost, Demand
+from hwsim.engine.fast import is_there
 from hwsim.fold import CannotFold, Fold, TemplateOp, fold, quotient, refine
 from hwsim.fold.refine import Ties, is_equitable
 from hwsim.results.alike import differences
-from hwsim.workload import folding
+from hwsim.spec import SpecError
+from hwsim.workload import GraphBuilder, folding
 
 Spec = dict[str, Any]
 
@@ -29,6 +40,10 @@ def cluster(
     slow: the node whose card has half the rate.
     """
     several = gpus > 1
+    gpu = "gpu*" if several else "gpu"
+
+    def link(name: str, ends: list[str], rate: str, **more: Any) -> Spec:
+        return {"name": name, "between": ends, "kind": "direct", "bandwidth": rate, "latency": "1 us", **more}
 
     def node(rate: str) -> Spec:
         cards = ["gpu*", "nic*"] if rails and several else ["gpu" if rails else "cpu", "nic"]
@@ -41,12 +56,11 @@ def cluster(
                 "nic": {"kind": "nic", "bandwidth": rate, "latency": "1 us", **count(gpus if rails else 1)},
             },
             "links": [
-                {"name": "nv", "between": ["nvs", "gpu*" if several else "gpu"], "kind": "direct", "bandwidth": "100 GB/s", "latency": "1 us"},
-                {"name": "slot", "between": ["cpu", "gpu*" if several else "gpu"], "kind": "direct", "bandwidth": "16 GB/s", "latency": "1 us"},
-                {"name": "card", "between": cards, "kind": "direct", "bandwidth": "32 GB/s", "latency": "1 us",
-                 **({"per": 1} if rails and several else {})},
+                link("nv", ["nvs", gpu], "100 GB/s"),
+                link("slot", ["cpu", gpu], "16 GB/s"),
+                link("card", cards, "32 GB/s", **({"per": 1} if rails and several else {})),
             ],
-        }  # fmt: skip
+        }
 
     card = ".nic*" if rails and several else ".nic"
     parts: Spec = {"leaf": {"kind": "switch", **count(pods)}}
@@ -91,7 +105,7 @@ def classes(run: Run) -> list[int]:
     return sorted(size for _, size in alike.classes())
 
 
-STEP = [
+STEP: list[Spec] = [
     {"matmul": {"name": "forward", "m": 1024, "n": 1024, "k": 1024, "writes": {"y": "4 MB"}}},
     {"copy": {"name": "save", "from": "$self", "to": "cpu", "bytes": "1 MB", "reads": "y"}},
     {"allreduce": {"name": "sum", "among": "gpu*", "bytes": "10 MB", "algorithm": "ring"}},
@@ -108,24 +122,30 @@ statement = st.one_of(
     st.just({"wait": "all"}),
     st.just({"barrier": "all"}),
     st.builds(
-        lambda kind, among, algorithm, steps: {kind: {"name": "all", "among": among, "bytes": "10 MB", "algorithm": algorithm, "steps": steps}},
+        lambda kind, **keys: {kind: {"name": "all", "bytes": "10 MB", **keys}},
         st.sampled_from(["allreduce", "allgather", "reduce-scatter"]),
-        st.sampled_from(["gpu*", "world", "world"]),
-        st.sampled_from(["ring", "halving-doubling", "hierarchical", "rings-both-ways"]),
-        st.sampled_from(["steady", "steady", "explicit"]),
+        among=st.sampled_from(["gpu*", "world", "world"]),
+        algorithm=st.sampled_from(["ring", "halving-doubling", "hierarchical", "rings-both-ways"]),
+        steps=st.sampled_from(["steady", "explicit"]),
+        chunks=st.sampled_from([1, 1, 2]),
     ),
     st.builds(
-        lambda among, steps: {"allreduce": {"name": "some", "among": among, "bytes": "10 MB", "algorithm": "ring", "steps": steps}},
-        st.sampled_from(["tp", "dp"]),
-        st.sampled_from(["steady", "explicit"]),
+        lambda **keys: {"allreduce": {"name": "some", "bytes": "10 MB", "algorithm": "ring", **keys}},
+        among=st.sampled_from(["tp", "dp"]),
+        steps=st.sampled_from(["steady", "explicit"]),
     ),
 )  # fmt: skip
 
-events = st.one_of(
+events: st.SearchStrategy[list[Spec]] = st.one_of(
     st.just([]),
     st.just([]),
     st.just([{"at": "1 ms", "part": "node0.gpu0", "speed": "50 %"}]),
-    st.just([{"at": "0 s", "link": "fabric", "of": "node1.nic*", "speed": "30 %"}, {"at": "2 ms", "part": "node*.gpu0", "speed": "90 %"}]),
+    st.just(
+        [
+            {"at": "0 s", "link": "fabric", "of": "node1.nic*", "speed": "30 %"},
+            {"at": "2 ms", "part": "node*.gpu0", "speed": "90 %"},
+        ]
+    ),
 )  # fmt: skip
 
 
@@ -159,7 +179,7 @@ def assert_same(machine: Spec, workload: Spec) -> None:
 
 
 @given(cases(32))
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 def test_a_folded_run_is_the_run_with_all_ranks(case: tuple[Spec, Spec]) -> None:
     assert_same(*case)
 
@@ -226,6 +246,185 @@ def test_reports_of_a_folded_run_count_all_ranks() -> None:
     json.dumps(one)
 
 
+# ---- step by step
+
+
+@pytest.mark.parametrize("algorithm", ["ring", "halving-doubling", "hierarchical"])
+def test_a_collective_send_by_send_is_folded_to_one_send_of_each_class(algorithm: str) -> None:
+    send = {"allreduce": {"among": "node*.gpu*", "bytes": "10 MB", "algorithm": algorithm, "steps": "explicit"}}
+    alone = {"hwsim": "workload/1", "program": [send]}
+    for workload in (alone, program(send, each="node*.gpu*")):
+        folded, whole = both(cluster(8, 4), workload)
+        assert not list(differences(folded.timeline, whole.timeline))
+        assert folded.ops.total == whole.ops.total
+        assert 4 * len(folded.timeline) <= len(whole.timeline)
+
+
+STAR = """\
+hwsim: machine/1
+name: a star
+source: guess
+ref: a test
+parts:
+  gpu: {{kind: gpu, count: {ranks}, flop: {{fp32: 1 TFLOP/s}}, memory: {{bandwidth: 1000 GB/s}}}}
+  switch: {{kind: switch}}
+links: [{{name: ports, between: [switch, gpu*], kind: direct, bandwidth: 12.5 GB/s, latency: 1 us}}]
+"""
+
+
+def test_two_million_sends_are_as_quick_as_two_thousand() -> None:
+    star = STAR.format(ranks=1024)
+    send = {"allreduce": {"among": "gpu*", "bytes": "100 MB", "algorithm": "ring", "steps": "explicit"}}
+    run = hwsim.simulate(star, {"hwsim": "workload/1", "program": [send]})
+    assert run.timeline.makespan_fs == 2046 * 9_812_500_000  # 1024 ranks, 2 us and 97,656.25 bytes a step
+    assert run.to_json()["op_count"] == 2046 * 1024 + 1
+    assert len(run.timeline) < 2100
+    with pytest.raises(SpecError, match="2,095,104 sends one by one; the limit is 2,000,000"):
+        hwsim.simulate(star, {"hwsim": "workload/1", "program": [send]}, fold="never")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("algorithm", ["ring", "halving-doubling", "rings-both-ways"])
+@pytest.mark.parametrize("ranks", [512, 1000, 1024])
+def test_a_thousand_ranks_folded_are_a_thousand_ranks(algorithm: str, ranks: int) -> None:
+    steady = {"allreduce": {"among": "gpu*", "bytes": "100 MB", "algorithm": algorithm}}
+    for workload in ({"hwsim": "workload/1", "program": [steady]}, program(STEP[0], steady)):
+        folded, whole = both(STAR.format(ranks=ranks), workload)
+        assert not list(differences(folded.timeline, whole.timeline))
+
+
+@pytest.mark.parametrize("operation", ["all-reduce", "reduce-scatter", "all-gather"])
+@pytest.mark.parametrize("algorithm", [Ring(), Ring(both=True), HalvingDoubling(), Hierarchical()])
+@pytest.mark.parametrize("group", [Group(2), Group(5), Group(8), Group(6, (3, 3)), Group(12, (4, 4, 4))])
+@pytest.mark.parametrize("pieces", [1, 3])
+def test_sends_of_steps_that_repeat_wait_for_what_those_of_the_plan_wait_for(
+    algorithm: Algorithm, operation: Operation, group: Group, pieces: int
+) -> None:
+    rounds = steps_of(algorithm, operation, group)
+    assert rounds is not None
+    plan = sorted(enumerate(explicit(algorithm.plan(operation, group), 1e6, pieces=pieces)), key=way)
+    other = sorted(enumerate(unrolled(rounds, 1e6, pieces)), key=way)
+    number = {one: two for (one, _), (two, _) in zip(plan, other, strict=True)}
+    before, mine = behind(plan), behind(other)
+    for (one, send), (two, found) in zip(plan, other, strict=True):
+        assert (send.step, send.source, send.target, send.reduce) == (found.step, found.source, found.target, found.reduce)
+        assert send.size == pytest.approx(found.size)
+        assert {number[each] for each in before[one]} == mine[two]
+
+
+def way(row: tuple[int, ExplicitSend]) -> tuple[int, int, int, int]:
+    return row[1].step, row[1].source, row[1].target, row[0]
+
+
+def behind(rows: list[tuple[int, ExplicitSend]]) -> dict[int, set[int]]:
+    """All that each send waits for, directly or not."""
+    found: dict[int, set[int]] = {}
+    for one, send in sorted(rows):
+        found[one] = set().union(*({each, *found[each]} for each in send.after))
+    return found
+
+
+# ---- in the engine
+
+
+@st.composite
+def demands(draw: st.DrawFn) -> list[tuple[int, Demand]]:
+    """(how many of it, what each asks of capacities that all of them share and of one that is its own)."""
+    found = []
+    for _ in range(draw(st.integers(1, 4))):
+        shared = draw(st.lists(st.sampled_from("abc"), min_size=1, max_size=2, unique=True))
+        amounts = {name: draw(st.sampled_from([1e3, 2.5e3, 7e3])) for name in shared} | {"own": draw(st.sampled_from([1e3, 9e3]))}
+        holds = (("held", draw(st.sampled_from([0.001, 0.004]))),) if draw(st.booleans()) else ()
+        share = max(amounts.values())
+        found.append((draw(st.integers(1, 9)), Demand(amounts=tuple(sorted(amounts.items())), holds=holds, share=share)))
+    return found
+
+
+@given(demands())
+@settings(max_examples=60, deadline=None, derandomize=True)
+@pytest.mark.parametrize("fast", ["never", "always"])
+def test_a_demand_of_a_multiplicity_is_so_many_equal_demands(
+    fast: Literal["never", "always"], case: list[tuple[int, Demand]]
+) -> None:
+    if fast == "always" and not is_there():
+        pytest.skip("numba is not installed")
+    rates = [*(Capacity(name, 1e6) for name in "abc"), Capacity("held", 1.0)]
+
+    def own(demand: Demand, kind: int, number: int) -> Demand:
+        amounts = sorted((f"own{kind}.{number}" if name == "own" else name, amount) for name, amount in demand.amounts)
+        return replace(demand, amounts=tuple(amounts))
+
+    many = GraphBuilder(
+        [*rates, *(Capacity(f"own{kind}.{n}", 1e6) for kind, (count, _) in enumerate(case) for n in range(count))]
+    )
+    few = GraphBuilder([*rates, *(Capacity(f"own{kind}.0", 1e6) for kind in range(len(case)))])
+    for kind, (count, demand) in enumerate(case):
+        for number in range(count):
+            many.op(str(kind), cost=Cost(own(demand, kind, number)), time=kind * 1e-4)
+        one = own(demand, kind, 0)
+        times = tuple(1 if name.startswith("own") else count for name, _ in (*one.amounts, *one.holds))
+        few.op(str(kind), cost=Cost(replace(one, times=times)), time=kind * 1e-4)
+    whole, folded = (engine.simulate(graph.build(), fast=fast) for graph in (many, few))
+    ends = folded.end.tolist()
+    assert whole.end.tolist() == [ends[kind] for kind, (count, _) in enumerate(case) for _ in range(count)]
+
+
+# ---- the command line, files
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[str, str]:
+    machine, workload = tmp_path / "star.yaml", tmp_path / "steps.yaml"
+    machine.write_text(STAR.format(ranks=64))
+    workload.write_text(json.dumps(program(*STEP[::2])))
+    return str(machine), str(workload)
+
+
+def hwsim_simulate(*words: str) -> Result:
+    return CliRunner().invoke(main, ["simulate", *words])
+
+
+def test_fold_check_says_that_all_ops_are_the_same(files: tuple[str, str]) -> None:
+    found = hwsim_simulate(*files, "--fold-check", "-q")
+    assert found.exit_code == 0
+    assert "of 64 ranks are those of the" in found.stderr
+
+
+def test_fold_check_exits_with_3_where_an_op_differs(files: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hwsim.results.alike.differences", lambda *_: iter(["op 3 of gpu5 is late"]))
+    found = hwsim_simulate(*files, "--fold-check", "-q")
+    assert found.exit_code == 3
+    assert "fold check: op 3 of gpu5 is late" in found.stderr
+
+
+def test_any_rank_s_ops_can_be_asked_for(files: tuple[str, str]) -> None:
+    rows = json.loads(hwsim_simulate(*files, "--json", "--ops", "--rank", "37").stdout)["ops"]
+    assert {row["device"] for row in rows} == {"gpu37"}
+    assert rows == [
+        {**row, "op": mine["op"]}
+        for mine, row in zip(
+            rows,
+            json.loads(hwsim_simulate(*files, "--json", "--ops", "--rank", "37", "--no-fold").stdout)["ops"],
+            strict=True,
+        )
+    ]
+    assert "0 to 63" in hwsim_simulate(*files, "--json", "--ops", "--rank", "64").stderr
+
+
+def test_a_summary_says_which_ranks_were_simulated(files: tuple[str, str]) -> None:
+    assert "64 in 1 classes: gpu0 + 63 alike" in hwsim_simulate(*files).stdout
+    assert "alike" not in hwsim_simulate(*files, "--no-fold").stdout
+
+
+def test_a_folded_graph_goes_through_a_file(tmp_path: Path) -> None:
+    graph = prepare(STAR.format(ranks=64), program(*STEP[::2])).graph
+    read = hwsim.load_graph(hwsim.save_graph(graph, tmp_path / "graph.npz"))
+    assert graph.alike is not None
+    assert read.alike is not None
+    assert read.alike.classes() == graph.alike.classes() == (("gpu0", 64),)
+    assert read.costs == graph.costs
+
+
 # ---- what is refused
 
 
@@ -238,13 +437,26 @@ def test_jitter_leaves_nothing_to_fold_and_the_result_says_so() -> None:
 
 
 def test_pools_are_not_folded() -> None:
+    stage = {"name": "read", "do": [{"busy": {"device": "node0.cpu", "time": "1 ms"}}]}
     jobs = {
-        "load": {"pipeline": {"batches": 4, "stages": [{"name": "read", "do": [{"busy": {"device": "node0.cpu", "time": "1 ms"}}]}]}},
+        "load": {"pipeline": {"batches": 4, "stages": [stage]}},
         "work": {"program": {"each": "gpu*", "do": [{"busy": {"device": "$self", "time": "1 ms"}}]}},
     }  # fmt: skip
     run = hwsim.simulate(cluster(4, 4), {"hwsim": "workload/1", "jobs": jobs}, fold="always")
     assert run.timeline.flat.graph.alike is None
     assert "pools" in run.timeline.flat.graph.unfolded
+
+
+def test_ranks_that_share_a_disk_are_all_counted_in_what_it_is_asked_for() -> None:
+    machine = cluster(1, 8)
+    parts = machine["parts"]["node"]["parts"]
+    parts["disk"] = {"kind": "ssd", "use": "nvme-pm9a3", "size": "1 GB"}
+    machine["parts"]["node"]["links"].append(wire("drive", "cpu", "disk", "4 GB/s"))
+    folded, whole = both(machine, program({"write": {"to": "disk", "bytes": "200 MB"}}))
+    assert classes(folded) == [8]
+    assert folded.warnings == whole.warnings
+    assert any("1.6 GB are written to" in each for each in whole.warnings)
+    assert not list(differences(folded.timeline, whole.timeline))
 
 
 def test_few_ranks_are_left_alone_unless_it_is_asked_for() -> None:
@@ -275,14 +487,7 @@ def test_a_wrong_multiplicity_is_caught(monkeypatch: pytest.MonkeyPatch) -> None
         if cost is None or not cost.demand.times:
             return cost
         times = (max(1, cost.demand.times[0] - 1), *cost.demand.times[1:])
-        return Cost(
-            Demand(
-                **{
-                    **{key: getattr(cost.demand, key) for key in ("latency", "amounts", "floor", "holds", "share")},
-                    "times": times,
-                }
-            )
-        )
+        return replace(cost, demand=replace(cost.demand, times=times))
 
     monkeypatch.setattr(Fold, "cost", once)
     assert wrong(monkeypatch)

@@ -77,7 +77,9 @@ def test_every_report_is_a_file_of_its_own(root: Path) -> None:
     of_a_run = re.compile(r"^def render\(result: Result, suffix: str", re.MULTILINE)
     found = {path.stem: path.read_text("utf-8") for path in (root / "hwsim" / "reports").glob("*.py")}
     files = {name for name, text in found.items() if of_a_run.search(text)}
-    assert files - {"latency", "serving"} == set(REPORTS)  # these need single requests or a service; see test_twins, test_infer_files
+    assert files - {"latency", "serving"} == set(
+        REPORTS
+    )  # these need single requests or a service; see test_twins, test_infer_files
 
 
 # ---- text
@@ -179,7 +181,7 @@ def test_the_json_document_has_the_published_keys() -> None:
     found = json.loads(as_json.document(result()))
     assert set(found) == {
         "hwsim", "machine", "workload", "makespan_s", "makespan_fs", "op_count", "limited_by", "capacities", "expect", "set",
-        "memory", "warnings", "requests", "jobs", "events", "latency_curves", "collectives", "pipelines", "serving",
+        "memory", "warnings", "requests", "jobs", "events", "latency_curves", "collectives", "pipelines", "serving", "trainings", "fold",
     }  # fmt: skip
     assert found["hwsim"] == "result/1"
     assert found["makespan_fs"] == round(found["makespan_s"] * FEMTO)

@@ -3,8 +3,8 @@
 A machine is never quiet for long, so that a hundred samples in a row are one look at one moment.  Every case is measured in
 several rounds that are spread over the whole run, in a new order each time, prepared anew.  In a round, the lowest CPU time of
 a few samples counts: measured against repeated runs on a busy two-core machine, it moves by 1.2 % where the median wall time
-moves by 4 % and the mean by 10 %.  A case is steady once a further round lowers it by less than 1 %; the run ends when all
-are, or when the budget is spent.
+moves by 4 % and the mean by 10 %.  A case is steady once two rounds agree on the lowest to 2 %, for one alone
+may have been luck; the run ends when all are, or when the budget is spent.
 
 Range: the CPU time of a call is its own only where one thread does it; everything else is timed by the wall clock, which
 counts what others did meanwhile.
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 LEAST: Final = 3  # rounds before a case may be called steady
-MOST: Final = 8  # rounds
-STEADY: Final = 0.01  # what a further round lowers a steady case by, at most
+MOST: Final = 12  # rounds
+STEADY: Final = 0.02  # how far apart the two lowest rounds of a steady case are, at most
 _LONGEST: Final = 0.1  # seconds of samples of one case in one round, but for the first two
 _EVERY: Final = 10.0  # seconds between two times that what is known is kept
 _SCOUT: Final = 2e-4  # seconds of calls by which the length of one is found
@@ -52,9 +52,9 @@ class Record:
         return (*known, *(min(time_of(self.case, each) for each in samples) for samples in self.rounds))
 
     def steady(self) -> bool:
-        """Whether a further round would tell nothing new."""
-        seconds = self.seconds()
-        return len(seconds) >= LEAST and min(seconds) > min(seconds[:-1]) * (1.0 - STEADY)
+        """Whether a further round would tell nothing new: two of them agree on the lowest."""
+        lowest = sorted(self.seconds())
+        return len(lowest) >= LEAST and lowest[1] <= lowest[0] * (1.0 + STEADY)
 
     def wanted(self, most: int) -> bool:
         """Whether it is measured in a further round."""

@@ -29,7 +29,7 @@ class Plan:
     """What to measure.
 
     suites: names; empty for all that the machine has.  more: cases beside those of the suites.  budget: seconds for all runs
-    that go into one file together.  memory, file: see `Scope`.
+    of the same cases that go into one file together.  memory, file: see `Scope`.  keep: which cases.
     """
 
     suites: Sequence[str] = ()
@@ -60,7 +60,7 @@ def measure(
         if name not in SUITES:
             raise SpecError([Mistake(None, f"there is no suite '{name}'", did_you_mean(name, SUITES))])
     found, began = _begin(plan, path), time.monotonic()
-    spent = float(found.settings.get("spent", 0.0))
+    spent = float(found.settings["spent"])
 
     def result(rows: list[Row]) -> Measurements:
         settings = {**found.settings, "spent": round(spent + time.monotonic() - began, 1)}
@@ -87,8 +87,10 @@ def measure(
         )
     _name(skipped, failed, cases, {row.key for row in rows})
     found = replace(found, skipped=dict(sorted({**found.skipped, **skipped}.items())))
-    keep(rows)
-    return result(rows)
+    whole = result(rows)
+    if path is not None:
+        whole.save(path)
+    return whole
 
 
 def _begin(plan: Plan, path: str | Path | None) -> Measurements:
@@ -99,6 +101,7 @@ def _begin(plan: Plan, path: str | Path | None) -> Measurements:
     folder = plan.folder or _temporary()
     here["storage"] = {"file_system": environment.file_system(folder)}
     settings: dict[str, Any] = {"seed": plan.seed, "suites": list(plan.suites), "budget": plan.budget, "spent": 0.0}
+    settings |= {"more": sorted(case.name for case in plan.more)} if plan.more else {}
     if path is None or not Path(path).exists():
         return Measurements(here, (), settings)
     found = load(path)
@@ -108,7 +111,11 @@ def _begin(plan: Plan, path: str | Path | None) -> Measurements:
         raise SpecError(
             [Mistake(Place(str(path), 0, 0), f"it was measured on another machine ({each})", hint) for each in differ]
         )
-    return replace(found, settings={**settings, "spent": found.settings.get("spent", 0.0)})
+    same = all(found.settings.get(key) == settings.get(key) for key in ("suites", "more"))  # else other cases join the file
+    settings["spent"] = float(found.settings.get("spent", 0.0)) if same else 0.0
+    again = plan.suites or SUITES
+    others = {name: reason for name, reason in found.skipped.items() if name.partition("/")[0] not in again}
+    return replace(found, settings=settings, skipped=others)
 
 
 def _cases(plan: Plan, scope: Scope) -> tuple[list[Case], dict[str, str]]:

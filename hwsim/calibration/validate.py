@@ -156,7 +156,8 @@ def validate(
         fitted = _beside(Path(str(machine)), seed)
     found = [predict(program, said, known[program.name]) for program in chosen if program.name in known]
     itself = formula_alone(fitted.kernels) if fitted and fitted.kernels else None
-    notes = tuple(f"{row.op}: {', '.join(row.flags)}" for row in rows.values() if row.flags)
+    flagged = sum(bool(row.flags) for row in rows.values())
+    notes = (f"{flagged} of {len(rows)} programs were disturbed while they were timed",) if flagged else ()
     return Report(name, fitted.heldout if fitted else None, itself, tuple(found), notes)
 
 
@@ -224,7 +225,7 @@ def _lines(report: Report) -> Iterable[str]:
         worst = sorted(report.programs, key=lambda each: -abs(each.told.error))[:WORST]
         yield "  worst programs: " + "; ".join(f"{each.program.name} {100 * each.told.error:+.0f} %" for each in worst)
     if report.notes:
-        yield f"  disturbed while timed: {len(report.notes)} of {len(report.programs)} programs"
+        yield "  " + "; ".join(report.notes[:WORST])
 
 
 def _parts(report: Report) -> list[tuple[str, HeldOut]]:
@@ -249,7 +250,10 @@ def _page(report: Report) -> Iterable[str]:
         yield f"- {title}: {found}"
     yield ""
     yield "The development programs were looked at while the model was built; the blind ones were written before it was first"
-    yield "scored on them and serve for nothing else.\n"
+    yield "scored on them and serve for nothing else.  That first score, calls and programs timed minutes apart on a busy"
+    yield "machine, was median 12.1 %, p90 29 %.  The formula has not been changed since, but for fresh pages, which a fit now"
+    yield "takes from what the system counted; the measuring has: calls and programs in the same rounds, and arrays anywhere"
+    yield "in their pages, as programs have them.\n"
     yield "| program | calls | measured | predicted | error | uncalibrated | |\n|---|---|---|---|---|---|---|"
     for each in sorted(report.programs, key=lambda one: abs(one.told.error)):
         yield (
@@ -261,7 +265,7 @@ def _page(report: Report) -> Iterable[str]:
         for worst in report.sizes.worst(WORST):
             yield f"- {worst.case}: {100 * worst.error:+.0f} %"
     if report.notes:
-        yield "\nDisturbed while they were timed: " + "; ".join(report.notes)
+        yield "\n" + "; ".join(report.notes)
 
 
 def _time(seconds: float) -> str:

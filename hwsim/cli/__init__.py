@@ -26,6 +26,8 @@ COMMANDS: Final = {  # in the order of the help; each is a module of this packag
     "roofline": "The ceilings of a device, and a workload's ops below them.",
     "collectives": "What an all-reduce and its kin take on a machine, by size and algorithm.",
     "calibrate": "Turn this computer into a machine file: measure, fit, validate.",
+    "record": "Run a script of numpy, and write what it calls as a workload.",
+    "compare": "A recorded workload: predicted against measured, op by op.",
     "estimate": "How long a step of training a transformer takes, in closed form, and whether it fits.",
     "check": "Validate files: all mistakes, with line and column.",
     "show": "Print a machine, part or workload, with the source of each number.",

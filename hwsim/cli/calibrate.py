@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 
-from hwsim.cli import EXIT_INTERRUPTED
+from hwsim.cli import calibrate_steps as steps
 from hwsim.cli.arguments import WORKLOAD
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from hwsim.calibration.fit import Fitted
-    from hwsim.calibration.session import Plan
-    from hwsim.calibration.store import Measurements
-    from hwsim.calibration.validate import Report
-
 FILE: Final = click.Path(path_type=Path, dir_okay=False)
+TABLE: Final = click.Path(path_type=Path, dir_okay=False, exists=True)
 FOLDER: Final = click.Path(path_type=Path, file_okay=False, exists=True)
-AFTER: Final = 2.0  # seconds before progress is shown
-VALIDATION: Final = 45.0  # seconds of timing programs
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -65,11 +55,13 @@ def run(
     from hwsim.calibration.session import RUN_BUDGET
 
     store = output.with_name(output.name.removesuffix(".yaml") + ".measurements.json.gz")
-    refuse_no_folder(output)
+    steps.refuse_no_folder(output)
     if fresh:
         store.unlink(missing_ok=True)
-    found = _measured(store, suites, RUN_BUDGET if budget is None else budget, workload, seed, folder, beside=True)
-    _fitted(found, output, output.stem, seed, validated=True)
+    elif store.exists():
+        click.echo(f"going on from {store}; --fresh measures anew", err=True)
+    found = steps.measured(store, suites, RUN_BUDGET if budget is None else budget, workload, seed, folder, beside=True)
+    steps.fitted(found, output, output.stem, seed, validated=True)
 
 
 @command.command("measure")
@@ -90,23 +82,41 @@ def measure(
     from hwsim.calibration import text
     from hwsim.calibration.session import BUDGET
 
-    refuse_no_folder(output)
-    found = _measured(output, suites, BUDGET if budget is None else budget, workload, seed, folder)
+    steps.refuse_no_folder(output)
+    found = steps.measured(output, suites, BUDGET if budget is None else budget, workload, seed, folder)
     click.echo(text.measured(found, every=cases), nl=False)
 
 
 @command.command("fit")
-@click.argument("files", nargs=-1, required=True)
+@click.argument("files", nargs=-1)
 @click.option("-o", "--output", type=FILE, metavar="FILE", help="Write the machine file (default: print it).")
 @click.option("--name", metavar="NAME", help="What the machine is called (default: as the file).")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the resampling behind the intervals.")
-def fit(files: tuple[str, ...], output: Path | None, name: str | None, seed: int) -> None:
+@click.option("--nccl-tests", type=TABLE, metavar="FILE", help="Instead: a part from what nccl-tests printed.")
+@click.option("--fio", type=TABLE, metavar="FILE", help="Instead: a disk from fio's JSON.")
+@click.option("--osu", type=TABLE, metavar="FILE", help="Instead: a part from what an OSU benchmark printed.")
+def fit(
+    files: tuple[str, ...],
+    output: Path | None,
+    name: str | None,
+    seed: int,
+    nccl_tests: Path | None,
+    fio: Path | None,
+    osu: Path | None,
+) -> None:
     """Fit the parameters of a machine to FILES of measurements; rows of later files replace those of earlier ones.
 
     A file is a path, or the name of measurements that come with hwsim.
     """
-    refuse_no_folder(output)
-    _fitted(_merged(files), output, name or _stem(output or files[0]), seed, validated=False)
+    given = {"--nccl-tests": nccl_tests, "--fio": fio, "--osu": osu}
+    tables = [(tool, table) for tool, table in given.items() if table is not None]
+    if len(tables) + bool(files) != 1:
+        raise click.UsageError("it fits FILES of measurements, or one table of another tool: --nccl-tests, --fio or --osu")
+    steps.refuse_no_folder(output)
+    if tables:
+        steps.tabled(*tables[0], output)
+    else:
+        steps.fitted(steps.merged(files), output, name or steps.stem(output or files[0]), seed, validated=False)
 
 
 @command.command("validate")
@@ -114,7 +124,7 @@ def fit(files: tuple[str, ...], output: Path | None, name: str | None, seed: int
 @click.option(
     "--programs/--no-programs", default=True, help="Also time small programs here that no fit has seen (default), or not."
 )
-@click.option("--budget", type=click.FloatRange(min=1), default=VALIDATION, show_default=True, metavar="SECONDS",
+@click.option("--budget", type=click.FloatRange(min=1), default=steps.VALIDATION, show_default=True, metavar="SECONDS",
               help="How long to time programs.")  # fmt: skip
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the resampling behind the intervals.")
 @click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: validation/1).")
@@ -126,12 +136,12 @@ def validate(files: tuple[str, ...], programs: bool, budget: float, seed: int, a
     from hwsim.calibration.environment import differences, fingerprint
     from hwsim.cli.errors import in_words
 
-    found = _merged(files)
+    found = steps.merged(files)
     elsewhere = differences(found.environment, fingerprint()) if programs else ()
     if elsewhere:
         click.echo(f"no programs are timed: {elsewhere[0]} (as --no-programs)", err=True)
     with in_words():
-        report = _report(found, _stem(files[0]), seed, budget if programs and not elsewhere else 0.0)[1]
+        report = steps.reported(found, steps.stem(files[0]), seed, budget if programs and not elsewhere else 0.0)[1]
     click.echo(json.dumps(report.to_json(), indent=1) + "\n" if as_json else text.validated(report), nl=False)
 
 
@@ -186,100 +196,3 @@ def doctor(as_json: bool) -> None:
         click.echo(json.dumps({"environment": here, "findings": [asdict(each) for each in found]}, indent=1))
     else:
         click.echo(text.examined(found), nl=False)
-
-
-def refuse_no_folder(output: Path | None) -> None:
-    """Better said before two minutes of measuring than after."""
-    if output is not None and not output.absolute().parent.is_dir():
-        raise click.BadParameter(f"there is no folder '{output.parent}'", param_hint="--output")
-
-
-def _measured(
-    path: Path | None,
-    suites: tuple[str, ...],
-    budget: float,
-    workload: str | None,
-    seed: int,
-    folder: Path | None,
-    *,
-    beside: bool = False,
-) -> Measurements:
-    """Measure what the options say; an interruption leaves what is known in the file."""
-    from hwsim.calibration.demanded import cases_for
-    from hwsim.calibration.session import Plan, measure
-    from hwsim.calibration.suites import SUITES
-    from hwsim.cli.errors import in_words
-
-    with in_words():
-        more, left = cases_for(workload) if workload else ((), {})
-        for op, reason in left.items():
-            click.echo(f"not measured: {op}: {reason}", err=True)
-        chosen = tuple(SUITES) if beside and workload and not suites else suites
-        plan = Plan(chosen, more, budget, seed, folder=str(folder) if folder else None)
-        try:
-            with _progress(plan) as report:
-                return measure(plan, path, report=report)
-        except KeyboardInterrupt:
-            known = f"; what is measured is in {path}, and the same command goes on from there" if path else ""
-            click.echo(f"interrupted{known}", err=True)
-            click.get_current_context().exit(EXIT_INTERRUPTED)
-            raise
-
-
-def _progress(plan: Plan) -> Any:
-    from contextlib import contextmanager
-
-    from hwsim.cli.progress import progress
-
-    @contextmanager
-    def shown() -> Iterator[Any]:
-        with progress(shown=sys.stderr.isatty(), what="seconds", after=AFTER) as tell:
-            total = round(plan.budget)
-            yield None if tell is None else lambda now: tell(min(total, round(total - now.left)), total)
-
-    return shown()
-
-
-def _merged(files: tuple[str, ...]) -> Measurements:
-    """One after another; of a case that is in several, the last."""
-    from hwsim.calibration.store import load
-    from hwsim.cli.errors import in_words
-
-    with in_words():
-        first, *others = [load(each) for each in files]
-        for each in others:
-            first = first.with_rows(each.rows)
-    return first
-
-
-def _stem(path: str | Path) -> str:
-    return Path(path).name.partition(".")[0]
-
-
-def _fitted(found: Measurements, output: Path | None, name: str, seed: int, *, validated: bool) -> None:
-    """Fit, write, and say how far off it is."""
-    from hwsim.calibration import text
-    from hwsim.calibration.fit import fit
-    from hwsim.cli.errors import in_words
-    from hwsim.reports.writing import write
-
-    with in_words():
-        if validated:
-            fitted, report = _report(found, name, seed, VALIDATION)
-            click.echo(text.validated(report), nl=False)
-        else:
-            fitted = fit(found, name=name, seed=seed)
-    if output is None:
-        click.echo(fitted.yaml(), nl=False)
-    else:
-        click.echo(f"wrote {write(output, [fitted.yaml().encode()])}", err=True)
-
-
-def _report(found: Measurements, name: str, seed: int, budget: float) -> tuple[Fitted, Report]:
-    """What was fitted and how far it is off; a budget of 0 times no programs."""
-    from hwsim.calibration.fit import fit
-    from hwsim.calibration.validate import PROGRAMS
-    from hwsim.calibration.validate import validate as validation
-
-    fitted = fit(found, name=name, seed=seed)
-    return fitted, validation(fitted, programs=PROGRAMS if budget else (), budget=budget or 1.0, seed=seed)

@@ -31,7 +31,7 @@ _FIGURES: Final[dict[str, Literal["gantt", "latency", "memory", "queues", "servi
 @click.option("--ops", is_flag=True, help="With --json: a row per op.")
 @click.option("--rank", type=click.IntRange(min=0), metavar="N", help="With --ops: those of rank N, simulated or not.")
 @click.option("--fold/--no-fold", default=None,
-              help="Simulate ranks that nothing tells apart once whatever their number, or never (else: if they are many).")  # fmt: skip
+              help="Simulate equal ranks once, whatever their number, or never (else: if they are many).")  # fmt: skip
 @click.option("--fold-check", is_flag=True, help="Simulate twice, once with all ranks, and compare every op of every rank.")
 @click.option("--requests", "requests", multiple=True, metavar="PART",
               help="Simulate this part request by request; can be repeated.")  # fmt: skip

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from hwsim.collectives.algorithms import Algorithm
@@ -21,7 +22,7 @@ from hwsim.machine import Machine
 
 
 class Leg(NamedTuple):
-    """From device to device.  first: what its first send costs, if it waits for no other; else None."""
+    """From device to device.  first: what its first send costs, where that waits for no other and costs something else."""
 
     source: str
     target: str
@@ -64,11 +65,9 @@ def courses(
         for source, target, share in each.pairs:
             a, b, sent = names[source], names[target], share * size / pieces
             moved = machine.transfer(a, b, sent, handling(machine, placed.algorithm, a, b))
-            new = source not in begun and target not in begun
-            costs = [
-                cost_of_send(machine, a, b, moved, sent, size, overheads, each.reduce, first=first) for first in (False, new)
-            ]
-            legs.append(Leg(a, b, costs[0], costs[1] if new else None))
+            starts = overheads.start > 0 and source not in begun and target not in begun
+            price = partial(cost_of_send, machine, a, b, moved, sent, size, overheads, each.reduce)
+            legs.append(Leg(a, b, price(first=False), price(first=True) if starts else None))
         begun |= {party for source, target, _ in each.pairs for party in (source, target)}
         found.append(Course(tuple(legs), each.times))
     return tuple(found)

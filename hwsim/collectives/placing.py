@@ -13,7 +13,6 @@ from hwsim.machine import Machine
 from hwsim.machine.handling import PLAIN as COPIES
 from hwsim.machine.handling import Handling
 
-
 _MANY: Final = 64
 
 

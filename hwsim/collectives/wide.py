@@ -139,7 +139,6 @@ def step(
     """What one step draws, and (the library's, the links') seconds before its first byte arrives."""
     found = Column(np.zeros(kinds.count), np.zeros(kinds.count))
     waits = (0.0, 0.0)
-    how = handling(machine, placed.algorithm, placed.parties[0], placed.parties[1])
     shares = np.array([share for _, _, share in each.pairs])
     rows: list[tuple[Ints, Floats, Floats]] = []
     for share in dict.fromkeys(shares.tolist()):

@@ -28,6 +28,7 @@ A generator emits the ops of `representatives` alone, in the order in which it w
 from __future__ import annotations
 
 from hwsim.fold.quotient import CannotFold, Classes, Fold, fold
-from hwsim.fold.template import Draw, TemplateOp
+from hwsim.fold.template import TemplateOp
+from hwsim.fold.twins import Draw
 
 __all__ = ["CannotFold", "Classes", "Draw", "Fold", "TemplateOp", "fold"]

@@ -10,7 +10,8 @@ import numpy as np
 
 from hwsim.demand import Capacity, Cost, Term
 from hwsim.fold.refine import Ints, Ties, is_equitable, refine
-from hwsim.fold.template import TOUCH, Draw, Template, TemplateOp, template_of
+from hwsim.fold.template import TOUCH, Template, TemplateOp, template_of
+from hwsim.fold.twins import Draw
 
 MOST_WORK: Final = 100_000_000  # ties looked at before a template is given up as one without equals
 

@@ -7,8 +7,10 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any, Final, TypeVar
 
+import numpy as np
+
 from hwsim.demand import Capacity, Choice, Cost, Demand, Requests, Term
-from hwsim.opgraph import Block, Buffer, Ints, Label, Mark, OpGraph, Pool, Queue
+from hwsim.opgraph import Alike, Block, Buffer, Ints, Label, Mark, OpGraph, Pool, Queue
 from hwsim.spec import Mistake, Place, SpecError
 
 FORMAT: Final = "opgraph/1"
@@ -30,6 +32,7 @@ def written(graph: OpGraph) -> bytes:
         "hwsim": FORMAT,
         "times": [block.times for block in graph.blocks],
         **{name: [asdict(each) for each in getattr(graph, name)] for name in _TABLES},
+        "alike": None if graph.alike is None else _folded(graph.alike),
     }
     return json.dumps(tables).encode()
 
@@ -47,6 +50,7 @@ def read(text: bytes, ties: Ints, block: Callable[[int, int], Block], file: str)
         return OpGraph(
             blocks=tuple(block(number, int(times)) for number, times in enumerate(tables["times"])),
             ties=ties,
+            alike=None if tables.get("alike") is None else _alike(tables["alike"]),
             **{name: tuple(read(each) for each in tables[name]) for name, read in _TABLES.items()},
         )
     except KeyError as error:
@@ -82,6 +86,20 @@ def _cost(row: dict[str, Any]) -> Cost:
         played=bool(row["played"]),
         choice=None if row["choice"] is None else Choice(*row["choice"]),
     )
+
+
+def _folded(alike: Alike) -> dict[str, Any]:
+    return {
+        "programs": alike.programs,
+        **{name: getattr(alike, name).tolist() for name in ("of", "first", "labels")},
+        "met": sorted(alike.met),
+        "capacities": dict(alike.capacities),
+    }
+
+
+def _alike(row: dict[str, Any]) -> Alike:
+    columns = {name: np.array(row[name], np.int64) for name in ("of", "first", "labels")}
+    return Alike(programs=tuple(row["programs"]), met=frozenset(row["met"]), capacities=row["capacities"], **columns)
 
 
 def _buffer(row: dict[str, Any]) -> Buffer:

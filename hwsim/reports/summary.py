@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
@@ -25,6 +26,7 @@ CAUSES: Final = 3
 CLASSES: Final = 6  # of ranks
 EVENTS: Final = 6
 CHOICES: Final = 4  # of algorithms
+MEMORIES: Final = 8
 NAME: Final = 38
 BAR: Final = 12
 
@@ -61,8 +63,12 @@ def _lines(result: Result) -> Iterator[str]:
         yield from _line("collective", f"{each.op}: {each.choice}")
     if len(chosen) > CHOICES:
         yield from _line("", f"and {len(chosen) - CHOICES} more that were chosen")
-    for memory in result.memory:
+    fullest = sorted(result.memory, key=lambda each: (each.fits, -each.peak / (each.size or math.inf)))
+    shown_memories = result.memory if len(fullest) <= MEMORIES else fullest[:MEMORIES]
+    for memory in shown_memories:
         yield from _line("memory", _memory(memory))
+    if len(fullest) > MEMORIES:
+        yield from _line("", f"and {len(fullest) - MEMORIES} more devices that are less full")
     for requests in result.requests:
         yield from _line("requests", _requests(requests))
     for each in result.trainings:

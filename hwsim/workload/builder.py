@@ -113,6 +113,7 @@ class GraphBuilder:
         self._open: _Body | None = None
         self._ties: list[tuple[int, int, int, int, int]] = []
         self._buffers: list[Buffer] = []
+        self._alike: Alike | None = None
         self._full: dict[int, Cost] = {}  # costs that were in columns
         self._listed: dict[int, tuple[Any, ...]] = {}  # the tables by index
         self._lines: list[Line] = []
@@ -159,6 +160,10 @@ class GraphBuilder:
     def write_out(self) -> None:
         """All costs by name, none in columns."""
         self._full = {number: cost.in_full() for cost, number in self._costs.items() if cost.wide is not None}
+
+    def stands_for(self, alike: Alike) -> None:
+        """What the ops added so far stand for, by one who has folded them already."""
+        self._alike = alike
 
     def drawn(self, *, few: bool = False) -> frozenset[str] | None:
         """The capacities that any cost names, if costs stand for those of other ranks, or `few` are to be listed; else None: all."""
@@ -289,7 +294,7 @@ class GraphBuilder:
             pools=tuple(self._pools),
             ties=np.array(ties, np.int64).reshape(-1, 5),
             buffers=tuple(each.renumbered(renamed) for each in self._buffers),
-            alike=alike,
+            alike=alike or self._alike,
             unfolded=unfolded,
             lines=tuple(self._lines),
             trainings=tuple(self._trainings),

@@ -58,6 +58,8 @@ def lower(
     unfolded = ""
     if fold != "never" and groups and (fold == "always" or pays(groups, builder)):
         try:
+            if machine.by_requests():
+                raise CannotFold("it has parts that are simulated request by request")
             if any(event.jitter is not None for event in workload.events):
                 raise CannotFold("jitter is drawn by chance for each part")
             _refuse_unfoldable(parts)

@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from hwsim.demand import Requests
+from hwsim.demand import Cost, Requests
 from hwsim.devices import Cpu, Gpu, Memory, Storage
 from hwsim.devices.storage import Asked
 from hwsim.machine import Machine
@@ -56,12 +56,19 @@ def _together(graph: OpGraph, machine: Machine) -> dict[Requests, _Alike]:
         if asked is None or ops <= 0 or asked.device not in machine.devices:
             continue
         if isinstance(machine.devices[asked.device].model, Storage):
+            ops *= _ranks(cost, asked.device)
             alike = found.setdefault(_sort(asked), _Alike())
             alike.ops += ops
             alike.times += ops * asked.count
             alike.bytes += ops * asked.count * asked.size
             alike.seconds += ops * cost.demand.alone(rates)
     return found
+
+
+def _ranks(cost: Cost, device: str) -> int:
+    """How many ranks ask a device so for whom the cost stands, in a folded graph."""
+    drawn = (*cost.demand.drawn, *cost.demand.held)
+    return max((times for name, _, times in drawn if name.startswith(f"{device}.")), default=1)
 
 
 def _sort(asked: Requests) -> Requests:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from hwsim.calibration.fit.cpu import cpu_part
+from hwsim.calibration.fit.gpu import gpu_part
 from hwsim.calibration.fit.heldout import HeldOut, held_out
 from hwsim.calibration.fit.io import disk_part, network_notes
 from hwsim.calibration.fit.kernels import FittedKernels, among_others, capacities_of, fit_kernels, timed
@@ -53,15 +54,12 @@ def fit(measurements: Measurements, *, name: str, seed: int = 0) -> Fitted:
     Raises:
         SpecError: nothing in the file speaks of a cpu.
     """
-    from hwsim.calibration import blas
-
-    with blas.using(1):  # small systems of equations: threads only get in each other's way
-        rows = timed(measurements)
-        if len(rows) < 3:
-            raise SpecError([Mistake(None, "no calls of numpy were measured", "measure the suite `kernels`")])
-        capacities = capacities_of(measurements)
-        found = among_others(fit_kernels(rows, capacities, library=library(measurements), seed=seed), measurements, seed=seed)
-        heldout = held_out(rows, capacities, seed=seed)
+    rows = timed(measurements)
+    if len(rows) < 3:
+        raise SpecError([Mistake(None, "no calls of numpy were measured", "measure the suite `kernels`")])
+    capacities = capacities_of(measurements)
+    found = among_others(fit_kernels(rows, capacities, library=library(measurements), seed=seed), measurements, seed=seed)
+    heldout = held_out(rows, capacities, seed=seed)
     ref = reference(measurements)
     parts: dict[str, Any] = {"cpu": cpu_part(found, measurements, ref)}
     links: list[dict[str, Any]] = []
@@ -69,6 +67,10 @@ def fit(measurements: Measurements, *, name: str, seed: int = 0) -> Fitted:
     if disk:
         parts["disk"] = disk
         links.append({"name": "bus", "between": ["cpu", "disk"], "kind": "direct", "bandwidth": BUS, "notes": BUS_NOTE})
+    gpu, link = gpu_part(measurements, ref)
+    if gpu:
+        parts["gpu"] = gpu
+        links.append(link or {"name": "pcie", "between": ["cpu", "gpu"], "kind": "direct", "bandwidth": BUS})
     told = [notes(measurements, heldout, len(rows)), network_notes(measurements)]
     machine: dict[str, Any] = {"hwsim": "machine/1", "name": name, "notes": "; ".join(each for each in told if each)}
     return Fitted(name, machine | {"parts": parts} | ({"links": links} if links else {}), found, heldout)

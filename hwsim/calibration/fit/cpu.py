@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from hwsim.calibration.fit.gpu import reached
 from hwsim.calibration.fit.kernels import FittedKernels
 from hwsim.calibration.fit.writing import kernels_block, quantity
 from hwsim.calibration.store import Measurements
@@ -40,7 +41,11 @@ def cpu_part(fitted: FittedKernels, measurements: Measurements, ref: str) -> dic
     if "normal" in kernels.functions and kernels.functions["normal"].each:
         found["random"] = quantity(1.0 / max(kernels.functions["normal"].each.values()), "1/s")
     found["core_bandwidth"] = quantity(one, "B/s")
-    found["memory"] = {"bandwidth": quantity(one, "B/s"), "ref": "of one core: all of them together may have more"}
+    most = max(one, reached(measurements))
+    found["memory"] = {
+        "bandwidth": quantity(most, "B/s"),
+        "ref": "reached by one core, or by copies to a GPU: all cores together may have more",
+    }
     sizes = {level: tier.beyond for level, tier in kernels.levels.items()}
     names = {"L2": "L1", "L3": "L2", "memory": "L3"}
     found["caches"] = {"levels": {names[level]: {"size": quantity(size, "B")} for level, size in sizes.items() if level in names}}

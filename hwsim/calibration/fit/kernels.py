@@ -107,6 +107,13 @@ def fit_kernels(
 
     bootstraps: refits from rounds drawn anew, with cases weighted anew, for the intervals; 0: no intervals.
     """
+    from hwsim.calibration import blas
+
+    with blas.using(1):  # small systems of equations: threads only get in each other's way
+        return _fit(rows, capacities, library, seed, bootstraps)
+
+
+def _fit(rows: Sequence[Timed], capacities: Capacities, library: str, seed: int, bootstraps: int) -> FittedKernels:
     model = Model([row.call for row in rows], capacities)
     measured = np.array([row.quiet for row in rows])
     weights = np.array([row.weight for row in rows])

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-import numpy as np
-
 from hwsim.calibration import device as devices
+from hwsim.calibration import gpu_calls as calls
 from hwsim.calibration.case import Case, Timer
 from hwsim.calibration.clocks import Call, Sample
 from hwsim.calibration.device import Device, Stream
+from hwsim.calibration.gpu_calls import FLUSHED
 from hwsim.calibration.store import Amounts, Clock, Param
 from hwsim.calibration.suites import MiB, Scope
 from hwsim.calibration.suites.arrays import width
@@ -33,7 +33,6 @@ OBLONGS: Final = (
 )  # fmt: skip
 QUEUED: Final = (64, 256, 1024, 2048, 4096)
 GRAPH: Final = 100  # kernels
-FLUSHED: Final = 256 * MiB  # more than any L2
 _BUSY: Final = 200_000_000  # cycles: 0.1 s, longer than it takes to enqueue the most
 _MOST_FLOP: Final = 1.2e12
 
@@ -127,43 +126,12 @@ def _copies(bench: Bench, room: int) -> Iterator[Case]:
         for op in ("h2d", "d2h"):
             for pinned in (True, False):
                 params: dict[str, Param] = {"bytes": size, "pinned": pinned}
-                make = _copy(device, stream, op, size, pinned=pinned)
+                make = calls.copying(device, stream, op, size, pinned=pinned)
                 work = Amounts(0, size, size)
                 yield bench.case(op, params, work, make) if pinned else bench.waited(op, params, work, make)
-        yield bench.case("d2d", {"bytes": size}, Amounts(0, size, size), _copy(device, stream, "d2d", size, pinned=True))
+        yield bench.case("d2d", {"bytes": size}, Amounts(0, size, size), calls.copying(device, stream, "d2d", size, pinned=True))
     size = min(256 * MiB, room // 4)
-    yield bench.waited("duplex", {"bytes": size}, Amounts(0, 2 * size, 2 * size), partial(_duplex, device, size))
-
-
-def _copy(device: Device, stream: Stream, op: str, size: int, *, pinned: bool) -> Callable[[], Call]:
-    def make() -> Call:
-        one = device.array("int8", size).view(np.uint8)
-        two = device.array("int8", size).view(np.uint8) if op == "d2d" else device.host(size, pinned=pinned)
-        to, source = (two, one) if op == "d2h" else (one, two)
-
-        def call() -> None:
-            device.copy(to, source, stream)
-            if not pinned:
-                stream.synchronize()
-
-        return call
-
-    return make
-
-
-def _duplex(device: Device, size: int) -> Call:
-    """Both directions at once."""
-    here = [device.host(size, pinned=True) for _ in range(2)]
-    there = [device.array("int8", size).view(np.uint8) for _ in range(2)]
-    up, down = device.stream(), device.stream()
-
-    def call() -> None:
-        device.copy(there[0], here[0], up)
-        device.copy(here[1], there[1], down)
-        up.synchronize()
-        down.synchronize()
-
-    return call
+    yield bench.waited("duplex", {"bytes": size}, Amounts(0, 2 * size, 2 * size), partial(calls.both_ways, device, size))
 
 
 def _memory(bench: Bench, room: int) -> Iterator[Case]:
@@ -176,32 +144,15 @@ def _memory(bench: Bench, room: int) -> Iterator[Case]:
             for op, (read, written) in arrays.items():
                 work = Amounts(size / width(dtype) * (2 if op == "triad" else 0), read * size, written * size)
                 params: dict[str, Param] = {"bytes": size, "dtype": dtype}
-                yield bench.case(op, params, work, partial(_move, device, op, dtype, size))
+                yield bench.case(op, params, work, partial(calls.moving, device, op, dtype, size))
                 if op == "triad" and MiB <= size <= 64 * MiB and size + FLUSHED <= room:
-                    yield bench.case(op, params | {"cold": True}, work, partial(_cold, device, dtype, size))
-
-
-def _move(device: Device, op: str, dtype: str, size: int) -> Call:
-    one, two, to = (device.array(dtype, size // width(dtype)) for _ in range(3))
-    function = device.moving(op)
-    return lambda: function(one, two, to)
-
-
-def _cold(device: Device, dtype: str, size: int) -> Call:
-    """The triad after the L2 was overwritten; the time of that alone is the row `fill` of `FLUSHED` bytes."""
-    call, other = _move(device, "triad", dtype, size), device.array("int8", FLUSHED)
-
-    def both() -> None:
-        other.fill(0)
-        call()
-
-    return both
+                    yield bench.case(op, params | {"cold": True}, work, partial(calls.cold, device, dtype, size))
 
 
 def _elementwise(bench: Bench, room: int) -> Iterator[Case]:
     device, xp = bench.device, bench.device.xp
     flush = min(FLUSHED, room // 2)
-    yield bench.case("fill", {"bytes": flush}, Amounts(0, 0, flush), partial(_fill, device, flush))
+    yield bench.case("fill", {"bytes": flush}, Amounts(0, 0, flush), partial(calls.filling, device, flush))
     for dtype in device.dtypes:
         for n in (each for each in ELEMENTS if 2 * each * width(dtype) <= room):
             size = n * width(dtype)
@@ -216,35 +167,12 @@ def _elementwise(bench: Bench, room: int) -> Iterator[Case]:
                 params: dict[str, Param] = {"n": n, "dtype": dtype}
                 params |= {} if op == "sum" else {"into": "out"}
                 work = Amounts(n, read * size, 0 if op == "sum" else size)
-                yield bench.case(op, params, work, partial(_with_pair, build, device, dtype, n))
+                yield bench.case(op, params, work, partial(calls.with_pair, build, device, dtype, n))
             params = {"n": n, "dtype": dtype, "into": "new"}
-            yield bench.case("add", params, Amounts(n, 2 * size, size), partial(_fresh, device, dtype, n))
+            yield bench.case("add", params, Amounts(n, 2 * size, size), partial(calls.fresh, device, dtype, n))
             if n >= 256:
                 params = {"shape": (n // 256, 256), "dtype": dtype, "axis": "1"}
-                yield bench.case("max", params, Amounts(n, size, size / 256), partial(_rows, device, dtype, n))
-
-
-def _pair(device: Device, dtype: str, n: int) -> tuple[Any, Any]:
-    return device.array(dtype, n), device.array(dtype, n)
-
-
-def _with_pair(build: Callable[[Any, Any], Call], device: Device, dtype: str, n: int) -> Call:
-    return build(*_pair(device, dtype, n))
-
-
-def _fresh(device: Device, dtype: str, n: int) -> Call:
-    one, two = _pair(device, dtype, n)
-    return lambda: one + two
-
-
-def _rows(device: Device, dtype: str, n: int) -> Call:
-    one = device.array(dtype, n // 256, 256)
-    return lambda: one.max(axis=1)
-
-
-def _fill(device: Device, size: int) -> Call:
-    to = device.array("int8", size)
-    return lambda: to.fill(0)
+                yield bench.case("max", params, Amounts(n, size, size / 256), partial(calls.row_maxima, device, dtype, n))
 
 
 def _products(bench: Bench, room: int) -> Iterator[Case]:
@@ -269,42 +197,9 @@ def _overlap(bench: Bench, room: int) -> Iterator[Case]:
     for parts in (("copy",), ("matmul",), ("copy", "matmul")):
         params: dict[str, Param] = {"parts": " ".join(parts), "bytes": size, "side": side}
         work = Amounts(2.0 * side**3 * ("matmul" in parts), size * ("copy" in parts), 0)
-        yield bench.waited("overlap", params, work, partial(_beside, device, parts, size, side))
+        yield bench.waited("overlap", params, work, partial(calls.beside, device, parts, size, side))
     n = 1 << 20
     for streams in (1, 2):
         params = {"n": n, "dtype": "fp32", "streams": streams}
         work = Amounts(n * streams, 4.0 * n * streams, 4.0 * n * streams, streams)
-        yield bench.waited("streams", params, work, partial(_streams, device, n, streams), loop=20)
-
-
-def _beside(device: Device, parts: tuple[str, ...], size: int, side: int) -> Call:
-    here, there = device.host(size, pinned=True), device.array("int8", size).view(np.uint8)
-    copying, computing = device.stream(), device.stream()
-    product = device.product("fp32", side, side, side)
-
-    def call() -> None:
-        if "copy" in parts:
-            device.copy(there, here, copying)
-        if "matmul" in parts:
-            with computing:
-                product()
-        copying.synchronize()
-        computing.synchronize()
-
-    return call
-
-
-def _streams(device: Device, n: int, count: int) -> Call:
-    arrays = [_pair(device, "fp32", n) for _ in range(count)]
-    streams = [device.stream() for _ in range(count)]
-    xp = device.xp
-
-    def call() -> None:
-        for stream, (one, to) in zip(streams, arrays, strict=True):
-            with stream:
-                for _ in range(20):
-                    xp.exp(one, out=to)
-        for stream in streams:
-            stream.synchronize()
-
-    return call
+        yield bench.waited("streams", params, work, partial(calls.in_streams, device, n, streams), loop=20)

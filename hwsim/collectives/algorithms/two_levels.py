@@ -74,9 +74,7 @@ class Levels:
             return None
         part = share / (g if within else g * k) / pieces
         sources = [rank for node in self.ranks for rank in node]
-        if within:
-            targets = [rank for node in self.ranks for rank in (*node[1:], node[0])]
-        else:
-            targets = [*sources[g:], *sources[:g]]
+        inside = [rank for node in self.ranks for rank in (*node[1:], node[0])]
+        targets = inside if within else [*sources[g:], *sources[:g]]
         pairs: list[Pair] = sorted(zip(sources, targets, repeat(part)))
         return Round(stage, tuple(pairs), times * pieces, reduce=stage.startswith("reduce"))

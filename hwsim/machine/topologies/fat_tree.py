@@ -47,6 +47,7 @@ class FatTree:
         ([('@leaf0-0', 'node0.nic0'), ('@leaf1-0', 'node0.nic1')], [('@spine0', '@leaf0-0', 2), ('@spine0', '@leaf1-0', 2)])
         """
         at_leaf: list[str] = []
+        last = [""] * self.rails  # the leaf that is being filled
         filled = [0] * self.rails
         place: dict[str, int] = {}  # members of each node so far
         leaves: dict[str, int] = {}  # leaf -> its pod
@@ -55,12 +56,12 @@ class FatTree:
             at = place.get(node, 0) if node else number
             place[node] = at + 1
             rail = at % self.rails
-            turn, port = divmod(filled[rail], self.leaf_ports)
+            if filled[rail] % self.leaf_ports == 0:
+                turn = filled[rail] // self.leaf_ports
+                last[rail] = f"@leaf{turn}" if self.rails == 1 else f"@leaf{rail}-{turn}"
+                leaves[last[rail]] = 0 if self.pod is None else turn // self.pod
             filled[rail] += 1
-            leaf = f"@leaf{turn}" if self.rails == 1 else f"@leaf{rail}-{turn}"
-            if not port:
-                leaves[leaf] = 0 if self.pod is None else turn // self.pod
-            at_leaf.append(leaf)
+            at_leaf.append(last[rail])
         found = Edges(at_leaf, members)
         if len(leaves) > 1:
             count = uplinks(self.leaf_ports, self.oversubscription, 1)

@@ -1,8 +1,9 @@
 """Kernels and collectives of a training -> costs of ops.
 
-Kernels between which nothing can happen are one op: it takes as long as they do one after another, and draws the compute
-and the memory of its devices evenly over that time.  A collective that its devices wait for may be part of the op, too:
-then it also draws on the links, so that whatever else is on them slows it down.
+Kernels between which nothing can happen are one op: it takes as long as they do one after another, and draws the memory of
+its devices evenly over that time; the compute of a device it has for itself as long as kernels run, whatever limits them.
+A collective that its devices wait for may be part of the op, too: then it also draws on the links, so that whatever else is
+on them slows it down.
 
     seconds = kernels by the GPU's model (`hwsim.models.Speed`) + exposed part x collectives by `hwsim.collectives`
 
@@ -24,7 +25,7 @@ from hwsim.machine import Machine
 from hwsim.models import Framework, Kernel, Speed
 from hwsim.models.cluster import KNEE, NETWORK
 from hwsim.workload.training.layout import Names
-from hwsim.workload.training.wide import WideExchanges, turns
+from hwsim.workload.training.wide import WideExchanges
 
 KERNELS: Final = "a kernel's own model, as it runs in trainings"
 FLOWS: Final = "collectives on the machine's links"
@@ -120,11 +121,9 @@ class Computing:
         if found is None:
             cost = self.speed.gpu.compute("gpu", self.speed.asked(kernel))
             amounts, moved = dict(cost.demand.amounts), {name: amount for name, amount, _ in cost.moved}
-            slow, times = self.speed.slowdown(kernel), kernel.times
-            taken = self.speed.seconds(kernel)
-            compute = min(taken, slow * times * amounts.get("gpu.compute", 0.0))
+            times, taken = kernel.times, self.speed.seconds(kernel)
             memory = min(taken, times * amounts.get("gpu.memory", 0.0))
-            found = taken, compute, memory, times * moved.get("gpu.compute", 0.0), times * moved.get("gpu.memory", 0.0)
+            found = taken, taken, memory, times * moved.get("gpu.compute", 0.0), times * moved.get("gpu.memory", 0.0)
             self.known[kernel] = found
         return found
 
@@ -152,20 +151,22 @@ class Exchanges:
         return found
 
     def told(self, groups: Sequence[Names], alike: Names, what: Operation, size: float) -> Cost:
-        """The same of very many groups: how it is done is told by a group that is `alike` to each of them."""
+        """The same of very many groups: one group, `alike` each of them, tells how it is done and what it takes alone."""
         key = tuple(groups[:1]), what, size
         found = self.known.get(key)
         if found is None:
             one = self.cost((alike,), what, size)
             ways = self.wide.ways(groups)
-            carried = turns(what) * (len(alike) - 1) / len(alike) * size
+            alone = max((amount / self.rates[name] for name, amount in one.demand.amounts), default=0.0)
+            carried = alone / self.wide.alone(alike)
             amounts = {name: carried * amount for name, amount in ways.named.items()}
             body = carried * ways.longest
             if self._leaves((alike,)):
-                body = self._in_training(body, carried, what)
+                body = self._in_training(body, one.demand.share, what)
             wires = max((amount for name, amount in amounts.items() if self.is_wire(name)), default=0.0)
             demand = Demand(one.demand.latency, tuple(sorted(amounts.items())), max(body, one.demand.floor), (), wires or 1.0)
-            moved = tuple((name, amount, "B") for name, amount in sorted(amounts.items()) if self.is_wire(name))
+            unit: Unit = "B"
+            moved = tuple((name, amount, unit) for name, amount in sorted(amounts.items()) if self.is_wire(name))
             found = self.known[key] = replace(one, demand=demand, moved=moved)
         return found
 
@@ -185,6 +186,8 @@ class Exchanges:
                 for name, amount in demand.amounts:
                     amounts[name] = amounts.get(name, 0.0) + amount
                 for name, amount, unit in phase.cost.moved:
+                    if self.machine.capacities[name].unit == "1":  # messages, which are counted and move nothing
+                        continue
                     moved[name] = (moved.get(name, (0.0, unit))[0] + amount, unit)
                 for name, part in demand.holds:
                     holds[name] = max(holds.get(name, 0.0), part)

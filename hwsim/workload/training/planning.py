@@ -40,7 +40,7 @@ def planned(keys: TrainKeys, model: Transformer, tree: Tree, machine: Machine, m
         mistakes.add(_place(tree, "device"), f"{devices[0]} is no gpu: a transformer trains on gpus", "such as device: gpu*")
         return None
     auto = keys.parallel is not None and keys.parallel.value == "auto"
-    plan = _plan(keys, tree, gpu, mistakes, auto=auto)
+    plan = _plan(keys, gpu, mistakes, auto=auto)
     if plan is None:
         return None
     try:
@@ -78,7 +78,7 @@ def beside(place: Place) -> Path | None:
     return Path(place.file).parent if place.file and not place.file.startswith("<") else None
 
 
-def _plan(keys: TrainKeys, tree: Tree, gpu: Gpu, mistakes: Mistakes, *, auto: bool) -> ParallelPlan | None:
+def _plan(keys: TrainKeys, gpu: Gpu, mistakes: Mistakes, *, auto: bool) -> ParallelPlan | None:
     said = ParallelKeys()
     if keys.parallel is not None and not auto:
         if not keys.parallel.is_mapping:

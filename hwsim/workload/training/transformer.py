@@ -18,10 +18,11 @@ from hwsim.workload.training.emit import Emission
 from hwsim.workload.training.layout import Layout
 from hwsim.workload.training.planning import Planned, planned, words
 from hwsim.workload.training.schema import TrainKeys
+from hwsim.workload.training.teams import Teams
 from hwsim.workload.training.wide import WideExchanges
 
 TEAMS: Final = 32  # that are emitted one by one; of more, one copy stands for all
-LAYERS: Final = 20_000  # ops of a step with an op for each stretch between collectives, up to which that is the default
+LAYERS: Final = 10_000  # ops of a step with an op for each stretch between collectives, up to which that is the default
 
 
 def add_transformer(
@@ -46,19 +47,18 @@ def add_transformer(
     layered = keys.detail == "layer" or (keys.detail == "auto" and _by_layers(plan, len(copies)) <= LAYERS)
     node = machine.device(plan.devices[0]).node
     per_node = sum(1 for _ in takewhile(lambda each: machine.device(each).node == node, plan.devices))
-    emission = Emission(
+    teams = Teams(
         plan,
         Layout(laid, plan.devices, per_node),
         builder,
         Computing(Speed(plan.gpu, plan.framework)),
         Exchanges(machine, plan.framework, machine.rates(), WideExchanges(machine)),
-        name=name,
         copies=copies,
         layered=layered,
         buckets=keys.buckets,
     )
     try:
-        devices = emission.emit(keys.steps, start)
+        devices = Emission(teams, builder, name).emit(keys.steps, start)
     except (CannotCollect, CannotCompute, NoRoute) as error:
         mistakes.add(tree.place, str(error), getattr(error, "hint", None))
         return
@@ -74,7 +74,7 @@ def add_transformer(
             peak=peak_of(plan.gpu.flop, laid.plan.dtype, "gpu")[1] * laid.gpus,
             gpus=laid.gpus,
             devices=devices,
-            inside=tuple(sorted(emission.inside.items())),
+            inside=tuple(sorted(teams.inside.items())),
             whole=whole,
             start=round(start * FEMTO),
         )

@@ -1,12 +1,11 @@
 """Exchanges among very many copies of a model, without a name for each of their links.
 
-One group says how its collective is done and how long that takes with the links to itself.  What all groups of a stage draw
-together comes from the ways between neighbours on their rings, in columns (`Machine.draws`): every way carries
+One group says how its collective is done and how long that takes with the links to itself.  How much longer it takes beside
+all the others comes from the ways between neighbours on their rings, in columns (`Machine.draws`):
 
-    turns x (n - 1)/n x size        turns: 2 of an all-reduce, else 1; n members
+    together = alone x seconds of a byte on every way of all rings / seconds of a byte on every way of one
 
-**Range**: rings, and what draws as much as they do of every link; the links of the copy that is simulated are named, and
-of all others the one that takes longest.
+**Range**: rings, and what others share as they share the links of rings; the links of the copy that is simulated are named.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ from typing import Final
 
 import numpy as np
 
-from hwsim.collectives.plan import Operation
 from hwsim.machine import Machine
+from hwsim.machine.draws import Floats, Ints
 from hwsim.workload.training.layout import Names
 
-LEAST: Final = 2048  # devices that exchange from which columns are quicker
+LEAST: Final = 128  # devices that exchange from which columns are quicker
 _UNIT: Final = 1e6
 
 
@@ -33,12 +32,18 @@ class Ways:
     longest: float  # s/B
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class WideExchanges:
-    """Ways between neighbours on rings, by their groups."""
+    """Ways between neighbours on rings, by their groups.
+
+    Of the first stage all ways are looked at; of another one those of the copy alone, if they have the shapes of the first's:
+    then others share them as they do there.
+    """
 
     machine: Machine
     known: dict[Names, Ways] = field(default_factory=dict)
+    _alone: dict[tuple[str, str], float] = field(default_factory=dict)
+    _first: tuple[int, bytes, Floats, float] | None = None  # ways, shapes and by row how much more others draw; the longest
 
     def ways(self, groups: Sequence[Names]) -> Ways:
         """What rings through all groups draw."""
@@ -47,26 +52,41 @@ class WideExchanges:
             self.known[key] = self._ways(groups)
         return self.known[key]
 
+    def alone(self, group: Names) -> float:
+        """Seconds for a byte on every way of one ring by itself."""
+        key = group[0], group[-1]
+        if key not in self._alone:
+            near = self.machine.draws(group, (*group[1:], group[0]), _UNIT)
+            self._alone[key] = self._all((group,), near.capacity, np.ones(len(near.capacity)))[1]
+        return self._alone[key]
+
     def _ways(self, groups: Sequence[Names]) -> Ways:
+        near = self.machine.draws(
+            [name for group in groups for name in (group[0], group[-1])],
+            [name for group in groups for name in (group[1], group[0])],
+            _UNIT,
+        )
+        own: Floats = np.bincount(near.capacity, weights=near.amounts()).astype(np.float64)[near.capacity]
+        looks = len(groups) * len(groups[0]), near.shape.tobytes()
+        if self._first is None or self._first[:2] != looks or len(self._first[2]) != len(own):
+            more, longest = self._all(groups, near.capacity, own)
+            self._first = self._first or (*looks, more, longest)
+        else:
+            _, _, more, longest = self._first
+        named = {
+            self.machine.capacity_name(number): amount / _UNIT
+            for number, amount in zip(near.capacity.tolist(), (own * more).tolist(), strict=True)
+        }
+        return Ways(named, longest)
+
+    def _all(self, groups: Sequence[Names], near: Ints, own: Floats) -> tuple[Floats, float]:
+        """(by row how much more all ways draw than some, s/B of the capacity that takes longest)."""
         sources = [name for group in groups for name in group]
         targets = [name for group in groups for name in (*group[1:], group[0])]
         draws = self.machine.draws(sources, targets, _UNIT)
-        amounts = draws.amounts()
-        total = np.bincount(draws.capacity, weights=amounts)
-        starts, at = [], 0
-        for group in groups:
-            starts.append(at)
-            at += len(group)
-        own = [number for at in starts for number in draws.capacity[draws.first[at] : draws.first[at + 1]].tolist()]
-        named = {self.machine.capacity_name(number): float(total[number]) / _UNIT for number in dict.fromkeys(own)}
+        total = np.bincount(draws.capacity, weights=draws.amounts())
         rates = [np.array([self.machine.capacities[name].rate for name, _ in cost.demand.amounts]) for cost in draws.costs]
-        table = np.concatenate(rates)
-        sizes = np.cumsum([0, *(len(each) for each in rates)])[:-1]
-        rows = np.repeat(sizes[draws.shape] - draws.first[:-1], np.diff(draws.first)) + np.arange(len(draws.capacity))
-        longest = float((total[draws.capacity] / table[rows]).max(initial=0.0)) / _UNIT
-        return Ways(named, longest)
-
-
-def turns(what: Operation) -> int:
-    """How often a ring passes all of an array on."""
-    return 2 if what == "all-reduce" else 1
+        starts = np.cumsum([0, *(len(each) for each in rates)])[:-1]
+        rows = np.repeat(starts[draws.shape] - draws.first[:-1], np.diff(draws.first)) + np.arange(len(draws.capacity))
+        longest = float((total[draws.capacity] / np.concatenate(rates)[rows]).max(initial=0.0)) / _UNIT
+        return total[near] / own, longest

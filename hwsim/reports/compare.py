@@ -1,0 +1,177 @@
+"""Predicted against measured, op by op: a table, JSON, a figure."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, Protocol
+
+from hwsim.reports.figure import COLOURS, figure_bytes
+from hwsim.units import format_quantity
+
+SHOWN: Final = 20
+STANDINGS: Final = ("measured", "extrapolated", "formula", "uncalibrated", "recorded")
+
+
+class Row(Protocol):
+    """An op: seconds of all its executions; standing: how well the time is known."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def function(self) -> str: ...
+    @property
+    def line(self) -> str: ...
+    @property
+    def times(self) -> int: ...
+    @property
+    def measured(self) -> float: ...
+    @property
+    def predicted(self) -> float: ...
+    @property
+    def standing(self) -> str: ...
+    @property
+    def why(self) -> str: ...
+    @property
+    def off(self) -> float: ...
+    @property
+    def error(self) -> float: ...
+
+
+class Compared(Protocol):
+    """All ops, those that miss most first."""
+
+    @property
+    def machine(self) -> str: ...
+    @property
+    def workload(self) -> str: ...
+    @property
+    def ops(self) -> Sequence[Row]: ...
+    @property
+    def clock(self) -> str: ...
+    @property
+    def outside(self) -> float: ...
+    @property
+    def notes(self) -> Sequence[str]: ...
+    @property
+    def measured(self) -> float: ...
+    @property
+    def predicted(self) -> float: ...
+    @property
+    def error(self) -> float: ...
+    @property
+    def missed(self) -> float: ...
+    @property
+    def uncalibrated(self) -> float: ...
+
+    def part(self, *standings: str) -> float: ...
+
+
+def text(found: Compared, *, every: bool = False) -> str:
+    """A line per op, the total, and how much of it was never measured."""
+    shown = found.ops if every else found.ops[:SHOWN]
+    wide = max([len("op"), *(len(each.name) for each in shown)])
+    lines = [f"{found.workload} on {found.machine}: predicted against measured ({found.clock} time)", ""]
+    lines.append(f"{'op':<{wide}}  {'times':>6}{'measured':>11}{'predicted':>11}{'error':>9}{'of the error':>14}   known by")
+    lines += [_line(each, wide, found.missed) for each in shown]
+    if len(shown) < len(found.ops):
+        lines.append(f"and {len(found.ops) - len(shown)} more (--all)")
+    total = f"{_time(found.measured):>11}{_time(found.predicted):>11}{100 * found.error:>+7.1f} %"
+    lines += [f"{'total':<{wide}}  {sum(each.times for each in found.ops):>6}{total}", ""]
+    lines.append(f"uncalibrated: {_percent(found.uncalibrated)} of the measured time{_names(found)}")
+    if (formula := found.part("formula")) > 0:
+        lines.append(
+            f"by formula: {_percent(formula)}; {found.machine} has no measured functions for it (hwsim calibrate makes them)"
+        )
+    if (far := found.part("extrapolated")) > 0:
+        lines.append(f"extrapolated: {_percent(far)}, at sizes far from any that was measured")
+    if found.outside > 0:
+        lines.append(f"outside of recorded calls: {_time(found.outside)} of the script, which is not predicted")
+    return "\n".join([*lines, *found.notes]) + "\n"
+
+
+def _line(each: Row, wide: int, missed: float) -> str:
+    error = f"{100 * each.error:>+7.1f} %" if abs(each.error) < 100 else f"{'x ' + format(each.error + 1, '.3g'):>9}"
+    share = _percent(abs(each.off) / missed) if missed > 0 else "-"
+    times = f"{each.times:>6}{_time(each.measured):>11}{_time(each.predicted):>11}"
+    return f"{each.name:<{wide}}  {times}{error}{share:>14}   {each.standing}"
+
+
+def _names(found: Compared) -> str:
+    reasons = dict.fromkeys(each.why or each.function for each in found.ops if each.standing in ("uncalibrated", "recorded"))
+    return f" ({'; '.join(list(reasons)[:4])}{'; ...' if len(reasons) > 4 else ''})" if reasons else ""
+
+
+def document(found: Compared) -> str:
+    """All numbers as JSON, keys sorted."""
+    return json.dumps(as_dict(found), indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def as_dict(found: Compared) -> dict[str, Any]:
+    """As dicts and lists; times in seconds, shares as fractions."""
+    return {
+        "hwsim": "comparison/1",
+        "machine": found.machine,
+        "workload": found.workload,
+        "clock": found.clock,
+        "measured_s": found.measured,
+        "predicted_s": found.predicted,
+        "error": found.error,
+        "missed_s": found.missed,
+        "outside_s": found.outside,
+        "uncalibrated": found.uncalibrated,
+        "known_by": {standing: found.part(standing) for standing in STANDINGS},
+        "notes": list(found.notes),
+        "ops": [
+            {
+                "name": each.name,
+                "function": each.function,
+                "line": each.line,
+                "times": each.times,
+                "measured_s": each.measured,
+                "predicted_s": each.predicted,
+                "error": each.error,
+                "share_of_error": abs(each.off) / found.missed if found.missed > 0 else 0.0,
+                "known_by": each.standing,
+                "why": each.why,
+            }
+            for each in found.ops
+        ],
+    }
+
+
+def render(found: Compared, suffix: str) -> Iterable[bytes]:
+    """A figure: every op's predicted time over its measured time, of one execution, both logarithmic.
+
+    Raises:
+        ValueError: the suffix is none of .png, .svg, .pdf.
+    """
+    with figure_bytes(suffix, width=7, height=6) as (figure, buffer):
+        axes = figure.subplots()
+        points = [(each.standing, each.measured / each.times, each.predicted / each.times) for each in found.ops if each.times]
+        drawn = [point for point in points if min(point[1:]) > 0]
+        every = [value for _, *pair in drawn for value in pair] or [1e-6, 1.0]
+        low, high = 10 ** math.floor(math.log10(min(every))), 10 ** math.ceil(math.log10(max(every) * 1.01))
+        axes.fill_between([low, high], [low / 1.25, high / 1.25], [low * 1.25, high * 1.25], color="#eeeeee", zorder=0)
+        axes.plot([low, high], [low, high], color="#999999", linewidth=1)
+        colours = list(COLOURS)
+        for number, standing in enumerate(STANDINGS):
+            chosen = [point for point in drawn if point[0] == standing]
+            if chosen:
+                axes.scatter([one for _, one, _ in chosen], [two for _, _, two in chosen], s=18, color=colours[number % len(colours)],
+                             label=standing)  # fmt: skip
+        axes.set(xscale="log", yscale="log", xlim=(low, high), ylim=(low, high), aspect="equal")
+        axes.set(xlabel="measured, s for one call", ylabel="predicted, s", title=f"{found.workload} on {found.machine}")
+        axes.text(0.98, 0.02, "grey: within 25 %", transform=axes.transAxes, ha="right", color="#777777", fontsize="small")
+        if drawn:
+            axes.legend(frameon=False, loc="upper left", title="known by")
+    yield buffer.getvalue()
+
+
+def _time(seconds: float) -> str:
+    return format_quantity(seconds, "s", 3)
+
+
+def _percent(part: float) -> str:
+    return f"{100 * part:.1f} %"

@@ -1,0 +1,124 @@
+"""The template of programs: what each rank issues and what they do together, every statement once (see `hwsim.fold`)."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from hwsim.fold import TemplateOp
+from hwsim.workload.builder import GraphBuilder
+from hwsim.workload.emit import HostRuntime, HostTime
+from hwsim.workload.reading import Group
+from hwsim.workload.statements import Collective, Fetch, Issue, PlacedOp, Sends, walk
+
+HOST: Final = ("dispatch", "back", "call", "compile")  # what a runtime's threads spend time on
+
+
+@dataclass(slots=True)
+class ProgramTemplate:
+    """Ranks of all groups one after another; statements numbered as they stand."""
+
+    builder: GraphBuilder
+    colours: list[Hashable] = field(default_factory=list)
+    ops: list[TemplateOp] = field(default_factory=list)
+    at: dict[tuple[Hashable, ...], int] = field(default_factory=dict)  # (statement, rank) or (statement, gathering, step)
+    starts: list[int] = field(default_factory=list)  # of each group, its first rank
+    queues: dict[int, int] = field(default_factory=dict)  # of a rank: its place among the rank's queues
+    used: list[int] = field(default_factory=list)  # queues of each rank
+
+    def enter(self, group: Group) -> None:
+        """Its programs are ranks."""
+        base = len(self.colours)
+        self.starts.append(base)
+        for rank in range(len(group.programs)):
+            self.colours.append((group.name, group.start))
+            self.used.append(0)
+            self._place(base + rank, group.hosts[rank])
+
+    def add(self, group: Group, runtime: HostRuntime | None, base: int) -> None:
+        """What its programs issue."""
+        if runtime is not None:
+            for name in HOST:
+                spent: HostTime = getattr(runtime, name)
+                for rank, cost in enumerate(spent.cost):
+                    if cost >= 0:
+                        line = ("queue", group.hosts[rank])
+                        self._add(((group.name, name), rank), TemplateOp(
+                            (group.name, name), self.builder.cost_at(cost), (((), (base + rank,)),), line=line))  # fmt: skip
+        for number, each in enumerate(walk(group.body)):
+            here = (group.name, number)
+            match each:
+                case Issue(ops=ops) | Fetch(ops=ops):
+                    self._issue(here, base, ops)
+                case Collective(ops=ops):
+                    self._issue(here, base, ops)
+                    self._steps(here, base, each)
+                case _:
+                    pass
+
+    def _add(self, key: tuple[Hashable, ...], op: TemplateOp) -> None:
+        self.at[key] = len(self.ops)
+        self.ops.append(op)
+
+    def _place(self, rank: int, queue: int) -> int:
+        """Which of the rank's queues it is."""
+        if queue < 0:
+            return -1
+        if queue not in self.queues:
+            self.queues[queue] = self.used[rank]
+            self.used[rank] += 1
+        return self.queues[queue]
+
+    def _issue(self, here: tuple[str, int], base: int, ops: Sequence[PlacedOp]) -> None:
+        looks: dict[int, Hashable] = {}
+        for rank, op in enumerate(ops):
+            look = (here, self._place(base + rank, op.queue), *_look(op))
+            cost = self.builder.cost_at(op.cost) if op.cost >= 0 else None
+            touches = ((op.memory, op.sizes),) if op.sizes else ()
+            line = ("queue", op.queue) if op.queue >= 0 else None
+            self._add((here, rank), TemplateOp(looks.setdefault(rank, look), cost, (((), (base + rank,)),), touches, line))
+
+    def _sends(self, here: tuple[str, int], base: int, number: int, sends: Sends) -> None:
+        """Of a course, one op for each leg; the members beside the ranks, as a program may stand for all of them."""
+        first = self.at[here, number, "members"] = len(self.colours)
+        for place, ranks in enumerate(sends.members):
+            self.colours.append((here, "member"))
+            of = tuple(base + rank for rank in ranks)
+            self.ops.append(TemplateOp((here, "member"), None, (("is", (first + place,)), ("of", of))))
+        last: dict[tuple[int, int], int] = {}
+        for course, each in enumerate(sends.courses):
+            for place, leg in enumerate(each.legs):
+                way = leg.source, leg.target
+                roles = (("source", (first + leg.source,)), ("target", (first + leg.target,)))
+                after = (last[way],) if way in last else ()
+                last[way] = len(self.ops)
+                for what, cost in (("leg", leg.cost), ("first", leg.first)):
+                    if cost >= 0:
+                        self._add((here, number, what, course, place), TemplateOp(
+                            (here, what, course, each.times, sends.pieces, leg.first >= 0), self.builder.cost_at(cost), roles,
+                            line=(here, number, course, place), after=after))  # fmt: skip
+
+    def _steps(self, here: tuple[str, int], base: int, collective: Collective) -> None:
+        for number, gathering in enumerate(collective.gatherings):
+            meets = [base + rank for rank in gathering.ranks]
+            if gathering.sends is not None:
+                self._sends(here, base, number, gathering.sends)
+            first = len(self.ops)
+            in_turn = all(place - 1 in step.after for place, step in enumerate(gathering.steps) if place)
+            for place, step in enumerate(gathering.steps):
+                begins, ends = ([base + rank for rank in who] for who in (step.begins, step.ends))
+                cost = self.builder.cost_at(step.cost) if step.cost >= 0 else None
+                roles = (("meets", meets), ("begins", begins), ("ends", ends))
+                line = (here, number) if in_turn else None
+                self._add((here, number, place), TemplateOp(
+                    (here, place, len(gathering.steps), step.after), cost, roles, line=line,
+                    after=tuple(first + earlier for earlier in step.after)))  # fmt: skip
+
+
+def _look(op: PlacedOp) -> tuple[Hashable, ...]:
+    """What tells an op apart but what it draws and where."""
+    return (
+        op.name, op.time, op.pieces, op.reads, op.writes, op.updates, op.after, op.block, op.sizes, op.also, op.call,
+        op.dispatch >= 0, op.insert >= 0, op.back >= 0, op.cost >= 0,
+    )  # fmt: skip

@@ -1,0 +1,56 @@
+"""What the GPUs of a training hold: all the time, and from a forward pass to its backward pass."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from hwsim.models import activations, training_memory
+from hwsim.opgraph import Buffer, Mark
+from hwsim.workload.builder import GraphBuilder
+from hwsim.workload.training.teams import Teams
+
+
+def hold(
+    teams: Teams,
+    builder: GraphBuilder,
+    number: int,
+    steps: int,
+    computed: Mapping[tuple[int, int], Sequence[int]],
+    lives: Mapping[tuple[int, int, int], Sequence[int]],
+) -> None:
+    """Buffers of the first copy, on the first device of each stage.
+
+    Args:
+        number: of the block, which runs `steps` times; computed: what each team (stage, copy) computes in it.
+        lives: by (stage, micro-batch, chunk) the ops that need the activations of a turn.
+    """
+    plan = teams.laid.plan
+    attention = teams.framework.attention
+    one = activations(teams.laid.model, plan, teams.laid.sequence, attention)
+    whole = activations(teams.laid.model, replace(plan, recompute="none"), teams.laid.sequence, attention)
+    for stage in range(len(teams.stages)):
+        device = teams.layout.team(stage, teams.copies[0])[0]
+        first = computed[stage, teams.copies[0]][0]
+        found = training_memory(teams.laid, attention, stage, teams.framework.gradient)
+        for value, size in (
+            ("weights", found.weights),
+            ("gradients", found.gradients),
+            ("optimizer states", found.optimizer),
+            ("buffers", found.buffers),
+        ):
+            if size > 0:
+                mark = Mark(number, first)
+                builder.buffer(Buffer(value, "training", device, math.ceil(size), "scope", mark, (), None, number))
+        kept = teams.laid.layers_of(stage) / plan.chunks * one
+        for (at, _, _), ops in lives.items():
+            if at != stage:
+                continue
+            users = tuple(Mark(number, op) for op in (ops[0], ops[-1]))
+            builder.buffer(
+                Buffer("activations", "forward", device, math.ceil(kept), "last-use", users[0], users, None, number, 0, steps)
+            )
+        if plan.recompute == "full":  # the layer that is computed again
+            again = Mark(number, first)
+            builder.buffer(Buffer("recomputed layer", "backward", device, math.ceil(whole), "scope", again, (), None, number))

@@ -1,0 +1,249 @@
+"""What each team does and what that costs: the segments of its turns, and exchanges between teams and copies.
+
+Of a training of which one copy of the model is told (`copies`), a collective inside a team draws also what those of the other
+copies on the same nodes draw, and an exchange between copies what all of them do: of the capacities that the told copy uses,
+and of one of all others on which the same is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from hwsim.demand import Cost
+from hwsim.models import Collect, Kernel, stage_of
+from hwsim.workload.builder import GraphBuilder
+from hwsim.workload.training.costs import Computing, Exchanges, Spent, restricted, scaled
+from hwsim.workload.training.layout import Layout, Names
+from hwsim.workload.training.pieces import Piece, collects, kernels, pieces
+from hwsim.workload.training.planning import Planned
+from hwsim.workload.training.schedule import Turn
+from hwsim.workload.training.wide import LEAST
+
+MOST_PIECES: Final = 16  # of a backward pass, where nobody says how many buckets gradients are exchanged in
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Part of a turn that is one op: computing, or a collective that the team waits for, on a queue of its own."""
+
+    name: str
+    kind: str
+    cost: int
+    queue: str = "compute"
+
+
+class Teams:
+    """Costs of one training; they go into the builder."""
+
+    def __init__(
+        self,
+        plan: Planned,
+        layout: Layout,
+        builder: GraphBuilder,
+        computing: Computing,
+        exchanges: Exchanges,
+        *,
+        copies: Sequence[int],
+        layered: bool,
+        buckets: int | None,
+    ) -> None:
+        """copies: those that are told, each for as many as there are copies for each of them.  layered: ops of layers."""
+        self.laid, self.framework, self.layout, self.copies = plan.laid, plan.framework, layout, copies
+        self.stages = tuple(stage_of(plan.laid, plan.framework, number) for number in range(plan.laid.plan.pp))
+        self.inside: dict[int, float] = {}  # of costs of ops, the part of their time that is a collective
+        self._builder, self._computing, self._exchanges = builder, computing, exchanges
+        self._layered, self._buckets = layered, buckets
+        self._whole = len(copies) == self.laid.dp
+        self._bandwidth = plan.gpu.memory.bandwidth
+        self._segments: dict[tuple[int, int, bool, bool, int, int], tuple[Segment, ...]] = {}
+        self._recipes: dict[tuple[int, int, bool, bool, int], Sequence[tuple[Spent, Collect | None]]] = {}
+        self._neighbours: dict[tuple[int, int], tuple[int, ...]] = {}
+        self._parts: dict[tuple[int, float], int] = {}
+        self._whole_costs: list[Cost] = []
+        self._groups: dict[tuple[int, int], tuple[Names, ...]] = {}
+        self._told: frozenset[str] | None = None
+
+    def kernel(self, kernel: Kernel, team: Names, waiting: float = 0.0) -> int:
+        """A kernel on each GPU of a team, and so many seconds of the host after it."""
+        spent = self._computing.kernels((kernel,))
+        return self.cost(spent.and_then(Spent({"host": waiting})) if waiting > 0 else spent, team)
+
+    def overlaps(self, stage: int) -> bool:
+        """Whether gradients are exchanged while the last micro-batch goes back."""
+        each = self.gradients(stage)
+        return each is not None and each.exposed < 1.0
+
+    def gradients(self, stage: int) -> Collect | None:
+        return next((each for each in collects(self.stages[stage].ending) if each.name == "gradients"), None)
+
+    def cut(self, stage: int, *, last: bool) -> int:
+        """Pieces of a turn."""
+        layers = max(1, self.laid.layers_of(stage) // self.laid.plan.chunks)
+        if self.stages[stage].gathered or (last and self.overlaps(stage)):
+            return min(layers, self._buckets or MOST_PIECES)
+        return 1
+
+    def segments(self, stage: int, turn: Turn, last: bool, number: int, copy: int) -> tuple[Segment, ...]:
+        """The ops of one piece of a turn on one team."""
+        key = (stage, turn.chunk, turn.forward, last, number, copy)
+        found = self._segments.get(key)
+        if found is None:
+            found = self._segments[key] = tuple(self._made_of(stage, turn, last, number, copy))
+        return found
+
+    def _made_of(self, stage: int, turn: Turn, last: bool, number: int, copy: int) -> list[Segment]:
+        name = "forward" if turn.forward else "backward"
+        team = self.layout.team(stage, copy)
+        found: list[Segment] = []
+        spent = Spent()
+        for computed, item in self._recipe(stage, turn, last, number):
+            spent = spent.and_then(computed)
+            if item is None:
+                continue
+            cost, part = self._inside(item, stage, copy), item.times
+            if item.axis == "ep" and self._whole:  # every one of the copies that split the experts has its part in it
+                part /= self.laid.plan.ep
+            elif self._layered:
+                if any(spent.each):
+                    found.append(Segment(name, name, self.cost(spent, team)))
+                    spent = Spent()
+                waited = item.times * item.exposed
+                found.append(Segment(f"{item.name} ({item.axis})", item.what, self.scaled(cost, waited), item.axis))
+                spent = spent.and_then(self._exchanges.spent(cost, item.axis, 0.0, item.times - waited))
+                continue
+            spent = spent.and_then(self._exchanges.spent(cost, item.axis, item.times * item.exposed, part))
+        count = self.cut(stage, last=last)
+        for each, exposed in self._awaited(stage, forward=turn.forward):
+            cost = self.exchanging(stage, each, count)
+            part = exposed / (self.laid.dp if self._whole else 1)
+            spent = spent.and_then(self._exchanges.spent(cost, "dp", exposed, part))
+        found.append(Segment(name, name, self.cost(spent, team)))
+        return found
+
+    def _recipe(self, stage: int, turn: Turn, last: bool, number: int) -> Sequence[tuple[Spent, Collect | None]]:
+        """What is computed, and the collective that follows it, again and again: the same on all copies."""
+        key = (stage, turn.chunk, turn.forward, last, number)
+        found = self._recipes.get(key)
+        if found is None:
+            cut = pieces(self.stages[stage], self.laid, turn.chunk, forward=turn.forward, count=self.cut(stage, last=last))
+            found = self._recipes[key] = self._layers(cut[number]) if self._layered else self._at_once(cut[number])
+        return found
+
+    def _layers(self, piece: Piece) -> list[tuple[Spent, Collect | None]]:
+        """Layer by layer."""
+        found: list[tuple[Spent, Collect | None]] = []
+        run: list[Kernel] = []
+        for items in piece.runs():
+            for item in items:
+                if isinstance(item, Kernel):
+                    run.append(item)
+                else:
+                    found.append((self._computing.kernels(run), item))
+                    run = []
+        return [*found, (self._computing.kernels(run), None)]
+
+    def _at_once(self, piece: Piece) -> list[tuple[Spent, Collect | None]]:
+        """All layers as one."""
+        spent, found = Spent(), dict[Collect, float]()
+        for items, times in piece.groups:
+            spent = spent.and_then(self._computing.kernels(kernels(items)), times)
+            for each in collects(items):
+                found[each] = found.get(each, 0.0) + times
+        return [(spent, None), *((Spent(), replace(each, times=each.times * times)) for each, times in found.items())]
+
+    def _awaited(self, stage: int, *, forward: bool) -> list[tuple[Collect, float]]:
+        """Collectives of sharded weights that the computing of a piece partly waits for."""
+        if not self.stages[stage].gathered:
+            return []
+        weights, gradients = self.stages[stage].gathered
+        times = 1.0 if forward else max(1.0, weights.times - 1.0)
+        return [(weights, weights.exposed * times), *([] if forward else [(gradients, gradients.exposed)])]
+
+    def _inside(self, item: Collect, stage: int, copy: int) -> Cost:
+        """A collective of a team, and of those it speaks for on the same nodes."""
+        groups = tuple(group for each in self._near(stage, copy) for group in self.layout.groups(item.axis, stage, each))
+        return self._exchanges.cost(tuple(dict.fromkeys(groups)), item.what, item.size)
+
+    def sending(self, stage: int, target: int, copy: int) -> Cost:
+        pairs = tuple(
+            pair
+            for each in self._near(stage, copy)
+            for pair in zip(self.layout.team(stage, each), self.layout.team(target, each), strict=True)
+        )
+        return self._exchanges.cost(pairs, "send", self.stages[stage].passed)
+
+    def _near(self, stage: int, copy: int) -> tuple[int, ...]:
+        """Copies that a copy speaks for which have devices on the same nodes: they share links inside them."""
+        if self._whole:
+            return (copy,)
+        found = self._neighbours.get((stage, copy))
+        if found is None:
+            here = self.layout.nodes(stage, copy)
+            found = tuple(each for each in range(self.laid.dp) if here & self.layout.nodes(stage, each))
+            self._neighbours[stage, copy] = found
+        return found
+
+    def _across(self, stage: int, size: int) -> tuple[Names, ...]:
+        if (stage, size) not in self._groups:
+            self._groups[stage, size] = self.layout.across(stage, size)
+        return self._groups[stage, size]
+
+    def exchanging(self, stage: int, each: Collect, count: float = 1.0) -> Cost:
+        """A collective of all copies of a stage, one of `count` pieces."""
+        shards = self.laid.shards if each.name == "weights" else self.laid.dp
+        groups = self._across(stage, shards)
+        if not self._whole and len(groups) * shards >= LEAST:
+            return self._exchanges.told(groups, self._across(0, shards)[0], each.what, each.size / count)
+        cost = self._exchanges.cost(groups, each.what, each.size / count)
+        return cost if self._whole else restricted(cost, self._telling())
+
+    def _telling(self) -> frozenset[str]:
+        """Capacities that tell how long the exchanges between copies take: those that a team uses otherwise, too, and one
+        of all on which the same is drawn.
+        """
+        if self._told is None:
+            used: set[str] = set()
+            for stage in range(len(self.stages)):
+                copy = self.copies[0]
+                layer = self.stages[stage].layer
+                for item in dict.fromkeys(collects((*layer.forward, *layer.backward))):
+                    used.update(name for name, _ in self._inside(item, stage, copy).demand.amounts)
+                for target in {stage - 1, stage + 1} & set(range(len(self.stages))):
+                    used.update(name for name, _ in self.sending(stage, target, copy).demand.amounts)
+                used.update(f"{name}.{what}" for name in self.layout.team(stage, copy) for what in ("compute", "memory"))
+            drawn: dict[str, list[tuple[int, float]]] = {}
+            for number, cost in enumerate(self._all_exchanges()):
+                for name, amount in cost.demand.amounts:
+                    drawn.setdefault(name, []).append((number, amount))
+            rates = self._exchanges.rates
+            alike: dict[tuple[float, tuple[tuple[int, float], ...]], str] = {}
+            for name, amounts in drawn.items():
+                alike.setdefault((rates[name], tuple(amounts)), name)
+            self._told = frozenset(used | set(alike.values()))
+        return self._told
+
+    def _all_exchanges(self) -> list[Cost]:
+        """Of all stages, whole."""
+        found = []
+        for stage, each in enumerate(self.stages):
+            for item in (*each.gathered, *collects(each.ending)):
+                shards = self.laid.shards if item.name == "weights" else self.laid.dp
+                found.append(self._exchanges.cost(self._across(stage, shards), item.what, item.size))
+        return found
+
+    def cost(self, spent: Spent, team: Names) -> int:
+        """Index of the cost of an op of a team."""
+        index = self._builder.cost(spent.cost(team, self._exchanges.is_wire, self._bandwidth))
+        if spent.collecting > 0:
+            self.inside[index] = spent.collecting / spent.total
+        return index
+
+    def scaled(self, cost: Cost, part: float) -> int:
+        """Index of a part of a cost, made once."""
+        found = self._parts.get((id(cost), part))  # to hash all it draws takes longer than to make it
+        if found is None:
+            found = self._parts[id(cost), part] = self._builder.cost(cost if part == 1.0 else scaled(cost, part))
+            self._whole_costs.append(cost)  # an id is one's own as long as one lives
+        return found

@@ -1,0 +1,140 @@
+"""Programs recorded call by call: what is seen of them, how they become workloads, and how they are scored."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import hwsim
+from hwsim.calibration.composites import BLIND, DEVELOPMENT, PROGRAMS
+from hwsim.calibration.fit import fit
+from hwsim.calibration.program import op_of, workload_of
+from hwsim.calibration.record import Array, Step, layout, record
+from hwsim.calibration.validate import validate
+from tests.calibrate_cases import made_up
+
+
+def calls_of(step: object, *arrays: Array) -> list[tuple[str, str, str]]:
+    def make(wrap: object) -> Step:
+        wrapped = [wrap(each) for each in arrays]  # type: ignore[operator]
+        return lambda: step(*wrapped)  # type: ignore[operator]
+
+    return [(call.function, call.form, call.into) for call in record(make)]
+
+
+A, V = np.ones((30, 40)), np.ones(40)
+
+
+@pytest.mark.parametrize(("step", "told"), [
+    (lambda a, v: a + a, ("add", "same", "new")),
+    (lambda a, v: a + v, ("add", "row", "new")),
+    (lambda a, v: a * 2.0, ("multiply", "scalar", "new")),
+    (lambda a, v: np.add(a, a[::-1], out=a), ("slice", "", "out")),
+    (lambda a, v: np.sqrt(v, out=v), ("sqrt", "", "self")),
+    (lambda a, v: np.sum(a), ("sum", "", "new")),
+    (lambda a, v: a.max(axis=1), ("max", "rows method", "new")),
+    (lambda a, v: a.sum(axis=0), ("sum", "columns method", "new")),
+    (lambda a, v: a @ v, ("matvec", "", "new")),
+    (lambda a, v: a.T @ a, ("transpose", "", "out")),
+    (lambda a, v: v.astype(np.float32), ("astype", "from fp64", "new")),
+    (lambda a, v: v[np.array([3, 1])], ("take", "", "new")),
+    (lambda a, v: np.random.normal(size=7), ("normal", "", "new")),  # noqa: NPY002 (as programs call it)
+    (lambda a, v: np.sort(v), ("sort", "", "new")),
+])  # fmt: skip
+def test_a_call_is_seen_for_what_it_is(step: object, told: tuple[str, str, str]) -> None:
+    assert calls_of(step, A.copy(), V.copy())[0] == told
+
+
+def test_a_product_of_a_matrix_with_itself_is_told_apart() -> None:
+    assert calls_of(lambda a: a.T @ a, A)[-1] == ("matmul", "gram", "new")
+    assert calls_of(lambda a: a @ a.T.copy(), A)[-1][:2] == ("matmul", "")
+
+
+def test_how_operands_lie() -> None:
+    assert layout([A, A], np.empty_like(A)) == ("", 1.0)
+    assert layout([A[:, 1:-1]], np.empty((30, 38))) == ("strided", 30.0)
+    assert layout([A, A[:, :1]], np.empty_like(A)) == ("column", 30.0)
+    assert layout([A.T], np.empty((40, 30))) == ("across", 40.0)
+
+
+def test_what_was_used_last_is_near_and_what_was_not_is_far() -> None:
+    big, small = np.ones(100_000), np.ones(100)
+
+    def make(wrap: object) -> Step:
+        one, two = wrap(big), wrap(small)  # type: ignore[operator]
+
+        def step() -> None:
+            np.add(two, 1.0, out=two)
+            np.add(two, 1.0, out=two)
+            np.add(one, 1.0, out=one)
+
+        return step
+
+    first, second, _ = record(make)
+    assert first.operands[0].since is not None
+    assert first.operands[0].since >= 800_000
+    assert second.operands[0].since == 800
+
+
+SMALL = [*DEVELOPMENT[:3], *(each for each in BLIND if "small" in each.name)]
+
+
+@pytest.mark.parametrize("program", SMALL, ids=lambda each: each.name)
+def test_every_call_of_a_program_becomes_an_op_that_is_that_call(program: object) -> None:
+    from hwsim.devices import Cpu
+    from hwsim.devices.roofline import LocalMemory
+    from hwsim.ops import OPS, Scope
+    from hwsim.spec import Mistakes, decode, tree_of
+
+    heard: list[object] = []
+
+    class Listening(Scope):
+        def computing(self, name: str) -> tuple[str, Cpu]:
+            return "cpu", Ear(cores=64, memory=LocalMemory(bandwidth=1e9), flop={"fp64": 1e9})
+
+        def one(self, name: str) -> str:
+            return name
+
+    class Ear(Cpu):
+        def compute(self, name: str, work: object) -> object:  # type: ignore[override]
+            heard.append(work.call)  # type: ignore[attr-defined]
+            return self.busy(name, 1.0)
+
+        def access(self, name: str, accesses: object) -> object:  # type: ignore[override]
+            heard.append(accesses.call)  # type: ignore[attr-defined]
+            return self.busy(name, 1.0)
+
+    for call in record(program.make):  # type: ignore[attr-defined]
+        kind, keys = op_of(call)
+        if kind == "access" or call.count <= 0:
+            continue
+        mistakes = Mistakes()
+        op = decode(tree_of(keys), OPS[kind], mistakes)
+        mistakes.raise_if_any()
+        assert op is not None
+        op.lower(Listening(machine=None))  # type: ignore[arg-type]
+        again = heard.pop()
+        assert (again.function, again.form, again.dtype, again.into) == (call.function, call.form, call.dtype, call.into)  # type: ignore[attr-defined]
+        assert again.count == call.count  # type: ignore[attr-defined]
+        assert [each.role for each in again.operands] == [each.role for each in call.operands]  # type: ignore[attr-defined]
+
+
+def test_there_are_programs_enough_and_no_name_twice() -> None:
+    assert len(BLIND) >= 30
+    assert len({each.name for each in PROGRAMS}) == len(PROGRAMS)
+    assert not {each.name for each in BLIND} & {each.name for each in DEVELOPMENT}
+
+
+def test_a_recorded_program_simulates_on_any_machine() -> None:
+    document = workload_of("layer", record(DEVELOPMENT[2].make))
+    run = hwsim.simulate("laptop", document)
+    assert run.makespan_s > 0
+
+
+def test_a_program_is_scored_against_what_it_took() -> None:
+    fitted = fit(made_up(), name="made up")
+    report = validate(fitted, programs=DEVELOPMENT[:3], timed={DEVELOPMENT[0].name: 1e-4, DEVELOPMENT[2].name: 3e-5})
+    assert report.to_json()["hwsim"] == "validation/1"
+    assert "predicted against measured" in str(report)
+    assert "| program |" in report.markdown()
+    assert all(each.calls > 5 for each in report.programs)

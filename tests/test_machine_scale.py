@@ -1,0 +1,427 @@
+"""Large machines: nothing is made before it is asked for, and what is made is the same as if all of it were."""
+
+from __future__ import annotations
+
+import gc
+from itertools import permutations
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hwsim import api
+from hwsim.cli.show import command as show
+from hwsim.machine import Link, Machine, PlacedDevice
+from hwsim.machine.handling import Handling
+from hwsim.machine.naming import UnknownName, natural
+from hwsim.machine.routes import NoRoute
+from hwsim.spec import SpecError, apply_set, find, read, tree_of
+from tests.eager_net import eager_routes
+
+CPU = "kind: cpu, cores: 2, flop: {fp32: 1 GFLOP/s}, memory: {bandwidth: 100 GB/s}"
+GPU = "kind: gpu, flop: {fp32: 1 TFLOP/s}, memory: {bandwidth: 1 TB/s, latency: 300 ns}"
+PCIE = "kind: pcie, gen: 3, lanes: 8"
+FABRICS = (
+    "topology: star, hub: sw0",
+    "topology: leaf-spine, leaf_ports: 2",
+    "topology: leaf-spine, leaf_ports: 4, spines: 2",
+    "topology: fat-tree, leaf_ports: 2, rails: 2",
+    "topology: fat-tree, leaf_ports: 1, rails: 2, pod: 1",
+    "topology: dragonfly, leaf_ports: 2, routers: 2, global_ports: 6",
+)
+KINDS = (
+    "kind: direct, bandwidth: 10 GB/s, latency: 1 us",
+    "kind: infiniband, rate: 400 Gb/s",
+    "kind: direct, bandwidth: 10 GB/s, duplex: half",
+    "kind: direct, bandwidth: 7 GB/s, two_way: 1.5",
+)
+
+
+def machine(text: str) -> Machine:
+    return api.load_machine(f"hwsim: machine/1\n{text}")
+
+
+# ---- random clusters ----
+
+
+@st.composite
+def nodes(draw: st.DrawFn) -> tuple[list[str], list[str]]:
+    """Parts and links of a node: GPUs and cards behind one or two switches, a CPU, or each other; an NVSwitch perhaps."""
+    gpus, nics = draw(st.integers(1, 3)), draw(st.integers(1, 3))
+    forwards = draw(st.sampled_from(["", "", "", ", forwards: true"]))
+    wait = draw(st.sampled_from(["", ", latency: 100 ns", ", protocol: rdma, overhead: {rdma: 1 us}, message_rate: 1e8 1/s"]))
+    parts = [f"gpu: {{{GPU}{forwards}, count: {gpus}}}", f"nic: {{kind: nic, bandwidth: 50 GB/s{wait}, count: {nics}}}"]
+    links: list[str] = []
+    match draw(st.sampled_from(["switch", "switches", "cpus", "pairs"])):
+        case "switch":
+            parts.append("psw: {kind: switch}")
+            links += [f"{{between: [psw, gpu*], {PCIE}}}", f"{{name: cards, between: [psw, nic*], {PCIE}}}"]
+        case "switches":
+            parts += ["psw: {kind: switch, count: 2}", f"cpu: {{{CPU}}}"]
+            links.append(f"{{name: up, between: [cpu, psw*], {PCIE}}}")
+            links += [f"{{name: g{at}, between: [psw{at % 2}, gpu{at}], {PCIE}}}" for at in range(gpus)]
+            links += [f"{{name: n{at}, between: [psw{at % 2}, nic{at}], {PCIE}}}" for at in range(nics)]
+        case "cpus":
+            parts.append(f"cpu: {{{CPU}, count: 2}}")
+            links += ["{name: sockets, between: [cpu0, cpu1], kind: direct, bandwidth: 20 GB/s}"]
+            links += [f"{{between: [cpu0, gpu*], {PCIE}}}", f"{{name: cards, between: [cpu1, nic*], {PCIE}}}"]
+        case _:
+            pairs = {(at % gpus, at % nics) for at in range(max(gpus, nics))}
+            links += [f"{{name: g{a}{b}, between: [gpu{a}, nic{b}], {PCIE}}}" for a, b in sorted(pairs)]
+    if gpus > 1 and draw(st.booleans()):
+        parts.append("nvs: {kind: switch, latency: 10 ns}")
+        links.append("{between: [gpu*, nvs], kind: nvlink, gen: 2}")
+    return parts, links
+
+
+@st.composite
+def clusters(draw: st.DrawFn) -> tuple[str, str]:
+    """A cluster of equal nodes, and the same with every node and switch written out."""
+    families = {name: (draw(st.integers(2, 4)), draw(nodes())) for name in draw(st.sampled_from([["node"], ["node", "box"]]))}
+    kind, routing = draw(st.sampled_from(KINDS)), draw(st.sampled_from(["single", "single", "ecmp", "adaptive"]))
+    over = draw(st.sampled_from(["", ", oversubscription: 2", ", latency: 70 ns"]))
+    head = draw(st.booleans())
+    members = [f"{name}*.nic*" for name in families]
+    cards = [
+        f"{name}{at}.nic{nic}"
+        for name, (many, (parts, _)) in families.items()
+        for at in range(many)
+        for nic in range(_many(parts, "nic"))
+    ]
+    links = [f"{{name: between, topology: ring, of: sw*, {kind}, routing: {routing}}}"]
+    if draw(st.booleans()):
+        fabric = draw(st.sampled_from(FABRICS))
+        links.append(f"{{name: fabric, {fabric}, of: [{', '.join(map(repr, members))}], {kind}, routing: {routing}}}")
+    else:
+        links += [
+            f"{{name: port{at}, between: [{card}, sw{draw(st.integers(0, 2))}], {kind}, routing: {routing}}}"
+            for at, card in enumerate(cards)
+        ]
+    if draw(st.integers(0, 4)) == 0:  # a card at two switches: then ways lead through nodes
+        links += [f"{{name: second{at}, between: [{cards[0]}, sw{at}], {kind}}}" for at in range(3)]
+    if draw(st.integers(0, 6)) == 0:
+        links.append(f"{{name: short, between: [node0.gpu0, node1.nic0], {kind}}}")
+    if head:
+        links.append(f"{{name: head, between: [head, sw1], {kind}}}")
+    top = [f"  sw: {{kind: switch, count: 3{over}}}", *([f"  head: {{{CPU}}}"] if head else [])]
+    out = [f"  sw{at}: {{kind: switch{over}}}" for at in range(3)] + top[1:]
+    few, all_of = list(top), list(out)
+    for name, (many, (parts, inner)) in families.items():
+        few += _node(name, parts, inner, many)
+        for at in range(many):
+            all_of += _node(f"{name}{at}", parts, inner, None)
+    ends = "\nlinks:\n" + "\n".join(f"  - {link}" for link in links) + "\n"
+    numbered = ends.replace("sw*", "sw0, sw1, sw2") if "of: sw*" not in ends else ends.replace("of: sw*", "of: [sw0, sw1, sw2]")
+    for name, (many, _) in families.items():
+        every = ", ".join(f"'{name}{at}.nic*'" for at in range(many))
+        numbered = numbered.replace(f"'{name}*.nic*'", every)
+    return "parts:\n" + "\n".join(few) + ends, "parts:\n" + "\n".join(all_of) + numbered
+
+
+def _many(parts: list[str], name: str) -> int:
+    line = next(part for part in parts if part.startswith(f"{name}:"))
+    return int(line.rpartition("count: ")[2].rstrip("}"))
+
+
+def _node(name: str, parts: list[str], links: list[str], many: int | None) -> list[str]:
+    count = [] if many is None else [f"    count: {many}"]
+    body = [f"  {name}:", "    kind: machine", *count, "    parts:", *(f"      {part}" for part in parts)]
+    return [*body, *(["    links:", *(f"      - {link}" for link in links)] if links else [])]
+
+
+@settings(deadline=None, max_examples=25)
+@given(clusters())
+def test_equal_nodes_are_the_nodes_written_out(texts: tuple[str, str]) -> None:
+    few, full = map(machine, texts)
+    assert [*few.devices] == [*full.devices] == sorted(few.devices, key=natural)
+    assert [*few.nodes] == [*full.nodes]
+    assert [repr(each.model) for each in few.devices.values()] == [repr(each.model) for each in full.devices.values()]
+    assert [*few.links] == [*full.links]
+    assert [*few.capacities.items()] == [*full.capacities.items()]
+    assert (len(few.devices), len(few.nodes), len(few.links), len(few.capacities)) == tuple(
+        len([*each]) for each in (few.devices, few.nodes, few.links, few.capacities)
+    )
+    names = [*few.devices]
+    for a, b in zip(names[::3], reversed(names), strict=False):
+        assert _told(few, a, b) == _told(full, a, b)
+
+
+@settings(deadline=None, max_examples=30)
+@given(clusters(), st.randoms(use_true_random=False))
+def test_ways_put_together_are_those_of_a_search(texts: tuple[str, str], random: object) -> None:
+    of = machine(texts[0])
+    search = eager_routes(of)
+    for a, b in _pairs(of, random, 60):
+        assert of._routes._way(a, b) == search._way(a, b)
+
+
+@settings(deadline=None, max_examples=30)
+@given(clusters(), st.randoms(use_true_random=False), st.sampled_from([1e6, 5.0, 0.0]), st.sampled_from([1.0, 3.0]))
+def test_transfers_in_columns_are_those_one_by_one(texts: tuple[str, str], random: object, size: float, messages: float) -> None:
+    of = machine(texts[0])
+    pairs = [(a, b) for a, b in _pairs(of, random, 120) if of._routes.find(a, b) is not None]
+    if not pairs:
+        return
+    handling = Handling(messages=messages)
+    found = of.draws([a for a, _ in pairs], [b for _, b in pairs], size, handling)
+    amounts, latency, first = found.amounts(), found.latency(), found.first.tolist()
+    for at, (a, b) in enumerate(pairs):
+        demand = of.transfer(a, b, size, handling).demand
+        rows = range(first[at], first[at + 1])
+        drawn = {of.capacity_name(int(found.capacity[row])): float(amounts[row]) for row in rows}
+        assert drawn == dict(demand.amounts)
+        one = found.costs[found.shape[at]].demand
+        assert (one.latency, one.floor, one.share, one.holds) == (demand.latency, demand.floor, demand.share, demand.holds)
+        assert latency[at] == demand.latency
+    assert [*dict.fromkeys(found.shape.tolist())] == [*range(len(found.costs))]
+
+
+NET = "kind: direct, bandwidth: 10 GB/s, latency: 1 us"
+CARDS = "{gpu: {%s}, nic: {kind: nic, bandwidth: 50 GB/s}}, links: [{between: [gpu, nic], %s}]" % (GPU, PCIE)  # noqa: UP031 (braces)
+UNLIKE = {
+    "a way through a third node is shorter": (
+        f"parts: {{node: {{kind: machine, count: 4, parts: {CARDS}}}, sw: {{kind: switch, count: 5}}}}\n"
+        f"links: [{{topology: line, of: sw*, {NET}}}, {{name: a, between: [node0.nic, sw0], {NET}}}, "
+        f"{{name: b, between: [node1.nic, sw4], {NET}}}, {{name: c, between: [node2.nic, [sw0, sw4]], {NET}}}, "
+        f"{{name: d, between: [node3.nic, sw2], {NET}}}]\n"
+    ),
+    "as near by a switch as by a device of the node, and in another order by name": (
+        f"parts: {{node: {{kind: machine, count: 3, parts: {{gpu: {{{GPU}}}, nic: {{kind: nic, bandwidth: 50 GB/s}}, "
+        f"psw: {{kind: switch}}}}, links: [{{between: [nic, [gpu, psw]], {PCIE}}}]}}, node1-x: {{kind: switch}}, "
+        f"z: {{kind: switch}}, head: {{{CPU}}}}}\n"
+        f"links: [{{between: [node*.nic, node1-x], {NET}}}, {{name: b, between: [node*.psw, z], {NET}}}, "
+        f"{{name: c, between: [z, [node1-x, head]], {NET}}}]\n"
+    ),
+    "the switches are linked by other wires": (
+        f"parts: {{node: {{kind: machine, count: 4, parts: {CARDS}}}, sw: {{kind: switch, count: 4}}}}\n"
+        f"links: [{{name: ports, between: [sw*, node*.nic], per: 1, {NET}}}, {{name: fast, between: [sw0, sw1], {NET}}}, "
+        "{name: slow, between: [sw2, sw3], kind: direct, bandwidth: 1 GB/s, latency: 9 us}]\n"
+    ),
+    "the switches are others": (
+        f"parts: {{node: {{kind: machine, count: 4, parts: {CARDS}}}, a: {{kind: switch}}, "
+        "b: {kind: switch, latency: 50 ns}}\n"
+        f"links: [{{name: ports, between: [[a, b], node*.nic], per: 2, {NET}}}]\n"
+    ),
+    "cards stand beside devices that share them": (
+        f"parts: {{gpu: {{{GPU}, count: 4}}, psw: {{kind: switch}}, nic: {{kind: nic, bandwidth: 50 GB/s, count: 2}}, "
+        f"z: {{kind: switch}}, head: {{{CPU}}}}}\n"
+        f"links: [{{between: [psw, [gpu*, nic*]], {PCIE}}}, {{name: net, between: [z, [nic*, head]], {NET}}}]\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("text", UNLIKE.values(), ids=UNLIKE)
+def test_pairs_that_only_look_alike_are_told_apart(text: str) -> None:
+    of = machine(text)
+    search = eager_routes(of)
+    ends = [name for name, placed in of.devices.items() if placed.kind in ("gpu", "cpu")]
+    pairs = [(a, b) for a in ends for b in ends if search.find(a, b) is not None]
+    assert [of._routes._way(a, b) for a, b in pairs] == [search._way(a, b) for a, b in pairs]
+    found = of.draws([a for a, _ in pairs], [b for _, b in pairs], 1e6)
+    for at, (a, b) in enumerate(pairs):
+        names = {of.capacity_name(int(each)) for each in found.capacity[found.first[at] : found.first[at + 1]]}
+        demand = of.transfer(a, b, 1e6).demand
+        assert names == {name for name, _ in demand.amounts}
+        assert found.latency()[at] == demand.latency
+
+
+def test_pairs_at_switches_of_different_speed_are_different_shapes() -> None:
+    of = machine(
+        f"parts: {{node: {{kind: machine, count: 5, parts: {CARDS}}}}}\n"
+        f"links: [{{name: net, topology: leaf-spine, leaf_ports: 3, of: node*.nic, switch: {{oversubscription: 2}}, {NET}}}]\n"
+    )
+    assert of.capacities["net-leaf0.backplane"].rate > of.capacities["net-leaf1.backplane"].rate
+    found = of.draws(["node0.gpu", "node3.gpu", "node1.gpu"], ["node1.gpu", "node4.gpu", "node2.gpu"], 1e6)
+    assert found.shape.tolist() == [0, 1, 0]
+
+
+@settings(deadline=None, max_examples=20)
+@given(clusters())
+def test_every_capacity_has_one_number(texts: tuple[str, str]) -> None:
+    of = machine(texts[0])
+    named = []
+    for number in range(of.capacity_numbers):
+        try:
+            named.append(of.capacity_name(number))
+        except UnknownName:
+            continue
+    assert sorted(named) == sorted(of.capacities)
+    with pytest.raises(UnknownName):
+        of.capacity_name(of.capacity_numbers)
+
+
+def _pairs(of: Machine, random: object, many: int) -> list[tuple[str, str]]:
+    pairs = [(a, b) for a in of.devices for b in of.devices]
+    return random.sample(pairs, min(many, len(pairs)))  # type: ignore[attr-defined, no-any-return]
+
+
+def _told(of: Machine, a: str, b: str) -> object:
+    try:
+        return of.route(a, b), of.transfer(a, b, 1e6)
+    except NoRoute as error:
+        return error.message, error.hint
+
+
+# ---- names in order ----
+
+STEMS = ["a", "a1", "a1b", "a-x", "b", "a_", "A"]
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.dictionaries(st.sampled_from(STEMS), st.tuples(st.integers(0, 12), st.booleans()), min_size=1))
+def test_names_that_interleave_are_in_natural_order(parts: dict[str, tuple[int, bool]]) -> None:
+    lines = []
+    for name, (many, node) in parts.items():
+        count = f", count: {many}" if many else ""
+        inner = f"kind: machine, parts: {{x: {{kind: switch, count: 2}}, x-y: {{{CPU}, count: 2}}}}" if node else "kind: switch"
+        lines.append(f"  {name}: {{{inner}{count}}}\n")
+    try:
+        of = machine("parts:\n" + "".join(lines))
+    except SpecError as error:
+        assert "there are two parts called" in str(error)  # noqa: PT017 (some of these names do collide)
+        return
+    for names in (of.devices, of.nodes, of.groups):
+        assert [*names] == sorted(names, key=natural)
+        assert len([*names]) == len(names) == len(set(names))
+    for name, placed in of.devices.items():
+        assert of.select(name) == (name,)
+        assert name == ".".join(
+            each for each in (placed.node, f"{placed.family}{'' if placed.index is None else placed.index}") if each
+        )
+    assert "a01" not in of.devices
+    assert of.devices_of("switch") == tuple(name for name, placed in of.devices.items() if placed.kind == "switch")
+
+
+# ---- large machines ----
+
+
+def rail_fat_tree(nodes: int, pods: int) -> Machine:
+    tree, workload = read(find("machine", "scale/rail-fat-tree")), tree_of({"hwsim": "workload/1", "program": []})
+    for path, value in (("let.nodes", nodes), ("let.pods", pods)):
+        tree, workload, _ = apply_set(tree, workload, path, str(value))
+    return api.load_machine(tree)
+
+
+@pytest.fixture(scope="module")
+def large() -> Machine:
+    return rail_fat_tree(12_500, 4)
+
+
+def _made(kind: type) -> int:
+    return sum(isinstance(each, kind) for each in gc.get_objects())
+
+
+def test_100000_gpus_are_counted_and_named_without_being_made() -> None:
+    before = _made(PlacedDevice), _made(Link)
+    of = rail_fat_tree(12_500, 4)
+    leaves = 8 * -(-12_500 // 32)
+    assert len(of.devices) == 12_500 * 17 + leaves + 4 + 1
+    assert len(of.nodes) == 12_500
+    assert len(of.links) == 2 * (12_500 * 24 + leaves + 4)
+    gpus = of.select("gpu*")
+    assert (len(gpus), gpus[8], gpus[-1]) == (100_000, "node1.gpu0", "node12499.gpu7")
+    assert of.select("node*.gpu*") is not gpus
+    assert of.select("node*.gpu*") == gpus == of.devices_of("gpu")
+    assert of.select("node3.gpu0..2") == ("node3.gpu0", "node3.gpu1", "node3.gpu2")
+    assert of.select("gpu1", "node9") == ("node9.gpu1",)
+    assert len(of.select("node96..126.nic*")) == 31 * 8
+    assert of.one("node12499.nvs") == "node12499.nvs"
+    with pytest.raises(UnknownName, match="there is no node12500"):
+        of.select("node12499..12500.gpu*")
+    assert len(of.capacities) > 1_000_000
+    assert of.capacities["fabric:node77.nic3->fabric-leaf3-2"].rate == pytest.approx(50e9)
+    assert "fabric:node77.nic3->fabric-leaf3-3" not in of.capacities
+    assert [each.name for each in of.samples(gpus)] == ["node0.gpu0"]
+    assert (_made(PlacedDevice) - before[0], _made(Link) - before[1]) < (20, 20)
+
+
+def test_a_route_makes_the_links_it_passes(large: Machine) -> None:
+    before = _made(Link)
+    route = large.route("node0.gpu0", "node12499.gpu5")
+    stops = [link.target for link in route]
+    assert stops[1:-2] == ["fabric-leaf0-0", "fabric-spine0", "fabric-core", "fabric-spine3", "fabric-leaf5-390"]
+    assert _made(Link) - before < 100
+    assert [link.target for link in large.links_from("node5.nic2")] == ["fabric-leaf2-0", "node5.gpu2"]
+
+
+def test_a_ring_of_100000_is_a_handful_of_shapes(large: Machine) -> None:
+    before = _made(Link), _made(PlacedDevice)
+    gpus = large.select("gpu*")
+    found = large.draws(gpus, (*gpus[1:], gpus[0]), 1e6)
+    assert len(found.shape) == 100_000
+    assert len(found.costs) == 3  # inside a node, within a pod, between pods
+    assert (found.shape == 0).sum() == 87_500
+    assert (found.shape == 2).sum() == 4
+    assert max(found.capacity) < large.capacity_numbers
+    for pair in (0, 7, 8 * 3124 + 7, 99_999):
+        rows = slice(int(found.first[pair]), int(found.first[pair + 1]))
+        names = {large.capacity_name(int(number)) for number in found.capacity[rows]}
+        assert names == {name for name, _ in large.transfer(gpus[pair], gpus[(pair + 1) % 100_000], 1e6).demand.amounts}
+    assert _made(Link) - before[0] < 1_000
+    assert _made(PlacedDevice) - before[1] < 500
+
+
+def test_traffic_by_hash_is_worked_out_pair_by_pair() -> None:
+    node = f"{{kind: machine, count: 8, parts: {{gpu: {{{GPU}}}, nic: {{kind: nic, bandwidth: 50 GB/s}}}}, "
+    node += f"links: [{{between: [gpu, nic], {PCIE}}}]}}"
+    of = machine(
+        f"parts: {{node: {node}}}\n"
+        "links: [{topology: leaf-spine, leaf_ports: 4, spines: 4, of: node*.nic, "
+        "kind: infiniband, rate: 400 Gb/s, routing: ecmp}]\n"
+    )
+    sources, targets = [f"node{at}.gpu" for at in range(4)], [f"node{at + 4}.gpu" for at in range(4)]
+    found = of.draws(sources, targets, 1e6)
+    over = [
+        frozenset(of.capacity_name(int(each)) for each in found.capacity[low:high])
+        for low, high in zip(found.first, found.first[1:], strict=False)
+    ]
+    assert over == [
+        frozenset(name for name, _ in of.transfer(a, b, 1e6).demand.amounts) for a, b in zip(sources, targets, strict=True)
+    ]
+    assert len({name for each in over for name in each if "spine" in name and "->infiniband-leaf" in name}) > 1
+
+
+def test_a_graph_of_a_large_machine_lists_what_its_ops_use(large: Machine) -> None:
+    copy = {"copy": {"from": "node0.gpu0", "to": "node9.gpu0", "bytes": "1 MB"}}
+    run = api.simulate(large, api.load_workload({"hwsim": "workload/1", "program": [copy]}))
+    graph = run.timeline.flat.graph
+    assert {each.name for each in graph.capacities} == {
+        name for name, _ in large.transfer("node0.gpu0", "node9.gpu0", 1e6).demand.amounts
+    }
+    assert graph.unlisted == len(large.capacities) - len(graph.capacities)
+    assert f"not used: {graph.unlisted:,} of the machine" in str(run)
+
+
+def test_nobody_gets_every_pair_of_a_large_machine_listed() -> None:
+    done = CliRunner().invoke(show, ["--topology", "scale/rail-fat-tree", "--set", "let.nodes=2000"])
+    assert done.exit_code == 2
+    assert "34,507 devices are too many for a topology" in done.output
+    assert CliRunner().invoke(show, ["--topology", "scale/rail-fat-tree"]).exit_code == 0
+
+
+def test_the_order_of_a_cluster_s_parts_and_links_changes_no_number() -> None:
+    parts = [f"  gpu: {{{GPU}, count: 3}}", "  sw: {kind: switch, count: 2}", f"  head: {{{CPU}, count: 2}}"]
+    links = [
+        "  - {name: a, between: [sw0, gpu*], kind: direct, bandwidth: 1 GB/s}",
+        "  - {name: b, between: [sw0, sw1], kind: direct, bandwidth: 2 GB/s}",
+        "  - {name: c, between: [sw1, head*], kind: direct, bandwidth: 1 GB/s, duplex: half}",
+    ]
+    first = machine("\n".join(["parts:", *parts, "links:", *links, ""]))
+    for one, other in zip(permutations(parts), permutations(links), strict=True):
+        of = machine("\n".join(["links:", *other, "parts:", *one, ""]))
+        assert of == first
+        assert of.transfer("gpu2", "head1", 1e6) == first.transfer("gpu2", "head1", 1e6)
+        assert of.draws(["gpu2"], ["head1"], 1e6).costs == first.draws(["gpu2"], ["head1"], 1e6).costs
+
+
+def test_a_switch_of_100000_ports_is_linked_in_columns() -> None:
+    before = _made(Link)
+    of = machine(
+        f"parts: {{sw: {{kind: switch, oversubscription: 4}}, gpu: {{{GPU}, count: 100000}}}}\n"
+        "links: [{name: port, between: [sw, gpu*], kind: direct, bandwidth: 1 GB/s}]\n"
+    )
+    assert of.capacities["sw.backplane"].rate == pytest.approx(100_000 * 1e9 / 4)
+    assert [link.capacity for link in of.route("gpu99999", "gpu0")] == ["port:gpu99999->sw", "port:sw->gpu0"]
+    assert len(of.capacities) == 400_001
+    assert _made(Link) - before < 10

@@ -1,0 +1,97 @@
+"""`hwsim record` and `hwsim compare` on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from hwsim.cli import main
+
+SCRIPT = """
+import sys
+import numpy as np
+a = np.ones((int(sys.argv[1]) if sys.argv[1:] else 30, 30))
+for _ in range(5):
+    b = a @ a.T
+print("said", b.shape)
+"""
+
+
+def hwsim(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(main, [str(each) for each in arguments], prog_name="hwsim")
+
+
+@pytest.fixture
+def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "step.py"
+    path.write_text(SCRIPT, encoding="utf-8")
+    return path
+
+
+def test_a_script_is_recorded_checked_and_compared(script: Path) -> None:
+    done = hwsim("record", script, "-o", "out.yaml", "--runs", "2", "--", "20")
+    assert done.exit_code == 0, done.stderr
+    assert done.stdout == "said (20, 20)\n"
+    assert "11 calls as 3 statements" in done.stderr
+    assert hwsim("check", "out.yaml").exit_code == 0
+    compared = hwsim("compare", "laptop", "out.yaml")
+    assert compared.exit_code == 0
+    assert "uncalibrated: 0.0 % of the measured time" in compared.stdout
+    assert "of the error" in compared.stdout
+
+
+def test_without_a_name_the_files_are_called_after_the_script(script: Path, tmp_path: Path) -> None:
+    assert hwsim("record", script).exit_code == 0
+    assert {path.name for path in tmp_path.iterdir()} == {"step.py", "step.yaml", "step.measured.json.gz"}
+
+
+def test_all_numbers_and_a_figure(script: Path, tmp_path: Path) -> None:
+    hwsim("record", script)
+    done = hwsim("compare", "laptop", "step.yaml", "step.measured.json.gz", "--json", "--plot", "c.svg")
+    found = json.loads(done.stdout)
+    assert found["hwsim"] == "comparison/1"
+    assert sum(row["times"] for row in found["ops"]) == 11
+    assert sum(row["share_of_error"] for row in found["ops"]) == pytest.approx(1.0)
+    assert found["known_by"]["formula"] == pytest.approx(1.0)
+    assert (tmp_path / "c.svg").read_text().startswith("<?xml")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("import numpy as np\nnp.ones(2) @ np.ones(3)\n", "line 2, in <module>"), ("x = 1\n", "calls nothing of numpy's"),
+     ("import sys, numpy as np\nnp.ones(2)\nsys.exit(4)\n", "exit code 4")],
+)  # fmt: skip
+def test_a_script_that_fails_leaves_nothing(script: Path, tmp_path: Path, text: str, said: str) -> None:
+    script.write_text(text, encoding="utf-8")
+    done = hwsim("record", script)
+    assert done.exit_code == 1
+    assert said in done.stderr
+    assert "nothing is written" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["step.py"]
+
+
+def test_an_interruption_leaves_nothing(script: Path, tmp_path: Path) -> None:
+    script.write_text("import numpy as np\nnp.ones(2)\nraise KeyboardInterrupt\n", encoding="utf-8")
+    assert hwsim("record", script).exit_code == 130
+    assert [path.name for path in tmp_path.iterdir()] == ["step.py"]
+
+
+def test_what_cannot_be_written_is_said_before_the_script_runs(script: Path, tmp_path: Path) -> None:
+    script.write_text("from pathlib import Path\nPath('ran').touch()\n", encoding="utf-8")
+    done = hwsim("record", script, "-o", "nowhere/out.yaml")
+    assert done.exit_code == 2
+    assert "no folder 'nowhere'" in done.stderr
+    assert not (tmp_path / "ran").exists()
+
+
+def test_mistakes_of_compare_are_mistakes(script: Path, tmp_path: Path) -> None:
+    hwsim("record", script)
+    (tmp_path / "bad.json").write_text("{}")
+    assert hwsim("compare", "laptop", "step.yaml", "none.json").exit_code == 2
+    assert "no recording" in hwsim("compare", "laptop", "step.yaml", "bad.json").stderr
+    assert hwsim("compare", "laptop", "step.yaml", "--plot", "x.txt").exit_code == 2
+    assert hwsim("compare", "no-such-machine", "step.yaml").exit_code == 2

@@ -1,0 +1,279 @@
+"""`train:` the training of transformers, simulated."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+import hwsim
+from hwsim.api import load_machine, prepare
+from hwsim.engine import simulate
+from hwsim.machine import Machine
+from hwsim.models import ParallelPlan, cluster_of, estimate, load_framework, load_model
+from hwsim.models.plan import Schedule
+from hwsim.results.training import Training
+from hwsim.spec import SpecError
+from hwsim.workload import GraphBuilder, OpRef
+from hwsim.workload.training import teams
+from hwsim.workload.training.schedule import turns
+
+NODE = "dgx-h100"
+
+
+def cluster(nodes: int, node: str = NODE, rate: str = "400 Gb/s") -> Machine:
+    return load_machine(f"""hwsim: machine/1
+name: {nodes} x {node}
+parts:
+  node: {{kind: machine, use: {node}, count: {nodes}}}
+  leaf: {{kind: switch}}
+links: [{{between: ["node*.nic*", leaf], kind: infiniband, rate: {rate}}}]
+""")
+
+
+def run(machine: str | Machine, **keys: Any) -> Any:
+    fold = keys.pop("fold", "auto")
+    return hwsim.simulate(machine, {"hwsim": "workload/1", "train": keys}, fold=fold)
+
+
+def trained(machine: str | Machine, **keys: Any) -> Training:
+    [found] = run(machine, **keys).trainings
+    assert isinstance(found, Training)
+    return found
+
+
+def mistakes(machine: str | Machine, **keys: Any) -> list[str]:
+    with pytest.raises(SpecError) as caught:
+        run(machine, **keys)
+    return [each.message for each in caught.value.mistakes]
+
+
+def uniform(schedule: Schedule, stages: int, microbatches: int, chunks: int) -> float:
+    """Seconds of a step whose every turn takes 1/chunks s forward and 2/chunks s backward, and nothing else any."""
+    graph = GraphBuilder()
+    known: dict[tuple[int, int, bool], OpRef] = {}
+    queues = [graph.queue(f"stage{stage}") for stage in range(stages)]
+    for stage in range(stages):
+        for turn in turns(schedule, stage, stages, microbatches, chunks):
+            took = (1.0 if turn.forward else 2.0) / chunks
+            place = turn.chunk * stages + stage
+            known[turn.microbatch, place, turn.forward] = graph.op("turn", time=took, queue=queues[stage])
+    for (microbatch, place, forward), op in known.items():
+        last = place == stages * chunks - 1
+        before = (
+            (microbatch, place - 1, True) if forward else (microbatch, place, True) if last else (microbatch, place + 1, False)
+        )
+        if before in known:
+            graph.edge(known[before], op)
+    return simulate(graph.build()).makespan
+
+
+@pytest.mark.parametrize(("schedule", "chunks"), [("gpipe", 1), ("1f1b", 1), ("interleaved", 2), ("interleaved", 4)])
+@pytest.mark.parametrize(("stages", "microbatches"), [(1, 4), (2, 4), (4, 8), (8, 16), (4, 4)])
+def test_the_bubble_of_equal_stages_emerges_from_the_schedule(
+    schedule: Schedule, chunks: int, stages: int, microbatches: int
+) -> None:
+    step = uniform(schedule, stages, microbatches, chunks)
+    bubble = 1.0 - 3.0 * microbatches / step
+    assert bubble == pytest.approx((stages - 1) / (chunks * microbatches + stages - 1), abs=1e-9)
+
+
+def test_the_bubble_of_a_real_model_is_nearly_that_of_equal_stages() -> None:
+    model = {"kind": "transformer", "layers": 32, "hidden": 4096, "heads": 32, "vocab": 64}
+    found = trained(NODE, model=model, global_batch=16, parallel={"pp": 8}, framework="megatron", optimizer="sgd")
+    assert found.bubble == pytest.approx(7 / (16 + 7), abs=0.015)
+    assert found.computing + found.exposed + found.bubble == pytest.approx(1.0)
+
+
+PLANS: list[tuple[int, str, dict[str, Any]]] = [
+    (1, NODE, {"model": "llama-3-8b", "tp": 8, "global_batch": 16}),
+    (1, NODE, {"model": "llama-3-8b", "global_batch": 16, "sharding": "fsdp", "framework": "torchtitan-compile"}),
+    (2, NODE, {"model": "llama-3-8b", "global_batch": 32, "sharding": "fsdp", "framework": "torchtitan"}),
+    (4, NODE, {"model": "llama-3-70b", "tp": 8, "pp": 4, "global_batch": 32}),
+    (4, NODE, {"model": "mixtral-8x7b", "ep": 8, "tp": 2, "global_batch": 64, "sharding": "zero-1"}),
+    (2, NODE, {"model": "llama-3-8b", "tp": 4, "cp": 2, "global_batch": 8, "sequence": 32768}),
+    (2, "dgx-a100", {"model": "megatron-18b", "tp": 8, "global_batch": 16, "microbatch": 2, "recompute": "full",
+                     "framework": "megatron"}),
+    (2, "dgx-a100", {"model": "megatron-7.5b", "tp": 4, "pp": 4, "global_batch": 32, "recompute": "selective",
+                     "schedule": "interleaved", "chunks": 3, "framework": "megatron"}),
+    (1, "p3.16xlarge", {"model": "gpt2", "global_batch": 64, "dtype": "fp16", "framework": "megatron"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("at", range(len(PLANS)))
+def test_the_estimate_is_within_ten_per_cent_of_the_simulation(at: int) -> None:
+    nodes, node, said = PLANS[at]
+    keys = dict(said)
+    machine = load_machine(node) if nodes == 1 else cluster(nodes, node, "200 Gb/s" if node == "dgx-a100" else "400 Gb/s")
+    model, framework = str(keys.pop("model")), str(keys.pop("framework", "megatron-core"))
+    plan = ParallelPlan(**keys, sequence_parallel=keys.get("tp", 1) > 1)
+    expected = estimate(load_model(model), plan, cluster_of(machine), load_framework(framework))
+    parallel = {axis: keys.pop(axis) for axis in ("tp", "pp", "cp", "ep") if axis in keys}
+    try:
+        found = trained(machine, model=model, framework=framework, parallel=parallel, detail="stage", **keys)
+    except hwsim.OutOfMemory as error:
+        [found] = error.run.trainings
+        assert expected.verdict != "fits"
+    assert found.step_s == pytest.approx(expected.seconds, rel=0.1)
+    assert found.mfu == pytest.approx(expected.mfu, rel=0.1)
+
+
+def test_layers_one_by_one_take_as_long_as_all_at_once() -> None:
+    keys = {"model": "llama-3-8b", "global_batch": 8, "parallel": {"tp": 4, "pp": 2}}
+    whole, parts = (trained(NODE, detail=detail, **keys) for detail in ("stage", "layer"))
+    assert parts.step_s == pytest.approx(whole.step_s, rel=1e-3)
+
+
+def test_copies_told_by_one_of_them_take_as_long_as_all_of_them() -> None:
+    machine = cluster(4)
+    for keys in (
+        {"model": "llama-3-8b", "global_batch": 32, "parallel": {"tp": 2, "pp": 4}, "sharding": "zero-1"},
+        {"model": "opt-1.3b", "global_batch": 64, "framework": "torchtitan", "sharding": "fsdp"},
+        {"model": "opt-1.3b", "global_batch": 64, "parallel": {"tp": 2}, "framework": "megatron"},
+    ):
+        every, one = (trained(machine, detail="stage", fold=fold, **keys) for fold in ("never", "always"))
+        assert one.step_s == every.step_s
+        assert one.mfu == every.mfu
+
+
+def test_exchanges_of_very_many_copies_in_columns_take_as_long_as_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = {"model": "opt-1.3b", "global_batch": 64, "parallel": {"tp": 2, "pp": 2}, "framework": "megatron", "fold": "always"}
+    machine = load_machine("scale/rail-fat-tree")
+    named = trained(machine, **keys).step_s
+    monkeypatch.setattr(teams, "LEAST", 2)
+    assert trained(machine, **keys).step_s == pytest.approx(named, rel=1e-3)
+
+
+def test_weak_scaling_is_flat_until_the_network_binds() -> None:
+    keys: dict[str, Any] = {"model": "opt-1.3b", "framework": "megatron"}
+    steps = {nodes: trained(cluster(nodes), global_batch=4 * 8 * nodes, **keys).step_s for nodes in (2, 4, 8)}
+    assert steps[8] == pytest.approx(steps[2], rel=0.05)
+    slow = {nodes: trained(cluster(nodes, rate="10 Gb/s"), global_batch=4 * 8 * nodes, **keys).step_s for nodes in (1, 2, 8)}
+    assert slow[1] < 0.7 * slow[2] < slow[8]
+
+
+def test_recompute_costs_what_it_computes() -> None:
+    keys = {"model": "megatron-1.7b", "global_batch": 8, "framework": "megatron", "steps": 1}
+    ops = {what: run(NODE, recompute=what, **keys).ops for what in ("none", "full")}
+    spent = {
+        (what, name): sum(op.duration_s for op in found if op.name == name)
+        for what, found in ops.items()
+        for name in ("forward", "backward")
+    }
+    model = load_model("megatron-1.7b")
+    assert spent["full", "forward"] == pytest.approx(spent["none", "forward"])
+    layers = spent["none", "forward"] * model.layers * 0.9 / model.layers
+    assert spent["full", "backward"] - spent["none", "backward"] == pytest.approx(layers, rel=0.12)
+
+
+def test_sharding_trades_memory_for_traffic_as_in_its_table() -> None:
+    """Rajbhandari et al., 2020, sections 5 and 7.2: 2 + 2 + 12 bytes a parameter; twice the model's bytes sent, or thrice."""
+    keys = {"model": "opt-1.3b", "global_batch": 8, "framework": "megatron", "steps": 1, "optimizer": "adam", "dtype": "fp16"}
+    parameters = load_model("opt-1.3b").parameters
+    kept: dict[str, float] = {}
+    sent: dict[str, float] = {}
+    for sharding in ("none", "zero-1", "zero-2", "zero-3"):
+        found = run(NODE, sharding=sharding, **keys)
+        held = {each.value: each.bytes for each in found.memory[0].holds}
+        kept[sharding] = sum(held[what] for what in ("weights", "gradients", "optimizer states"))
+        [moved] = [each.moved for each in found.usage if each.capacity == "nvlink:gpu0->nvs"]
+        sent[sharding] = moved / (2 * parameters * 7 / 8)
+    assert kept["none"] == pytest.approx(16 * parameters)
+    assert kept["zero-1"] == pytest.approx((4 + 12 / 8) * parameters)
+    assert kept["zero-2"] == pytest.approx((2 + 14 / 8) * parameters)
+    assert kept["zero-3"] == pytest.approx(16 / 8 * parameters)
+    assert sent["zero-1"] == pytest.approx(sent["zero-2"]) == pytest.approx(2.0)
+    assert sent["zero-3"] == pytest.approx(3.0)
+
+
+def test_more_microbatches_never_take_less_time() -> None:
+    keys = {"model": "megatron-1.7b", "parallel": {"pp": 4}}
+    steps = [trained(NODE, global_batch=2 * count, **keys).step_s for count in (1, 2, 4, 5, 8, 16)]
+    assert steps == sorted(steps)
+
+
+def test_one_f_one_b_keeps_fewer_activations_than_gpipe() -> None:
+    keys = {"model": "megatron-1.7b", "parallel": {"pp": 4}, "global_batch": 32}
+    peaks = [max(each.peak for each in run(NODE, schedule=schedule, **keys).memory) for schedule in ("gpipe", "1f1b")]
+    assert peaks[1] < peaks[0]
+
+
+@pytest.mark.parametrize(
+    ("said", "key", "line"),
+    [
+        ({"parallel": {"tp": 5}}, "dp", "tp 5 x pp 1 = 5 does not divide 8 GPUs"),
+        ({"parallel": {"tp": 2, "dp": 2}}, "dp", "tp 2 x pp 1 x dp 2 = 4 GPUs, but there are 8"),
+        ({"parallel": {"tp": 1, "pp": 8}, "model": "opt-125m", "global_batch": 8}, "pp", "pp 8 does not divide 12 layers"),
+        ({"global_batch": 12}, "global_batch", "a global batch of 12 is no multiple of dp 8 x microbatch 1 = 8"),
+        ({"parallel": {"ep": 2}}, "ep", "ep 2, but the model has no experts"),
+        ({"parallel": "best"}, "parallel", "`parallel` is a mapping or auto, not 'best'"),
+        ({"model": "llama-9"}, "model", "there is no model 'llama-9'"),
+    ],
+)
+def test_a_plan_that_cannot_be_gets_one_line(said: dict[str, Any], key: str, line: str) -> None:
+    found = mistakes(NODE, **{"model": "llama-3-8b", "global_batch": 64, **said})
+    assert key
+    assert any(line in each for each in found), found
+    assert len([each for each in found if line in each]) == 1
+
+
+def test_a_model_that_does_not_fit_is_a_verdict_with_its_amounts() -> None:
+    with pytest.raises(hwsim.OutOfMemory) as caught:
+        run(NODE, model="llama-3-70b", global_batch=8, parallel={"tp": 8})
+    assert "gpu0 needs" in str(caught.value)
+    assert "'optimizer states'" in str(caught.value)
+
+
+def test_a_plan_is_found_that_fits() -> None:
+    found = trained(NODE, model="llama-3-8b", global_batch=32, parallel="auto", sharding="zero-1")
+    assert found.plan.startswith("tp ")
+    assert found.mfu > 0.3
+
+
+def test_a_slow_gpu_slows_its_whole_team() -> None:
+    keys = {"model": "opt-1.3b", "global_batch": 8, "parallel": {"tp": 4}, "detail": "stage"}
+    fine = hwsim.simulate(NODE, {"hwsim": "workload/1", "train": keys}).makespan_s
+    events = [{"at": "0 s", "part": "gpu3", "speed": "50 %"}]
+    slow = hwsim.simulate(NODE, {"hwsim": "workload/1", "train": keys, "events": events}).makespan_s
+    assert 1.2 * fine < slow < 2.0 * fine
+
+
+def test_two_jobs_side_by_side_have_their_own_steps() -> None:
+    jobs = {
+        "big": {"train": {"model": "opt-1.3b", "device": "gpu0..3", "global_batch": 16}},
+        "small": {"start": "1 s", "train": {"model": "opt-125m", "device": "gpu4..7", "global_batch": 16}},
+    }
+    found = hwsim.simulate(NODE, {"hwsim": "workload/1", "jobs": jobs, "expect": {"small.step": "at most 1 s"}})
+    assert [each.name for each in found.trainings] == ["big", "small"]
+    assert found.trainings[1].step_s < found.trainings[0].step_s
+    assert found.met
+
+
+def test_days_follow_from_the_last_step() -> None:
+    found = trained(NODE, model="opt-125m", global_batch=64, tokens=1e9)
+    assert found.days == pytest.approx(1e9 / (64 * 2048) * found.step_s / 86_400)
+
+
+def test_a_step_of_one_node_is_lowered_and_played_in_a_second() -> None:
+    began = time.process_time()
+    trained(NODE, model="llama-3-8b", global_batch=64, parallel={"tp": 2, "pp": 2})
+    assert time.process_time() - began < 1.5
+
+
+LIBRARY = {
+    "bert-large": ("dgx-a100", {}),
+    "gpt3-175b-megatron": ("scale/dgx-a100-pod", {"let.nodes": 16, "global_batch": 96}),
+    "llama3-70b": ("scale/rail-fat-tree", {"let.nodes": 8, "global_batch": 128}),
+    "scale/llm-65536": ("scale/rail-fat-tree", {"let.nodes": 64, "global_batch": 32}),
+}
+
+
+@pytest.mark.parametrize("name", LIBRARY)
+def test_workloads_of_the_library_run(name: str) -> None:
+    machine, changes = LIBRARY[name]
+    found = hwsim.simulate(machine, name, set=changes)
+    [one] = found.trainings
+    assert 0.1 < one.mfu < 0.7
+    assert found.met
+    assert prepare(machine, name, set=changes).graph.trainings
