@@ -27,7 +27,8 @@ class Point(NamedTuple):
 def by_ranks() -> Iterator[Point]:
     """Whole processes: a hierarchical all-reduce on a rail-optimised fat-tree."""
     for nodes in (1, 8, 64, 512, 4096, 12500):
-        sets = ("--set", f"let.nodes={nodes}", "--set", "let.pods=1" if nodes < 64 else "let.pods=4", "--set", "algorithm=hierarchical")
+        settings = (f"let.nodes={nodes}", f"let.pods={1 if nodes < 64 else 4}", "algorithm=hierarchical")
+        sets = [word for each in settings for word in ("--set", each)]
         taken = processes.hwsim("simulate", "scale/rail-fat-tree", "scale/allreduce", *sets, runs=1)
         yield Point(nodes * 8, taken.seconds, taken.memory)
 

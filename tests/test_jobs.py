@@ -57,7 +57,8 @@ def test_what_a_job_is_expected_to_take_is_checked() -> None:
 
 
 def test_a_job_has_one_front_door() -> None:
-    with pytest.raises(SpecError, match="job 'a' has one of program, programs, pipeline, train, infer; this one has none of them"):
+    doors = "program, programs, pipeline, train, infer"
+    with pytest.raises(SpecError, match=f"job 'a' has one of {doors}; this one has none of them"):
         run({"a": {"start": "1 s"}})
     with pytest.raises(SpecError, match="program and jobs"):
         run({"a": {"program": [COPY]}}, program=[COPY])

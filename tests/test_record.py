@@ -41,6 +41,57 @@ for _ in range(9):
     shift = np.abs(new - centers).max()
     centers = new
 """
+ODD = """
+import numpy as np, pickle, copy, io
+from numpy.random import Generator, PCG64, RandomState
+g = Generator(PCG64(1))
+r = RandomState(3)
+x = g.normal(size=(4, 3))
+r.shuffle(x)
+g.permuted(x, axis=0)
+y = pickle.loads(pickle.dumps(x))
+z = copy.deepcopy(x)
+assert (y == x).all() and (z == x).all()
+b = io.BytesIO()
+np.save(b, x)
+b.seek(0)
+assert (np.load(b) == x).all()
+x[0, 1] = 5
+x[x > 1] = 0
+np.add.at(x, ([0, 0], [1, 1]), 1.0)
+q, rr = np.linalg.qr(x)
+u = np.unique(x)
+np.random.seed(1)
+a = [row.sum() for row in x]
+m = np.ma.masked_array(x, x > 0).sum()
+s = np.array([x, x])
+o = np.outer(x[0], x[1])
+k = np.array(["a", "b"])
+c = x.astype(complex)
+d = (c * 2).real.sum()
+e = x.view(np.int64)
+f = np.frompyfunc(lambda v: v, 1, 1)(x)
+h = np.histogram(x)
+l = np.apply_along_axis(sum, 0, x)
+dm = np.divmod(x, 2)
+mean = x.mean(axis=(0,), keepdims=True)
+t = np.tensordot(x, x, axes=([0], [0]))
+p = np.pad(x, 1)
+cs = np.cumsum(x, axis=1)
+w = np.nonzero(x > 0)
+v = x.flat[3]
+big = np.zeros(0) + 1
+zz = np.zeros((0, 3)) @ np.zeros((3, 2))
+dt = np.array(["2020-01-01"], dtype="M8[D]") + 1
+st = np.sort(x, axis=0)
+ms = np.median(x)
+x.sort()
+gr = np.gradient(x)
+mg = np.meshgrid([1,2],[3])
+e1 = np.einsum("ii", np.eye(3))
+ee = np.einsum("ij->j", x)
+e3 = np.einsum("ij,jk", x, x.T, optimize=True)
+"""
 TEXT = """
 import numpy as np
 for _ in range(10):
@@ -176,10 +227,8 @@ def test_the_end_of_an_update_of_a_part_is_no_copy(tmp_path: Path) -> None:
 
 
 def test_the_script_sees_the_values_of_numpy(tmp_path: Path) -> None:
-    text = (
-        K_MEANS
-        + "\nfrom pathlib import Path\nseen = (centers.tolist(), float(shift), isinstance(centers, np.ndarray), f'{centers}')\nPath(%r).write_text(repr(seen))\n"
-    )
+    seen_by = "seen = (centers.tolist(), float(shift), isinstance(centers, np.ndarray), f'{centers}')"
+    text = f"{K_MEANS}\nfrom pathlib import Path\n{seen_by}\nPath(%r).write_text(repr(seen))\n"
     plain, seen = tmp_path / "plain.txt", tmp_path / "seen.txt"
     exec(compile(text % str(plain), "plain", "exec"), {"__name__": "__main__"})
     recorded(tmp_path, text % str(seen))
@@ -212,7 +261,8 @@ def test_in_place_gives_back_the_very_array() -> None:
 
 def test_a_script_has_its_arguments_and_its_folder(tmp_path: Path) -> None:
     (tmp_path / "beside_it.py").write_text("import numpy as np\ndef make(n): return np.ones(n)\n")
-    text = "import sys, beside_it\nassert sys.argv[1:] == ['4', '--x'] and __name__ == '__main__'\nbeside_it.make(int(sys.argv[1]))\n"
+    text = "import sys, beside_it\nassert sys.argv[1:] == ['4', '--x'] and __name__ == '__main__'\n"
+    text += "beside_it.make(int(sys.argv[1]))\n"
     steps = recorded(tmp_path, text, arguments=["4", "--x"]).steps
     assert [(step.name, step.line, step.op.keys["shape"]) for step in steps] == [("ones", "beside_it:2", [4])]
 
@@ -245,6 +295,12 @@ def test_runs_that_differ_are_said(tmp_path: Path) -> None:
     )
     found = recorded(tmp_path, text + "p.write_text(str(n + 1))\nnp.ones(n)\n", runs=3)
     assert found.notes == ("2 of 3 runs made other calls than the first, and do not count",)
+
+
+def test_whatever_a_script_does_with_numpy_is_recorded_and_simulates(tmp_path: Path) -> None:
+    found = recorded(tmp_path, ODD)
+    assert len(found.steps) > 100
+    assert makespan(tmp_path, found) > 0
 
 
 # ---- loops ----

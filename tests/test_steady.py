@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hwsim.engine import Deadlock, simulate
-from hwsim.engine.steady import FIRST, LONG, Steady, play_steady
+from hwsim.engine.steady import FIRST, LONG, play_steady
 from hwsim.opgraph import OpGraph, Pool, Queue
+from hwsim.results.steady import Steady
 from hwsim.results.timeline import Timeline
 from tests.engine_graphs import LINK, NS, graph_of, transfer
 from tests.strategies import graphs, make_block

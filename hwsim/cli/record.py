@@ -19,7 +19,7 @@ SCRIPT: Final = click.Path(path_type=Path, dir_okay=False, exists=True, readable
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- ARGUMENTS...]")
 @click.option("-o", "--output", type=FILE, metavar="FILE", help="The workload to write (default: the script's name with .yaml).")
 @click.option("--runs", type=click.IntRange(1), default=3, show_default=True, metavar="N",
-              help="Run the script so often: the first run says what is called, the others what it takes (their median).")  # fmt: skip
+              help="Run the script so often: the first says what is called, the others what it takes (median).")  # fmt: skip
 @click.option("--loops/--no-loops", default=True, help="Write calls that repeat as `repeat` (default), or all of them.")
 def command(script: Path, arguments: tuple[str, ...], output: Path | None, runs: int, loops: bool) -> None:
     """Run SCRIPT, and write what it asks numpy for as a workload: a statement for each call.
@@ -43,7 +43,7 @@ def command(script: Path, arguments: tuple[str, ...], output: Path | None, runs:
     text, measured = writing.document(found, loops=loops)
     write(beside, [writing.packed(measured)])
     write(output, [text.encode()])
-    click.echo(writing.summary(found, str(output), measured), nl=False, err=True)
+    click.echo(writing.summary(found, measured), nl=False, err=True)
     click.echo(f"wrote {output} and {beside}", err=True)
 
 

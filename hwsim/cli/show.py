@@ -69,8 +69,8 @@ def command(
         from hwsim import api
         from hwsim.workload import describe
 
-        lowered = api.prepare(machine, tree, set=settings)
-        click.echo("\n".join([describe(lowered.graph), *(str(each) for each in lowered.services)]))
+        made = api.prepare(machine, tree, set=settings)
+        click.echo("\n".join([describe(made.graph), *(str(each) for each in made.services)]))
 
 
 def _topology(name: str, figure: str, of: str | None, settings: dict[str, str], *, as_json: bool) -> None:

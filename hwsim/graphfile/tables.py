@@ -47,11 +47,12 @@ def read(text: bytes, ties: Ints, block: Callable[[int, int], Block], file: str)
         tables = json.loads(text)
         if tables["hwsim"] != FORMAT:
             raise mistake(file, f"this is '{tables['hwsim']}', not '{FORMAT}'")
+        columns: dict[str, Any] = {name: tuple(read(each) for each in tables[name]) for name, read in _TABLES.items()}
         return OpGraph(
             blocks=tuple(block(number, int(times)) for number, times in enumerate(tables["times"])),
             ties=ties,
             alike=None if tables.get("alike") is None else _alike(tables["alike"]),
-            **{name: tuple(read(each) for each in tables[name]) for name, read in _TABLES.items()},
+            **columns,
         )
     except KeyError as error:
         raise mistake(file, f"{error.args[0]!r} is missing", MADE_BY) from None

@@ -159,8 +159,8 @@ def render(found: Compared, suffix: str) -> Iterable[bytes]:
         for number, standing in enumerate(STANDINGS):
             chosen = [point for point in drawn if point[0] == standing]
             if chosen:
-                axes.scatter([one for _, one, _ in chosen], [two for _, _, two in chosen], s=18, color=colours[number % len(colours)],
-                             label=standing)  # fmt: skip
+                across, up = [one for _, one, _ in chosen], [two for _, _, two in chosen]
+                axes.scatter(across, up, s=18, color=colours[number % len(colours)], label=standing)
         axes.set(xscale="log", yscale="log", xlim=(low, high), ylim=(low, high), aspect="equal")
         axes.set(xlabel="measured, s for one call", ylabel="predicted, s", title=f"{found.workload} on {found.machine}")
         axes.text(0.98, 0.02, "grey: within 25 %", transform=axes.transAxes, ha="right", color="#777777", fontsize="small")

@@ -71,8 +71,8 @@ def _lines(result: Result) -> Iterator[str]:
         yield from _line("", f"and {len(fullest) - MEMORIES} more devices that are less full")
     for requests in result.requests:
         yield from _line("requests", _requests(requests))
-    for each in result.trainings:
-        for title, text in training.lines(each):
+    for trained in result.trainings:
+        for title, text in training.lines(trained):
             yield from _line(title, text)
     for service in result.serving:
         for title, text in serving.lines(service):

@@ -166,7 +166,7 @@ class GraphBuilder:
         self._alike = alike
 
     def drawn(self, *, few: bool = False) -> frozenset[str] | None:
-        """The capacities that any cost names, if costs stand for those of other ranks, or `few` are to be listed; else None: all."""
+        """The capacities that any cost names, if costs stand for those of others, or `few` are to be listed; else None: all."""
         if not few and not any(cost.demand.times for cost in self._costs):
             return None
         return frozenset(name for cost in self._costs for name, _ in (*cost.demand.amounts, *cost.demand.holds))

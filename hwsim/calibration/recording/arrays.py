@@ -11,8 +11,10 @@ from typing import Any, Final, cast
 
 import numpy as np
 
+from hwsim.calibration.record import SAME_AS
 from hwsim.calibration.recording import describing as say
 from hwsim.calibration.recording.tape import Array, Describe, current
+from hwsim.calibration.reuse import span
 
 # Functions that are made of others which tell for themselves.
 TRANSPARENT: Final = frozenset({
@@ -74,7 +76,7 @@ class TracedArray(np.ndarray):
         return tuple(wrap(new) if old is None else old for old, new in zip(out, found, strict=True))
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        name = say.SAME_AS.get(func.__name__, func.__name__)
+        name = SAME_AS.get(func.__name__, func.__name__)
         if name in TRANSPARENT and current() is not None:
             return super().__array_function__(func, types, args, kwargs)
         given, options = plain(tuple(args)), plain(kwargs)
@@ -102,7 +104,7 @@ class TracedArray(np.ndarray):
         to = base[at]
         if not isinstance(to, np.ndarray):
             base[at] = given
-        elif isinstance(given, np.ndarray) and say.span(given) == say.span(to) and given.strides == to.strides:
+        elif isinstance(given, np.ndarray) and span(given) == span(to) and given.strides == to.strides:
             base[at] = given  # the end of `a[...] += b`: it is there already
         else:
             perform(say.copied_to, "copyto", _assign, (to, given), {}, changes=[to])

@@ -106,9 +106,8 @@ def _drawing(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _telling(generator: Any) -> Any:
     """A class of generators whose draws are told."""
-    methods = {
-        name: _drawing_method(name, getattr(generator, name)) for name in dir(generator) if _draws(name, getattr(generator, name))
-    }
+    found = {name: getattr(generator, name) for name in dir(generator)}
+    methods = {name: _drawing_method(name, function) for name, function in found.items() if _draws(name, function)}
     return type(generator.__name__, (generator,), {"__module__": generator.__module__, **methods})
 
 

@@ -69,6 +69,16 @@ class Step:
 Describe = Callable[["Tape", str, tuple[Any, ...], Mapping[str, Any], Any], Described]
 
 
+def _overhead() -> tuple[float, float]:
+    """Seconds that reading the clocks adds to (wall, CPU) of a call: the median of calls of nothing."""
+    walls, cpus = [], []
+    for _ in range(_PROBES):
+        cpu, wall = time.thread_time_ns(), time.perf_counter_ns()
+        walls.append(time.perf_counter_ns() - wall)
+        cpus.append(time.thread_time_ns() - cpu)
+    return float(np.median(walls)) * 1e-9, float(np.median(cpus)) * 1e-9
+
+
 class Timing(NamedTuple):
     """A call by its name and the shape of its result; seconds of (wall, CPU)."""
 
@@ -95,7 +105,7 @@ class Tape:
     _known: dict[int, tuple[int, weakref.ref[Array]]] = field(default_factory=dict)  # by id of the array that owns the memory
     _count: int = 0
     _thread: int = field(default_factory=threading.get_ident)
-    _overhead: tuple[float, float] = field(default_factory=lambda: _overhead())
+    _overhead: tuple[float, float] = field(default_factory=_overhead)
 
     def listens(self) -> bool:
         """Whether a call that is made now is recorded."""
@@ -117,8 +127,7 @@ class Tape:
         """Make a call on plain arrays, and write it down.  changes: arrays that it works on in place."""
         if self.only_times:
             return self._time(name, function, args, options)[0]
-        out = [each for each in _arrays(options.get("out")) if isinstance(each, np.ndarray)]
-        changed = [*out, *changes]
+        changed = [*_arrays(options.get("out")), *changes]
         self.inside += 1
         try:
             found, took = self._time(name, function, args, options)
@@ -219,16 +228,6 @@ def _described(
         return describe(tape, name, args, options, found)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError):  # the script must not fail for a call nobody foresaw
         return Described("busy", {}, reason=f"arguments of {name} that are unknown")
-
-
-def _overhead() -> tuple[float, float]:
-    """Seconds that reading the clocks adds to (wall, CPU) of a call: the median of calls of nothing."""
-    walls, cpus = [], []
-    for _ in range(_PROBES):
-        cpu, wall = time.thread_time_ns(), time.perf_counter_ns()
-        walls.append(time.perf_counter_ns() - wall)
-        cpus.append(time.thread_time_ns() - cpu)
-    return float(np.median(walls)) * 1e-9, float(np.median(cpus)) * 1e-9
 
 
 _TAPES: list[Tape] = []  # the one that runs, last

@@ -144,7 +144,7 @@ def _statement(recording: Recording, folded: Folded, leaf: Leaf, indent: str, be
         keys["writes"] = written
     there = {folded.names[each.value]: _size(each) for each in first.made if not each.fresh}
     if updates or there:
-        keys["updates"] = updates if not there else there
+        keys["updates"] = there or updates
     text = f"{indent}- {first.op.kind}: {_value(keys)}"
     return f"{text}  # uncalibrated: {first.op.reason}" if first.op.reason else text
 
@@ -186,7 +186,7 @@ def _value(value: Any) -> str:
     return text if _PLAIN.fullmatch(text) and text.lower() not in _WORDS else json.dumps(text)
 
 
-def summary(recording: Recording, workload: str, measured: Mapping[str, Any]) -> str:
+def summary(recording: Recording, measured: Mapping[str, Any]) -> str:
     """What was recorded, for a terminal."""
     statements, inside = len(measured["ops"]), recording.inside
     lines = [f"{len(recording.steps)} calls as {statements} statements"]
