@@ -181,8 +181,8 @@ def test_the_json_document_has_the_published_keys() -> None:
     found = json.loads(as_json.document(result()))
     assert set(found) == {
         "hwsim", "machine", "workload", "makespan_s", "makespan_fs", "op_count", "limited_by", "capacities", "expect", "set",
-        "memory", "warnings", "requests", "jobs", "events", "latency_curves", "collectives", "pipelines", "serving", "trainings", "fold",
-        "steady", "calibrated",
+        "memory", "warnings", "requests", "jobs", "events", "latency_curves", "collectives", "pipelines", "serving",
+        "trainings", "fold", "steady",
     }  # fmt: skip
     assert found["hwsim"] == "result/1"
     assert found["makespan_fs"] == round(found["makespan_s"] * FEMTO)

@@ -20,7 +20,7 @@ from hwsim.collectives import wide
 from hwsim.collectives.algorithms import Algorithm, Hierarchical, InNetwork
 from hwsim.collectives.placing import Placed, handling, place
 from hwsim.collectives.plan import CannotCollect, Operation
-from hwsim.collectives.rounds import Round, rounds_of
+from hwsim.collectives.rounds import Pair, Round, rounds_of
 from hwsim.communication.overheads import PLAIN, Overheads
 from hwsim.demand import Cost, Demand, Term, Unit
 from hwsim.devices import Cpu, Gpu, Memory
@@ -123,11 +123,18 @@ def _merged(rounds: Sequence[Round], pieces: int) -> list[list[Round]]:
         return [list(rounds)] if rounds else []
     found: list[list[Round]] = []
     for each in rounds:
-        if found and _ways(found[-1][-1]) == _ways(each):
+        if found and _same_ways(found[-1][-1].pairs, each.pairs):
             found[-1].append(each)
         else:
             found.append([each])
     return found
+
+
+def _same_ways(first: Sequence[Pair], second: Sequence[Pair]) -> bool:
+    """Whether the same send to the same, as much or less."""
+    if len(first) != len(second):
+        return False
+    return first == second or all(a[0] == b[0] and a[1] == b[1] for a, b in zip(first, second, strict=True))
 
 
 def _ways(each: Round) -> tuple[tuple[int, int], ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +52,15 @@ class Column:
         """So many times another one's."""
         self.amounts += times * other.amounts
         self.moved += times * other.moved
+
+
+class _Rows(NamedTuple):
+    """What is drawn, row by row: the number of the capacity, and which of some amounts, with the bytes behind them."""
+
+    number: Ints
+    which: Ints
+    amounts: Floats
+    moved: Floats
 
 
 class Kinds:
@@ -140,7 +149,7 @@ def step(
     found = Column(np.zeros(kinds.count), np.zeros(kinds.count))
     waits = (0.0, 0.0)
     shares = np.array([share for _, _, share in each.pairs])
-    rows: list[tuple[Ints, Floats, Floats]] = []
+    rows: list[_Rows] = []
     for share in dict.fromkeys(shares.tolist()):
         pairs = [pair for pair in each.pairs if pair[2] == share] if (shares != share).any() else each.pairs
         asked = kinds.asked(placed, pairs, share * size)
@@ -150,9 +159,11 @@ def step(
                 waits = here, latency
         found.floor = max([found.floor, *(cost.demand.floor for cost in draws.costs)])
         rows += _rows(machine, draws, asked.targets, share * size, overheads, kinds, reduce=each.reduce)
-    number = np.concatenate([row[0] for row in rows])
-    for column, values in ((found.amounts, [row[1] for row in rows]), (found.moved, [row[2] for row in rows])):
-        _sum(column, number, np.concatenate(values))
+    number = np.concatenate([row.number for row in rows])
+    starts = np.cumsum([0, *(len(row.amounts) for row in rows)]).tolist()
+    which = np.concatenate([row.which + start for row, start in zip(rows, starts, strict=False)])
+    _sum(found.amounts, number, which, np.concatenate([row.amounts for row in rows]))
+    _sum(found.moved, number, which, np.concatenate([row.moved for row in rows]))
     return found, waits
 
 
@@ -170,8 +181,8 @@ def _waits(asked: Asked, overheads: Overheads) -> list[tuple[float, float]]:
 
 def _rows(
     machine: Machine, draws: Draws, targets: Sequence[str], size: float, overheads: Overheads, kinds: Kinds, *, reduce: bool
-) -> list[tuple[Ints, Floats, Floats]]:
-    """(number, amount, bytes) of everything that pairs draw; a receiver that adds reads what it has."""
+) -> list[_Rows]:
+    """Everything that pairs draw; a receiver that adds reads what it has."""
     sizes = [len(cost.demand.amounts) for cost in draws.costs]
     starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     looks, amounts, moved = [], [], []
@@ -192,16 +203,16 @@ def _rows(
     many = np.diff(draws.first)
     table = np.repeat(starts[draws.shape] - draws.first[:-1], many) + np.arange(len(draws.capacity))
     kinds.look[draws.capacity] = np.array(looks, np.int32)[table]
-    found = [(draws.capacity, np.array(amounts)[table], np.array(moved)[table])]
+    found = [_Rows(draws.capacity, table, np.array(amounts), np.array(moved))]
     if again:
         places = np.array([place for place, _ in again])
         memory = draws.capacity[draws.first[:-1] + places[draws.shape]]
-        found.append((memory, np.array([seconds for _, seconds in again])[draws.shape], np.full(len(memory), size)))
+        found.append(_Rows(memory, draws.shape, np.array([seconds for _, seconds in again]), np.full(len(again), size)))
     return found
 
 
-def _sum(column: Floats, number: Ints, values: Floats) -> None:
+def _sum(column: Floats, number: Ints, which: Ints, values: Floats) -> None:
     """Add up by number: equal values counted, then the smallest first."""
-    known, which = np.unique(values, return_inverse=True)
-    code, many = np.unique(number.astype(np.int64) * len(known) + which.ravel(), return_counts=True)
+    known, place = np.unique(values, return_inverse=True)
+    code, many = np.unique(number.astype(np.int64) * len(known) + place.ravel()[which], return_counts=True)
     column += np.bincount(code // len(known), weights=many * known[code % len(known)], minlength=len(column))

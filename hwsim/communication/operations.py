@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Final, Literal, get_args
 
 Operation = Literal[
@@ -56,7 +57,7 @@ class Group:
     @property
     def starts(self) -> tuple[int, ...]:
         """First rank of each node."""
-        return tuple(sum(self.sizes[:node]) for node in range(len(self.sizes)))
+        return (0, *accumulate(self.sizes[:-1]))
 
     def places(self) -> tuple[tuple[int, int], ...]:
         """(node, place in the node) of each rank."""

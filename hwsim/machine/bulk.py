@@ -239,31 +239,42 @@ class Bulk:
         """The columns."""
         shape, many = np.zeros(len(a), np.int64), np.zeros(len(a), np.int64)
         order: dict[int, int] = {}
+        forms: dict[tuple[int, ...], list[tuple[Ints, _Kind]]] = {}  # by what their rows are relative to
         for pairs, kind in sorted(kinds, key=lambda each: int(each[0][0])):
-            shape[pairs] = order.setdefault(kind.shape, len(order))
-            many[pairs] = len(kind.rows)
+            order.setdefault(kind.shape, len(order))
+            forms.setdefault(tuple(what for what, _, _ in kind.rows), []).append((pairs, kind))
+        columns = [(form, some, *_joined([pairs for pairs, _ in some])) for form, some in forms.items()]
+        for form, some, pairs, which in columns:
+            shape[pairs] = np.array([order[kind.shape] for _, kind in some])[which]
+            many[pairs] = len(form)
         first = np.concatenate([[0], np.cumsum(many)])
         capacity = np.empty(int(first[-1]), np.int64)
-        for pairs, kind in kinds:
-            rows = first[pairs]
-            for at, (what, number, slot) in enumerate(kind.rows):
-                capacity[rows + at] = self._number(what, number, slot, a if what in (FROM, OUT) else b, pairs)
+        for form, some, pairs, which in columns:
+            numbers = np.array([kind.rows for _, kind in some], np.int64).reshape(len(some), len(form), 3)
+            for at, what in enumerate(form):
+                hosts = self._hosts.owner[(a if what in (FROM, OUT) else b)[pairs]]
+                capacity[first[pairs] + at] = self._number(what, numbers[which, at, 1], numbers[which, at, 2], hosts)
         costs = tuple(self._transfers.cost(self._known[each].a, self._known[each].b, size, handling) for each in order)
         if size <= 0:
             first, capacity = np.zeros(len(a) + 1, np.int64), np.empty(0, np.int64)
         return Draws(shape, costs, first, capacity)
 
-    def _number(self, what: int, number: int, slot: int, ends: Ints, pairs: Ints) -> Ints | int:
+    def _number(self, what: int, number: Ints, slot: Ints, hosts: Ints) -> Ints:
+        """Of rows that are relative to the same, the other way round than `_relative`."""
         if what == ABSOLUTE:
             return number
-        hosts = self._hosts.owner[ends[pairs]]
         if what in (FROM, TO):
             found: Ints = self._slots[hosts] + number
             return found
         attached = self._attached
         rows = attached.first[hosts] + number
-        ways = slot if slot == BOTH else np.where(attached.out[rows], slot, 1 - slot)
+        ways = np.where((slot == BOTH) | attached.out[rows], slot, 1 - slot)
         return self.numbering.table(self._net.layout).wires + 3 * attached.wire[rows].astype(np.int64) + ways
+
+
+def _joined(columns: Sequence[Ints]) -> tuple[Ints, Ints]:
+    """One after another, and of which each is."""
+    return np.concatenate(columns), np.repeat(np.arange(len(columns)), [len(each) for each in columns])
 
 
 def _codes(columns: Sequence[Ints]) -> Ints:

@@ -57,6 +57,7 @@ class Hosts:
         self._ways: dict[tuple[int, int, int], tuple[frozenset[str], ...] | None] = {}
         self._within: dict[tuple[int, int, int], list[set[str]] | None] = {}
         self._exits: dict[tuple[int, int, int], tuple[Exit, ...]] = {}
+        self._latest: tuple[tuple[int, int], tuple[int, list[tuple[Exit, tuple[frozenset[int], ...], Exit]]]] = (-1, -1), (-1, [])
         self._core_layers: dict[tuple[int, int], tuple[frozenset[int], ...] | None] = {}
 
     @cached_property
@@ -120,6 +121,11 @@ class Hosts:
 
     def shortest(self, a: int, b: int) -> tuple[int, list[tuple[Exit, tuple[frozenset[int], ...], Exit]]]:
         """Hops between devices of different hosts, and all ways of so few: out, over the core, in."""
+        if self._latest[0] != (a, b):
+            self._latest = (a, b), self._shortest(a, b)
+        return self._latest[1]
+
+    def _shortest(self, a: int, b: int) -> tuple[int, list[tuple[Exit, tuple[frozenset[int], ...], Exit]]]:
         leaving, entering = self._exits_of(a, int(self.owner[a])), self._exits_of(b, int(self.owner[b]))
         best = -1
         found: list[tuple[Exit, tuple[frozenset[int], ...], Exit]] = []
@@ -240,6 +246,13 @@ def _forwards(layout: Layout, name: str) -> bool:
     return spot is not None and spot.part.forwards
 
 
+def _beside_some(beside: dict[int, list[int]], layer: set[int], some: set[int]) -> set[int]:
+    """Those of a layer that are linked to some others; looked for from where there is less to look at."""
+    if sum(len(beside.get(each, ())) for each in layer) < sum(len(beside.get(each, ())) for each in some):
+        return {each for each in layer if not some.isdisjoint(beside.get(each, ()))}
+    return layer & {other for each in some for other in beside.get(each, ())}
+
+
 def _between(beside: dict[int, list[int]], s: int, t: int) -> tuple[frozenset[int], ...] | None:
     """The layers between two, searched from both ends."""
     near, far = [{s}], [{t}]
@@ -257,7 +270,7 @@ def _between(beside: dict[int, list[int]], s: int, t: int) -> tuple[frozenset[in
     for layers in (near, far):
         kept, reached = [], middle
         for layer in reversed(layers[:-1]):
-            reached = layer & {other for each in reached for other in beside.get(each, ())}
+            reached = _beside_some(beside, layer, reached)
             kept.append(reached)
         sides.append(kept)
     return tuple(frozenset(each) for each in (*reversed(sides[0]), middle, *sides[1]))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 from hwsim.machine.layout import Layout
@@ -73,6 +74,7 @@ class Names:
         self._layout = layout
         self._parts = tuple(layout.parts)
         self._found: dict[tuple[str, str], tuple[str, ...]] = {}
+        self._several: dict[tuple[tuple[str, ...], str], tuple[str, ...]] = {}
         self._relative: dict[tuple[int, _Segment], Sequence[str]] = {}
 
     def select(self, pattern: str | Sequence[str], inside: str = "") -> tuple[str, ...]:
@@ -82,7 +84,10 @@ class Names:
             if key not in self._found:
                 self._found[key] = self._select(pattern, inside)
             return self._found[key]
-        return tuple(dict.fromkeys(name for each in pattern for name in self.select(each, inside)))
+        several = (tuple(pattern), inside)
+        if several not in self._several:
+            self._several[several] = tuple(dict.fromkeys(chain.from_iterable(self.select(each, inside) for each in pattern)))
+        return self._several[several]
 
     def one(self, pattern: str | Sequence[str], inside: str = "") -> str:
         """See `Machine.one`."""

@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
-from hwsim.machine.hosts import Hosts
+from hwsim.machine.hosts import Hosts, Port
 from hwsim.machine.layout import Layout
 from hwsim.machine.naming import natural
 from hwsim.machine.numbering import BOTH, Numbering
@@ -63,6 +63,7 @@ class Skeletons:
     def __init__(self, layout: Layout, hosts: Hosts, numbering: Numbering, transfers: Transfers) -> None:
         self._layout, self._hosts, self._numbering, self._transfers = layout, hosts, numbering, transfers
         self._looks: dict[int, Hashable] = {}
+        self._wires: dict[int, dict[Port, list[int]]] = {}  # of a host
 
     def of(self, a: int, b: int) -> Skeleton:
         """The shortest ways between two, which are as `Hosts.alike` says."""
@@ -135,12 +136,17 @@ class Skeletons:
 
     def _wires_at(self, host: int, local: int, core: int) -> list[int]:
         """From a device of a host to one of the core."""
-        attached = self._hosts.attached
-        if attached is None:
-            return []
-        rows = slice(int(attached.first[host]), int(attached.first[host + 1]))
-        ends = zip(attached.local[rows].tolist(), attached.core[rows].tolist(), attached.wire[rows].tolist(), strict=True)
-        return [wire for one, other, wire in ends if one == local and other == core]
+        if host not in self._wires:
+            attached = self._hosts.attached
+            if attached is None:
+                return []
+            rows = slice(int(attached.first[host]), int(attached.first[host + 1]))
+            ends = zip(attached.local[rows].tolist(), attached.core[rows].tolist(), attached.wire[rows].tolist(), strict=True)
+            found: dict[Port, list[int]] = {}
+            for one, other, wire in ends:
+                found.setdefault(Port(one, other), []).append(wire)
+            self._wires[host] = found
+        return self._wires[host].get(Port(local, core), [])
 
     def _entry(self, wire: int) -> tuple[int, int, bool]:
         """Of which bundle a wire is, how often, and which end is its first."""

@@ -88,7 +88,6 @@ class Gatherings:
 
     def _all_come(self, members: Members, ranks: Sequence[int], op: ExchangeOp, owners: Mapping[str, int]) -> None:
         """Raise CannotPlace for members that are some program's own device and do not come, or belong to no program."""
-        owners = {program.own: rank for rank, program in enumerate(self.programs)}
         owned = [each for each in members if each in owners]
         if not owned:
             return  # programs of nodes
@@ -104,6 +103,8 @@ class Gatherings:
         rank_of = self._ranks_of(ranks, members)
 
         def ranks_of(devices: Sequence[str]) -> tuple[int, ...]:
+            if not self.programs[0].own:
+                return ranks if devices else ()
             return tuple(dict.fromkeys(rank for each in devices for rank in rank_of[each]))
 
         program = self.programs[ranks[0]].name

@@ -53,9 +53,7 @@ class Hierarchical:
         """One for each stage; with `pieces` they overlap (`overlapped`)."""
         if len(set(group.sizes)) > 1:
             return rounds_of(_uneven(operation, group))
-        levels = Levels.of(group)
-        rounds = [levels.round(name, pieces=self.pieces) for name, _ in levels.stages(operation)]
-        return tuple(each for each in rounds if each is not None)
+        return tuple(Levels.of(group).rounds(operation, pieces=self.pieces))
 
     def overlapped(self, group: Group) -> int:
         """How many pieces pass through the rounds one behind the other."""

@@ -58,9 +58,7 @@ class Torus:
     def rounds(self, operation: Operation, group: Group) -> tuple[Round, ...]:
         """A round for each stage; the stages of the two orders at the same time where both have as many steps."""
         ways = self._ways(group)
-        stages = [
-            [each for name, _ in levels.stages(operation) if (each := levels.round(name, 1 / len(ways)))] for levels in ways
-        ]
+        stages = [levels.rounds(operation, 1 / len(ways)) for levels in ways]
         if len(ways) == 1:
             return tuple(stages[0])
         return tuple(

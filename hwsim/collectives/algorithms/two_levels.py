@@ -65,16 +65,24 @@ class Levels:
                     for chunk in chunks:
                         yield Send(step, self.ranks[i][j], target, chunk, 1, reduce)
 
-    def round(self, stage: str, share: float = 1.0, pieces: int = 1) -> Round | None:
-        """One stage as equal steps; None if it has none."""
+    def rounds(self, operation: Operation, share: float = 1.0, pieces: int = 1) -> list[Round]:
+        """All stages as equal steps, without those that have none; both within the nodes, and both across them, are one tuple."""
+        pairs: dict[bool, tuple[Pair, ...]] = {}
+        found = []
+        for stage, steps in self.stages(operation):
+            within = stage.endswith("within")
+            if not steps:
+                continue
+            if within not in pairs:
+                pairs[within] = self._pairs(share, pieces, within=within)
+            found.append(Round(stage, pairs[within], steps * pieces, reduce=stage.startswith("reduce")))
+        return found
+
+    def _pairs(self, share: float, pieces: int, *, within: bool) -> tuple[Pair, ...]:
+        """Who sends to whom in a step, and how much."""
         g, k = self.each, self.nodes
-        within = stage.endswith("within")
-        times = (g if within else k) - 1
-        if times == 0:
-            return None
         part = share / (g if within else g * k) / pieces
         sources = [rank for node in self.ranks for rank in node]
         inside = [rank for node in self.ranks for rank in (*node[1:], node[0])]
         targets = inside if within else [*sources[g:], *sources[:g]]
-        pairs: list[Pair] = sorted(zip(sources, targets, repeat(part)))
-        return Round(stage, tuple(pairs), times * pieces, reduce=stage.startswith("reduce"))
+        return tuple(sorted(zip(sources, targets, repeat(part))))
