@@ -19,6 +19,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Deadlock",
     "ExpectationFailed",
+    "GraphBuilder",
     "OpGraph",
     "OutOfMemory",
     "Result",
@@ -35,6 +36,7 @@ __all__ = [
 _HOMES: Final = {
     "Deadlock": "hwsim.engine",
     "ExpectationFailed": "hwsim.api",
+    "GraphBuilder": "hwsim.workload.builder",
     "OpGraph": "hwsim.opgraph",
     "OutOfMemory": "hwsim.api",
     "Result": "hwsim.results.result",
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
     from hwsim.results.result import Result
     from hwsim.spec import SpecError
     from hwsim.study import sweep
+    from hwsim.workload.builder import GraphBuilder
 else:
 
     def __getattr__(name: str) -> object:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final
 
 from hwsim.demand import Cost, Demand, Term, Unit
@@ -119,6 +120,11 @@ def precise(value: float, unit: str) -> str:
     """
     if unit == "1":
         return f"{value:.6g}".replace("e+0", "e").replace("e+", "e")
+    return _precise(value, unit)
+
+
+@lru_cache(maxsize=4096)  # thousands of equal links say the same
+def _precise(value: float, unit: str) -> str:
     number, space, symbol = format_quantity(value, unit, 6).partition(" ")
     if "." in number and "e" not in number:
         number = number.rstrip("0").rstrip(".")

@@ -269,7 +269,8 @@ class Bulk:
         attached = self._attached
         rows = attached.first[hosts] + number
         ways = np.where((slot == BOTH) | attached.out[rows], slot, 1 - slot)
-        return self.numbering.table(self._net.layout).wires + 3 * attached.wire[rows].astype(np.int64) + ways
+        wires: Ints = self.numbering.table(self._net.layout).wires + 3 * attached.wire[rows].astype(np.int64) + ways
+        return wires
 
 
 def _joined(columns: Sequence[Ints]) -> tuple[Ints, Ints]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import TypeVar, overload
 
 from hwsim.demand import Capacity
 from hwsim.devices import Switch
 from hwsim.machine.layout import Layout
 from hwsim.machine.net import Net
 from hwsim.machine.parts import Part
+
+D = TypeVar("D")
 
 
 class Backplanes(Mapping[str, float]):
@@ -20,14 +23,29 @@ class Backplanes(Mapping[str, float]):
         self.any = any(over(part) is not None for part in net.layout.every())
 
     def __getitem__(self, name: str) -> float:
-        if not self.any:
-            raise KeyError(name)
-        if name not in self._known:
-            self._known[name] = self._find(name)
-        found = self._known[name]
+        found = self._look(name)
         if found is None:
             raise KeyError(name)
         return found
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self._look(name) is not None
+
+    @overload
+    def get(self, name: str, /) -> float | None: ...
+    @overload
+    def get(self, name: str, /, default: float | D) -> float | D: ...
+    def get(self, name: str, /, default: float | D | None = None) -> float | D | None:
+        """Without the exception that a `Mapping` would catch."""
+        found = self._look(name)
+        return default if found is None else found
+
+    def _look(self, name: str) -> float | None:
+        if not self.any:
+            return None
+        if name not in self._known:
+            self._known[name] = self._find(name)
+        return self._known[name]
 
     def __iter__(self) -> Iterator[str]:
         return (name for name in self._net.layout.walk(_oversubscribed) if name in self) if self.any else iter(())

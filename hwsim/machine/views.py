@@ -6,7 +6,7 @@ A look-up costs about a microsecond whatever the size; `len` costs nothing; to g
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, overload
 
 from hwsim.devices import Cpu, Sockets
 from hwsim.machine.layout import Layout
@@ -14,6 +14,7 @@ from hwsim.machine.naming import below
 from hwsim.machine.placed import PlacedDevice, PlacedNode
 
 T = TypeVar("T")
+D = TypeVar("D")
 
 
 class _View(Mapping[str, T], Generic[T]):
@@ -24,12 +25,26 @@ class _View(Mapping[str, T], Generic[T]):
         self.made: dict[str, T] = {}
 
     def __getitem__(self, name: str) -> T:
+        found = self._find(name)
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    @overload
+    def get(self, name: str, /) -> T | None: ...
+    @overload
+    def get(self, name: str, /, default: T | D) -> T | D: ...
+    def get(self, name: str, /, default: T | D | None = None) -> T | D | None:
+        """Without the exception that a `Mapping` would catch."""
+        found = self._find(name)
+        return default if found is None else found
+
+    def _find(self, name: str) -> T | None:
         found = self.made.get(name)
         if found is None:
             found = self._make(name)
-            if found is None:
-                raise KeyError(name)
-            self.made[name] = found
+            if found is not None:
+                self.made[name] = found
         return found
 
     def __contains__(self, name: object) -> bool:
@@ -83,6 +98,10 @@ class Nodes(_View[PlacedNode]):
 class Groups(_View[PlacedDevice]):
     """For every node of several sockets, all of them under their family's name; in natural order."""
 
+    def __init__(self, layout: Layout) -> None:
+        super().__init__(layout)
+        self._families: frozenset[str] = frozenset()  # that are called so anywhere
+
     def __len__(self) -> int:
         return _groups_in(self._layout)
 
@@ -91,6 +110,10 @@ class Groups(_View[PlacedDevice]):
 
     def _make(self, name: str) -> PlacedDevice | None:
         node, _, family = name.rpartition(".")
+        if not self._families:
+            self._families = frozenset(part.family for part in self._layout.every() if part.grouped) or frozenset([""])
+        if family not in self._families:
+            return None
         spot = self._layout.find(node) if node else None
         layout = self._layout if not node else spot.part.child if spot is not None else None
         part = next((each for each in layout.parts if each.family == family and each.grouped), None) if layout else None

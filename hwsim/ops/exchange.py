@@ -9,7 +9,7 @@ over it; `steps: explicit` makes every send an op of its own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
@@ -23,6 +23,7 @@ from hwsim.units import Bytes
 if TYPE_CHECKING:  # imported when the first collective is lowered: most runs have none
     from hwsim.collectives import Algorithm
     from hwsim.collectives.courses import Course
+    from hwsim.collectives.steady import Flows
 
 AUTO: Final = "auto"
 MOST_SENDS: Final = 2_000_000
@@ -101,8 +102,17 @@ class ExchangeOp(Op):
         except UnknownName:
             return scope.host
 
-    def parts(self, machine: Machine, members: Sequence[str], pieces: int, mistakes: Mistakes) -> tuple[Part, ...]:
+    def parts(
+        self,
+        machine: Machine,
+        members: Sequence[str],
+        pieces: int,
+        mistakes: Mistakes,
+        known: dict[Hashable, Flows] | None = None,
+    ) -> tuple[Part, ...]:
         """What the members do together for one of `pieces` equal parts of the bytes.
+
+        known: what has been worked out on this machine so far; the same among the same is looked up there.
 
         Raises:
             CannotPlace: the algorithm does not do that, or not among these devices.
@@ -117,7 +127,7 @@ class ExchangeOp(Op):
         name, size = self.name or self.kind, self.bytes / pieces
         try:
             if self.steps == "steady":
-                return self._steady(machine, algorithm, members, name, size)
+                return self._steady(machine, algorithm, members, name, size, {} if known is None else known)
             return self._explicit(machine, algorithm, members, name, size)
         except CannotCollect as error:
             if self.algorithm is None or tree.place == NOWHERE:
@@ -145,13 +155,23 @@ class ExchangeOp(Op):
         return None if found is None else Courses(self.name or self.kind, found, self.chunks)
 
     def _steady(
-        self, machine: Machine, algorithm: Algorithm | None, members: Sequence[str], name: str, size: float
+        self,
+        machine: Machine,
+        algorithm: Algorithm | None,
+        members: Sequence[str],
+        name: str,
+        size: float,
+        known: dict[Hashable, Flows],
     ) -> tuple[Part, ...]:
         from hwsim.collectives import timing
 
-        flows = timing.timed(machine, algorithm, self.operation, members, size, weights=self.skew, columns=True)
-        last = len(flows.phases) - 1
         everybody = tuple(members)
+        key = algorithm, self.operation, everybody, size, self.skew
+        flows = known.get(key)
+        if flows is None:
+            flows = timing.timed(machine, algorithm, self.operation, members, size, weights=self.skew, columns=True)
+            known[key] = flows
+        last = len(flows.phases) - 1
         return tuple(
             Part(
                 name=name if last == 0 else f"{name}: {phase.name}",
@@ -213,9 +233,16 @@ class RootedOp(ExchangeOp):
 
     root: str = field("that device (default: the first)", default="")
 
-    def parts(self, machine: Machine, members: Sequence[str], pieces: int, mistakes: Mistakes) -> tuple[Part, ...]:
+    def parts(
+        self,
+        machine: Machine,
+        members: Sequence[str],
+        pieces: int,
+        mistakes: Mistakes,
+        known: dict[Hashable, Flows] | None = None,
+    ) -> tuple[Part, ...]:
         """As of any collective; the root comes first."""
-        return ExchangeOp.parts(self, machine, rooted(members, self.root), pieces, mistakes)
+        return ExchangeOp.parts(self, machine, rooted(members, self.root), pieces, mistakes, known)
 
 
 def rooted(members: Sequence[str], root: str) -> tuple[str, ...]:

@@ -7,8 +7,9 @@ several nodes name the same devices: then those nodes meet.  A program that stan
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from hwsim.machine import NoRoute, UnknownName
 from hwsim.ops import CannotPlace, ExchangeOp
@@ -17,6 +18,9 @@ from hwsim.workload.groups import CannotGroup, RankGroups
 from hwsim.workload.placing import Placing
 from hwsim.workload.programs import Program
 from hwsim.workload.statements import Collective, Course, Gathering, Leg, PlacedOp, Sends, Step
+
+if TYPE_CHECKING:  # imported when the first collective is lowered
+    from hwsim.collectives.steady import Flows
 
 Members = tuple[str, ...]  # full names of devices, in rank order
 
@@ -36,6 +40,7 @@ class Gatherings:
     programs: Sequence[Program]
     placing: Placing
     groups: Mapping[str, RankGroups]
+    known: dict[Hashable, Flows] = field(default_factory=dict)  # statements repeat each other
 
     def collective(self, ops: Sequence[ExchangeOp], placed: Sequence[PlacedOp], kind: str, pieces: int) -> Collective | None:
         """One statement, issued by every rank; None once what is wrong is noted.
@@ -118,7 +123,7 @@ class Gatherings:
                 begins=ranks_of(part.begins),
                 ends=ranks_of(part.ends),
             )
-            for part in op.parts(machine, members, pieces, self.placing.mistakes)
+            for part in op.parts(machine, members, pieces, self.placing.mistakes, self.known)
         )
         return Gathering(ranks, steps)
 
