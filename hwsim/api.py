@@ -17,12 +17,7 @@ from hwsim import engine
 from hwsim.explain.critical import Share, limited_by
 from hwsim.machine import Machine, UnknownName, build
 from hwsim.opgraph import Change, Disturbance, Names, OpGraph
-from hwsim.reports import gantt, html, summary, trace
-from hwsim.reports import json as as_json
-from hwsim.reports import latency as as_latency
-from hwsim.reports import memory as as_memory
-from hwsim.reports import queues as as_queues
-from hwsim.reports import serving as as_serving
+from hwsim.reports import report, summary
 from hwsim.reports.writing import write
 from hwsim.results.expect import Wanted, verdicts, wanted_of
 from hwsim.results.jobs import job_spans
@@ -95,11 +90,13 @@ class Run(Result):
 
     def to_json(self, *, ops: bool = False) -> dict[str, Any]:
         """The document `hwsim: result/1`; with a row per op if asked for."""
-        return as_json.as_dict(self, ops=ops)
+        from hwsim.reports.json import as_dict
+
+        return as_dict(self, ops=ops)
 
     def trace(self, path: str | Path) -> Path:
         """Write the timeline for Perfetto; packed if the name ends in .gz."""
-        return write(path, trace.render(self, Path(path).suffix))
+        return write(path, report("trace")(self, Path(path).suffix))
 
     def plot(self, figure: Literal["gantt", "latency", "memory", "queues", "serving"], path: str | Path) -> Path:
         """Write a figure: .png, .svg or .pdf.
@@ -107,22 +104,17 @@ class Run(Result):
         Raises:
             ValueError: no such figure, or another suffix.
         """
-        figures = {
-            "gantt": gantt.render,
-            "latency": as_latency.render,
-            "memory": as_memory.render,
-            "queues": as_queues.render,
-            "serving": as_serving.render,
-        }
-        if figure not in figures:
+        if figure not in ("gantt", "latency", "memory", "queues", "serving"):
             raise ValueError(f"there is no figure '{figure}'; there are 'gantt', 'latency', 'memory', 'queues' and 'serving'")
-        return write(path, figures[figure](self, Path(path).suffix))
+        return write(path, report(figure)(self, Path(path).suffix))
 
     def __str__(self) -> str:
         return summary.summary(self)
 
     def _repr_html_(self) -> str:
-        return html.fragment(self)
+        from hwsim.reports.html import fragment
+
+        return fragment(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +177,7 @@ def simulate(
         timeline, few = _steadily(lowered, asked, progress)
     else:
         timeline, served, curves = _played(lowered, asked, progress, [each.actor for each in services], latency=latency)
+    held = tuple(each for plan in lowered.services for each in plan.holds()) if lowered.jobs else ()  # one alone was checked
     spans = job_spans(timeline, lowered.jobs)
     serving = tuple(each for each in (service.statistics() for service in services) if each is not None)
     values = {"makespan": timeline.makespan, **{f"{job.name}.makespan": job.makespan_s for job in spans}, **expected_of(serving)}
@@ -198,7 +191,7 @@ def simulate(
         settings=lowered.settings,
         warnings=lowered.warnings,
         devices=lowered.machine.kinds,
-        memory=memory(timeline, memory_sizes(lowered.machine, lowered.graph)) if lowered.graph.buffers else (),
+        memory=memory(timeline, memory_sizes(lowered.machine, lowered.graph, held), held) if lowered.graph.buffers or held else (),
         requests=served,
         curves=curves,
         jobs=spans,

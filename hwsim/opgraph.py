@@ -131,6 +131,7 @@ class Trained:
         devices: whose queues tell the rest: one for each pipeline stage; of so many `gpus`.
         inside: (cost, part of its time) of ops that wait for collectives inside.
         whole: of `count`'s unit, all of the training; 0 if nobody says.
+        told: copies of the model, of which one is among the ops for all; 1: every copy is there.
     """
 
     program: str
@@ -145,6 +146,11 @@ class Trained:
     inside: tuple[tuple[int, float], ...] = ()
     whole: float = 0.0
     start: int = 0  # fs
+    told: int = 1
+
+    def renumbered(self, first: int) -> Trained:
+        """The same among costs that are `first` behind."""
+        return replace(self, inside=tuple((cost + first, part) for cost, part in self.inside))
 
 
 Freeing = Literal["scope", "last-use", "stream"]
@@ -185,6 +191,17 @@ class Buffer:
         renamed = self.renamed and self.renamed._replace(block=numbers[self.renamed.block])
         block = -1 if self.block < 0 else numbers[self.block]
         return replace(self, made=made, users=tuple(users), renamed=renamed, block=block)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a device holds from `since` (fs) to the end of the run, of something that is none of the graph's: of a service."""
+
+    device: str
+    value: str
+    by: str
+    bytes: int
+    since: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -431,6 +448,11 @@ def concatenate(flats: Sequence[FlatGraph]) -> FlatGraph:
             pools=graphs[0].pools if graphs else (),
             buffers=tuple(each.renumbered(own) for own, graph in zip(numbers, graphs, strict=True) for each in graph.buffers),
             lines=tuple(line for graph in graphs for line in graph.lines),
+            trainings=tuple(
+                each.renumbered(first)
+                for first, graph in zip(np.cumsum([0, *(len(graph.costs) for graph in graphs)]).tolist(), graphs, strict=False)
+                for each in graph.trainings
+            ),
         ),
         label=shifted("label", [len(graph.labels) for graph in graphs]),
         cost=shifted("cost", [len(graph.costs) for graph in graphs]),

@@ -312,7 +312,7 @@ def test_ctrl_c_ends_the_processes_too() -> None:
         sweep(MACHINE, WORKLOAD, {"n": "1..50"}, workers=2, progress=stop)
     assert len(caught.value.sweep.rows) == 1
     for process in multiprocessing.active_children():
-        process.join(5)
+        process.join(60)
     assert multiprocessing.active_children() == []
 
 

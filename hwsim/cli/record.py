@@ -14,7 +14,21 @@ FILE: Final = click.Path(path_type=Path, dir_okay=False)
 SCRIPT: Final = click.Path(path_type=Path, dir_okay=False, exists=True, readable=True)
 
 
-@click.command("record")
+HEAD: Final = 4096  # bytes of a file in which it says what it is
+
+
+class Recording(click.Command):
+    """A command whose last arguments are another program's: what looks like an option of ours may be one of its own."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            hint = f"Arguments for the script come after `--`: hwsim record SCRIPT -- ... {error.option_name}"
+            raise click.UsageError(f"{error.format_message()} {hint}", ctx) from None
+
+
+@click.command("record", cls=Recording)
 @click.argument("script", type=SCRIPT)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- ARGUMENTS...]")
 @click.option("-o", "--output", type=FILE, metavar="FILE", help="The workload to write (default: the script's name with .yaml).")
@@ -28,11 +42,13 @@ def command(script: Path, arguments: tuple[str, ...], output: Path | None, runs:
     hwsim has no op for are written as `busy` with the time they took, and said.
     """
     output = Path(f"{script.stem}.yaml") if output is None else output
+    _refuse_no_script(script)
     from hwsim.calibration.recording import writing
     from hwsim.reports.writing import write
 
     beside = writing.measured_path(output)
     _refuse_unwritable(output, beside)
+    _refuse_replacing(script, output, beside)
     from hwsim.calibration.recording.script import NothingRecorded, ScriptFailed, record_script
 
     try:
@@ -55,3 +71,41 @@ def _refuse_unwritable(*paths: Path) -> None:
             raise click.BadParameter(f"there is no folder '{path.parent}'", param_hint="--output")
         if not os.access(path if path.exists() else folder, os.W_OK):
             raise click.BadParameter(f"'{path}' cannot be written", param_hint="--output")
+
+
+def _refuse_no_script(script: Path) -> None:
+    """Bytes that are no text are no script: Python would say no more than that."""
+    with script.open("rb") as file:
+        start = file.read(HEAD)
+    if b"\0" in start:
+        raise click.BadParameter(f"'{script}' is no Python script", param_hint="SCRIPT")
+
+
+def _refuse_replacing(script: Path, output: Path, beside: Path) -> None:
+    """Only what an earlier recording wrote is replaced: everything else is somebody's work."""
+    for path in (output, beside):
+        if path.exists() and path.samefile(script):
+            raise click.BadParameter(f"'{path}' is the script itself", param_hint="--output")
+    if output.exists() and not _says(output, "workload/1", "recorded from a script"):
+        raise click.BadParameter(
+            f"'{output}' is there and no recorded workload; remove it, or write another file", param_hint="--output"
+        )
+    if beside.exists() and not _says(beside, '"hwsim": "recording/1"'):
+        raise click.BadParameter(
+            f"'{beside}' is there and no recording; remove it, or write another file", param_hint="--output"
+        )
+
+
+def _says(path: Path, *words: str) -> bool:
+    """Whether all of these stand in the file: of a workload in its first lines."""
+    import gzip
+    import zlib
+
+    if not path.is_file():  # such as /dev/null: nothing there is lost
+        return True
+    raw = path.read_bytes()
+    try:
+        text = gzip.decompress(raw).decode() if raw[:2] == b"\x1f\x8b" else raw[:HEAD].decode("utf-8", "replace")
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error):
+        return False
+    return not text.strip() or all(word in text for word in words)

@@ -13,8 +13,10 @@ runs, up to 15 % (the whole ring is held back by its slowest link at that moment
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from hwsim.collectives import wide
 from hwsim.collectives.algorithms import Algorithm, Hierarchical, InNetwork
@@ -219,16 +221,15 @@ def _step(machine: Machine, placed: Placed, each: Round, size: float, overheads:
     drawn = _Drawn({}, {})
     once = isinstance(placed.algorithm, InNetwork)  # a switch adds what comes up a link, and spreads what goes down one
     overhead = way = 0.0
-    for source, target, share in each.pairs:
-        a, b = placed.parties[source], placed.parties[target]
-        how = handling(machine, placed.algorithm, a, b)
-        demand = (found := machine.transfer(a, b, share * size, how)).demand
-        here = overheads.of_step(machine.device(a).node != machine.device(b).node)
+    for a, b, share, found, names in _transfers(machine, placed, each, size):
+        demand = found.demand
+        here = overheads.of_step(machine.node_of(a) != machine.node_of(b))
         if here + demand.latency > overhead + way:
             overhead, way = here, demand.latency
         drawn.floor = max(drawn.floor, demand.floor)
-        moved = {name: amount for name, amount, _ in found.moved}
-        for name, amount in demand.amounts:
+        natural = {name: amount for name, amount, _ in found.moved}
+        moved = {name: natural.get(first, 0.0) for name, (first, _) in zip(names, demand.amounts, strict=True)}
+        for name, (_, amount) in zip(names, demand.amounts, strict=True):
             wire = machine.capacities[name].unit == "B"
             amount = amount / overheads.efficiency if wire else amount
             merge = max if wire and once else float.__add__
@@ -237,6 +238,26 @@ def _step(machine: Machine, placed: Placed, each: Round, size: float, overheads:
         if each.reduce:
             _read_again(machine, b, share * size, drawn)
     return drawn, (overhead, way)
+
+
+def _transfers(
+    machine: Machine, placed: Placed, each: Round, size: float
+) -> Iterator[tuple[str, str, float, Cost, Sequence[str]]]:
+    """Of each pair its ends, share and cost, and what the capacities are called that its cost has under other names."""
+    ends = [(placed.parties[source], placed.parties[target]) for source, target, _ in each.pairs]
+    shares = {share for _, _, share in each.pairs}
+    if len(shares) > 1 or not wide.alike(machine, placed):
+        for (a, b), (_, _, share) in zip(ends, each.pairs, strict=True):
+            found = machine.transfer(a, b, share * size, handling(machine, placed.algorithm, a, b))
+            yield a, b, share, found, [name for name, _ in found.demand.amounts]
+        return
+    for share in shares:
+        how = handling(machine, placed.algorithm, *ends[0])
+        draws = machine.draws([a for a, _ in ends], [b for _, b in ends], share * size, how)
+        names = {number: machine.capacity_name(number) for number in np.unique(draws.capacity).tolist()}
+        rows, first, numbers = draws.shape.tolist(), draws.first.tolist(), draws.capacity.tolist()
+        for at, (a, b) in enumerate(ends):
+            yield a, b, share, draws.costs[rows[at]], [names[number] for number in numbers[first[at] : first[at + 1]]]
 
 
 def _read_again(machine: Machine, name: str, size: float, drawn: _Drawn) -> None:

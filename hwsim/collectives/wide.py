@@ -25,6 +25,7 @@ from hwsim.machine.draws import Draws
 from hwsim.opgraph import Ints
 
 LEAST: Final = 512  # ranks from which columns are quicker
+SEVERAL: Final = 64  # ranks from which one look at all pairs is
 _DIGITS: Final = str.maketrans("", "", "0123456789")
 
 Floats = NDArray[np.float64]
@@ -130,8 +131,13 @@ class Kinds:
 
 def fits(machine: Machine, placed: Placed, overheads: Overheads) -> bool:
     """Whether columns can say it: many ranks, all GPUs or all CPUs, nothing held."""
+    return len(placed.parties) >= LEAST and overheads.compute <= 0 and alike(machine, placed)
+
+
+def alike(machine: Machine, placed: Placed) -> bool:
+    """Whether what pairs draw is worth asking for in columns: many ranks and nobody else, all GPUs or all CPUs."""
     names = placed.parties
-    if len(names) < LEAST or overheads.compute > 0 or isinstance(placed.algorithm, InNetwork):
+    if len(names) < SEVERAL or isinstance(placed.algorithm, InNetwork):
         return False
     first = machine.device(names[0])
     return isinstance(first.model, Cpu | Gpu) and len(names) == placed.group.ranks and _all_like(machine, names, first.kind)

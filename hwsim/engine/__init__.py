@@ -2,19 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-
-from simpy import Event
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 from hwsim.engine.changes import changing
 from hwsim.engine.compile import Compiled, compile_flat
-from hwsim.engine.driver import Driver, Progress, Server
 from hwsim.engine.fast import Choice, code_for
 from hwsim.engine.inorder import is_in_order, longest_path
 from hwsim.engine.issued import IssuedOp
 from hwsim.engine.verdict import BrokenInvariant, Deadlock, check, deadlock
 from hwsim.opgraph import FlatGraph, OpGraph, flatten
 from hwsim.results.timeline import Timeline
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from simpy import Event
+
+    from hwsim.engine.driver import Driver, Progress, Server
+else:
+
+    def __getattr__(name: str) -> object:
+        """What needs SimPy, imported on first use: many runs need none of it."""
+        if name == "Event":
+            from simpy import Event
+
+            return Event
+        if name in ("Driver", "Progress", "Server"):
+            from hwsim.engine import driver
+
+            return getattr(driver, name)
+        raise AttributeError(f"module 'hwsim.engine' has no attribute {name!r}")
+
 
 __all__ = [
     "Actor",
@@ -30,8 +49,8 @@ __all__ = [
     "simulate_many",
 ]
 
-Waits = Generator[Event, None, None]  # a SimPy process
-Actor = Callable[[Driver], Waits]  # a SimPy process that submits graphs or limits capacities
+Waits: TypeAlias = "Generator[Event, None, None]"  # a SimPy process
+Actor: TypeAlias = "Callable[[Driver], Waits]"  # a SimPy process that submits graphs or limits capacities
 
 
 def simulate(
@@ -64,6 +83,8 @@ def simulate(
             progress(len(timeline), len(timeline))
         unfinished = timeline.unfinished()
     else:
+        from hwsim.engine.driver import Driver
+
         driver = Driver(graph.capacities, graph.pools, closed=not actors)
         driver.progress = progress
         driver.server = None if server is None else server(driver)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
+from typing import TYPE_CHECKING
 
-from simpy import Event
-
-from hwsim.engine.driver import Driver
 from hwsim.opgraph import Change
+
+if TYPE_CHECKING:
+    from simpy import Event
+
+    from hwsim.engine.driver import Driver
 
 
 def changing(changes: Sequence[Change]) -> Callable[[Driver], Generator[Event, None, None]]:

@@ -115,7 +115,8 @@ def buffers(timeline: Timeline) -> tuple[Buffered, ...]:
             left, taken = _leaving(timeline, ops_of[before.last]), ops_of[then.first]
             if len(left) != len(taken) or not len(left):
                 continue
-            at = np.concatenate([timeline.end[left], timeline.start[taken]])
+            taken = _taken(timeline, left, taken, ops_of[then.last], then.at_once if then is not line.stages[-1] else 0)
+            at = np.concatenate([timeline.end[left], taken])
             change = np.concatenate([np.ones(len(left), np.int64), -np.ones(len(taken), np.int64)])
             order = np.argsort(at, kind="stable")
             time, level = at[order], np.cumsum(change[order])
@@ -123,6 +124,20 @@ def buffers(timeline: Timeline) -> tuple[Buffered, ...]:
             time, level = np.concatenate([np.zeros(1, at.dtype), time[kept]]), np.concatenate([[0], level[kept]])
             found.append(Buffered(line.program, before.name, then.name, before.ahead, time, level))
     return tuple(found)
+
+
+def _taken(timeline: Timeline, left: Ints, first: Ints, last: Ints, at_once: int) -> Ints:
+    """When each batch is taken out of a buffer: a worker who is free takes it, even if there is no room yet for what it makes.
+
+    at_once: workers of the stage that takes them; 0: it takes a batch as it begins.
+    """
+    begins = timeline.start[first]
+    last = _leaving(timeline, last)
+    if not at_once or len(last) != len(first):
+        return begins
+    free = np.concatenate([np.zeros(min(at_once, len(last)), begins.dtype), timeline.end[last][:-at_once]])
+    found: Ints = np.minimum(begins, np.maximum(timeline.end[left], free))
+    return found
 
 
 def _by_label(timeline: Timeline) -> dict[Label, Ints]:

@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from importlib import import_module
 from typing import Final
 
-from hwsim.reports import explain, gantt, html, json, memory, queues, summary, trace
 from hwsim.results.result import Result
 
 Report = Callable[[Result, str], Iterable[bytes]]
 
+
+def report(name: str) -> Report:
+    """The report of a module, imported when it is first written."""
+
+    def render(result: Result, suffix: str) -> Iterable[bytes]:
+        found: Iterable[bytes] = import_module(f"hwsim.reports.{name}").render(result, suffix)
+        return found
+
+    return render
+
+
 REPORTS: Final[dict[str, Report]] = {
-    "explain": explain.render,
-    "gantt": gantt.render,
-    "html": html.render,
-    "json": json.render,
-    "memory": memory.render,
-    "queues": queues.render,
-    "summary": summary.render,
-    "trace": trace.render,
+    "explain": report("explain"),
+    "gantt": report("gantt"),
+    "html": report("html"),
+    "json": report("json"),
+    "memory": report("memory"),
+    "queues": report("queues"),
+    "summary": report("summary"),
+    "trace": report("trace"),
 }

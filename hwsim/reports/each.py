@@ -123,7 +123,8 @@ def _limit(timeline: Timeline, op: int) -> Cause:
 def _rates(costs: Sequence[tuple[Cost, float]], seconds: float, cause: Cause) -> tuple[str, str]:
     """(bytes or FLOP a second, things counted a second) of ops that took so many seconds together."""
     asked = counted = 0.0
-    amounts: dict[tuple[Unit, str], float] = {}
+    named = family(cause.name)
+    chosen: dict[tuple[bool, bool, Unit], float] = {}
     for cost, size in costs:
         if cost.requests is not None:
             asked += size * cost.requests.count * cost.requests.size
@@ -133,19 +134,16 @@ def _rates(costs: Sequence[tuple[Cost, float]], seconds: float, cause: Cause) ->
         here: dict[tuple[Unit, str], float] = {}
         for capacity, amount, unit in cost.moved:  # of a way over several members of a family, one
             here[unit, family(capacity)] = max(here.get((unit, family(capacity)), 0.0), size * amount)
-        for key, amount in here.items():
-            amounts[key] = amounts.get(key, 0.0) + amount
+        own = [(capacity != named, unit != "FLOP", amount, unit) for (unit, capacity), amount in here.items() if unit in ("B", "FLOP")]
+        if own:  # chosen for each: the same thing may go by ways whose parts have other names
+            other, bytes_, amount, unit = min(own)
+            chosen[other, bytes_, unit] = chosen.get((other, bytes_, unit), 0.0) + amount
     if seconds <= 0:
         return "", ""
     count = format_quantity(counted / seconds, "B").removesuffix("B").rstrip() if counted > 0 else ""
     if asked > 0:
         return format_quantity(asked / seconds, "B/s"), count
-    moved = [
-        (capacity != family(cause.name), unit != "FLOP", amount, unit)
-        for (unit, capacity), amount in amounts.items()
-        if unit in ("B", "FLOP")
-    ]
-    if not moved:
+    if not chosen:
         return "", count
-    _, _, amount, unit = min(moved)
+    (_, _, unit), amount = min(chosen.items())
     return format_quantity(amount / seconds, f"{unit}/s"), count

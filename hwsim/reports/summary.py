@@ -95,11 +95,14 @@ def _lines(result: Result) -> Iterator[str]:
     if rows:
         yield ""
         yield from _table(rows)
+    graph = result.timeline.flat.graph
+    if any(each.told > 1 for each in graph.trainings):  # what the other copies use would be called not used
+        unused = []
     if unused:
         yield from textwrap.wrap("not used: " + ", ".join(unused), WIDTH, initial_indent="  ", subsequent_indent=" " * 4,
                                  max_lines=3, placeholder=" ...", break_long_words=False)  # fmt: skip
-    unlisted = result.timeline.flat.graph.unlisted
-    if unlisted:
+    unlisted = graph.unlisted
+    if unlisted and all(each.told == 1 for each in graph.trainings):
         yield f"  {'and' if unused else 'not used:'} {unlisted:,} {'more' if unused else 'of the machine'}"
     yield ""
     yield "  --trace run.json.gz writes the timeline for ui.perfetto.dev; --json prints all numbers"

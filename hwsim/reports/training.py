@@ -7,13 +7,19 @@ from dataclasses import asdict
 from typing import Any
 
 from hwsim.reports.table import percent
-from hwsim.results.training import Training
+from hwsim.results.training import MAIN, Training
 from hwsim.units import format_quantity
 
 
 def lines(found: Training) -> Iterator[tuple[str, str]]:
-    """(title, text) of each line."""
-    yield "plan", found.plan
+    """(title, text) of each line; of a job, behind its name."""
+    of = "" if found.name == MAIN else f"{found.name}: "
+    yield from ((title, f"{of}{text}") for title, text in _lines(found))
+
+
+def _lines(found: Training) -> Iterator[tuple[str, str]]:
+    told = f"; one of {found.told:,} alike copies is simulated" if found.told > 1 else ""
+    yield "plan", found.plan + told
     unit = found.unit
     step = f"{format_quantity(found.step_s, 's')} for {count(found.count)} {unit}"
     yield "step", step + (f"; the first {format_quantity(found.first_s, 's')}" if found.settles else "")

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from hwsim.devices import Cpu, Gpu, Memory, Sockets
 from hwsim.machine import Machine
-from hwsim.opgraph import Buffer, Ints, Mark, OpGraph
+from hwsim.opgraph import Buffer, Held, Ints, Mark, OpGraph
 from hwsim.results.timeline import FEMTO, Timeline
 from hwsim.units import format_quantity
 
@@ -104,10 +104,10 @@ class DeviceMemory:
         return f"{self.device} needs {amounts[0]} at {when} and has {amounts[1]}, over by {amounts[2]}: {held}{more}"
 
 
-def memory_sizes(machine: Machine, graph: OpGraph) -> dict[str, int | None]:
+def memory_sizes(machine: Machine, graph: OpGraph, held: Sequence[Held] = ()) -> dict[str, int | None]:
     """Bytes of the memory of every device that holds a buffer; None where the machine does not say."""
     found: dict[str, int | None] = {}
-    for name in sorted({buffer.device for buffer in graph.buffers}):
+    for name in sorted({each.device for each in (*graph.buffers, *held)}):
         size: float | None = None
         match machine.device(name).model:
             case Cpu(memory=memory) | Gpu(memory=memory):
@@ -122,11 +122,11 @@ def memory_sizes(machine: Machine, graph: OpGraph) -> dict[str, int | None]:
     return found
 
 
-def memory(timeline: Timeline, sizes: Mapping[str, int | None]) -> tuple[DeviceMemory, ...]:
+def memory(timeline: Timeline, sizes: Mapping[str, int | None], held: Sequence[Held] = ()) -> tuple[DeviceMemory, ...]:
     """Memory of every device that holds a buffer of known size, in the order of `sizes`, then of their names."""
     graph = timeline.flat.graph
     bases = np.concatenate([[0], np.cumsum([block.total for block in graph.blocks])]).astype(np.int64)
-    lives = [_Lives.of(buffer, timeline, bases) for buffer in graph.buffers]
+    lives = [*(_Lives.of(buffer, timeline, bases) for buffer in graph.buffers), *map(_Lives.of_held, held)]
     devices = dict.fromkeys([*sizes, *sorted({each.buffer.device for each in lives})])
     found = ((name, [each for each in lives if each.buffer.device == name]) for name in devices)
     return tuple(_device(name, sizes.get(name), own) for name, own in found if own)
@@ -141,6 +141,12 @@ class _Lives:
     end: Ints
     lost: NDArray[np.bool_]
     kept: bool  # to the end of the run
+
+    @classmethod
+    def of_held(cls, held: Held) -> _Lives:
+        since = np.array([held.since], np.int64)
+        buffer = Buffer(held.value, held.by, held.device, held.bytes, "scope", Mark(-1, -1), ())
+        return cls(buffer, since, since, np.zeros(1, np.bool_), True)
 
     @classmethod
     def of(cls, buffer: Buffer, timeline: Timeline, bases: Ints) -> _Lives:

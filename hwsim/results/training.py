@@ -44,6 +44,7 @@ class Training:
         count, unit: of a step; rate: of it per second; mfu: the model's FLOP over what the devices' peaks could do meanwhile.
         stages: what the time of the last step went to.
         whole: of `unit`, all of the training, 0 if nobody says; days: they take, if every step is as the last.
+        told: copies of the model for which one was simulated.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Training:
     mfu: float
     stages: tuple[Stage, ...]
     whole: float = 0.0
+    told: int = 1
 
     @property
     def rate(self) -> float:
@@ -118,6 +120,7 @@ def _training(timeline: Timeline, known: Trained) -> Training:
         mfu=known.flop / (known.peak * took) if took > 0 else 0.0,
         stages=tuple(_stage(timeline, known, device, begin, ends[-1]) for device in known.devices),
         whole=known.whole,
+        told=known.told,
     )
 
 

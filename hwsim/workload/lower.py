@@ -129,7 +129,8 @@ def _groups_of(
 
         alone = workload.jobs is None and not workload.events  # on the machine, and nothing happens to it
         tree, name = part.on_devices(part.train), job or MAIN
-        add_training(tree, machine, builder, mistakes, name=name, start=part.start, fold=fold if alone else "never")
+        add_training(tree, machine, builder, mistakes, name=name, start=part.start, fold=fold if alone else "never",
+                     shared=workload.jobs is not None)  # fmt: skip
     return groups, runtime
 
 

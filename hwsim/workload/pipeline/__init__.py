@@ -10,8 +10,8 @@ pipeline:
     - busy: {name: train, device: gpu, time: 90 ms}
 
 A stage works on one batch after another, or on `at_once` of them.  It starts a batch once the stage before has ended it, and
-once there is room: between two stages lie at most `ahead` batches, and where the later one is held up itself as many more
-as it may have at once (see `writing`).
+once there is room: between two stages lie at most `ahead` batches, and a later one that is held up itself has as many more
+in its hands as it may have at once (see `writing`).
 """
 
 from __future__ import annotations

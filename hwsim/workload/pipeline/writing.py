@@ -5,7 +5,9 @@ A stage begins batch i when
 - it has ended batch i - at_once itself (its workers take the batches in turns), and
 - there is room for it: the next stage has ended batch i - ahead - (its at_once), so that it may begin batch i - ahead.
 
-So at most `ahead` batches lie between two stages; where the next one is held up itself, as many more as it may have at once.
+So at most `ahead` batches lie between two stages; a next one that is held up itself has as many more in its hands as it may
+have at once.  The last stage takes none while a checkpoint keeps it: for batch i there is room once the checkpoint after batch
+i - ahead - 1 lets go.
 """
 
 from __future__ import annotations
@@ -195,6 +197,8 @@ class Writer:
             self._wanted.append((("stage", rank, number), batch, stage.at_once, op))  # else its queue is in order
         if number + 1 < len(stages):
             self._wanted.append((("stage", rank, number + 1), batch, stage.ahead + stages[number + 1].at_once, op))
+            if number + 2 == len(stages) and rank in self.savings:  # who saves takes no batch out of the buffer
+                self._wanted.append((("gate", rank, 0), batch, stage.ahead + 1, op))
         elif rank in self.savings:
             self._wanted.append((("gate", rank, 0), batch, 1, op))
 

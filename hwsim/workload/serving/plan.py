@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -16,6 +17,7 @@ from hwsim.models.library import read_model
 from hwsim.models.memory import Footprint, kv_capacity, serving_memory
 from hwsim.models.networks import NETWORKS, Network, read_network
 from hwsim.models.transformer import Transformer
+from hwsim.opgraph import Held
 from hwsim.spec import Mistakes, Place, SpecError, Tree, decode, did_you_mean, find, read
 from hwsim.units import format_quantity
 from hwsim.workload.builder import FEMTO
@@ -52,6 +54,14 @@ class ServicePlan:
     memory: Footprint
     requests: tuple[Request, ...]
     cut: int
+
+    def holds(self) -> Iterator[Held]:
+        """What it takes of the memory of its GPUs from its start on: a cache is taken whole, however full it is."""
+        cache = self.token_bytes * (self.tokens or 0)
+        for device in [each for copy in self.copies for each in copy]:
+            for value, size in (("weights", self.memory.weights), ("KV cache", cache), ("buffers", self.memory.buffers)):
+                if size > 0:
+                    yield Held(device, value, self.name or "service", math.ceil(size), self.start)
 
     @property
     def answers(self) -> bool:

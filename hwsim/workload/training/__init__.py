@@ -27,13 +27,14 @@ def add_training(
     name: str,
     start: float = 0.0,
     fold: Literal["auto", "always", "never"] = "auto",
+    shared: bool = False,
 ) -> None:
     """Append a training to the graph; what is wrong is noted.
 
     Args:
         name: of its program.  start: seconds before the first step.
         fold: whether copies of a model that nothing tells apart are told by one of them: auto, if they are many; never, where
-            something else runs on the machine, or happens to it.
+            something else runs on the machine, or happens to it.  shared: others may hold memory of the same devices.
     """
     keys = decode(tree, TrainKeys, mistakes)
     if keys is None:

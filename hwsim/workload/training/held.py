@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 
 from hwsim.models import activations, training_memory
 from hwsim.opgraph import Buffer, Mark
@@ -19,32 +20,32 @@ def hold(
     steps: int,
     computed: Mapping[tuple[int, int], Sequence[int]],
     lives: Mapping[tuple[int, int, int], Sequence[int]],
+    *,
+    shared: bool = False,
 ) -> None:
-    """Buffers of the first copy, on the first device of each stage.
+    """Buffers of the first copy, on the first device of each stage; where others may be on the same devices, on all.
 
     Args:
         number: of the block, which runs `steps` times; computed: what each team (stage, copy) computes in it.
-        lives: by (stage, micro-batch, chunk) the ops that need the activations of a turn.
+        lives: by (stage, micro-batch, chunk) the ops that need the activations of a turn; of all copies those of the first.
     """
     plan = teams.laid.plan
     attention = teams.framework.attention
     one = activations(teams.laid.model, plan, teams.laid.sequence, attention)
     whole = activations(teams.laid.model, replace(plan, recompute="none"), teams.laid.sequence, attention)
     for stage in range(len(teams.stages)):
-        device = teams.layout.team(stage, teams.copies[0])[0]
+        team = teams.layout.team(stage, teams.copies[0])
+        devices = [each for copy in teams.copies for each in teams.layout.team(stage, copy)] if shared else team[:1]
         first = computed[stage, teams.copies[0]][0]
         found = training_memory(teams.laid, attention, stage, teams.framework.gradient)
-        for value, size in (
-            ("weights", found.weights),
-            ("gradients", found.gradients),
-            ("optimizer states", found.optimizer),
-            ("buffers", found.buffers),
-        ):
+        always = [("weights", found.weights), ("gradients", found.gradients), ("optimizer states", found.optimizer),
+                  ("buffers", found.buffers)]  # fmt: skip
+        for device, (value, size) in product(devices, always):
             if size > 0:
                 mark = Mark(number, first)
                 builder.buffer(Buffer(value, "training", device, math.ceil(size), "scope", mark, (), None, number))
         kept = teams.laid.layers_of(stage) / plan.chunks * one
-        for (at, _, _), ops in lives.items():
+        for device, ((at, _, _), ops) in product(devices, lives.items()):
             if at != stage:
                 continue
             users = tuple(Mark(number, op) for op in (ops[0], ops[-1]))
@@ -53,4 +54,5 @@ def hold(
             )
         if plan.recompute == "full":  # the layer that is computed again
             again = Mark(number, first)
-            builder.buffer(Buffer("recomputed layer", "backward", device, math.ceil(whole), "scope", again, (), None, number))
+            for device in devices:
+                builder.buffer(Buffer("recomputed layer", "backward", device, math.ceil(whole), "scope", again, (), None, number))

@@ -72,7 +72,7 @@ def add_network(
         add_memory(plan, machine, steps, builder)
         if evaluate is not None:
             _evaluate(evaluate, plan, programs, ends, tree, machine, builder, mistakes, name)
-        builder.training(_worth(keys, plan, steps, name, start))
+        builder.training(replace(_worth(keys, plan, steps, name, start), told=plan.dp if one else 1))
     except (CannotCollect, CannotCompute, NoRoute, UnknownName) as error:
         mistakes.add(tree.place, getattr(error, "message", str(error)), getattr(error, "hint", None))
 

@@ -139,7 +139,7 @@ def words(laid: Laid) -> str:
 
     >>> from hwsim.models import load_model
     >>> words(lay(load_model("gpt2"), ParallelPlan(tp=2, dp=2, global_batch=8), 4))
-    'tp 2 x pp 1 x dp 2, microbatch 1 x 4, nothing recomputed, bf16, adam'
+    'tp 2 x pp 1 x dp 2, microbatch 1 x 4, nothing sharded, nothing recomputed, bf16, adam'
     """
     plan = laid.plan
     sizes: Mapping[str, int] = {"tp": plan.tp, "cp": plan.cp, "pp": plan.pp, "dp": laid.dp, "ep": plan.ep}
@@ -148,6 +148,6 @@ def words(laid: Laid) -> str:
     if plan.pp > 1:
         parts.append(f"{plan.schedule}, {plan.chunks} chunks" if plan.chunks > 1 else plan.schedule)
     parts += ["sequence parallel"] if plan.sequence_parallel else []
-    parts += [plan.sharding] if plan.level else []
+    parts += [plan.sharding] if plan.level else ["nothing sharded"] if laid.dp > 1 else []
     parts.append({"none": "nothing recomputed", "selective": "scores recomputed", "full": "layers recomputed"}[plan.recompute])
     return ", ".join([*parts, plan.dtype, plan.optimizer])

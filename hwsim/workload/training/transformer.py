@@ -36,6 +36,7 @@ def add_transformer(
     name: str,
     start: float,
     fold: Literal["auto", "always", "never"],
+    shared: bool = False,
 ) -> None:
     """Append the steps; arguments as of `add_training`."""
     plan = planned(keys, model, tree, machine, mistakes)
@@ -58,7 +59,7 @@ def add_transformer(
         buckets=keys.buckets,
     )
     try:
-        devices = Emission(teams, builder, name).emit(keys.steps, start)
+        devices = Emission(teams, builder, name).emit(keys.steps, start, shared=shared)
     except (CannotCollect, CannotCompute, NoRoute) as error:
         mistakes.add(tree.place, str(error), getattr(error, "hint", None))
         return
@@ -77,6 +78,7 @@ def add_transformer(
             inside=tuple(sorted(teams.inside.items())),
             whole=whole,
             start=round(start * FEMTO),
+            told=laid.dp if folded else 1,
         )
     )
 
