@@ -45,7 +45,7 @@ def by_ops() -> Iterator[Point]:
 def by_flows() -> Iterator[Point]:
     """Flows over a star, all started together, with compiled code where it is."""
     choice: fast.Choice = "always" if fast.is_there() else "never"
-    for count in (10, 100, 1000, 10_000, 100_000) if fast.is_there() else (10, 100, 1000):
+    for count in (10, 100, 1000, 3000, 10_000) if fast.is_there() else (10, 100, 1000):
         graph = network.flows(count)
         yield _inside(count, lambda graph=graph: simulate(graph, fast=choice))  # type: ignore[misc]
 
