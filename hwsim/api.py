@@ -21,7 +21,7 @@ from hwsim.reports import report, summary
 from hwsim.reports.writing import write
 from hwsim.results.expect import Wanted, verdicts, wanted_of
 from hwsim.results.jobs import job_spans
-from hwsim.results.memory import memory, memory_sizes
+from hwsim.results.memory import DeviceMemory, memory, memory_sizes
 from hwsim.results.ops import NamesOf
 from hwsim.results.requests import LatencyCurve, RequestStatistics
 from hwsim.results.result import Result
@@ -177,7 +177,6 @@ def simulate(
         timeline, few = _steadily(lowered, asked, progress)
     else:
         timeline, served, curves = _played(lowered, asked, progress, [each.actor for each in services], latency=latency)
-    held = tuple(each for plan in lowered.services for each in plan.holds()) if lowered.jobs else ()  # one alone was checked
     spans = job_spans(timeline, lowered.jobs)
     serving = tuple(each for each in (service.statistics() for service in services) if each is not None)
     values = {"makespan": timeline.makespan, **{f"{job.name}.makespan": job.makespan_s for job in spans}, **expected_of(serving)}
@@ -191,7 +190,7 @@ def simulate(
         settings=lowered.settings,
         warnings=lowered.warnings,
         devices=lowered.machine.kinds,
-        memory=memory(timeline, memory_sizes(lowered.machine, lowered.graph, held), held) if lowered.graph.buffers or held else (),
+        memory=_memory(lowered, timeline),
         requests=served,
         curves=curves,
         jobs=spans,
@@ -206,6 +205,13 @@ def simulate(
     if not run.met:
         raise ExpectationFailed(run)
     return run
+
+
+def _memory(lowered: Lowered, timeline: Timeline) -> tuple[DeviceMemory, ...]:
+    held = [each for plan in lowered.services for each in plan.holds()] if lowered.jobs else []  # a service alone was checked
+    if not lowered.graph.buffers and not held:
+        return ()
+    return memory(timeline, memory_sizes(lowered.machine, lowered.graph, held), held)
 
 
 def _names_of(lowered: Lowered) -> NamesOf | None:

@@ -437,20 +437,30 @@ def concatenate(flats: Sequence[FlatGraph]) -> FlatGraph:
 
     edges = [len(flat.next) for flat in flats]
     starts = np.concatenate([[0], np.cumsum([len(graph.blocks) for graph in graphs])]).tolist()
+    first_of = {
+        table: np.cumsum([0, *(len(getattr(graph, table)) for graph in graphs)]).tolist()
+        for table in ("labels", "costs", "queues")
+    }
+    tied = [graph.ties + np.array([start, 0, start, 0, 0], np.int64) for start, graph in zip(starts, graphs, strict=False)]
     numbers = [range(start, start + len(graph.blocks)) for start, graph in zip(starts, graphs, strict=False)]
     return FlatGraph(
         graph=OpGraph(
-            blocks=tuple(block for graph in graphs for block in graph.blocks),
+            blocks=tuple(
+                _renumbered(block, *firsts)
+                for graph, *firsts in zip(graphs, *first_of.values(), strict=False)
+                for block in graph.blocks
+            ),
             labels=tuple(label for graph in graphs for label in graph.labels),
             costs=tuple(cost for graph in graphs for cost in graph.costs),
             capacities=graphs[0].capacities if graphs else (),
             queues=tuple(queue for graph in graphs for queue in graph.queues),
             pools=graphs[0].pools if graphs else (),
+            ties=np.concatenate([np.empty((0, 5), np.int64), *tied]),
             buffers=tuple(each.renumbered(own) for own, graph in zip(numbers, graphs, strict=True) for each in graph.buffers),
             lines=tuple(line for graph in graphs for line in graph.lines),
             trainings=tuple(
                 each.renumbered(first)
-                for first, graph in zip(np.cumsum([0, *(len(graph.costs) for graph in graphs)]).tolist(), graphs, strict=False)
+                for first, graph in zip(first_of["costs"], graphs, strict=False)
                 for each in graph.trainings
             ),
         ),
@@ -465,4 +475,14 @@ def concatenate(flats: Sequence[FlatGraph]) -> FlatGraph:
         first=np.concatenate([[0], *(flat.first[1:] + sum(edges[:n]) for n, flat in enumerate(flats))]).astype(np.int64),
         next=shifted("next", [len(flat) for flat in flats]),
         waits_for=plain("waits_for"),
+    )
+
+
+def _renumbered(block: Block, label: int, cost: int, queue: int) -> Block:
+    """The block in a graph whose tables begin with so many labels, costs and queues of others."""
+    return replace(
+        block,
+        label=block.label + label,
+        cost=np.where(block.cost < 0, block.cost, block.cost + cost),
+        queue=np.where(block.queue < 0, block.queue, block.queue + queue),
     )

@@ -303,7 +303,7 @@ def test_every_command_has_help_that_begins_as_the_list_says_what_it_is_for(name
 
 
 def test_commands_are_files_and_files_are_commands(root: Path) -> None:
-    shared = {"__init__", "arguments", "calibrate_steps", "errors", "files", "nodes", "progress"}
+    shared = {"__init__", "arguments", "better", "calibrate_steps", "errors", "files", "nodes", "progress"}
     assert {path.stem for path in (root / "hwsim" / "cli").glob("*.py")} - shared == set(COMMANDS)
 
 

@@ -20,7 +20,7 @@ from hwsim.explain.critical import critical_path
 from hwsim.explain.derivation import derivations, put_in
 from hwsim.explain.explanation import Explanation, NoSuchOp, explain
 from hwsim.explain.what_if import LARGEST, MOST
-from hwsim.opgraph import Label, OpGraph
+from hwsim.opgraph import Label, OpGraph, flatten
 from hwsim.ops import OPS
 from hwsim.results.result import Result
 from hwsim.results.timeline import FEMTO
@@ -390,3 +390,52 @@ def test_a_run_without_time_is_said_to_be_one() -> None:
     _, found = explained(GraphBuilder([]).build())
     assert found.sentences == ("Nothing takes any time.",)
     assert [*found.accounting, *found.runs, *found.derivations, *(found.what_if or ())] == []
+
+
+# ---- times that a model says
+
+
+TRAIN = "hwsim: workload/1\ntrain: {model: llama-3-8b, global_batch: 8, parallel: {tp: 4}, gpus: 4, detail: layer, steps: 1}\n"
+
+
+def test_a_floor_is_called_after_the_op_whose_it_is() -> None:
+    found = explain(api.simulate("dgx-h100", TRAIN), again=False)
+    named = {str(row.cause): row.cause.kind for row in found.accounting}
+    assert named["kernels of forward on gpu0"] == named["kernels of optimizer on gpu0"] == "floor"
+    assert named["flow of gather (tp) on gpu0"] == "floor"
+    assert not [name for name in named if name.startswith("floor") or name.endswith(".compute")]
+
+
+def test_what_a_model_says_is_halved_and_its_capacities_are_not_called_useless() -> None:
+    found = explain(api.simulate("dgx-h100", TRAIN))
+    assert found.what_if is not None
+    assert found.what_if[0].change == "kernels of backward on gpu* in half the time"
+    assert found.what_if[0].speedup > 1.2
+    assert {"gpu*.compute", "gpu*.memory", "link nvlink"} <= set(found.modelled)
+    assert not [one for one in found.what_if if one.change.endswith("twice as fast")]
+    assert not [said for said in found.sentences if said.startswith("No single part")]
+
+
+def test_part_of_a_collective_says_which_part_and_comes_out() -> None:
+    [found] = explain(api.simulate("dgx-h100", TRAIN), op="gather (tp)", again=False).derivations
+    latency, flow = found.lines
+    assert latency.formula == "part x waiting"
+    assert "the rest hides behind kernels" in latency.inputs[0][2]
+    for line in (latency, flow):
+        assert value(line.numbers) == pytest.approx(line.time_s, rel=1e-3)
+
+
+def test_a_run_with_a_service_can_be_flattened_again_but_is_not_replayed() -> None:
+    jobs = (
+        "hwsim: workload/1\njobs:\n  learn: {device: gpu0..3, train: {model: llama-3-8b, global_batch: 8, parallel: {tp: 4}}}\n"
+    )
+    jobs += "  chat: {device: gpu4, infer: {model: llama-3-8b, arrivals: {every: 10 ms}, requests: 4, prompt: 100, output: 5}}\n"
+    run = api.simulate("dgx-h100", jobs)
+    flat = run.timeline.flat
+    again = flatten(flat.graph)
+    assert [again.label.tolist(), again.cost.tolist(), again.queue.tolist()] == [
+        flat.label.tolist(), flat.cost.tolist(), flat.queue.tolist(),
+    ]  # fmt: skip
+    found = explain(run)
+    assert found.service
+    assert found.what_if == ()

@@ -26,7 +26,7 @@ from tests.test_infer import SMALL, node, served
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
-        ({"model": "llama-3-70b"}, r"llama-3-70b does not fit by 65\.8 GiB on gpu0: 141 GB of weights, 1\.5 GB of buffers"),
+        ({"model": "llama-3-70b"}, r"llama-3-70b does not fit by 70.6 GB on gpu0: 141 GB of weights, 1\.5 GB of buffers"),
         ({"model": "llama-3-8b", "parallel": {"tp": 5}, "device": "gpu0..4"}, "tp 5 does not divide 32 heads"),
         ({"parallel": {"tp": 4, "dp": 3}, "device": "gpu*"}, "tp 4 x dp 3 = 12 GPUs, but there are 8"),
         ({"parallel": {"tp": 4}, "device": "gpu0..5"}, "6 GPUs do not make groups of 4"),
@@ -101,7 +101,7 @@ def of_jobs(**jobs: Any) -> dict[str, ServiceStatistics]:
 
 
 def test_two_services_on_one_gpu_slow_each_other_down_and_on_two_do_not() -> None:
-    asked = {"model": SMALL, "prompt": 2000, "output": 20, "requests": 20, "arrivals": {"every": "5 ms"}}
+    asked = {"model": SMALL, "prompt": 2000, "output": 20, "requests": 20, "arrivals": {"every": "5 ms"}, "memory": 0.4}
     alone = of_jobs(a={"device": "gpu0", "infer": asked})["a"]
     apart = of_jobs(a={"device": "gpu0", "infer": asked}, b={"device": "gpu1", "infer": asked})
     together = of_jobs(a={"device": "gpu0", "infer": asked}, b={"device": "gpu0", "infer": asked})
@@ -175,7 +175,7 @@ def test_a_run_is_explained_and_simulated_again(tmp_path: Path) -> None:
     file.write_text("hwsim: workload/1\ninfer: {model: llama-3-8b, device: gpu0, requests: 4, output: 5}\n", encoding="utf-8")
     told = CliRunner().invoke(main, ["explain", "dgx-h100", str(file)])
     assert told.exit_code == 0, told.output
-    assert "bound by memory" in told.output
+    assert "kernels of tokens on gpu0 (memory)" in told.output
 
 
 # ---- other models ----

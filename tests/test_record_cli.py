@@ -95,3 +95,53 @@ def test_mistakes_of_compare_are_mistakes(script: Path, tmp_path: Path) -> None:
     assert "no recording" in hwsim("compare", "laptop", "step.yaml", "bad.json").stderr
     assert hwsim("compare", "laptop", "step.yaml", "--plot", "x.txt").exit_code == 2
     assert hwsim("compare", "no-such-machine", "step.yaml").exit_code == 2
+
+
+@pytest.mark.parametrize("name", ["step.py", "here.yaml", "notes.txt"])
+def test_only_a_recording_is_replaced(script: Path, tmp_path: Path, name: str) -> None:
+    (tmp_path / "here.yaml").write_text("hwsim: machine/1\nname: here\n", encoding="utf-8")
+    (tmp_path / "notes.txt").write_text("mine\n", encoding="utf-8")
+    before = (tmp_path / name).read_text(encoding="utf-8")
+    done = hwsim("record", script, "-o", name)
+    assert done.exit_code == 2
+    assert ("is the script itself" if name == "step.py" else "is there and no recorded workload") in done.stderr
+    assert (tmp_path / name).read_text(encoding="utf-8") == before
+    assert hwsim("record", script, "-o", "out.yaml").exit_code == 0
+    assert hwsim("record", script, "-o", "out.yaml").exit_code == 0
+
+
+def test_options_of_the_script_come_after_two_dashes(script: Path) -> None:
+    done = hwsim("record", script, "300", "--dtype", "float32")
+    assert done.exit_code == 2
+    assert "Arguments for the script come after `--`" in done.stderr
+
+
+def test_what_is_no_script_is_said_to_be_none(script: Path) -> None:
+    script.write_bytes(b"\x93NUMPY\x01\x00v\x00")
+    done = hwsim("record", script)
+    assert done.exit_code == 2
+    assert "no Python script" in done.stderr
+
+
+CHANGING = """
+import numpy as np
+for n in range(1, 13):
+    np.ones((n, 7)).sum()
+"""
+
+
+def test_a_loop_that_stays_written_out_is_said_and_shown_as_a_line(script: Path) -> None:
+    script.write_text(CHANGING, encoding="utf-8")
+    done = hwsim("record", script, "--runs", "1")
+    assert "sum@4 is written 12 times, not as a `repeat`: its shapes change from call to call" in done.stderr
+    assert "sum@4 is written 12 times" in Path("step.yaml").read_text(encoding="utf-8")
+    shown = hwsim("compare", "laptop", "step.yaml").stdout
+    assert "sum@4 and 11 like it" in shown
+    assert "sum@4.7" not in shown
+    assert "sum@4.7" in hwsim("compare", "laptop", "step.yaml", "--all").stdout
+
+
+def test_pages_met_for_the_first_time_are_counted(script: Path) -> None:
+    script.write_text("import numpy as np\na = np.ones(6_000_000)\n", encoding="utf-8")  # above every threshold of allocators
+    assert hwsim("record", script, "--runs", "1").exit_code == 0
+    assert "new_pages: " in Path("step.yaml").read_text(encoding="utf-8")

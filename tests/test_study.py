@@ -432,3 +432,36 @@ def test_what_no_sweep_has_written_is_refused(text: str, tmp_path: Path) -> None
     file.write_text(text, encoding="utf-8")
     with pytest.raises(SpecError, match="no result of an earlier sweep"):
         known_points(file)
+
+
+# ---- what runs have beside their time
+
+PIPELINE = """\
+hwsim: workload/1
+let: {time: 10 us}
+pipeline: {batches: 8, stages: [{busy: {name: a, device: cpu, time: $time}}]}
+"""
+
+
+def test_a_study_of_pipelines_has_their_pace_in_table_csv_and_json(tmp_path: Path) -> None:
+    found = sweep(MACHINE, PIPELINE, {"time": ["10 us", "20 us"]})
+    assert found.measured == ("batches_per_s", "busy")
+    assert [dict(row.outcome.measures)["batches_per_s"] for row in found.rows] == pytest.approx([1e5, 5e4])
+    assert "batches/s" in str(found)
+    assert found.to_json()["rows"][0]["measures"]["batches_per_s"] == pytest.approx(1e5)
+    file = tmp_path / "earlier.csv"
+    file.write_text(found.to_csv(), encoding="utf-8")
+    assert sweep(MACHINE, PIPELINE, {"time": ["10 us", "20 us"]}, resume=file) == found
+
+
+def test_no_point_of_a_service_is_called_the_fastest() -> None:
+    row = Row((1,), Outcome(1.0, "x", 1.0, "", "f", (("requests_per_s", 2.0),)))
+    found = Sweep("m", "w", (), (("rate", (1, 2)),), 2, (row, Row((2,), row.outcome)))
+    assert "fastest" not in str(found)
+    assert "requests/s" in str(found)
+
+
+def test_a_long_reason_to_fail_is_cut_in_the_table_and_whole_in_json() -> None:
+    found = Sweep("m", "w", (), (("n", (1,)),), 1, (Row((1,), Outcome(error="word " * 100)),))
+    assert max(map(len, str(found).splitlines())) <= 100
+    assert found.to_json()["rows"][0]["error"] == "word " * 100

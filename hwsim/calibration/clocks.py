@@ -52,7 +52,7 @@ class SystemClocks:
     def __init__(self) -> None:
         precise = time.get_clock_info("thread_time").resolution < _COARSE
         self._cpu = time.thread_time_ns if precise else time.perf_counter_ns
-        self._usage = _usage()
+        self._usage = usage_reader()
 
     def wall(self) -> int:
         return time.perf_counter_ns()
@@ -83,7 +83,8 @@ def stolen() -> tuple[int, int]:
     return (ticks[7], sum(ticks)) if len(ticks) == 8 else (0, 0)
 
 
-def _usage() -> Callable[[], Usage]:
+def usage_reader() -> Callable[[], Usage]:
+    """What reads the counters of this thread; zeros where the system has none."""
     if sys.platform == "win32":
         return lambda: Usage(0, 0)
     import resource

@@ -11,10 +11,16 @@ from typing import Any, Final
 
 from hwsim.calibration.environment import differences
 from hwsim.calibration.store import load, located
-from hwsim.spec import Tree, read
+from hwsim.devices.calls import BYTES, Call, elementwise_call, product_call
+from hwsim.devices.kernels import Kernels
+from hwsim.spec import Mistake, Mistakes, SpecError, Tree, decode, find, read
 from hwsim.units import UnitError, parse
 
 UNSTABLE: Final = 0.05  # a number that moves by more is called unstable
+SIZES: Final = (1024, 65536, 1 << 20)  # elements at which functions are compared
+SIDES: Final = (64, 256, 1024)  # of square matrices
+_YAML: Final = (".yaml", ".yml")
+_KERNELS: Final = ".kernels."
 _DEPTH: Final = 4  # words of a path that a group has in common, as parts.cpu.kernels.functions
 
 
@@ -76,23 +82,83 @@ class Difference:
 def diff(before: str | Path, after: str | Path) -> Difference:
     """Two files of measurements, or two machine files: of these the measured numbers, if both have any.
 
-    A measured number is flagged `apart` if its two intervals have nothing in common.
+    A measured number is flagged `apart` if its two intervals have nothing in common.  Of functions, what they take at a few
+    sizes is compared: their numbers move against each other where the times do not.
 
     Raises:
-        SpecError: a file is neither, or one is of each kind.
+        SpecError: a file is neither, one is of each kind, or they have nothing in common.
         OSError: one cannot be read.
     """
-    if any(_measured(each) for each in (before, after)):
-        return _measurements(before, after)
-    trees = [read(str(each)) for each in (before, after)]
-    measured = [{path: found for path, found in _numbers(tree) if found.measured} for tree in trees]
-    one, two = measured if all(measured) else (dict(_numbers(tree)) for tree in trees)
+    found = _measurements(before, after) if any(_measured(each) for each in (before, after)) else _machines(before, after)
+    if not found.changes:
+        raise SpecError([Mistake(None, f"'{before}' and '{after}' have nothing in common: no number is in both")])
+    return found
+
+
+def _machines(before: str | Path, after: str | Path) -> Difference:
+    for source in (before, after):
+        if Path(source).is_file() and not str(source).endswith(_YAML):
+            raise _neither(source)
+    trees = [read(find("machine", str(each))) for each in (before, after)]
+    for source, tree in zip((before, after), trees, strict=True):
+        said = tree.text("hwsim") if isinstance(tree.value, Mapping) else None
+        if not (said or "").startswith("machine/"):
+            raise _neither(source)
+    timed = [_functions(tree) for tree in trees]
+    numbers = [{path: found for path, found in _numbers(tree) if not (all(timed) and _KERNELS in path)} for tree in trees]
+    measured = [{path: found for path, found in each.items() if found.measured} for each in numbers]
+    one, two = measured if all(measured) else numbers
     changes = tuple(
         Change(".".join(path.split(".")[:_DEPTH]), path, one[path].value, two[path].value, _apart(one[path], two[path]))
         for path in one
         if path in two
     )
-    return Difference(changes, tuple(each for each in one if each not in two), tuple(each for each in two if each not in one))
+    first, second = timed if all(timed) else ({}, {})
+    changes += tuple(
+        Change(f"{name[0]}.functions", " ".join(name), first[name], second[name]) for name in first if name in second
+    )
+    only = [
+        (*(each for each in this if each not in that), *dict.fromkeys(" ".join(name[:3]) for name in mine if name not in other))
+        for this, that, mine, other in ((one, two, first, second), (two, one, second, first))
+    ]
+    return Difference(changes, only[0], only[1])
+
+
+def _neither(source: str | Path) -> SpecError:
+    hint = "diff compares what `hwsim calibrate measure` and `fit` write"
+    return SpecError([Mistake(None, f"'{source}' is neither measurements nor a machine file", hint)])
+
+
+def _functions(tree: Tree) -> dict[tuple[str, str, str, str], float]:
+    """Seconds of (part, function and form, number format, size), for all functions that a machine's CPUs were measured with."""
+    parts = tree.value.get("parts") if isinstance(tree.value, Mapping) else None
+    found: dict[tuple[str, str, str, str], float] = {}
+    for part, inner in parts.value.items() if parts is not None and isinstance(parts.value, Mapping) else ():
+        block = inner.value.get("kernels") if isinstance(inner.value, Mapping) else None
+        if block is None:
+            continue
+        mistakes = Mistakes()
+        kernels = decode(block, Kernels, mistakes)
+        mistakes.raise_if_any()
+        if isinstance(kernels, Kernels):
+            found |= {(f"{part}.kernels", *name): kernels.time(call).seconds for name, call in _calls(kernels)}
+    return found
+
+
+def _calls(kernels: Kernels) -> Iterator[tuple[tuple[str, str, str], Call]]:
+    """Calls of each function at a few sizes among those that were measured, of each product at a few sides."""
+    for entry, function in kernels.functions.items():
+        name, _, form = entry.partition(" ")
+        low, high = function.counts
+        for dtype in function.each or {"fp64": 0.0}:
+            for count in sorted({min(max(float(size), low), high) for size in SIZES}):
+                rows = math.sqrt(count) if function.row > 0 else 1.0
+                if dtype in BYTES:
+                    call = elementwise_call(name, form=form, dtype=dtype, count=count if function.each else 0.0, rows=rows)
+                    yield (entry, dtype, f"n={count:.6g}"), call
+    for dtype in kernels.products:
+        for side in SIDES:
+            yield ("matmul", dtype, f"{side}x{side}x{side}"), product_call(side, side, side, dtype=dtype)
 
 
 def _measurements(before: str | Path, after: str | Path) -> Difference:
@@ -112,7 +178,7 @@ def _measurements(before: str | Path, after: str | Path) -> Difference:
 
 
 def _measured(source: str | Path) -> bool:
-    if str(source).endswith((".yaml", ".yml")):
+    if str(source).endswith(_YAML):
         return False
     with located(source).open("rb") as file:
         start = file.read(2)

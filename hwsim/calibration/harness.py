@@ -15,7 +15,7 @@ from __future__ import annotations
 import gc
 import random
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from statistics import median
@@ -99,11 +99,13 @@ def run(
     now: Callable[[], float] = time.monotonic,
     report: Callable[[Progress], None] | None = None,
     keep: Callable[[list[Row]], None] | None = None,
+    first: Container[tuple[str, str]] = (),
 ) -> tuple[list[Row], dict[tuple[str, str], str]]:
     """Measure the cases in rounds; the rows, and for each that could not be measured the reason.
 
     budget: seconds for all of it, kept but for the case under way.  known: rows of an earlier run that this one goes on from.
-    keep: called with all rows every ten seconds, and before an interruption goes on its way.
+    keep: called with all rows every ten seconds, and before an interruption goes on its way.  first: cases that come before the
+    others in each round.
     """
     earlier = {row.key: row for row in known}
     records = {case.key: Record(case, before=earlier.get(case.key)) for case in cases}
@@ -121,7 +123,8 @@ def run(
                 if not waiting or now() - began >= budget:
                     break
                 order.shuffle(waiting)
-                waiting.sort(key=lambda each: bool(each.seconds()))  # what was never seen comes first: a budget may end early
+                # what was never seen comes first, and of that what was asked for by name: a budget may end early
+                waiting.sort(key=lambda each: (bool(each.seconds()), each.case.key not in first))
                 for done, record in enumerate(waiting):
                     if now() - began >= budget:
                         break

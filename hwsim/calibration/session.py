@@ -23,17 +23,31 @@ BUDGET: Final = 120.0  # seconds; with fit and validation a calibration takes le
 RUN_BUDGET: Final = 90.0  # of `run`, which fits and validates as well
 LARGEST: Final = 31 * MiB  # freed before anything is measured; see suites/allocation.py
 
+KiB: Final = 1024
+# Of these suites, which ops, and at which sizes: bytes, elements, or the sides of a product.
+NEEDED: Final[dict[str, dict[str, tuple[int, ...]]]] = {
+    "kernels": {"pass": (), "mixed": (), "matmul": (64, 256, 512), "add": (1, 1024, 65536, 1 << 20, 1 << 22)},
+    "memory": {
+        "chase": tuple(KiB * size for size in (8, 16, 24, 64, 128, 256, 384, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 98304)),
+        "read": (16 * KiB, 256 * KiB, 4 * MiB, 96 * MiB),
+        "write": (16 * KiB, 256 * KiB, 4 * MiB, 96 * MiB),
+    },
+    "allocation": {"fill": (MiB, 24 * MiB, 96 * MiB), "mapped": (MiB, 16 * MiB)},
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What to measure.
 
-    suites: names; empty for all that the machine has.  more: cases beside those of the suites.  budget: seconds for all runs
-    of the same cases that go into one file together.  memory, file: see `Scope`.  keep: which cases.
+    suites: names; empty for all that the machine has.  more: cases in the place of all suites, or beside those named; they come
+    first.  needed: with them, what a machine file needs beside them.  budget: seconds for all runs of the same cases that go
+    into one file together.  memory, file: see `Scope`.  keep: which cases.
     """
 
     suites: Sequence[str] = ()
     more: Sequence[Case] = ()
+    needed: bool = False
     budget: float = BUDGET
     seed: int = 0
     rounds: int = harness.MOST
@@ -84,6 +98,7 @@ def measure(
             clocks=clocks,
             report=report,
             keep=keep,
+            first={case.key for case in plan.more},
         )
     _name(skipped, failed, cases, {row.key for row in rows})
     found = replace(found, skipped=dict(sorted({**found.skipped, **skipped}.items())))
@@ -121,6 +136,8 @@ def _begin(plan: Plan, path: str | Path | None) -> Measurements:
 def _cases(plan: Plan, scope: Scope) -> tuple[list[Case], dict[str, str]]:
     """The cases of all suites, and why some have none."""
     cases, skipped = list(plan.more), {}
+    if plan.needed and not plan.suites:
+        cases += needed(scope)
     for name in plan.suites or (() if plan.more else SUITES):
         reason = suite(name).missing()
         if reason:
@@ -128,6 +145,27 @@ def _cases(plan: Plan, scope: Scope) -> tuple[list[Case], dict[str, str]]:
         else:
             cases += suite(name).cases(scope)
     return [each for each in cases if plan.keep(each)], skipped
+
+
+def needed(scope: Scope) -> list[Case]:
+    """The few cases without which no machine file says what arithmetic, memory, an access and new pages take."""
+    return [
+        case
+        for name, ops in NEEDED.items()
+        if not suite(name).missing()
+        for case in suite(name).cases(scope)
+        if case.op in ops and _is_needed(case, ops[case.op])
+    ]
+
+
+def _is_needed(case: Case, sizes: Sequence[int]) -> bool:
+    """Whether it is of one of these sizes, and plain: written to an array that is there."""
+    params = case.params
+    if not sizes:
+        return True
+    said = params.get("bytes", params.get("n", params.get("shape")))
+    size = said[0] if isinstance(said, tuple) and len(set(said)) == 1 else said
+    return size in sizes and params.get("transposed", "none") == "none" and (case.op != "add" or params.get("into") == "out")
 
 
 def _name(

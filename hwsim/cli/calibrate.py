@@ -31,7 +31,8 @@ def measuring_options(function: F) -> F:
         click.option("--folder", type=FOLDER, metavar="FOLDER", help="Where `storage` makes its file."),
         click.option("--seed", type=int, default=0, show_default=True, help="Of the order in which cases are measured."),
         click.option("--for", "workload", type=WORKLOAD, metavar="WORKLOAD",
-                     help="Measure exactly the ops of this workload, instead of all suites or beside those of --suite."),
+                     help="Measure the ops of this workload and the few cases that a machine file needs, "
+                          "instead of all suites or beside those of --suite."),
         click.option("--budget", type=click.FloatRange(min=1), metavar="SECONDS", help="How long to measure."),
         click.option("--suite", "suites", multiple=True, metavar="NAME",
                      help="kernels, allocation, memory, threads, storage, network, ipc or gpu; several add up (default: all)."),
@@ -56,11 +57,12 @@ def run(
 
     store = output.with_name(output.name.removesuffix(".yaml") + ".measurements.json.gz")
     steps.refuse_no_folder(output)
+    steps.refuse_no_folder(store)
     if fresh:
         store.unlink(missing_ok=True)
     elif store.exists():
         click.echo(f"going on from {store}; --fresh measures anew", err=True)
-    found = steps.measured(store, suites, RUN_BUDGET if budget is None else budget, workload, seed, folder, beside=True)
+    found = steps.measured(store, suites, RUN_BUDGET if budget is None else budget, workload, seed, folder)
     steps.fitted(found, output, output.stem, seed, validated=True)
 
 

@@ -2,31 +2,101 @@
 
 from __future__ import annotations
 
+import secrets
+import signal
 import sys
-from contextlib import AbstractContextManager
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from hwsim.cli import EXIT_INTERRUPTED
+from hwsim.cli import EXIT_INTERRUPTED, EXIT_MISTAKE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
+    from hwsim.calibration.case import Case
     from hwsim.calibration.fit import Fitted
     from hwsim.calibration.session import Plan
     from hwsim.calibration.store import Measurements
     from hwsim.calibration.validate import Report
 
+EXIT_TERMINATED: Final = 143  # as a shell says it of a process that SIGTERM ended
 AFTER: Final = 2.0  # seconds before progress is shown
 VALIDATION: Final = 45.0  # seconds of timing programs
 
 
+class Ended(KeyboardInterrupt):
+    """Somebody asked for the end: `code` is what the process ends with."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__()
+        self.code = code
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """SIGINT and SIGTERM end what is inside, once: asked again while that is put away, nobody hears it."""
+    asked = {signal.SIGINT: EXIT_INTERRUPTED, signal.SIGTERM: EXIT_TERMINATED}
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(number: int, _: object) -> None:
+        for each in asked:
+            signal.signal(each, signal.SIG_IGN)
+        raise Ended(asked[signal.Signals(number)])
+
+    before = {each: signal.signal(each, end) for each in asked}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, signal.SIG_DFL if handler is None else handler)
+
+
 def refuse_no_folder(output: Path | None) -> None:
     """Better said before two minutes of measuring than after."""
-    if output is not None and not output.absolute().parent.is_dir():
+    if output is None:
+        return
+    if not output.absolute().parent.is_dir():
         raise click.BadParameter(f"there is no folder '{output.parent}'", param_hint="--output")
+    target = output.resolve()
+    if target.exists() and not target.is_file():
+        return
+    beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+    try:  # what a folder says of itself is not all there is to know: of /proc, of a disk that is read only
+        beside.open("xb").close()
+        beside.unlink()
+    except OSError as error:
+        raise click.BadParameter(f"'{output}' cannot be written: {error.strerror}", param_hint="--output") from None
+
+
+def refuse_nothing(suites: tuple[str, ...], more: Sequence[Case], workload: str | None, left: Mapping[str, str]) -> None:
+    """Nothing that could be timed: say so instead of timing everything else."""
+    from hwsim.calibration.suites import SUITES, suite
+
+    for reason, names in _by_reason(left).items():
+        count = f" (and {len(names) - 1} more)" if len(names) > 1 else ""
+        click.echo(f"not measured: {names[0]}{count}: {reason}", err=True)
+    missing = {name: suite(name).missing() for name in suites if name in SUITES}
+    if workload and not more and not suites:
+        click.echo(f"there is no op in {workload} that can be timed", err=True)
+    elif suites and not more and len(missing) == len(suites) and all(missing.values()):
+        for name, reason in missing.items():
+            click.echo(f"the suite {name} cannot be measured: {reason}", err=True)
+    else:
+        return
+    click.echo("nothing is measured", err=True)
+    click.get_current_context().exit(EXIT_MISTAKE)
+
+
+def _by_reason(left: Mapping[str, str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name, reason in left.items():
+        found.setdefault(reason, []).append(name)
+    return found
 
 
 def measured(
@@ -36,34 +106,29 @@ def measured(
     workload: str | None,
     seed: int,
     folder: Path | None,
-    *,
-    beside: bool = False,
 ) -> Measurements:
     """Measure what the options say; an interruption leaves what is known in the file."""
     from hwsim.calibration.demanded import cases_for
     from hwsim.calibration.session import Plan, measure
-    from hwsim.calibration.suites import SUITES
     from hwsim.cli.errors import in_words
 
     with in_words():
         more, left = cases_for(workload) if workload else ((), {})
-        for op, reason in left.items():
-            click.echo(f"not measured: {op}: {reason}", err=True)
-        chosen = tuple(SUITES) if beside and workload and not suites else suites
-        plan = Plan(chosen, more, budget, seed, folder=str(folder) if folder else None)
-        try:
-            with _progress(plan) as report:
-                return measure(plan, path, report=report)
-        except KeyboardInterrupt:
-            known = f"; what is measured is in {path}, and the same command goes on from there" if path else ""
-            click.echo(f"interrupted{known}", err=True)
-            click.get_current_context().exit(EXIT_INTERRUPTED)
-            raise
+        refuse_nothing(suites, more, workload, left)
+        plan = Plan(suites, more, needed=bool(workload), budget=budget, seed=seed, folder=str(folder) if folder else None)
+        with interruptible():
+            try:
+                with _progress(plan) as report:
+                    return measure(plan, path, report=report)
+            except KeyboardInterrupt as end:
+                kept = path is not None and path.exists()
+                known = f"; what is measured is in {path}, and the same command goes on from there" if kept else ""
+                click.echo(f"interrupted{known}", err=True)
+                click.get_current_context().exit(end.code if isinstance(end, Ended) else EXIT_INTERRUPTED)
+                raise
 
 
 def _progress(plan: Plan) -> AbstractContextManager[Any]:
-    from contextlib import contextmanager
-
     from hwsim.cli.progress import progress
 
     @contextmanager

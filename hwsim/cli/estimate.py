@@ -172,12 +172,18 @@ def _training(what: _What, said: Mapping[str, Any], given: set[str]) -> tuple[st
 
 def _inference(what: _What, infer: str, said: Mapping[str, Any]) -> tuple[str, bool]:
     """(what is printed, whether it fits)."""
+    from hwsim.models import WrongPlan
     from hwsim.models.service import serve
     from hwsim.reports import estimate as report
 
     dtype = said["dtype"]
     if dtype not in SERVED:
         raise click.BadParameter(f"nobody serves in {dtype}: {', '.join(SERVED)}", param_hint="--dtype")
+    tokens = said["prompt"] + (said["output"] if infer == "decode" else 0)
+    if tokens > what.model.sequence:
+        asked = f"{said['prompt']:,} + {said['output']:,}" if infer == "decode" else f"{tokens:,}"
+        message = f"{asked} tokens are more than the {what.model.sequence:,} that {what.called} reads"
+        raise WrongPlan((("prompt", message),))
     found = serve(what.model, what.cluster, what.framework, phase="decode" if infer == "decode" else "prefill", tp=said["tp"],
                   batch=said["batch"], prompt=said["prompt"], output=said["output"], dtype=dtype)  # fmt: skip
     size, fits = what.cluster.gpu.memory.size, found.verdict == "fits"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 
 import click
@@ -45,6 +46,7 @@ def command(
     if plot is not None and not plot.absolute().parent.is_dir():
         raise click.BadParameter(f"there is no folder '{plot.parent}'", param_hint="--plot")
     from hwsim import api
+    from hwsim.cli.better import better
     from hwsim.cli.errors import in_words
     from hwsim.cli.progress import progress
     from hwsim.explain.explanation import NoSuchOp, explain
@@ -64,7 +66,8 @@ def command(
                 click.echo(f"note: {failed}", err=True)
         with progress(shown=shown) as told:
             try:
-                found = explain(run, op=op, again=again, progress=told)
+                prepared = partial(better, machine, workload, settings)
+                found = explain(run, op=op, again=again, prepared=prepared, progress=told)
             except NoSuchOp as error:
                 hint = did_you_mean(error.name, error.names)
                 raise click.BadParameter(f"{error}" + (f"; {hint}" if hint else ""), param_hint="--op") from error

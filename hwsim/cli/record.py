@@ -91,9 +91,7 @@ def _refuse_replacing(script: Path, output: Path, beside: Path) -> None:
             f"'{output}' is there and no recorded workload; remove it, or write another file", param_hint="--output"
         )
     if beside.exists() and not _says(beside, '"hwsim": "recording/1"'):
-        raise click.BadParameter(
-            f"'{beside}' is there and no recording; remove it, or write another file", param_hint="--output"
-        )
+        raise click.BadParameter(f"'{beside}' is there and no recording; remove it, or write another file", param_hint="--output")
 
 
 def _says(path: Path, *words: str) -> bool:

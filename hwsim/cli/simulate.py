@@ -97,6 +97,9 @@ def command(
             run, violated = failed.run, True
     if fold_check:
         violated |= not _is_alike(run, machine, workload, settings)
+    if rank is not None and run.trainings and not run.jobs:
+        said = "a training has no ranks to ask for: an op of a team stands for all its GPUs, and those of one copy that is "
+        raise click.BadParameter(f"{said}simulated for all copies; --no-fold simulates every copy", param_hint="--rank")
     if rank is not None and rank >= run.ranks:
         raise click.BadParameter(f"there is no rank {rank}: they are 0 to {run.ranks - 1}", param_hint="--rank")
     _write_files(run, trace, plot, quiet=quiet)
@@ -118,21 +121,26 @@ def _is_alike(run: Run, machine: str, workload: str, settings: dict[str, str]) -
     """Say whether the run with all its ranks is the same."""
     from hwsim import api
     from hwsim.cli.errors import in_words
-    from hwsim.results.alike import differences
+    from hwsim.results.alike import copies_differ, differences
 
-    if run.timeline.flat.graph.alike is None:
-        click.echo(f"fold check: nothing is folded; {run.timeline.flat.graph.unfolded}", err=True)
+    graph = run.timeline.flat.graph
+    told = [each for each in run.trainings if each.told > 1]
+    if graph.alike is None and not told:
+        click.echo("fold check: nothing is folded" + (f"; {graph.unfolded}" if graph.unfolded else ""), err=True)
         return True
     with in_words():
         try:
             whole = api.simulate(machine, workload, set=settings, expect=False, fold="never")
         except api.ExpectationFailed as failed:
             whole = failed.run
-    found = list(differences(run.timeline, whole.timeline))
+    found = list((copies_differ if told else differences)(run.timeline, whole.timeline))
     for each in found:
         click.echo(f"fold check: {each}", err=True)
-    if not found:
-        simulated, all_ops = len(run.timeline), len(whole.timeline)
+    simulated, all_ops = len(run.timeline), len(whole.timeline)
+    if not found and told:
+        copies = ", ".join(f"{each.told:,} copies of the model" for each in told)
+        click.echo(f"fold check: {all_ops:,} ops of {copies} are those of the {simulated:,} simulated", err=True)
+    elif not found:
         click.echo(f"fold check: {all_ops:,} ops of {run.ranks:,} ranks are those of the {simulated:,} simulated", err=True)
     return not found
 

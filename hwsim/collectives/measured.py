@@ -49,7 +49,7 @@ def as_measured(
     inputs = (("waiting", precise(best.latency, "s"), f"start, steps and hops of {best.method}, {best.protocol}"),)
     terms = (
         Term("latency", "waiting", inputs, best.latency),
-        Term("floor", "flow", (("flow", precise(flow, "s"), f"nccl: {source_of(library.sources, 'start')}"),), flow),
+        Term("flow", "flow", (("flow", precise(flow, "s"), f"nccl: {source_of(library.sources, 'start')}"),), flow),
     )
     return _as_one(machine, flows, f"{best.method}, {best.protocol}", best.latency, flow, terms)
 
@@ -66,7 +66,7 @@ def as_curve(machine: Machine, algorithm: Algorithm, operation: Operation, names
     source = f"mpi: {source_of(mpi.sources, f'curves.{operation}.start')}"
     terms = (
         Term("latency", "start", (("start", precise(start, "s"), source),), start),
-        Term("floor", "flow", (("flow", precise(flow, "s"), source),), flow),
+        Term("flow", "flow", (("flow", precise(flow, "s"), source),), flow),
     )
     return _as_one(machine, cost(machine, algorithm, operation, names, size), "as measured", start, flow, terms)
 

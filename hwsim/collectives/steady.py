@@ -332,7 +332,7 @@ def _floor_term(body: float, floor: float, size: float, overheads: Overheads) ->
         ),
         ("slowdown", precise(slowdown, "1"), f"knee: {source_of(overheads.sources, 'knee')}"),
     )
-    return Term("floor", "flow x slowdown", inputs, floor)
+    return Term("flow", "flow x slowdown", inputs, floor)
 
 
 def _cost(machine: Machine, placed: Placed, total: _Drawn, floor: float, overheads: Overheads, terms: Sequence[Term]) -> Cost:

@@ -49,7 +49,8 @@ class Call:
     lookups: float = 0.0
     span: float = 0.0
     cores: int | None = None
-    paged: bool | None = None  # whether its result is made of new pages; None: by its size
+    paged: bool | None = None  # whether what it writes is new pages; None: a new array by its size
+    faults: float = 0.0  # where they are: how many of the smallest size the system makes
     among_others: bool = False  # it comes after calls of other functions, whose code is where its own would be
 
     @property
@@ -61,6 +62,11 @@ class Call:
     def made(self) -> float:
         """Bytes of the array it makes."""
         return sum(operand.bytes for operand in self.operands if operand.role == "write") if self.into == "new" else 0.0
+
+    @property
+    def written(self) -> float:
+        """Bytes that it writes, to whatever array."""
+        return sum(operand.bytes for operand in self.operands if operand.role != "read")
 
     @property
     def point(self) -> tuple[float, ...]:

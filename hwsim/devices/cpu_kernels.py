@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from hwsim.demand import Cost, Term, Unit
 from hwsim.devices.calls import Call
 from hwsim.devices.kernels import Kernels, Time
-from hwsim.devices.roofline import Draw, Input, assemble, latency_term, precise, source_of
+from hwsim.devices.roofline import CannotCompute, Draw, Input, assemble, latency_term, precise, source_of
 
 if TYPE_CHECKING:
     from hwsim.devices.cpu import Cpu
@@ -28,8 +28,22 @@ def measured_cost(
         reason = reason if call else "no function of the library"
         line = Term(UNCALIBRATED, f"not measured on this machine: {reason}", (), 0.0)
         cost = otherwise()
+        if cost.requests is not None and flop > 0 and not _takes_time(cpu, cost):
+            raise CannotCompute(
+                f"'{name}' does not say what an access takes",
+                "hwsim calibrate measure --suite memory finds it out; or add `latency` to its levels of cache and its memory",
+            )
         return replace(cost, why=(*cost.why, line))
     return _cost(cpu, cpu.kernels, name, call, flop, unit)
+
+
+def _takes_time(cpu: Cpu, cost: Cost) -> bool:
+    """Whether accesses were given a time: those that wait for each other need a latency, all others anything."""
+    if cost.requests is not None and cost.requests.pattern in ("random", "dependent"):
+        levels = cpu.caches.levels.values() if cpu.caches else ()
+        if cpu.memory.latency <= 0 and cpu.memory.dram is None and not any(each.latency or each.cycles for each in levels):
+            return False
+    return cost.demand.floor > 0 or any(amount > 0 for _, amount in cost.demand.amounts)
 
 
 def _cost(cpu: Cpu, kernels: Kernels, name: str, call: Call, flop: float, unit: Unit) -> Cost:

@@ -13,12 +13,14 @@ Range: work divided evenly over the cores beforehand; prefetchers see the stream
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from hwsim.demand import Cost, Term
 from hwsim.devices.numa import Numa
 from hwsim.devices.roofline import (
+    DTYPES,
     WORKLOAD,
     CannotCompute,
     Draw,
@@ -90,7 +92,7 @@ def _arithmetic(cpu: Cpu, name: str, work: Work, used: int) -> Draw:
         )
         why = Term("compute", "numbers / (rate x cores)", inputs, amount / used, capacity)
         return Draw(capacity, amount, float(cpu.cores), flop, "1", why)
-    found, rate_all, key = cpu.peak(dtype, name, work.isa, used)
+    found, rate_all, key = cpu.peak(dtype, name, work.isa, used) if flop > 0 else _any_peak(cpu, work, name, used)
     efficiency = cpu.efficiency.of(mix)
     what = "efficiency.matmul" if mix == "matmul" else "efficiency.vector"
     lost, penalty, wrong = _wrong_guesses(cpu, name, work, used)
@@ -110,6 +112,14 @@ def _arithmetic(cpu: Cpu, name: str, work: Work, used: int) -> Draw:
     formula = "flop / (peak x used / cores x efficiency)" if used < cpu.cores else "flop / (peak x efficiency)"
     why = Term("compute", formula + wrong, inputs, amount / used, capacity)
     return Draw(capacity, amount, float(cpu.cores), flop, "FLOP", why)
+
+
+def _any_peak(cpu: Cpu, work: Work, name: str, used: int) -> tuple[str, float, str]:
+    """That of its type or else of any: no arithmetic takes no time at each of them."""
+    for dtype in (work.dtype, *DTYPES):
+        with suppress(CannotCompute):
+            return cpu.peak(dtype, name, work.isa, used)
+    return cpu.peak(work.dtype, name, work.isa, used)
 
 
 def _origin(cpu: Cpu, dtype: str, key: str, used: int) -> str:

@@ -32,6 +32,7 @@ from hwsim.spec.fields import field
 from hwsim.units import Bytes, BytesPerSecond, FlopPerSecond, Seconds
 
 Standing = Literal["measured", "interpolated", "extrapolated"]
+HUGE: Final = 2.0**21  # bytes of a large page
 STRAY: Final = 2.0  # a size is beyond what was measured from this factor on
 
 
@@ -143,6 +144,7 @@ class Kernels:
     )
     pages: BytesPerSecond | None = field("bytes of new pages, used for the first time", default=None, exclusive_minimum=0.0)
     pages_from: Bytes = field("a new array from this size on is made of new pages each time", default=2.0**25)
+    fault: Seconds = field("more for each page of 4 KiB among them", default=0.0)
     lookup: Seconds = field("an element looked up anywhere, in the first cache", default=0.0)
     levels: Mapping[str, Tier] = field("beyond the first cache, the nearest first", default_factory=dict)
     functions: Mapping[str, Function] = field("by name, or by name and form: `sum`, `sum rows`", default_factory=dict)
@@ -203,7 +205,8 @@ class Kernels:
             memory += last * operand.bytes
         lookups = call.lookups * (self.lookup + sum(part * tier.lookup for tier, part in self.parts(call.span)))
         paged = call.made >= self.pages_from if call.paged is None else call.paged
-        pages = call.made / self.pages if self.pages and paged else 0.0
+        pages = call.written / self.pages if self.pages and paged else 0.0
+        pages += max(call.faults - call.written / HUGE - 1.0, 0.0) * self.fault if paged else 0.0
         ratio, exact = self.corrections.of(key_of(call), call.point)
         before *= self.among_others if call.among_others else 1.0
         return Time(before, compute, moving, lookups, pages, memory, ratio, "measured" if exact else standing)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 import numpy as np
 
-from hwsim.demand import Cost
+from hwsim.demand import Cost, Term
 from hwsim.opgraph import Ints, Label, OpGraph
 
 Kind = Literal["capacity", "time", "floor", "latency", "dispatch", "return", "pool", "wait"]
 
 HOST: Final = ("dispatch", "return")  # kinds of ops that are the program's own doing: the cause is called as they are
 STATED: Final = "time"  # label of the line of a derivation whose time the workload says itself
+MODELLED: Final = ("kernels", "flow", "floor")  # lines, by their first word, of a time that a model of such ops says
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -25,11 +26,28 @@ class Cause:
     pool: all servers were taken.  wait: there was nothing to do yet.
 
     name: the capacity, device or pool.  label: of a time the op, of a floor the line of the derivation.
+    op: of a floor that is the op's own (see `MODELLED`), the op.
+
+    >>> str(Cause("floor", "gpu0", "kernels", "forward")), str(Cause("floor", "gpu0", "kernels (memory)", "tokens"))
+    ('kernels of forward on gpu0', 'kernels of tokens on gpu0 (memory)')
+    >>> str(Cause("floor", "gpu0", "flow", "grads")), str(Cause("floor", "gpu0", "floor", "sum"))
+    ('flow of grads on gpu0', 'sum on gpu0 (its own time)')
     """
 
     kind: Kind
     name: str
     label: str = ""
+    op: str = ""
+
+    @property
+    def of_op(self) -> str:
+        """In words, beside the name of the op.
+
+        >>> Cause("floor", "gpu0", "kernels (memory)", "tokens").of_op, Cause("floor", "gpu0", "floor", "sum").of_op
+        ('kernels (memory) on gpu0', 'its own time on gpu0')
+        """
+        line = "its own time" if self.label == "floor" else self.label
+        return str(replace(self, label=line, op="")) if self.op else str(self)
 
     def __str__(self) -> str:
         match self.kind:
@@ -37,6 +55,10 @@ class Cause:
                 return self.name
             case "pool":
                 return f"waiting for {self.name}"
+            case "floor" if self.op:
+                line, _, by = self.label.partition(" ")
+                of, by = (self.op, "(its own time)") if line == "floor" else (f"{line} of {self.op}", by)
+                return " ".join([of, *([f"on {self.name}"] if self.name else []), *([by] if by else [])])
             case "time" | "floor":
                 what = self.label or self.kind
             case "wait":
@@ -97,12 +119,26 @@ class Causes:
         if line == STATED:
             return Cause("time", label.device, label.name)
         took, slowest = max(((amount / self._rates[name], name) for name, amount in demand.amounts), default=(0.0, ""))
-        if slowest and took >= demand.floor:
+        own = is_modelled(cost)
+        if slowest and (took > demand.floor * (1 + 1e-9) if own else took >= demand.floor):
             return Cause("capacity", slowest)
-        return Cause("floor", label.device, line)
+        return Cause("floor", label.device, line, label.name if own else "")
 
 
 def binding_label(cost: Cost) -> str:
     """Label of the line of the derivation that sets the body's duration; "" if there is none."""
-    terms = [(term.seconds, term.label) for term in cost.why if term.label != "latency"]
-    return max(terms)[1] if terms else ""
+    term = _binding(cost)
+    return term.label if term is not None else ""
+
+
+def is_modelled(cost: Cost) -> bool:
+    """Whether a model of such ops says how long they take: no rate of a capacity that is in the graph makes it shorter.
+
+    A capacity may be held for all that time, too: it is not what makes the op take it.
+    """
+    term = _binding(cost)
+    return term is not None and not term.capacity and term.label.partition(" ")[0] in MODELLED
+
+
+def _binding(cost: Cost) -> Term | None:
+    return max((term for term in cost.why if term.label != "latency"), key=lambda one: (one.seconds, one.label), default=None)

@@ -12,7 +12,7 @@ from hwsim.explain.derivation import Derivation, derivations
 from hwsim.explain.overlap import Activity, activities
 from hwsim.explain.sentences import sentences
 from hwsim.explain.steps import Run, runs
-from hwsim.explain.what_if import LARGEST, WhatIf, what_if
+from hwsim.explain.what_if import LARGEST, Again, Tried, WhatIf, what_if
 from hwsim.opgraph import Ints
 from hwsim.results.result import Result
 
@@ -32,7 +32,7 @@ class Explanation:
 
     accounting: causes along the critical path, longest first; their times add up to the makespan in integer fs.
     runs: the path, told shortly.  derivations: of the ops on the path, those that took longest first; or of the ops asked for.
-    what_if: None if it was not worked out; untried: changes left out.
+    what_if: None if it was not worked out; untried, modelled, service: what was left out, see `what_if.Tried`.
     """
 
     path: CriticalPath
@@ -43,16 +43,24 @@ class Explanation:
     what_if: tuple[WhatIf, ...] | None
     untried: int
     sentences: tuple[str, ...]
+    modelled: tuple[str, ...] = ()
+    service: bool = False
 
 
 def explain(
-    result: Result, *, op: str | None = None, again: bool | None = None, progress: Callable[[int, int], None] | None = None
+    result: Result,
+    *,
+    op: str | None = None,
+    again: bool | None = None,
+    prepared: Again | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Explanation:
     """Explain a run.
 
     Args:
         op: derive the durations of the ops of this name instead of those on the critical path.
         again: simulate again with one part better at a time; None: if the run has at most `what_if.LARGEST` ops.
+        prepared: prepares the run again with a capacity twice as fast; None: nobody can.
         progress: called with how many of the changes were simulated and how many there are.
 
     Raises:
@@ -63,7 +71,10 @@ def explain(
     accounting = path.limited_by
     chosen = _longest_first(path) if op is None else _named(result, op)
     again = len(timeline) <= LARGEST if again is None else again
-    tried, untried = what_if(timeline, path, result.usage, result.changes, progress=progress) if again else (None, 0)
+    tried: Tried | None = None
+    if again:
+        service = bool(result.serving)
+        tried = what_if(timeline, path, result.usage, result.changes, service=service, again=prepared, progress=progress)
     done = activities(timeline, path)
     return Explanation(
         path=path,
@@ -71,9 +82,11 @@ def explain(
         runs=runs(timeline, path),
         derivations=derivations(timeline, chosen),
         activities=done,
-        what_if=tried,
-        untried=untried,
+        what_if=None if tried is None else tried.rows,
+        untried=0 if tried is None else tried.untried,
         sentences=sentences(timeline.makespan_fs, done, tried),
+        modelled=() if tried is None else tried.modelled,
+        service=tried is not None and tried.service,
     )
 
 

@@ -8,7 +8,7 @@ from typing import Final
 from hwsim.explain.derivation import seconds
 from hwsim.explain.family import families
 from hwsim.explain.overlap import Activity
-from hwsim.explain.what_if import WhatIf
+from hwsim.explain.what_if import Tried, WhatIf
 from hwsim.results.timeline import FEMTO
 
 SMALL: Final = 0.005  # of the run: not worth a sentence
@@ -28,12 +28,12 @@ WORDS: Final = {
 }
 
 
-def sentences(makespan_fs: int, done: Sequence[Activity], tried: Sequence[WhatIf] | None) -> tuple[str, ...]:
+def sentences(makespan_fs: int, done: Sequence[Activity], tried: Tried | None) -> tuple[str, ...]:
     """What takes the time, what hides behind it, what does not, and what would help."""
     return tuple(_sentences(makespan_fs, done, tried)) if makespan_fs and done else ("Nothing takes any time.",)
 
 
-def _sentences(makespan: int, done: Sequence[Activity], tried: Sequence[WhatIf] | None) -> Iterator[str]:
+def _sentences(makespan: int, done: Sequence[Activity], tried: Tried | None) -> Iterator[str]:
     idle = sum(one.path_fs for one in done if one.before_job)  # nothing is done then, so nothing hides behind it, nor it
     done = [one for one in done if not one.before_job]
     if idle >= SMALL * makespan or not done:
@@ -57,8 +57,8 @@ def _sentences(makespan: int, done: Sequence[Activity], tried: Sequence[WhatIf] 
         behind = "behind it" if share >= MAIN else "behind the rest"
         for one in others[:MANY]:
             yield _hiding(one, makespan, behind)
-    if tried:
-        yield _help(tried[0])
+    if tried is not None and tried.rows and (_helps(tried.rows[0]) or not (tried.modelled or tried.service)):
+        yield _help(tried.rows[0])
 
 
 def _hiding(one: Activity, makespan: int, behind: str) -> str:
@@ -79,8 +79,12 @@ def _hiding(one: Activity, makespan: int, behind: str) -> str:
     return f"{doing} hides {behind}, all but the {one.alone} {left}{counted}."
 
 
+def _helps(best: WhatIf) -> bool:
+    return best.speedup >= HELP and best.makespan_s is not None
+
+
 def _help(best: WhatIf) -> str:
-    if best.speedup < HELP or best.makespan_s is None:
+    if best.makespan_s is None or not _helps(best):
         return "No single part that is twice as good makes it more than 1 % faster."
     then = f"; then the limit is {families(best.limited_by)[0][0]}" if best.limited_by else ""
     return f"What helps most is {best.change}: {seconds(best.makespan_s)}, {best.speedup:.3g} times as fast{then}."

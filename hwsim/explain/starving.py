@@ -11,27 +11,38 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from hwsim.explain.critical import last_predecessors
-from hwsim.opgraph import Ints, Label, Line
+from hwsim.opgraph import Ints, Label, Line, LineStage
 from hwsim.results.timeline import FEMTO, Timeline
 
+FULL: Final = 0.95  # part of the time from which on a last stage that works sets the pace itself
+ABOUT: Final = 1.1  # a stage that could do so many times what is done does not explain it
+CHECKPOINTS: Final = "checkpoints"
+SAVING: Final = ("checkpoint", "checkpoint copy")
 OTHERS: Final = "the others"  # a program's last stage waits for that of another one
 
 
 @dataclass(frozen=True, slots=True)
 class StageUse:
-    """A stage between two instants: for how long it was busy, and what it could do if it never waited (batches a second)."""
+    """A stage between two instants.
+
+    busy_fs: for how long it was busy.  rate: batches a second that it could do if only `ahead` kept it back.
+    under_way: batches that it may have at once for that, fewer than its `at_once` where `ahead` allows no more.
+    """
 
     name: str
     device: str
     busy_fs: int
     rate: float
+    at_once: int = 1
+    under_way: int = 1
+    alone: float = 0.0  # batches a second of so many, were no other stage in the way
 
 
 class Wait(NamedTuple):
@@ -77,10 +88,30 @@ class Phase:
         return self.batches * FEMTO / self.time_fs if self.time_fs else 0.0
 
     @property
+    def saving_fs(self) -> int:
+        """Time in which the last stage waits for checkpoints."""
+        return sum(each.time_fs for each in self.waits if each.name in SAVING)
+
+    @property
     def slowest(self) -> tuple[StageUse, StageUse | None]:
-        """The stage that could do the fewest batches a second, and the next."""
-        first, *rest = sorted(self.stages, key=lambda stage: stage.rate)
-        return first, rest[0] if rest else None
+        """The stage that sets the pace, and the one that would if it were faster; `CHECKPOINTS` may be one.
+
+        Who sets the pace follows from what was measured: the last stage, if it hardly waits; the checkpoints, if it waits for
+        them for most of that time; else, of the stages before it, the one that could do the fewest batches a second.
+        """
+        last = self.stages[-1]
+        others = sorted(self.stages[:-1], key=lambda stage: stage.rate)
+        if not others or self.busy >= FULL:
+            found = [last, *others]
+        elif 2 * self.saving_fs > self.idle_fs:
+            found = [StageUse(CHECKPOINTS, "", self.saving_fs, self.rate), *sorted(self.stages, key=lambda stage: stage.rate)]
+        elif others[0].rate <= self.rate * ABOUT or others[0].rate <= last.rate:
+            found = [others[0], *sorted((last, *others[1:]), key=lambda stage: stage.rate)]
+        else:
+            blamed = self.waits[0]
+            found = [StageUse(blamed.name, blamed.device, blamed.time_fs, self.rate), last]
+        rest = sorted((replace(each, rate=each.alone) for each in found[1:]), key=lambda stage: stage.rate)
+        return found[0], rest[0] if rest else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,11 +214,16 @@ def _of(
     def phase(epoch: int, low: int, high: int) -> Phase:
         """Of the batches low ... high - 1."""
         since, until = (int(ends[low - 1]) if low else begin), int(ends[high - 1])
+        took = [
+            int((timeline.end[last[low:high]] - timeline.start[first[low:high]]).sum()) / (high - low) / FEMTO
+            for first, last in spans
+        ]
         stages = []
-        for stage, (first, last), (starts, stops) in zip(line.stages, spans, busy, strict=True):
-            took = int((timeline.end[last[low:high]] - timeline.start[first[low:high]]).sum())
-            rate = stage.at_once * (high - low) * FEMTO / took if took else float("inf")
-            stages.append(StageUse(stage.name, stage.device, _within(starts, stops, since, until), rate))
+        for number, (stage, (starts, stops)) in enumerate(zip(line.stages, busy, strict=True)):
+            rate, under_way = _rate(line.stages[number:], took[number:])
+            used = _within(starts, stops, since, until)
+            alone = under_way / took[number] if took[number] > 0 else float("inf")
+            stages.append(StageUse(stage.name, stage.device, used, rate, stage.at_once, under_way, alone))
         return Phase(epoch, high - low, since, until, tuple(stages), blame.of_gaps(*busy[-1], since, until))
 
     epochs, low = [], 0
@@ -196,6 +232,23 @@ def _of(
             epochs.append(phase(number + 1, *_steady(low, count)))
         low += count
     return PipelineUse(line.program, line.stages[-1].device, line.batch, phase(0, 0, total), tuple(epochs))
+
+
+def _rate(stages: Sequence[LineStage], took: Sequence[float]) -> tuple[float, int]:
+    """Batches a second of the first of these stages, and how many it has under way for that.
+
+    From it to a later one lie at most the batches that may be ready between them and those in the later one: by Little's law
+    their number over the time that a batch takes on the way.
+    """
+    under_way = stages[0].at_once
+    rate = under_way / took[0] if took[0] > 0 else float("inf")
+    room, way = 0, took[0]
+    for before, then, time in zip(stages, stages[1:], took[1:], strict=False):
+        room += before.ahead
+        way += time
+        under_way = min(under_way, room + then.at_once)
+        rate = min(rate, (room + then.at_once) / way) if took[0] > 0 and way > 0 else rate
+    return rate, under_way
 
 
 def _leaving(timeline: Timeline, ops: Ints) -> Ints:

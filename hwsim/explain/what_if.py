@@ -2,6 +2,11 @@
 
 Twice as good is, for a capacity, twice its rate, and half of those latencies and floors whose derivation names it; for a
 time that the workload states, for issuing and for returning, half the time; for a pool twice the servers.
+What a capacity does for kernels and collectives whose time is a model's own (`cause.MODELLED`) a replay cannot know: the
+workload is prepared again on the machine with that part changed, where the caller can (`Again`); else it is left out and
+named.  Their own time halved is tried by replay.  A service forms other batches when its times change, so that of a run
+with services only what is prepared again is tried.
+
 In a graph with several queues a better part may make the whole slower (Graham, 1969): a speed-up below 1 is possible.
 """
 
@@ -9,12 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 
 from hwsim.demand import Capacity, Cost
-from hwsim.explain.cause import HOST, STATED, binding_label
+from hwsim.explain.cause import HOST, STATED, Cause, binding_label, is_modelled
 from hwsim.explain.critical import CriticalPath, Share, critical_path
 from hwsim.explain.family import family, link
 from hwsim.opgraph import Block, Change, OpGraph
@@ -22,7 +27,13 @@ from hwsim.results.timeline import FEMTO, Timeline
 from hwsim.results.usage import Usage
 
 MOST: Final = 12  # things tried
+FASTER: Final = " twice as fast"
 LARGEST: Final = 200_000  # ops of a graph that is simulated again unasked
+AGAIN: Final = 50_000  # ops of a run that is prepared again
+ANEW: Final = 4  # times at most
+
+Again: TypeAlias = Callable[[str], Timeline | None]
+"""The run with the capacities of this name and its family twice as fast, all prepared again; None: it cannot be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +55,25 @@ class WhatIf:
 
 
 @dataclass(frozen=True, slots=True)
+class Tried:
+    """What was tried, the most helpful first.  untried: how many more there would be.
+
+    modelled: parts left out as only a run of its own can tell what they would do.  service: replaying means nothing.
+    """
+
+    rows: tuple[WhatIf, ...]
+    untried: int = 0
+    modelled: tuple[str, ...] = ()
+    service: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class _Change:
     text: str
     path_fs: int  # what the run waits for it now
     busy_fs: int
     apply: Callable[[OpGraph], OpGraph]
+    again: str = ""  # a capacity with which a replay would not tell the truth
 
 
 def what_if(
@@ -57,20 +82,33 @@ def what_if(
     usage: Sequence[Usage],
     disturbed: Sequence[Change] = (),
     *,
+    service: bool = False,
+    again: Again | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> tuple[tuple[WhatIf, ...], int]:
-    """The changes that were tried, the most helpful first, and how many more there would be.
+) -> Tried:
+    """Try one change after another, those first that the run waits for longest.
 
     disturbed: what events made of the capacities; they come at the same times again.
+    service: actors issued ops while the run went on.
+    again: prepares the run again; None: nobody can.
     progress: called with the changes tried and to be tried.
     """
     changes = sorted(_changes(timeline, path, usage), key=lambda one: (-one.path_fs, -one.busy_fs, one.text))
+    left = [change for change in changes if change.again] if again is None or len(timeline) > AGAIN else []
+    left += [change for change in changes if change.again and change not in left][ANEW:]
+    changes = [change for change in changes if change not in left and (change.again or not service)]
     found = []
     for number, change in enumerate(changes[:MOST]):
-        found.append(_try(timeline, change, disturbed))
+        if not change.again:
+            found.append(_try(timeline, change, disturbed))
+        elif again is not None and (other := again(change.again)) is not None:
+            found.append(_compared(timeline, change, other))
+        else:
+            left.append(change)
         if progress is not None:
             progress(number + 1, min(len(changes), MOST))
-    return tuple(sorted(found, key=lambda one: (-one.speedup, one.change))), max(0, len(changes) - MOST)
+    names = tuple(change.text.removesuffix(FASTER) for change in left)
+    return Tried(tuple(sorted(found, key=lambda one: (-one.speedup, one.change))), max(0, len(changes) - MOST), names, service)
 
 
 def _try(timeline: Timeline, change: _Change, disturbed: Sequence[Change]) -> WhatIf:
@@ -80,26 +118,35 @@ def _try(timeline: Timeline, change: _Change, disturbed: Sequence[Change]) -> Wh
         again = simulate(change.apply(timeline.flat.graph), actors=(changing(disturbed),) if disturbed else ())
     except Deadlock:
         return WhatIf(change.text, None, 0.0, ())
+    return _compared(timeline, change, again)
+
+
+def _compared(timeline: Timeline, change: _Change, again: Timeline) -> WhatIf:
     speedup = timeline.makespan_fs / again.makespan_fs if again.makespan_fs else float("inf")
     return WhatIf(change.text, again.makespan_fs, speedup, critical_path(again).limited_by)
 
 
 def _changes(timeline: Timeline, path: CriticalPath, usage: Sequence[Usage]) -> Iterator[_Change]:
     spent: dict[tuple[str, str, str], int] = {}
+    lines: dict[tuple[str, str, str], list[Cause]] = {}
     for share in path.limited_by:
         cause = share.cause
         name = _part(cause.name) if cause.kind == "capacity" else family(cause.name)
-        key = (cause.kind, name, cause.label)
+        key = (cause.kind, name, cause.op or cause.label)
+        if cause.op:
+            lines.setdefault(key, []).append(cause)
         spent[key] = spent.get(key, 0) + share.time_fs
     busy: dict[str, list[Usage]] = {}
     for row in usage:
         if row.busy_fs:
             busy.setdefault(_part(row.capacity), []).append(row)
+    modelled = _modelled(timeline)
     for part, rows in busy.items():
         names = frozenset(one.capacity for one in usage if _part(one.capacity) == part)
         text = part if link(rows[0].capacity) or len(names) > 1 else rows[0].capacity
         longest = max(row.busy_fs for row in rows)
-        yield _Change(f"{text} twice as fast", spent.get(("capacity", part, ""), 0), longest, _better(names))
+        again = next((name for name in sorted(names) if name in modelled), "")
+        yield _Change(f"{text}{FASTER}", spent.get(("capacity", part, ""), 0), longest, _better(names), again)
     for (kind, name, label), time in spent.items():
         where = f" on {name}" if name else ""
         match kind:
@@ -107,6 +154,12 @@ def _changes(timeline: Timeline, path: CriticalPath, usage: Sequence[Usage]) -> 
                 pass  # that a job starts late is no part of anything
             case "time":
                 yield _Change(f"{label}{where} in half the time", time, time, _shorter(label, name))
+            case "floor" if (kind, name, label) in lines:
+                said = dict.fromkeys(
+                    family(str(replace(cause, label=cause.label.partition(" ")[0]))) for cause in lines[kind, name, label]
+                )
+                text = next(iter(said)) if len(said) == 1 else f"{label}{where}"
+                yield _Change(f"{text} in half the time", time, time, _shorter(label, name, is_modelled))
             case "dispatch" | "return":
                 yield _Change(f"{kind}{where} in half the time", time, time, _shorter_host(kind, name))
             case "latency":
@@ -114,6 +167,14 @@ def _changes(timeline: Timeline, path: CriticalPath, usage: Sequence[Usage]) -> 
             case "pool":
                 yield _Change(f"twice as many in {name}", time, time, _more(name))
     yield from _hidden_host(timeline, spent)
+
+
+def _modelled(timeline: Timeline) -> frozenset[str]:
+    """Capacities that ops draw on or hold whose own time is a model's."""
+    flat = timeline.flat
+    used = (flat.graph.costs[number] for number in np.unique(flat.cost).tolist() if number >= 0)
+    demands = [cost.demand for cost in used if is_modelled(cost)]
+    return frozenset(name for demand in demands for name, _ in (*demand.amounts, *demand.holds))
 
 
 def _hidden_host(timeline: Timeline, spent: dict[tuple[str, str, str], int]) -> Iterator[_Change]:
@@ -177,12 +238,16 @@ def _more(pool: str) -> Callable[[OpGraph], OpGraph]:
     return apply
 
 
-def _shorter(name: str, device: str) -> Callable[[OpGraph], OpGraph]:
-    """Ops of this name whose time the workload states."""
+def _is_stated(cost: Cost) -> bool:
+    return binding_label(cost) == STATED
+
+
+def _shorter(name: str, device: str, own: Callable[[Cost], bool] = _is_stated) -> Callable[[OpGraph], OpGraph]:
+    """Ops of this name whose time the workload states, or a model."""
 
     def apply(graph: OpGraph) -> OpGraph:
         labels = [label.name == name and family(label.device) == device and label.kind not in HOST for label in graph.labels]
-        costs = [binding_label(cost) == STATED for cost in graph.costs]
+        costs = [own(cost) for cost in graph.costs]
         return _halved(graph, labels, costs)
 
     return apply

@@ -22,6 +22,7 @@ from typing import Final
 from hwsim.models.kernels import WIDTH, Attention
 from hwsim.models.plan import Laid, ParallelPlan
 from hwsim.models.transformer import Transformer
+from hwsim.units import format_quantity
 
 RESERVED: Final = 1.5e9  # CUDA context, NCCL's buffers and cuBLAS' workspaces; typical figures of nvidia-smi, quoted from memory
 OPTIMIZER: Final = {"adam": 12.0, "sgd": 8.0}  # bytes a parameter: 32-bit weights and moments
@@ -47,11 +48,11 @@ class Footprint:
         """Whether it fits into so many bytes.
 
         >>> Footprint(0, 50e9, 0, 0, 0, 0).verdict(40 * 2**30)
-        'does not fit by 6.6 GiB on gpu0'
+        'does not fit by 7.05 GB on gpu0'
         """
         if size is None or self.total <= size:
             return "fits"
-        return f"does not fit by {(self.total - size) / 2**30:.1f} GiB on {gpu}"
+        return f"does not fit by {format_quantity(self.total - size, 'B')} on {gpu}"
 
 
 def activations(model: Transformer, plan: ParallelPlan, sequence: int, attention: Attention = "flash") -> float:

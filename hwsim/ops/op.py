@@ -217,6 +217,11 @@ class CalledOp(ComputeOp):
     rows: float = field("of the function: inner loops it takes", default=1.0, minimum=1)
     into: Into = field("of the function: a new array, one that is there, or an operand in its place", default="new")
     among_others: bool = field("of the function: calls of others come before it, as in most programs", default=False)
+    new_pages: float | None = field(
+        "of the function: pages of memory it uses for the first time, 0 for none (default: large new arrays are made of them)",
+        default=None,
+        minimum=0,
+    )
     since: tuple[Bytes, ...] = field(
         "of the function: bytes gone over since each operand, then the result, was last used (default: those of the op)",
         default=(),
@@ -225,8 +230,11 @@ class CalledOp(ComputeOp):
     )
 
     def as_called(self, call: Call) -> Call:
-        """The call as this op makes it: among others, if it says so."""
-        return replace(call, among_others=True) if self.among_others else call
+        """The call as this op makes it: among others, into new pages, if it says so."""
+        if self.among_others or self.new_pages is not None:
+            paged = None if self.new_pages is None else self.new_pages > 0
+            return replace(call, among_others=self.among_others, paged=paged, faults=self.new_pages or 0.0)
+        return call
 
     def ages(self, operands: int) -> tuple[float, ...]:
         """`since` of each operand; where it is not said, the working set, if that is."""

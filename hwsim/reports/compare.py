@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from hwsim.reports.figure import COLOURS, figure_bytes
@@ -69,14 +70,15 @@ class Compared(Protocol):
 
 
 def text(found: Compared, *, every: bool = False) -> str:
-    """A line per op, the total, and how much of it was never measured."""
-    shown = found.ops if every else found.ops[:SHOWN]
+    """A line per function and line of the script, the total, and how much of it was never measured; `every`: a line per op."""
+    rows = found.ops if every else grouped(found.ops)
+    shown = rows if every else rows[:SHOWN]
     wide = max([len("op"), *(len(each.name) for each in shown)])
     lines = [f"{found.workload} on {found.machine}: predicted against measured ({found.clock} time)", ""]
     lines.append(f"{'op':<{wide}}  {'times':>6}{'measured':>11}{'predicted':>11}{'error':>9}{'of the error':>14}   known by")
     lines += [_line(each, wide, found.missed) for each in shown]
-    if len(shown) < len(found.ops):
-        lines.append(f"and {len(found.ops) - len(shown)} more (--all)")
+    if len(shown) < len(rows):
+        lines.append(f"and {len(rows) - len(shown)} more (--all)")
     total = f"{_time(found.measured):>11}{_time(found.predicted):>11}{100 * found.error:>+7.1f} %"
     lines += [f"{'total':<{wide}}  {sum(each.times for each in found.ops):>6}{total}", ""]
     lines.append(f"uncalibrated: {_percent(found.uncalibrated)} of the measured time{_names(found)}")
@@ -91,9 +93,56 @@ def text(found: Compared, *, every: bool = False) -> str:
     return "\n".join([*lines, *found.notes]) + "\n"
 
 
-def _line(each: Row, wide: int, missed: float) -> str:
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Statements of one function and line that are known equally well: `subtract@5`, `subtract@5.2`, ..."""
+
+    name: str
+    function: str
+    line: str
+    times: int
+    measured: float
+    predicted: float
+    standing: str
+    why: str
+    missed: float  # seconds by which its statements are off, one by one
+
+    @property
+    def off(self) -> float:
+        return self.predicted - self.measured
+
+    @property
+    def error(self) -> float:
+        return self.off / self.measured if self.measured > 0 else 0.0
+
+
+def grouped(ops: Sequence[Row]) -> list[Group]:
+    """By function, line and standing, those that miss most first."""
+    found: dict[tuple[str, str, str], list[Row]] = {}
+    for each in ops:
+        found.setdefault((each.function, each.line, each.standing), []).append(each)
+    groups = [_group(each) for each in found.values()]
+    return sorted(groups, key=lambda each: (-each.missed, each.name))
+
+
+def _group(rows: Sequence[Row]) -> Group:
+    first = min(rows, key=lambda each: (len(each.name), each.name))
+    return Group(
+        name=first.name if len(rows) == 1 else f"{first.name} and {len(rows) - 1} like it",
+        function=first.function,
+        line=first.line,
+        times=sum(each.times for each in rows),
+        measured=sum(each.measured for each in rows),
+        predicted=sum(each.predicted for each in rows),
+        standing=first.standing,
+        why=first.why,
+        missed=sum(abs(each.off) for each in rows),
+    )
+
+
+def _line(each: Row | Group, wide: int, missed: float) -> str:
     error = f"{100 * each.error:>+7.1f} %" if abs(each.error) < 100 else f"{'x ' + format(each.error + 1, '.3g'):>9}"
-    share = _percent(abs(each.off) / missed) if missed > 0 else "-"
+    share = _percent((each.missed if isinstance(each, Group) else abs(each.off)) / missed) if missed > 0 else "-"
     times = f"{each.times:>6}{_time(each.measured):>11}{_time(each.predicted):>11}"
     return f"{each.name:<{wide}}  {times}{error}{share:>14}   {each.standing}"
 

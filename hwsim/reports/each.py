@@ -26,7 +26,7 @@ from hwsim.results.ops import weights
 from hwsim.results.timeline import FEMTO, Timeline
 from hwsim.units import format_quantity
 
-MOST: Final = 12  # kinds of ops; a run of more gets no rows
+MOST: Final = 12  # kinds of ops; a run of more gets no rows, a pipeline the longest
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,10 @@ def each_op(timeline: Timeline) -> tuple[Each, ...]:
     for number, label in enumerate(labels):
         if label.device and label.kind not in HOST and label.kind != ARRIVE:
             rows.setdefault((label.name, label.kind, family(label.device)), []).append(number)
-    if len(rows) > MOST or not len(timeline):
+    if not len(timeline) or (len(rows) > MOST and not flat.graph.lines):
         return ()
+    if len(rows) > MOST:
+        rows = _longest(timeline, rows)
     names = [name for name, _, _ in rows]
     by_label = np.argsort(flat.label, kind="stable")
     bounds = np.searchsorted(flat.label[by_label], np.arange(len(labels) + 1))
@@ -78,10 +80,23 @@ def each_op(timeline: Timeline) -> tuple[Each, ...]:
                 seconds / times,
                 rate,
                 count,
-                family(str(cause)) if max(len(members), many.max()) > 1 else str(cause),
+                family(cause.of_op) if max(len(members), many.max()) > 1 else cause.of_op,
             )
         )
     return (*found, *_waiting(timeline, met)) if met is not None else tuple(found)
+
+
+def _longest(timeline: Timeline, rows: dict[tuple[str, str, str], list[int]]) -> dict[tuple[str, str, str], list[int]]:
+    """Of a pipeline with many kinds of ops: those of its stages, and as many of a training's as there is room for."""
+    took = np.bincount(timeline.flat.label, (timeline.end - timeline.start) / FEMTO, len(timeline.flat.graph.labels))
+    labels = timeline.flat.graph.labels
+    stages = [stage for line in timeline.flat.graph.lines for stage in line.stages if len(stage.ops) > MOST // 2]
+    inside = {label for stage in stages for label in stage.ops}
+    order = sorted(
+        rows, key=lambda row: (any(labels[each] in inside for each in rows[row]), -sum(took[each] for each in rows[row]))
+    )
+    kept = set(order[:MOST])
+    return {row: members for row, members in rows.items() if row in kept}
 
 
 def _waiting(timeline: Timeline, met: Arrivals) -> Iterator[Each]:
@@ -134,7 +149,11 @@ def _rates(costs: Sequence[tuple[Cost, float]], seconds: float, cause: Cause) ->
         here: dict[tuple[Unit, str], float] = {}
         for capacity, amount, unit in cost.moved:  # of a way over several members of a family, one
             here[unit, family(capacity)] = max(here.get((unit, family(capacity)), 0.0), size * amount)
-        own = [(capacity != named, unit != "FLOP", amount, unit) for (unit, capacity), amount in here.items() if unit in ("B", "FLOP")]
+        own = [
+            (capacity != named, unit != "FLOP", amount, unit)
+            for (unit, capacity), amount in here.items()
+            if unit in ("B", "FLOP")
+        ]
         if own:  # chosen for each: the same thing may go by ways whose parts have other names
             other, bytes_, amount, unit = min(own)
             chosen[other, bytes_, unit] = chosen.get((other, bytes_, unit), 0.0) + amount

@@ -150,4 +150,7 @@ def _left_out(found: Explanation) -> str | None:
 
     if found.what_if is None:
         return f"not asked for, or more than {LARGEST} ops"
-    return f"{found.untried} that the run waits for less" if found.untried else None
+    from hwsim.reports.explain_text import left_out
+
+    said = [f"{found.untried} that the run waits for less"] if found.untried else []
+    return "; ".join([*said, *left_out(found)]) or None

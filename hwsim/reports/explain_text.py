@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
+from hwsim.explain.cause import Cause
 from hwsim.explain.critical import Share
 from hwsim.explain.derivation import Derivation, Line, fraction, seconds
 from hwsim.explain.explanation import Explanation
@@ -85,7 +86,7 @@ def _steps(found: Explanation) -> Iterator[str]:
 
 def _step(step: Step, times: int = 1) -> str:
     many = f" x {step.ops}" if step.ops > times else ""
-    return f"{_short(called(step.label) + many)}{_because(step.label, str(step.cause))}"
+    return f"{_short(called(step.label) + many)}{_because(step.label, step.cause)}"
 
 
 def _pieces(result: Result, found: Explanation) -> Iterator[str]:
@@ -95,7 +96,7 @@ def _pieces(result: Result, found: Explanation) -> Iterator[str]:
         label, again = flat.graph.labels[int(flat.label[piece.op])], int(flat.iteration[piece.op])
         times = [seconds(each / FEMTO) for each in (piece.start_fs, piece.end_fs, piece.end_fs - piece.start_fs)]
         name = _short(called(label) + (f", iteration {again}" if again else ""))
-        yield f"  {times[0]:>9}  {times[1]:>9}  {times[2]:>9}  {name}{_because(label, str(piece.cause))}"
+        yield f"  {times[0]:>9}  {times[1]:>9}  {times[2]:>9}  {name}{_because(label, piece.cause)}"
 
 
 def called(label: Label) -> str:
@@ -104,10 +105,11 @@ def called(label: Label) -> str:
     return f"{label.name}{kind}" + (f" on {label.device}" if label.device else "")
 
 
-def _because(label: Label, cause: str) -> str:
+def _because(label: Label, cause: Cause) -> str:
     """What it waits for, unless that is its own time."""
     own = {f"{what} on {label.device}" if label.device else what for what in (label.name, label.kind)}
-    return "" if cause in own else f": {cause}"
+    said = cause.of_op if (cause.op, cause.name) == (label.name, label.device) else str(cause)
+    return "" if said in own else f": {said}"
 
 
 def _derivation(found: Derivation) -> Iterator[str]:
@@ -170,8 +172,20 @@ def _what_if(result: Result, found: Explanation) -> Iterator[str]:
         yield row if len(row) <= WIDTH else row[: WIDTH - 3] + "..."
     if found.untried:
         yield f"  and {found.untried} more that the run waits for less"
-    if any(share.cause.kind == "time" for share in found.accounting):
+    yield from (line for said in left_out(found) for line in _wrap(said, 2))
+    if found.what_if and not found.service and any(share.cause.kind == "time" for share in found.accounting):
         yield "  A time that the workload states is the same whatever the capacities."
+
+
+def left_out(found: Explanation) -> Iterator[str]:
+    """Why some parts were not tried, in words."""
+    if found.modelled:
+        yield (
+            f"not tried: {', '.join(found.modelled)}; how long kernels and collectives take there is worked out by models: "
+            "change the machine with --set and run again."
+        )
+    if found.service:
+        yield "Nothing is tried by replay: a service forms other batches when times change."
 
 
 def _share(part: int, whole: int) -> str:

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from hwsim.explain.family import family
-from hwsim.explain.starving import Phase, PipelineUse
+from hwsim.explain.starving import CHECKPOINTS, Phase, PipelineUse
 from hwsim.reports.table import percent
 from hwsim.results.timeline import FEMTO
 from hwsim.units import format_quantity
@@ -26,7 +26,7 @@ def rows(found: Sequence[PipelineUse]) -> Iterator[tuple[str, str]]:
         epochs = [[each.epochs[number] for each in programs] for number in range(len(programs[0].epochs))]
         shown = [list(group) for _, group in groupby(epochs, _alike())]
         for group in shown:
-            title = "pipeline" if len(shown) == 1 else _title(group)
+            title = "pipeline" if len(epochs) == 1 else _title(group)
             yield title, _text(programs, group[-1])
         yield from _next(programs, shown[-1][-1]) if shown else ()
 
@@ -72,13 +72,26 @@ def _text(programs: Sequence[PipelineUse], phases: Sequence[Phase]) -> str:
 
 
 def _next(programs: Sequence[PipelineUse], phases: Sequence[Phase]) -> Iterator[tuple[str, str]]:
-    """Which stage sets the pace, and how much would come of making it faster."""
-    first, then = phases[0].slowest
+    """What sets the pace, and how much would come of making it faster."""
+    phase = phases[0]
+    first, then = phase.slowest
     if then is None or first.rate == float("inf"):
         return
     many = "each " if len(programs) > 1 else ""
+    fast = f"{many}{_number(first.rate)} batches/s"
     faster = "at any rate" if then.rate == float("inf") else f"at {_number(then.rate)} batches/s"
-    yield "", f"{first.name} sets the pace ({many}{_number(first.rate)} batches/s); were it faster, {then.name} would, {faster}"
+    if first.name == CHECKPOINTS:
+        yield "", f"checkpoints set the pace ({fast}); were they free, {then.name} would, {faster}"
+        return
+    if first.under_way < first.at_once:
+        fast += f": `ahead` lets {first.under_way} of its {first.at_once} workers work"
+    alone = phase.stages[-1]
+    if first is alone and phase.saving_fs >= LEAST * phase.time_fs:
+        fast += f", {_number(phase.rate)} with its checkpoints"
+    if first not in phase.stages:
+        yield "", f"waiting for {first.name} sets the pace ({fast}); without it {then.name} would, {faster}"
+        return
+    yield "", f"{first.name} sets the pace ({fast}); were it faster, {then.name} would, {faster}"
 
 
 def _number(rate: float) -> str:
@@ -108,12 +121,13 @@ def _phase(phase: Phase, batch: int) -> dict[str, Any]:
         "samples_per_s": phase.rate * batch if batch else None,
         "busy": phase.busy,
         "idle_fs": phase.idle_fs,
+        "sets_the_pace": phase.slowest[0].name,
         "waits": [
             {"for": each.name, "device": each.device, "time_fs": each.time_fs, "share": each.time_fs / (phase.time_fs or 1)}
             for each in phase.waits
         ],
         "stages": [
-            {**{key: value for key, value in asdict(stage).items() if key not in ("busy_fs", "rate")},
+            {**{key: value for key, value in asdict(stage).items() if key not in ("busy_fs", "rate", "alone")},
              "busy_s": stage.busy_fs / FEMTO, "batches_per_s": None if stage.rate == float("inf") else stage.rate}
             for stage in phase.stages
         ],

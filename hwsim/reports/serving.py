@@ -21,6 +21,12 @@ def lines(found: ServiceStatistics) -> Iterator[tuple[str, str]]:
     of = f"{found.name}: " if found.name else ""
     rate = format_quantity(found.requests_per_s, "1/s").removesuffix("1/s").strip()
     yield "served", f"{of}{found.requests:,} requests on {on}: {rate} requests/s{answers}; {found.batch_mean:.3g} in a batch"
+    if found.overloaded:
+        offered = format_quantity(found.offered_per_s, "1/s").removesuffix("1/s").strip()
+        yield (
+            "overloaded",
+            f"{of}{offered} requests/s came, more than it can answer: the longer this goes on, the longer they wait",
+        )
     if found.first_token is not None:
         yield "first token", f"{of}{_spread(found.first_token)}"
     if found.each_token is not None:
@@ -64,6 +70,8 @@ def as_dict(found: ServiceStatistics, *, rows: bool) -> dict[str, Any]:
         "output_tokens": found.output_tokens,
         "span_s": found.span_s,
         "requests_per_s": found.requests_per_s,
+        "offered_per_s": found.offered_per_s,
+        "overloaded": found.overloaded,
         "tokens_per_s": found.tokens_per_s,
         "ttft": seconds(found.first_token),
         "tpot": seconds(found.each_token),

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hwsim.opgraph import Alike, FlatGraph, Ints
+from hwsim.opgraph import Alike, FlatGraph, Ints, Label
 from hwsim.results.timeline import Timeline
 from hwsim.results.usage import usage
 
@@ -42,6 +42,45 @@ def differences(folded: Timeline, whole: Timeline) -> Iterator[str]:
             yield f"{one.capacity} is busy for {one.busy_fs} fs, in the whole run for {other.busy_fs} fs"
         elif abs(one.moved - other.moved) > _CLOSE * abs(other.moved) or abs(one.utilisation - other.utilisation) > _CLOSE:
             yield f"{one.capacity} moves {one.moved:.12g}, in the whole run {other.moved:.12g}"
+
+
+def copies_differ(folded: Timeline, whole: Timeline) -> Iterator[str]:
+    """What is not the same of trainings of which one copy of the model was simulated, in words; nothing if all is.
+
+    Every op of that copy is at the same time in both; those of the other copies are, of the same name, those of some device of
+    that copy, all along: of the first of their stage; what the hosts do is at the same times; and both take as long.
+    """
+    few, many = _by_device(folded), _by_device(whole)
+    known: dict[tuple[str, str, str], set[bytes]] = {}
+    for label, rows in few.items():
+        known.setdefault((label.name, label.kind, label.program), set()).add(rows.tobytes())
+        other = many.get(label, np.empty((0, 2), np.int64))
+        where = f" on {label.device}" if label.device else ""
+        if not label.device:  # what the programs of all copies do, under one name
+            rows, other = np.unique(rows, axis=0), np.unique(other, axis=0)
+        if len(rows) != len(other):
+            yield f"'{label.name}'{where} is there {len(rows)} times, in the whole run {len(other)} times"
+        elif (differs := np.flatnonzero((rows != other).any(axis=1))).size:
+            at = int(differs[0])
+            yield (
+                f"'{label.name}' {at}{where} runs from {rows[at, 0]} to {rows[at, 1]} fs, "
+                f"in the whole run from {other[at, 0]} to {other[at, 1]} fs"
+            )
+    for label, rows in many.items():
+        if label not in few and rows.tobytes() not in known.get((label.name, label.kind, label.program), ()):
+            yield f"'{label.name}' on {label.device} is at other times than on every device that was simulated"
+    if folded.makespan_fs != whole.makespan_fs:
+        yield f"it takes {folded.makespan_fs} fs, the whole run {whole.makespan_fs} fs"
+
+
+def _by_device(timeline: Timeline) -> dict[Label, Ints]:
+    """Of every label the rows (start, end) of its ops, in their order."""
+    flat = timeline.flat
+    order = np.argsort(flat.label, kind="stable")
+    rows = np.stack([timeline.start[order], timeline.end[order]], axis=1)
+    numbers, first = np.unique(flat.label[order], return_index=True)
+    parts = np.split(rows, first[1:])
+    return {flat.graph.labels[number]: part for number, part in zip(numbers.tolist(), parts, strict=True)}
 
 
 def _by_rank(timeline: Timeline, numbers: dict[str, int], names: dict[tuple[str, str], int]) -> dict[int, Ints]:

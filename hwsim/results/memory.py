@@ -107,7 +107,7 @@ class DeviceMemory:
 def memory_sizes(machine: Machine, graph: OpGraph, held: Sequence[Held] = ()) -> dict[str, int | None]:
     """Bytes of the memory of every device that holds a buffer; None where the machine does not say."""
     found: dict[str, int | None] = {}
-    for name in sorted({each.device for each in (*graph.buffers, *held)}):
+    for name in sorted({each.device for each in graph.buffers} | {each.device for each in held}):
         size: float | None = None
         match machine.device(name).model:
             case Cpu(memory=memory) | Gpu(memory=memory):

@@ -20,6 +20,9 @@ import numpy as np
 
 from hwsim.results.timeline import FEMTO
 
+LEAST_QUARTER: Final = 5  # requests of a quarter, below which nothing is said of a trend
+MUCH: Final = 1.25  # times as many
+PART: Final = 0.1  # of the time in which requests came, that the last of them wait
 SAMPLES: Final = 200  # instants of the course that is kept
 
 
@@ -96,6 +99,23 @@ class ServiceStatistics:
     cache_mean: float
     course: tuple[Moment, ...]
     rows: tuple[RequestRow, ...]
+
+    @property
+    def offered_per_s(self) -> float:
+        """Requests that came a second, from the first to the last; 0 if all came at once."""
+        came = sorted(row.arrival_s for row in self.rows)
+        between = came[-1] - came[0] if came else 0.0
+        return (len(came) - 1) / between if between > 0 else 0.0
+
+    @property
+    def overloaded(self) -> bool:
+        """Whether more came than it can do: it answered far fewer a second than came, and the last to come waited longest."""
+        quarter = len(self.rows) // 4
+        if quarter < LEAST_QUARTER or self.offered_per_s <= MUCH * self.requests_per_s:
+            return False
+        rows = sorted(self.rows, key=lambda row: row.arrival_s)
+        first, last = (sum(row.begin_s - row.arrival_s for row in some) / quarter for some in (rows[:quarter], rows[-quarter:]))
+        return last > 2 * first and last > PART * (rows[-1].arrival_s - rows[0].arrival_s)
 
     @property
     def requests_per_s(self) -> float:

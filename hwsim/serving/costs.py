@@ -36,7 +36,7 @@ from hwsim.workload.serving.plan import ServicePlan
 BITS: Final = 5
 NAMED: Final = {"compute": "units", "memory": "memory"}
 KERNELS: Final = "of the time of the iteration's kernels"
-BOUND: Final = {"compute": "bound by its units", "memory": "bound by memory", "start": "bound by starts of kernels"}
+BOUND: Final = {"compute": "kernels (units)", "memory": "kernels (memory)", "start": "kernels (starts)"}
 
 
 def kernels_of(plan: ServicePlan) -> Callable[[Batch], Taken]:

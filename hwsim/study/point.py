@@ -17,6 +17,7 @@ from hwsim.explain.critical import limited_by
 from hwsim.machine import Machine
 from hwsim.reports.table import causes
 from hwsim.spec import Mistakes, SpecError, Tree, apply_set, find, read, resolve, tree_of
+from hwsim.study.measures import measures
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,7 @@ class Outcome:
 
     makespan_s: seconds; None if it failed.  limited_by: what it spent most of its time on, and the `share` of it.
     error: why it failed, in one line.  fingerprint: stands for all that went in; empty if that could not be read.
+    measures: what else the run has (see `hwsim.study.measures`).
     """
 
     makespan_s: float | None = None
@@ -32,6 +34,7 @@ class Outcome:
     share: float | None = None
     error: str = ""
     fingerprint: str = ""
+    measures: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +105,7 @@ def run_point(machine: Said, workload: Said, settings: Mapping[str, object]) -> 
     except (Deadlock, OutOfMemory) as error:
         return Outcome(error=" ".join(str(error).split()), fingerprint=fingerprint)
     name, share = next(iter(causes(limited_by(run.timeline))), ("", None))
-    return Outcome(run.makespan_s, name, share, "", fingerprint)
+    return Outcome(run.makespan_s, name, share, "", fingerprint, measures(run))
 
 
 @lru_cache(maxsize=2)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hwsim.spec import Mistake, Place, SpecError
+from hwsim.study.measures import UNITS
 from hwsim.study.point import Outcome
 from hwsim.study.table import FOUND
 
@@ -30,6 +31,8 @@ def _outcomes(lines: Iterator[list[str]], file: str) -> Iterator[Outcome]:
     header = next(lines, [])
     if tuple(header[-len(FOUND) :]) != FOUND:
         raise _wrong(file, 1, "its columns are not those that a sweep writes")
+    names = header[: -len(FOUND)]
+    measured = [(name, place) for place, name in enumerate(names) if place and name in UNITS and set(names[place:]) <= set(UNITS)]
     for number, line in enumerate(lines, 2):
         if len(line) != len(header):
             raise _wrong(file, number, f"{len(line)} columns instead of {len(header)}")
@@ -37,7 +40,8 @@ def _outcomes(lines: Iterator[list[str]], file: str) -> Iterator[Outcome]:
         if error or not fingerprint:
             continue
         try:
-            outcome = Outcome(float(makespan), limited_by, float(share) if share else None, "", fingerprint)
+            more = tuple((name, float(line[place])) for name, place in measured if line[place])
+            outcome = Outcome(float(makespan), limited_by, float(share) if share else None, "", fingerprint, more)
         except ValueError:
             raise _wrong(file, number, "a time or share is not a number") from None
         if not math.isfinite(outcome.makespan_s or 0.0):

@@ -12,6 +12,7 @@ from hwsim.reports import sweep as figure
 from hwsim.reports.writing import write
 from hwsim.study.curves import curves
 from hwsim.study.grid import written
+from hwsim.study.measures import UNITS
 from hwsim.study.point import Outcome
 from hwsim.study.text import text
 
@@ -69,7 +70,13 @@ class Sweep:
     @property
     def columns(self) -> tuple[str, ...]:
         """Names of the columns of `to_csv`: the varied paths, then what was found."""
-        return (*self.paths, *FOUND)
+        return (*self.paths, *self.measured, *FOUND)
+
+    @property
+    def measured(self) -> tuple[str, ...]:
+        """What the runs have beside their time: `step_s`, `requests_per_s`, `batches_per_s`, ..."""
+        found = {name for row in self.rows for name, _ in row.outcome.measures}
+        return tuple(name for name in UNITS if name in found)
 
     @property
     def failed(self) -> tuple[Row, ...]:
@@ -101,6 +108,7 @@ class Sweep:
                     "set": dict(zip(self.paths, row.values, strict=True)),
                     "makespan_s": row.makespan_s,
                     "speed_up": speed_up,
+                    **({"measures": dict(row.outcome.measures)} if row.outcome.measures else {}),
                     "limited_by": row.limited_by,
                     "share": row.share,
                     "error": row.error,
@@ -116,7 +124,9 @@ class Sweep:
         lines = csv.writer(buffer, lineterminator="\n")
         lines.writerow(self.columns)
         for row, speed_up in zip(self.rows, self.speed_ups, strict=True):
-            found = (row.makespan_s, speed_up, row.limited_by, row.share, row.error, row.outcome.fingerprint)
+            more = dict(row.outcome.measures)
+            columns = [more.get(name) for name in self.measured]
+            found = (*columns, row.makespan_s, speed_up, row.limited_by, row.share, row.error, row.outcome.fingerprint)
             lines.writerow([*map(written, row.values), *("" if each is None else each for each in found)])
         return buffer.getvalue()
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from hwsim.reports.table import percent
 from hwsim.study.grid import written
+from hwsim.study.measures import SERVICE, UNITS, shown
 from hwsim.units import format_quantity
 
 if TYPE_CHECKING:
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 
 WIDTH: Final = 100
 CAUSE: Final = 24  # what the last column keeps, whatever the others need
-ERRORS: Final = 8  # reasons told in full
+ERRORS: Final = 8  # reasons told
+LINE: Final = 98  # of a reason to fail; JSON and CSV have all of it
 LEAST: Final = 6  # of a column of values
 
 
@@ -46,6 +48,9 @@ def _table(sweep: Sweep) -> Iterator[str]:
     causes = [f"{row.limited_by} {percent(row.share)}" if row.share is not None else row.limited_by for row in sweep.rows]
     causes = [f"failed: {row.error}" if row.error else cause for row, cause in zip(sweep.rows, causes, strict=True)]
     right = [_column("time", times, WIDTH, numbers=True), _column("speed-up", speed_ups, WIDTH, numbers=True)]
+    for name in sweep.measured:
+        cells = [shown(name, dict(row.outcome.measures).get(name)) for row in sweep.rows]
+        right.append(_column(UNITS[name][0], cells, WIDTH, numbers=True))
     room = WIDTH - CAUSE - sum(len(column[0]) + 2 for column in right) - 2
     widest = max(room // max(len(sweep.vary), 1) - 2, LEAST)
     columns = [
@@ -102,7 +107,7 @@ def factor(value: float) -> str:
 def _end(sweep: Sweep) -> Iterator[str]:
     """The fastest point, and what is missing."""
     ran = [(row.makespan_s, row) for row in sweep.rows if row.makespan_s is not None]
-    if len(ran) > 1:
+    if len(ran) > 1 and SERVICE not in sweep.measured:  # a service is not better because its requests come faster
         time, best = min(ran, key=lambda each: each[0])
         alike = sum(each == time for each, _ in ran) - 1  # equal to the last digit, as results are
         values = ", ".join(f"{path}={written(value)}" for path, value in zip(sweep.paths, best.values, strict=True))
@@ -111,7 +116,8 @@ def _end(sweep: Sweep) -> Iterator[str]:
         yield f"{len(sweep.failed)} of {len(sweep.rows)} points failed"
         times = Counter(row.error for row in sweep.failed)
         for error, many in list(times.items())[:ERRORS]:
-            yield f"{many} x {error}" if len(times) > 1 else error
+            said = f"{many} x {error}" if len(times) > 1 else error
+            yield said if len(said) <= LINE else said[: LINE - 3] + "..."
         if len(times) > ERRORS:
             yield f"and {len(times) - ERRORS} other reasons"
         if sweep.rows[0].makespan_s is None and ran:

@@ -10,9 +10,9 @@ from hwsim.ops import OPS
 from hwsim.ops.op import FetchOp
 from hwsim.spec import Mistakes, Tree, Value, decode, did_you_mean, substitute
 from hwsim.workload.file import Workload
-from hwsim.workload.pipeline import PipelineKeys, operations, with_defaults
+from hwsim.workload.pipeline import PipelineKeys, StageKeys, operations, with_defaults
+from hwsim.workload.pipeline.reading import STAGE
 from hwsim.workload.reading import STATEMENTS
-from hwsim.workload.serving.schema import InferKeys
 
 _ANYONE: Final[dict[str, Value]] = {"self": "self", "rank": 0, "ranks": 1}  # stands for every program of an `each`
 _STATEMENTS: Final[Mapping[str, Any]] = {**OPS, **STATEMENTS}
@@ -27,8 +27,16 @@ def check_statements(workload: Workload, mistakes: Mistakes) -> None:
         _check_waits(list(_all(statements)), mistakes)
     if workload.pipeline is not None:
         _check_stages(workload.pipeline, mistakes)
-    if workload.infer is not None:
-        decode(workload.infer, InferKeys, mistakes)
+    parts = [(workload.train, workload.infer), *((job.train, job.infer) for job in (workload.jobs or {}).values())]
+    for train, infer in parts:
+        if train is not None:
+            from hwsim.workload.training import check_training  # models are slow to import
+
+            check_training(train, mistakes)
+        if infer is not None:
+            from hwsim.workload.serving.plan import check_service
+
+            check_service(infer, mistakes)
 
 
 def _check_stages(pipeline: Tree, mistakes: Mistakes) -> None:
@@ -65,7 +73,29 @@ def suspicions(workload: Workload) -> tuple[str, ...]:
         found += [
             f"only program '{who[0]}' names the barrier '{name}'" for name, who in sorted(barriers.items()) if len(who) == 1
         ]
+    found += _idle_workers(workload.pipeline)
     return tuple(dict.fromkeys(found))
+
+
+def _idle_workers(pipeline: Tree | None) -> Iterator[str]:
+    """Stages with more workers than `ahead` ever lets work."""
+    keys = decode(pipeline, PipelineKeys, Mistakes()) if pipeline is not None else None
+    if pipeline is None or keys is None:
+        return
+    known = [tree.without(*[key for key, _ in tree.items() if key not in STAGE]) for tree in keys.stages if tree.is_mapping]
+    stages = [decode(tree, StageKeys, Mistakes()) for tree in known]
+    ahead = [keys.ahead if said is None or said.ahead is None else said.ahead for said in stages]
+    for number, said in enumerate(stages[:-1]):
+        rooms = [
+            sum(ahead[number:later]) + then.at_once for later, then in enumerate(stages) if later > number and then is not None
+        ]
+        if said is None or not rooms or said.at_once <= min(rooms):
+            continue
+        at = (known[number].get("at_once") or known[number]).place
+        yield (
+            f"{at.file}:{at.line}:{at.column}: at_once: {said.at_once} is more than `ahead` allows: at most {min(rooms)} "
+            f"of these workers ever work at the same time; ahead: {ahead[number] + said.at_once - min(rooms)} lets all of them"
+        )
 
 
 def _programs(workload: Workload) -> dict[str, tuple[Tree, ...]]:

@@ -12,7 +12,7 @@ program:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from hwsim.devices import Start
@@ -133,11 +133,23 @@ def read_workload(tree: Tree, mistakes: Mistakes) -> Workload | None:
     doors = {name: getattr(found, name) for name in (*DOORS, "jobs")}
     if not _one_of(doors, "a workload", tree.place, mistakes):
         return None
+    found = _at_their_keys(found, tree)
     inside = [
         _one_of({door: getattr(job, door) for door in DOORS}, f"job '{name}'", job.place, mistakes)
         for name, job in (found.jobs or {}).items()
     ]
     return found if all(inside) else None
+
+
+def _at_their_keys(workload: Workload, tree: Tree) -> Workload:
+    """Every `train` where its key stands: what it leaves out stands nowhere else."""
+    jobs, inside = dict(workload.jobs or {}), tree.get("jobs")
+    for name, job in jobs.items():
+        around = None if inside is None else inside.get(name)
+        if job.train is not None and around is not None:
+            jobs[name] = replace(job, train=replace(job.train, place=around.key_place("train")))
+    train = workload.train and replace(workload.train, place=tree.key_place("train"))
+    return replace(workload, train=train, jobs=None if workload.jobs is None else jobs)
 
 
 def _one_of(doors: Mapping[str, object], whose: str, place: Place, mistakes: Mistakes) -> bool:

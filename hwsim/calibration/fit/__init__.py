@@ -20,7 +20,7 @@ from hwsim.calibration.fit.cpu import cpu_part
 from hwsim.calibration.fit.gpu import gpu_part
 from hwsim.calibration.fit.heldout import HeldOut, held_out
 from hwsim.calibration.fit.io import disk_part, network_notes
-from hwsim.calibration.fit.kernels import FittedKernels, among_others, capacities_of, fit_kernels, timed
+from hwsim.calibration.fit.kernels import FittedKernels, among_others, capacities_of, fit_kernels, page_faults, timed
 from hwsim.calibration.fit.writing import text
 from hwsim.calibration.store import Measurements
 from hwsim.spec import Mistake, SpecError
@@ -59,6 +59,7 @@ def fit(measurements: Measurements, *, name: str, seed: int = 0) -> Fitted:
         raise SpecError([Mistake(None, "no calls of numpy were measured", "measure the suite `kernels`")])
     capacities = capacities_of(measurements)
     found = among_others(fit_kernels(rows, capacities, library=library(measurements), seed=seed), measurements, seed=seed)
+    found = page_faults(found, measurements)
     heldout = held_out(rows, capacities, seed=seed)
     ref = reference(measurements)
     parts: dict[str, Any] = {"cpu": cpu_part(found, measurements, ref)}

@@ -130,7 +130,9 @@ def measured_as(call: Call) -> tuple[str, dict[str, Param]] | None:
     function, form, dtype = call.function, call.form, call.dtype
     rows = max(int(call.rows), 1)
     shape: tuple[int, ...] = (rows, max(int(call.count / rows), 1))
-    if function in VIEWS or call.count < 1:
+    if function in VIEWS:  # of whatever size: nothing moves
+        return function, {}
+    if call.count < 1:
         return None
     if call.product is not None:
         made: dict[str, Param] = {"shape": (call.product.m, call.product.k, call.product.n), "dtype": dtype, "into": call.into}

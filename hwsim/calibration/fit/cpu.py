@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from statistics import median
 from typing import Any, Final
 
 from hwsim.calibration.fit.gpu import reached
-from hwsim.calibration.fit.kernels import FittedKernels
+from hwsim.calibration.fit.kernels import FittedKernels, told_sizes
 from hwsim.calibration.fit.writing import kernels_block, quantity
 from hwsim.calibration.store import Measurements
 from hwsim.devices.calls import elementwise_call
 from hwsim.devices.kernels import Kernels
 
+MEMORY: Final = "memory"
 LARGE: Final = 1 << 25  # elements of the addition that memory's bandwidth is told from: 768 MiB together
 
 
@@ -37,7 +39,12 @@ def cpu_part(fitted: FittedKernels, measurements: Measurements, ref: str) -> dic
             for dtype, time in kernels.products.items()
         }
     else:
-        found["flop"] = {"fp64": {"value": "1 GFLOP/s", "source": "guess", "ref": "no product was measured"}}
+        found["flop"] = {}
+    known = [time.flop * cores for time in kernels.products.values()]
+    for dtype in ("fp64", "fp32"):  # every number format is computed in one of the two
+        if dtype not in found["flop"]:
+            value = quantity(max(known, default=1e9), "FLOP/s")
+            found["flop"][dtype] = {"value": value, "source": "guess", "ref": f"no product of {dtype} was measured"}
     if "normal" in kernels.functions and kernels.functions["normal"].each:
         found["random"] = quantity(1.0 / max(kernels.functions["normal"].each.values()), "1/s")
     found["core_bandwidth"] = quantity(one, "B/s")
@@ -46,11 +53,39 @@ def cpu_part(fitted: FittedKernels, measurements: Measurements, ref: str) -> dic
         "bandwidth": quantity(most, "B/s"),
         "ref": "reached by one core, or by copies to a GPU: all cores together may have more",
     }
-    sizes = {level: tier.beyond for level, tier in kernels.levels.items()}
+    sizes = told_sizes(measurements) or {level: tier.beyond for level, tier in kernels.levels.items()}
     names = {"L2": "L1", "L3": "L2", "memory": "L3"}
-    found["caches"] = {"levels": {names[level]: {"size": quantity(size, "B")} for level, size in sizes.items() if level in names}}
+    levels = {names[level]: size for level, size in sizes.items() if level in names}
+    waits = latencies(measurements, levels)
+    found["caches"] = {
+        "levels": {
+            level: {"size": quantity(size, "B")} | ({"latency": quantity(waits[level], "s")} if level in waits else {})
+            for level, size in levels.items()
+        }
+    }
+    if MEMORY in waits:
+        found["memory"]["latency"] = quantity(waits[MEMORY], "s")
     found["kernels"] = kernels_block(fitted)
     return found
+
+
+def latencies(measurements: Measurements, levels: Mapping[str, float]) -> dict[str, float]:
+    """Seconds of an access that each level serves, and memory, from chains of reads; none where those were not measured.
+
+    A level speaks for itself where the one before it holds little of the chain, and it holds all: from four times that one's
+    size to a half of its own.  Beyond the last level's double everything comes from memory, with what its pages take.
+    """
+    chases = sorted((float(size), row.quiet) for row in measurements.of("memory", "chase")
+                    if isinstance(size := row.params.get("bytes"), int))  # fmt: skip
+    found: dict[str, float] = {}
+    before = 0.0
+    for level, size in levels.items():
+        own = [seconds for chain, seconds in chases if 4 * before <= chain <= size / 2]
+        if not own:
+            return {}
+        found[level], before = median(own), size
+    beyond = [seconds for chain, seconds in chases if chain >= 2 * before]
+    return found | {MEMORY: median(beyond)} if beyond else {}
 
 
 def bandwidth(kernels: Kernels) -> float:

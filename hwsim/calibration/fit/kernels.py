@@ -22,6 +22,7 @@ from hwsim.devices.kernels import Corrections, Form, Function, Kernels, ProductT
 BOOTSTRAPS: Final = 24
 LARGE: Final = 2.0**20  # bytes of an array that an allocator may have to ask the system for
 HUGE: Final = 2.0**21  # bytes of the largest pages
+SMALL: Final = 4096  # of the smallest
 DOUBTFUL: Final[Mapping[str, float]] = {"unsteady": 0.5, "noisy": 0.7, "bimodal": 0.5, "shared": 0.7, "few": 0.7}
 USUAL_CACHES: Final = {"L2": 48 * 1024.0, "L3": 2.0**20, "memory": 2.0**25}
 NEVER: Final = 1e-13  # seconds a byte: less is nothing
@@ -87,17 +88,21 @@ def _timed(row: Row, call: Call, nothing: float) -> Timed:
 
 def capacities_of(measurements: Measurements) -> Capacities:
     """What the system says of its caches, as where the levels beyond the first begin; the usual sizes if it says nothing."""
+    sizes = dict(USUAL_CACHES) | told_sizes(measurements)
+    return Capacities(sizes if sizes["L2"] < sizes["L3"] < sizes["memory"] else dict(USUAL_CACHES))
+
+
+def told_sizes(measurements: Measurements) -> dict[str, float]:
+    """What the system says of its caches: of each level beyond the first, the bytes of the one before it."""
     cpu = measurements.environment.get("cpu")
     said = cpu.get("caches") if isinstance(cpu, Mapping) else None
-    sizes = dict(USUAL_CACHES)
+    sizes: dict[str, float] = {}
     for level, beyond in (("L1d", "L2"), ("L2", "L3"), ("L3", "memory")):
         found = said.get(level) if isinstance(said, Mapping) else None
         size = found.get("bytes") if isinstance(found, Mapping) else None
         if isinstance(size, int | float) and size > 0:
             sizes[beyond] = float(size)
-    if not sizes["L2"] < sizes["L3"] < sizes["memory"]:
-        sizes = dict(USUAL_CACHES)
-    return Capacities(sizes)
+    return sizes
 
 
 def fit_kernels(
@@ -148,6 +153,23 @@ def among_others(fitted: FittedKernels, measurements: Measurements, draws: int =
     spread = Interval(value, min(interval.low, *found), max(interval.high, *found), len(rows))
     intervals = {**fitted.intervals, ("among_others",): spread}
     return replace(fitted, kernels=replace(fitted.kernels, among_others=value), intervals=intervals)
+
+
+def page_faults(fitted: FittedKernels, measurements: Measurements) -> FittedKernels:
+    """With what a page of 4 KiB takes when it is met for the first time, beyond the rate of large ones; 0 if not measured."""
+    rate = fitted.kernels.pages
+    found = [
+        max(row.quiet / met - size / met / (rate or math.inf), 0.0)
+        for row in measurements.of("allocation", "mapped")
+        if row.params.get("pages") == "small"
+        and isinstance(size := row.params.get("bytes"), int)
+        and (met := min(row.faults, default=0.0)) >= size / (2 * SMALL)
+    ]
+    if not found:
+        return fitted
+    value = float(median(found))
+    spread = Interval(value, min(found), max(found), len(found))
+    return replace(fitted, kernels=replace(fitted.kernels, fault=value), intervals={**fitted.intervals, ("fault",): spread})
 
 
 @cache

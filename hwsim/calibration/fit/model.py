@@ -180,4 +180,4 @@ def work_of(call: Call) -> float:
 
 def new_pages(call: Call) -> float:
     """Bytes that a call uses for the first time: as it says, else by the size of what it makes."""
-    return call.made if (call.made >= PAGES_FROM if call.paged is None else call.paged) else 0.0
+    return call.written if (call.made >= PAGES_FROM if call.paged is None else call.paged) else 0.0

@@ -45,6 +45,7 @@ def kernels_block(fitted: FittedKernels) -> dict[str, Any]:
         "into": {into: number(at["into", into], "s") for into in kernels.into},
         **({"among_others": _plain(at["among_others",])} if ("among_others",) in at else {}),
         "pages": number(at["pages",], "B/s", inverse=True),
+        **({"fault": number(at["fault",], "s")} if kernels.fault > 0 else {}),
         "lookup": number(at["lookup",], "s"),
         "levels": {level: _tier(tier, at, level) for level, tier in kernels.levels.items()},
         "functions": {name: _function(function, at, name) for name, function in kernels.functions.items()},

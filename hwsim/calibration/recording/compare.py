@@ -18,6 +18,7 @@ from hwsim.results.result import Result
 from hwsim.results.timeline import FEMTO
 from hwsim.spec import Mistake, SpecError, did_you_mean
 
+NOTED: Final = 4  # reasons why calls are statements of their own
 RECORDED: Final = "recorded"  # how well the time of an op is known
 FORMULA: Final = "formula"
 MEASURED: Final = "measured"
@@ -132,6 +133,7 @@ def compare(
     ops.sort(key=lambda each: (-abs(each.off), each.name))
     inside = sum(each.measured for each in ops)
     notes = [str(each) for each in recorded.get("notes", ())]
+    notes += [str(each) for each in recorded.get("written_out", ())][:NOTED]
     notes += [f"out of memory: {each.verdict()}" for each in run.memory if not each.fits]
     outside = max(float(recorded.get(f"{chosen}_s", 0.0)) - inside, 0.0)
     return Comparison(run.machine, run.workload, tuple(ops), chosen, outside, tuple(notes))

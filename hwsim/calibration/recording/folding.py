@@ -16,6 +16,7 @@ import numpy as np
 from hwsim.calibration.recording.tape import Step
 
 LONGEST: Final = 4000  # calls of one turn of a loop
+MANY: Final = 8  # statements of one function and line that deserve a word
 WORTH: Final = 2  # statements that a loop saves at least
 ROUNDS: Final = 8  # loops inside loops
 
@@ -42,10 +43,11 @@ Node = Leaf | Loop
 
 @dataclass(slots=True)
 class Folded:
-    """Statements; names: what the array of each number is called."""
+    """Statements; names: what the array of each number is called; notes: why a loop stayed written out."""
 
     nodes: list[Node]
     names: dict[int, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     def leaves(self) -> Iterator[Leaf]:
         """Statements in the order of the file."""
@@ -59,10 +61,33 @@ def fold(steps: Sequence[Step], *, loops: bool = True) -> Folded:
     nodes: list[Node] = [Leaf([number]) for number in range(len(steps))]
     if loops:
         nodes = _looped(nodes, keys)
+    told: dict[str, None] = {}
     while (wrong := _misnamed(nodes, steps)) is not None:
         nodes = _loosened(nodes, wrong)
+        step = steps[wrong.calls[0]]
+        if len(wrong.calls) > 1 and all(len(leaf.calls) == 1 for leaf in _leaves(nodes) if set(leaf.calls) & set(wrong.calls)):
+            told[f"the loop around {_plain(step)} is written out: turns hand arrays on in no order that a `repeat` has"] = None
     _name(nodes, steps)
-    return Folded(nodes, _names(nodes, steps))
+    notes = (*told, *(_changing(nodes, steps) if loops else ()))
+    return Folded(nodes, _names(nodes, steps), notes)
+
+
+def _changing(nodes: Sequence[Node], steps: Sequence[Step]) -> Iterator[str]:
+    """Of each line whose calls came many times and are statements of their own: what is not the same each time."""
+    lines: dict[tuple[str, str], list[Step]] = {}
+    for leaf in _leaves(nodes):
+        if len(leaf.calls) == 1:
+            step = steps[leaf.calls[0]]
+            lines.setdefault((step.name, step.line), []).append(step)
+    for same in lines.values():
+        if len(same) >= MANY and len({_key(step) for step in same}) > len(same) // 4:
+            shapes = len({tuple(each.shape for each in step.made) for step in same}) > 1
+            what = "shapes" if shapes or any(step.op.kind != "busy" for step in same) else "arguments"
+            yield f"{_plain(same[0])} is written {len(same)} times, not as a `repeat`: its {what} change from call to call"
+
+
+def _plain(step: Step) -> str:
+    return f"{step.name.replace(' ', '-')}@{step.line}" if step.line else step.name
 
 
 def _key(step: Step) -> object:
@@ -227,7 +252,7 @@ def _name(nodes: list[Node], steps: Sequence[Step]) -> None:
     taken: dict[str, int] = {}
     for leaf in _leaves(nodes):
         step = steps[leaf.calls[0]]
-        plain = f"{step.name.replace(' ', '-')}@{step.line}" if step.line else step.name
+        plain = _plain(step)
         taken[plain] = taken.get(plain, 0) + 1
         leaf.name = plain if taken[plain] == 1 else f"{plain}.{taken[plain]}"
 

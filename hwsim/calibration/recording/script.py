@@ -102,7 +102,11 @@ def _together(tapes: Sequence[Tape]) -> tuple[tuple[Step, ...], int]:
         return tuple(first.steps), len(later)
     walls = np.median([[time.wall for time in each.times] for each in same], axis=0).tolist()
     cpus = np.median([[time.cpu for time in each.times] for each in same], axis=0).tolist()
-    steps = [replace(step, wall=wall, cpu=cpu) for step, wall, cpu in zip(first.steps, walls, cpus, strict=True)]
+    faults = np.median([[time.faults for time in each.times] for each in same], axis=0).tolist()
+    steps = [
+        replace(step, wall=wall, cpu=cpu, faults=met)
+        for step, wall, cpu, met in zip(first.steps, walls, cpus, faults, strict=True)
+    ]
     return tuple(steps), len(later) - len(same)
 
 

@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hwsim.calibration.clocks import Usage, usage_reader
 from hwsim.calibration.reuse import Recency
 
 Array = NDArray[Any]
@@ -53,7 +54,7 @@ class Step:
     """A call that was made.
 
     name: of the function.  line: of the script, or `module:line`.  reads, updates: numbers of arrays, None: one that nothing
-    recorded has made.  wall, cpu: seconds.
+    recorded has made.  wall, cpu: seconds.  faults: pages of memory met for the first time.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Step:
     made: tuple[Made, ...] = ()
     wall: float = 0.0
     cpu: float = 0.0
+    faults: float = 0.0
 
 
 Describe = Callable[["Tape", str, tuple[Any, ...], Mapping[str, Any], Any], Described]
@@ -80,12 +82,13 @@ def _overhead() -> tuple[float, float]:
 
 
 class Timing(NamedTuple):
-    """A call by its name and the shape of its result; seconds of (wall, CPU)."""
+    """A call by its name and the shape of its result; seconds of (wall, CPU), pages of memory met for the first time."""
 
     name: str
     shape: tuple[int, ...]
     wall: float
     cpu: float
+    faults: int = 0
 
 
 @dataclass(slots=True)
@@ -106,6 +109,7 @@ class Tape:
     _count: int = 0
     _thread: int = field(default_factory=threading.get_ident)
     _overhead: tuple[float, float] = field(default_factory=_overhead)
+    _usage: Callable[[], Usage] = field(default_factory=usage_reader)
 
     def listens(self) -> bool:
         """Whether a call that is made now is recorded."""
@@ -143,14 +147,16 @@ class Tape:
     ) -> tuple[Any, Timing]:
         """Make the call, and nothing else between two looks at the clocks."""
         self.inside += 1
+        before = self._usage().faults
         try:
             cpu, wall = time.thread_time_ns(), time.perf_counter_ns()
             found = function(*args, **options)
             wall, cpu = time.perf_counter_ns() - wall, time.thread_time_ns() - cpu
         finally:
             self.inside -= 1
+        faults = self._usage().faults - before
         more, most = self._overhead
-        took = Timing(name, getattr(found, "shape", ()), max(wall * 1e-9 - more, 1e-9), max(cpu * 1e-9 - most, 1e-9))
+        took = Timing(name, getattr(found, "shape", ()), max(wall * 1e-9 - more, 1e-9), max(cpu * 1e-9 - most, 1e-9), faults)
         self.times.append(took)
         return found, took
 
@@ -179,7 +185,7 @@ class Tape:
                 made.append(self._new(each, fresh=False))
         sources = {id(root(each)) for each in given} | among
         made += [self._new(each) for each in found if self.value(each) is None and id(root(each)) not in sources]
-        self.steps.append(Step(name, self._line(), op, reads, tuple(updates), tuple(made), took.wall, took.cpu))
+        self.steps.append(Step(name, self._line(), op, reads, tuple(updates), tuple(made), took.wall, took.cpu, took.faults))
 
     def _new(self, array: Array, *, fresh: bool = True) -> Made:
         from hwsim.calibration.recording.describing import dtype_of

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,10 +14,17 @@ from typing import Any, Final
 from hwsim.calibration.recording.folding import Folded, Leaf, Loop, Node, fold
 from hwsim.calibration.recording.script import Recording
 from hwsim.calibration.recording.tape import Made, Step
+from hwsim.devices.calls import BYTES
 from hwsim.units import format_quantity
 
 FORMAT: Final = "recording/1"
 NEAR: Final = 32e3  # bytes: no array that is used again so soon has left the first cache
+NOTICED: Final = 128 * 1024  # bytes from which on an allocator may ask the system for an array by itself
+PAGE: Final = 4096
+HUGE: Final = 2.0**21
+ALWAYS: Final = 2.0**25  # bytes of an array that is taken to be of new pages where nobody says so
+PAGED: Final = ("elementwise", "reduce", "matmul")
+WORDS: Final = 4  # of reasons why something is written out
 _PLAIN: Final = re.compile(r"[A-Za-z_$][\w@.$-]*( [\w@.-]+)*|\d[\w.+-]*( [kMGT]?i?B| [num]?s)")
 _WORDS: Final = frozenset({"true", "false", "null", "yes", "no", "on", "off"})
 
@@ -59,6 +67,7 @@ def _measured(recording: Recording, folded: Folded) -> dict[str, Any]:
         "cpu_s": recording.cpu,
         "notes": list(recording.notes),
         "environment": fingerprint(),
+        "written_out": list(folded.notes),
         "ops": [_row(recording.steps, leaf) for leaf in folded.leaves()],
     }
 
@@ -87,7 +96,7 @@ def _yaml(recording: Recording, folded: Folded) -> str:
     lines = [
         "hwsim: workload/1",
         f"name: {_value(recording.name)}",
-        f"notes: {json.dumps(notes(recording), ensure_ascii=False)}",
+        f"notes: {json.dumps(notes(recording, folded.notes), ensure_ascii=False)}",
         "let: {device: cpu}",
         "runtime: {blocks: all, free: last-use}  # one thread makes each call and waits for its end",
         "program:",
@@ -98,7 +107,7 @@ def _yaml(recording: Recording, folded: Folded) -> str:
     return "\n".join(lines) + "\n"
 
 
-def notes(recording: Recording) -> str:
+def notes(recording: Recording, more: Sequence[str] = ()) -> str:
     """What a reader should know of a recording."""
     said = [f"recorded from a script of numpy; {len(recording.steps)} calls"]
     unknown = [step for step in recording.steps if step.op.reason]
@@ -106,7 +115,7 @@ def notes(recording: Recording) -> str:
         names = list(dict.fromkeys(step.name for step in unknown))
         listed = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
         said.append(f"uncalibrated, as long as they took here (busy): {len(unknown)} of them ({listed})")
-    return "; ".join([*said, *recording.notes])
+    return "; ".join([*said, *recording.notes, *more[:WORDS]])
 
 
 def _statements(recording: Recording, folded: Folded, nodes: Sequence[Node], indent: str) -> Iterator[str]:
@@ -157,9 +166,34 @@ def _spread(keys: dict[str, Any], recording: Recording, steps: Sequence[Step], b
         return
     if steps[0].name != before:
         keys["among_others"] = True
+    if op.kind in PAGED and (paged := new_pages(steps)) is not None:
+        keys["new_pages"] = paged
     ages = [median(column) for column in zip(*(step.op.since for step in steps), strict=False)]
     if ages and max(ages) > NEAR:
         keys["since"] = [f"{age:.3g} B" for age in ages]
+
+
+def new_pages(steps: Sequence[Step]) -> int | None:
+    """How many pages most of these calls meet for the first time, if they write to such; None where the usual is meant.
+
+    A small array lies where another has been.  A large one may come from the system, page by page: that depends on what the
+    program has freed before, so that pages are counted.
+    """
+    size = _written(steps[0])
+    if size < NOTICED:
+        return None
+    faults = median(step.faults for step in steps)
+    paged = faults * PAGE >= size / 2 or (size >= 2 * HUGE and faults >= size // HUGE)
+    return round(faults) if paged else 0 if size >= ALWAYS else None
+
+
+def _written(step: Step) -> float:
+    """Bytes that a call writes: of the arrays it makes, else of one of its shape."""
+    if fresh := sum(each.bytes for each in step.made if each.fresh):
+        return float(fresh)
+    shape, dtype = step.op.keys.get("shape"), str(step.op.keys.get("result", step.op.keys.get("dtype", "")))
+    plain = step.op.kind == "elementwise" and isinstance(shape, list | tuple)
+    return math.prod(shape) * BYTES.get(dtype, 8.0) if plain and shape else 0.0
 
 
 def _size(made: Made) -> Any:
@@ -198,4 +232,6 @@ def summary(recording: Recording, measured: Mapping[str, Any]) -> str:
         lines.append(f"uncalibrated: {100 * recording.unknown / inside:.3g} % of the calls' time, recorded as busy")
         lines += [f"  {name}" for name in names]
     lines += list(recording.notes)
+    written = [str(each) for each in measured.get("written_out", ())]
+    lines += written[:WORDS] + ([f"and {len(written) - WORDS} more lines"] if len(written) > WORDS else [])
     return "\n".join(lines) + "\n"

@@ -65,6 +65,7 @@ def add_pipeline(
     begun = [writer.write(body) for body in bodies(epochs, batches, every if savings else 0, writer.reach)]
     for before, first in zip(begin, begun[0], strict=False):
         builder.tie(before, first)
+    writer.train(batches * keys.epochs)
     for rank in range(len(programs)):
         builder.line(writer.line(rank, keys.batch or 0, (batches,) * keys.epochs))
 

@@ -6,12 +6,12 @@ A step begins when the batches of all programs are there and ends with its last 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from hwsim.machine import Machine
-from hwsim.opgraph import EVERY, LAST, OpGraph
+from hwsim.opgraph import EVERY, LAST, Mark, OpGraph
 from hwsim.spec import Mistakes, Tree, tree_of
 from hwsim.workload.builder import FEMTO, GraphBuilder, OpRef, capacities_of
 
@@ -65,6 +65,8 @@ class Embedding:
     _costs: list[int] = field(default_factory=list)
     _queues: list[int] = field(default_factory=list)
     _pools: list[int] = field(default_factory=list)
+    _held: bool = False
+    times: int = 1  # of the body that is being written
 
     def __post_init__(self) -> None:
         builder, graph = self.builder, self.graph
@@ -99,6 +101,7 @@ class Embedding:
                     )
                 iterations.append(here)
             refs.append(iterations)
+        self._hold(refs)
         for before, then in self._edges(refs):
             self.builder.edge(before, then)
             followed.add(before)
@@ -108,6 +111,29 @@ class Embedding:
             if op not in led:
                 self.builder.edge(entry, op)
         return [op for op in every if op not in followed]
+
+    def train(self, steps: int) -> None:
+        """What so many steps are worth."""
+        for each in self.graph.trainings:
+            inside = tuple((self._costs[cost], part) for cost, part in each.inside)
+            self.builder.training(replace(each, steps=steps, inside=inside, whole=0.0))
+
+    def _hold(self, refs: list[list[list[OpRef]]]) -> None:
+        """Its buffers: what stays is taken once, what a step gives back in each."""
+        for each in self.graph.buffers:
+            passing = each.free == "last-use" and len(each.users) > 1
+            if self._held and not passing:
+                continue
+
+            def mark(said: Mark) -> Mark:
+                here = refs[said.block][-1][said.op]
+                return Mark(here.block, here.op)
+
+            made = mark(each.made)
+            times = self.times if passing else 1
+            users = tuple(mark(user) for user in each.users)
+            self.builder.buffer(replace(each, made=made, users=users, renamed=None, block=made.block, first=0, times=times))
+        self._held = True
 
     def _edges(self, refs: list[list[list[OpRef]]]) -> Iterator[tuple[OpRef, OpRef]]:
         for block, iterations in zip(self.graph.blocks, refs, strict=True):

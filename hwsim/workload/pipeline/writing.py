@@ -97,6 +97,8 @@ class Writer:
         """One body; the first op of each program."""
         first: list[OpRef] = []
         self._marks, self._wanted = {}, []
+        for step in self._steps_of.values():
+            step.times = body.times
         with self.builder.repeat(body.times):
             for batch, kind in enumerate(body.batches):
                 for number in range(len(self.lines[0])):
@@ -106,6 +108,11 @@ class Writer:
                     self._mark(("gate", rank, 0), self._save(rank, saving) if kind.saves else None)
         self._tie(body)
         return first
+
+    def train(self, steps: int) -> None:
+        """What the steps of the trainings are worth, one for each batch."""
+        for step in self._steps_of.values():
+            step.train(steps)
 
     def line(self, rank: int, batch: int, epochs: Sequence[int]) -> Line:
         """What the results need to know of one program's pipeline."""

@@ -21,8 +21,8 @@ from hwsim.opgraph import Held
 from hwsim.spec import Mistakes, Place, SpecError, Tree, decode, did_you_mean, find, read
 from hwsim.units import format_quantity
 from hwsim.workload.builder import FEMTO
-from hwsim.workload.serving.requests import Drawn, Request, draw, mean_tokens
-from hwsim.workload.serving.schema import InferKeys, LengthKeys
+from hwsim.workload.serving.requests import Drawn, Request, draw, least, mean_tokens
+from hwsim.workload.serving.schema import ArrivalKeys, InferKeys, LengthKeys
 
 USUAL: Final = "vllm"
 USUAL_NETWORK: Final = "pytorch-ngc"
@@ -96,21 +96,15 @@ class ServicePlan:
 
 def plan_service(tree: Tree, machine: Machine, mistakes: Mistakes, *, name: str = "", start: float = 0.0) -> ServicePlan | None:
     """The service that an `infer:` writes; None once its mistakes are noted."""
-    keys = decode(tree, InferKeys, mistakes)
-    if keys is None or not _sound(keys, tree, mistakes):
+    known = _known(tree, mistakes)
+    if known is None:
         return None
+    keys, model, software = known
     try:
-        model = _model(keys.model, mistakes)
-        software = None if model is None else _software(model, keys, tree, mistakes)
         names = machine.select(keys.device)
-    except SpecError as error:
-        mistakes.extend(error.mistakes)
-        return None
     except UnknownName as error:
         at = tree.get("device")
         mistakes.add(at.place if at else tree.place, error.message, error.hint)
-        return None
-    if model is None or software is None:
         return None
     gpu = _gpu(machine, names, _place(tree, "device"), mistakes)
     copies = _copies(keys, model, names, _place(tree, "parallel"), mistakes)
@@ -123,8 +117,7 @@ def plan_service(tree: Tree, machine: Machine, mistakes: Mistakes, *, name: str 
     if tokens == 0:
         return None
     answers = isinstance(model, Transformer) and model.causal
-    longest = model.sequence if isinstance(model, Transformer) else ANYTHING
-    drawn = _drawn(keys, longest, answers, tree, mistakes)
+    drawn = _drawn(keys, _longest(model), answers, tree, mistakes)
     if drawn is None or not _room(drawn.requests, tokens, model, keys, tree, mistakes):
         return None
     return ServicePlan(
@@ -146,6 +139,33 @@ def plan_service(tree: Tree, machine: Machine, mistakes: Mistakes, *, name: str 
     )
 
 
+def check_service(tree: Tree, mistakes: Mistakes) -> None:
+    """Note every mistake of an `infer:` that needs no machine to be seen."""
+    known = _known(tree, mistakes)
+    if known is not None:
+        keys, model, _ = known
+        _drawn(keys, _longest(model), isinstance(model, Transformer) and model.causal, tree, mistakes)
+
+
+def _known(tree: Tree, mistakes: Mistakes) -> tuple[InferKeys, Transformer | Network, Framework | Software] | None:
+    """What a file says without a machine; None once what is wrong is noted."""
+    keys = decode(tree, InferKeys, mistakes)
+    if keys is None or not _sound(keys, tree, mistakes):
+        return None
+    try:
+        model = _model(keys.model, mistakes)
+        software = None if model is None else _software(model, keys, tree, mistakes)
+    except SpecError as error:
+        mistakes.extend(error.mistakes)
+        return None
+    return None if model is None or software is None else (keys, model, software)
+
+
+def _longest(model: Transformer | Network) -> int:
+    """Tokens of a prompt and its answer, at most."""
+    return model.sequence if isinstance(model, Transformer) else ANYTHING
+
+
 def _place(tree: Tree, key: str) -> Place:
     found = tree.get(key)
     return tree.place if found is None else found.place
@@ -154,6 +174,9 @@ def _place(tree: Tree, key: str) -> Place:
 def _sound(keys: InferKeys, tree: Tree, mistakes: Mistakes) -> bool:
     """What the keys say of themselves."""
     before = len(mistakes)
+    if keys.chunk is not None and keys.batching == "static":
+        message = "a static batch passes whole: `chunk` is of continuous batching"
+        mistakes.add(tree.key_place("chunk"), message, "batching: continuous")
     for key, each in (("arrivals", keys.arrivals), ("prompt", keys.prompt), ("output", keys.output)):
         if isinstance(each, int | str):
             continue
@@ -251,7 +274,7 @@ def _memory(
         room = f"{100 * keys.memory:.4g} % of {format_quantity(size, 'B')}"
         mistakes.add(
             _place(tree, "model"),
-            f"{what} does not fit by {over / 2**30:.1f} GiB on {copies[0][0]}: {holds}, in {room}",
+            f"{what} does not fit by {format_quantity(over, 'B')} on {copies[0][0]}: {holds}, in {room}",
             "a larger tp, a smaller dtype, or GPUs with more memory",
         )
         return memory, 0
@@ -260,12 +283,14 @@ def _memory(
 
 def _drawn(keys: InferKeys, longest: int, answers: bool, tree: Tree, mistakes: Mistakes) -> Drawn | None:
     """The requests; a number that is written down and too large is a mistake, what is drawn is cut."""
-    prompt = keys.prompt if isinstance(keys.prompt, int) else 1
-    output = keys.output if isinstance(keys.output, int) and answers else 0
-    if prompt + output > longest:
+    traced = isinstance(keys.arrivals, ArrivalKeys) and keys.arrivals.trace is not None
+    prompt, output = least(keys.prompt), least(keys.output) if answers else 0
+    if not traced and prompt + output > longest:
+        drawn = isinstance(keys.prompt, LengthKeys) or (answers and isinstance(keys.output, LengthKeys))
         said = f"{prompt:,} tokens" if not output else f"{prompt:,} + {output:,} tokens"
-        key = "prompt" if not isinstance(keys.prompt, LengthKeys) else "output"
-        mistakes.add(_place(tree, key), f"{said} are more than the {longest:,} that the model reads", "its `sequence`")
+        key = "prompt" if prompt > 1 or tree.get("prompt") is not None else "output"
+        message = f"{said}{', the least that is drawn,' if drawn else ''} are more than the {longest:,} that the model reads"
+        mistakes.add(_place(tree, key), message, "its `sequence`: shorter requests, or another model")
         return None
     try:
         return draw(keys, longest, answers=answers)

@@ -50,11 +50,12 @@ def draw(keys: InferKeys, longest: int, *, answers: bool = True) -> Drawn:
         answers: whether it writes any (an encoder, or a network of convolutions, does not).
 
     Raises:
-        SpecError: the trace cannot be read, or has a line that is none.
+        SpecError: the trace cannot be read, or has a line that is none, or one with more tokens than the model reads.
     """
     arrivals = keys.arrivals
     if isinstance(arrivals, ArrivalKeys) and arrivals.trace is not None:
         found = _traced(arrivals.trace, arrivals.place)[: keys.requests]
+        _refuse_longer(found, longest, arrivals.trace, arrivals.place, answers=answers)
     else:
         count = keys.requests or USUAL
         seeds = np.random.SeedSequence(keys.seed).spawn(3)
@@ -69,6 +70,24 @@ def draw(keys: InferKeys, longest: int, *, answers: bool = True) -> Drawn:
         cut += short < prompt or less < output
         requests.append(Request(arrival, short, less))
     return Drawn(tuple(requests), cut)
+
+
+def _refuse_longer(found: Sequence[tuple[int, int, int]], longest: int, name: str, place: Place, *, answers: bool) -> None:
+    """What was measured is not cut: it would be another request."""
+    lines = [number for number, (_, prompt, output) in enumerate(found, 2) if prompt + (output if answers else 0) > longest]
+    if lines:
+        _, prompt, output = found[lines[0] - 2]
+        said = f"{prompt:,} + {output:,}" if answers else f"{prompt:,}"
+        message = f"line {lines[0]} of the trace '{name}' has {said} tokens, more than the {longest:,} that the model reads"
+        more = f"; {len(lines) - 1:,} more lines have, too" if len(lines) > 1 else ""
+        raise SpecError([Mistake(place, message + more, "leave them out, or take a model with a longer `sequence`")])
+
+
+def least(said: int | LengthKeys) -> int:
+    """The fewest tokens that can be drawn."""
+    if isinstance(said, int):
+        return said
+    return said.uniform[0] if said.uniform is not None else 1
 
 
 def _arrivals(said: ArrivalKeys | str, count: int, generator: np.random.Generator) -> list[int]:

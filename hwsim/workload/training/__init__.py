@@ -15,7 +15,7 @@ from hwsim.workload.training.schema import TrainKeys
 
 Model = TypeVar("Model")
 
-__all__ = ["TrainKeys", "add_training"]
+__all__ = ["TrainKeys", "add_training", "check_training"]
 
 
 def add_training(
@@ -53,7 +53,25 @@ def add_training(
 
     transformer = _read(read_model, model, mistakes)
     if transformer is not None:
-        add_transformer(keys, transformer, tree, machine, builder, mistakes, name=name, start=start, fold=fold)
+        add_transformer(keys, transformer, tree, machine, builder, mistakes, name=name, start=start, fold=fold, shared=shared)
+
+
+def check_training(tree: Tree, mistakes: Mistakes) -> None:
+    """Note every mistake of a `train:` that needs no machine to be seen."""
+    keys = decode(tree, TrainKeys, mistakes)
+    model = None if keys is None else _model_of(keys.model, mistakes)
+    if keys is None or model is None:
+        return
+    if model.text("kind") in NETWORKS:
+        from hwsim.workload.training.network import check_network
+
+        if _read(read_network, model, mistakes) is not None:
+            check_network(keys, tree, mistakes)
+        return
+    from hwsim.workload.training.planning import check_keys
+
+    if _read(read_model, model, mistakes) is not None:
+        check_keys(keys, tree, mistakes)
 
 
 def _model_of(tree: Tree, mistakes: Mistakes) -> Tree | None:

@@ -30,6 +30,8 @@ from hwsim.workload.training.wide import WideExchanges
 KERNELS: Final = "a kernel's own model, as it runs in trainings"
 FLOWS: Final = "collectives on the machine's links"
 IN_TRAINING: Final = "part of the cards' rate that collectives reach in published trainings"
+EXPOSED: Final = "of its time what its devices wait for: the rest hides behind kernels"
+HIDDEN: Final = "of its time what hides behind kernels"
 COLLECTIVES: Final = frozenset({"tp", "cp", "ep", "pp", "dp"})
 
 
@@ -82,7 +84,7 @@ class Spent:
         inputs = tuple(
             (name, precise(seconds, "s"), FLOWS if name in COLLECTIVES else KERNELS) for name, seconds in self.seconds.items()
         )
-        why = (Term("floor", " + ".join(name for name, _, _ in inputs), inputs, total),) if total > 0 else ()
+        why = (Term("kernels", " + ".join(name for name, _, _ in inputs), inputs, total),) if total > 0 else ()
         demand = Demand(amounts=tuple(sorted(drawn.items())), floor=total, share=longest or total * bandwidth or 1.0)
         moved = dict(self.moved)
         for name in team:
@@ -200,7 +202,7 @@ class Exchanges:
         why = first.why
         if self._leaves(groups):
             alone = self._in_training(alone, wires, what)
-            why = (*why, Term("floor", "flow in a training", (("flow in a training", precise(alone, "s"), IN_TRAINING),), alone))
+            why = (*why, Term("flow", "flow in a training", (("flow in a training", precise(alone, "s"), IN_TRAINING),), alone))
         # what it draws of a capacity for its whole time is not held as well
         held = tuple(sorted((name, part) for name, part in holds.items() if name not in amounts))
         demand = Demand(latency, tuple(sorted(amounts.items())), alone, held, wires or 1.0)
@@ -233,8 +235,8 @@ class Exchanges:
         )
 
 
-def scaled(cost: Cost, part: float) -> Cost:
-    """Part of a collective, as if it were one of its own that takes and draws so much less."""
+def scaled(cost: Cost, part: float, which: str = EXPOSED) -> Cost:
+    """Part of a collective, as if it were one of its own that takes and draws so much less.  which: what part of it, in words."""
     demand = cost.demand
     return replace(
         cost,
@@ -246,8 +248,15 @@ def scaled(cost: Cost, part: float) -> Cost:
             part * demand.share,
         ),
         moved=tuple((name, part * amount, unit) for name, amount, unit in cost.moved),
-        why=tuple(replace(term, seconds=part * term.seconds) for term in cost.why),
+        why=tuple(_in_part(term, part, which) for term in cost.why),
     )
+
+
+def _in_part(term: Term, part: float, which: str) -> Term:
+    """A line of a whole collective as one of part of it."""
+    whole = term.formula if term.formula in {name for name, _, _ in term.inputs} else f"({term.formula})"
+    inputs = (("part", precise(part, "%"), which), *term.inputs)
+    return replace(term, formula=f"part x {whole}", inputs=inputs, seconds=part * term.seconds)
 
 
 def restricted(cost: Cost, kept: frozenset[str]) -> Cost:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from hwsim.models import Collect, Kernel
 from hwsim.workload.builder import GraphBuilder, OpRef, block
 from hwsim.workload.programs import MAIN
+from hwsim.workload.training.costs import EXPOSED, HIDDEN
 from hwsim.workload.training.held import hold
 from hwsim.workload.training.schedule import Turn, turns
 from hwsim.workload.training.teams import Teams
@@ -153,7 +154,7 @@ class Emission:
         part = times * (1.0 - each.exposed if hidden else each.exposed)
         if part <= 0:
             return -1
-        cost = self._teams.scaled(self._teams.exchanging(stage, each, count), part)
+        cost = self._teams.scaled(self._teams.exchanging(stage, each, count), part, HIDDEN if hidden else EXPOSED)
         first = self._teams.layout.team(stage, self._teams.copies[0])[0]
         label = self._builder.label(each.name, each.what, first, self._name)
         queue = "scatter" if each.name == "gradients" and self._teams.stages[stage].gathered else "dp"  # side by side

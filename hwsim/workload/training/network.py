@@ -10,6 +10,7 @@ from hwsim.devices import CannotCompute, Gpu
 from hwsim.devices.roofline import peak_of
 from hwsim.machine import Machine, NoRoute, UnknownName
 from hwsim.models.cnn_estimate import Kernels
+from hwsim.models.cnn_software import Software
 from hwsim.models.networks import Network
 from hwsim.opgraph import Trained
 from hwsim.ops.exchange import AUTO, chosen
@@ -77,6 +78,27 @@ def add_network(
         mistakes.add(tree.place, getattr(error, "message", str(error)), getattr(error, "hint", None))
 
 
+def check_network(keys: TrainKeys, tree: Tree, mistakes: Mistakes) -> None:
+    """Note every mistake that needs no machine to be seen."""
+    _alone(keys, tree, mistakes)
+    _decoded(keys.evaluate, EvaluateKeys, mistakes)
+
+
+def _alone(keys: TrainKeys, tree: Tree, mistakes: Mistakes) -> tuple[SynchroniseKeys | None, ParallelKeys, Software | str]:
+    """What the keys say of themselves; of the software what is wrong, if it is."""
+    for key in FOREIGN:
+        if tree.get(key) is not None:
+            mistakes.add(tree.key_place(key), f"a network has no `{key}`: that is of transformers")
+    if keys.parallel is not None and not keys.parallel.is_mapping:
+        mistakes.add(keys.parallel.place, "plans of a network are not searched", "such as {dp: rest}")
+    synchronise = _synchronise(keys.synchronise, mistakes)
+    said = keys.parallel if keys.parallel is not None and keys.parallel.is_mapping else None
+    software = software_of(tree, keys.framework)
+    if isinstance(software, str):
+        mistakes.add(tree.key_place("framework"), software)
+    return synchronise, _decoded(said, ParallelKeys, mistakes) or ParallelKeys(), software
+
+
 def _plan_of(keys: TrainKeys, network: Network, tree: Tree, gpus: int, mistakes: Mistakes) -> NetworkPlan | None:
     """The keys with every number known; None once what is wrong is noted."""
     before = len(mistakes)
@@ -85,17 +107,7 @@ def _plan_of(keys: TrainKeys, network: Network, tree: Tree, gpus: int, mistakes:
         at = tree.get(key)
         mistakes.add(at.place if at is not None else tree.place, message, hint)
 
-    for key in FOREIGN:
-        if tree.get(key) is not None:
-            wrong(key, f"a network has no `{key}`: that is of transformers")
-    if keys.parallel is not None and not keys.parallel.is_mapping:
-        wrong("parallel", "plans of a network are not searched", "such as {dp: rest}")
-    synchronise = _synchronise(keys.synchronise, mistakes)
-    parallel = _decoded(keys.parallel if keys.parallel is not None and keys.parallel.is_mapping else None, ParallelKeys, mistakes)
-    parallel = parallel or ParallelKeys()
-    software = software_of(tree, keys.framework)
-    if isinstance(software, str):
-        wrong("framework", software)
+    synchronise, parallel, software = _alone(keys, tree, mistakes)
     if parallel.cp > 1 or parallel.ep > 1:
         wrong("parallel", "a network has no sequences and no experts to split: dp, tp and pp")
     copies = max(1, gpus // (parallel.tp * parallel.pp)) if parallel.dp == "rest" else parallel.dp

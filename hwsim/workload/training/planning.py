@@ -15,6 +15,7 @@ from hwsim.models import Framework, Laid, NotAlike, ParallelPlan, Transformer, W
 from hwsim.spec import Mistakes, Place, SpecError, Tree, decode
 from hwsim.workload.training.schema import ParallelKeys, TrainKeys
 
+OF_NETWORKS: Final = ("shares", "synchronise", "threads", "evaluate")  # what is of no transformer
 IN_PARALLEL: Final = ("tp", "pp", "dp", "cp", "ep", "order")
 SIZE: Final = "{tp: 8, pp: 4, dp: rest}"
 
@@ -33,14 +34,15 @@ def planned(keys: TrainKeys, model: Transformer, tree: Tree, machine: Machine, m
     """The plan that a file says or leaves to be found; None once what is wrong is noted."""
     devices = _devices(keys, tree, machine, mistakes)
     framework = _framework(keys, tree, mistakes)
+    _foreign(keys, tree, mistakes)
     if devices is None or framework is None:
         return None
     gpu = machine.device(devices[0]).model
     if not isinstance(gpu, Gpu):
         mistakes.add(_place(tree, "device"), f"{devices[0]} is no gpu: a transformer trains on gpus", "such as device: gpu*")
         return None
-    auto = keys.parallel is not None and keys.parallel.value == "auto"
-    plan = _plan(keys, gpu, mistakes, auto=auto)
+    auto = _is_auto(keys)
+    plan = _plan(keys, gpu, mistakes)
     if plan is None:
         return None
     try:
@@ -55,12 +57,41 @@ def planned(keys: TrainKeys, model: Transformer, tree: Tree, machine: Machine, m
     return Planned(laid, devices, gpu, framework)
 
 
+def check_keys(keys: TrainKeys, tree: Tree, mistakes: Mistakes) -> None:
+    """Note every mistake that needs no machine to be seen."""
+    _framework(keys, tree, mistakes)
+    _foreign(keys, tree, mistakes)
+    _parallel(keys, mistakes)
+
+
+def _is_auto(keys: TrainKeys) -> bool:
+    return keys.parallel is not None and keys.parallel.value == "auto"
+
+
+def _foreign(keys: TrainKeys, tree: Tree, mistakes: Mistakes) -> None:
+    """Keys that would do nothing."""
+    for key in OF_NETWORKS:
+        if tree.get(key) is not None:
+            mistakes.add(tree.key_place(key), f"a transformer has no `{key}`: that is of networks of convolutions")
+    if keys.schedule == "interleaved" and keys.chunks == 1:
+        message = "an interleaved schedule has several chunks of every stage, not one"
+        mistakes.add(tree.key_place("schedule"), message, "such as chunks: 2")
+
+
 def _devices(keys: TrainKeys, tree: Tree, machine: Machine, mistakes: Mistakes) -> tuple[str, ...] | None:
     try:
-        return machine.select(keys.device)[: keys.gpus]
+        found = machine.select(keys.device)
     except UnknownName as error:
-        mistakes.add(_place(tree, "device"), error.message, error.hint)
+        if tree.get("device") is None:
+            mistakes.add(tree.place, f"a transformer trains on gpus, and {machine.name or 'the machine'} has no {keys.device[0]}",
+                         "a machine with gpus, or `device:` with what they are called there")  # fmt: skip
+        else:
+            mistakes.add(_place(tree, "device"), error.message, error.hint)
         return None
+    if keys.gpus is not None and keys.gpus > len(found):
+        mistakes.add(_place(tree, "gpus"), f"{keys.gpus} GPUs, but there are {len(found)}", "left out: all of them")
+        return None
+    return found[: keys.gpus]
 
 
 def _framework(keys: TrainKeys, tree: Tree, mistakes: Mistakes) -> Framework | None:
@@ -78,17 +109,21 @@ def beside(place: Place) -> Path | None:
     return Path(place.file).parent if place.file and not place.file.startswith("<") else None
 
 
-def _plan(keys: TrainKeys, gpu: Gpu, mistakes: Mistakes, *, auto: bool) -> ParallelPlan | None:
-    said = ParallelKeys()
-    if keys.parallel is not None and not auto:
-        if not keys.parallel.is_mapping:
-            message = f"`parallel` is a mapping or auto, not {keys.parallel.what()}"
-            mistakes.add(keys.parallel.place, message, f"such as parallel: {SIZE}")
-            return None
-        found = decode(keys.parallel, ParallelKeys, mistakes)
-        if found is None:
-            return None
-        said = found
+def _parallel(keys: TrainKeys, mistakes: Mistakes) -> ParallelKeys | None:
+    """How it is laid over the devices, as far as the file says it."""
+    if keys.parallel is None or _is_auto(keys):
+        return ParallelKeys()
+    if not keys.parallel.is_mapping:
+        message = f"`parallel` is a mapping or auto, not {keys.parallel.what()}"
+        mistakes.add(keys.parallel.place, message, f"such as parallel: {SIZE}")
+        return None
+    return decode(keys.parallel, ParallelKeys, mistakes)
+
+
+def _plan(keys: TrainKeys, gpu: Gpu, mistakes: Mistakes) -> ParallelPlan | None:
+    said = _parallel(keys, mistakes)
+    if said is None:
+        return None
     dtype = keys.dtype or ("bf16" if "bf16" in gpu.flop else "fp16")
     return ParallelPlan(
         tp=said.tp,

@@ -14,7 +14,7 @@ from typing import Final
 from hwsim.demand import Cost
 from hwsim.models import Collect, Kernel, stage_of
 from hwsim.workload.builder import GraphBuilder
-from hwsim.workload.training.costs import Computing, Exchanges, Spent, restricted, scaled
+from hwsim.workload.training.costs import EXPOSED, Computing, Exchanges, Spent, restricted, scaled
 from hwsim.workload.training.layout import Layout, Names
 from hwsim.workload.training.pieces import Piece, collects, kernels, pieces
 from hwsim.workload.training.planning import Planned
@@ -60,7 +60,7 @@ class Teams:
         self._segments: dict[tuple[int, int, bool, bool, int, int], tuple[Segment, ...]] = {}
         self._recipes: dict[tuple[int, int, bool, bool, int], Sequence[tuple[Spent, Collect | None]]] = {}
         self._neighbours: dict[tuple[int, int], tuple[int, ...]] = {}
-        self._parts: dict[tuple[int, float], int] = {}
+        self._parts: dict[tuple[int, float, str], int] = {}
         self._whole_costs: list[Cost] = []
         self._groups: dict[tuple[int, int], tuple[Names, ...]] = {}
         self._told: frozenset[str] | None = None
@@ -240,10 +240,11 @@ class Teams:
             self.inside[index] = spent.collecting / spent.total
         return index
 
-    def scaled(self, cost: Cost, part: float) -> int:
-        """Index of a part of a cost, made once."""
-        found = self._parts.get((id(cost), part))  # to hash all it draws takes longer than to make it
+    def scaled(self, cost: Cost, part: float, which: str = EXPOSED) -> int:
+        """Index of a part of a cost, made once.  which: what part, in words."""
+        found = self._parts.get((id(cost), part, which))  # to hash all it draws takes longer than to make it
         if found is None:
-            found = self._parts[id(cost), part] = self._builder.cost(cost if part == 1.0 else scaled(cost, part))
+            found = self._builder.cost(cost if part == 1.0 else scaled(cost, part, which))
+            self._parts[id(cost), part, which] = found
             self._whole_costs.append(cost)  # an id is one's own as long as one lives
         return found

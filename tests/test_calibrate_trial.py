@@ -1,0 +1,184 @@
+"""What a first user of `hwsim calibrate` runs into: refusals in words, interruptions, workloads of one's own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+import hwsim
+from hwsim.calibration.case import Case
+from hwsim.calibration.demanded import cases_for
+from hwsim.calibration.diff import diff
+from hwsim.calibration.fit.cpu import latencies
+from hwsim.calibration.harness import run
+from hwsim.calibration.session import Plan, measure
+from hwsim.calibration.store import Amounts, Measurements, Row, load
+from hwsim.cli import main
+from hwsim.spec import SpecError
+
+KERNELS = """
+    kernels:
+      pages: 10 GB/s
+      fault: 2 us
+      functions:
+        add: {call: 200 ns, each: {fp64: EACH}, counts: [1, 4e6]}
+"""
+MACHINE = """hwsim: machine/1
+name: fitted
+parts:
+  cpu:
+    kind: cpu
+    cores: 2
+    flop: {fp64: 10 GFLOP/s}
+    memory: {bandwidth: 10 GB/s}
+    caches: {levels: {L1: {size: 32 KiB}, L2: {size: 512 KiB}, L3: {size: 32 MiB}}}
+"""
+
+
+def cli(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(main, [str(each) for each in arguments], prog_name="hwsim")
+
+
+def machine(path: Path, each: str = "0.1 ns", memory: str = "10 GB/s") -> Path:
+    path.write_text((MACHINE + KERNELS[1:]).replace("EACH", each).replace("bandwidth: 10 GB/s", f"bandwidth: {memory}"), "utf-8")
+    return path
+
+
+def workload(path: Path, *ops: str) -> Path:
+    path.write_text("hwsim: workload/1\nname: w\nprogram:\n" + "".join(f"  - {op}\n" for op in ops), "utf-8")
+    return path
+
+
+ADD = "elementwise: {function: add, shape: [100], dtype: fp64, inputs: 2, device: cpu}"
+
+
+def test_a_workload_of_which_nothing_can_be_timed_measures_nothing(tmp_path: Path) -> None:
+    path = workload(tmp_path / "w.yaml", "busy: {device: cpu, time: 1 ms}", "busy: {name: other, device: cpu, time: 1 ms}")
+    done = cli("calibrate", "measure", "--for", path, "-o", tmp_path / "m.json")
+    assert done.exit_code == 2
+    assert "not measured: busy (and 1 more): busy is no single call" in done.stderr
+    assert "nothing is measured" in done.stderr
+    assert not (tmp_path / "m.json").exists()
+
+
+def test_a_suite_that_cannot_be_measured_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hwsim.calibration.suites.gpu.missing", lambda: "no GPU here")
+    done = cli("calibrate", "measure", "--suite", "gpu", "-o", tmp_path / "m.json")
+    assert done.exit_code == 2
+    assert "the suite gpu cannot be measured: no GPU here" in done.stderr
+    assert not (tmp_path / "m.json").exists()
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="a folder that nobody can write to")
+def test_a_file_that_cannot_be_written_is_found_before_measuring() -> None:
+    began = time.monotonic()
+    done = cli("calibrate", "run", "-o", "/proc/f.yaml")
+    assert done.exit_code == 2
+    assert "'/proc/f.yaml' cannot be written" in done.stderr
+    assert time.monotonic() - began < 5
+
+
+def test_what_was_asked_for_by_name_is_measured_first() -> None:
+    order: list[str] = []
+
+    def case(name: str) -> Case:
+        def make(_: object) -> object:
+            order.append(name)
+            return lambda: None
+
+        return Case("kernels", name, {}, Amounts(), make, samples=2)  # type: ignore[arg-type]
+
+    cases = [case(f"op{number}") for number in range(20)]
+    run(cases, budget=30.0, most=2, first={cases[7].key, cases[13].key})
+    assert set(order[:2]) == {"op7", "op13"}
+    assert set(order[20:22]) == {"op7", "op13"}
+
+
+def test_a_workload_is_measured_with_what_a_machine_file_needs_and_no_suites(tmp_path: Path) -> None:
+    more, _ = cases_for(
+        str(workload(tmp_path / "w.yaml", ADD, "elementwise: {function: slice, count: 0, inputs: 0, device: cpu}"))
+    )
+    assert [case.op for case in more] == ["add", "slice"]
+    found = measure(Plan(more=more, needed=True, budget=60.0, rounds=1, keep=lambda case: case.op in ("add", "slice", "pass")))
+    assert {row.op for row in found.of("workload")} == {"add", "slice"}
+    assert 5 < len(found.rows) < 30
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows sends no interrupt to one process")
+@pytest.mark.parametrize(("asked", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_asked_twice_for_the_end_it_still_leaves_its_file(tmp_path: Path, asked: signal.Signals, code: int) -> None:
+    path = tmp_path / "m.json.gz"
+    command = [sys.executable, "-m", "hwsim", "calibrate", "measure", "--suite", "kernels", "-o", str(path)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ})
+    time.sleep(2.5)
+    for _ in range(3):
+        process.send_signal(asked)
+        time.sleep(0.01)
+    _, said = process.communicate(timeout=30)
+    if "what is measured is in" in said:  # on a very slow machine nothing was measured by then
+        assert process.returncode == code
+        assert load(path).rows
+
+
+def test_no_arithmetic_needs_no_peak(tmp_path: Path) -> None:
+    here = machine(tmp_path / "m.yaml")
+    view = "elementwise: {function: transpose, count: 0, inputs: 0, flop_each: 0, into: out, device: cpu}"
+    assert hwsim.simulate(here, workload(tmp_path / "w.yaml", view)).makespan_s >= 0
+    with pytest.raises(SpecError, match="no peak for fp32"):
+        hwsim.simulate(here, workload(tmp_path / "v.yaml", "elementwise: {function: exp, count: 9, dtype: fp32, device: cpu}"))
+
+
+def test_new_pages_take_their_time(tmp_path: Path) -> None:
+    here = machine(tmp_path / "m.yaml")
+    op = "elementwise: {function: add, shape: [131072], dtype: fp64, inputs: 2, device: cpu, cores: 1NEW}"
+    times = [
+        hwsim.simulate(here, workload(tmp_path / "w.yaml", op.replace("NEW", more))).makespan_s
+        for more in ("", ", new_pages: 0", ", new_pages: 256")
+    ]
+    assert times[0] == pytest.approx(times[1])
+    assert times[2] - times[0] == pytest.approx(2**20 / 10e9 + (256 - 0.5 - 1) * 2e-6, rel=0.02)
+
+
+def test_a_machine_that_does_not_say_what_an_access_takes_refuses_it(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match="does not say what an access takes"):
+        hwsim.simulate(machine(tmp_path / "m.yaml"), "d2l/measure-cache-size", expect=False)
+
+
+def test_chains_of_reads_say_what_an_access_takes() -> None:
+    times = {8 << 10: 1e-9, 16 << 10: 1e-9, 256 << 10: 4e-9, 4 << 20: 15e-9, 128 << 20: 120e-9}
+    rows = tuple(
+        Row("memory", f"chase {size}", "chase", {"bytes": size, "pattern": "dependent"}, Amounts(), (seconds,))
+        for size, seconds in times.items()
+    )
+    levels = {"L1": 32768.0, "L2": 524288.0, "L3": 2.0**25}
+    assert latencies(Measurements({}, rows), levels) == {"L1": 1e-9, "L2": 4e-9, "L3": 15e-9, "memory": 120e-9}
+    assert latencies(Measurements({}, rows[:2]), levels) == {}
+
+
+def test_of_machines_what_functions_take_is_compared(tmp_path: Path) -> None:
+    found = diff(machine(tmp_path / "a.yaml"), machine(tmp_path / "b.yaml", "0.2 ns"))
+    told = {each.name: each.ratio for each in found.changes if each.group == "cpu.kernels.functions"}
+    assert set(told) == {"cpu.kernels add fp64 n=1024", "cpu.kernels add fp64 n=65536", "cpu.kernels add fp64 n=1.04858e+06"}
+    assert told["cpu.kernels add fp64 n=1.04858e+06"] == pytest.approx(2.0, rel=0.01)
+    assert not any("each" in each.name for each in found.changes)
+
+
+def test_files_that_have_nothing_in_common_are_a_mistake(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        Measurements({}, (Row("kernels", name, "add", {}, Amounts(), (1.0,)),)).save(tmp_path / f"{name}.json")
+    done = cli("calibrate", "diff", tmp_path / "a.json", tmp_path / "b.json")
+    assert (done.exit_code, "have nothing in common" in done.stderr) == (2, True)
+    (tmp_path / "data.csv").write_text("1,2\n")
+    done = cli("calibrate", "diff", tmp_path / "data.csv", machine(tmp_path / "m.yaml"))
+    assert (done.exit_code, "is neither measurements nor a machine file" in done.stderr) == (2, True)
+    done = cli("calibrate", "diff", workload(tmp_path / "w.yaml", ADD), tmp_path / "m.yaml")
+    assert (done.exit_code, "is neither measurements nor a machine file" in done.stderr) == (2, True)
+    assert json.loads(cli("calibrate", "diff", tmp_path / "m.yaml", tmp_path / "m.yaml", "--json").stdout)["median_change"] == 0

@@ -1,0 +1,181 @@
+"""Services: their memory beside other jobs, requests that are too long, and more of them than can be answered."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+import hwsim
+from hwsim.cli import main
+from hwsim.reports.summary import summary
+from hwsim.spec import SpecError
+
+MODEL = {"layers": 4, "hidden": 1024, "heads": 8, "vocab": 32000, "sequence": 8192, "positions": "rotary", "bias": False}
+
+
+def simulated(**keys: Any) -> hwsim.Run:
+    return hwsim.simulate("dgx-h100", {"hwsim": "workload/1", **keys})
+
+
+def service(**keys: Any) -> dict[str, Any]:
+    return {"model": MODEL, "requests": 5, "output": 3, **keys}
+
+
+def cli(*arguments: object) -> Result:
+    return CliRunner().invoke(main, [str(each) for each in arguments])
+
+
+def mistake_of(source: Any) -> Any:
+    with pytest.raises(SpecError) as caught:
+        hwsim.simulate("dgx-h100", source)
+    [found] = caught.value.mistakes
+    return found
+
+
+# ---- memory beside others ----
+
+
+def test_two_caches_on_one_gpu_do_not_fit_and_their_amounts_are_named() -> None:
+    jobs = {name: {"device": "gpu0", "infer": service()} for name in ("a", "b")}
+    with pytest.raises(hwsim.OutOfMemory, match=r"gpu0 needs 144 GB .* has 80 GB, over by 64 GB: 'KV cache' .*\(made by 'a'\)"):
+        simulated(jobs=jobs)
+
+
+def test_two_caches_that_share_the_memory_fit_and_take_it() -> None:
+    jobs = {name: {"device": "gpu0", "infer": service(memory=0.4)} for name in ("a", "b")}
+    [held] = simulated(jobs=jobs).memory
+    assert held.size == 80e9
+    assert held.peak == pytest.approx(0.8 * 80e9, rel=1e-4)
+    assert {each.value for each in held.holds} == {"KV cache", "weights", "buffers"}
+
+
+def test_a_cache_beside_a_training_is_counted_on_every_gpu_they_share() -> None:
+    train = {"model": MODEL, "global_batch": 8, "parallel": {"tp": 4}, "sequence": 1024}
+    jobs = {"learn": {"device": "gpu0..3", "train": train}, "chat": {"device": "gpu2..5", "infer": service(parallel={"tp": 2})}}
+    found = {each.device: each for each in simulated(jobs=jobs).memory}
+    assert list(found) == ["gpu0", "gpu1", "gpu2", "gpu3", "gpu4", "gpu5"]
+    assert found["gpu0"].peak == found["gpu1"].peak
+    assert found["gpu2"].peak == found["gpu3"].peak == found["gpu0"].peak + found["gpu4"].peak
+    assert found["gpu4"].peak == pytest.approx(0.9 * 80e9, rel=1e-4)
+
+
+def test_a_large_training_beside_a_cache_ends_with_exit_code_three(tmp_path: Path) -> None:
+    path = tmp_path / "both.yaml"
+    path.write_text(
+        "hwsim: workload/1\njobs:\n"
+        "  learn: {device: gpu0..3, train: {model: llama-3-8b, global_batch: 2, steps: 1, parallel: {tp: 4}}}\n"
+        "  chat: {device: gpu2..5, infer: {model: llama-3-8b, parallel: {tp: 2}, requests: 3, output: 3}}\n",
+        encoding="utf-8",
+    )
+    found = cli("simulate", "dgx-h100", path, "--quiet")
+    assert found.exit_code == 3
+    for device in ("gpu2", "gpu3"):
+        assert f"out of memory: {device} needs 121 GB at 0 s and has 80 GB" in found.output
+    assert "gpu0 needs" not in found.output
+
+
+def test_a_cache_is_taken_when_its_job_starts() -> None:
+    jobs = {
+        "now": {"device": "gpu0", "infer": service(memory=0.4)},
+        "later": {"device": "gpu0", "start": "5 s", "infer": service(memory=0.4)},
+    }
+    [held] = simulated(jobs=jobs).memory
+    assert held.at_s == 5.0
+
+
+# ---- requests that are too long ----
+
+
+def test_a_distribution_beyond_the_model_is_refused_where_it_stands(tmp_path: Path) -> None:
+    path = tmp_path / "long.yaml"
+    path.write_text(
+        "hwsim: workload/1\ninfer:\n  model: llama-3-8b\n  device: gpu0\n  prompt: {uniform: [9000, 20000]}\n  output: 10\n",
+        encoding="utf-8",
+    )
+    found = mistake_of(path)
+    assert found.message == "9,000 + 10 tokens, the least that is drawn, are more than the 8,192 that the model reads"
+    assert found.place.line == 5
+    assert found.hint is not None
+    assert cli("check", path).exit_code == 2
+
+
+def test_answers_beyond_the_model_are_refused() -> None:
+    found = mistake_of({"hwsim": "workload/1", "infer": service(prompt=8000, output={"uniform": [300, 400]})})
+    assert "8,000 + 300 tokens" in found.message
+
+
+def test_what_is_drawn_too_long_only_now_and_then_is_cut_and_counted() -> None:
+    run = simulated(infer=service(requests=40, prompt={"uniform": [4000, 12000]}))
+    [said] = [warning for warning in run.warnings if "were cut" in warning]
+    assert said.endswith("of 40 requests were cut to the 8,192 tokens that the model reads")
+    assert "were cut to the 8,192 tokens" in " ".join(summary(run).split())
+
+
+def test_a_line_of_a_trace_beyond_the_model_is_a_mistake_with_its_number(tmp_path: Path) -> None:
+    lines = ["arrival,prompt,output", "0,100,10", "1,8190,10", "2,50,10", "3,9000,1"]
+    (tmp_path / "asked.csv").write_text("\n".join(lines), encoding="utf-8")
+    path = tmp_path / "traced.yaml"
+    path.write_text("hwsim: workload/1\ninfer: {model: llama-3-8b, arrivals: {trace: asked.csv}}\n", encoding="utf-8")
+    found = mistake_of(path)
+    assert found.message == (
+        "line 3 of the trace 'asked.csv' has 8,190 + 10 tokens, more than the 8,192 that the model reads; 1 more lines have, too"
+    )
+
+
+def test_an_estimate_of_a_prompt_beyond_the_model_says_so() -> None:
+    found = cli("estimate", "dgx-h100", "llama-3-8b", "--infer", "decode", "--prompt", 9000)
+    assert found.exit_code == 2
+    assert found.output == "9,000 + 128 tokens are more than the 8,192 that llama-3-8b reads\n"
+    assert cli("estimate", "dgx-h100", "llama-3-8b", "--infer", "prefill", "--prompt", 8192).exit_code == 0
+
+
+# ---- keys that would do nothing ----
+
+
+def test_chunks_of_a_static_batch_are_a_mistake_where_they_stand(tmp_path: Path) -> None:
+    path = tmp_path / "static.yaml"
+    path.write_text(
+        "hwsim: workload/1\ninfer:\n  model: llama-3-8b\n  batching: static\n  chunk: 512\n",
+        encoding="utf-8",
+    )
+    found = mistake_of(path)
+    assert found.message == "a static batch passes whole: `chunk` is of continuous batching"
+    assert (found.place.line, found.place.column) == (5, 3)
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ("model: llama-3-9b", "there is no model 'llama-3-9b'"),
+        ("model: llama-3-8b, framework: vlllm", "there is no framework 'vlllm'"),
+        ("model: llama-3-8b, promt: 3", "unknown key 'promt'"),
+    ],
+)
+def test_check_finds_what_is_wrong_in_a_service_of_a_job(tmp_path: Path, keys: str, said: str) -> None:
+    path = tmp_path / "jobs.yaml"
+    path.write_text(f"hwsim: workload/1\njobs:\n  chat: {{infer: {{{keys}}}}}\n", encoding="utf-8")
+    found = cli("check", path)
+    assert found.exit_code == 2
+    assert said in found.output
+
+
+# ---- more than can be answered ----
+
+
+def test_more_requests_than_can_be_answered_are_said() -> None:
+    asked = {"requests": 100, "prompt": 4000, "output": 100, "device": "gpu0", "batch": 4}
+    run = simulated(infer=service(**asked, arrivals={"poisson": "5000 1/s"}))
+    [found] = run.serving
+    assert found.overloaded
+    assert found.offered_per_s == pytest.approx(5000, rel=0.3)
+    assert "requests/s came, more than it can answer" in summary(run)
+
+
+@pytest.mark.parametrize("arrivals", [{"poisson": "1 1/s"}, {"every": "1 s"}, "all at once"])
+def test_a_service_that_keeps_up_is_not_called_overloaded(arrivals: Any) -> None:
+    run = simulated(infer=service(requests=100, prompt=1000, output=10, device="gpu0", arrivals=arrivals))
+    assert not run.serving[0].overloaded
+    assert "more than it can answer" not in summary(run)

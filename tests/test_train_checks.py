@@ -1,0 +1,210 @@
+"""Trainings: what a file says wrongly is said with its place, and folded trainings are those of all copies."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+import hwsim
+from hwsim.cli import main
+from hwsim.reports.each import each_op
+from hwsim.reports.summary import summary
+from hwsim.results.alike import copies_differ
+from hwsim.spec import SpecError
+
+MODEL = {"layers": 4, "hidden": 1024, "heads": 8, "vocab": 32000, "sequence": 1024, "positions": "rotary", "bias": False}
+SMALL = "{layers: 4, hidden: 1024, heads: 8, vocab: 32000, sequence: 1024, positions: rotary, bias: false}"
+CLUSTER = """hwsim: machine/1
+name: two nodes
+parts:
+  node: {kind: machine, use: dgx-h100, count: 2}
+  leaf: {kind: switch}
+links: [{between: ["node*.nic*", leaf], kind: infiniband, use: ndr400}]
+"""
+RAILS = {"let.nodes": "8"}
+LARGE = """hwsim: workload/1
+train: {model: llama-3-70b, global_batch: 16, parallel: {tp: 8, pp: 4}, sharding: zero-1, recompute: selective, detail: stage}
+"""
+
+
+def training(**keys: Any) -> dict[str, Any]:
+    return {"hwsim": "workload/1", "train": {"model": MODEL, "global_batch": 16, **keys}}
+
+
+def cli(*arguments: object) -> Result:
+    return CliRunner().invoke(main, [str(each) for each in arguments])
+
+
+def written(folder: Path, text: str, name: str = "train.yaml") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def run_of(machine: Any, workload: Any, **keys: Any) -> hwsim.Run:
+    try:
+        return hwsim.simulate(machine, workload, **keys)
+    except hwsim.OutOfMemory as failed:
+        return failed.run
+
+
+# ---- what needs no machine is found without one ----
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        (
+            "model: llama-3-8b\n  global_batch: 0\n  microbatch: -1\n  tokens: lots\n  sharding: zero-7\n  optimiser: adam",
+            ["4:17: 0 is less", "5:15: -1 is less", "6:11: 'lots' is not", "7:13: 'zero-7' is not", "8:3: unknown key"],
+        ),
+        ("model: llama-3-8b", ["2:1: 'global_batch' is missing"]),
+        ("model: llama-3-9b\n  global_batch: 32", ["3:10: there is no model 'llama-3-9b'"]),
+        ("model: llama-3-8b\n  global_batch: 32\n  framework: megatron-cor", ["5:3: there is no framework 'megatron-cor'"]),
+        ("model: llama-3-8b\n  global_batch: 32\n  parallel: {tq: 2}", ["5:14: unknown key 'tq'"]),
+        ("model: resnet-50\n  global_batch: 32\n  sharding: zero-1", ["5:3: a network has no `sharding`"]),
+        ("model: resnet-50\n  global_batch: 32\n  framework: pytorch-ncg", ["5:3: no framework 'pytorch-ncg'"]),
+    ],
+)
+def test_check_finds_what_is_wrong_in_a_training(tmp_path: Path, keys: str, said: list[str]) -> None:
+    found = cli("check", written(tmp_path, f"hwsim: workload/1\ntrain:\n  {keys}\n"))
+    assert found.exit_code == 2
+    for each in said:
+        assert f"train.yaml:{each}" in found.output, found.output
+
+
+def test_check_finds_what_is_wrong_in_the_training_of_a_job(tmp_path: Path) -> None:
+    text = "hwsim: workload/1\njobs:\n  learn:\n    train: {model: llama-3-8b}\n"
+    found = cli("check", written(tmp_path, text))
+    assert found.exit_code == 2
+    assert "train.yaml:4:5: 'global_batch' is missing" in found.output
+
+
+# ---- nothing is read over in silence ----
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("schedule", "interleaved", "several chunks of every stage, not one"),
+        ("evaluate", "{samples: 100}", "a transformer has no `evaluate`"),
+        ("shares", "[1, 2]", "a transformer has no `shares`"),
+        ("synchronise", "all-reduce", "a transformer has no `synchronise`"),
+        ("threads", "one", "a transformer has no `threads`"),
+        ("gpus", "12", "12 GPUs, but there are 8"),
+    ],
+)
+def test_a_key_that_would_do_nothing_is_a_mistake_where_it_stands(tmp_path: Path, key: str, value: str, said: str) -> None:
+    text = f"hwsim: workload/1\ntrain:\n  model: {SMALL}\n  global_batch: 16\n  {key}: {value}\n"
+    with pytest.raises(SpecError) as caught:
+        hwsim.simulate("dgx-h100", written(tmp_path, text))
+    [mistake] = caught.value.mistakes
+    assert said in mistake.message
+    assert mistake.place is not None
+    assert (mistake.place.line, mistake.place.column) == (5, 3)
+
+
+def test_a_machine_without_gpus_is_said_where_the_training_stands(tmp_path: Path) -> None:
+    text = f"hwsim: workload/1\nname: small\ntrain:\n  model: {SMALL}\n  global_batch: 16\n"
+    found = cli("simulate", "d2l-laptop", written(tmp_path, text))
+    assert found.exit_code == 2
+    assert "train.yaml:3:1: a transformer trains on gpus, and laptop of the d2l text has no gpu*" in found.output
+    assert "cpu*" not in found.output
+
+
+def test_what_does_not_fit_is_said_in_one_unit() -> None:
+    found = cli("estimate", "dgx-h100", "llama-3-70b", "--tp", "8", "--global-batch", "64")
+    assert found.exit_code == 3
+    assert "184 GB of 80 GB, on a GPU of stage 0: does not fit by 104 GB" in found.output
+
+
+def test_the_plan_says_that_nothing_is_sharded() -> None:
+    assert "nothing sharded" in hwsim.simulate("dgx-h100", training()).trainings[0].plan
+    assert "zero-1" in hwsim.simulate("dgx-h100", training(sharding="zero-1")).trainings[0].plan
+
+
+# ---- folded trainings ----
+
+
+@pytest.mark.parametrize("keys", [{"sharding": "zero-3"}, {"sharding": "zero-1", "parallel": {"tp": 2}}, {"parallel": {"pp": 2}}])
+def test_a_folded_training_is_that_of_all_copies(keys: dict[str, Any]) -> None:
+    few, many = (hwsim.simulate(CLUSTER, training(**keys), fold=fold) for fold in ("always", "never"))
+    assert few.trainings[0].told == many.trainings[0].gpus // len(many.trainings[0].stages) // keys.get("parallel", {}).get(
+        "tp", 1
+    )
+    assert many.trainings[0].told == 1
+    assert list(copies_differ(few.timeline, many.timeline)) == []
+
+
+def test_another_run_is_not_that_of_all_copies() -> None:
+    few = hwsim.simulate(CLUSTER, training(sharding="zero-3"), fold="always")
+    many = hwsim.simulate(CLUSTER, training(sharding="zero-3", microbatch=1, sequence=512), fold="never")
+    found = list(copies_differ(few.timeline, many.timeline))
+    assert any(each.startswith("it takes") for each in found)
+    assert any("'forward' 0 on node0.gpu0 runs from" in each for each in found)
+
+
+def test_fold_check_compares_the_copies_of_a_training(tmp_path: Path) -> None:
+    machine = written(tmp_path, CLUSTER, "two.yaml")
+    workload = written(tmp_path, f"hwsim: workload/1\ntrain: {{model: {SMALL}, global_batch: 32, sharding: zero-3}}\n")
+    found = cli("simulate", machine, workload, "--fold-check", "--quiet")
+    assert found.exit_code == 0
+    assert "ops of 16 copies of the model are those of the" in found.output
+
+
+def test_fold_check_of_what_is_not_folded_ends_with_a_word(tmp_path: Path) -> None:
+    workload = written(tmp_path, f"hwsim: workload/1\ntrain: {{model: {SMALL}, global_batch: 32, parallel: {{tp: 8}}}}\n")
+    found = cli("simulate", "dgx-h100", workload, "--fold-check", "--quiet")
+    assert found.output == "fold check: nothing is folded\n"
+
+
+def test_ranks_of_a_training_cannot_be_asked_for_and_it_says_why(tmp_path: Path) -> None:
+    workload = written(tmp_path, f"hwsim: workload/1\ntrain: {{model: {SMALL}, global_batch: 32}}\n")
+    found = cli("simulate", "dgx-h100", workload, "--json", "--ops", "--rank", 9)
+    assert found.exit_code == 2
+    assert "a training has no ranks to ask for" in found.output
+
+
+def test_the_rate_of_an_op_is_the_same_folded_or_not(tmp_path: Path) -> None:
+    workload = written(tmp_path, LARGE)
+    few, many = (run_of("scale/rail-fat-tree", workload, set=RAILS, fold=fold) for fold in ("always", "never"))
+    rows = [{each.name: each for each in each_op(run.timeline)} for run in (few, many)]
+    for name in ("send activations", "send gradients back"):
+        assert rows[0][name].rate == rows[1][name].rate
+        assert rows[0][name].rate.startswith("29.")
+
+
+def test_a_folded_training_does_not_call_unused_what_other_copies_use() -> None:
+    few, many = (hwsim.simulate(CLUSTER, training(sharding="zero-1"), fold=fold) for fold in ("always", "never"))
+    assert "not used" not in summary(few)
+    assert "not used" in summary(many)
+
+
+# ---- beside others ----
+
+
+def test_trainings_of_jobs_are_told_with_their_names() -> None:
+    train = training(parallel={"tp": 4})["train"]
+    jobs = {"a": {"device": "gpu0..3", "train": train}, "b": {"device": "gpu4..7", "train": train}}
+    text = summary(hwsim.simulate("dgx-h100", {"hwsim": "workload/1", "jobs": jobs}))
+    for name in ("a", "b"):
+        assert f"  plan         {name}: tp 4" in text
+        assert f"  step         {name}: " in text
+
+
+def test_a_training_beside_a_service_has_its_step(tmp_path: Path) -> None:
+    alone = hwsim.simulate("dgx-h100", training(gpus=4, parallel={"tp": 4})).trainings[0]
+    learn = {"device": "gpu0..3", "train": training(parallel={"tp": 4})["train"]}
+    chat = {"device": "gpu4", "infer": {"model": MODEL, "requests": 3, "output": 3}}
+    run = hwsim.simulate("dgx-h100", {"hwsim": "workload/1", "jobs": {"learn": learn, "chat": chat}})
+    [found] = run.trainings
+    assert found.name == "learn"
+    assert found.step_s == pytest.approx(alone.step_s, rel=1e-6)
+    assert found.mfu == pytest.approx(alone.mfu, rel=1e-6)
+    assert found.exposed == pytest.approx(alone.exposed, rel=1e-6)
+    document = json.loads(json.dumps(run.to_json()))
+    assert [each["name"] for each in document["trainings"]] == ["learn"]
