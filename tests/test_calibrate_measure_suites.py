@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hwsim.calibration import blas, device, doctor, environment, harness, native
+from hwsim.calibration import blas, device, environment, harness, native
 from hwsim.calibration.case import CannotMeasure, Case
 from hwsim.calibration.kernels import KERNELS, kernel_case, known
 from hwsim.calibration.kernels.kernel import Params
-from hwsim.calibration.suites import SUITES, Scope, gpu, storage, suite, usable_cpus
+from hwsim.calibration.suites import SUITES, Scope, gpu, storage, suite
 from hwsim.calibration.suites.arrays import DTYPES, numbers
 
 MiB = 1 << 20
@@ -252,55 +252,6 @@ def test_how_many_threads_blas_has_is_put_back() -> None:
         assert library.threads() == 1
     assert library.threads() == before
     assert library.core()
-
-
-def healthy() -> dict[str, object]:
-    here = environment.fingerprint()
-    here["cpu"] |= {"virtual": False, "governor": "performance", "boost": "off", "threads_per_core": 1, "cpus": usable_cpus()}
-    here["cpu"] |= {"caches_libc": {}}
-    here["memory"] |= {"thp": "madvise", "preloaded": False}
-    here["limits"] = {"cpus": None, "memory": None}
-    here["load"] |= {"average": [0.0, 0.0, 0.0]}
-    here["variables"] = {}
-    return here
-
-
-def warnings(here: dict[str, object], ratio: float = 1.0, stolen: float = 0.0) -> str:
-    found = doctor.examine(here, lambda: (ratio, stolen))
-    assert [each.level for each in found] == sorted((each.level for each in found), key=("warning", "note", "well").index)
-    return "; ".join(each.what for each in found if each.level != "well")
-
-
-@pytest.mark.parametrize(
-    ("part", "change", "said"),
-    [
-        ("cpu", {"virtual": True}, "virtual machine"),
-        ("cpu", {"governor": "powersave"}, "'powersave'"),
-        ("cpu", {"threads_per_core": 2}, "2 threads share a core"),
-        ("cpu", {"caches_libc": {"L3": 7 << 20}, "caches": {"L3": {"bytes": 4 << 20}}}, "L3 is 4096 KiB"),
-        ("cpu", {"instructions": ["avx512f"]}, "kernels for Haswell"),
-        ("memory", {"thp": "never"}, "huge pages are off"),
-        ("memory", {"preloaded": True}, "LD_PRELOAD"),
-        ("limits", {"cpus": 0.5}, "0.5 of"),
-        ("load", {"average": [99.0, 0.0, 0.0]}, "load 99"),
-    ],
-)
-def test_the_doctor_sees_what_is_unusual(part: str, change: dict[str, object], said: str) -> None:
-    here = healthy()
-    here["software"] = dict(here["software"]) | {"blas_core": "Haswell"}  # type: ignore[call-overload]
-    assert said not in warnings(here)
-    here[part] = dict(here[part]) | change  # type: ignore[call-overload]
-    assert said in warnings(here)
-
-
-def test_the_doctor_sees_a_busy_machine() -> None:
-    assert "a busy thread ran 50 % of the time" in warnings(healthy(), ratio=2.0)
-    assert "took 5 % of the time" in warnings(healthy(), stolen=0.05)
-
-
-def test_the_doctor_s_warnings_say_what_would_help() -> None:
-    for each in doctor.examine():
-        assert each.level != "warning" or (each.why and each.help)
 
 
 def test_the_other_end_of_a_connection_imports_nothing_of_hwsim() -> None:

@@ -7,8 +7,8 @@ import sys
 import sysconfig
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -34,24 +34,62 @@ class Finding:
     help: str = ""
 
 
-def examine(here: Mapping[str, Any] | None = None, wait: Callable[[], tuple[float, float]] | None = None) -> tuple[Finding, ...]:
-    """Everything that can be seen in half a second, worst first.
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """All that the doctor looks at, so that a test can state another machine.
 
-    here: a fingerprint in the place of this machine's.  wait: as `_disturbance`.
+    here: a fingerprint.  stretch: wall over CPU time of a busy thread.  stolen: part of the time that a hypervisor took.
+    plugged: whether a notebook has its charger.  free, files: bytes left and kind of file system of the temporary folder.
+    missing: suite -> why it cannot be measured.  chain: why a chain of reads cannot.  step: seconds in which CPU time is counted.
     """
-    here = environment.fingerprint() if here is None else here
+
+    here: Mapping[str, Any]
+    stretch: float = 1.0
+    stolen: float = 0.0
+    plugged: bool | None = None
+    free: int = 1 << 40
+    files: str = "ext4"
+    missing: Mapping[str, str] = field(default_factory=dict)
+    chain: str = ""
+    debug_build: bool = False
+    traced: bool = False
+    step: float = 1e-9
+
+
+def look() -> Seen:
+    """This machine as it is during half a second."""
+    stretch, gone = _disturbance()
+    folder = tempfile.gettempdir()
+    return Seen(
+        environment.fingerprint(),
+        stretch,
+        gone,
+        plugged_in(),
+        shutil.disk_usage(folder).free,
+        environment.file_system(folder),
+        {name: reason for name in SUITES if (reason := suite(name).missing())},
+        _chain(),
+        bool(sysconfig.get_config_var("Py_DEBUG")),
+        sys.gettrace() is not None,
+        time.get_clock_info("thread_time").resolution,
+    )
+
+
+def examine(seen: Seen) -> tuple[Finding, ...]:
+    """What is unusual about it, worst first."""
     order = ("warning", "note", "well")
-    return tuple(sorted(_findings(here, (wait or _disturbance)()), key=lambda each: order.index(each.level)))
+    return tuple(sorted(_findings(seen), key=lambda each: order.index(each.level)))
 
 
-def _findings(here: Mapping[str, Any], seen: tuple[float, float]) -> Iterator[Finding]:
-    yield from _quiet(here, *seen)
-    yield from _clock(here["cpu"])
-    yield from _memory(here)
-    yield from _limits(here)
-    yield from _library(here)
-    yield from _suites()
-    yield from _python()
+def _findings(seen: Seen) -> Iterator[Finding]:
+    yield from _quiet(seen.here, seen.stretch, seen.stolen)
+    yield from _clock(seen.here["cpu"], seen.plugged)
+    yield from _memory(seen.here)
+    yield from _limits(seen.here)
+    yield from _folder(seen.free, seen.files)
+    yield from _library(seen.here)
+    yield from _suites(seen.missing, seen.chain)
+    yield from _python(seen)
 
 
 def _disturbance() -> tuple[float, float]:
@@ -92,11 +130,11 @@ def _quiet(here: Mapping[str, Any], ratio: float, gone: float) -> Iterator[Findi
         yield Finding("note", "this is a virtual machine", why, "repeat the measurement and compare: hwsim calibrate diff")
 
 
-def _clock(cpu: Mapping[str, Any]) -> Iterator[Finding]:
+def _clock(cpu: Mapping[str, Any], plugged: bool | None) -> Iterator[Finding]:
     if cpu["governor"] not in ("none", "performance"):
         why = "short samples run at a lower clock than long ones"
         yield Finding("note", f"the clock's governor is '{cpu['governor']}'", why, "an administrator can set it to performance")
-    if plugged_in() is False:
+    if plugged is False:
         yield Finding("warning", "running on battery", "the clock is held down", "plug in the charger")
     if cpu["boost"] == "on":
         why = "the clock depends on how many cores are busy and on how warm they are"
@@ -134,12 +172,13 @@ def _limits(here: Mapping[str, Any]) -> Iterator[Finding]:
         yield Finding("note", f"{cpu['usable']} of {cpu['cpus']} CPUs may be used", "the machine file is of those")
     if cpu["threads_per_core"] > 1:
         yield Finding("note", f"{cpu['threads_per_core']} threads share a core", "two busy threads may have one core's units")
-    free = shutil.disk_usage(tempfile.gettempdir()).free
+
+
+def _folder(free: int, kind: str) -> Iterator[Finding]:
     if free < 512 * MiB:
         yield Finding(
             "warning", f"{free // MiB} MiB left in the temporary folder", "`storage` writes 128 MiB", "--folder names another"
         )
-    kind = environment.file_system(tempfile.gettempdir())
     if kind in ("tmpfs", "ramfs"):
         yield Finding(
             "warning", f"the temporary folder is {kind}", "`storage` would measure memory", "--folder names one on a disk"
@@ -159,26 +198,30 @@ def _library(here: Mapping[str, Any]) -> Iterator[Finding]:
         yield Finding("well", f"numpy {software['numpy']} with {software['blas']}, kernels for {core}")
 
 
-def _suites() -> Iterator[Finding]:
-    for name in SUITES:
-        reason = suite(name).missing()
-        if reason:
-            yield Finding("note", f"suite {name} cannot be measured: {reason}")
+def _suites(missing: Mapping[str, str], chain: str) -> Iterator[Finding]:
+    for name, reason in missing.items():
+        yield Finding("note", f"suite {name} cannot be measured: {reason}")
+    if chain:
+        yield Finding("note", "the latency of caches and memory cannot be measured", chain)
+
+
+def _chain() -> str:
+    """Why no chain of reads can be followed; empty where one can."""
     try:
         chaser()
     except CannotMeasure as error:
-        yield Finding("note", "the latency of caches and memory cannot be measured", str(error))
+        return str(error)
+    return ""
 
 
-def _python() -> Iterator[Finding]:
-    if sysconfig.get_config_var("Py_DEBUG"):
+def _python(seen: Seen) -> Iterator[Finding]:
+    if seen.debug_build:
         yield Finding("warning", "this Python is a debug build", "every call takes several times as long", "use a release build")
-    if sys.gettrace() is not None:
+    if seen.traced:
         yield Finding("warning", "a debugger or a coverage tool traces this process", "every line takes longer", "run without it")
-    resolution = time.get_clock_info("thread_time").resolution
-    if resolution > 1e-5:
+    if seen.step > 1e-5:
         why = "wall times stand in, which count what others do"
-        yield Finding("note", f"CPU time is counted in steps of {resolution * 1e3:g} ms", why)
+        yield Finding("note", f"CPU time is counted in steps of {seen.step * 1e3:g} ms", why)
 
 
 def plugged_in() -> bool | None:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
+if TYPE_CHECKING:
+    Text = click.ParamType[str]
+else:  # a class without a parameter until click 8.3
+    Text = click.ParamType
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class LibraryName(click.ParamType[str]):
+class LibraryName(Text):
     """A file, a name of the library, or - ; the shell completes names of the library."""
 
     def __init__(self, kind: str) -> None:

@@ -189,12 +189,11 @@ def doctor(as_json: bool) -> None:
     from dataclasses import asdict
 
     from hwsim.calibration import text
-    from hwsim.calibration.doctor import examine
-    from hwsim.calibration.environment import fingerprint
+    from hwsim.calibration.doctor import examine, look
 
-    here = fingerprint()
-    found = examine(here)
+    seen = look()
+    found = examine(seen)
     if as_json:
-        click.echo(json.dumps({"environment": here, "findings": [asdict(each) for each in found]}, indent=1))
+        click.echo(json.dumps({"environment": seen.here, "findings": [asdict(each) for each in found]}, indent=1))
     else:
         click.echo(text.examined(found), nl=False)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from hwsim.cli.arguments import MACHINE, LibraryName, settings_option
+from hwsim.cli.arguments import MACHINE, LibraryName, Text, settings_option
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,7 +25,7 @@ _TRAINING: Final = ("pp", "dp", "cp", "ep", "microbatch", "global_batch", "seque
 _INFERENCE: Final = ("batch", "prompt", "output")
 
 
-class Copies(click.ParamType[str]):
+class Copies(Text):
     """A number of data-parallel copies, or all GPUs that are left."""
 
     name = "copies"

@@ -1,0 +1,147 @@
+"""What `calibrate doctor` says, of machines that the tests state: what it says of this one is nobody's business."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hwsim.calibration import doctor, environment
+from hwsim.calibration.doctor import Seen, examine
+from hwsim.cli import main
+
+# A quiet machine with nothing unusual about it, with every key of a fingerprint
+QUIET: Final[dict[str, dict[str, Any]]] = {
+    "cpu": {
+        "model": "Abacus 9000", "vendor": "Abacus", "family": ["1", "2", "3"], "architecture": "x86_64",
+        "instructions": ["sse4_2", "avx", "avx2", "fma"], "virtual": False, "cpus": 8, "usable": 8, "threads_per_core": 1,
+        "numa_domains": 1, "mhz": 3000.0, "governor": "performance", "boost": "off",
+        "caches": {"L3": {"bytes": 8 << 20, "line": 64, "ways": 16, "shared_by": 8}}, "caches_libc": {"L3": 8 << 20},
+    },
+    "memory": {"bytes": 64 << 30, "page": 4096, "thp": "madvise", "libc": "glibc 2.36", "preloaded": False},
+    "limits": {"cpus": None, "memory": None},
+    "load": {"average": [0.1, 0.0, 0.0], "stolen": 0.0, "pressure": 0.0},
+    "software": {
+        "hwsim": "0.1.0", "system": "Linux", "kernel": "6.1", "python": "3.12.1", "implementation": "CPython", "numpy": "2.1.0",
+        "blas": "scipy-openblas 0.3.27", "blas_core": "Haswell", "blas_threads": 8, "packages": {},
+    },
+    "variables": {},
+}  # fmt: skip
+
+
+def with_(part: str, **changes: Any) -> dict[str, Any]:
+    return {**QUIET, part: {**QUIET[part], **changes}}
+
+
+def said(seen: Seen) -> str:
+    found = examine(seen)
+    assert [each.level for each in found] == sorted((each.level for each in found), key=("warning", "note", "well").index)
+    for each in found:
+        assert each.level != "warning" or (each.why and each.help)
+    return "; ".join(each.what for each in found if each.level != "well")
+
+
+def test_a_quiet_machine_with_nothing_unusual_gets_neither_warning_nor_note() -> None:
+    assert said(Seen(QUIET)) == ""
+
+
+@pytest.mark.parametrize(
+    ("part", "change", "expected"),
+    [
+        ("cpu", {"virtual": True}, "this is a virtual machine"),
+        ("cpu", {"governor": "powersave"}, "the clock's governor is 'powersave'"),
+        ("cpu", {"boost": "on"}, "the clock is boosted"),
+        ("cpu", {"threads_per_core": 2}, "2 threads share a core"),
+        ("cpu", {"caches_libc": {"L3": 7 << 20}}, "L3 is 8192 KiB as the system says, 7168 KiB as the C library does"),
+        ("cpu", {"instructions": ["avx512f"]}, "scipy-openblas 0.3.27 runs kernels for Haswell, though the CPU has avx512f"),
+        ("cpu", {"usable": 1}, "1 of 8 CPUs may be used"),
+        ("memory", {"thp": "never"}, "huge pages are off"),
+        ("memory", {"preloaded": True}, "LD_PRELOAD is set"),
+        ("limits", {"cpus": 0.5}, "a container may use 0.5 of 8 CPUs"),
+        (
+            "load",
+            {"average": [99.0, 0.0, 0.0]},
+            "other programs want the cores: load 99 on 8, a busy thread ran 100 % of the time",
+        ),
+        ("variables", {"MALLOC_ARENA_MAX": "2"}, "MALLOC_ARENA_MAX set"),
+        ("software", {"blas_core": "unknown"}, "the kernels of scipy-openblas 0.3.27 cannot be asked for"),
+    ],
+)
+def test_what_is_unusual_about_a_machine_is_said_and_nothing_else(part: str, change: dict[str, object], expected: str) -> None:
+    assert said(Seen(with_(part, **change))) == expected
+
+
+@pytest.mark.parametrize(
+    ("seen", "expected"),
+    [
+        (Seen(QUIET, stretch=2.0), "other programs want the cores: load 0.1 on 8, a busy thread ran 50 % of the time"),
+        (Seen(QUIET, stolen=0.05), "the hypervisor took 5 % of the time"),
+        (Seen(QUIET, plugged=False), "running on battery"),
+        (Seen(QUIET, free=100 << 20), "100 MiB left in the temporary folder"),
+        (Seen(QUIET, files="tmpfs"), "the temporary folder is tmpfs"),
+        (Seen(QUIET, missing={"gpu": "no GPU"}), "suite gpu cannot be measured: no GPU"),
+        (Seen(QUIET, chain="no compiler"), "the latency of caches and memory cannot be measured"),
+        (Seen(QUIET, debug_build=True), "this Python is a debug build"),
+        (Seen(QUIET, traced=True), "a debugger or a coverage tool traces this process"),
+        (Seen(QUIET, step=0.016), "CPU time is counted in steps of 16 ms"),
+    ],
+    ids=lambda each: each if isinstance(each, str) else "",
+)
+def test_what_disturbs_a_measurement_is_said_and_nothing_else(seen: Seen, expected: str) -> None:
+    assert said(seen) == expected
+
+
+@given(core=st.sampled_from(["SkylakeX", "Zen4", "Haswell", "unknown"]), wide=st.booleans())
+def test_kernels_are_too_narrow_only_where_the_cpu_can_do_more(core: str, wide: bool) -> None:
+    here = with_("software", blas_core=core) | {"cpu": QUIET["cpu"] | {"instructions": ["avx512f"] if wide else ["avx2"]}}
+    assert ("though the CPU has" in said(Seen(here))) == (wide and core == "Haswell")
+
+
+def test_findings_are_of_what_was_seen_and_of_nothing_that_is_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever it runs: nothing of this machine is read."""
+
+    def read(*_: object, **__: object) -> None:
+        raise AssertionError("reads this machine")
+
+    ways = ((os, "getloadavg cpu_count"), (shutil, "disk_usage"), (tempfile, "gettempdir"), (time, "get_clock_info"))
+    own = ((Path, "read_text"), (environment, "fingerprint"), (doctor, "stolen chaser suite plugged_in"))
+    for owner, name in ((owner, name) for owner, names in (*ways, *own) for name in names.split()):
+        monkeypatch.setattr(owner, name, read, raising=False)
+    assert "though the CPU has" in said(Seen(with_("cpu", instructions=["avx512f"]), stolen=0.5, files="tmpfs"))
+
+
+def test_the_stated_machine_has_the_keys_of_a_real_one() -> None:
+    here = environment.fingerprint()
+    assert {part: sorted(value) for part, value in QUIET.items() if part != "variables"} == {
+        part: sorted(value) for part, value in here.items() if part not in ("date", "variables")
+    }
+
+
+def test_the_command_prints_findings_and_the_fingerprint(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = replace(Seen(QUIET), stolen=0.05)
+    monkeypatch.setattr(doctor, "look", lambda: seen)
+    shown = CliRunner().invoke(main, ["calibrate", "doctor"])
+    assert shown.exit_code == 0
+    assert shown.output.startswith("warning  the hypervisor took 5 % of the time\n")
+    found = json.loads(CliRunner().invoke(main, ["calibrate", "doctor", "--json"]).output)
+    assert found["environment"] == QUIET
+    assert [each["level"] for each in found["findings"]] == [each.level for each in examine(seen)]
+
+
+def test_this_machine_can_be_looked_at() -> None:
+    """The one test of the real machine: any is right, as long as it is said in order."""
+    seen = doctor.look()
+    assert seen.stretch > 0
+    assert seen.step > 0
+    assert examine(seen)
+    said(seen)
