@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from hwsim import engine
+from hwsim import engine, ticks
 from hwsim.explain.critical import Share, limited_by
 from hwsim.machine import Machine, UnknownName, build
 from hwsim.opgraph import Change, Disturbance, Names, OpGraph
@@ -27,7 +27,7 @@ from hwsim.results.requests import LatencyCurve, RequestStatistics
 from hwsim.results.result import Result
 from hwsim.results.serving import expected_of
 from hwsim.results.steady import Steady
-from hwsim.results.timeline import FEMTO, Timeline
+from hwsim.results.timeline import Timeline
 from hwsim.results.training import expected_of as expected_of_training
 from hwsim.results.training import trainings
 from hwsim.results.usage import usage
@@ -311,7 +311,7 @@ def prepare(
     built = machine if isinstance(machine, Machine) else _built(machine_tree, mistakes)
     loaded = workload if isinstance(workload, Workload | OpGraph) else _loaded(workload_tree, mistakes)
     jobs = (loaded.jobs or {}) if isinstance(loaded, Workload) else {}
-    starts = tuple((name, round(jobs[name].start * FEMTO)) for name in sorted(jobs))
+    starts = tuple((name, ticks.femtoseconds(jobs[name].start)) for name in sorted(jobs))
     wanted = Wanted()
     if isinstance(loaded, Workload):
         wanted = wanted_of(loaded.expect, mistakes, jobs, loaded.written_as("infer"), loaded.written_as("train"))

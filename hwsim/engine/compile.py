@@ -14,14 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hwsim import ticks
 from hwsim.demand import Capacity, Demand
 from hwsim.engine.fair import FULL, LEVEL_BITS, WEIGHT_BITS
 from hwsim.engine.fluid import FlowClass
 from hwsim.opgraph import FlatGraph
-from hwsim.results.timeline import FEMTO
-
-FAR = 2**61  # fs, half an hour: a sum of three smaller ones fits an int64
-Column = NDArray[np.int64] | NDArray[np.object_]  # objects: Python integers, beyond 2.5 h
+from hwsim.ticks import FEMTO
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +30,8 @@ class Compiled:
     active: which costs can be in flight together.
     """
 
-    fixed: Column
-    flow: Column
+    fixed: ticks.Column
+    flow: ticks.Column
     flow_class: NDArray[np.int64]
     classes: tuple[FlowClass, ...]
     played: NDArray[np.bool_]
@@ -81,27 +79,23 @@ def compile_flat(flat: FlatGraph, *, closed: bool = True, active: Active | None 
     latency = np.array([*(demand.latency for demand in demands), 0.0])
     body = np.array([*(demand.body(rates) for demand in demands), 0.0])
     flow = body[flat.cost]
-    for factor in (flat.size, FEMTO):
-        flow *= factor
-    np.rint(flow, out=flow)
-    fixed = np.rint(latency[flat.cost] * FEMTO) if latency.any() else np.zeros(len(flat))
+    with np.errstate(over="ignore", invalid="ignore"):  # `ticks.rounded` refuses what is too long
+        for factor in (flat.size, FEMTO):
+            flow *= factor
+        np.rint(flow, out=flow)
+        fixed = np.rint(latency[flat.cost] * FEMTO) if latency.any() else np.zeros(len(flat))
     number_of = np.where(flow > 0, member_of[flat.cost], -1) if table else np.full(len(flat), -1, np.int64)
-    far = max(flow.max(initial=0), fixed.max(initial=0), flat.time.max(initial=0)) >= FAR
-    flow_fs, fixed_fs = _whole(flow, far), _whole(fixed, far) + flat.time
+    flow_fs, fixed_fs = ticks.rounded(flow), ticks.add(ticks.rounded(fixed), flat.time)
     played = np.array([*(cost.played for cost in graph.costs), False], np.bool_)[flat.cost]
-    flows = (number_of >= 0) | played
+    flows, whole = (number_of >= 0) | played, ticks.add(fixed_fs, flow_fs)
     return Compiled(
-        fixed=np.where(flows, fixed_fs, fixed_fs + flow_fs) if flows.any() else fixed_fs + flow_fs,
+        fixed=ticks.column(np.where(flows, fixed_fs, whole)) if flows.any() else whole,
         flow=flow_fs,
         flow_class=number_of,
         classes=tuple(table),
         played=played,
         active=active,
     )
-
-
-def _whole(femtoseconds: NDArray[np.float64], far: bool) -> Column:
-    return np.array([int(value) for value in femtoseconds.tolist()], object) if far else femtoseconds.astype(np.int64)
 
 
 def flow_class(demand: Demand, rates: Mapping[str, float], numbers: Mapping[str, int]) -> FlowClass:

@@ -15,6 +15,7 @@ import numpy as np
 import simpy
 from simpy.events import NORMAL, EventPriority
 
+from hwsim import ticks
 from hwsim.demand import Capacity, Cost
 from hwsim.engine.compile import Compiled, compile_flat
 from hwsim.engine.fair import FULL
@@ -222,4 +223,4 @@ class Driver:
 
 
 def _column(times: Sequence[int]) -> Ints:
-    return np.array(times, object) if isinstance(times, list) else np.array(times, np.int64)
+    return ticks.column(times) if isinstance(times, list) else np.array(times, np.int64)

@@ -11,14 +11,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
+from hwsim import ticks
 from hwsim.engine import fast
-from hwsim.engine.compile import Column, Compiled
+from hwsim.engine.compile import Compiled
 from hwsim.opgraph import FlatGraph, Ints
 from hwsim.results.timeline import Timeline
-
-WIDEST = 2**63 - 1  # fs, 2.5 h: later times do not fit an int64 column
-SAFE = 2.0**62  # fs: what is less when summed as floats is an exact sum of int64s
 
 
 def is_in_order(flat: FlatGraph, compiled: Compiled) -> bool:
@@ -33,23 +32,22 @@ def longest_path(flat: FlatGraph, compiled: Compiled, kernels: fast.Kernels | No
     kernels: compiled code to use instead of Python's.
     """
     fixed = compiled.fixed
-    if not is_narrow(fixed):
-        start, end = (_column(times) for times in _sweep(flat, fixed.tolist()))
-    elif kernels is not None:
+    if kernels is not None and fixed.dtype != object:
         start, end = np.zeros(len(flat), np.int64), np.full(len(flat), -1, np.int64)
         kernels.longest_path(flat.first, flat.next, flat.waits_for.copy(), fixed, start, end)
-    else:
-        start, end = (np.array(times, np.int64) for times in _sweep(flat, fixed.tolist()))
+        if not wrapped(end).any():
+            return timeline_of(flat, compiled, start, end)
+    start, end = (ticks.column(times) for times in _sweep(flat, fixed.tolist()))
     return timeline_of(flat, compiled, start, end)
 
 
-def is_narrow(fixed: Column) -> bool:
-    """Whether no sum of fixed times leaves an int64."""
-    return fixed.dtype != object and float(fixed.sum(dtype=np.float64)) < SAFE
+def wrapped(end: Ints) -> NDArray[np.bool_]:
+    """Whether an end of an int64 column, or of each of several, is wrong because it left an int64.
 
-
-def _column(times: Sequence[int]) -> Ints:
-    return np.array(times, object if max(times, default=0) > WIDEST else np.int64)
+    An end is the sum of a start and a fixed time, neither negative. If the sum does not fit, it is stored as -2 or less; an op
+    that never ended has -1.
+    """
+    return np.asarray(end.min(axis=0, initial=0) < -1)
 
 
 def timeline_of(flat: FlatGraph, compiled: Compiled, start: Ints, end: Ints) -> Timeline:

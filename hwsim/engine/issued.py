@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hwsim import ticks
 from hwsim.demand import Capacity, Cost
 from hwsim.engine.compile import flow_class
 from hwsim.engine.fluid import FlowClass
 from hwsim.opgraph import Block, FlatGraph, Label, OpGraph, Queue, flatten
-from hwsim.results.timeline import FEMTO
 
 
 class IssuedOp(NamedTuple):
@@ -59,7 +59,7 @@ class Issued:
         demand = cost.demand
         flow = flow_class(demand, self._rates, self._numbers) if demand.amounts or demand.holds else None
         self.costs.append(cost)
-        self.known.append(_Known(round(demand.latency * FEMTO), demand.body(self._rates), flow))
+        self.known.append(_Known(ticks.femtoseconds(demand.latency), demand.body(self._rates), flow))
         return len(self.costs) - 1
 
     def times(self, op: IssuedOp) -> tuple[int, int]:
@@ -67,7 +67,7 @@ class Issued:
         if op.cost < 0:
             return op.time, 0
         known = self.known[op.cost]
-        return op.time + known.latency, round(known.body * op.size * FEMTO)
+        return op.time + known.latency, ticks.femtoseconds(known.body * op.size)
 
     def append(self, base: int, ops: Sequence[IssuedOp], after: Sequence[int]) -> None:
         """Note a chain whose first op has the number `base` in the run.
@@ -84,7 +84,7 @@ class Issued:
     def take(self) -> FlatGraph:
         """The ops so far as a flat graph; none are left."""
         columns = np.array([(op.label, op.queue, op.cost, op.time) for op in self._ops], object).reshape(-1, 4)
-        label, queue, cost, time = (columns[:, at].astype(np.int64) for at in range(4))
+        label, queue, cost, time = (ticks.column(columns[:, at]) for at in range(4))
         none = np.full(len(self._ops), -1, np.int64)
         body = Block(
             label=label,

@@ -20,7 +20,7 @@ Words = NDArray[np.uint64]
 WORD = 64
 MASK = (1 << WORD) - 1
 PACE_BITS, WIDE_BITS = 126, 190  # what the kernels keep in two words, and in three
-TIME_BITS = 62
+TIME_BITS = 63
 
 
 class Course(Sequence[Pace]):
@@ -74,7 +74,8 @@ def play(flat: FlatGraph, compiled: Compiled, code: Kernels) -> Timeline | None:
 
     None where compiled code cannot say: requests are served, or numbers do not fit its words.
     """
-    if compiled.played.any() or compiled.fixed.dtype == object or not fits(compiled.classes, len(flat)):
+    narrow = object not in (compiled.fixed.dtype, compiled.flow.dtype)
+    if compiled.played.any() or not narrow or not fits(compiled.classes, len(flat)):
         return None
     start, end, granted = (np.full(len(flat), -1, np.int64) for _ in range(3))
     flows = _flows(compiled, len(flat.graph.capacities), code)

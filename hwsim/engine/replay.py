@@ -15,6 +15,7 @@ from heapq import heappop, heappush
 
 import numpy as np
 
+from hwsim import ticks
 from hwsim.engine.compile import Compiled
 from hwsim.engine.fluid import Fluid
 from hwsim.opgraph import FlatGraph
@@ -24,7 +25,6 @@ SHIFT = 40
 MASK = (1 << SHIFT) - 1
 FLOWS = 1 << 38  # op (code - FLOWS) has passed its fixed part and starts to flow
 CLASS = 1 << 39  # class (code - CLASS) may have members that end
-WIDEST = 2**63 - 1  # fs, 2.5 h: later times do not fit an int64 column
 
 
 class Replay:
@@ -131,7 +131,7 @@ class Replay:
             now = self.next_time()
             if now is None or (until is not None and now >= until):
                 return
-            if now > WIDEST and isinstance(self.start, array):
+            if now > ticks.LARGEST and isinstance(self.start, array):
                 self.start, self.end = list(self.start), list(self.end)
             start, end = self.start, self.end
             self.now = now

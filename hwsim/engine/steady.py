@@ -14,6 +14,7 @@ from typing import Final
 
 import numpy as np
 
+from hwsim import ticks
 from hwsim.opgraph import Ints, OpGraph, flatten
 from hwsim.results.steady import Steady
 from hwsim.results.timeline import Pace, Timeline
@@ -141,10 +142,11 @@ def _written_out(timeline: Timeline, graph: OpGraph, found: _Period, few: int, t
     """The timeline of the whole graph."""
     more = times - few
     taken, shift = _taken(timeline, graph, found, few, times)
+    later = ticks.multiply(shift, found.length)
     return Timeline(
         flat=flatten(graph),
-        start=timeline.start[taken] + shift * found.length,
-        end=timeline.end[taken] + shift * found.length,
+        start=ticks.add(timeline.start[taken], later),
+        end=ticks.add(timeline.end[taken], later),
         granted=_granted(timeline.granted[taken], graph, shift, few, times),
         flow_class=timeline.flow_class[taken],
         paces=tuple(_longer(history, found.begin, found.length, more) for history in timeline.paces),

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hwsim.engine.compile import Active, Compiled, compile_flat
-from hwsim.engine.inorder import is_forward, is_in_order, is_narrow, timeline_of
+from hwsim.engine.inorder import is_forward, is_in_order, timeline_of, wrapped
 from hwsim.opgraph import FlatGraph, Ints, OpGraph, flatten
 from hwsim.results.timeline import Timeline
 
@@ -120,12 +120,14 @@ def _played(plan: Plan | None, graphs: Sequence[OpGraph]) -> list[Timeline | Non
         return found
     flats = [_with_times(plan.flat, graph) for graph in graphs]
     compiled: list[Compiled] = [compile_flat(each, active=plan.active if each.cost is plan.flat.cost else None) for each in flats]
-    alike = [n for n, one in enumerate(compiled) if is_in_order(flats[n], one) and is_narrow(one.fixed)]
+    alike = [n for n, one in enumerate(compiled) if is_in_order(flats[n], one) and one.fixed.dtype != object]
     end = np.empty((len(plan.flat), len(alike)), np.int64)
     for column, n in enumerate(alike):
         end[plan.place, column] = compiled[n].fixed
     _sweep(plan, end)
-    for n, ended in zip(alike, np.ascontiguousarray(end.T), strict=True):
+    for n, ended, is_wrong in zip(alike, np.ascontiguousarray(end.T), wrapped(end).tolist(), strict=True):
+        if is_wrong:
+            continue
         own = ended[plan.place]
         found[n] = timeline_of(flats[n], compiled[n], own - compiled[n].fixed, own)
     return found

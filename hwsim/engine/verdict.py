@@ -74,7 +74,7 @@ def check(timeline: Timeline) -> None:
         raise BrokenInvariant(f"{name(flat, second)} starts before {name(flat, first)} has ended")
     rates = {capacity.name: capacity.rate for capacity in flat.graph.capacities}
     costs = [*flat.graph.costs, Cost(Demand())]  # the last stands for -1: no cost
-    least = np.array([cost.demand.latency for cost in costs])[flat.cost] + flat.time / FEMTO
+    least = np.array([cost.demand.latency for cost in costs])[flat.cost] + flat.time.astype(np.float64) / FEMTO
     least += np.array([cost.demand.body(rates) for cost in costs])[flat.cost] * flat.size
     took = (end - start).astype(np.float64) / FEMTO
     fast = np.flatnonzero(took < least * (1 - 1e-9) - 2e-15)

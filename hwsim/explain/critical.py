@@ -16,6 +16,7 @@ from typing import Final
 
 import numpy as np
 
+from hwsim import ticks
 from hwsim.explain.cause import Cause, Causes
 from hwsim.explain.pools import lack_servers
 from hwsim.opgraph import Ints
@@ -73,8 +74,8 @@ class CriticalPath:
         order = np.argsort(self.cause, kind="stable")
         took = (self.end - self.start)[order]
         numbers, firsts = np.unique(self.cause[order], return_index=True)
-        for number, total in zip(numbers.tolist(), np.add.reduceat(took, firsts).tolist() if len(took) else [], strict=True):
-            spent[number] = int(total)
+        for number, total in zip(numbers.tolist(), ticks.group_totals(took, firsts).tolist(), strict=True):
+            spent[number] = total
         whole = sum(spent)
         rows = [Share(cause, time, time / whole) for cause, time in zip(self.causes, spent, strict=True) if time]
         return tuple(sorted(rows, key=lambda row: (-row.time_fs, row.cause)))
@@ -139,9 +140,9 @@ def _pieces(timeline: Timeline, path: Ints) -> CriticalPath:
     label = flat.label[path]
     start, end = timeline.start[path], timeline.end[path]
     reached = np.concatenate([np.zeros(1, end.dtype), end[:-1]])
-    latency = np.array([*(round(cost.demand.latency * FEMTO) for cost in flat.graph.costs), 0], end.dtype)
-    begin = np.minimum(start + flat.time[path], end)
-    body = np.minimum(begin + latency[flat.cost[path]], end)
+    latency = ticks.matching([*(ticks.femtoseconds(cost.demand.latency) for cost in flat.graph.costs), 0], end)
+    begin = np.minimum(ticks.add(start, flat.time[path]), end)
+    body = np.minimum(ticks.add(begin, latency[flat.cost[path]]), end)
     place = np.arange(len(path))
     alone = causes.alone(flat.cost[path], label)
     columns = [
@@ -170,7 +171,7 @@ def _flowing(timeline: Timeline, number: int, place: Ints, begin: Ints, end: Int
     history = timeline.paces[number]
     if not history:
         return place, begin, end, alone
-    changes = np.array([pace.start for pace in history], timeline.start.dtype)
+    changes = ticks.matching([pace.start for pace in history], timeline.end)
     free = timeline.alone[number] - (timeline.alone[number] >> ROUNDED)
     bound = np.array([pace.bound if pace.pace < free else -1 for pace in history], np.int64)
     first = np.maximum(np.searchsorted(changes, begin, side="right") - 1, 0)

@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from hwsim import ticks
 from hwsim.explain.critical import CriticalPath
 from hwsim.explain.family import family
 from hwsim.opgraph import Ints, Label
@@ -88,10 +89,10 @@ def activities(timeline: Timeline, path: CriticalPath) -> tuple[Activity, ...]:
                 device=devices.pop() if len(devices) == 1 else device,
                 names=tuple(dict.fromkeys(label.name for label in used)),
                 count=len(ops),
-                busy_fs=_covered(timeline, ops),
-                path_fs=int(spent[here].sum()),
+                busy_fs=ticks.covered(timeline.start[ops], timeline.end[ops]),
+                path_fs=ticks.total(spent[here]),
                 path_count=len(waited_for),
-                work_fs=int((timeline.end[ops] - timeline.start[ops]).sum()),
+                work_fs=ticks.total(timeline.end[ops] - timeline.start[ops]),
                 alone=_which(timeline, ops, int(waited_for[0])) if len(waited_for) == 1 < len(ops) else "",
                 bound=_bound(path, spent[here], why[here]),
             )
@@ -104,16 +105,6 @@ def _sort(label: Label) -> tuple[str, str]:
     return sort, family(label.device)
 
 
-def _covered(timeline: Timeline, ops: Ints) -> int:
-    """fs in which at least one of these ops ran."""
-    start, end = timeline.start[ops], timeline.end[ops]
-    order = np.argsort(start, kind="stable")
-    start, end = start[order], end[order]
-    reached = np.maximum.accumulate(end)
-    fresh = np.maximum(start[1:], reached[:-1])
-    return int(end[0] - start[0]) + int(np.maximum(end[1:] - fresh, 0).sum())
-
-
 def _bound(path: CriticalPath, spent: Ints, why: Ints) -> str:
     """The capacity (or the family of capacities) that more than half of this time is due to."""
     total: dict[str, int] = {}
@@ -122,9 +113,9 @@ def _bound(path: CriticalPath, spent: Ints, why: Ints) -> str:
         if path.causes[number].kind == "capacity":
             name = family(path.causes[number].name)
             names.setdefault(name, []).append(path.causes[number].name)
-            total[name] = total.get(name, 0) + int(spent[why == number].sum())
+            total[name] = total.get(name, 0) + ticks.total(spent[why == number])
     longest = max(total, key=lambda name: (total[name], name), default="")
-    if not longest or 2 * total[longest] <= int(spent.sum()):
+    if not longest or 2 * total[longest] <= ticks.total(spent):
         return ""
     return longest if len(names[longest]) > 1 else names[longest][0]
 

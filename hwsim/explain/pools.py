@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from hwsim import ticks
 from hwsim.explain.cause import Cause, Causes
 from hwsim.opgraph import Ints
 from hwsim.results.timeline import Timeline
@@ -49,4 +50,4 @@ def lack_servers(
             until = start
     found = np.array([(op, why) for op, _, _, why in rows[::-1]], np.int64).reshape(-1, 2)
     starts, ends = ([row[column] for row in rows[::-1]] for column in (1, 2))
-    return found[:, 0], np.array(starts, low.dtype), np.array(ends, high.dtype), found[:, 1]
+    return found[:, 0], ticks.matching(starts, high), ticks.matching(ends, high), found[:, 1]

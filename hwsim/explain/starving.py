@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from hwsim import ticks
 from hwsim.explain.critical import last_predecessors
 from hwsim.opgraph import Ints, Label, Line, LineStage
 from hwsim.results.timeline import FEMTO, Timeline
@@ -215,7 +216,7 @@ def _of(
         """Of the batches low ... high - 1."""
         since, until = (int(ends[low - 1]) if low else begin), int(ends[high - 1])
         took = [
-            int((timeline.end[last[low:high]] - timeline.start[first[low:high]]).sum()) / (high - low) / FEMTO
+            ticks.total(timeline.end[last[low:high]] - timeline.start[first[low:high]]) / (high - low) / FEMTO
             for first, last in spans
         ]
         stages = []
@@ -292,7 +293,7 @@ def _covered(timeline: Timeline, groups: list[Ints]) -> tuple[Ints, Ints]:
 
 def _within(starts: Ints, ends: Ints, since: int, until: int) -> int:
     """fs of these times between two instants."""
-    return int(np.maximum(np.minimum(ends, until) - np.maximum(starts, since), 0).sum())
+    return ticks.total(np.maximum(np.minimum(ends, until) - np.maximum(starts, since), 0))
 
 
 class _Blame:
@@ -306,13 +307,13 @@ class _Blame:
         self._names = tuple(dict.fromkeys(names))
         numbers = {name: number for number, name in enumerate(self._names)}
         self._who = np.array([numbers[name] for name in names], np.int64)
-        self._until = [np.cumsum(np.where(self._who == number, took, 0)) for number in range(len(self._names))]
+        self._until = [ticks.running_total(np.where(self._who == number, took, 0)) for number in range(len(self._names))]
 
     def of_gaps(self, starts: Ints, ends: Ints, since: int, until: int) -> tuple[Wait, ...]:
         """The time between these (in order, apart) from `since` to `until`, by whose it is; longest first."""
         kept = np.flatnonzero(((ends > since) & (starts < until)).astype(np.bool_))
-        gap_from = np.concatenate([np.array([since], starts.dtype), np.minimum(ends[kept], until)])
-        gap_to = np.concatenate([np.maximum(starts[kept], since), np.array([until], starts.dtype)])
+        gap_from = np.concatenate([ticks.matching([since], starts), np.minimum(ends[kept], until)])
+        gap_to = np.concatenate([np.maximum(starts[kept], since), ticks.matching([until], starts)])
         found = [Wait(*name, total) for name, total in self._totals(gap_from, gap_to) if total]
         return tuple(sorted(found, key=lambda each: (-each.time_fs, each.name, each.device)))
 
@@ -324,4 +325,4 @@ class _Blame:
                 until[piece] - np.where(self._who[piece] == number, np.maximum(self._ends[piece] - at, 0), 0)
                 for at, piece in sides
             )
-            yield name, int((high - low).sum())
+            yield name, ticks.total(high - low)

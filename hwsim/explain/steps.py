@@ -13,6 +13,7 @@ from typing import Final
 
 import numpy as np
 
+from hwsim import ticks
 from hwsim.explain.cause import Cause
 from hwsim.explain.critical import CriticalPath
 from hwsim.opgraph import Ints, Label, OpGraph
@@ -93,7 +94,7 @@ def _runs(timeline: Timeline, path: CriticalPath) -> Iterator[Run]:
 
 def _step(graph: OpGraph, path: CriticalPath, code: int, causes: int, rows: _Equal, which: slice) -> Step:
     label, cause = divmod(code, causes)
-    return Step(graph.labels[label], path.causes[cause], int(rows.ops[which].sum()), int(rows.took[which].sum()))
+    return Step(graph.labels[label], path.causes[cause], int(rows.ops[which].sum()), ticks.total(rows.took[which]))
 
 
 def _stretches(timeline: Timeline, path: CriticalPath) -> _Equal:
@@ -103,7 +104,7 @@ def _stretches(timeline: Timeline, path: CriticalPath) -> _Equal:
     other = np.concatenate([[True], path.op[1:] != path.op[:-1]])
     other[heads] = True
     ops = np.add.reduceat(other.astype(np.int64), heads)
-    took = np.add.reduceat(path.end - path.start, heads)
+    took = ticks.group_totals(path.end - path.start, heads)
     return _Equal(code[heads], path.start[heads], path.end[tails - 1], took, ops)
 
 

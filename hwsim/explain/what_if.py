@@ -185,7 +185,7 @@ def _hidden_host(timeline: Timeline, spent: dict[tuple[str, str, str], int]) -> 
         if (kind, name, "") not in spent:
             labels = [label.kind == kind and family(label.device) == name for label in flat.graph.labels]
             took = (timeline.end - timeline.start)[np.array(labels, np.bool_)[flat.label]]
-            if len(took) and took.sum():
+            if took.any():
                 text = f"{kind} on {name} in half the time" if name else f"{kind} in half the time"
                 yield _Change(text, 0, 0, _shorter_host(kind, name))
 

@@ -16,6 +16,7 @@ from typing import Final
 
 import numpy as np
 
+from hwsim import ticks
 from hwsim.demand import Cost, Unit
 from hwsim.explain.cause import HOST, Cause
 from hwsim.explain.critical import pieces
@@ -67,7 +68,7 @@ def each_op(timeline: Timeline) -> tuple[Each, ...]:
             continue
         took = timeline.end[ops] - timeline.start[ops]
         many = stands_for[ops]
-        seconds = float((took.astype(np.float64) * many).sum()) / FEMTO
+        seconds = ticks.total(ticks.multiply(took, many)) / FEMTO
         times = int(many.sum())
         slowest = int(ops[int(np.argmax(took))])
         cause = _limit(timeline, slowest)
@@ -88,7 +89,9 @@ def each_op(timeline: Timeline) -> tuple[Each, ...]:
 
 def _longest(timeline: Timeline, rows: dict[tuple[str, str, str], list[int]]) -> dict[tuple[str, str, str], list[int]]:
     """Of a pipeline with many kinds of ops: those of its stages, and as many of a training's as there is room for."""
-    took = np.bincount(timeline.flat.label, (timeline.end - timeline.start) / FEMTO, len(timeline.flat.graph.labels))
+    took = np.bincount(
+        timeline.flat.label, (timeline.end - timeline.start).astype(np.float64) / FEMTO, len(timeline.flat.graph.labels)
+    )
     labels = timeline.flat.graph.labels
     stages = [stage for line in timeline.flat.graph.lines for stage in line.stages if len(stage.ops) > MOST // 2]
     inside = {label for stage in stages for label in stage.ops}

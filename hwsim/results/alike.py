@@ -51,13 +51,13 @@ def copies_differ(folded: Timeline, whole: Timeline) -> Iterator[str]:
     that copy, all along: of the first of their stage; what the hosts do is at the same times; and both take as long.
     """
     few, many = _by_device(folded), _by_device(whole)
-    known: dict[tuple[str, str, str], set[bytes]] = {}
+    known: dict[tuple[str, str, str], set[tuple[int, ...]]] = {}
     for label, rows in few.items():
-        known.setdefault((label.name, label.kind, label.program), set()).add(rows.tobytes())
+        known.setdefault((label.name, label.kind, label.program), set()).add(_values(rows))
         other = many.get(label, np.empty((0, 2), np.int64))
         where = f" on {label.device}" if label.device else ""
         if not label.device:  # what the programs of all copies do, under one name
-            rows, other = np.unique(rows, axis=0), np.unique(other, axis=0)
+            rows, other = _distinct(rows), _distinct(other)
         if len(rows) != len(other):
             yield f"'{label.name}'{where} is there {len(rows)} times, in the whole run {len(other)} times"
         elif (differs := np.flatnonzero((rows != other).any(axis=1))).size:
@@ -67,10 +67,20 @@ def copies_differ(folded: Timeline, whole: Timeline) -> Iterator[str]:
                 f"in the whole run from {other[at, 0]} to {other[at, 1]} fs"
             )
     for label, rows in many.items():
-        if label not in few and rows.tobytes() not in known.get((label.name, label.kind, label.program), ()):
+        if label not in few and _values(rows) not in known.get((label.name, label.kind, label.program), ()):
             yield f"'{label.name}' on {label.device} is at other times than on every device that was simulated"
     if folded.makespan_fs != whole.makespan_fs:
         yield f"it takes {folded.makespan_fs} fs, the whole run {whole.makespan_fs} fs"
+
+
+def _values(rows: Ints) -> tuple[int, ...]:
+    """All values of the rows, to be compared with those of other rows whatever their dtypes."""
+    return tuple(rows.ravel().tolist())
+
+
+def _distinct(rows: Ints) -> Ints:
+    """The rows (start, end) in order, each once."""
+    return np.array(sorted(set(map(tuple, rows.tolist()))), rows.dtype).reshape(-1, 2)
 
 
 def _by_device(timeline: Timeline) -> dict[Label, Ints]:

@@ -29,6 +29,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from hwsim import ticks
 from hwsim.devices import Cpu, Gpu, Memory, Sockets
 from hwsim.machine import Machine
 from hwsim.opgraph import Buffer, Held, Ints, Mark, OpGraph
@@ -126,7 +127,10 @@ def memory(timeline: Timeline, sizes: Mapping[str, int | None], held: Sequence[H
     """Memory of every device that holds a buffer of known size, in the order of `sizes`, then of their names."""
     graph = timeline.flat.graph
     bases = np.concatenate([[0], np.cumsum([block.total for block in graph.blocks])]).astype(np.int64)
-    lives = [*(_Lives.of(buffer, timeline, bases) for buffer in graph.buffers), *map(_Lives.of_held, held)]
+    lives = [
+        *(_Lives.of(buffer, timeline, bases) for buffer in graph.buffers),
+        *(_Lives.of_held(each, timeline) for each in held),
+    ]
     devices = dict.fromkeys([*sizes, *sorted({each.buffer.device for each in lives})])
     found = ((name, [each for each in lives if each.buffer.device == name]) for name in devices)
     return tuple(_device(name, sizes.get(name), own) for name, own in found if own)
@@ -143,8 +147,8 @@ class _Lives:
     kept: bool  # to the end of the run
 
     @classmethod
-    def of_held(cls, held: Held) -> _Lives:
-        since = np.array([held.since], np.int64)
+    def of_held(cls, held: Held, timeline: Timeline) -> _Lives:
+        since = ticks.matching([held.since], timeline.end)
         buffer = Buffer(held.value, held.by, held.device, held.bytes, "scope", Mark(-1, -1), ())
         return cls(buffer, since, since, np.zeros(1, np.bool_), True)
 
@@ -194,9 +198,9 @@ def _sums(parts: Iterable[tuple[Ints, int]]) -> tuple[Ints, Ints]:
     """Times in order, and the bytes up to and with each."""
     found = list(parts)
     times = np.concatenate([np.empty(0, np.int64), *(each for each, _ in found)])
-    sizes = np.concatenate([np.empty(0, np.int64), *(np.full(len(each), size, np.int64) for each, size in found)])
+    sizes = np.concatenate([np.empty(0, np.int64), *(ticks.column([size]).repeat(len(each)) for each, size in found)])
     order = np.argsort(times, kind="stable")
-    return times[order], np.cumsum(sizes[order])
+    return times[order], ticks.running_total(sizes[order])
 
 
 def _until(sums: tuple[Ints, Ints], instants: Ints) -> Ints:

@@ -12,9 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hwsim import ticks
 from hwsim.opgraph import FlatGraph, Ints
 
-FEMTO = 10**15  # fs in a second
+FEMTO = ticks.FEMTO  # fs in a second
 
 _start = attrgetter("start")
 
@@ -47,6 +48,11 @@ class Timeline:
     alone: tuple[int, ...] = ()
     solves: int = 0
     played: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+
+    def __post_init__(self) -> None:
+        start, end = ticks.alike(self.start, self.end)  # columns that meet have one dtype
+        object.__setattr__(self, "start", start)
+        object.__setattr__(self, "end", end)
 
     @cached_property
     def makespan_fs(self) -> int:

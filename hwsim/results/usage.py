@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from hwsim import ticks
 from hwsim.demand import Capacity, Cost, Unit
 from hwsim.opgraph import Ints
 from hwsim.results.timeline import FEMTO, Timeline
@@ -123,8 +124,8 @@ def _moved(
 def _begin(timeline: Timeline, ops: Ints) -> NDArray[np.int64]:
     """When ops start to draw: after their own time and their latency."""
     flat = timeline.flat
-    latency = np.array([round(cost.demand.latency * FEMTO) for cost in flat.graph.costs], timeline.start.dtype)
-    later = timeline.start[ops] + flat.time[ops] + latency[flat.cost[ops]]
+    latency = ticks.matching([ticks.femtoseconds(cost.demand.latency) for cost in flat.graph.costs], timeline.end)
+    later = ticks.add(ticks.add(timeline.start[ops], flat.time[ops]), latency[flat.cost[ops]])
     begin: NDArray[np.int64] = np.minimum(later, timeline.end[ops])
     return begin
 
@@ -134,14 +135,9 @@ def _busy(timeline: Timeline, parts: list[Ints]) -> int:
     if not parts:
         return 0
     ops = np.concatenate(parts)
-    start, end = _begin(timeline, ops), timeline.end[ops]
-    order = np.argsort(start, kind="stable")
-    start, end = start[order], end[order]
-    reached = np.maximum.accumulate(end)
-    fresh = np.maximum(start[1:], reached[:-1])
-    return int(end[0] - start[0]) + int(np.maximum(end[1:] - fresh, 0).sum())
+    return ticks.covered(_begin(timeline, ops), timeline.end[ops])
 
 
 def _total(timeline: Timeline, ops: Ints) -> float:
     """Seconds that the bodies of ops took, added up."""
-    return int((timeline.end[ops] - _begin(timeline, ops)).sum()) / FEMTO
+    return ticks.total(timeline.end[ops] - _begin(timeline, ops)) / FEMTO

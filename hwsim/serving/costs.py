@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from hwsim import ticks
 from hwsim.collectives import timing
 from hwsim.demand import Cost, Demand, Term, Unit
 from hwsim.devices import precise
@@ -29,7 +30,6 @@ from hwsim.models.kernels import WIDTH
 from hwsim.models.speed import Speed
 from hwsim.models.transformer import Transformer
 from hwsim.opgraph import Label, Queue
-from hwsim.results.timeline import FEMTO
 from hwsim.serving.batching import Batch
 from hwsim.workload.serving.plan import ServicePlan
 
@@ -121,7 +121,7 @@ class Costs:
         if rows not in self._reduced:
             flows = timing.timed(self.machine, None, "all-reduce", self.gpus, rows * width)
             self._reduced[rows] = tuple(
-                (self.driver.cost(replace(each.cost, choice=None)), round(each.cost.demand.latency * FEMTO))
+                (self.driver.cost(replace(each.cost, choice=None)), ticks.femtoseconds(each.cost.demand.latency))
                 for each in flows.phases
             )
         return self._reduced[rows]

@@ -19,10 +19,11 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hwsim import ticks
 from hwsim.demand import Capacity, Cost
 from hwsim.opgraph import EVERY, LAST, PAIRED, Alike, Block, Buffer, Floats, Ints, Label, Line, OpGraph, Pool, Queue, Trained
 
-FEMTO = 10**15  # fs in a second
+FEMTO = ticks.FEMTO  # fs in a second
 
 T = TypeVar("T")
 Edge = tuple[int, int, int]
@@ -40,7 +41,7 @@ def block(
     *,
     cost: ArrayLike = -1,
     size: ArrayLike = 1.0,
-    time: ArrayLike = 0,
+    time: int | Sequence[int] | Ints = 0,
     queue: ArrayLike = -1,
     insert: ArrayLike = -1,
     take: ArrayLike = -1,
@@ -58,12 +59,13 @@ def block(
     def column(values: ArrayLike) -> Ints:
         return np.broadcast_to(np.asarray(values, np.int64), first.shape).copy()
 
+    own = ticks.column([int(time)] if isinstance(time, int | np.integer) else time)
     sizes: Floats = np.broadcast_to(np.asarray(size, np.float64), first.shape).copy()
     return Block(
         label=first,
         cost=column(cost),
         size=sizes,
-        time=column(time),
+        time=np.broadcast_to(own, first.shape).copy(),
         queue=column(queue),
         insert=column(insert),
         take=column(take),
@@ -203,7 +205,8 @@ class GraphBuilder:
         after: ops that end before this one starts.
         """
         label = self.label(name, kind, device, program)
-        return self.indexed(label, self.cost(cost), after, size=size, time=time, queue=queue, insert=insert, take=take, give=give)
+        own = ticks.femtoseconds(time)
+        return self.indexed(label, self.cost(cost), after, size=size, time=own, queue=queue, insert=insert, take=take, give=give)
 
     def indexed(
         self,
@@ -212,18 +215,18 @@ class GraphBuilder:
         after: Sequence[OpRef] = (),
         *,
         size: float = 1.0,
-        time: float = 0.0,
+        time: int = 0,
         queue: int = -1,
         insert: OpRef | None = None,
         take: int = -1,
         give: int = -1,
     ) -> OpRef:
-        """As `op`, by the indices of its label and cost."""
+        """Add an op as `op` does, by the indices of its label and cost. time: own fs."""
         body = self._body()
         here = OpRef(len(self._bodies) - 1, len(body.rows))
         if insert is not None and insert.block != here.block:
             raise ValueError(f"'{self.label_at(label).name}' must be inserted by an op of its own body")
-        body.rows.append((label, cost, size, round(time * FEMTO), queue, -1 if insert is None else insert.op, take, give))
+        body.rows.append((label, cost, size, time, queue, -1 if insert is None else insert.op, take, give))
         for before in after:
             self.edge(before, here)
         return here

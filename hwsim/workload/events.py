@@ -20,12 +20,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from hwsim import ticks
 from hwsim.machine import Machine, UnknownName
 from hwsim.opgraph import Change, Disturbance
 from hwsim.spec import Mistakes, Place, did_you_mean, field, place_field
 from hwsim.units import Ratio, Seconds
 
-FEMTO = 10**15  # fs in a second
 MOST_INTERVALS: Final = 100_000
 
 
@@ -115,14 +115,14 @@ def changes(events: Sequence[Event], machine: Machine, mistakes: Mistakes) -> tu
 
 def _spans(event: Event, whose: str) -> Iterator[_Span]:
     """When one capacity has how much left: of a jitter, interval by interval, alike for all of a device."""
-    begin = round(event.at * FEMTO)
+    begin = ticks.femtoseconds(event.at)
     lasts = event.lasting if event.down is None else event.down
-    end = None if lasts is None else begin + round(lasts * FEMTO)
+    end = None if lasts is None else begin + ticks.femtoseconds(lasts)
     if event.jitter is None or event.every is None or end is None:
         yield _Span(begin, end, event.speed or 0.0)
         return
     draw = random.Random(f"{event.seed} {whose}")
-    every = max(1, round(event.every * FEMTO))
+    every = max(1, ticks.femtoseconds(event.every))
     for at in range(begin, end, every):
         more = draw.expovariate(1.0) * event.jitter
         yield _Span(at, min(at + every, end), 1.0 / (1.0 + more))

@@ -7,12 +7,13 @@ from dataclasses import replace
 from math import lcm
 from typing import Final, Literal
 
+from hwsim import ticks
 from hwsim.fold import CannotFold
 from hwsim.machine import Machine
 from hwsim.opgraph import Alike, Change, OpGraph
 from hwsim.spec import Mistake, Mistakes, SpecError, Tree
 from hwsim.workload.assemble import add_blocks, tie_meetings
-from hwsim.workload.builder import FEMTO, GraphBuilder, capacities_of
+from hwsim.workload.builder import GraphBuilder, capacities_of
 from hwsim.workload.emit import Emitter, HostRuntime, HostTime, Tuning
 from hwsim.workload.file import DOORS, Job, Runtime, Workload
 from hwsim.workload.folding import folded, pays
@@ -121,7 +122,7 @@ def _groups_of(
     for called, tree in _named(job, part):
         group = read_group(called, tree, machine, runtime, workload.groups, builder, mistakes)
         body = _within(job, group.body) if job else group.body
-        groups.append(replace(group, body=body, start=round(part.start * FEMTO)))
+        groups.append(replace(group, body=body, start=ticks.femtoseconds(part.start)))
     if part.pipeline is not None:
         add_pipeline(part.pipeline, machine, builder, mistakes, name=job or MAIN, start=part.start)
     if part.train is not None:
@@ -166,7 +167,7 @@ def _host_runtime(group: Group, runtime: Runtime | None, builder: GraphBuilder) 
         return None
 
     def time(seconds: float) -> HostTime:
-        return HostTime(tuple(host_cost(program, seconds, builder) for program in group.programs), round(seconds * FEMTO))
+        return HostTime(tuple(host_cost(program, seconds, builder) for program in group.programs), ticks.femtoseconds(seconds))
 
     return HostRuntime(
         dispatch=time(runtime.dispatch),

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil
 
+from hwsim import ticks
 from hwsim.devices import CannotCompute
 from hwsim.machine import NoRoute, UnknownName
 from hwsim.ops import AnyOp, CannotPlace, FetchOp, Home, Placed, stated
 from hwsim.spec import Mistakes
-from hwsim.workload.builder import FEMTO, GraphBuilder
+from hwsim.workload.builder import GraphBuilder
 from hwsim.workload.file import Runtime
 from hwsim.workload.programs import Program, Queues
 from hwsim.workload.statements import PlacedOp
@@ -50,7 +51,8 @@ class Placing:
         try:
             starts = self.runtime.starts if self.runtime is not None and call >= 0 else program.scope.starts
             placed = op.lower(replace(program.scope, values=homes, starts=starts))
-        except (CannotCompute, CannotPlace, NoRoute, UnknownName) as error:
+            own = ticks.femtoseconds(placed.time + (self.runtime.per_op if self.runtime and call >= 0 else 0.0))
+        except (CannotCompute, CannotPlace, NoRoute, UnknownName, ticks.TooLong) as error:
             self.mistakes.add(op.place, error.message, error.hint)
             return None
         sizes = {**dict.fromkeys(op.writes, placed.output), **stated(op.writes), **stated(op.updates)}
@@ -69,7 +71,7 @@ class Placing:
             back=self.back_label(name, program) if block or fetched else -1,
             queue=self.queues.of(program, placed) if placed.queue else -1,
             cost=self.builder.cost(op.weighted(placed.cost)),
-            time=round((placed.time + (self.runtime.per_op if self.runtime and call >= 0 else 0.0)) * FEMTO),
+            time=own,
             pieces=placed.pieces,
             reads=op.reads,
             writes=tuple(op.writes),

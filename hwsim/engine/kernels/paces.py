@@ -67,7 +67,7 @@ from hwsim.engine.kernels.words import (
     wide,
 )
 
-FAR = 1 << 61  # fs: a sum of a few smaller ones fits an int64
+LARGEST = 2**63 - 1  # fs: later times do not fit an int64
 
 # what may happen at a level, in this order; the number of a class or of a capacity beside it
 AT_ALONE, FULL_AT, EXPECTED = np.uint64(0 << 40), np.uint64(1 << 40), np.uint64(2 << 40)
@@ -299,7 +299,7 @@ def _schedule(flows, number, pace, now):
         return True
     left = minus_product(three(flows.op_words, classes[number, ROOT], 0), three(class_words, number, VIRTUAL), UNIT)
     time = divide(left, pace)
-    if time[1] != ZERO or time[0] >= np.uint64(FAR):
+    if time[1] != ZERO or time[0] >= np.uint64(LARGEST - now):
         return False
     end = now + np.int64(time[0])
     if less(plus_product(NIL, pace, time), left):

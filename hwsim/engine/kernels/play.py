@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hwsim.engine.kernels.flows import BOUND, CHANGED, CHANGES, DUE, DUES, PACE, SINCE, TOUCHES, join, leave
-from hwsim.engine.kernels.paces import FAR, settle
+from hwsim.engine.kernels.paces import LARGEST, settle
 from hwsim.engine.kernels.words import NONE, compiled, put_two, two
 
 DONE, TOO_FAR = 0, 1  # how a replay ended
@@ -163,6 +163,8 @@ def replay(first, follow, missing, joins, fixed, take, give, free, start, end, g
             if fixed[heir] == 0 and flow_class[heir] >= 0:
                 join(flows, flow_class[heir], heir, flow[heir], now)
             else:
+                if fixed[heir] > LARGEST - now:
+                    return TOO_FAR, grouped(history, history_paces, 0, 0)
                 push(times, codes, size, now + fixed[heir], heir)
                 size += 1
         for place in range(kept):
@@ -182,6 +184,8 @@ def replay(first, follow, missing, joins, fixed, take, give, free, start, end, g
             if fixed[op] == 0 and flow_class[op] >= 0:
                 join(flows, flow_class[op], op, flow[op], now)
             else:
+                if fixed[op] > LARGEST - now:
+                    return TOO_FAR, grouped(history, history_paces, 0, 0)
                 push(times, codes, size, now + fixed[op], op)
                 size += 1
         readied = 0
@@ -206,5 +210,3 @@ def replay(first, follow, missing, joins, fixed, take, give, free, start, end, g
         now = flows.classes[flows.due_heap[0], DUE] if due else times[0]
         if size > 0 and times[0] < now:
             now = times[0]
-        if now > FAR:
-            return TOO_FAR, grouped(history, history_paces, 0, 0)

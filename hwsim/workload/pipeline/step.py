@@ -44,7 +44,7 @@ def pace(graph: OpGraph, rates: Mapping[str, float]) -> float:
     alone = np.array([*(cost.demand.alone(rates) for cost in graph.costs), 0.0])
     busy = np.zeros(len(graph.queues) + 1)
     for block in graph.blocks:
-        np.add.at(busy, block.queue, block.times * (block.time / FEMTO + block.size * alone[block.cost]))
+        np.add.at(busy, block.queue, block.times * (block.time.astype(np.float64) / FEMTO + block.size * alone[block.cost]))
     return float(busy[:-1].max(initial=0.0))
 
 
@@ -92,7 +92,7 @@ class Embedding:
                             self._labels[label],
                             self._costs[cost],
                             size=size,
-                            time=time / FEMTO,
+                            time=time,
                             queue=self._queues[queue],
                             insert=here[insert] if insert >= 0 else None,
                             take=self._pools[take],

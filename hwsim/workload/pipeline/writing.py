@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Final
 
+from hwsim import ticks
 from hwsim.opgraph import Label, Line, LineStage
 from hwsim.spec import Mistakes
 from hwsim.workload.builder import GraphBuilder, OpRef
@@ -215,7 +216,7 @@ class Writer:
         cost = host_cost(program, stage.handoff, self.builder)
         label = self.builder.label(f"{stage.name} handed over", "busy", self._host(rank), program.name)
         queue = self._queue(rank, f"{stage.name} handed over", self._host(rank))
-        return self.builder.indexed(label, cost, [op], time=0.0 if cost >= 0 else stage.handoff, queue=queue)
+        return self.builder.indexed(label, cost, [op], time=0 if cost >= 0 else ticks.femtoseconds(stage.handoff), queue=queue)
 
     def _save(self, rank: int, saving: Saving) -> OpRef:
         """A checkpoint after the last stage; what the next batch of it waits for."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from hwsim import ticks
 from hwsim.devices import Gpu
 from hwsim.machine import Machine, UnknownName
 from hwsim.models.cnn_software import SOFTWARE, Software
@@ -20,7 +21,6 @@ from hwsim.models.transformer import Transformer
 from hwsim.opgraph import Held
 from hwsim.spec import Mistakes, Place, SpecError, Tree, decode, did_you_mean, find, read
 from hwsim.units import format_quantity
-from hwsim.workload.builder import FEMTO
 from hwsim.workload.serving.requests import Drawn, Request, draw, least, mean_tokens
 from hwsim.workload.serving.schema import ArrivalKeys, InferKeys, LengthKeys
 
@@ -122,7 +122,7 @@ def plan_service(tree: Tree, machine: Machine, mistakes: Mistakes, *, name: str 
         return None
     return ServicePlan(
         name=name,
-        start=round(start * FEMTO),
+        start=ticks.femtoseconds(start),
         keys=keys,
         model=model,
         software=software,

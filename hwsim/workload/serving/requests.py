@@ -17,8 +17,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from hwsim import ticks
 from hwsim.spec import Mistake, Place, SpecError
-from hwsim.workload.builder import FEMTO
 from hwsim.workload.serving.schema import ArrivalKeys, InferKeys, LengthKeys
 
 USUAL: Final = 100  # requests where nobody says how many
@@ -94,9 +94,9 @@ def _arrivals(said: ArrivalKeys | str, count: int, generator: np.random.Generato
     """fs of each."""
     if isinstance(said, ArrivalKeys) and said.poisson is not None:
         gaps = generator.exponential(1.0 / said.poisson, count)
-        return [round(each * FEMTO) for each in np.cumsum(gaps).tolist()]
+        return [ticks.femtoseconds(each) for each in np.cumsum(gaps).tolist()]
     if isinstance(said, ArrivalKeys) and said.every is not None:
-        return [round(number * said.every * FEMTO) for number in range(count)]
+        return [ticks.femtoseconds(number * said.every) for number in range(count)]
     return [0] * count
 
 
@@ -138,7 +138,7 @@ def _line(name: str, number: int, line: dict[str, str], place: Place) -> tuple[i
     if not (0 <= arrival < 1e9 and 1 <= prompt < 1e9 and 1 <= output < 1e9):
         message = f"line {number} of the trace '{name}' is no request: {', '.join(str(line[column]) for column in _COLUMNS)}"
         raise SpecError([Mistake(place, message, "seconds, tokens of the prompt, tokens of the answer: 12.5, 600, 250")])
-    return round(arrival * FEMTO), int(prompt), int(output)
+    return ticks.femtoseconds(arrival), int(prompt), int(output)
 
 
 def mean_tokens(requests: Sequence[Request]) -> tuple[float, float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final, TypeVar
 
+from hwsim import ticks
 from hwsim.communication.operations import CannotCollect
 from hwsim.devices import CannotCompute, Gpu
 from hwsim.devices.roofline import peak_of
@@ -15,7 +16,7 @@ from hwsim.models.networks import Network
 from hwsim.opgraph import Trained
 from hwsim.ops.exchange import AUTO, chosen
 from hwsim.spec import Mistakes, Tree, decode
-from hwsim.workload.builder import FEMTO, GraphBuilder, OpRef
+from hwsim.workload.builder import GraphBuilder, OpRef
 from hwsim.workload.file import Each
 from hwsim.workload.programs import Program, find_programs
 from hwsim.workload.training.network_items import Stage, cut, stage_of
@@ -213,7 +214,7 @@ def _worth(keys: TrainKeys, plan: NetworkPlan, steps: Steps, name: str, start: f
         gpus=len(steps.devices),
         devices=tuple(steps.devices[plan.at(0, stage, 0)] for stage in range(plan.pp)),
         whole=keys.epochs * keys.samples if keys.epochs and keys.samples else 0.0,
-        start=round(start * FEMTO),
+        start=ticks.femtoseconds(start),
     )
 
 

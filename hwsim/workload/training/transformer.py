@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import takewhile
 from typing import Final, Literal
 
+from hwsim import ticks
 from hwsim.collectives import CannotCollect
 from hwsim.devices import CannotCompute
 from hwsim.devices.roofline import peak_of
@@ -12,7 +13,7 @@ from hwsim.machine import Machine, NoRoute
 from hwsim.models import Speed, Transformer
 from hwsim.opgraph import Trained
 from hwsim.spec import Mistakes, Tree
-from hwsim.workload.builder import FEMTO, GraphBuilder
+from hwsim.workload.builder import GraphBuilder
 from hwsim.workload.training.costs import Computing, Exchanges
 from hwsim.workload.training.emit import Emission
 from hwsim.workload.training.layout import Layout
@@ -77,7 +78,7 @@ def add_transformer(
             devices=devices,
             inside=tuple(sorted(teams.inside.items())),
             whole=whole,
-            start=round(start * FEMTO),
+            start=ticks.femtoseconds(start),
             told=laid.dp if folded else 1,
         )
     )

@@ -1,0 +1,167 @@
+"""Columns of femtoseconds and bytes: made, added up, multiplied and accumulated exactly.
+
+A column is int64 if all its values fit, else Python integers (dtype object). Equal values have equal dtypes, so the dtype
+decides speed and nothing else. Nothing here wraps, and a time is rounded once, when it is made of seconds.
+
+Rule: other modules index, compare, sort and subtract columns, and take their largest and smallest values; no such operation
+leaves an int64 while every time is -1 or more. They make, add up, multiply and accumulate columns only through this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+FEMTO: Final = 10**15  # fs in a second
+LONGEST: Final = 10**24  # fs, 31.7 years: the longest time that is accepted
+LARGEST: Final = 2**63 - 1  # the largest value of an int64: 2.56 h in fs, 9.22 EB
+
+Column: TypeAlias = NDArray[Any]  # of int64 or of Python integers
+
+
+class TooLong(ValueError):
+    """A time above `LONGEST`, or not a number."""
+
+    def __init__(self, seconds: float) -> None:
+        self.message = f"a time of {seconds:.4g} s is too long"
+        self.hint = "times go up to 1e9 s (31.7 years)"
+        super().__init__(f"{self.message}: {self.hint}")
+
+
+def femtoseconds(seconds: float) -> int:
+    """Femtoseconds in a time, rounded to the nearest.
+
+    >>> femtoseconds(3 * 3600.0)
+    10800000000000000000
+
+    Raises:
+        TooLong: more than `LONGEST`, infinite or not a number.
+    """
+    product = seconds * FEMTO
+    if not product <= LONGEST:  # false for NaN as well
+        raise TooLong(seconds)
+    return round(product)
+
+
+def rounded(times: NDArray[np.float64]) -> Column:
+    """A column of times that are whole numbers of femtoseconds already, none negative.
+
+    Raises:
+        TooLong: more than `LONGEST`, infinite or not a number.
+    """
+    most = float(times.max(initial=0.0))
+    if not most <= LONGEST:
+        raise TooLong(most / FEMTO)
+    return times.astype(np.int64) if most < 2.0**63 else column([int(each) for each in times.tolist()])
+
+
+def column(values: Iterable[int] | NDArray[Any]) -> Column:
+    """A column of integers.
+
+    >>> column([1, 2]).dtype, column([1, 2**63]).dtype
+    (dtype('int64'), dtype('O'))
+    """
+    if isinstance(values, np.ndarray):
+        if values.dtype.kind == "i":
+            return values.astype(np.int64, copy=False)
+        if values.dtype != object:
+            raise TypeError(f"a column holds integers, not {values.dtype}")
+        values = values.tolist()
+    rows = values if isinstance(values, Sequence) else list(values)
+    try:
+        return np.fromiter(rows, np.int64, len(rows))
+    except OverflowError:
+        return np.array([int(each) for each in rows], object)
+
+
+def widened(values: Column) -> Column:
+    """The same values as Python integers."""
+    return values if values.dtype == object else values.astype(object)
+
+
+def matching(values: Iterable[int], *columns: Column) -> Column:
+    """A column that can be compared and joined with these: of Python integers if one of them is."""
+    made = column(values)
+    return widened(made) if any(each.dtype == object for each in columns) else made
+
+
+def alike(one: Column, other: Column) -> tuple[Column, Column]:
+    """Both columns with one dtype."""
+    return (one, other) if one.dtype == other.dtype else (widened(one), widened(other))
+
+
+def magnitude(values: Column | int) -> int:
+    """The largest absolute value; 0 of an empty column."""
+    if isinstance(values, int):
+        return abs(values)
+    if not len(values):
+        return 0
+    return max(int(values.max()), -int(values.min()))
+
+
+def add(one: Column, other: Column | int) -> Column:
+    """The sum of two columns, row by row, or of a column and a number."""
+    narrow = one.dtype != object and (isinstance(other, int) or other.dtype != object)
+    if narrow and magnitude(one) + magnitude(other) <= LARGEST:
+        return one + other
+    return column(widened(one) + (other if isinstance(other, int) else widened(other)))
+
+
+def multiply(one: Column, other: Column | int) -> Column:
+    """The product of two columns, row by row, or of a column and a number."""
+    narrow = one.dtype != object and (isinstance(other, int) or other.dtype != object)
+    if narrow and max(magnitude(one), 1) * max(magnitude(other), 1) <= LARGEST:
+        return one * other
+    return column(widened(one) * (other if isinstance(other, int) else widened(other)))
+
+
+def total(values: Column) -> int:
+    """The sum of a column.
+
+    >>> total(column([2**62] * 3)) == 3 * 2**62
+    True
+    """
+    if values.dtype == object:
+        return sum(values.tolist())
+    if _fits(values):
+        return int(values.sum())
+    high, low = values >> 32, values & 0xFFFFFFFF  # sums of 2**31 such halves fit an int64
+    return (int(high.sum()) << 32) + int(low.sum())
+
+
+def running_total(values: Column) -> Column:
+    """The sum of the first 1, 2, ... values."""
+    if values.dtype != object and _fits(values):
+        return np.cumsum(values)
+    return column(np.cumsum(widened(values)))
+
+
+def group_totals(values: Column, firsts: NDArray[Any]) -> Column:
+    """The sum of each group of rows.
+
+    firsts: the row each group begins with, ascending.
+    """
+    if not len(firsts):
+        return np.empty(0, np.int64)
+    if values.dtype != object and _fits(values):
+        return np.add.reduceat(values, firsts)
+    return column(np.add.reduceat(widened(values), firsts))
+
+
+def covered(start: Column, end: Column) -> int:
+    """Femtoseconds during which at least one interval is open; all columns have one dtype."""
+    if not len(start):
+        return 0
+    order = np.argsort(start, kind="stable")
+    start, end = start[order], end[order]
+    reached = np.maximum.accumulate(end)
+    fresh = np.maximum(start[1:], reached[:-1])
+    return int(end[0] - start[0]) + total(np.maximum(end[1:] - fresh, 0))
+
+
+def _fits(values: Column) -> bool:
+    """Whether no partial sum of an int64 column leaves an int64."""
+    return magnitude(values) * len(values) <= LARGEST
