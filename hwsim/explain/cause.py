@@ -22,7 +22,7 @@ class Cause:
     """Why time passed.
 
     capacity: it was full.  time: the op takes as long as the workload says.  floor, latency: a line of the op's
-    derivation that no sharing makes longer.  dispatch, return: the program issued an op, or came back from waiting.
+    derivation that no sharing makes longer; a latency has the name of the link or device that most of it is due to.  dispatch, return: the program issued an op, or came back from waiting.
     pool: all servers were taken.  wait: there was nothing to do yet.
 
     name: the capacity, device or pool.  label: of a time the op, of a floor the line of the derivation.
@@ -32,6 +32,8 @@ class Cause:
     ('kernels of forward on gpu0', 'kernels of tokens on gpu0 (memory)')
     >>> str(Cause("floor", "gpu0", "flow", "grads")), str(Cause("floor", "gpu0", "floor", "sum"))
     ('flow of grads on gpu0', 'sum on gpu0 (its own time)')
+    >>> str(Cause("latency", "link fibre"))
+    'latency on link fibre'
     """
 
     kind: Kind
@@ -85,6 +87,18 @@ class Causes:
         """Its number, a new one if it is new."""
         return self._numbers.setdefault(cause, len(self._numbers))
 
+    def latency(self, cost: Ints, label: Ints) -> Ints:
+        """Numbers of the causes of the latencies of ops with these costs and labels."""
+        labels = len(self._graph.labels)
+        wanted, where = np.unique((cost + 1) * labels + label, return_inverse=True)
+        found = []
+        for pair in wanted.tolist():
+            which, named = divmod(pair, labels)
+            cause = self._of_kind("latency", self._graph.labels[named])
+            holder = latency_holder(self._graph.costs[which - 1]) if which and cause.kind == "latency" else ""
+            found.append(self.number(replace(cause, name=holder) if holder else cause))
+        return np.array(found, np.int64)[where]
+
     def of_label(self, kind: Literal["time", "latency", "wait"], label: Ints) -> Ints:
         """Numbers of a cause of this kind for ops with these labels."""
         wanted, where = np.unique(label, return_inverse=True)
@@ -123,6 +137,27 @@ class Causes:
         if slowest and (took > demand.floor * (1 + 1e-9) if own else took >= demand.floor):
             return Cause("capacity", slowest)
         return Cause("floor", label.device, line, label.name if own else "")
+
+
+def link(capacity: str) -> str:
+    """The link whose direction (or both directions) a capacity is, "" if it is none.
+
+    >>> link("slots:psw->gpu3"), link("wlan:a--b"), link("gpu0.compute")
+    ('slots', 'wlan', '')
+    """
+    name, colon, ends = capacity.partition(":")
+    return name if colon and ("->" in ends or "--" in ends) else ""
+
+
+def latency_holder(cost: Cost) -> str:
+    """The link (`link NAME`) or device that more than half of an op's latency is due to; "" if there is none."""
+    spent: dict[str, float] = {}
+    for term in cost.why:
+        if term.label == "latency" and term.capacity:
+            holder = f"link {link(term.capacity)}" if link(term.capacity) else term.capacity.rpartition(".")[0]
+            spent[holder] = spent.get(holder, 0.0) + term.seconds
+    longest = max(spent, key=lambda name: (spent[name], name), default="")
+    return longest if 2 * spent.get(longest, 0.0) > cost.demand.latency else ""
 
 
 def binding_label(cost: Cost) -> str:

@@ -148,7 +148,7 @@ def _pieces(timeline: Timeline, path: Ints) -> CriticalPath:
     columns = [
         (place, np.minimum(reached, start), start, causes.of_label("wait", label)),
         (place, start, begin, causes.of_label("time", label)),
-        (place, begin, body, causes.of_label("latency", label)),
+        (place, begin, body, causes.latency(flat.cost[path], label)),
     ]
     flow_class = np.where(np.isin(path, timeline.played), -1, timeline.flow_class[path])
     calm = flow_class < 0

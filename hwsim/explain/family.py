@@ -27,13 +27,3 @@ def families(shares: Iterable[Share]) -> list[tuple[str, int]]:
         found.setdefault(family(str(share.cause)), []).append(share)
     rows = [(str(each[0].cause) if len(each) == 1 else name, sum(one.time_fs for one in each)) for name, each in found.items()]
     return sorted(rows, key=lambda row: (-row[1], row[0]))
-
-
-def link(capacity: str) -> str:
-    """The link whose direction a capacity is, "" if it is none.
-
-    >>> link("slots:psw->gpu3"), link("gpu0.compute")
-    ('slots', '')
-    """
-    name, colon, ends = capacity.partition(":")
-    return name if colon and "->" in ends else ""

@@ -19,9 +19,9 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from hwsim.demand import Capacity, Cost
-from hwsim.explain.cause import HOST, STATED, Cause, binding_label, is_modelled
+from hwsim.explain.cause import HOST, STATED, Cause, binding_label, is_modelled, link
 from hwsim.explain.critical import CriticalPath, Share, critical_path
-from hwsim.explain.family import family, link
+from hwsim.explain.family import family
 from hwsim.opgraph import Block, Change, OpGraph
 from hwsim.results.timeline import FEMTO, Timeline
 from hwsim.results.usage import Usage

@@ -11,10 +11,12 @@ import dataclasses
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import ClassVar, Final, Literal, final
 
 from hwsim.spec.fields import field
 from hwsim.units import Ratio, Seconds
+
+Input = tuple[str, float, str, str]  # (name, value in SI, unit, where it is from)
 
 Protocol = Literal["tcp", "udp", "rdma"]
 
@@ -46,9 +48,29 @@ class Framing:
         return self.payload / (self.payload + self.header)
 
 
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """One part of a link's latency.
+
+    Args:
+        formula: in the names of the inputs.
+        inputs: numbers of the formula with where they are from.
+        seconds: what the formula gives.
+    """
+
+    formula: str
+    inputs: tuple[Input, ...]
+    seconds: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Carrier:
-    """Keys of every kind of link.  The defaults are the ideal: no latency, both directions at once, all of the peak."""
+    """Keys of every kind of link.  The defaults are the ideal: no latency, both directions at once, all of the peak.
+
+    A kind with its own law of latency overrides `waits`; routes, closed forms, transfers and derivations use it alone.
+    """
+
+    medium: ClassVar[str] = "of the signal: two thirds of light in glass"
 
     latency: Seconds = field("time of zero bytes", default=0.0)
     duplex: Literal["full", "half"] = field("half: both directions share the bandwidth", default="full")
@@ -74,9 +96,24 @@ class Carrier:
         """Metres per second of a signal in it."""
         return IN_FIBRE
 
+    def waits(self) -> tuple[Wait, ...]:
+        """Parts of the time of zero bytes, none of them zero: the latency, then the way of the signal."""
+        found = []
+        if self.latency > 0:
+            found.append(Wait("latency", (("latency", self.latency, "s", self._source("latency")),), self.latency))
+        if self.distance() > 0:
+            length = "length", self.distance(), "m", self._source("length")
+            speed = "speed", self.speed(), "m/s", self.medium
+            found.append(Wait("length / speed", (length, speed), self.distance() / self.speed()))
+        return tuple(found)
+
+    @final
     def delay(self) -> float:
-        """Seconds from one end to the other: the latency and the way of the signal."""
-        return self.latency + self.distance() / self.speed()
+        """Seconds of zero bytes from one end to the other: the sum of `waits`."""
+        return sum((each.seconds for each in self.waits()), 0.0)
+
+    def _source(self, key: str) -> str:
+        return self.sources.get(key, "default") if self.sources else "as given"
 
     def framing(self, protocol: Protocol | None = None) -> Framing | None:  # noqa: ARG002 (links that frame use it)
         """Packets of a protocol, where the link counts them message by message; None if `carried` is all there is."""

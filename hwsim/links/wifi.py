@@ -25,6 +25,7 @@ class Wifi(Network):
 
     kind: ClassVar[str] = "wifi"
     called: ClassVar[str] = "WiFi"
+    medium: ClassVar[str] = "of the signal: light in air"
     duplex: Literal["full", "half"] = field("both directions share the channel", default="half")
 
     def problems(self) -> Iterator[tuple[str, str, str | None]]:

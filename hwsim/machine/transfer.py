@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -265,14 +265,22 @@ def _cross(link: Link, framing: Framing | None, draws: list[Draw], latencies: li
         draws.append(
             Draw(link.both, 1.0, 1 / rate, f"{name}, both ways", ("bandwidth", precise(rate, "B/s"), source), framing=framing)
         )
-    if model.latency > 0:
-        latencies.append(latency_term(name, model.latency, source_of(model.sources, "latency"), link.capacity))
-    if model.distance() > 0:
-        inputs = (
-            ("length", precise(model.distance(), "m"), source_of(model.sources, "length")),
-            ("speed", f"{model.speed() / 1e6:.6g}e6 m/s", "of the signal: two thirds of light in glass"),
-        )
-        latencies.append(Term("latency", "length / speed", inputs, model.distance() / model.speed(), link.capacity))
+    latencies += _waits(link)
+
+
+def _waits(link: Link) -> Iterator[Term]:
+    """Lines of the latency of a link, as its kind gives them."""
+    name = f"link {link.source}->{link.target}"
+    for wait in link.model.waits():
+        if len(wait.inputs) == 1 and wait.formula == wait.inputs[0][0]:
+            yield latency_term(name, wait.seconds, wait.inputs[0][3], link.capacity)
+        else:
+            inputs = tuple((key, _number(value, unit), source) for key, value, unit, source in wait.inputs)
+            yield Term("latency", wait.formula, inputs, wait.seconds, link.capacity)
+
+
+def _number(value: float, unit: str) -> str:
+    return f"{value / 1e6:.6g}e6 m/s" if unit == "m/s" else precise(value, unit)
 
 
 def _reached_inside(model: Gpu) -> tuple[float, tuple[str, str, str]] | None:
