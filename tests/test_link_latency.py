@@ -101,4 +101,6 @@ def test_a_kind_with_its_own_law_of_latency_is_felt_everywhere(monkeypatch: pyte
 
 def test_light_in_air_is_not_called_light_in_glass() -> None:
     [said] = explain(zero(machine("wifi", length="30 m")), again=False).derivations
-    assert {source for line in said.lines for name, _, source in line.inputs if name == "speed"} == {"of the signal: light in air"}
+    assert {source for line in said.lines for name, _, source in line.inputs if name == "speed"} == {
+        "of the signal: light in air"
+    }
