@@ -22,8 +22,9 @@ class Cause:
     """Why time passed.
 
     capacity: it was full.  time: the op takes as long as the workload says.  floor, latency: a line of the op's
-    derivation that no sharing makes longer; a latency has the name of the link or device that most of it is due to.  dispatch, return: the program issued an op, or came back from waiting.
-    pool: all servers were taken.  wait: there was nothing to do yet.
+    derivation that no sharing makes longer; a latency has the name of the link or device that most of it is due to.
+    dispatch, return: the program issued an op, or came back from waiting.  pool: all servers were taken.  wait: there was
+    nothing to do yet.
 
     name: the capacity, device or pool.  label: of a time the op, of a floor the line of the derivation.
     op: of a floor that is the op's own (see `MODELLED`), the op.
