@@ -14,7 +14,7 @@ from hwsim.explain.explanation import explain
 from hwsim.links.carrier import Wait
 from hwsim.links.direct import Direct
 
-KEYS = {
+KEYS: dict[str, dict[str, object]] = {
     "direct": {"bandwidth": "10 GB/s"},
     "ethernet": {"rate": "10 Gb/s"},
     "infiniband": {"rate": "200 Gb/s"},
@@ -86,7 +86,7 @@ def test_a_cable_adds_its_length(latency: float, length: float, kind: str) -> No
 
 
 def test_a_kind_with_its_own_law_of_latency_is_felt_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(links.KINDS, "direct", Satellite)  # type: ignore[arg-type]
+    monkeypatch.setitem(links.KINDS, "direct", Satellite)
     found = machine("direct", latency="1 s", length="1 m")  # neither says anything to this kind
     once = 2 * 35_786e3 / 299_792_458.0 + 0.02
     assert agrees(found) == pytest.approx(2 * once)
