@@ -22,6 +22,7 @@ from hwsim.reports.writing import write
 from hwsim.results.expect import Wanted, verdicts, wanted_of
 from hwsim.results.jobs import job_spans
 from hwsim.results.memory import DeviceMemory, memory, memory_sizes
+from hwsim.results.notes import notes
 from hwsim.results.ops import NamesOf
 from hwsim.results.requests import LatencyCurve, RequestStatistics
 from hwsim.results.result import Result
@@ -36,7 +37,9 @@ from hwsim.spec import (
     Mistakes,
     SpecError,
     Tree,
+    Warning,
     apply_set,
+    different,
     find,
     read,
     tree_of,
@@ -128,7 +131,7 @@ class Lowered:
     wanted: Wanted
     called: frozenset[str]  # what the machine may be called in `expect: {machine: ...}`
     settings: tuple[tuple[str, str], ...]
-    warnings: tuple[str, ...]
+    warnings: tuple[Warning, ...]
     changes: tuple[Change, ...] = ()
     jobs: tuple[tuple[str, int], ...] = ()  # name and start (fs)
     events: tuple[Disturbance, ...] = ()
@@ -188,7 +191,7 @@ def simulate(
         usage=usage(timeline),
         verdicts=verdicts(lowered.wanted, values, called=lowered.called, changed=bool(lowered.settings), expect=expect),
         settings=lowered.settings,
-        warnings=lowered.warnings,
+        warnings=different(lowered.warnings, notes(timeline, few, asked=steady)),
         devices=lowered.machine.kinds,
         memory=_memory(lowered, timeline),
         requests=served,
@@ -303,11 +306,11 @@ def prepare(
     machine_tree = None if isinstance(machine, Machine) else _tree("machine", machine, mistakes)
     workload_tree = None if isinstance(workload, Workload | OpGraph) else _tree("workload", workload, mistakes)
     mistakes.raise_if_any()
-    notes: list[str] = []
+    changing: list[Warning] = []
     if settings:
         if machine_tree is None or workload_tree is None:
             raise TypeError("`set` changes what files say; a machine or workload already loaded cannot be changed")
-        machine_tree, workload_tree = _changed(machine_tree, workload_tree, settings, mistakes, notes)
+        machine_tree, workload_tree = _changed(machine_tree, workload_tree, settings, mistakes, changing)
     built = machine if isinstance(machine, Machine) else _built(machine_tree, mistakes)
     loaded = workload if isinstance(workload, Workload | OpGraph) else _loaded(workload_tree, mistakes)
     jobs = (loaded.jobs or {}) if isinstance(loaded, Workload) else {}
@@ -333,12 +336,13 @@ def prepare(
         wanted=wanted,
         called=_called(built, machine, machine_tree),
         settings=tuple((path, str(value)) for path, value in settings.items()),
-        warnings=(
-            *built.warnings,
-            *notes,
-            *(suspicions(loaded) if isinstance(loaded, Workload) else ()),
-            *totals(graph, built),
-            *(warning for each in services for warning in each.warnings),
+        warnings=different(
+            built.warnings,
+            changing,
+            suspicions(loaded) if isinstance(loaded, Workload) else (),
+            totals(graph, built),
+            [Warning("not-folded", f"all ranks are simulated: {graph.unfolded}")] if graph.unfolded else (),
+            *(each.warnings for each in services),
         ),
         changes=_of_classes(disturbed, graph),
         jobs=starts,
@@ -425,15 +429,15 @@ def _tree(kind: str, source: Source, mistakes: Mistakes) -> Tree | None:
 
 
 def _changed(
-    machine: Tree, workload: Tree, settings: Mapping[str, object], mistakes: Mistakes, notes: list[str]
+    machine: Tree, workload: Tree, settings: Mapping[str, object], mistakes: Mistakes, warnings: list[Warning]
 ) -> tuple[Tree, Tree]:
     for path, value in settings.items():
         try:
-            machine, workload, note = apply_set(machine, workload, path, value)
+            machine, workload, warning = apply_set(machine, workload, path, value)
         except SpecError as error:
             mistakes.extend(error.mistakes)
         else:
-            notes += [note] if note else []
+            warnings += [warning] if warning else []
     mistakes.raise_if_any()
     return machine, workload
 

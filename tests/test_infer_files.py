@@ -89,7 +89,7 @@ def test_what_is_drawn_too_long_is_cut_and_said() -> None:
     run = simulate("dgx-h100", {"hwsim": "workload/1", "infer": infer})
     [found] = run.serving
     assert max(row.prompt_tokens + row.output_tokens for row in found.rows) == 8192
-    assert any("were cut to the 8,192 tokens" in warning for warning in run.warnings)
+    assert any("were cut to the 8,192 tokens" in warning.text for warning in run.warnings)
 
 
 # ---- beside others ----

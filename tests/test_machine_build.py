@@ -211,7 +211,7 @@ def test_every_number_knows_where_it_is_from(tmp_path: Path) -> None:
 
 
 def test_a_digit_before_a_count_is_warned_of() -> None:
-    assert "gpu10" in machine(f"parts: {{gpu1: {{{GPU}, count: 2}}}}").warnings[0]
+    assert "gpu10" in machine(f"parts: {{gpu1: {{{GPU}, count: 2}}}}").warnings[0].text
 
 
 def test_a_thousand_nodes_of_eight_gpus_are_built_in_seconds() -> None:

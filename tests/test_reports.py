@@ -28,6 +28,7 @@ from hwsim.results.result import Result
 from hwsim.results.timeline import FEMTO
 from hwsim.results.usage import usage
 from hwsim.results.verdict import Verdict
+from hwsim.spec import Warning
 from hwsim.workload.builder import GraphBuilder
 
 
@@ -90,7 +91,9 @@ def test_the_summary_reads_well_at_100_columns() -> None:
         Verdict("makespan", "3 ms +- 1 %", "violated", 0.0031, "it is 3.10 ms"),
         Verdict("big.step", "at most 2 s", "skipped", None, "this run was changed with --set"),
     )
-    text = summary.summary(result(verdicts=verdicts, settings=(("n", "3"),), warnings=("a long warning " * 20,)))
+    text = summary.summary(
+        result(verdicts=verdicts, settings=(("n", "3"),), warnings=(Warning("lone-barrier", "a long warning " * 20),))
+    )
     assert max(map(len, text.splitlines())) <= 100
     lines = text.splitlines()
     assert lines[0] == "three steps  on  a <box>"

@@ -10,6 +10,7 @@ import pytest
 from hwsim.spec import (
     Mistakes,
     SpecError,
+    Warning,
     apply_set,
     check_header,
     find,
@@ -258,7 +259,7 @@ def test_numbers_keep_the_source_of_their_file(library: Path) -> None:
 # ---- --set ----
 
 
-def changed(path: str, value: Any, machine: str = CLUSTER) -> tuple[Any, Any, str | None]:
+def changed(path: str, value: Any, machine: str = CLUSTER) -> tuple[Any, Any, Warning | None]:
     m, w, note = apply_set(read_text(machine, "m.yaml"), read_text(WORKLOAD, "w.yaml"), path, value)
     mistakes = Mistakes()
     m = resolve(m, mistakes)
@@ -293,7 +294,8 @@ def test_parts_inside_a_used_machine_are_reached(library: Path) -> None:
 def test_let_goes_to_both_files_and_says_so(library: Path) -> None:
     machine, workload, note = changed("let.nodes", 3)
     assert (machine["parts"]["node"]["count"], workload["let"]["nodes"]) == (3, 3)
-    assert note == "'let.nodes' is set in both the machine and the workload"
+    assert note is not None
+    assert note.text == "'let.nodes' is set in both the machine and the workload"
     assert changed("let.algorithm", "x")[2] is None
 
 

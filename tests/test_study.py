@@ -163,7 +163,7 @@ def test_deeper_queues_are_never_slower() -> None:
 
 def test_points_have_the_time_and_the_cause_of_a_single_run() -> None:
     found = sweep(MACHINE, WORKLOAD, {"n": [1, 2, 3], "time": "10 us,20 us"})
-    assert found.columns == ("n", "time", "makespan_s", "speed_up", "limited_by", "share", "error", "fingerprint")
+    assert found.columns == ("n", "time", "makespan_s", "speed_up", "limited_by", "share", "warnings", "error", "fingerprint")
     assert [row.values for row in found.rows] == [
         (1, "10 us"),
         (1, "20 us"),
@@ -423,9 +423,9 @@ def test_failed_points_are_run_again(counted: list[dict[str, object]], tmp_path:
     [
         "",
         "a,b\n1,2\n",
-        "n,makespan_s,speed_up,limited_by,share,error,fingerprint\n1,2\n",
-        "n,makespan_s,speed_up,limited_by,share,error,fingerprint\n1,soon,1,x,1,,abc\n",
-        "n,makespan_s,speed_up,limited_by,share,error,fingerprint\n1,nan,1,x,1,,abc\n",
+        "n,makespan_s,speed_up,limited_by,share,warnings,error,fingerprint\n1,2\n",
+        "n,makespan_s,speed_up,limited_by,share,warnings,error,fingerprint\n1,soon,1,x,1,,,abc\n",
+        "n,makespan_s,speed_up,limited_by,share,warnings,error,fingerprint\n1,nan,1,x,1,,,abc\n",
         '"',
     ],
 )

@@ -29,7 +29,7 @@ def said(text: str) -> list[str]:
 def warned(text: str) -> tuple[str, ...]:
     workload = read_workload(read("hwsim: workload/1\n" + text), Mistakes())
     assert workload is not None
-    return suspicions(workload)
+    return tuple(each.text for each in suspicions(workload))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import click
 from hwsim.cli import EXIT_MISTAKE
 
 if TYPE_CHECKING:
-    from hwsim.spec import Mistake
+    from hwsim.spec import Mistake, Place
 
 
 @click.command("check")
@@ -23,7 +23,7 @@ def command(files: tuple[str, ...], form: str) -> None:
     Says all mistakes with line and column; exit code 2 if there are any.
     """
     from hwsim.cli.files import check
-    from hwsim.spec import SpecError
+    from hwsim.spec import Place, SpecError
 
     failed = False
     for file in files:
@@ -34,7 +34,7 @@ def command(files: tuple[str, ...], form: str) -> None:
             click.echo(_github(error.mistakes) if form == "github" else str(error), err=form == "text")
         else:
             for warning in warnings:
-                noted = f"::warning file={_property(file)}::{_message(warning)}"
+                noted = _annotation("warning", warning.place or Place(file, 0, 0), f"{warning.code}: {warning.text}")
                 click.echo(noted if form == "github" else f"{file}: warning: {warning}")
             if form == "text":
                 click.echo(f"{file}: ok")
@@ -44,16 +44,15 @@ def command(files: tuple[str, ...], form: str) -> None:
 
 def _github(mistakes: Sequence[Mistake]) -> str:
     """Workflow commands of GitHub Actions: `::error file=,line=,col=::message`."""
-    return "\n".join(_annotation(each) for each in mistakes)
+    said = [(each.place, each.message + (f" (hint: {each.hint})" if each.hint else "")) for each in mistakes]
+    return "\n".join(_annotation("error", place, text) for place, text in said)
 
 
-def _annotation(mistake: Mistake) -> str:
-    place = mistake.place
-    text = mistake.message + (f" (hint: {mistake.hint})" if mistake.hint else "")
+def _annotation(level: str, place: Place | None, text: str) -> str:
     if place is None or not place.file:
-        return f"::error ::{_message(text)}"
+        return f"::{level} ::{_message(text)}"
     where = f"file={_property(place.file)}" + (f",line={place.line},col={place.column}" if place.line else "")
-    return f"::error {where}::{_message(text)}"
+    return f"::{level} {where}::{_message(text)}"
 
 
 def _message(text: str) -> str:

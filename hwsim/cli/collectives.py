@@ -54,6 +54,7 @@ def command(
     from hwsim.machine import NoRoute
     from hwsim.probes.collectives import ALL, NAMES, measure
     from hwsim.reports import collectives as report
+    from hwsim.reports import warned
     from hwsim.reports.writing import write
 
     _refuse_unknown(operation, OPERATIONS, "--op", "operation")
@@ -78,7 +79,8 @@ def command(
         if not any(row.busbw > 0 for row in found.rows):
             raise click.BadParameter(f"a {operation} moves no bytes that could be drawn", param_hint="--plot")
         click.echo(f"wrote {write(plot, report.render(found, title, plot.suffix))}", err=True)
-    click.echo(report.document(found, title) if as_json else report.text(found, title), nl=False)
+    text = report.document(found, title, built.warnings) if as_json else report.text(found, title) + warned.text(built.warnings)
+    click.echo(text, nl=False)
 
 
 def _refuse_unknown(name: str, known: Sequence[str], option: str, what: str) -> None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from hwsim.models import Cluster, Framework, Transformer
+    from hwsim.spec import Warning
 
 MODEL: Final = LibraryName("model")
 FRAMEWORK: Final = LibraryName("framework")
@@ -102,14 +103,15 @@ def command(
     from hwsim.devices import CannotCompute
     from hwsim.machine import NoRoute
     from hwsim.models import NotAlike, WrongPlan, load_framework, load_model
+    from hwsim.reports import warned
 
     try:
         with in_words():
-            cluster, title = cluster_with(machine, settings, nodes or 1)
+            cluster, title, warnings = cluster_with(machine, settings, nodes or 1)
             network = load_model(model)
             software = software or ("vllm" if infer else "megatron-core")
             framework = load_framework(software)
-        what = _What(cluster, network, framework, title, _short(model), _short(software), as_json)
+        what = _What(cluster, network, framework, title, _short(model), _short(software), as_json, warnings)
         said["dtype"] = said["dtype"] or ("bf16" if "bf16" in cluster.gpu.flop else "fp16")
         text, fits = _inference(what, infer, said) if infer else _training(what, said, given)
     except WrongPlan as error:
@@ -119,7 +121,7 @@ def command(
         hint = getattr(error, "hint", None)
         click.echo(f"{error}" + (f"\n    hint: {hint}" if hint else ""), err=True)
         ctx.exit(EXIT_MISTAKE)
-    click.echo(text, nl=False)
+    click.echo(text if as_json else text + warned.text(warnings), nl=False)
     if not fits:
         ctx.exit(EXIT_VIOLATED)
 
@@ -135,6 +137,7 @@ class _What:
     called: str
     software: str
     as_json: bool
+    warnings: tuple[Warning, ...]
 
     @property
     def title(self) -> str:
@@ -144,7 +147,7 @@ class _What:
     def document(self, said: Mapping[str, Any]) -> str:
         from hwsim.reports.estimate import document
 
-        return document(said, self.machine, self.called, self.software, self.cluster.gpus)
+        return document(said, self.machine, self.called, self.software, self.cluster.gpus, self.warnings)
 
 
 def _training(what: _What, said: Mapping[str, Any], given: set[str]) -> tuple[str, bool]:

@@ -12,18 +12,43 @@ from hwsim.machine.schema import LINK_KEYS, machine_schema, part_schema
 from hwsim.models import Framework
 from hwsim.models.entries import facts, model_schema
 from hwsim.results.expect import wanted_of
-from hwsim.spec import Mistake, Mistakes, SpecError, Tree, apply_set, decode, did_you_mean, find, names, read, resolve, tree_of
+from hwsim.spec import (
+    Mistake,
+    Mistakes,
+    SpecError,
+    Tree,
+    Warning,
+    apply_set,
+    decode,
+    did_you_mean,
+    find,
+    names,
+    read,
+    resolve,
+    tree_of,
+)
 from hwsim.workload import Runtime, check_statements, read_workload, suspicions, workload_schema
 
 
-def check(source: str) -> tuple[str, ...]:
+def check(source: str) -> tuple[Warning, ...]:
     """Read a machine, workload or part of the library or of a file; its warnings.
 
     Raises:
         SpecError: all its mistakes.
     """
+    return _checked(any_tree(source))
+
+
+def warnings_of(tree: Tree) -> tuple[Warning, ...]:
+    """Warnings of a machine, workload or part; none if it has mistakes."""
+    try:
+        return _checked(tree)
+    except SpecError:
+        return ()
+
+
+def _checked(tree: Tree) -> tuple[Warning, ...]:
     mistakes = Mistakes()
-    tree = any_tree(source)
     match tree.text("hwsim"):
         case "workload/1":
             loaded = read_workload(tree, mistakes)
@@ -31,7 +56,7 @@ def check(source: str) -> tuple[str, ...]:
                 wanted_of(loaded.expect, mistakes, loaded.jobs or {}, loaded.written_as("infer"), loaded.written_as("train"))
             if loaded is not None:
                 check_statements(loaded, mistakes)
-            warnings: tuple[str, ...] = suspicions(loaded) if loaded else ()
+            warnings: tuple[Warning, ...] = suspicions(loaded) if loaded else ()
         case "model/1":
             facts(tree)
             warnings = ()
@@ -114,7 +139,7 @@ def machine_of(tree: Tree, settings: Mapping[str, str], source: str) -> Machine:
     return built
 
 
-def _check_part(tree: Tree, mistakes: Mistakes) -> tuple[str, ...]:
+def _check_part(tree: Tree, mistakes: Mistakes) -> tuple[Warning, ...]:
     """A device alone in a machine; a link by its keys."""
     kind = tree.text("kind")
     if kind in links.KINDS:

@@ -33,6 +33,7 @@ def command(machine: str, settings: dict[str, str], every: bool, key: str | None
     from hwsim.cli.files import machine_with
     from hwsim.probes.latency import latencies
     from hwsim.reports import latency_numbers as report
+    from hwsim.reports import warned
     from hwsim.reports.writing import write
 
     with in_words():
@@ -44,9 +45,11 @@ def command(machine: str, settings: dict[str, str], every: bool, key: str | None
             raise click.BadParameter("no part of the machine says enough for a row", param_hint="--plot")
         click.echo(f"wrote {write(plot, report.render(found, title, plot.suffix))}", err=True)
     if key is not None:
-        click.echo(report.explained(_row(found, key)), nl=False)
+        click.echo(report.explained(_row(found, key)) + warned.text(built.warnings), nl=False)
+    elif as_json:
+        click.echo(report.document(found, title, built.warnings), nl=False)
     else:
-        click.echo(report.document(found, title) if as_json else report.text(found, title, every=every), nl=False)
+        click.echo(report.text(found, title, every=every) + warned.text(built.warnings), nl=False)
 
 
 def _row(found: Latencies, key: str) -> Row | Missing:

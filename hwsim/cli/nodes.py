@@ -10,12 +10,12 @@ from hwsim.cli.files import machine_of, machine_with
 from hwsim.devices import Nic
 from hwsim.machine import Machine
 from hwsim.models import Cluster, NotAlike, cluster_of
-from hwsim.spec import Mistake, SpecError, find, tree_of
+from hwsim.spec import Mistake, SpecError, Warning, find, tree_of
 from hwsim.units import format_quantity
 
 
-def cluster_with(source: str, settings: Mapping[str, str], nodes: int = 0) -> tuple[Cluster, str]:
-    """The cluster that the GPUs of a machine are, or of so many such machines, and its name.
+def cluster_with(source: str, settings: Mapping[str, str], nodes: int = 0) -> tuple[Cluster, str, tuple[Warning, ...]]:
+    """The cluster that the GPUs of a machine are, or of so many such machines, its name, and the warnings of such a machine.
 
     What two nodes say of each other holds for all: each card has the switch's port to itself.
 
@@ -26,7 +26,7 @@ def cluster_with(source: str, settings: Mapping[str, str], nodes: int = 0) -> tu
     one = machine_with(source, settings)
     name = one.name or ("machine" if source == "-" else Path(source).stem)
     if nodes <= 1:
-        return cluster_of(one), name
+        return cluster_of(one), name, one.warnings
     if source == "-":
         raise SpecError([Mistake(None, "--nodes repeats a machine of a file or of the library, not standard input")])
     if len({one.device(gpu).node for gpu in one.devices_of("gpu")}) > 1:
@@ -37,7 +37,7 @@ def cluster_with(source: str, settings: Mapping[str, str], nodes: int = 0) -> tu
     tree = tree_of({"hwsim": "machine/1", "parts": {"node": node, "fabric": {"kind": "switch"}}, "links": [link]})
     inside = {f"machine.node.{path.removeprefix('machine.')}": value for path, value in settings.items()}
     pair = cluster_of(machine_of(tree, inside, source))
-    return replace(pair, gpus=nodes * pair.per_node), f"{nodes} x {name}"
+    return replace(pair, gpus=nodes * pair.per_node), f"{nodes} x {name}", one.warnings
 
 
 def _rate(machine: Machine, name: str) -> float:

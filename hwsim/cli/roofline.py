@@ -44,16 +44,19 @@ def command(
     from hwsim.cli.files import machine_with
     from hwsim.probes.roofline import NoRoofline, rooflines
     from hwsim.reports import roofline as report
+    from hwsim.reports import warned
     from hwsim.reports.writing import write
 
     with in_words():
         if workload is None:
             built, graph, name, called = machine_with(machine, settings), None, "", ""
             name = built.name or ("machine" if machine == "-" else Path(machine).stem)
+            warnings = built.warnings
         else:
             lowered = api.prepare(machine, workload, set=settings)
             built, graph = lowered.machine, lowered.graph
             name, called = lowered.machine_name, lowered.workload_name
+            warnings = lowered.warnings
     try:
         found = rooflines(built, graph, device=device, dtype=dtype or "", links=links)
     except NoRoofline as error:
@@ -61,4 +64,7 @@ def command(
         click.get_current_context().exit(EXIT_MISTAKE)
     if plot is not None:
         click.echo(f"wrote {write(plot, report.render(found, f'{called} on {name}' if called else name, plot.suffix))}", err=True)
-    click.echo(report.document(found, name, called) if as_json else report.text(found, name, called), nl=False)
+    if as_json:
+        click.echo(report.document(found, name, called, warnings), nl=False)
+    else:
+        click.echo(report.text(found, name, called) + warned.text(warnings), nl=False)

@@ -51,12 +51,15 @@ def command(
     if not lowered and (machine or settings):
         raise click.UsageError("--machine and --set go with --lowered")
     from hwsim.cli.errors import in_words
-    from hwsim.cli.files import any_tree, resolved
+    from hwsim.cli.files import any_tree, resolved, warnings_of
+    from hwsim.reports import warned
 
     with in_words():
         tree = any_tree(name)
         if not lowered:
             click.echo("\n".join(_lines(resolved(tree), "")))
+            for warning in warnings_of(tree):  # what is printed is a file: nothing else may stand in it
+                click.echo(f"warning: {warning}", err=True)
             if tree.text("hwsim") == "model/1":
                 from hwsim.models.entries import facts
 
@@ -71,6 +74,7 @@ def command(
 
         made = api.prepare(machine, tree, set=settings)
         click.echo("\n".join([describe(made.graph), *(str(each) for each in made.services)]))
+        click.echo(warned.text(made.warnings), nl=False)
 
 
 def _topology(name: str, figure: str, of: str | None, settings: dict[str, str], *, as_json: bool) -> None:
@@ -83,6 +87,7 @@ def _topology(name: str, figure: str, of: str | None, settings: dict[str, str], 
     from hwsim.cli.files import machine_with
     from hwsim.probes.topology import TooLarge, topology
     from hwsim.reports import topology as report
+    from hwsim.reports import warned
     from hwsim.spec import Mistake, SpecError
 
     with in_words():
@@ -97,7 +102,10 @@ def _topology(name: str, figure: str, of: str | None, settings: dict[str, str], 
         from hwsim.reports.writing import write
 
         click.echo(f"wrote {write(plot, render(built, title, plot.suffix))}", err=True)
-    click.echo(report.document(found, title) if as_json else report.text(found, title), nl=False)
+    if as_json:
+        click.echo(report.document(found, title, built.warnings), nl=False)
+    else:
+        click.echo(report.text(found, title) + warned.text(built.warnings, ""), nl=False)
 
 
 def _library() -> Iterator[str]:

@@ -43,7 +43,7 @@ _FIGURES: Final[dict[str, Literal["gantt", "latency", "memory", "queues", "servi
               type=(click.Choice(sorted(_FIGURES)), click.Path(path_type=Path, dir_okay=False)),
               metavar="gantt|latency|memory|queues|serving FILE", help="Write a figure (.png, .svg or .pdf).")  # fmt: skip
 @click.option("--expect/--no-expect", default=None, help="Check what the workload expects always, or never.")
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing but mistakes.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing but mistakes and warnings.")
 def command(
     machine: str,
     workload: str,
@@ -107,6 +107,9 @@ def command(
         from hwsim.reports import json, summary
 
         click.echo(json.document(run, ops=ops, rank=rank) if as_json else summary.summary(run), nl=False)
+    if quiet:
+        for warning in run.warnings:
+            click.echo(f"warning: {warning}", err=True)
     if violated:
         for memory in run.memory:
             if not memory.fits:

@@ -12,7 +12,7 @@ import numpy as np
 from hwsim.devices import Device
 from hwsim.machine.layout import Layout
 from hwsim.machine.wires import Bundle, Ints
-from hwsim.spec import Mistakes, Tree
+from hwsim.spec import Mistakes, Tree, Warning
 from hwsim.units import format_quantity
 
 _ANY: Final = 1 << 60
@@ -82,9 +82,10 @@ def check_dimms(model: Device, tree: Tree, mistakes: Mistakes) -> None:
         )
 
 
-def check_power(layout: Layout, name: str, supply: float | None, warnings: list[str]) -> None:
+def check_power(layout: Layout, name: str, supply: float | None, warnings: list[Warning]) -> None:
     """Whether the supply of a machine gives what its parts draw at the most; `layout.power` knows that."""
     if supply is not None and layout.power > supply:
         drawn, given = format_quantity(layout.power, "W"), format_quantity(supply, "W")
         where = f"machine '{name}'" if name else "the machine"
-        warnings.append(f"{where}: its parts draw up to {drawn}, but its supply gives {given}")
+        text = f"{where}: its parts draw up to {drawn}, but its supply gives {given}"
+        warnings.append(Warning("power-over-budget", text))

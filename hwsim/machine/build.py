@@ -28,7 +28,7 @@ from hwsim.machine.schema import HEADER, PART_KEYS, MachineFile, PartEntry
 from hwsim.machine.transfer import Transfers
 from hwsim.machine.views import Devices, Groups, Nodes
 from hwsim.machine.wiring import wire_all
-from hwsim.spec import Mistakes, Tree, check_header, decode, did_you_mean, parameters, resolve
+from hwsim.spec import Mistakes, Tree, Warning, check_header, decode, did_you_mean, different, parameters, resolve
 
 MOST_DEVICES: Final = 1_000_000
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,59}")
@@ -42,16 +42,16 @@ def build(tree: Tree, mistakes: Mistakes) -> Machine | None:
     resolved = resolve(tree, mistakes, kind="machine")
     if len(mistakes) > before:
         return None
-    warnings: list[str] = []
+    warnings: list[Warning] = []
     layout = _scope(resolved, mistakes, warnings)
     let = parameters(resolved.get("let"), mistakes, kept=())
     if len(mistakes) > before:
         return None
     plain = {name: value.plain() if isinstance(value, Tree) else value for name, value in let.items()}
-    return _machine(layout, resolved.text("name") or "", plain, tuple(dict.fromkeys(warnings)))
+    return _machine(layout, resolved.text("name") or "", plain, different(warnings))
 
 
-def _machine(layout: Layout, name: str, let: dict[str, object], warnings: tuple[str, ...]) -> Machine:
+def _machine(layout: Layout, name: str, let: dict[str, object], warnings: tuple[Warning, ...]) -> Machine:
     net = Net(layout)
     backplanes = Backplanes(net)
     devices, groups = Devices(layout), Groups(layout)
@@ -74,7 +74,7 @@ def _machine(layout: Layout, name: str, let: dict[str, object], warnings: tuple[
     )
 
 
-def _scope(tree: Tree, mistakes: Mistakes, warnings: list[str]) -> Layout:
+def _scope(tree: Tree, mistakes: Mistakes, warnings: list[Warning]) -> Layout:
     """The parts of one machine and what links them; names relative to it."""
     layout = Layout()
     file = decode(tree, MachineFile, mistakes, ignore=PART_KEYS, sourced=True)
@@ -103,13 +103,14 @@ def _scope(tree: Tree, mistakes: Mistakes, warnings: list[str]) -> Layout:
     return layout
 
 
-def _part(layout: Layout, name: str, tree: Tree, parts: Tree, mistakes: Mistakes, warnings: list[str]) -> None:
+def _part(layout: Layout, name: str, tree: Tree, parts: Tree, mistakes: Mistakes, warnings: list[Warning]) -> None:
     """Put a part into the layout, as often as it is there."""
     entry = _entry(tree, mistakes)
     if entry is None:
         return
     if entry.count is not None and name[-1].isdigit():
-        warnings.append(f"part '{name}' with a count: its first is called {name}0; names are clearer without a digit at the end")
+        text = f"part '{name}' with a count: its first is called {name}0; names are clearer without a digit at the end"
+        warnings.append(Warning("name-ends-in-digit", text, parts.key_place(name)))
     if entry.kind == "machine" and tree.get("let") is not None and entry.use is None:
         hint = "put them into the `let:` at the top, or the machine into a file of its own"
         mistakes.add(tree.key_place("let"), f"the machine '{name}' stands in this file: it has no parameters of its own", hint)

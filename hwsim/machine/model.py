@@ -23,6 +23,7 @@ from hwsim.machine.views import Kinds
 
 if TYPE_CHECKING:
     from hwsim.communication.kinds import Library
+    from hwsim.spec import Warning
 
 _WRITTEN_OUT: Final = 10_000  # devices, up to which a small value is made of all of them
 
@@ -43,7 +44,7 @@ class Machine:
     links: Sequence[Link]
     capacities: Mapping[str, Capacity]
     let: Mapping[str, object]
-    warnings: tuple[str, ...]
+    warnings: tuple[Warning, ...]
     _names: Names = field(repr=False, compare=False)
     _routes: Routes = field(repr=False, compare=False)
     _transfers: Transfers = field(repr=False, compare=False)

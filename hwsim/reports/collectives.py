@@ -10,12 +10,14 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from hwsim.reports.figure import COLOURS, figure_bytes
+from hwsim.reports.warned import as_dicts
 from hwsim.units import format_quantity
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from hwsim.probes.collectives import Measured, Row
+    from hwsim.spec import Warning
 
 AUTO: Final = "auto"
 WIDTH: Final = 110
@@ -53,7 +55,7 @@ def size_text(size: float) -> str:
     return format_quantity(size, "B")
 
 
-def as_dict(found: Measured, machine: str) -> dict[str, Any]:
+def as_dict(found: Measured, machine: str, warnings: Sequence[Warning] = ()) -> dict[str, Any]:
     """Everything as dicts and lists: bytes, seconds, bytes per second."""
     return {
         "hwsim": "collectives/1",
@@ -63,12 +65,13 @@ def as_dict(found: Measured, machine: str) -> dict[str, Any]:
         "library": found.library or None,
         "rows": [_row(row) for row in found.rows],
         "cannot": [{"algorithm": name, "reason": why} for name, why in found.cannot],
+        "warnings": as_dicts(warnings),
     }
 
 
-def document(found: Measured, machine: str) -> str:
+def document(found: Measured, machine: str, warnings: Sequence[Warning] = ()) -> str:
     """The same as JSON, keys sorted."""
-    return json.dumps(as_dict(found, machine), indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
+    return json.dumps(as_dict(found, machine, warnings), indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def render(found: Measured, machine: str, suffix: str = ".png") -> Iterable[bytes]:

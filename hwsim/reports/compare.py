@@ -8,7 +8,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+from hwsim.reports import warned
 from hwsim.reports.figure import COLOURS, figure_bytes
+from hwsim.spec import Warning
 from hwsim.units import format_quantity
 
 SHOWN: Final = 20
@@ -56,6 +58,8 @@ class Compared(Protocol):
     @property
     def notes(self) -> Sequence[str]: ...
     @property
+    def warnings(self) -> Sequence[Warning]: ...
+    @property
     def measured(self) -> float: ...
     @property
     def predicted(self) -> float: ...
@@ -90,7 +94,7 @@ def text(found: Compared, *, every: bool = False) -> str:
         lines.append(f"extrapolated: {_percent(far)}, at sizes far from any that was measured")
     if found.outside > 0:
         lines.append(f"outside of recorded calls: {_time(found.outside)} of the script, which is not predicted")
-    return "\n".join([*lines, *found.notes]) + "\n"
+    return "\n".join([*lines, *found.notes]) + "\n" + warned.text(found.warnings, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +176,7 @@ def as_dict(found: Compared) -> dict[str, Any]:
         "uncalibrated": found.uncalibrated,
         "known_by": {standing: found.part(standing) for standing in STANDINGS},
         "notes": list(found.notes),
+        "warnings": warned.as_dicts(found.warnings),
         "ops": [
             {
                 "name": each.name,

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hwsim.reports.summary import bar
 from hwsim.reports.table import percent
+from hwsim.reports.warned import as_dicts
 from hwsim.units import format_quantity
 
 if TYPE_CHECKING:
     from hwsim.models import Footprint, Laid, Step
     from hwsim.models.search import Searched
     from hwsim.models.service import Service
+    from hwsim.spec import Warning
 
 WIDTH: Final = 100
 DAY: Final = 86400.0
@@ -129,9 +131,12 @@ def plan_text(laid: Laid) -> str:
 # ---- JSON ----
 
 
-def document(said: Mapping[str, Any], machine: str, model: str, framework: str, gpus: int) -> str:
+def document(
+    said: Mapping[str, Any], machine: str, model: str, framework: str, gpus: int, warnings: Sequence[Warning] = ()
+) -> str:
     """An estimate as JSON, keys sorted; `said` is of `of_training`, `of_search` or `of_inference`."""
     whole = {"hwsim": "estimate/1", "machine": machine, "model": model, "framework": framework, "gpus": gpus, **said}
+    whole["warnings"] = as_dicts(warnings)
     return json.dumps(whole, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
 
 

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from hwsim.reports.gantt import FORMATS
+from hwsim.reports.warned import as_dicts
 from hwsim.results.result import Result
 from hwsim.results.timeline import FEMTO
 
@@ -45,6 +46,7 @@ def as_dict(result: Result, found: Explanation, *, path: bool = False) -> dict[s
         "events": [asdict(one) for one in result.events],
         "makespan_s": result.makespan_s,
         "makespan_fs": result.timeline.makespan_fs,
+        "warnings": as_dicts(result.warnings),
         "sentences": list(found.sentences),
         "accounting": [_share(share) for share in found.accounting],
         "critical_path": [_run(run) for run in found.runs],

@@ -15,6 +15,7 @@ from hwsim.explain.family import families
 from hwsim.explain.steps import Step
 from hwsim.explain.what_if import LARGEST
 from hwsim.opgraph import Label
+from hwsim.reports import warned
 from hwsim.reports.summary import WIDTH, bar
 from hwsim.results.result import Result
 from hwsim.results.timeline import FEMTO
@@ -37,6 +38,7 @@ def _lines(result: Result, found: Explanation, path: bool, derived: int) -> Iter
         yield from _wrap("set " + ", ".join(f"{key}={value}" for key, value in result.settings), 2)
     for event in result.events:
         yield from _wrap(f"event {event}", 2)
+    yield from warned.lines(result.warnings)
     yield ""
     for sentence in found.sentences:
         yield from _wrap(sentence, 2)

@@ -25,6 +25,7 @@ def fragment(result: Result) -> str:
     lines = [
         "<div>",
         f"<p>{heading}, limited by {escape(limits or 'nothing')}</p>",
+        *(f"<p>warning: {escape(str(each))}</p>" for each in result.warnings),
         "<table><thead><tr><th>capacity</th><th>busy</th><th>moved</th><th>rate</th><th>utilisation</th></tr></thead><tbody>",
         *(
             f'<tr><td style="text-align:left">{escape(row.name)}</td>'

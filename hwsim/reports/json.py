@@ -10,7 +10,7 @@ from typing import Any
 from hwsim.demand import Choice
 from hwsim.explain.critical import limited_by
 from hwsim.explain.starving import pipelines
-from hwsim.reports import pipeline, serving, training
+from hwsim.reports import pipeline, serving, training, warned
 from hwsim.results.choices import choices
 from hwsim.results.coverage import coverage
 from hwsim.results.result import Result
@@ -84,7 +84,7 @@ def as_dict(result: Result, *, ops: bool = False, rank: int | None = None) -> di
         "steady": None if result.steady is None else _steady(result.steady),
         "expect": [asdict(verdict) for verdict in result.verdicts],
         "set": dict(result.settings),
-        "warnings": list(result.warnings),
+        "warnings": warned.as_dicts(result.warnings),
     }
     if (known := coverage(result.timeline)) is not None:
         found["calibrated"] = asdict(known)

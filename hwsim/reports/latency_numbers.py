@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from hwsim.devices import precise
 from hwsim.explain.derivation import put_in, seconds
 from hwsim.probes.latency import Missing
 from hwsim.reports.figure import COLOURS, figure_bytes
+from hwsim.reports.warned import as_dicts
 from hwsim.units import format_quantity
 
 if TYPE_CHECKING:
     from hwsim.probes.latency import Latencies, Row, Table
+    from hwsim.spec import Warning
 
 TITLES: Final[Mapping[Table, str]] = {"common": "CPU, memory, disks, networks", "gpu": "GPU"}
 GREY: Final = "#8c8c8c"
@@ -64,7 +66,7 @@ def explained(row: Row | Missing) -> str:
     return "\n".join(out) + "\n"
 
 
-def as_dict(found: Latencies, title: str) -> dict[str, Any]:
+def as_dict(found: Latencies, title: str, warnings: Sequence[Warning] = ()) -> dict[str, Any]:
     """The tables as dicts and lists; times in seconds, null where the text has no such row."""
     return {
         "hwsim": "latency/1",
@@ -95,12 +97,13 @@ def as_dict(found: Latencies, title: str) -> dict[str, Any]:
             {"key": each.key, "name": each.name, "table": each.table, "text_s": each.text_s, "reason": each.reason}
             for each in found.missing
         ],
+        "warnings": as_dicts(warnings),
     }
 
 
-def document(found: Latencies, title: str) -> str:
+def document(found: Latencies, title: str, warnings: Sequence[Warning] = ()) -> str:
     """The same as JSON, keys sorted."""
-    return json.dumps(as_dict(found, title), indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
+    return json.dumps(as_dict(found, title, warnings), indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def render(found: Latencies, title: str, suffix: str = ".png") -> Iterable[bytes]:

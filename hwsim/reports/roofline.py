@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hwsim.devices import precise
 from hwsim.reports.figure import COLOURS, figure_bytes
 from hwsim.reports.table import percent
+from hwsim.reports.warned import as_dicts
 from hwsim.units import format_quantity
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from hwsim.probes.ceilings import Ceiling
     from hwsim.probes.roofline import Point, Roofline
+    from hwsim.spec import Warning
 
 MARKERS: Final = "osD^v<>Pp*hX"
 LINES: Final = ("-", "--", "-.", ":")
@@ -46,9 +48,9 @@ def text(found: Sequence[Roofline], machine: str, workload: str = "") -> str:
     return "\n".join(line.rstrip() for line in out) + "\n"
 
 
-def document(found: Sequence[Roofline], machine: str, workload: str = "") -> str:
+def document(found: Sequence[Roofline], machine: str, workload: str = "", warnings: Sequence[Warning] = ()) -> str:
     """The same as JSON, keys sorted."""
-    said = as_dict(found, machine, workload)
+    said = {**as_dict(found, machine, workload), "warnings": as_dicts(warnings)}
     return json.dumps(said, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
 
 

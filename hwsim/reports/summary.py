@@ -9,7 +9,7 @@ from typing import Final
 
 from hwsim.explain.critical import limited_by
 from hwsim.explain.starving import pipelines
-from hwsim.reports import pipeline, serving, training
+from hwsim.reports import pipeline, serving, training, warned
 from hwsim.reports.each import Each, each_op
 from hwsim.reports.table import Row, capacities, causes, percent
 from hwsim.results.choices import choices
@@ -86,7 +86,7 @@ def _lines(result: Result) -> Iterator[str]:
     for verdict in result.verdicts:
         yield from _line("expected", _verdict(verdict))
     for warning in result.warnings:
-        yield from _line("warning", warning)
+        yield from warned.lines([warning], title=f"{'warning':<12} ")
     ops = each_op(result.timeline)
     if ops:
         yield ""
@@ -109,11 +109,9 @@ def _lines(result: Result) -> Iterator[str]:
 
 
 def _fold(result: Result) -> Iterator[str]:
-    """Which ranks were simulated for how many, or why all were."""
+    """Which ranks were simulated for how many; why all were, if they are many, is a warning."""
     graph = result.timeline.flat.graph
     if graph.alike is None:
-        if graph.unfolded:
-            yield from _line("not folded", graph.unfolded)
         return
     classes = graph.alike.classes()
     if len(graph.alike.programs) < 2:

@@ -10,6 +10,8 @@ from hwsim import links
 from hwsim.probes.bisection import Bisection
 from hwsim.probes.topology import CALLED, Alike, Pair, Topology
 from hwsim.reports.table import natural
+from hwsim.reports.warned import as_dicts
+from hwsim.spec import Warning
 from hwsim.units import format_quantity
 
 _LISTED: Final = 8  # ranges of names that are written out
@@ -36,7 +38,7 @@ def text(found: Topology, name: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def document(found: Topology, name: str) -> str:
+def document(found: Topology, name: str, warnings: Sequence[Warning] = ()) -> str:
     """All numbers in SI units."""
     whole: dict[str, Any] = {
         "hwsim": "topology/1",
@@ -59,6 +61,7 @@ def document(found: Topology, name: str) -> str:
             {"from": each.a, "to": each.b, "how": each.how, "hops": each.hops, "bandwidth_bytes_per_s": each.bandwidth}
             for each in found.pairs
         ],
+        "warnings": as_dicts(warnings),
     }
     if found.reach is not None:
         whole["distance"] = {

@@ -24,11 +24,16 @@ class Coverage:
     uncalibrated: float
     missing: tuple[str, ...] = ()
 
+    @property
+    def doubtful(self) -> bool:
+        """Whether so much was not measured that the time may be far off."""
+        return self.uncalibrated + self.extrapolated > DOUBTFUL
+
     def __str__(self) -> str:
         """In words.
 
         >>> print(Coverage(0.9, 0.0, 0.1, ("erf", "fft")))
-        90 % of the ops' time by calls measured on this machine, 10 % uncalibrated (erf, fft): wide of the mark, maybe
+        90 % of the ops' time by calls measured on this machine, 10 % uncalibrated (erf, fft)
         """
         text = f"{100 * self.measured:.3g} % of the ops' time by calls measured on this machine"
         if self.extrapolated > 0:
@@ -36,7 +41,7 @@ class Coverage:
         if self.uncalibrated > 0:
             names = ", ".join(self.missing[:NAMES]) + (", ..." if len(self.missing) > NAMES else "")
             text += f", {100 * self.uncalibrated:.3g} % uncalibrated ({names})"
-        return text + (": wide of the mark, maybe" if self.uncalibrated + self.extrapolated > DOUBTFUL else "")
+        return text
 
 
 def coverage(timeline: Timeline) -> Coverage | None:

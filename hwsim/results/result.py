@@ -23,6 +23,8 @@ from hwsim.results.verdict import Verdict
 if TYPE_CHECKING:
     import pandas as pd
 
+    from hwsim.spec import Warning
+
 
 @dataclass(frozen=True)
 class Result:
@@ -44,7 +46,7 @@ class Result:
     usage: tuple[Usage, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
     settings: tuple[tuple[str, str], ...] = ()
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Warning, ...] = ()
     devices: Mapping[str, str] = field(default_factory=dict)
     memory: tuple[DeviceMemory, ...] = ()
     requests: tuple[RequestStatistics, ...] = ()

@@ -21,7 +21,7 @@ class Steady:
 
     def __str__(self) -> str:
         if not self.period:
-            return f"all {self.times:,} iterations simulated: {self.why}"
+            return f"all {self.times:,} iterations simulated"
         return (
             f"{self.simulated:,} of {self.times:,} iterations simulated; {self.identical} in a row "
             f"were the same to the femtosecond, one every {self.period / 1e12:.6g} ms"

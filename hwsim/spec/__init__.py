@@ -23,12 +23,13 @@ from hwsim.spec.schema import json_schema, value_schema
 from hwsim.spec.shapes import number_of
 from hwsim.spec.tree import Origin, Tree, tree_of
 from hwsim.spec.use import FORMATS, check_header, merge, resolve, used
+from hwsim.spec.warning import CODES, Warning, different
 
 __all__ = [
-    "FORMATS", "KEPT", "NOWHERE", "Changed", "Expectation", "ExpressionError", "FieldPlan", "Mistake", "Mistakes", "Origin",
-    "Place", "Range", "Source", "SpecError", "Tree", "Value", "apply_set", "check_header", "decode", "decode_value",
-    "did_you_mean", "evaluate", "field", "find", "folder", "is_range", "json_schema", "library_root", "merge", "names",
-    "names_in", "number_of", "origin_of", "parameters", "parse_expectation", "parse_range", "parse_requirement",
-    "place_field", "plan", "read", "read_bytes", "read_text", "resolve", "sources", "substitute", "title", "tree_field",
-    "tree_of", "used", "value_schema", "with_origins",
+    "CODES", "FORMATS", "KEPT", "NOWHERE", "Changed", "Expectation", "ExpressionError", "FieldPlan", "Mistake", "Mistakes",
+    "Origin", "Place", "Range", "Source", "SpecError", "Tree", "Value", "Warning", "apply_set", "check_header", "decode",
+    "decode_value", "did_you_mean", "different", "evaluate", "field", "find", "folder", "is_range", "json_schema",
+    "library_root", "merge", "names", "names_in", "number_of", "origin_of", "parameters", "parse_expectation", "parse_range",
+    "parse_requirement", "place_field", "plan", "read", "read_bytes", "read_text", "resolve", "sources", "substitute",
+    "title", "tree_field", "tree_of", "used", "value_schema", "with_origins",
 ]  # fmt: skip

@@ -58,8 +58,8 @@ class Mistake:
     hint: str | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "message", _one_line(self.message))
-        object.__setattr__(self, "hint", self.hint and _one_line(self.hint))
+        object.__setattr__(self, "message", one_line(self.message))
+        object.__setattr__(self, "hint", self.hint and one_line(self.hint))
 
     def __str__(self) -> str:
         where = f"{self.place}: " if self.place and self.place.file else ""
@@ -72,8 +72,8 @@ class Mistake:
         return "\n".join(lines)
 
 
-def _one_line(text: str) -> str:
-    """What a user's text brings along must not move the cursor."""
+def one_line(text: str) -> str:
+    """The text with spaces for all that is not printable: what a user's text brings along must not move the cursor."""
     return text if text.isprintable() else "".join(each if each.isprintable() else " " for each in text)
 
 

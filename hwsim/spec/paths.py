@@ -14,16 +14,17 @@ from hwsim.spec.mistakes import Mistake, Place, Source, SpecError, did_you_mean
 from hwsim.spec.reading import read_text
 from hwsim.spec.tree import Tree, tree_of
 from hwsim.spec.use import used
+from hwsim.spec.warning import Warning
 
 _PART_KEYS: Final = ("use", "kind", "count", "let", "name", "source", "ref")
 
 
 class Changed(NamedTuple):
-    """Both trees after a change, and what is worth saying about it."""
+    """Both trees after a change, and a warning about it."""
 
     machine: Tree
     workload: Tree
-    note: str | None = None
+    warning: Warning | None = None
 
 
 def apply_set(machine: Tree, workload: Tree, path: str, value: object) -> Changed:
@@ -100,9 +101,11 @@ def _in_both(machine: Tree, workload: Tree, name: str, new: Tree, place: Place) 
     if not here and not there:
         known = (*_let_names(machine), *_let_names(workload))
         raise _lost(place, f"neither file has a parameter '{name}'", did_you_mean(name, known))
-    note = f"'let.{name}' is set in both the machine and the workload" if here and there else None
+    text = f"'let.{name}' is set in both the machine and the workload"
     return Changed(
-        _with_let(machine, name, new) if here else machine, _with_let(workload, name, new) if there else workload, note
+        _with_let(machine, name, new) if here else machine,
+        _with_let(workload, name, new) if there else workload,
+        Warning("set-in-both", text) if here and there else None,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
@@ -16,7 +16,7 @@ from hwsim.engine import Deadlock
 from hwsim.explain.critical import limited_by
 from hwsim.machine import Machine
 from hwsim.reports.table import causes
-from hwsim.spec import Mistakes, SpecError, Tree, apply_set, find, read, resolve, tree_of
+from hwsim.spec import Mistakes, SpecError, Tree, Warning, apply_set, different, find, read, resolve, tree_of
 from hwsim.study.measures import measures
 
 
@@ -26,7 +26,7 @@ class Outcome:
 
     makespan_s: seconds; None if it failed.  limited_by: what it spent most of its time on, and the `share` of it.
     error: why it failed, in one line.  fingerprint: stands for all that went in; empty if that could not be read.
-    measures: what else the run has (see `hwsim.study.measures`).
+    measures: what else the run has (see `hwsim.study.measures`).  warnings: those of the run.
     """
 
     makespan_s: float | None = None
@@ -35,6 +35,7 @@ class Outcome:
     error: str = ""
     fingerprint: str = ""
     measures: tuple[tuple[str, float], ...] = ()
+    warnings: tuple[Warning, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,16 +75,17 @@ def read_source(kind: Literal["machine", "workload"], source: Source) -> Said:
     return Said.of(kind, read(find(kind, source)))
 
 
-def changed(machine: Said, workload: Said, settings: Mapping[str, object]) -> tuple[Said, Said]:
-    """Both with the settings of a point.
+def changed(machine: Said, workload: Said, settings: Mapping[str, object]) -> tuple[Said, Said, tuple[Warning, ...]]:
+    """Both with the settings of a point, and the warnings of the settings.
 
     Raises:
         SpecError: a setting leads nowhere.
     """
-    machine_tree, workload_tree = machine.tree, workload.tree
+    machine_tree, workload_tree, warnings = machine.tree, workload.tree, list[Warning]()
     for path, value in settings.items():
-        machine_tree, workload_tree, _ = apply_set(machine_tree, workload_tree, path, value)
-    return machine.become(machine_tree), workload.become(workload_tree)
+        machine_tree, workload_tree, warning = apply_set(machine_tree, workload_tree, path, value)
+        warnings += [warning] if warning else []
+    return machine.become(machine_tree), workload.become(workload_tree), tuple(warnings)
 
 
 def fingerprint_of(machine: Said, workload: Said) -> str:
@@ -96,16 +98,26 @@ def fingerprint_of(machine: Said, workload: Said) -> str:
 def run_point(machine: Said, workload: Said, settings: Mapping[str, object]) -> Outcome:
     """Simulate one point; what is wrong with it becomes its outcome."""
     fingerprint = ""
+    warnings: tuple[Warning, ...] = ()
     try:
-        machine, workload = changed(machine, workload, settings)
+        machine, workload, warnings = changed(machine, workload, settings)
         fingerprint = fingerprint_of(machine, workload)
         run = simulate(_built(machine) if machine.digest else machine.tree, workload.tree, expect=False)
     except SpecError as error:
-        return Outcome(error=_in_one_line(error), fingerprint=fingerprint)
-    except (Deadlock, OutOfMemory) as error:
-        return Outcome(error=" ".join(str(error).split()), fingerprint=fingerprint)
+        return Outcome(error=_in_one_line(error), fingerprint=fingerprint, warnings=_small(warnings))
+    except Deadlock as error:
+        return Outcome(error=" ".join(str(error).split()), fingerprint=fingerprint, warnings=_small(warnings))
+    except OutOfMemory as error:
+        found = different(warnings, error.run.warnings)
+        return Outcome(error=" ".join(str(error).split()), fingerprint=fingerprint, warnings=_small(found))
     name, share = next(iter(causes(limited_by(run.timeline))), ("", None))
-    return Outcome(run.makespan_s, name, share, "", fingerprint, measures(run))
+    found = _small(different(warnings, run.warnings))
+    return Outcome(run.makespan_s, name, share, "", fingerprint, measures(run), found)
+
+
+def _small(warnings: tuple[Warning, ...]) -> tuple[Warning, ...]:
+    """The warnings without the text of the files that they point into: each point sends them to the first process."""
+    return tuple(replace(each, place=replace(each.place, source=None)) if each.place else each for each in warnings)
 
 
 @lru_cache(maxsize=2)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hwsim.spec import Mistake, Place, SpecError
+from hwsim.study.cells import read_warnings
 from hwsim.study.measures import UNITS
 from hwsim.study.point import Outcome
 from hwsim.study.table import FOUND
@@ -36,14 +37,16 @@ def _outcomes(lines: Iterator[list[str]], file: str) -> Iterator[Outcome]:
     for number, line in enumerate(lines, 2):
         if len(line) != len(header):
             raise _wrong(file, number, f"{len(line)} columns instead of {len(header)}")
-        makespan, _, limited_by, share, error, fingerprint = line[-len(FOUND) :]
+        makespan, _, limited_by, share, warnings, error, fingerprint = line[-len(FOUND) :]
         if error or not fingerprint:
             continue
         try:
             more = tuple((name, float(line[place])) for name, place in measured if line[place])
-            outcome = Outcome(float(makespan), limited_by, float(share) if share else None, "", fingerprint, more)
+            outcome = Outcome(
+                float(makespan), limited_by, float(share) if share else None, "", fingerprint, more, read_warnings(warnings)
+            )
         except ValueError:
-            raise _wrong(file, number, "a time or share is not a number") from None
+            raise _wrong(file, number, "a time or share is not a number, or a warning has no known code") from None
         if not math.isfinite(outcome.makespan_s or 0.0):
             raise _wrong(file, number, "a time is not a finite number")
         yield outcome

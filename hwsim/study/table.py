@@ -9,14 +9,19 @@ from pathlib import Path
 from typing import Any, Final
 
 from hwsim.reports import sweep as figure
+from hwsim.reports.warned import as_dicts
 from hwsim.reports.writing import write
+from hwsim.spec import Warning
+from hwsim.study.cells import written_warnings
 from hwsim.study.curves import curves
 from hwsim.study.grid import written
 from hwsim.study.measures import UNITS
 from hwsim.study.point import Outcome
 from hwsim.study.text import text
 
-FOUND: Final = ("makespan_s", "speed_up", "limited_by", "share", "error", "fingerprint")  # columns after the varied paths
+FOUND: Final = (  # columns after the varied paths
+    "makespan_s", "speed_up", "limited_by", "share", "warnings", "error", "fingerprint",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +45,11 @@ class Row:
     def share(self) -> float | None:
         """How much of its time the run spent on that."""
         return self.outcome.share
+
+    @property
+    def warnings(self) -> tuple[Warning, ...]:
+        """What is right at this point but probably not meant, each with a code."""
+        return self.outcome.warnings
 
     @property
     def error(self) -> str:
@@ -111,6 +121,7 @@ class Sweep:
                     **({"measures": dict(row.outcome.measures)} if row.outcome.measures else {}),
                     "limited_by": row.limited_by,
                     "share": row.share,
+                    "warnings": as_dicts(row.warnings),
                     "error": row.error,
                     "fingerprint": row.outcome.fingerprint,
                 }
@@ -126,7 +137,8 @@ class Sweep:
         for row, speed_up in zip(self.rows, self.speed_ups, strict=True):
             more = dict(row.outcome.measures)
             columns = [more.get(name) for name in self.measured]
-            found = (*columns, row.makespan_s, speed_up, row.limited_by, row.share, row.error, row.outcome.fingerprint)
+            warnings, fingerprint = written_warnings(row.warnings), row.outcome.fingerprint
+            found = (*columns, row.makespan_s, speed_up, row.limited_by, row.share, warnings, row.error, fingerprint)
             lines.writerow([*map(written, row.values), *("" if each is None else each for each in found)])
         return buffer.getvalue()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from string import ascii_letters
 from typing import TYPE_CHECKING, Final
 
 from hwsim.reports.table import percent
@@ -13,7 +14,7 @@ from hwsim.study.measures import SERVICE, UNITS, shown
 from hwsim.units import format_quantity
 
 if TYPE_CHECKING:
-    from hwsim.study.table import Sweep
+    from hwsim.study.table import Row, Sweep
 
 WIDTH: Final = 100
 CAUSE: Final = 24  # what the last column keeps, whatever the others need
@@ -36,10 +37,12 @@ def _lines(sweep: Sweep) -> Iterator[str]:
         )
     yield ""
     yield from _table(sweep)
-    if ended := list(_end(sweep)):
+    if ended := [*_end(sweep), *_warnings(sweep)]:
         yield ""
         for line in ended:
-            yield from textwrap.wrap(line, WIDTH, initial_indent="  ", subsequent_indent="    ", break_long_words=False)
+            yield from textwrap.wrap(
+                line, WIDTH, initial_indent="  ", subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+            )
 
 
 def _table(sweep: Sweep) -> Iterator[str]:
@@ -51,6 +54,10 @@ def _table(sweep: Sweep) -> Iterator[str]:
     for name in sweep.measured:
         cells = [shown(name, dict(row.outcome.measures).get(name)) for row in sweep.rows]
         right.append(_column(UNITS[name][0], cells, WIDTH, numbers=True))
+    marks = _marks(sweep)
+    if marks:
+        cells = ["".join(marks[code] for code in dict.fromkeys(each.code for each in row.warnings)) for row in sweep.rows]
+        right.append(_column("warned", cells, WIDTH))
     room = WIDTH - CAUSE - sum(len(column[0]) + 2 for column in right) - 2
     widest = max(room // max(len(sweep.vary), 1) - 2, LEAST)
     columns = [
@@ -62,7 +69,7 @@ def _table(sweep: Sweep) -> Iterator[str]:
         yield (line if len(line) <= WIDTH else line[: WIDTH - 3] + "...").rstrip()
 
 
-def _column(title: str, cells: Sequence[str], widest: int, *, numbers: bool) -> list[str]:
+def _column(title: str, cells: Sequence[str], widest: int, *, numbers: bool = False) -> list[str]:
     """Cells of one width under their title, numbers to the right."""
     shown = [title, *(_short(cell, widest) for cell in cells)]
     width = max(map(len, shown))
@@ -93,6 +100,22 @@ def _names(paths: Sequence[str], widest: int) -> list[str]:
     return list(paths)
 
 
+def _marks(sweep: Sweep) -> dict[str, str]:
+    """A letter for each code of a warning, in the order of the rows."""
+    codes = dict.fromkeys(warning.code for row in sweep.rows for warning in row.warnings)
+    return dict(zip(codes, ascii_letters, strict=False))
+
+
+def _warnings(sweep: Sweep) -> Iterator[str]:
+    """Each code that a row was marked with, on how many rows, and what it says of the first of them."""
+    for code, mark in _marks(sweep).items():
+        said = [warning.message for row in sweep.rows for warning in row.warnings if warning.code == code]
+        rows = sum(any(warning.code == code for warning in row.warnings) for row in sweep.rows)
+        where = "every row" if rows == len(sweep.rows) else f"{rows} of {len(sweep.rows)} rows"
+        more = ", and the like" if len(set(said)) > 1 else ""
+        yield f"{mark}: warning {code}, {where}: {said[0]}{more}"
+
+
 def factor(value: float) -> str:
     """How many times as fast.
 
@@ -104,14 +127,24 @@ def factor(value: float) -> str:
     return f"{value:.1f}" if value >= 9.995 else f"{value:.2f}" if value >= 0.0995 else f"{value:.3g}"
 
 
+def _best(title: str, sweep: Sweep, ran: Sequence[tuple[float, Row]]) -> str:
+    """The fastest of some rows, and its warnings; of equal ones the first without any."""
+    time, best = min(ran, key=lambda each: (each[0], len(each[1].warnings)))
+    alike = sum(each == time for each, _ in ran) - 1  # equal to the last digit, as results are
+    values = ", ".join(f"{path}={written(value)}" for path, value in zip(sweep.paths, best.values, strict=True))
+    codes = ", ".join(dict.fromkeys(each.code for each in best.warnings))
+    said = f" (warning {codes})" if codes else ""
+    return f"{title}: {values} with {format_quantity(time, 's')}" + (f", and {alike} alike" if alike else "") + said
+
+
 def _end(sweep: Sweep) -> Iterator[str]:
     """The fastest point, and what is missing."""
     ran = [(row.makespan_s, row) for row in sweep.rows if row.makespan_s is not None]
     if len(ran) > 1 and SERVICE not in sweep.measured:  # a service is not better because its requests come faster
-        time, best = min(ran, key=lambda each: each[0])
-        alike = sum(each == time for each, _ in ran) - 1  # equal to the last digit, as results are
-        values = ", ".join(f"{path}={written(value)}" for path, value in zip(sweep.paths, best.values, strict=True))
-        yield f"fastest: {values} with {format_quantity(time, 's')}" + (f", and {alike} alike" if alike else "")
+        yield _best("fastest", sweep, ran)
+        sound = [each for each in ran if not any(warning.exceeds for warning in each[1].warnings)]
+        if sound and min(time for time, _ in sound) > min(time for time, _ in ran):
+            yield _best("fastest that the machine can do", sweep, sound)
     if sweep.failed:
         yield f"{len(sweep.failed)} of {len(sweep.rows)} points failed"
         times = Counter(row.error for row in sweep.failed)

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from hwsim.ops import OPS
 from hwsim.ops.op import FetchOp
-from hwsim.spec import Mistakes, Tree, Value, decode, did_you_mean, substitute
+from hwsim.spec import Mistakes, Tree, Value, Warning, decode, did_you_mean, different, substitute
 from hwsim.workload.file import Workload
 from hwsim.workload.pipeline import PipelineKeys, StageKeys, operations, with_defaults
 from hwsim.workload.pipeline.reading import STAGE
@@ -48,9 +48,9 @@ def _check_stages(pipeline: Tree, mistakes: Mistakes) -> None:
         _check(replace(tree, value=filled) if filled else tree, mistakes, OPS)
 
 
-def suspicions(workload: Workload) -> tuple[str, ...]:
+def suspicions(workload: Workload) -> tuple[Warning, ...]:
     """Warnings: a value read under a name that is nearly another's, a barrier where nobody else comes."""
-    found = []
+    found: list[Warning] = []
     programs = _programs(workload)
     for statements in programs.values():
         ops = [inner for tree in _all(statements) for _, inner in _items(tree)]
@@ -59,10 +59,8 @@ def suspicions(workload: Workload) -> tuple[str, ...]:
             for name in _names(inner.get("reads")):
                 near = [] if name in made else [each for each in sorted(made) if _slip(name, each)]
                 if near:
-                    place = inner.get("reads") or inner
-                    found.append(
-                        f"{place.place.file}:{place.place.line}: nothing makes '{name}', which is read; did you mean '{near[0]}'?"
-                    )
+                    text = f"nothing makes '{name}', which is read; did you mean '{near[0]}'?"
+                    found.append(Warning("nothing-makes-it", text, (inner.get("reads") or inner).place))
     if len(programs) > 1:
         barriers: dict[str, list[str]] = {}
         for program, statements in programs.items():
@@ -71,13 +69,15 @@ def suspicions(workload: Workload) -> tuple[str, ...]:
             ):
                 barriers.setdefault(name, []).append(program)
         found += [
-            f"only program '{who[0]}' names the barrier '{name}'" for name, who in sorted(barriers.items()) if len(who) == 1
+            Warning("lone-barrier", f"only program '{who[0]}' names the barrier '{name}'")
+            for name, who in sorted(barriers.items())
+            if len(who) == 1
         ]
     found += _idle_workers(workload.pipeline)
-    return tuple(dict.fromkeys(found))
+    return different(found)
 
 
-def _idle_workers(pipeline: Tree | None) -> Iterator[str]:
+def _idle_workers(pipeline: Tree | None) -> Iterator[Warning]:
     """Stages with more workers than `ahead` ever lets work."""
     keys = decode(pipeline, PipelineKeys, Mistakes()) if pipeline is not None else None
     if pipeline is None or keys is None:
@@ -92,9 +92,11 @@ def _idle_workers(pipeline: Tree | None) -> Iterator[str]:
         if said is None or not rooms or said.at_once <= min(rooms):
             continue
         at = (known[number].get("at_once") or known[number]).place
-        yield (
-            f"{at.file}:{at.line}:{at.column}: at_once: {said.at_once} is more than `ahead` allows: at most {min(rooms)} "
-            f"of these workers ever work at the same time; ahead: {ahead[number] + said.at_once - min(rooms)} lets all of them"
+        yield Warning(
+            "idle-workers",
+            f"at_once: {said.at_once} is more than `ahead` allows: at most {min(rooms)} "
+            f"of these workers ever work at the same time; ahead: {ahead[number] + said.at_once - min(rooms)} lets all of them",
+            at,
         )
 
 

@@ -19,6 +19,7 @@ from hwsim.devices import Cpu, Gpu, Memory, Storage
 from hwsim.devices.storage import Asked
 from hwsim.machine import Machine
 from hwsim.opgraph import OpGraph
+from hwsim.spec import Warning
 from hwsim.units import format_quantity
 
 LEAST: Final = 1.01  # below this many times as long nothing is said
@@ -37,7 +38,7 @@ class _Alike:
     seconds: float = 0.0
 
 
-def totals(graph: OpGraph, machine: Machine) -> tuple[str, ...]:
+def totals(graph: OpGraph, machine: Machine) -> tuple[Warning, ...]:
     """Warnings: ops that are faster apart than together, more bytes than a disk holds, a working set that no memory holds."""
     found = _together(graph, machine)
     return (*_forgotten(found, machine), *_overflowing(found, machine), *_too_large(graph, machine))
@@ -84,7 +85,7 @@ def _sort(asked: Requests) -> Requests:
     )
 
 
-def _forgotten(found: dict[Requests, _Alike], machine: Machine) -> Iterator[str]:
+def _forgotten(found: dict[Requests, _Alike], machine: Machine) -> Iterator[Warning]:
     rates = machine.rates()
     for sort, alike in found.items():
         if alike.ops <= 1 or alike.bytes <= 0:
@@ -102,10 +103,11 @@ def _forgotten(found: dict[Requests, _Alike], machine: Machine) -> Iterator[str]
         if once > LEAST * alike.seconds:
             kind = machine.device(sort.device).kind
             anew = kind == "hdd" and sort.pattern == "sequential"
-            yield (
+            yield Warning(
+                "faster-apart",
                 f"each of the {alike.ops:,.0f} {_what(sort)} {sort.device} "
                 f"{_OUTSIDE if anew else _FINDS.get(kind, 'finds it as new')}: {format_quantity(alike.seconds, 's')} together; "
-                f"in one op of all the bytes it takes {format_quantity(once, 's')}{_REGION if anew else ''}"
+                f"in one op of all the bytes it takes {format_quantity(once, 's')}{_REGION if anew else ''}",
             )
 
 
@@ -113,7 +115,7 @@ def _what(sort: Requests) -> str:
     return "writes to" if sort.write_share >= 1 else "accesses of" if sort.write_share > 0 else "reads of"
 
 
-def _overflowing(found: dict[Requests, _Alike], machine: Machine) -> Iterator[str]:
+def _overflowing(found: dict[Requests, _Alike], machine: Machine) -> Iterator[Warning]:
     written: dict[str, float] = {}
     for sort, alike in found.items():
         size = alike.bytes * sort.write_share
@@ -122,13 +124,14 @@ def _overflowing(found: dict[Requests, _Alike], machine: Machine) -> Iterator[st
         model = machine.device(name).model
         holds = getattr(model, "holds", getattr(model, "size", None))
         if holds is not None and size > holds * (1 + 1e-9):
-            yield (
+            yield Warning(
+                "disk-overfull",
                 f"{format_quantity(size, 'B')} are written to {name}, which holds {format_quantity(holds, 'B')}: "
-                "it never becomes full here; say the `region` that is written over"
+                "it never becomes full here; say the `region` that is written over",
             )
 
 
-def _too_large(graph: OpGraph, machine: Machine) -> Iterator[str]:
+def _too_large(graph: OpGraph, machine: Machine) -> Iterator[Warning]:
     largest: dict[str, float] = {}
     for cost in graph.costs:
         if cost.requests is not None and cost.requests.device in machine.devices:
@@ -142,7 +145,8 @@ def _too_large(graph: OpGraph, machine: Machine) -> Iterator[str]:
             case _:
                 size = None
         if size is not None and span > size:
-            yield (
+            yield Warning(
+                "working-set-too-large",
                 f"a working set of {format_quantity(span, 'B')} does not fit into the memory of {name}, "
-                f"{format_quantity(size, 'B')}: nothing is swapped here"
+                f"{format_quantity(size, 'B')}: nothing is swapped here",
             )

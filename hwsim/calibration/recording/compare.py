@@ -16,7 +16,7 @@ from hwsim.ops import OPS
 from hwsim.results.coverage import MARKS
 from hwsim.results.result import Result
 from hwsim.results.timeline import FEMTO
-from hwsim.spec import Mistake, SpecError, did_you_mean
+from hwsim.spec import Mistake, SpecError, Warning, did_you_mean
 
 NOTED: Final = 4  # reasons why calls are statements of their own
 RECORDED: Final = "recorded"  # how well the time of an op is known
@@ -62,6 +62,7 @@ class Comparison:
     clock: str
     outside: float
     notes: tuple[str, ...] = ()
+    warnings: tuple[Warning, ...] = ()
 
     @property
     def measured(self) -> float:
@@ -136,7 +137,7 @@ def compare(
     notes += [str(each) for each in recorded.get("written_out", ())][:NOTED]
     notes += [f"out of memory: {each.verdict()}" for each in run.memory if not each.fits]
     outside = max(float(recorded.get(f"{chosen}_s", 0.0)) - inside, 0.0)
-    return Comparison(run.machine, run.workload, tuple(ops), chosen, outside, tuple(notes))
+    return Comparison(run.machine, run.workload, tuple(ops), chosen, outside, tuple(notes), run.warnings)
 
 
 @dataclass(slots=True)

@@ -19,7 +19,7 @@ from hwsim.models.memory import Footprint, kv_capacity, serving_memory
 from hwsim.models.networks import NETWORKS, Network, read_network
 from hwsim.models.transformer import Transformer
 from hwsim.opgraph import Held
-from hwsim.spec import Mistakes, Place, SpecError, Tree, decode, did_you_mean, find, read
+from hwsim.spec import Mistakes, Place, SpecError, Tree, Warning, decode, did_you_mean, find, read
 from hwsim.units import format_quantity
 from hwsim.workload.serving.requests import Drawn, Request, draw, least, mean_tokens
 from hwsim.workload.serving.schema import ArrivalKeys, InferKeys, LengthKeys
@@ -85,13 +85,13 @@ class ServicePlan:
         )
 
     @property
-    def warnings(self) -> tuple[str, ...]:
+    def warnings(self) -> tuple[Warning, ...]:
         """What is right but probably not meant."""
         if not self.cut or not isinstance(self.model, Transformer):
             return ()
         whose = f"{self.name}: " if self.name else ""
         said = f"{self.cut} of {len(self.requests)} requests were cut to the {self.model.sequence:,} tokens that the model reads"
-        return (f"{whose}{said}",)
+        return (Warning("requests-cut", f"{whose}{said}"),)
 
 
 def plan_service(tree: Tree, machine: Machine, mistakes: Mistakes, *, name: str = "", start: float = 0.0) -> ServicePlan | None:

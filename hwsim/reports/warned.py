@@ -1,0 +1,34 @@
+"""Warnings below what a command prints, one paragraph each, and as JSON."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from hwsim.spec import Warning
+
+WIDTH: Final = 100
+
+
+def text(warnings: Sequence[Warning], indent: str = "  ") -> str:
+    """An empty line and the warnings, ending with a newline; "" without any.
+
+    >>> print(text([Warning("lone-barrier", "only program 'a' names the barrier 'x'")]), end="")
+    <BLANKLINE>
+      warning  lone-barrier: only program 'a' names the barrier 'x'
+    """
+    return "".join(f"{line}\n" for line in ("", *lines(warnings, indent))) if warnings else ""
+
+
+def lines(warnings: Iterable[Warning], indent: str = "  ", title: str = "warning  ") -> list[str]:
+    """Each warning after its title, wrapped; codes stay in one piece."""
+    first, rest = indent + title, indent + " " * len(title)
+    return [line for each in warnings for line in textwrap.wrap(
+        str(each), WIDTH, initial_indent=first, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False
+    )]  # fmt: skip
+
+
+def as_dicts(warnings: Iterable[Warning]) -> list[dict[str, Any]]:
+    """Code, text and place of each."""
+    return [each.as_dict() for each in warnings]

@@ -1,0 +1,75 @@
+"""Warnings: what was accepted and is probably not meant, or cannot be built.  Each has a code that a script can test.
+
+A run goes on with its warnings.  What cannot be answered is a mistake (`hwsim.spec.mistakes`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from hwsim.spec.mistakes import Place, one_line
+
+CODES: Final = {
+    "disk-overfull": "more bytes are written to a disk than it holds; it never becomes full here",
+    "faster-apart": "ops on a disk take less time than one op of all their bytes, as each finds caches and credits as new",
+    "idle-workers": "a stage of a pipeline has more workers than `ahead` ever lets work",
+    "lone-barrier": "only one program names a barrier, so it waits for nobody else",
+    "name-ends-in-digit": "a part with a `count` has a name that ends in a digit: gpu1 becomes gpu10, gpu11, ...",
+    "not-calibrated": "more than 5 % of the time of the ops is by formulas, on a machine whose calls were measured",
+    "not-folded": "identical ranks were to be simulated once, and all of them were simulated",
+    "not-steady": "`--steady` found no iterations that repeat, and simulated all of them",
+    "nothing-makes-it": "a value is read that no op makes, and its name is nearly the name of one that is made",
+    "power-over-budget": "the parts of a machine draw more power than its `supply` gives",
+    "requests-cut": "prompts or answers were cut to the tokens that the model reads",
+    "set-in-both": "`--set let.NAME` changed a parameter of the machine and of the workload",
+    "working-set-too-large": "a working set is larger than the memory that holds it; nothing is swapped here",
+}  # code -> what it says; docs/warnings.md has the same table
+EXCEEDS: Final = frozenset({"disk-overfull", "power-over-budget", "working-set-too-large"})
+"""Codes of runs that use more of something than the machine has: such a machine cannot do what was simulated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Warning:
+    """What is right but probably not meant.
+
+    Args:
+        code: one of `CODES`.
+        text: what was found, in one line.
+        place: where it stands; None if it stands in no single place of a file.
+
+    >>> print(Warning("power-over-budget", "its parts draw up to 2.8 kW, but its supply gives 2 kW"))
+    power-over-budget: its parts draw up to 2.8 kW, but its supply gives 2 kW
+    """
+
+    code: str
+    text: str
+    place: Place | None = None
+
+    def __post_init__(self) -> None:
+        if self.code not in CODES:
+            raise ValueError(f"there is no warning '{self.code}'")
+        object.__setattr__(self, "text", one_line(self.text))
+
+    @property
+    def exceeds(self) -> bool:
+        """Whether the machine has less of something than the run uses."""
+        return self.code in EXCEEDS
+
+    @property
+    def message(self) -> str:
+        """The text after its place."""
+        return f"{self.place}: {self.text}" if self.place is not None and self.place.file else self.text
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.message}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """The warning for JSON: code, text, place ("file:line:column" or null)."""
+        return {"code": self.code, "text": self.text, "place": str(self.place) if self.place and self.place.file else None}
+
+
+def different(*groups: Iterable[Warning]) -> tuple[Warning, ...]:
+    """All warnings of the groups in their order, each once."""
+    return tuple(dict.fromkeys(each for group in groups for each in group))

@@ -1,0 +1,238 @@
+"""Every warning reaches every command that takes the machine or the workload, with a code that a script can test."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from click.testing import CliRunner
+
+import hwsim
+from hwsim.cli import main
+from hwsim.spec import CODES, Warning
+from hwsim.spec.warning import EXCEEDS
+from hwsim.study.resume import known_points
+
+ROOT = Path(__file__).resolve().parent.parent
+CPU: Final = """  cpu:
+    kind: cpu
+    cores: 4
+    flop: {fp32: 100 GFLOP/s, fp64: 50 GFLOP/s}
+    memory: {size: 1 GB, bandwidth: 20 GB/s, latency: 80 ns}
+"""
+MEASURED: Final = (
+    CPU
+    + """    kernels:
+      levels: {memory: {beyond: 1 MB, read: 10 GB/s, write: 10 GB/s, update: 10 GB/s}}
+      functions: {add: {call: 1 us, each: {fp64: 1 ns}, counts: [1, 1e9]}}
+"""
+)
+GPU: Final = """  gpu:
+    kind: gpu
+    count: COUNT
+    power: 350 W
+    flop: {fp16: 100 TFLOP/s, fp32: 50 TFLOP/s}
+    memory: {size: 80 GB, bandwidth: 2 TB/s}
+"""
+SLOT: Final = "links:\n  - {name: slot, between: [cpu, GPUS], kind: pcie, use: pcie4-x16}\n"
+DISK: Final = "  disk: {kind: ssd, size: 100 GB, read: 4 GB/s, write: 2 GB/s, latency: 80 us, CACHE}\n"
+
+
+def machine(parts: str = CPU, more: str = "") -> str:
+    return f"hwsim: machine/1\n{more}parts:\n{parts}"
+
+
+def gpus(count: int, name: str = "gpu") -> str:
+    return (CPU + GPU).replace("COUNT", str(count)).replace("gpu:", f"{name}:") + SLOT.replace("GPUS", f"{name}*")
+
+
+def repeat(*ops: str, more: str = "") -> str:
+    """A workload with a parameter that a sweep can vary."""
+    return f"hwsim: workload/1\n{more}let: {{n: 2}}\nprogram: [{{repeat: {{times: $n, do: [{', '.join(ops)}]}}}}]\n"
+
+
+BUSY: Final = "{busy: {device: cpu, time: 1 ms}}"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A pair that raises one warning.  known: from which of the two it is known: m, w, or only the pair; ran: only by a run."""
+
+    machine: str
+    workload: str
+    known: str = ""
+    set: tuple[str, ...] = ()
+    vary: str = "n=2,3"
+    ran: bool = False
+    flags: tuple[str, ...] = ()
+
+
+READS_ANOTHER: Final = repeat(
+    "{busy: {device: cpu, time: 1 ms, writes: weights}}", "{busy: {device: cpu, time: 1 ms, reads: weigths}}"
+)
+ALONE: Final = f"""hwsim: workload/1
+let: {{n: 2}}
+programs:
+  a: [{BUSY}, {{barrier: x}}]
+  b: [{{repeat: {{times: $n, do: [{BUSY}]}}}}]
+"""
+STAGES: Final = """hwsim: workload/1
+let: {n: 20}
+pipeline:
+  batches: $n
+  ahead: 1
+  stages: [{name: a, at_once: 8, busy: {device: cpu, time: 1 ms}}, {name: b, busy: {device: cpu, time: 1 ms}}]
+"""
+SERVICE: Final = """hwsim: workload/1
+let: {n: 20}
+infer:
+  {model: gpt2, dtype: fp16, framework: vllm, requests: $n, arrivals: {poisson: 100 1/s}, batching: continuous, batch: 16,
+   prompt: {lognormal: {median: 900, sigma: 1}}, output: 10, memory: 90 %, seed: 1}
+"""
+JITTER: Final = f"""hwsim: workload/1
+let: {{n: 2}}
+events: [{{at: 0 s, part: gpu*, jitter: 5 %, every: 1 ms, for: 2 ms}}]
+program: {{each: gpu*, do: [{{repeat: {{times: $n, do: [{BUSY}]}}}}]}}
+"""
+ERF: Final = repeat("{elementwise: {function: erf, count: 1e6, dtype: fp64, inputs: 1, device: cpu}}")
+FAR: Final = repeat("{access: {device: cpu, count: 100, bytes: 64 B, working_set: 10 TB, pattern: random}}")
+IDLE: Final = repeat("{busy: {device: cpu, time: 0 s}}").replace("n: 2", "n: 1000")
+CACHE: Final = "cache: {size: 9 GB, write: 4 GB/s}"
+
+CASES: Final = {
+    "power-over-budget": Case(machine(gpus(8), "supply: 2 kW\n"), repeat(BUSY), "m"),
+    "name-ends-in-digit": Case(machine(gpus(2, "gpu1")), repeat(BUSY), "m"),
+    "set-in-both": Case(machine(more="let: {n: 2}\n"), repeat(BUSY), set=("let.n=3",), vary="let.n=3,4"),
+    "nothing-makes-it": Case(machine(), READS_ANOTHER, "w"),
+    "lone-barrier": Case(machine(), ALONE, "w"),
+    "idle-workers": Case(machine(), STAGES, "w", vary="n=10,20"),
+    "disk-overfull": Case(machine(CPU + DISK.replace(", CACHE", "")), repeat("{write: {to: disk, bytes: 80 GB}}")),
+    "faster-apart": Case(machine(CPU + DISK.replace("CACHE", CACHE)), repeat("{write: {to: disk, bytes: 15 GB}}")),
+    "working-set-too-large": Case(machine(), FAR),
+    "requests-cut": Case(machine(gpus(1)), SERVICE, vary="n=10,20"),
+    "not-folded": Case(machine(gpus(64)), JITTER),
+    "not-steady": Case(machine(), IDLE, ran=True, flags=("--steady",)),
+    "not-calibrated": Case(machine(MEASURED), ERF, ran=True),
+}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("pairs")
+
+
+def pair(code: str, folder: Path) -> tuple[str, str]:
+    case = CASES[code]
+    for kind, text in (("machine", case.machine), ("workload", case.workload)):
+        (folder / f"{code}-{kind}.yaml").write_text(text, encoding="utf-8")
+    return str(folder / f"{code}-machine.yaml"), str(folder / f"{code}-workload.yaml")
+
+
+def ran(*words: str) -> str:
+    """All that a command printed; it may end with the verdict that memory is too small."""
+    said = CliRunner().invoke(main, list(words))
+    assert said.exit_code in (0, 3), (words, said.output, said.exception)
+    return said.output
+
+
+def codes(text: str) -> set[str]:
+    """Codes below the key `warnings`, at the top of a document or in its rows."""
+    document: dict[str, Any] = json.loads(text[text.index("{") :])
+    rows = [document, *document.get("rows", ())]
+    return {each["code"] for row in rows for each in row.get("warnings", ())}
+
+
+def test_every_code_has_a_pair_that_raises_it() -> None:
+    assert set(CASES) == set(CODES)
+    assert set(CODES) >= EXCEEDS
+
+
+@pytest.mark.parametrize("code", CASES)
+def test_a_warning_reaches_python(code: str, files: Path) -> None:
+    case = CASES[code]
+    both = pair(code, files)
+    settings: dict[str, object] = {path: int(value) for path, _, value in (each.partition("=") for each in case.set)}
+    run = hwsim.simulate(*both, set=settings or None, expect=False, steady="--steady" in case.flags)
+    assert code in [each.code for each in run.warnings]
+    assert f"warning: {code}: " in run._repr_html_()
+    if not case.flags:
+        path, _, values = case.vary.partition("=")
+        for row in hwsim.sweep(*both, {path: values}, workers=1).rows:
+            assert code in [each.code for each in row.warnings]
+
+
+@pytest.mark.parametrize("code", CASES)
+def test_a_warning_reaches_every_command_that_takes_the_pair(code: str, files: Path) -> None:
+    case = CASES[code]
+    both = pair(code, files)
+    settings = [word for each in case.set for word in ("--set", each)]
+    simulate = ["simulate", *both, *settings, *case.flags]
+    assert f"warning      {code}:" in ran(*simulate)
+    assert f"warning: {code}:" in ran(*simulate, "--quiet")
+    assert code in codes(ran(*simulate, "--json"))
+    if case.flags:
+        return
+    explain = ["explain", *both, *settings, "--no-what-if"]
+    assert f"warning  {code}:" in ran(*explain)
+    assert code in codes(ran(*explain, "--json"))
+    sweep = ["sweep", *both, "--vary", case.vary, "--workers", "1"]
+    assert f"a: warning {code}, every row:" in ran(*sweep)
+    table = files / f"{code}.csv"
+    assert code in codes(first := ran(*sweep, "--json", "--csv", str(table)))
+    again = ran(*sweep, "--json", "--resume", str(table))
+    assert again[again.index("{") :] == first[first.index("{") :]
+    if not case.ran:
+        assert f"warning  {code}:" in ran("show", both[1], "--lowered", "--machine", both[0], *settings)
+        assert f"warning  {code}:" in ran("roofline", *both, *settings)
+        assert code in codes(ran("roofline", *both, *settings, "--json"))
+
+
+@pytest.mark.parametrize("code", [code for code, case in CASES.items() if case.known])
+def test_a_warning_of_one_file_reaches_the_commands_that_take_it_alone(code: str, files: Path) -> None:
+    machine, workload = pair(code, files)
+    alone = machine if CASES[code].known == "m" else workload
+    assert f"warning: {code}:" in ran("check", alone)
+    assert f"::warning file={alone.replace(':', '%3A')}" in ran("check", alone, "--format", "github")
+    assert f"warning: {code}:" in ran("show", alone)
+    if alone == workload:
+        return
+    training = ["gpt2", "--global-batch", "8", "--sequence", "64", "--dtype", "fp16"]
+    for words in (["latency"], ["roofline"], ["collectives", "--bytes", "1MiB"], ["estimate", *training], ["show", "--topology"]):
+        command = [words[0], machine, *words[1:]]
+        assert f"warning  {code}:" in ran(*command)
+        assert code in codes(ran(*command, "--json"))
+    assert f"warning  {code}:" in ran("latency", machine, "--explain", "mutex")
+
+
+def test_resumed_warnings_are_those_of_the_run(files: Path) -> None:
+    both = pair("idle-workers", files)
+    found = hwsim.sweep(*both, {"n": (10, 20)}, workers=1)
+    table = files / "again.csv"
+    table.write_text(found.to_csv(), encoding="utf-8")
+    assert [each.warnings for each in known_points(table).values()] == [row.warnings for row in found.rows]
+    assert found.rows[0].warnings[0].place is not None
+
+
+def test_a_code_that_nobody_lists_is_refused() -> None:
+    with pytest.raises(ValueError, match="no warning 'something'"):
+        Warning("something", "text")
+
+
+def test_the_page_of_codes_lists_all_of_them() -> None:
+    page = (ROOT / "docs" / "warnings.md").read_text(encoding="utf-8")
+    rows = [line for line in page.splitlines() if line.startswith("| `")]
+    assert rows == [f"| `{code}` | {meaning} |" for code, meaning in sorted(CODES.items())]
+
+
+def test_the_fastest_row_says_what_it_exceeds(files: Path) -> None:
+    machine = (
+        "hwsim: machine/1\nlet: {n: 1}\nsupply: 2 kW\nparts:\n" + CPU + GPU.replace("COUNT", "$n") + SLOT.replace("GPUS", "gpu*")
+    )
+    split = "hwsim: workload/1\nprogram: {each: gpu*, do: [{compute: {flop: 1e15 FLOP / $ranks, dtype: fp16, bytes: 1 kB}}]}\n"
+    text = str(hwsim.sweep(machine, split, {"let.n": (1, 2, 4, 8)}, workers=1))
+    assert "fastest: let.n=8 with 1.25 s (warning power-over-budget)" in text
+    assert "fastest that the machine can do: let.n=4 with 2.50 s" in text
+    assert "a: warning power-over-budget, 1 of 4 rows: the machine: its parts draw up to 2.8 kW" in text
