@@ -128,7 +128,7 @@ def test_what_there_is_not_ends_with_2(arguments: tuple[str, ...], message: str)
 
 def test_nodes_are_what_a_file_of_them_says(tmp_path: Path) -> None:
     (tmp_path / "pair.yaml").write_text(FILE)
-    here, name = cluster_with(NODE, {}, 2)
+    here, name, _ = cluster_with(NODE, {}, 2)
     there = cluster_of(api.load_machine(tmp_path / "pair.yaml"))
     assert name == "2 x NVIDIA DGX H100"
     assert (here.gpus, here.per_node, here.inside) == (there.gpus, there.per_node, there.inside)

@@ -110,7 +110,7 @@ def test_answers_beyond_the_model_are_refused() -> None:
 def test_what_is_drawn_too_long_only_now_and_then_is_cut_and_counted() -> None:
     run = simulated(infer=service(requests=40, prompt={"uniform": [4000, 12000]}))
     [said] = [warning for warning in run.warnings if "were cut" in warning.text]
-    assert said.endswith("of 40 requests were cut to the 8,192 tokens that the model reads")
+    assert said.text.endswith("of 40 requests were cut to the 8,192 tokens that the model reads")
     assert "were cut to the 8,192 tokens" in " ".join(summary(run).split())
 
 
