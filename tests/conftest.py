@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 ROOT = Path(__file__).resolve().parent.parent
 
 # `pytest --hypothesis-profile thorough` or HYPOTHESIS_PROFILE=thorough
-settings.register_profile("default", deadline=None, max_examples=100, derandomize="CI" in os.environ)
+settings.register_profile("default", deadline=None, max_examples=50, derandomize="CI" in os.environ)
 settings.register_profile("thorough", deadline=None, max_examples=2000, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 

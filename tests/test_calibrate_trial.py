@@ -78,12 +78,11 @@ def test_a_suite_that_cannot_be_measured_leaves_no_file(tmp_path: Path, monkeypa
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="a folder that nobody can write to")
-def test_a_file_that_cannot_be_written_is_found_before_measuring() -> None:
-    began = time.monotonic()
+def test_a_file_that_cannot_be_written_is_found_before_measuring(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hwsim.calibration.session.measure", None)
     done = cli("calibrate", "run", "-o", "/proc/f.yaml")
     assert done.exit_code == 2
     assert "'/proc/f.yaml' cannot be written" in done.stderr
-    assert time.monotonic() - began < 5
 
 
 def test_what_was_asked_for_by_name_is_measured_first() -> None:
@@ -112,6 +111,7 @@ def test_a_workload_is_measured_with_what_a_machine_file_needs_and_no_suites(tmp
     assert 5 < len(found.rows) < 30
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows sends no interrupt to one process")
 @pytest.mark.parametrize(("asked", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_asked_twice_for_the_end_it_still_leaves_its_file(tmp_path: Path, asked: signal.Signals, code: int) -> None:

@@ -167,7 +167,7 @@ shapes = st.sampled_from([Group(2), Group(8), Group(16, (8, 8)), Group(4, (1, 1,
 
 
 @given(nccl=ncclss, group=shapes, size=st.floats(0.0, 1e11), more=st.floats(1.0, 100.0), faster=st.floats(1.0, 100.0))
-@settings(max_examples=200)
+@settings(max_examples=80)
 def test_more_bytes_never_take_less_and_faster_links_never_more(
     nccl: Nccl, group: Group, size: float, more: float, faster: float
 ) -> None:

@@ -19,10 +19,13 @@ import re
 import shlex
 import subprocess
 import sys
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+
+from tests.warm import Warm
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted(
@@ -57,29 +60,46 @@ def in_utf8() -> dict[str, str]:
     return {**os.environ, "PYTHONUTF8": "1", "NO_COLOR": "1", "COLUMNS": "100", "PYTHONPATH": str(ROOT)}
 
 
-def outcome(command: str, directory: Path) -> tuple[str, int]:
-    """What a reader sees, both streams in order, and the exit status."""
-    words = shlex.split(command)
-    if words[0] not in {"hwsim", "python"}:
-        pytest.fail(f"a console block runs `hwsim` and `python`, not `{words[0]}`; use a `sh` block for what is only shown")
-    done = subprocess.run(
-        [sys.executable, *(["-m", "hwsim"] if words[0] == "hwsim" else []), *words[1:]],
-        cwd=directory,
-        env=in_utf8(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        encoding="utf-8",
-        check=False,
-        timeout=60,
-    )
-    return "".join(f"{line.rstrip()}\n" for line in done.stdout.splitlines()), done.returncode
+@pytest.fixture(scope="module")
+def warm(root: Path) -> Iterator[Warm]:
+    found = Warm(root)
+    yield found
+    found.close()
 
 
-def printed_by(command: str, directory: Path) -> str:
-    """As a page shows it: with the exit status in a last line, if it is not 0."""
-    printed, status = outcome(command, directory)
-    return printed + (f"(exit {status})\n" if status else "")
+@dataclass(frozen=True)
+class Shell:
+    """Where a page is played."""
+
+    directory: Path
+    warm: Warm
+
+    def outcome(self, command: str) -> tuple[str, int]:
+        """What a reader sees, both streams in order, and the exit status."""
+        words = shlex.split(command)
+        if words[0] == "hwsim":
+            printed, status = self.warm.run(words[1:], self.directory, in_utf8())
+        elif words[0] == "python":
+            done = subprocess.run(
+                [sys.executable, *words[1:]],
+                cwd=self.directory,
+                env=in_utf8(),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                encoding="utf-8",
+                check=False,
+                timeout=60,
+            )
+            printed, status = done.stdout, done.returncode
+        else:
+            pytest.fail(f"a console block runs `hwsim` and `python`, not `{words[0]}`; use a `sh` block for what is only shown")
+        return "".join(f"{line.rstrip()}\n" for line in printed.splitlines()), status
+
+    def printed_by(self, command: str) -> str:
+        """As a page shows it: with the exit status in a last line, if it is not 0."""
+        printed, status = self.outcome(command)
+        return printed + (f"(exit {status})\n" if status else "")
 
 
 def runs(text: str) -> list[tuple[str, str]]:
@@ -98,11 +118,11 @@ def told(expected: str, printed: str) -> bool:
     return re.fullmatch(pattern, printed.rstrip() + "\n" if printed.strip() else "") is not None
 
 
-def play_console(block: Block, directory: Path, *, update: bool) -> str:
+def play_console(block: Block, shell: Shell, *, update: bool) -> str:
     """The block as it should read."""
     new = ""
     for command, expected in runs(block.text):
-        printed = printed_by(command, directory)
+        printed = shell.printed_by(command)
         if update and not told(expected, printed):
             expected = printed
         new += f"$ {command}\n{expected}"
@@ -111,12 +131,12 @@ def play_console(block: Block, directory: Path, *, update: bool) -> str:
     return new
 
 
-def play_yaml(block: Block, directory: Path) -> None:
+def play_yaml(block: Block, shell: Shell) -> None:
     named = FILE_NAME.match(block.text)
-    path = directory / (named[1] if named else "unnamed.yaml")
+    path = shell.directory / (named[1] if named else "unnamed.yaml")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(block.text, encoding="utf-8")
-    printed, status = outcome(f"hwsim check {path.name}", path.parent)
+    printed, status = replace(shell, directory=path.parent).outcome(f"hwsim check {path.name}")
     if status:
         pytest.fail(f"line {block.line}: {printed}", pytrace=False)
 
@@ -138,17 +158,19 @@ def play_python(block: Block, directory: Path, names: dict[str, object], monkeyp
 @pytest.mark.parametrize(
     "name", [name for name in PAGES if RUN & {block.kind for block in blocks((ROOT / name).read_text("utf-8"))}]
 )
-def test_what_a_page_shows_is_what_happens(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, update: bool) -> None:
-    page = (ROOT / name).read_text(encoding="utf-8")
+def test_what_a_page_shows_is_what_happens(
+    name: str, tmp_path: Path, warm: Warm, monkeypatch: pytest.MonkeyPatch, update: bool
+) -> None:
+    page, shell = (ROOT / name).read_text(encoding="utf-8"), Shell(tmp_path, warm)
     new, at = "", 0
     names: dict[str, object] = {"__name__": "page"}
     for block in blocks(page):
         shown = block.text
         match block.kind:
             case "yaml":
-                play_yaml(block, tmp_path)
+                play_yaml(block, shell)
             case "console":
-                shown = play_console(block, tmp_path, update=update)
+                shown = play_console(block, shell, update=update)
             case "python":
                 play_python(block, tmp_path, names, monkeypatch)
         new += page[at : block.start] + shown

@@ -21,7 +21,7 @@ from tests.engine_graphs import LINK, NS, graph_of, play_open, transfer, transfe
 from tests.reference_engine import play
 from tests.strategies import FS, demands, graphs, make_block, rates, tables
 
-CASES = settings(max_examples=3000 if os.environ.get("HWSIM_THOROUGH") else 100, deadline=None)
+CASES = settings(max_examples=3000 if os.environ.get("HWSIM_THOROUGH") else 60, deadline=None)
 
 
 # ---------------------------------------------------------------- one op

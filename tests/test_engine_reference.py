@@ -14,7 +14,7 @@ from hwsim.results.timeline import Timeline
 from tests.reference_engine import Played, edges, play
 from tests.strategies import Tables, graphs, networks, rewritten, tables
 
-CASES = settings(max_examples=3000 if environ.get("HWSIM_THOROUGH") else 150, deadline=None)
+CASES = settings(max_examples=3000 if environ.get("HWSIM_THOROUGH") else 60, deadline=None)
 
 Later = Sequence[tuple[int, OpGraph]]
 Limits = Sequence[tuple[int, int, float]]

@@ -54,7 +54,7 @@ def test_an_event_after_the_end_changes_nothing() -> None:
 
 
 def test_jitter_slows_by_its_mean_and_is_the_same_for_the_same_seed() -> None:
-    noisy = {"at": "0 s", "link": "slots", "jitter": "20 %", "every": "1 ms", "for": "10 s"}
+    noisy = {"at": "0 s", "link": "slots", "jitter": "20 %", "every": "5 ms", "for": "10 s"}
     assert seconds(noisy) == seconds(noisy)
     assert seconds({**noisy, "seed": 1}) != seconds(noisy)
     alone = {**noisy, "of": "gpu1"}

@@ -12,7 +12,7 @@ from hwsim.demand import Demand
 from hwsim.engine.compile import flow_class
 from hwsim.engine.fair import FULL, LEVEL_BITS, UNBOUND, WEIGHT_BITS, fill
 
-CASES = settings(max_examples=3000 if environ.get("HWSIM_THOROUGH") else 300, deadline=None)
+CASES = settings(max_examples=3000 if environ.get("HWSIM_THOROUGH") else 100, deadline=None)
 
 
 @dataclass(frozen=True)

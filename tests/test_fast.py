@@ -25,7 +25,7 @@ from tests.test_inorder import columns, without_arbitration
 
 numba = pytest.importorskip("numba", reason="the extra [fast] is not installed: nothing to compare Python with")
 
-CASES = settings(max_examples=400, deadline=None)
+CASES = settings(max_examples=120, deadline=None)
 
 
 @pytest.fixture(scope="module")
@@ -151,7 +151,7 @@ def numbers(bits: int) -> st.SearchStrategy[int]:
     return st.one_of(st.integers(0, bits).flatmap(lambda length: st.integers(0, (1 << length) - 1)), near)
 
 
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(one=numbers(190), two=numbers(126))
 def test_division_is_exact(one: int, two: int, words: dict[str, Callable[..., Any]]) -> None:
     divisor = max(1, two)
@@ -160,7 +160,7 @@ def test_division_is_exact(one: int, two: int, words: dict[str, Callable[..., An
     assert found == (expected if expected < 2**126 else 2**128 - 1) or (expected >= 2**126 and found == expected)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(one=numbers(190), two=numbers(128), three=numbers(64))
 def test_sums_products_and_comparisons_are_exact(one: int, two: int, three: int, words: dict[str, Callable[..., Any]]) -> None:
     parts = [to_words(number) for number in (one, two, three)]

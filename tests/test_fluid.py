@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hwsim.engine.fair import FULL, LEVEL_BITS, UNBOUND, WEIGHT_BITS, fill
 from hwsim.engine.fluid import FlowClass, Fluid
 
-CASES = settings(max_examples=5000 if environ.get("HWSIM_THOROUGH") else 300, deadline=None)
+CASES = settings(max_examples=5000 if environ.get("HWSIM_THOROUGH") else 100, deadline=None)
 
 
 @dataclass(frozen=True)

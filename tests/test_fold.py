@@ -175,7 +175,7 @@ def assert_same(machine: Spec, workload: Spec) -> None:
 
 
 @given(cases(32))
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 def test_a_folded_run_is_the_run_with_all_ranks(case: tuple[Spec, Spec]) -> None:
     assert_same(*case)
 

@@ -22,7 +22,7 @@ from hwsim.api import ExpectationFailed, Run
 from hwsim.engine import Deadlock
 from hwsim.spec import SpecError
 
-COUNT = int(os.environ.get("HWSIM_FUZZ", "300"))
+COUNT = int(os.environ.get("HWSIM_FUZZ", "150"))
 ROOT = Path(__file__).resolve().parent.parent
 VERDICTS = (SpecError, Deadlock, ExpectationFailed)
 

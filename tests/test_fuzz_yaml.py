@@ -19,7 +19,7 @@ from hwsim.spec import Mistakes, SpecError, Tree, apply_set, decode, field, plac
 from hwsim.spec.mistakes import Place
 from hwsim.units import Bytes, BytesPerSecond, Ratio, Seconds
 
-COUNT = int(os.environ.get("HWSIM_FUZZ", "300"))
+COUNT = int(os.environ.get("HWSIM_FUZZ", "150"))
 ROOT = Path(__file__).resolve().parent.parent
 
 SAMPLES = [

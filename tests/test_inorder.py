@@ -20,7 +20,7 @@ from tests.engine_graphs import LINK, graph_of, transfer, transfers
 from tests.reference_engine import play
 from tests.strategies import graphs, ints, make_block
 
-CASES = settings(max_examples=200, deadline=None)
+CASES = settings(max_examples=80, deadline=None)
 
 
 def without_arbitration(graph: OpGraph) -> OpGraph:

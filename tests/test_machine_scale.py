@@ -268,7 +268,7 @@ def _told(of: Machine, a: str, b: str) -> object:
 STEMS = ["a", "a1", "a1b", "a-x", "b", "a_", "A"]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(st.dictionaries(st.sampled_from(STEMS), st.tuples(st.integers(0, 12), st.booleans()), min_size=1))
 def test_names_that_interleave_are_in_natural_order(parts: dict[str, tuple[int, bool]]) -> None:
     lines = []

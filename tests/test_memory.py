@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from hwsim.results.memory import DeviceMemory, memory
 from hwsim.results.timeline import Timeline
 from hwsim.spec import Mistakes, SpecError, tree_of
 from hwsim.workload import GraphBuilder, lower, read_workload
+from tests.effort import effort
 
 US = 10**9  # fs
 MACHINE = {
@@ -303,15 +303,14 @@ def told(plain: list[dict[str, Any]], timeline: Timeline, runtime: dict[str, Any
 # ---- scale
 
 
-def test_a_million_iterations_stay_a_few_buffers() -> None:
+def test_very_many_iterations_stay_a_few_buffers() -> None:
     do = [busy(3, "d0", writes={"x": "1 kB"}), busy(5, "d1", reads="x", writes={"y": "1 MB"}), {"wait": {"name": "a", "back": 2}}]
     do[0]["busy"]["name"] = "a"
-    graph = lowered([loop(200_000, *do)], runtime_of(1, "scope", 8))
+    graph = lowered([loop(50_000, *do)], runtime_of(1, "scope", 8))
     assert len(graph.buffers) < 20
     timeline = simulate(graph)
-    begin = time.process_time()
+    assert effort(lambda: memory(timeline, {})) < 8
     found = memory(timeline, {})
-    assert time.process_time() - begin < 1.0
     assert [each.device for each in found] == ["d0", "d1"]
     assert found[1].taken[-1] == 10**6
 
@@ -424,7 +423,7 @@ def test_a_long_run_is_drawn_thinned_and_keeps_its_peak() -> None:
 
 def test_training_piles_up_without_its_barrier_and_stays_flat_with_it() -> None:
     with_barrier, without = (
-        [api.simulate("d2l-laptop", "d2l/queue-memory", set={"batches": n, "barrier": barrier}).memory[0].peak for n in (10, 40)]
+        [api.simulate("d2l-laptop", "d2l/queue-memory", set={"batches": n, "barrier": barrier}).memory[0].peak for n in (3, 12)]
         for barrier in (1, 0)
     )
     assert with_barrier[0] == with_barrier[1]

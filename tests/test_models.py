@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -42,6 +41,7 @@ from hwsim.models import (
 )
 from hwsim.models.memory import in_flight
 from hwsim.spec import SpecError, find, names, read
+from tests.effort import effort
 
 # As the authors publish them, or as the published weights count.
 PARAMETERS = {
@@ -412,7 +412,7 @@ def test_a_stage_lists_what_the_estimate_adds_up() -> None:
     assert [each.what for each in items if not isinstance(each, Kernel)] == ["all-reduce"] * 4
 
 
-def test_an_estimate_takes_two_milliseconds() -> None:
+def test_an_estimate_takes_milliseconds() -> None:
     """Over plans of one model, as a sweep asks for them: kernels of the same shape are timed once."""
     model, framework, cluster = load_model("megatron-145b"), load_framework("megatron"), gpus(1024)
     speed = Speed(cluster.gpu, framework)
@@ -423,10 +423,12 @@ def test_an_estimate_takes_two_milliseconds() -> None:
         for micro in (1, 2)
         for recompute in ("none", "selective", "full")
     ]
-    began = time.process_time()
-    for plan in plans:
-        estimate(model, plan, cluster, framework, speed)
-    assert (time.process_time() - began) / len(plans) < 2e-3
+
+    def all_of_them() -> None:
+        for plan in plans:
+            estimate(model, plan, cluster, framework, speed)
+
+    assert effort(all_of_them) / len(plans) < 0.05
 
 
 # ---- inference ----

@@ -43,7 +43,7 @@ def same(one: OpGraph, other: OpGraph) -> bool:
     )
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(graphs())
 def test_a_graph_written_as_a_table_runs_as_the_graph(tmp_path: Path, graph: OpGraph) -> None:
     pytest.importorskip("pyarrow", reason="the extra [tables] is not installed")
@@ -65,7 +65,7 @@ def test_a_table_that_is_no_graph_is_refused(tmp_path: Path) -> None:
         load_graph(tmp_path / "none.parquet")
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(graphs())
 def test_a_graph_that_was_saved_is_the_graph_that_is_loaded(tmp_path: Path, graph: OpGraph) -> None:
     assert same(load_graph(save_graph(graph, tmp_path / "graph.npz")), graph)

@@ -8,8 +8,18 @@ import pytest
 
 from calibrate.published import TOPICS, scores_of
 
+# Minutes of simulation; the closed forms and the smaller oracles of these topics are in the tests of their modules
+LONG = frozenset({
+    "babelstream", "cnn_inference", "cnn_simulated", "cnn_training", "collectives_levels",
+    "dram", "gpu_bandwidth", "llm_training", "peers", "twins_storage",
+})  # fmt: skip
 
-@pytest.mark.parametrize("topic", TOPICS)
+
+def test_topics_that_take_long_are_topics() -> None:
+    assert set(TOPICS) > LONG
+
+
+@pytest.mark.parametrize("topic", [pytest.param(each, marks=[pytest.mark.slow] * (each in LONG)) for each in TOPICS])
 def test_every_score_keeps_its_bound(topic: str, reference_data: Path) -> None:
     scores = scores_of(topic, reference_data)
     assert scores

@@ -27,7 +27,7 @@ def steady(graph: OpGraph) -> tuple[Timeline, Steady]:
     return timeline, found
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(graph=graphs(), times=st.integers(LONG, LONG + 40), which=st.integers(0, 5))
 def test_what_is_written_out_is_what_a_full_run_gives(graph: OpGraph, times: int, which: int) -> None:
     number = which % len(graph.blocks)
