@@ -13,7 +13,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from hwsim import engine, ticks
+from hwsim import engine as engines
+from hwsim import ticks
+from hwsim.engine import Which
 from hwsim.explain.critical import Share, limited_by
 from hwsim.machine import Machine, UnknownName, build
 from hwsim.opgraph import Change, Disturbance, Names, OpGraph
@@ -150,6 +152,7 @@ def simulate(
     steady: bool = False,
     progress: Progress | None = None,
     fold: Folding = "auto",
+    engine: Which = "auto",
 ) -> Run:
     """Simulate a workload on a machine.
 
@@ -163,6 +166,7 @@ def simulate(
         latency: find out the latency of their requests at any load, too (for `Run.plot("latency", ...)`).
         progress: called now and then with the ops done and the ops known.
         fold: whether ranks that nothing tells apart are simulated once: if they are many, always, or never.
+        engine: "simpy": op by op as SimPy processes, which is slow and gives the same times ("auto": the fastest).
 
     Raises:
         SpecError: all mistakes of both files; a part that cannot be simulated request by request.
@@ -177,9 +181,9 @@ def simulate(
     served: tuple[RequestStatistics, ...] = ()
     curves: tuple[LatencyCurve, ...] = ()
     if steady:
-        timeline, few = _steadily(lowered, asked, progress)
+        timeline, few = _steadily(lowered, asked, progress, engine)
     else:
-        timeline, served, curves = _played(lowered, asked, progress, [each.actor for each in services], latency=latency)
+        timeline, served, curves = _played(lowered, asked, progress, [each.actor for each in services], engine, latency=latency)
     spans = job_spans(timeline, lowered.jobs)
     serving = tuple(each for each in (service.statistics() for service in services) if each is not None)
     values = {"makespan": timeline.makespan, **{f"{job.name}.makespan": job.makespan_s for job in spans}, **expected_of(serving)}
@@ -231,7 +235,9 @@ def _names_of(lowered: Lowered) -> NamesOf | None:
     return found
 
 
-def _steadily(lowered: Lowered, requests: Sequence[str], progress: Progress | None) -> tuple[Timeline, Steady | None]:
+def _steadily(
+    lowered: Lowered, requests: Sequence[str], progress: Progress | None, which: Which
+) -> tuple[Timeline, Steady | None]:
     """The timeline, long loops simulated only until they repeat.
 
     Raises:
@@ -244,7 +250,7 @@ def _steadily(lowered: Lowered, requests: Sequence[str], progress: Progress | No
     what = what or (f"requests served one by one by {[*requests, *said][0]}" if requests or said else "")
     if what:
         raise SpecError([Mistake(None, f"a run with {what} does not repeat", "simulate it in full, without `steady`")])
-    return play_steady(lowered.graph, partial(engine.simulate, progress=progress))
+    return play_steady(lowered.graph, partial(engines.simulate, progress=progress, which=which))
 
 
 def _services(lowered: Lowered) -> tuple[Service, ...]:
@@ -256,14 +262,20 @@ def _services(lowered: Lowered) -> tuple[Service, ...]:
 
 
 def _played(
-    lowered: Lowered, requests: Sequence[str], progress: Progress | None, services: Sequence[engine.Actor], *, latency: bool
+    lowered: Lowered,
+    requests: Sequence[str],
+    progress: Progress | None,
+    services: Sequence[engines.Actor],
+    which: Which,
+    *,
+    latency: bool,
 ) -> tuple[Timeline, tuple[RequestStatistics, ...], tuple[LatencyCurve, ...]]:
     """The timeline, and what became of single requests where parts are simulated by them."""
     machine = lowered.machine
     said = machine.by_requests()
-    actors = (*((engine.changing(lowered.changes),) if lowered.changes else ()), *services)
+    actors = (*((engines.changing(lowered.changes),) if lowered.changes else ()), *services)
     if not said and not requests:
-        return engine.simulate(lowered.graph, actors=actors, progress=progress), (), ()
+        return engines.simulate(lowered.graph, actors=actors, progress=progress, which=which), (), ()
     from hwsim import twins
 
     try:
@@ -273,7 +285,7 @@ def _played(
         if idle := [name for name in named if name not in asked]:
             raise twins.CannotPlay(f"no op asks {idle[0]} for single requests", "the ops `access`, `read` and `write` do")
         players = twins.Players(lowered.graph, plays)
-        timeline = engine.simulate(players.graph, actors=actors, server=players.server, progress=progress)
+        timeline = engines.simulate(players.graph, actors=actors, server=players.server, progress=progress, which=which)
         curves = tuple(
             twins.latency_curve(
                 name, partial(twins.play_of, machine.device(name).kind, machine.device(name).model, name), asked[name]

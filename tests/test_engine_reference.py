@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from simpy import Event
 
 from hwsim.engine import Driver
+from hwsim.engine.plain import PlainEngine
 from hwsim.engine.verdict import check
 from hwsim.opgraph import OpGraph, flatten
 from hwsim.results.timeline import Timeline
@@ -86,3 +87,32 @@ def test_arrivals_and_changing_capacities_are_the_naive_engine_s(data: st.DataOb
     numbers = st.integers(0, len(common.capacities) - 1)
     limits = data.draw(st.lists(st.tuples(moments, numbers, st.sampled_from([0.0, 0.25, 0.5, 1 / 3, 1.0])), max_size=4))
     assert engine(graph, closed=False, later=later, limits=limits)[0] == play(graph, later=later, limits=limits)
+
+
+def plain(graph: OpGraph, later: Later = (), limits: Limits = ()) -> Played:
+    run = PlainEngine(graph.capacities, graph.pools)
+    run.submit(graph)
+    for at, other in later:
+        run.submit(other, at)
+    for at, capacity, fraction in limits:
+        run.env.process(limiting(run, at, graph.capacities[capacity].name, fraction))
+    timeline = run.run()
+    return Played(timeline.start.tolist(), timeline.end.tolist(), timeline.granted.tolist())
+
+
+@CASES
+@given(graphs())
+def test_plain(graph: OpGraph) -> None:
+    assert plain(graph) == play(graph)
+
+
+@CASES
+@given(st.data())
+def test_plain2(data: st.DataObject) -> None:
+    common: Tables = data.draw(tables())
+    graph = data.draw(graphs(common))
+    moments = st.one_of(st.integers(0, 40), st.integers(0, 10**9))
+    later = data.draw(st.lists(st.tuples(moments, graphs(common)), max_size=2))
+    numbers = st.integers(0, len(common.capacities) - 1)
+    limits = data.draw(st.lists(st.tuples(moments, numbers, st.sampled_from([0.0, 0.25, 0.5, 1 / 3, 1.0])), max_size=4))
+    assert plain(graph, later=later, limits=limits) == play(graph, later=later, limits=limits)

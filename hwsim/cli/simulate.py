@@ -37,6 +37,8 @@ _FIGURES: Final[dict[str, Literal["gantt", "latency", "memory", "queues", "servi
               help="Simulate this part request by request; can be repeated.")  # fmt: skip
 @click.option("--steady", is_flag=True,
               help="Simulate long loops only until they repeat to the femtosecond, and write out the rest.")  # fmt: skip
+@click.option("--engine", type=click.Choice(["auto", "simpy"]), default="auto",
+              help="simpy: play every op as a SimPy process, slowly, with the same times to the femtosecond.")  # fmt: skip
 @click.option("--trace", multiple=True, callback=once, type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="Write the timeline for ui.perfetto.dev (.json or .json.gz).")  # fmt: skip
 @click.option("--plot", multiple=True, callback=once,
@@ -55,6 +57,7 @@ def command(
     fold_check: bool,
     requests: tuple[str, ...],
     steady: bool,
+    engine: Literal["auto", "simpy"],
     trace: Path | None,
     plot: tuple[str, Path] | None,
     expect: bool | None,
@@ -92,6 +95,7 @@ def command(
                 steady=steady,
                 fold="always" if fold or fold_check else "auto" if fold is None else "never",
                 progress=report,
+                engine=engine,
             )
         except api.ExpectationFailed as failed:
             run, violated = failed.run, True

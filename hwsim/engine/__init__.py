@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from hwsim.engine.changes import changing
 from hwsim.engine.compile import Compiled, compile_flat
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from simpy import Event
 
     from hwsim.engine.driver import Driver, Progress, Server
+    from hwsim.engine.plain import PlainEngine
 else:
 
     def __getattr__(name: str) -> object:
@@ -32,6 +33,10 @@ else:
             from hwsim.engine import driver
 
             return getattr(driver, name)
+        if name == "PlainEngine":
+            from hwsim.engine.plain import PlainEngine
+
+            return PlainEngine
         raise AttributeError(f"module 'hwsim.engine' has no attribute {name!r}")
 
 
@@ -41,25 +46,31 @@ __all__ = [
     "Deadlock",
     "Driver",
     "Event",
+    "Host",
     "IssuedOp",
+    "PlainEngine",
     "Server",
     "Waits",
+    "Which",
     "changing",
     "simulate",
     "simulate_many",
 ]
 
 Waits: TypeAlias = "Generator[Event, None, None]"  # a SimPy process
-Actor: TypeAlias = "Callable[[Driver], Waits]"  # a SimPy process that submits graphs or limits capacities
+Host: TypeAlias = "Driver | PlainEngine"  # what plays a run with actors
+Actor: TypeAlias = "Callable[[Host], Waits]"  # a SimPy process that submits graphs or limits capacities
+Which: TypeAlias = 'Literal["auto", "simpy"]'  # the fastest engine that plays a graph, or the one written out in SimPy
 
 
 def simulate(
     graph: OpGraph,
     *,
     actors: Sequence[Actor] = (),
-    server: Callable[[Driver], Server] | None = None,
+    server: Callable[[Host], Server] | None = None,
     progress: Progress | None = None,
     fast: Choice | None = None,
+    which: Which = "auto",
 ) -> Timeline:
     """Play a graph, beside actors that submit more of them or change capacities.
 
@@ -68,11 +79,14 @@ def simulate(
 
     server: makes who serves the ops whose requests are played (see `Cost.played`); it tells the driver when each has finished.
     fast: whether compiled code plays it, instead of what HWSIM_FAST says (see `hwsim.engine.fast`).
+    which: "simpy": played op by op as SimPy processes (see `hwsim.engine.plain`), with the same timeline.
 
     Raises:
         Deadlock: ops wait for each other, or for what never comes.
         BrokenInvariant: the result contradicts itself (a defect of hwsim).
     """
+    if which == "simpy":
+        return _plainly(graph, actors, server, progress)
     flat = None if actors else flatten(graph)
     compiled = None if flat is None else compile_flat(flat)
     timeline = None
@@ -97,6 +111,28 @@ def simulate(
         timeline = driver.run()
         unfinished = driver.unfinished()
     if unfinished:
+        raise deadlock(timeline.flat, unfinished)
+    check(timeline)
+    return timeline
+
+
+def _plainly(
+    graph: OpGraph,
+    actors: Sequence[Actor],
+    server: Callable[[Host], Server] | None,
+    progress: Progress | None,
+) -> Timeline:
+    """The timeline, by the engine that is written out in SimPy."""
+    from hwsim.engine.plain import PlainEngine
+
+    plain = PlainEngine(graph.capacities, graph.pools)
+    plain.progress = progress
+    plain.server = None if server is None else server(plain)
+    for actor in actors:
+        plain.env.process(actor(plain))
+    plain.submit(graph)
+    timeline = plain.run()
+    if unfinished := plain.unfinished():
         raise deadlock(timeline.flat, unfinished)
     check(timeline)
     return timeline

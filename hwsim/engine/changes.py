@@ -10,13 +10,13 @@ from hwsim.opgraph import Change
 if TYPE_CHECKING:
     from simpy import Event
 
-    from hwsim.engine.driver import Driver
+    from hwsim.engine import Host
 
 
-def changing(changes: Sequence[Change]) -> Callable[[Driver], Generator[Event, None, None]]:
+def changing(changes: Sequence[Change]) -> Callable[[Host], Generator[Event, None, None]]:
     """Limits each capacity to its fraction when its time has come; a capacity of the machine that nothing uses is left out."""
 
-    def actor(driver: Driver) -> Generator[Event, None, None]:
+    def actor(driver: Host) -> Generator[Event, None, None]:
         known = {capacity.name for capacity in driver.capacities}
         for change in sorted(changes):
             if change.at > driver.env.now:

@@ -19,7 +19,7 @@ from hwsim import ticks
 from hwsim.collectives import timing
 from hwsim.demand import Cost, Demand, Term, Unit
 from hwsim.devices import precise
-from hwsim.engine import Driver, IssuedOp
+from hwsim.engine import Host, IssuedOp
 from hwsim.machine import Machine
 from hwsim.models.cnn_estimate import Kernels, inference
 from hwsim.models.cnn_layers import layers_of
@@ -69,7 +69,7 @@ class Costs:
 
     plan: ServicePlan
     machine: Machine
-    driver: Driver
+    driver: Host
     gpus: tuple[str, ...]
     taken: Callable[[Batch], Taken]
     queue: int = -1

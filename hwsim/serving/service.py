@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from hwsim.engine import Driver, Event, IssuedOp, Waits
+from hwsim.engine import Event, Host, IssuedOp, Waits
 from hwsim.machine import Machine
 from hwsim.opgraph import Label, Queue
 from hwsim.results.serving import Log, ServiceStatistics, statistics
@@ -36,7 +36,7 @@ class Service:
     def __post_init__(self) -> None:
         self.log = Log.of([(self.plan.start + each.arrival, each.prompt, each.output) for each in self.plan.requests])
 
-    def actor(self, driver: Driver) -> Waits:
+    def actor(self, driver: Host) -> Waits:
         """The arrivals, and beside them a process for each copy."""
         taken = kernels_of(self.plan)  # what one copy has worked out the others look up
         copies = [_Copy(self._line(), Costs(self.plan, self.machine, driver, gpus, taken)) for gpus in self.plan.copies]
@@ -74,7 +74,7 @@ class Service:
             copy.idle.succeed()
             copy.idle = None
 
-    def _serve(self, driver: Driver, number: int, copy: _Copy) -> Waits:
+    def _serve(self, driver: Host, number: int, copy: _Copy) -> Waits:
         line, log = copy.line, self.log
         while True:
             batch = line.next()

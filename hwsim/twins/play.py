@@ -15,7 +15,7 @@ from typing import Any
 import simpy
 
 from hwsim.demand import Cost, Demand
-from hwsim.engine import Driver, Server
+from hwsim.engine import Host, Server
 from hwsim.opgraph import OpGraph
 from hwsim.results.requests import RequestStatistics
 from hwsim.results.timeline import FEMTO, Timeline
@@ -37,7 +37,7 @@ class Players:
         self.graph = replace(graph, costs=tuple(_beside(cost) if _plays(cost, twins) else cost for cost in graph.costs))
         self._refuse_many()
 
-    def server(self, driver: Driver) -> Server:
+    def server(self, driver: Host) -> Server:
         """For `hwsim.engine.simulate`: one SimPy process for each device."""
         for name, twin in self._twins.items():
             self._active[name] = _Player(driver, twin.twin)
@@ -113,7 +113,7 @@ class _Player:
     It runs ahead of the clock up to the next event of anybody else, which is the first that could offer it more.
     """
 
-    def __init__(self, driver: Driver, twin: Twin) -> None:
+    def __init__(self, driver: Host, twin: Twin) -> None:
         self.twin = twin
         self.ops: dict[int, Served] = {}
         self._driver = driver

@@ -1,0 +1,407 @@
+"""The engine written out in SimPy: a process for each op, a resource for each pool, and no shortcut.
+
+It is there to be read, to be shown in class, and to prove the fast engines: whatever plays a run, start and end of every op are
+those of this file, to the femtosecond.  `hwsim simulate --engine simpy` uses it.  It takes about 40 us an op, where the replay
+takes 1 us and the longest path 0.1 us, and its time grows with the square of the ops in flight together.
+
+What happens at one instant happens in this order, by SimPy's priorities:
+
+1. SimPy's ordinary events: an op's fixed time is over, a request arrives, a part fails.
+2. ROUND: ops that are due end, servers of pools go to the ops that wait for them, ops that became ready start.  Repeated until
+   no op is due any more.
+3. SOLVE: the pace of every op that shares a capacity is worked out anew, for all at once (`hwsim.engine.fair`).
+4. TELL: who submitted ops hears which of them have ended.
+
+**Source**: decisions 0001 (demands), 0003 (fair sharing), 0008 (one order at one instant).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+import simpy
+from simpy.events import EventPriority
+from simpy.resources.resource import Request
+
+from hwsim.demand import Capacity, Cost
+from hwsim.engine.compile import compile_flat
+from hwsim.engine.fair import FULL, UNBOUND, fill
+from hwsim.engine.fluid import FlowClass
+from hwsim.engine.issued import Issued, IssuedOp
+from hwsim.opgraph import FlatGraph, Label, OpGraph, Pool, Queue, concatenate, flatten
+from hwsim.results.timeline import Pace, Timeline
+
+ROUND: Final = EventPriority(2)
+SOLVE: Final = EventPriority(3)
+TELL: Final = EventPriority(4)
+
+Steps = Generator[simpy.Event, None, None]  # the life of a SimPy process
+Progress = Callable[[int, int], None]  # ops done, ops known
+Server = Callable[[int, Cost, float], None]  # an op whose requests are simulated, its cost, its size: begins now
+
+
+@dataclass(slots=True, eq=False)
+class Op:
+    """One op of the run.
+
+    Args:
+        fixed: fs that pass before it shares anything: its own time and its demand's latency.
+        flow: fs that the rest takes alone.
+        flow_class: class of its demand, -1 if it shares nothing.
+        take, give: pools of which it takes a server at its start, gives one back at its end; -1 for none.
+        is_join: whether it only waits for others, and ends as soon as it starts.
+        is_served: whether a server simulates its requests one by one.
+        waits_for: ops that have yet to end before it may start.
+        followers: ops that wait for it.
+        parts: what has yet to end before it ends: its flow, its requests.
+        work: pace x fs that it has yet to receive.
+    """
+
+    number: int
+    fixed: int
+    flow: int
+    flow_class: int
+    take: int = -1
+    give: int = -1
+    is_join: bool = False
+    is_served: bool = False
+    waits_for: int = 0
+    followers: list[Op] = field(default_factory=list)
+    parts: int = 1
+    work: int = 0
+    start: int = -1
+    end: int = -1
+    granted: int = -1
+
+
+class PlainEngine:
+    """A run.  Actors (SimPy processes) use it as they use `hwsim.engine.driver.Driver`."""
+
+    def __init__(self, capacities: Sequence[Capacity], pools: Sequence[Pool]) -> None:
+        self.env = simpy.Environment(initial_time=0)
+        self.capacities = tuple(capacities)
+        self.pools = tuple(pools)
+        self.progress: Progress | None = None
+        self.server: Server | None = None
+        self._ops: list[Op] = []
+        self._flats: list[FlatGraph] = []
+        self._issued = Issued(self.capacities)
+        self._issued_classes: list[int] = []
+        self._pools = [simpy.Resource(self.env, pool.servers) for pool in pools]
+        self._freed_by: list[deque[int]] = [deque() for _ in pools]  # ops whose servers go to the requests in line, in order
+        self._classes: list[FlowClass] = []
+        self._class_numbers: dict[FlowClass, int] = {}
+        self._pace: list[int] = []  # of each class, now
+        self._history: list[list[Pace]] = []
+        self._room = [FULL] * len(self.capacities)
+        self._ready: list[Op] = []
+        self._due: list[Op] = []
+        self._flowing: list[Op] = []
+        self._since = 0  # when `work` was last brought up to date
+        self._solves = 0
+        self._timer: simpy.Event | None = None  # the latest one; earlier ones are out of date
+        self._called: dict[EventPriority, int] = {}  # the instant for which a round, solution or report is already asked for
+        self._waiters: dict[int, tuple[simpy.Event, set[int]]] = {}  # op -> who waits for it, and the ops that are waited for
+        self._ended: list[int] = []
+        self._begun: list[Op] = []
+        self._done = 0
+
+    # ------------------------------------------------------------ what actors call
+
+    def submit(self, graph: OpGraph, at: int | None = None) -> simpy.Event:
+        """Start a graph now, or at a later time (fs); an event that succeeds when its last op has ended."""
+        if graph.capacities != self.capacities or graph.pools != self.pools:
+            raise ValueError("a submitted graph must use the capacities and pools of its run")
+        finished = self.env.event()
+        if at is None or at <= self.env.now:
+            self._load(graph, finished)
+        else:
+            self.env.process(self._load_later(graph, finished, at))
+        return finished
+
+    def label(self, label: Label) -> int:
+        """Register a label of issued ops; its number."""
+        self._issued.labels.append(label)
+        return len(self._issued.labels) - 1
+
+    def queue(self, queue: Queue) -> int:
+        """Register a queue of issued ops; its number."""
+        self._issued.queues.append(queue)
+        return len(self._issued.queues) - 1
+
+    def cost(self, cost: Cost) -> int:
+        """Register a cost of issued ops; its number."""
+        number = self._issued.cost(cost)
+        flow = self._issued.known[number].flow
+        self._issued_classes.append(-1 if flow is None else self._class_number(flow))
+        return number
+
+    def issue(self, ops: Sequence[IssuedOp], after: Sequence[int] = ()) -> tuple[simpy.Event, int]:
+        """Start a chain of ops now; an event that succeeds when the last has ended, and that op's number."""
+        base = len(self._ops)
+        chain = []
+        for number, op in enumerate(ops, base):
+            fixed, flow = self._issued.times(op)
+            flow_class = self._issued_classes[op.cost] if op.cost >= 0 and flow else -1
+            chain.append(Op(number, fixed if flow_class >= 0 else fixed + flow, flow, flow_class, waits_for=int(number > base)))
+        for op, follower in pairwise(chain):
+            op.followers.append(follower)
+        self._issued.append(base, ops, after)
+        finished = self.env.event()
+        self._waiters[chain[-1].number] = finished, {chain[-1].number}
+        self._add(chain)
+        return finished, chain[-1].number
+
+    def limit(self, capacity: str, fraction: float) -> None:
+        """From now on only so much of a capacity's rate is there (0: a failure; 1: all of it)."""
+        number = [one.name for one in self.capacities].index(capacity)
+        self._room[number] = int(fraction * 2**53) * FULL >> 53
+        self._call(SOLVE, self._solve)
+
+    def finish(self, op: int) -> None:
+        """The requests of an op that the server was told of have all been served now."""
+        self._is_due(self._ops[op])
+
+    def run(self) -> Timeline:
+        """Play until nothing is due any more."""
+        self.env.run()
+        if len(self._issued):
+            self._flats.append(self._issued.take())
+        return Timeline(
+            flat=concatenate(self._flats),
+            start=_column([op.start for op in self._ops]),
+            end=_column([op.end for op in self._ops]),
+            granted=np.array([op.granted for op in self._ops], np.int64),
+            flow_class=np.array([op.flow_class for op in self._ops], np.int64),
+            paces=tuple(tuple(history) for history in self._history),
+            alone=tuple(one.alone for one in self._classes),
+            solves=self._solves,
+            played=np.array([op.number for op in self._ops if op.is_served], np.int64),
+        )
+
+    def unfinished(self) -> list[int]:
+        """Ops that never ended."""
+        return [op.number for op in self._ops if op.end < 0]
+
+    # ------------------------------------------------------------ ops come into the run
+
+    def _load_later(self, graph: OpGraph, finished: simpy.Event, at: int) -> Steps:
+        yield self.env.timeout(at - self.env.now)
+        self._load(graph, finished)
+
+    def _load(self, graph: OpGraph, finished: simpy.Event) -> None:
+        flat = flatten(graph)
+        compiled = compile_flat(flat, closed=False)  # every capacity is kept, also those that can never be full
+        if len(self._issued):
+            self._flats.append(self._issued.take())
+        self._flats.append(flat)
+        classes = [*(self._class_number(one) for one in compiled.classes), -1]
+        rows = zip(
+            compiled.fixed.tolist(),
+            compiled.flow.tolist(),
+            (classes[number] for number in compiled.flow_class.tolist()),
+            flat.take.tolist(),
+            flat.give.tolist(),
+            flat.joins().tolist(),
+            compiled.played.tolist(),
+            flat.waits_for.tolist(),
+            strict=True,
+        )
+        ops = [Op(number, *row) for number, row in enumerate(rows, len(self._ops))]
+        sources, targets = flat.edges()
+        for source, target in zip(sources.tolist(), targets.tolist(), strict=True):
+            ops[source].followers.append(ops[target])
+        last = {op.number for op in ops if not op.followers}
+        self._waiters.update(dict.fromkeys(last, (finished, last)))
+        if not ops:
+            finished.succeed()
+        self._add(ops)
+
+    def _add(self, ops: Sequence[Op]) -> None:
+        self._ops += ops
+        self._ready += [op for op in ops if not op.waits_for]
+        self._call(ROUND, self._round)
+
+    def _class_number(self, one: FlowClass) -> int:
+        if one not in self._class_numbers:
+            self._class_numbers[one] = len(self._classes)
+            self._classes.append(one)
+            self._pace.append(0)
+            self._history.append([])
+        return self._class_numbers[one]
+
+    # ------------------------------------------------------------ the life of an op
+
+    def _life(self, op: Op, server: Request | None) -> Steps:
+        """A ready op: it gets its server, passes its fixed time, then shares capacities or is served, until it is due."""
+        if server is not None:
+            at_once = server.triggered
+            yield server
+            op.granted = -1 if at_once else self._freed_by[op.take].popleft()
+        op.start = int(self.env.now)
+        yield self.env.timeout(op.fixed)
+        if op.is_served:
+            op.parts = 1 + bool(op.flow)
+            self._begun.append(op)
+            self._call(TELL, self._tell)
+        if op.flow_class >= 0 and op.flow:
+            self._pass_time()
+            op.work = self._classes[op.flow_class].alone * op.flow
+            self._flowing.append(op)
+            self._call(SOLVE, self._solve)
+        elif op.is_served and op.flow:
+            yield self.env.timeout(op.flow)
+            self._is_due(op)
+        elif not op.is_served:
+            self._is_due(op)
+
+    def _is_due(self, op: Op) -> None:
+        op.parts -= 1
+        if not op.parts:
+            self._due.append(op)
+            self._call(ROUND, self._round)
+
+    def _round(self, _: simpy.Event) -> None:
+        """End what is due and start what thereby may: once, in the order of op numbers, whatever order SimPy's events had."""
+        due, self._due = sorted(self._due, key=_number), []
+        ready, self._ready = self._ready, []
+        for op in due:
+            ready += self._end(op)
+        while joins := [op for op in ready if op.is_join]:
+            ready = [op for op in ready if not op.is_join]
+            for op in joins:
+                op.start = int(self.env.now)
+                ready += self._end(op)
+        for op in due:
+            if op.give >= 0:
+                self._give_back(op)
+        for op in sorted(ready, key=_number):
+            self.env.process(self._life(op, None if op.take < 0 else self._pools[op.take].request()))
+
+    def _give_back(self, op: Op) -> None:
+        """Give a server back to its pool, which hands it to the op that has waited longest."""
+        pool, freed_by = self._pools[op.give], self._freed_by[op.give]
+        if len(freed_by) < len(pool.queue):
+            freed_by.append(op.number)
+        pool.release(pool.users[0])
+
+    def _end(self, op: Op) -> list[Op]:
+        """Note the op's end; the ops that waited for nothing else."""
+        op.end = int(self.env.now)
+        self._done += 1
+        if op.number in self._waiters:
+            self._ended.append(op.number)
+            self._call(TELL, self._tell)
+        freed = []
+        for follower in op.followers:
+            follower.waits_for -= 1
+            if not follower.waits_for:
+                freed.append(follower)
+        return freed
+
+    # ------------------------------------------------------------ sharing
+
+    def _pass_time(self) -> None:
+        """Take off what every flowing op has received since the last change."""
+        now = int(self.env.now)
+        for op in self._flowing:
+            op.work -= self._pace[op.flow_class] * (now - self._since)
+        self._since = now
+
+    def _solve(self, _: simpy.Event) -> None:
+        """Work out the pace of every class in flight, and set a timer for the next op that will have received its all."""
+        self._pass_time()
+        members = Counter(op.flow_class for op in self._flowing)
+        classes = sorted(members)
+        room = list(self._room)
+        for number in classes:
+            for capacity, part in self._classes[number].holds:
+                room[capacity] -= members[number] * part
+        paces, bounds = fill(
+            [self._classes[number].alone for number in classes],
+            [members[number] for number in classes],
+            [self._classes[number].weights for number in classes],
+            {capacity: max(0, left) for capacity, left in enumerate(room)},
+        )
+        self._solves += 1
+        self._pace = [0] * len(self._classes)
+        bound_of = [UNBOUND] * len(self._classes)
+        for number, pace, bound in zip(classes, paces, bounds, strict=True):
+            self._pace[number], bound_of[number] = pace, bound
+        for history, pace, bound in zip(self._history, self._pace, bound_of, strict=True):
+            if (pace, bound) != (history[-1][1:] if history else (0, UNBOUND)):
+                history.append(Pace(int(self.env.now), pace, bound))
+        left = [-(-op.work // self._pace[op.flow_class]) for op in self._flowing if self._pace[op.flow_class]]
+        self._timer = None
+        if left:
+            self._timer = self.env.timeout(min(left))
+            self._timer.callbacks.append(self._received)
+
+    def _received(self, timer: simpy.Event) -> None:
+        """Ops that have received their all are due; the pace of the others may change."""
+        if timer is not self._timer:
+            return
+        self._pass_time()
+        for op in [op for op in self._flowing if op.work <= 0]:
+            self._is_due(op)
+        self._flowing = [op for op in self._flowing if op.work > 0]
+        self._call(SOLVE, self._solve)
+
+    # ------------------------------------------------------------ the order of an instant
+
+    def _call(self, priority: EventPriority, then: Callable[[simpy.Event], None]) -> None:
+        """Have a round, a solution or a report at this instant, after all that comes before it; one is enough."""
+        if self._called.get(priority) == self.env.now:
+            return
+        self._called[priority] = int(self.env.now)
+        event = self.env.event()
+        event._ok, event._value = True, None  # noqa: SLF001  (an event born triggered, as SimPy's Timeout is)
+        event.callbacks.append(lambda _: self._called.pop(priority))
+        event.callbacks.append(then)
+        self.env.schedule(event, priority)
+
+    def _tell(self, _: simpy.Event) -> None:
+        """Tell the server of ops whose requests begin, and whoever waits for ops that ended."""
+        if self.progress is not None:
+            self.progress(self._done, len(self._ops))
+        begun, self._begun = self._begun, []
+        for op in begun:
+            if self.server is None:
+                raise ValueError("ops whose requests are simulated need a server")
+            self.server(op.number, self._ops_cost(op), self._ops_size(op))
+        ended, self._ended = self._ended, []
+        for number in ended:
+            finished, left = self._waiters.pop(number)
+            left.discard(number)
+            if not left:
+                finished.succeed()
+
+    def _ops_cost(self, op: Op) -> Cost:
+        flat, place = self._place(op)
+        return flat.graph.costs[int(flat.cost[place])]
+
+    def _ops_size(self, op: Op) -> float:
+        flat, place = self._place(op)
+        return float(flat.size[place])
+
+    def _place(self, op: Op) -> tuple[FlatGraph, int]:
+        """The graph an op came with, and its place there."""
+        place = op.number
+        for flat in self._flats:
+            if place < len(flat):
+                return flat, place
+            place -= len(flat)
+        raise IndexError(f"op {op.number} came with no graph")
+
+
+def _number(op: Op) -> int:
+    return op.number
+
+
+def _column(times: Sequence[int]) -> np.ndarray:
+    return np.array(times, np.int64) if max(times, default=0) < 2**63 else np.array(times, object)
