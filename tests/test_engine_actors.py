@@ -3,11 +3,21 @@ from __future__ import annotations
 import pytest
 
 from hwsim.demand import Demand
-from hwsim.engine import Deadlock, Driver, simulate
+from hwsim.engine import Deadlock, Driver, Host, PlainEngine, simulate
 from hwsim.opgraph import PAIRED, OpGraph, Pool, Queue
 from hwsim.results.timeline import Timeline
 from tests.engine_graphs import LINK, NS, Actions, graph_of, transfer, transfers
 from tests.strategies import make_block
+
+Kind = type[Driver] | type[PlainEngine]
+
+
+@pytest.fixture(params=[Driver, PlainEngine], ids=["replay", "simpy"])
+def kind(request: pytest.FixtureRequest) -> Kind:
+    """Both engines that play actors."""
+    found: Kind = request.param
+    return found
+
 
 # ---------------------------------------------------------------- capacities that change
 
@@ -15,12 +25,14 @@ from tests.strategies import make_block
 def run_with(graph: OpGraph, *changes: tuple[int, float]) -> Timeline:
     """Play a graph while its link is limited at (fs) to (fraction)."""
 
-    def changing(driver: Driver) -> Actions:
+    def changing(driver: Host) -> Actions:
         for at, fraction in changes:
             yield driver.env.timeout(at - driver.env.now)
             driver.limit("link", fraction)
 
-    return simulate(graph, actors=[changing])
+    timeline = simulate(graph, actors=[changing])
+    assert simulate(graph, actors=[changing], which="simpy").end.tolist() == timeline.end.tolist()
+    return timeline
 
 
 def test_half_a_capacity_from_midway_makes_the_rest_take_twice_as_long() -> None:
@@ -55,8 +67,9 @@ def test_a_closed_run_refuses_to_change_and_a_limit_is_a_fraction() -> None:
     graph = transfers(1000)
     with pytest.raises(ValueError, match="closed"):
         Driver(graph.capacities, (), closed=True).limit("link", 0.5)
-    with pytest.raises(ValueError, match="0 to 1"):
-        Driver(graph.capacities, ()).limit("link", 1.5)
+    for kind in (Driver, PlainEngine):
+        with pytest.raises(ValueError, match="0 to 1"):
+            kind(graph.capacities, ()).limit("link", 1.5)
 
 
 # ---------------------------------------------------------------- graphs that cannot finish
@@ -80,9 +93,9 @@ def test_a_server_that_is_never_given_back_is_a_deadlock_that_names_who_waits() 
         simulate(graph_of(body, pools=[Pool("server", 1)]))
 
 
-def test_a_submitted_cycle_never_reports_its_end() -> None:
+def test_a_submitted_cycle_never_reports_its_end(kind: Kind) -> None:
     graph = graph_of(make_block([-1, -1], time=[5, 5], edges=[(0, 1, 0), (1, 0, 0)]))
-    driver = Driver((), ())
+    driver = kind((), ())
     finished = driver.submit(graph)
     driver.run()
     assert not finished.triggered
@@ -118,17 +131,17 @@ def test_demands_that_mean_nothing_are_refused(demand: Demand) -> None:
 # ---------------------------------------------------------------- SimPy
 
 
-def test_a_process_wakes_when_its_graph_ends_and_its_answer_starts_at_that_instant() -> None:
+def test_a_process_wakes_when_its_graph_ends_and_its_answer_starts_at_that_instant(kind: Kind) -> None:
     graph = transfers(100, 300)
     seen: list[tuple[str, int]] = []
 
-    def answering(driver: Driver) -> Actions:
+    def answering(driver: Host) -> Actions:
         yield driver.submit(graph)
         seen.append(("ended", int(driver.env.now)))
         yield driver.submit(graph)
         seen.append(("answered", int(driver.env.now)))
 
-    driver = Driver(graph.capacities, graph.pools)
+    driver = kind(graph.capacities, graph.pools)
     driver.env.process(answering(driver))
     timeline = driver.run()
     assert timeline.start.tolist() == [0, 0, 400 * NS, 400 * NS]
@@ -136,21 +149,21 @@ def test_a_process_wakes_when_its_graph_ends_and_its_answer_starts_at_that_insta
     assert seen == [("ended", 400 * NS), ("answered", 800 * NS)]
 
 
-def test_a_process_that_answers_shares_with_what_still_runs() -> None:
+def test_a_process_that_answers_shares_with_what_still_runs(kind: Kind) -> None:
     short, long = transfers(100), transfers(300)
 
-    def answering(driver: Driver) -> Actions:
+    def answering(driver: Host) -> Actions:
         yield driver.submit(short)
         yield driver.submit(short)
 
-    timeline = simulate_open(long, answering)
+    timeline = simulate_open(kind, long, answering)
     # 300 bytes beside 100 and then 100: all at half the link, and 100 bytes alone
     assert timeline.end.tolist() == [500 * NS, 200 * NS, 400 * NS]
 
 
-def simulate_open(graph: OpGraph, *actors: object) -> Timeline:
+def simulate_open(kind: Kind, graph: OpGraph, *actors: object) -> Timeline:
     """Like simulate, for graphs over the same link whose tables differ."""
-    driver = Driver(graph.capacities, graph.pools)
+    driver = kind(graph.capacities, graph.pools)
     driver.submit(graph)
     for actor in actors:
         assert callable(actor)
@@ -162,7 +175,7 @@ def test_processes_see_their_own_time_while_graphs_run() -> None:
     graph = transfers(1000)
     ticks: list[int] = []
 
-    def ticking(driver: Driver) -> Actions:
+    def ticking(driver: Host) -> Actions:
         for _ in range(5):
             yield driver.env.timeout(300 * NS)
             ticks.append(int(driver.env.now))
@@ -171,35 +184,35 @@ def test_processes_see_their_own_time_while_graphs_run() -> None:
     assert ticks == [300 * NS * count for count in range(1, 6)]
 
 
-def test_two_processes_that_wait_for_the_same_instant_both_wake_at_it() -> None:
+def test_two_processes_that_wait_for_the_same_instant_both_wake_at_it(kind: Kind) -> None:
     seen: list[tuple[int, int]] = []
 
     def waiting(number: int, size: float) -> object:
-        def process(driver: Driver) -> Actions:
+        def process(driver: Host) -> Actions:
             yield driver.submit(transfers(size))
             seen.append((number, int(driver.env.now)))
 
         return process
 
-    simulate_open(graph_of(capacities=[LINK]), waiting(0, 100), waiting(1, 100), waiting(2, 300))
+    simulate_open(kind, graph_of(capacities=[LINK]), waiting(0, 100), waiting(1, 100), waiting(2, 300))
     assert seen == [(0, 300 * NS), (1, 300 * NS), (2, 500 * NS)]
 
 
-def test_what_simpy_does_at_an_instant_comes_before_its_first_round() -> None:
+def test_what_simpy_does_at_an_instant_comes_before_its_first_round(kind: Kind) -> None:
     # op 2 wants the server in the second round of instant 10; what is submitted at 10, in the first
     body = make_block(
         [-1] * 3, time=[10, 0, 5], queue=[-1, 0, -1], take=[0, -1, 0], give=[0, -1, 0], edges=[(0, 1, 0), (1, 2, 0)]
     )
     graph = graph_of(body, queues=[Queue("stream", "gpu0")], pools=[Pool("server", 1)])
     late = graph_of(make_block([-1], time=[5], take=[0], give=[0]), pools=graph.pools)
-    driver = Driver((), graph.pools)
+    driver = kind((), graph.pools)
     driver.submit(graph)
     driver.submit(late, 10)
     assert driver.run().start.tolist() == [0, 10, 15, 10]
 
 
-def test_graphs_of_other_machines_are_refused() -> None:
-    driver = Driver((LINK,), ())
+def test_graphs_of_other_machines_are_refused(kind: Kind) -> None:
+    driver = kind((LINK,), ())
     with pytest.raises(ValueError, match="capacities and pools"):
         driver.submit(graph_of())
 

@@ -1,29 +1,22 @@
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from os import environ
 
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
-from simpy import Event
 
 from hwsim.engine import Driver
-from hwsim.engine.plain import PlainEngine
 from hwsim.engine.verdict import check
 from hwsim.opgraph import OpGraph, flatten
 from hwsim.results.timeline import Timeline
-from tests.reference_engine import Played, edges, play
+from tests.reference_engine import Played, edges, limiting, play
 from tests.strategies import Tables, graphs, networks, rewritten, tables
 
 CASES = settings(max_examples=3000 if environ.get("HWSIM_THOROUGH") else 60, deadline=None)
 
 Later = Sequence[tuple[int, OpGraph]]
 Limits = Sequence[tuple[int, int, float]]
-
-
-def limiting(driver: Driver, at: int, capacity: str, fraction: float) -> Generator[Event, None, None]:
-    yield driver.env.timeout(at)
-    driver.limit(capacity, fraction)
 
 
 def engine(graph: OpGraph, *, closed: bool, later: Later = (), limits: Limits = ()) -> tuple[Played, Timeline]:
@@ -87,32 +80,3 @@ def test_arrivals_and_changing_capacities_are_the_naive_engine_s(data: st.DataOb
     numbers = st.integers(0, len(common.capacities) - 1)
     limits = data.draw(st.lists(st.tuples(moments, numbers, st.sampled_from([0.0, 0.25, 0.5, 1 / 3, 1.0])), max_size=4))
     assert engine(graph, closed=False, later=later, limits=limits)[0] == play(graph, later=later, limits=limits)
-
-
-def plain(graph: OpGraph, later: Later = (), limits: Limits = ()) -> Played:
-    run = PlainEngine(graph.capacities, graph.pools)
-    run.submit(graph)
-    for at, other in later:
-        run.submit(other, at)
-    for at, capacity, fraction in limits:
-        run.env.process(limiting(run, at, graph.capacities[capacity].name, fraction))
-    timeline = run.run()
-    return Played(timeline.start.tolist(), timeline.end.tolist(), timeline.granted.tolist())
-
-
-@CASES
-@given(graphs())
-def test_plain(graph: OpGraph) -> None:
-    assert plain(graph) == play(graph)
-
-
-@CASES
-@given(st.data())
-def test_plain2(data: st.DataObject) -> None:
-    common: Tables = data.draw(tables())
-    graph = data.draw(graphs(common))
-    moments = st.one_of(st.integers(0, 40), st.integers(0, 10**9))
-    later = data.draw(st.lists(st.tuples(moments, graphs(common)), max_size=2))
-    numbers = st.integers(0, len(common.capacities) - 1)
-    limits = data.draw(st.lists(st.tuples(moments, numbers, st.sampled_from([0.0, 0.25, 0.5, 1 / 3, 1.0])), max_size=4))
-    assert plain(graph, later=later, limits=limits) == play(graph, later=later, limits=limits)

@@ -185,3 +185,31 @@ def test_more_work_never_makes_a_demand_faster(data: st.DataObject, by_size: boo
     assume(before > 0)
     assert after > 0
     assert 1 / after >= 1 / before - Fraction(1, 10**15)
+
+
+def naively(case: Case) -> list[int]:
+    """Progressive filling as defined: all paces rise together, each until its own limit or a full capacity stops it."""
+    weights = [dict(pairs) for pairs in case.weights]
+    settled: dict[int, int] = {}
+    while len(settled) < len(weights):
+        rising = [one for one in range(len(weights)) if one not in settled]
+        levels: dict[int, int] = {}
+        for capacity in case.room:
+            load = sum(case.members[one] * weights[one].get(capacity, 0) for one in rising)
+            taken = sum(pace * case.members[one] * weights[one].get(capacity, 0) for one, pace in settled.items())
+            if load:
+                levels[capacity] = (case.room[capacity] - taken) // load
+        slowest = min(rising, key=lambda one: case.alone[one])
+        level = min(levels.values(), default=case.alone[slowest])
+        if case.alone[slowest] <= level:
+            settled[slowest] = case.alone[slowest]
+            continue
+        full = {capacity for capacity, reached in levels.items() if reached == level}
+        settled.update({one: level for one in rising if full & weights[one].keys()})
+    return [settled[one] for one in range(len(weights))]
+
+
+@CASES
+@given(cases())
+def test_paces_are_those_of_filling_step_by_step(case: Case) -> None:
+    assert case.solve()[0] == naively(case)

@@ -1,13 +1,13 @@
 """The engine written out in SimPy: a process for each op, a resource for each pool, and no shortcut.
 
 It is there to be read, to be shown in class, and to prove the fast engines: whatever plays a run, start and end of every op are
-those of this file, to the femtosecond.  `hwsim simulate --engine simpy` uses it.  It takes about 40 us an op, where the replay
+those of this file, to the femtosecond. `hwsim simulate --engine simpy` uses it. It takes about 40 us an op, where the replay
 takes 1 us and the longest path 0.1 us, and its time grows with the square of the ops in flight together.
 
 What happens at one instant happens in this order, by SimPy's priorities:
 
 1. SimPy's ordinary events: an op's fixed time is over, a request arrives, a part fails.
-2. ROUND: ops that are due end, servers of pools go to the ops that wait for them, ops that became ready start.  Repeated until
+2. ROUND: ops that are due end, servers of pools go to the ops that wait for them, ops that became ready start. Repeated until
    no op is due any more.
 3. SOLVE: the pace of every op that shares a capacity is worked out anew, for all at once (`hwsim.engine.fair`).
 4. TELL: who submitted ops hears which of them have ended.
@@ -28,6 +28,7 @@ import simpy
 from simpy.events import EventPriority
 from simpy.resources.resource import Request
 
+from hwsim import ticks
 from hwsim.demand import Capacity, Cost
 from hwsim.engine.compile import compile_flat
 from hwsim.engine.fair import FULL, UNBOUND, fill
@@ -80,7 +81,7 @@ class Op:
 
 
 class PlainEngine:
-    """A run.  Actors (SimPy processes) use it as they use `hwsim.engine.driver.Driver`."""
+    """A run. Actors (SimPy processes) use it as they use `hwsim.engine.driver.Driver`."""
 
     def __init__(self, capacities: Sequence[Capacity], pools: Sequence[Pool]) -> None:
         self.env = simpy.Environment(initial_time=0)
@@ -149,8 +150,8 @@ class PlainEngine:
             fixed, flow = self._issued.times(op)
             flow_class = self._issued_classes[op.cost] if op.cost >= 0 and flow else -1
             chain.append(Op(number, fixed if flow_class >= 0 else fixed + flow, flow, flow_class, waits_for=int(number > base)))
-        for op, follower in pairwise(chain):
-            op.followers.append(follower)
+        for before, after_it in pairwise(chain):
+            before.followers.append(after_it)
         self._issued.append(base, ops, after)
         finished = self.env.event()
         self._waiters[chain[-1].number] = finished, {chain[-1].number}
@@ -159,6 +160,8 @@ class PlainEngine:
 
     def limit(self, capacity: str, fraction: float) -> None:
         """From now on only so much of a capacity's rate is there (0: a failure; 1: all of it)."""
+        if not 0 <= fraction <= 1:
+            raise ValueError(f"a capacity runs at 0 to 1 of its rate, not at {fraction}")
         number = [one.name for one in self.capacities].index(capacity)
         self._room[number] = int(fraction * 2**53) * FULL >> 53
         self._call(SOLVE, self._solve)
@@ -174,8 +177,8 @@ class PlainEngine:
             self._flats.append(self._issued.take())
         return Timeline(
             flat=concatenate(self._flats),
-            start=_column([op.start for op in self._ops]),
-            end=_column([op.end for op in self._ops]),
+            start=ticks.column([op.start for op in self._ops]),
+            end=ticks.column([op.end for op in self._ops]),
             granted=np.array([op.granted for op in self._ops], np.int64),
             flow_class=np.array([op.flow_class for op in self._ops], np.int64),
             paces=tuple(tuple(history) for history in self._history),
@@ -361,8 +364,12 @@ class PlainEngine:
         self._called[priority] = int(self.env.now)
         event = self.env.event()
         event._ok, event._value = True, None  # noqa: SLF001  (an event born triggered, as SimPy's Timeout is)
-        event.callbacks.append(lambda _: self._called.pop(priority))
-        event.callbacks.append(then)
+
+        def now(event: simpy.Event) -> None:
+            del self._called[priority]
+            then(event)
+
+        event.callbacks.append(now)
         self.env.schedule(event, priority)
 
     def _tell(self, _: simpy.Event) -> None:
@@ -401,7 +408,3 @@ class PlainEngine:
 
 def _number(op: Op) -> int:
     return op.number
-
-
-def _column(times: Sequence[int]) -> np.ndarray:
-    return np.array(times, np.int64) if max(times, default=0) < 2**63 else np.array(times, object)

@@ -1,0 +1,40 @@
+"""The engine written out in SimPy plays every run of the library, to the same bytes."""
+
+from __future__ import annotations
+
+import pytest
+from click.testing import CliRunner
+
+from hwsim import api
+from hwsim.cli import main
+from hwsim.engine import Which
+from hwsim.reports import json
+from hwsim.spec import find, names, read
+
+LARGE = {"imagenet-epoch", "llama3-8b-serving", "resnet50-dp", "scale/tp8-dp", "d2l/hybridize", "d2l/queue-memory"}
+PAIRS = [
+    pytest.param(str(wanted.text("machine")), name, id=name, marks=[pytest.mark.slow] if name in LARGE else [])
+    for name in names("workload")
+    if (wanted := read(find("workload", name)).get("expect")) is not None and wanted.get("machine") is not None
+]
+
+
+def document(machine: str, workload: str, engine: Which) -> str:
+    try:
+        run = api.simulate(machine, workload, expect=False, engine=engine)
+    except api.OutOfMemory as verdict:
+        run = verdict.run
+    return json.document(run, ops=True, rank=None)
+
+
+@pytest.mark.parametrize(("machine", "workload"), PAIRS)
+def test_simpy_alone_says_what_the_fast_engines_say(machine: str, workload: str) -> None:
+    assert document(machine, workload, "simpy") == document(machine, workload, "auto")
+
+
+@pytest.mark.parametrize("option", ["--engine=simpy", "--steady --engine=simpy"])
+def test_the_command_line_offers_it(option: str) -> None:
+    pair = ["simulate", "d2l-laptop", "d2l/async-loop", "--set", "n=50"]
+    plain, usual = (CliRunner().invoke(main, [*pair, *options]) for options in (option.split(), option.split()[:-1]))
+    assert plain.exit_code == usual.exit_code == 0
+    assert plain.output == usual.output
