@@ -49,6 +49,7 @@ from hwsim.spec import (
 from hwsim.units import format_quantity
 from hwsim.workload import Workload, changes, disturbances, lower, read_workload, suspicions, totals
 from hwsim.workload.lower import Folding
+from hwsim.workload.names import place_of_op
 from hwsim.workload.serving import plan_services
 
 if TYPE_CHECKING:
@@ -139,6 +140,7 @@ class Lowered:
     events: tuple[Disturbance, ...] = ()
     services: tuple[ServicePlan, ...] = ()
     workload: Workload | None = None  # None: an op graph was given
+    written: Tree | None = None  # what the workload was read from
 
 
 def simulate(
@@ -180,10 +182,14 @@ def simulate(
     few: Steady | None = None
     served: tuple[RequestStatistics, ...] = ()
     curves: tuple[LatencyCurve, ...] = ()
-    if steady:
-        timeline, few = _steadily(lowered, asked, progress, engine)
-    else:
-        timeline, served, curves = _played(lowered, asked, progress, [each.actor for each in services], engine, latency=latency)
+    try:
+        if steady:
+            timeline, few = _steadily(lowered, asked, progress, engine)
+        else:
+            actors = [each.actor for each in services]
+            timeline, served, curves = _played(lowered, asked, progress, actors, engine, latency=latency)
+    except ticks.TooLong as error:
+        raise SpecError([_too_long(error, lowered.written)]) from error
     spans = job_spans(timeline, lowered.jobs)
     serving = tuple(each for each in (service.statistics() for service in services) if each is not None)
     values = {"makespan": timeline.makespan, **{f"{job.name}.makespan": job.makespan_s for job in spans}, **expected_of(serving)}
@@ -336,8 +342,11 @@ def prepare(
         _refuse_foreign(loaded, built, mistakes)
     disturbed = changes(loaded.events, built, mistakes) if isinstance(loaded, Workload) and loaded.events else ()
     folding = "never" if isinstance(loaded, Workload) and loaded.written_as("infer") else fold
-    graph = loaded if isinstance(loaded, OpGraph) else lower(loaded, built, mistakes, fold=folding, disturbed=disturbed)
-    services = plan_services(loaded, built, mistakes) if isinstance(loaded, Workload) else ()
+    try:
+        graph = loaded if isinstance(loaded, OpGraph) else lower(loaded, built, mistakes, fold=folding, disturbed=disturbed)
+        services = plan_services(loaded, built, mistakes) if isinstance(loaded, Workload) else ()
+    except ticks.TooLong as error:
+        raise SpecError([*mistakes, _too_long(error, workload_tree)]) from error
     mistakes.raise_if_any()
     _refuse_huge(graph)
     return Lowered(
@@ -361,7 +370,13 @@ def prepare(
         events=disturbances(loaded.events) if isinstance(loaded, Workload) and loaded.events else (),
         services=services,
         workload=loaded if isinstance(loaded, Workload) else None,
+        written=workload_tree,
     )
+
+
+def _too_long(error: ticks.TooLong, tree: Tree | None) -> Mistake:
+    """A time that is too long, at the op that takes it."""
+    return Mistake(None if tree is None else place_of_op(tree, error.op), error.message, error.hint)
 
 
 def _of_classes(disturbed: Sequence[Change], graph: OpGraph) -> tuple[Change, ...]:

@@ -16,18 +16,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 FEMTO: Final = 10**15  # fs in a second
-LONGEST: Final = 10**24  # fs, 31.7 years: the longest time that is accepted
+LONGEST: Final = 10**24  # fs: the longest time that is accepted
+LONGEST_TEXT: Final = "1e9 s (31.7 years)"
 LARGEST: Final = 2**63 - 1  # the largest value of an int64: 2.56 h in fs, 9.22 EB
 
 Column: TypeAlias = NDArray[Any]  # of int64 or of Python integers
 
 
 class TooLong(ValueError):
-    """A time above `LONGEST`, or not a number."""
+    """A time above `LONGEST`, or not a number.
 
-    def __init__(self, seconds: float) -> None:
-        self.message = f"a time of {seconds:.4g} s is too long"
-        self.hint = "times go up to 1e9 s (31.7 years)"
+    op: the name of the op that takes it, if known.
+    """
+
+    def __init__(self, seconds: float, op: str = "") -> None:
+        self.seconds, self.op = seconds, op
+        self.message = f"'{op}' takes {seconds:.4g} s, which is too long" if op else f"a time of {seconds:.4g} s is too long"
+        self.hint = f"times go up to {LONGEST_TEXT}"
         super().__init__(f"{self.message}: {self.hint}")
 
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import click
 
+from hwsim import ticks
 from hwsim.cli import EXIT_FAILED, EXIT_MISTAKE
 from hwsim.engine import Deadlock
 from hwsim.spec import SpecError
@@ -19,6 +20,9 @@ def in_words() -> Iterator[None]:
         yield
     except SpecError as error:
         click.echo(str(error), err=True)
+        click.get_current_context().exit(EXIT_MISTAKE)
+    except ticks.TooLong as error:
+        click.echo(f"{error.message}\n    hint: {error.hint}", err=True)
         click.get_current_context().exit(EXIT_MISTAKE)
     except Deadlock as error:
         click.echo(f"the run cannot finish: {error}", err=True)

@@ -85,7 +85,11 @@ def compile_flat(flat: FlatGraph, *, closed: bool = True, active: Active | None 
         np.rint(flow, out=flow)
         fixed = np.rint(latency[flat.cost] * FEMTO) if latency.any() else np.zeros(len(flat))
     number_of = np.where(flow > 0, member_of[flat.cost], -1) if table else np.full(len(flat), -1, np.int64)
-    flow_fs, fixed_fs = ticks.rounded(flow), ticks.add(ticks.rounded(fixed), flat.time)
+    try:
+        flow_fs, fixed_fs = ticks.rounded(flow), ticks.add(ticks.rounded(fixed), flat.time)
+    except ticks.TooLong as error:
+        op = int(np.argmax(~(np.maximum(flow, fixed) <= ticks.LONGEST)))
+        raise ticks.TooLong(error.seconds, flat.graph.labels[int(flat.label[op])].name) from error
     played = np.array([*(cost.played for cost in graph.costs), False], np.bool_)[flat.cost]
     flows, whole = (number_of >= 0) | played, ticks.add(fixed_fs, flow_fs)
     return Compiled(

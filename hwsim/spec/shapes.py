@@ -9,9 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from hwsim import ticks
 from hwsim.spec.mistakes import Mistakes, did_you_mean
 from hwsim.spec.tree import Tree
-from hwsim.units import RATIO, Dimension, Quantity, UnitError, format_quantity, parse_as
+from hwsim.units import RATIO, TIME, Dimension, Quantity, UnitError, format_quantity, parse_as
 
 SOURCE_KEYS: Final = ("source", "ref")
 NUMBER_KEYS: Final = ("value", "source", "ref", "ci95", "points", "note")
@@ -73,6 +74,8 @@ def quantity_shape(dimension: Dimension, bounds: Bounds) -> Shape:
         bounds = dataclasses.replace(bounds, minimum=0.0)
     if bounds.maximum is None and dimension is RATIO:
         bounds = dataclasses.replace(bounds, maximum=1.0)
+    if bounds.maximum is None and dimension is TIME:
+        bounds = dataclasses.replace(bounds, maximum=ticks.LONGEST / ticks.FEMTO)
 
     def read(tree: Tree, context: Context) -> Any:
         number = number_of(tree, context.mistakes)
@@ -110,6 +113,8 @@ def _within(value: Any, compared: float, bounds: Bounds, tree: Tree, context: Co
 
 
 def _bound(value: float, unit: str) -> str:
+    if unit == TIME.unit and value * ticks.FEMTO == ticks.LONGEST:
+        return ticks.LONGEST_TEXT
     return f"{value:.15g}" if unit == "1" else format_quantity(value, unit)
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from hwsim.spec import Mistakes, Place, did_you_mean
+from hwsim.spec import Mistakes, Place, Tree, did_you_mean
 
 Path = tuple[int, ...]  # the repeats around a statement, outermost first
 
@@ -56,3 +57,21 @@ class Names:
             mistakes.add(mention.place, f"`back` counts iterations, but no repeat holds both this and '{name}'")
         elif not any(each.number < here.number or each.shares_repeat(here) for each in stands):
             mistakes.add(mention.place, f"nothing called '{name}' comes before this")
+
+
+def place_of_op(tree: Tree, name: str) -> Place:
+    """Where a workload writes the op called `name`; where it writes what it runs, if it names no such op."""
+    for key, value in _entries(tree):
+        if name and (value.text("name") or key) == name:
+            return value.place
+    forms = [tree.key_place(form) for form in ("program", "programs", "pipeline", "train", "infer", "jobs") if tree.get(form)]
+    return forms[0] if forms else tree.place
+
+
+def _entries(tree: Tree) -> Iterator[tuple[str, Tree]]:
+    """Every key of a tree with its value, in the order of the file."""
+    for key, value in tree.items():
+        yield key, value
+        yield from _entries(value)
+    for element in tree.elements() if tree.is_list else ():
+        yield from _entries(element)

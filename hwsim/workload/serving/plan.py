@@ -297,6 +297,9 @@ def _drawn(keys: InferKeys, longest: int, answers: bool, tree: Tree, mistakes: M
     except SpecError as error:
         mistakes.extend(error.mistakes)
         return None
+    except ticks.TooLong as error:
+        mistakes.add(_place(tree, "arrivals"), f"the last request comes after {error.seconds:.4g} s, too late", error.hint)
+        return None
 
 
 def _room(
