@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+from hwsim import ticks
 from hwsim.graphfile import npz, parquet
 from hwsim.graphfile.checks import problems
 from hwsim.graphfile.tables import COLUMNS, mistake
@@ -23,6 +24,7 @@ def save_graph(graph: OpGraph, path: str | Path) -> Path:
     """Write a graph; the path, which ends in .npz or .parquet.
 
     Raises:
+        SpecError: an op whose own time does not fit the file's 64 bits.
         ValueError: another ending, or a column that has no numbers of the machine.
         OSError: it cannot be written.
         ModuleNotFoundError: Parquet, and there is no pyarrow.
@@ -30,6 +32,11 @@ def save_graph(graph: OpGraph, path: str | Path) -> Path:
     path = Path(path)
     if path.suffix not in FORMATS:
         raise ValueError(f"an op graph is written as {' or '.join(FORMATS)}, not as '{path.name}'")
+    for number, block in enumerate(graph.blocks):
+        if block.time.dtype == object:
+            longest = int(block.time.max()) / ticks.FEMTO
+            hint = "files of op graphs hold own times up to 9223 s (2.56 h): simulate the workload itself"
+            raise mistake(str(path), f"'{number}.time' has an op that takes {longest:.6g} s", hint)
     FORMATS[path.suffix].save(graph, path)
     return path
 

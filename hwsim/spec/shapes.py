@@ -113,7 +113,7 @@ def _within(value: Any, compared: float, bounds: Bounds, tree: Tree, context: Co
 
 
 def _bound(value: float, unit: str) -> str:
-    if unit == TIME.unit and value * ticks.FEMTO == ticks.LONGEST:
+    if unit == TIME.unit and value == ticks.LONGEST / ticks.FEMTO:
         return ticks.LONGEST_TEXT
     return f"{value:.15g}" if unit == "1" else format_quantity(value, unit)
 
