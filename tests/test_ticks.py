@@ -82,8 +82,8 @@ def test_what_intervals_cover_is_counted_once(pairs: list[tuple[int, int]]) -> N
     for begin, end in spans:
         covered += max(0, end - max(begin, reached))
         reached = max(reached, end)
-    start, end = ticks.alike(*(ticks.column([span[side] for span in spans]) for side in (0, 1)))
-    assert ticks.covered(start, end) == covered
+    columns_of = ticks.alike(ticks.column([span[0] for span in spans]), ticks.column([span[1] for span in spans]))
+    assert ticks.covered(*columns_of) == covered
 
 
 def test_a_long_column_is_added_up_in_halves() -> None:
