@@ -47,7 +47,7 @@ class EagerNet:
 class _Nothing:
     """No host is told from another."""
 
-    def layers(self, a: str, b: str) -> None:
+    def layers(self, a: str, b: str, *, own: bool = False) -> None:
         return None
 
 

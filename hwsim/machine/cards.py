@@ -5,6 +5,8 @@
     gpu0 ... gpu3 behind a switch with nic0, nic1              gpu2 and gpu3 take nic1
 
 Only a GPU spreads over several: libraries for GPUs open channels on all cards near one; a program on a CPU names one card.
+A GPU's traffic keeps to its own cards at both ends however far it goes, even where another card of its computer would save
+a switch: its way is the shortest over these, and over others only where these lead nowhere.
 
 Source: NCCL, src/graph/topo.cc, ncclTopoGetLocalNet (a GPU's cards are those of the shortest way; GPUs with the same ones
 begin at another each, and channels go around them).
@@ -27,12 +29,33 @@ class Cards:
         self._any = any(part.kind == "nic" for part in net.layout.every())
         self._own: dict[str, tuple[str, ...]] = {}
         self._close: dict[tuple[str, str], tuple[int, frozenset[str]]] = {}
+        self._others: dict[str, frozenset[str]] = {}
+        self._inside: tuple[str, frozenset[str]] = "", frozenset()
 
     def own(self, name: str) -> tuple[str, ...]:
         """The cards that its traffic to other computers takes, in order of names; none where none is near."""
         if name not in self._own:
             self._own[name] = self._find(name) if self._any else ()
         return self._own[name]
+
+    def others(self, name: str) -> frozenset[str]:
+        """Cards of a GPU's computer that are not its own, which its traffic keeps off; none of what is no GPU."""
+        if name not in self._others:
+            own = frozenset(self.own(name)) if self._any and self._kind(name) == "gpu" else frozenset()
+            found = self._computer(name) if own else frozenset[str]()
+            self._others[name] = frozenset(each for each in found if self._kind(each) == "nic") - own
+        return self._others[name]
+
+    def barred(self, a: str, b: str) -> frozenset[str]:
+        """Cards that traffic between two computers may not use to leave the one or to enter the other."""
+        found = self.others(a) | self.others(b)
+        return found - {a, b} if found and b not in self._computer(a) else frozenset()
+
+    def _computer(self, name: str) -> frozenset[str]:
+        """All that it reaches over no network; of the latest asked for it is known."""
+        if self._inside[0] != name:
+            self._inside = name, frozenset().union(*self._layers(name))
+        return self._inside[1]
 
     def _find(self, name: str) -> tuple[str, ...]:
         kind = self._kind(name)

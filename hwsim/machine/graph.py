@@ -17,10 +17,14 @@ Layers = Sequence[set[str]]
 
 
 class Graph:
-    """Over all links, or over those of one routing."""
+    """Over all links, or over those of one routing.  barred: cards without what links them to the inside of their computer."""
 
-    def __init__(self, net: Net, routing: Routing | None = None) -> None:
-        self._net, self._routing = net, routing
+    def __init__(self, net: Net, routing: Routing | None = None, barred: frozenset[str] = frozenset()) -> None:
+        self._net, self._routing, self._barred = net, routing, barred
+
+    def without(self, barred: frozenset[str]) -> Graph:
+        """The same without the ways of these cards into their computers."""
+        return Graph(self._net, self._routing, barred)
 
     def layers(self, a: str, b: str) -> list[set[str]] | None:
         """The devices on shortest routes between two, by their distance from a; None if there is no route."""
@@ -36,7 +40,7 @@ class Graph:
                 for source in layers[-1]
                 if source == end or net.forwards(source)
                 for target in net.neighbours(source, self._routing)
-                if target not in seen and (net.forwards(target) or target in other)
+                if target not in seen and (net.forwards(target) or target in other) and self._open(source, target)
             }
             if not grown:
                 return None
@@ -54,7 +58,7 @@ class Graph:
         kept: list[set[str]] = []
         reached = middle
         for layer in reversed(layers[:-1]):
-            reached = {name for name in layer if self._net.among(name, reached, self._routing)}
+            reached = {name for name in layer if self._among(name, reached)}
             kept.append(reached)
         return kept
 
@@ -64,7 +68,7 @@ class Graph:
         for here, there in pairwise(layers):
             reached: dict[str, float] = {}
             for source in here:
-                for target in self._net.among(source, there, self._routing):
+                for target in self._among(source, there):
                     width = min(widths.get(source, 0.0), self._widest(source, target).bandwidth)
                     reached[target] = max(reached.get(target, 0.0), width)
             widths = reached
@@ -75,21 +79,33 @@ class Graph:
         return tuple(self._widest(source, target) for (source,), (target,) in pairwise(layers))
 
     def first(self, layers: Layers, width: float, cards: frozenset[str] = frozenset()) -> tuple[Link, ...]:
-        """The first route over links at least that wide: over these cards where it can, then by names."""
-        ways: list[set[str]] = [set(layers[-1])]  # what still reaches the end, layer by layer
+        """The first route over links at least that wide: over as many of these cards as it can, then by names."""
+        ways: list[dict[str, int]] = [dict.fromkeys(layers[-1], 0)]  # what still reaches the end, over how many of the cards
         for here in reversed(layers[:-1]):
-            ways.append({source for source in here if any(self._wide(source, target, width) for target in ways[-1])})
+            beyond = ways[-1]
+            onward = {source: [beyond[each] for each in beyond if self._wide(source, each, width)] for source in here}
+            ways.append({source: max(most) + (source in cards) for source, most in onward.items() if most})
         at = next(iter(layers[0]))
         found = []
         for layer in list(reversed(ways))[1:]:
-            onward = [each for each in layer if self._wide(at, each, width)]
-            target = min([each for each in onward if each in cards] or onward, key=natural)
+            target = min((each for each in layer if self._wide(at, each, width)), key=lambda each: (-layer[each], natural(each)))
             found.append(self._widest(at, target))
             at = target
         return tuple(found)
 
+    def _open(self, source: str, target: str) -> bool:
+        """Whether no card that is barred stands at the inner end of a way between two neighbours."""
+        if target in self._barred and target in self._net.near(source):
+            return False
+        return not (source in self._barred and source in self._net.near(target))
+
+    def _among(self, source: str, names: set[str]) -> list[str]:
+        found = self._net.among(source, names, self._routing)
+        return [name for name in found if self._open(source, name)] if self._barred else found
+
     def _wide(self, source: str, target: str, width: float) -> bool:
-        return any(link.bandwidth >= width for link in self._net.between(source, target, self._routing))
+        links = self._net.between(source, target, self._routing)
+        return any(link.bandwidth >= width for link in links) and self._open(source, target)
 
     def _widest(self, source: str, target: str) -> Link:
         parallel = self._net.between(source, target, self._routing)
@@ -97,6 +113,6 @@ class Graph:
 
     def onward(self, name: str, there: set[str], width: float) -> Iterator[Link]:
         """The links from a device into a layer that are at least that wide, by the names of their ends."""
-        for target in sorted(self._net.among(name, there, self._routing), key=natural):
+        for target in sorted(self._among(name, there), key=natural):
             parallel = self._net.between(name, target, self._routing)
             yield from sorted((link for link in parallel if link.bandwidth >= width), key=lambda link: link.name)

@@ -20,6 +20,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from hwsim.machine.attached import Attached, Owners
+from hwsim.machine.cards import Cards
 from hwsim.machine.graph import Graph
 from hwsim.machine.layout import Layout
 from hwsim.machine.naming import below
@@ -47,16 +48,17 @@ class Exit(NamedTuple):
 
 
 class Hosts:
-    """Of the outermost scope of a machine.  owner, starts, part_of_host: see `Owners`."""
+    """Of the outermost scope of a machine.  owner, starts, part_of_host: see `Owners`.  cards: whose is which."""
 
-    def __init__(self, net: Net) -> None:
+    def __init__(self, net: Net, cards: Cards | None = None) -> None:
         self._layout = layout = net.layout
+        self._cards = cards
         self.owned = Owners.of(layout)
         self.owner, self.starts, self.part_of_host = self.owned.owner, self.owned.starts, self.owned.part
         self._inner: dict[int, Graph] = {}
-        self._ways: dict[tuple[int, int, int], tuple[frozenset[str], ...] | None] = {}
+        self._ways: dict[tuple[int, int, int, frozenset[str]], tuple[frozenset[str], ...] | None] = {}
         self._within: dict[tuple[int, int, int], list[set[str]] | None] = {}
-        self._exits: dict[tuple[int, int, int], tuple[Exit, ...]] = {}
+        self._exits: dict[tuple[int, int, int, bool], tuple[Exit, ...]] = {}
         self._latest: tuple[tuple[int, int], tuple[int, list[tuple[Exit, tuple[frozenset[int], ...], Exit]]]] = (-1, -1), (-1, [])
         self._core_layers: dict[tuple[int, int], tuple[frozenset[int], ...] | None] = {}
 
@@ -83,19 +85,21 @@ class Hosts:
                         return False
         return True
 
-    def layers(self, a: str, b: str) -> list[set[str]] | None:
-        """The devices on shortest routes between two by their distance from a; None where only a search can tell."""
+    def layers(self, a: str, b: str, *, own: bool = False) -> list[set[str]] | None:
+        """The devices on shortest routes between two by their distance from a; None where only a search can tell.
+
+        own: over the ends' own cards alone.
+        """
         if not self.apart:
             return None
         one, other = self._layout.find(a), self._layout.find(b)
-        return None if one is None or other is None else self.layers_of(one.number, other.number)
+        return None if one is None or other is None else self._layers(one.number, other.number, own=own)
 
-    def layers_of(self, a: int, b: int) -> list[set[str]] | None:
-        """The same by numbers."""
+    def _layers(self, a: int, b: int, *, own: bool) -> list[set[str]] | None:
         h, k = int(self.owner[a]), int(self.owner[b])
         if h == k and h >= 0:
-            return self._inside(a, b, h)
-        best, found = self.shortest(a, b)
+            return None if own else self._inside(a, b, h)
+        best, found = self._shortest(a, b, own=own)
         if not found:
             return None
         layers: list[set[str]] = [set() for _ in range(best + 1)]
@@ -120,13 +124,18 @@ class Hosts:
         return len({(out.hops, into.hops) for out, _, into in self.shortest(a, b)[1]}) == 1
 
     def shortest(self, a: int, b: int) -> tuple[int, list[tuple[Exit, tuple[frozenset[int], ...], Exit]]]:
-        """Hops between devices of different hosts, and all ways of so few: out, over the core, in."""
+        """Hops between devices of different hosts, and all ways of so few: out, over the core, in.
+
+        Over the ends' own cards, where there are such ways.
+        """
         if self._latest[0] != (a, b):
-            self._latest = (a, b), self._shortest(a, b)
+            found = self._shortest(a, b, own=True)
+            self._latest = (a, b), found if found[1] else self._shortest(a, b, own=False)
         return self._latest[1]
 
-    def _shortest(self, a: int, b: int) -> tuple[int, list[tuple[Exit, tuple[frozenset[int], ...], Exit]]]:
-        leaving, entering = self._exits_of(a, int(self.owner[a])), self._exits_of(b, int(self.owner[b]))
+    def _shortest(self, a: int, b: int, *, own: bool) -> tuple[int, list[tuple[Exit, tuple[frozenset[int], ...], Exit]]]:
+        leaving = self._exits_of(a, int(self.owner[a]), own=own)
+        entering = self._exits_of(b, int(self.owner[b]), own=own)
         best = -1
         found: list[tuple[Exit, tuple[frozenset[int], ...], Exit]] = []
         for out in leaving:
@@ -168,39 +177,50 @@ class Hosts:
             return None
         return [set(self._named(host, names)) for names in found]
 
-    def _exits_of(self, number: int, host: int) -> tuple[Exit, ...]:
-        """The nearest first."""
+    def _exits_of(self, number: int, host: int, *, own: bool = False) -> tuple[Exit, ...]:
+        """The nearest first.  own: over the device's own cards alone."""
         attached = self.attached
         if host < 0 or attached is None:
             return (Exit(0, -1, number, ()),)
-        key = int(self.part_of_host[host]), number - int(self.starts[host]), int(attached.kind[host])
+        key = int(self.part_of_host[host]), number - int(self.starts[host]), int(attached.kind[host]), own
         found = self._exits.get(key)
         if found is None:
             part = self._layout.parts[key[0]]
-            found = self._exits[key] = tuple(
-                sorted(self._leave(part, key[1], self._ports(attached, host)), key=lambda one: one.hops)
-            )
+            barred = self._barred(number) if own and part.child is not None else frozenset()
+            ways = self._leave(part, key[1], self._ports(attached, host), barred)
+            found = self._exits[key] = tuple(sorted(ways, key=lambda one: one.hops))
         return found
 
-    def _leave(self, part: Part, local: int, ports: Iterable[Port]) -> Iterable[Exit]:
+    def _barred(self, number: int) -> frozenset[str]:
+        """Cards of a device's host that are not its own, by their names there."""
+        name = self._layout.name(number)
+        others = self._cards.others(name) - {name} if self._cards else frozenset()
+        prefix = name.partition(".")[0] + "."
+        return frozenset(each.removeprefix(prefix) for each in others if each.startswith(prefix))
+
+    def _leave(self, part: Part, local: int, ports: Iterable[Port], barred: frozenset[str]) -> Iterable[Exit]:
         child = part.child
         for port in dict.fromkeys(ports):
             if child is None:
                 yield Exit(1, port.local, port.core, (frozenset([""]),))
                 continue
-            layers = self._way(child, local, port.local)
+            layers = self._way(child, local, port.local, barred)
             if layers is not None:
                 yield Exit(len(layers), port.local, port.core, layers)
 
-    def _way(self, child: Layout, local: int, port: int) -> tuple[frozenset[str], ...] | None:
+    def _way(
+        self, child: Layout, local: int, port: int, barred: frozenset[str] = frozenset()
+    ) -> tuple[frozenset[str], ...] | None:
         """The devices on shortest ways inside a host to one that passes on to others; None if there is none."""
-        key = id(child), local, port
+        key = id(child), local, port, barred
         if key not in self._ways:
             name = child.name(port)
             if local == port:
                 self._ways[key] = (frozenset([name]),)
             else:
-                found = self._graph(child).layers(child.name(local), name) if _forwards(child, name) else None
+                graph = self._graph(child)
+                graph = graph.without(barred) if barred else graph
+                found = graph.layers(child.name(local), name) if _forwards(child, name) else None
                 self._ways[key] = None if found is None else tuple(frozenset(each) for each in found)
         return self._ways[key]
 

@@ -1,7 +1,8 @@
-"""Routes: fewest hops, then the widest bottleneck, then the ends' own cards, then names; or over equally good ones.
+"""Routes: fewest hops by the ends' own cards, then the widest bottleneck, then names; or over equally good ones.
 
 Traffic enters and leaves a network by the network cards that are its ends' own (`hwsim.machine.cards`); where these are
-several, by all of them, an equal part of the bytes over each.  Links may say that traffic spreads between them:
+several, by all of them, an equal part of the bytes over each.  What is no GPU takes a card that is not its own where that is
+nearer to the other end.  Links may say that traffic spreads between them:
 
 single    the first by names, always the same
 ecmp      one of the shortest and widest, by a hash of the names of the two ends
@@ -63,7 +64,7 @@ class Routes:
     def __init__(self, net: Net, cards: Cards | None = None) -> None:
         self._net, self._cards = net, cards
         self._all = Graph(net)
-        self.hosts = Hosts(net)
+        self.hosts = Hosts(net, cards)
         said = {bundle.routing for layout in net.layout.scopes() for bundle in layout.wires.bundles}
         self._fabrics = {routing: Graph(net, routing) for routing in _SPREAD if routing in said}
         self._cache: dict[tuple[str, str], Way | None] = {}
@@ -126,13 +127,18 @@ class Routes:
     def _search(self, a: str, b: str) -> Way | None:
         if a == b:
             return Way(())
-        layers = self.hosts.layers(a, b) or self._all.layers(a, b)
+        graph, layers = self._all, None
+        barred = self._cards.barred(a, b) if self._cards else frozenset()
+        if barred:
+            graph = self._all.without(barred)
+            layers = self.hosts.layers(a, b, own=True) or graph.layers(a, b)
+        if layers is None:
+            graph, layers = self._all, self.hosts.layers(a, b) or self._all.layers(a, b)
         if layers is None:
             return None
         if all(len(layer) == 1 for layer in layers):  # nothing to choose
-            return self._spread(self._all.only(layers), (a, b))
-        width = self._all.bottleneck(layers)
-        ways = [self._spread(fixed, (a, b, *turn)) for turn, fixed in self._fixed(layers, width, a, b)]
+            return self._spread(graph.only(layers), (a, b))
+        ways = [self._spread(fixed, (a, b, *turn)) for turn, fixed in self._fixed(graph, layers, a, b)]
         if len(ways) == 1:
             return ways[0]
         parts: dict[tuple[str, str, str], tuple[Link, float]] = {}
@@ -143,15 +149,16 @@ class Routes:
         slowest = max(ways, key=lambda way: self._seconds(way.links))  # the first of equals
         return Way(slowest.links, tuple(parts.values()))
 
-    def _fixed(self, layers: Layers, width: float, a: str, b: str) -> list[tuple[tuple[str, ...], tuple[Link, ...]]]:
+    def _fixed(self, graph: Graph, layers: Layers, a: str, b: str) -> list[tuple[tuple[str, ...], tuple[Link, ...]]]:
         """The route by the ends' own cards: one, or one for each card, numbered."""
+        width = graph.bottleneck(layers)
         on_way = set().union(*layers)
         ends = [[card for card in self._cards.own(name) if card in on_way] for name in (a, b)] if self._cards else []
         turns = lcm(*(len(own) or 1 for own in ends))
         found: dict[tuple[str, ...], tuple[tuple[str, ...], tuple[Link, ...]]] = {}
         for turn in range(turns):
             cards = frozenset(own[turn % len(own)] for own in ends if own)
-            links = self._all.first(layers, width, cards)
+            links = graph.first(layers, width, cards)
             found.setdefault(tuple(link.target for link in links), ((str(turn),) if turn else (), links))
         return list(found.values())
 
