@@ -365,7 +365,9 @@ def test_weak_scaling_is_flat_until_the_network_binds() -> None:
     model = load_model("gpt2-xl")
     hidden = Framework(gradients=0.0)
     one, many = (run(model, ParallelPlan(global_batch=8 * count, microbatch=8), count, hidden) for count in (8, 512))
-    assert many.seconds == pytest.approx(one.seconds)
+    alone = [each.seconds - each.shares.get("dp", 0.0) for each in (one, many)]  # but for the last bucket of gradients
+    assert alone[1] == pytest.approx(alone[0])
+    assert many.shares["dp"] < 0.01 * many.seconds
     open_ = run(model, ParallelPlan(global_batch=8 * 512, microbatch=8), 512)
     assert open_.seconds > many.seconds
 

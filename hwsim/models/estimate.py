@@ -4,7 +4,7 @@
     step   = microbatches x longest stage + (the other stages) / chunks + sends + gradients + optimizer
 
 which for equal stages is the pipeline's (m + (p - 1)/v) x stage: a bubble of (p - 1)/(v m + p - 1) (Narayanan et al. 2021).
-Fully sharded weights are gathered while layers compute: max(computing, gathering) + exposed part x min.
+What copies exchange hides behind the layers that compute as far as `hwsim.models.hiding` says.
 
 **Error**: see `docs/validation/models.md`.
 **Range**: stages of equal layers; collectives that share no link with others at the same time; the fabric as `Cluster` sees it.
@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from hwsim.devices.roofline import peak_of
+from hwsim.models import hiding
 from hwsim.models.cluster import Cluster
 from hwsim.models.frameworks import Framework
 from hwsim.models.kernels import Kernel
@@ -69,7 +70,10 @@ def step(laid: Laid, cluster: Cluster, framework: Framework, speed: Speed) -> St
     stage = stage_of(laid, framework, 0)
     layer = stage.layer
     shares: dict[str, float] = {}
-    body = _seconds((*layer.forward, *layer.again, *layer.backward), laid, cluster, speed)
+    ahead = _seconds(layer.forward, laid, cluster, speed)
+    back = _seconds((*layer.again, *layer.backward), laid, cluster, speed)
+    body = dict(ahead)
+    _add(body, back, 1.0)
     for name, seconds in body.items():
         shares[name] = m * stage.layers * seconds
     layer_seconds = sum(body.values())
@@ -93,8 +97,12 @@ def step(laid: Laid, cluster: Cluster, framework: Framework, speed: Speed) -> St
     added = sum(_seconds(stage.adding, laid, cluster, speed).values())
     if added > 0:
         shares["accumulate"] = m * added
-    ending = _seconds(stage.ending if before >= behind else final.ending, laid, cluster, speed)
-    _add(shares, ending, 1.0)
+    ends = stage if before >= behind else final
+    _add(shares, _seconds(ends.ending, laid, cluster, speed), 1.0)
+    passes = stage.layers * sum(ahead.values()), stage.layers * sum(back.values())
+    beyond = sum(_beyond(each, ends.number, passes, laid, cluster) for each in ends.ending if isinstance(each, Collect))
+    if beyond > 0:
+        shares["dp"] += beyond
     if stage.gathered:
         shares["dp"] = _sharded(stage, laid, cluster, m * longest)
     if framework.step > 0:
@@ -125,9 +133,28 @@ def collective(item: Collect, laid: Laid, cluster: Cluster) -> float:
 
 def _sharded(stage: Stage, laid: Laid, cluster: Cluster, computing: float) -> float:
     """What gathering weights and scattering gradients adds to computing."""
-    moving = laid.microbatches * sum(each.times * collective(each, laid, cluster) for each in stage.gathered)
-    exposed = max((each.exposed for each in stage.gathered), default=1.0)
-    return max(moving - computing, 0.0) + exposed * min(moving, computing)
+    many = laid.plan.chunks * hiding.pieces(laid, stage.number)
+    each = [collective(replace(item, size=item.size / many), laid, cluster) for item in stage.gathered]
+    moving = laid.microbatches * many * sum(item.times * one for item, one in zip(stage.gathered, each, strict=True))
+    exposed = max(item.exposed for item in stage.gathered)
+    hidden = (1.0 - exposed) * (moving - sum(each))
+    return moving - hidden + hiding.left(hidden, computing)
+
+
+def _beyond(item: Collect, stage: int, passes: tuple[float, float], laid: Laid, cluster: Cluster) -> float:
+    """What an exchange at the end of a step takes beyond its exposed part.  passes: seconds of one forward, one backward."""
+    if item.exposed >= 1.0:
+        return 0.0
+    forward, backward = passes
+    whole = item.times * collective(item, laid, cluster)
+    if item.name == "weights":
+        return hiding.left((1.0 - item.exposed) * whole, hiding.window(laid, forward))
+    each = hiding.pieces(laid, stage)
+    many = laid.plan.chunks * each
+    exposed = hiding.in_buckets(item, many).exposed
+    bucket = collective(replace(item, size=item.size / many), laid, cluster)
+    behind = hiding.window(laid, backward, each)
+    return (exposed - item.exposed) * whole + hiding.left((1.0 - exposed) * many * bucket, behind)
 
 
 def _add(shares: dict[str, float], more: Mapping[str, float], times: float) -> None:

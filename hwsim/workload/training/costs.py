@@ -176,7 +176,6 @@ class Exchanges:
         latency = floor = alone = 0.0
         amounts: dict[str, float] = {}
         moved: dict[str, tuple[float, Unit]] = {}
-        holds: dict[str, float] = {}
         first: Cost | None = None
         for members in groups:
             flows = timed(self.machine, None, what, members, size)
@@ -191,8 +190,6 @@ class Exchanges:
                     if self.machine.capacities[name].unit == "1":  # messages, which are counted and move nothing
                         continue
                     moved[name] = (moved.get(name, (0.0, unit))[0] + amount, unit)
-                for name, part in demand.holds:
-                    holds[name] = max(holds.get(name, 0.0), part)
             latency = max(latency, sum(phase.cost.demand.latency for phase in flows.phases))
             floor = max(floor, bodies)
         if first is None:
@@ -203,9 +200,8 @@ class Exchanges:
         if self._leaves(groups):
             alone = self._in_training(alone, wires, what)
             why = (*why, Term("flow", "flow in a training", (("flow in a training", precise(alone, "s"), IN_TRAINING),), alone))
-        # what it draws of a capacity for its whole time is not held as well
-        held = tuple(sorted((name, part) for name, part in holds.items() if name not in amounts))
-        demand = Demand(latency, tuple(sorted(amounts.items())), alone, held, wires or 1.0)
+        # what it takes of the GPUs while kernels run is in the part of it that is exposed (`hwsim.models.hiding`)
+        demand = Demand(latency, tuple(sorted(amounts.items())), alone, (), wires or 1.0)
         return Cost(demand, tuple((name, *each) for name, each in sorted(moved.items())), why, choice=first.choice)
 
     def _leaves(self, groups: Sequence[Names]) -> bool:
@@ -244,8 +240,7 @@ def scaled(cost: Cost, part: float, which: str = EXPOSED) -> Cost:
             part * demand.latency,
             tuple((name, part * amount) for name, amount in demand.amounts),
             part * demand.floor,
-            demand.holds,
-            part * demand.share,
+            share=part * demand.share,
         ),
         moved=tuple((name, part * amount, unit) for name, amount, unit in cost.moved),
         why=tuple(_in_part(term, part, which) for term in cost.why),
@@ -263,9 +258,8 @@ def restricted(cost: Cost, kept: frozenset[str]) -> Cost:
     """The cost with what it draws of some capacities only; as long alone."""
     demand = cost.demand
     amounts = tuple(each for each in demand.amounts if each[0] in kept)
-    holds = tuple(each for each in demand.holds if each[0] in kept)
     return replace(
         cost,
-        demand=replace(demand, amounts=amounts, holds=holds),
+        demand=replace(demand, amounts=amounts),
         moved=tuple(each for each in cost.moved if each[0] in kept),
     )

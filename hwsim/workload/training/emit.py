@@ -45,8 +45,12 @@ class Emission:
         """name: of the program."""
         self._teams, self._builder, self._name = teams, builder, name
         self._rows = Rows()
+        self._gathered: dict[int, int] = {}  # by stage the first op that gathers its weights
+        self._final: list[Turn] = []  # by stage the turn that ends its step
         self._queues: dict[tuple[str, str], int] = {}
         self._computed: dict[tuple[int, int], list[int]] = {}  # what each team (stage, copy) computes, in order
+        self._second: dict[tuple[int, int], int] = {}  # of each team, the first op after its first forward pass
+        self._through: set[int] = set()  # stages whose first forward pass is written
         self._pieces: dict[tuple[int, int], list[int]] = {}  # of it, the ends of pieces
         self._lives: dict[tuple[int, int, int], list[int]] = {}  # ops of the first copy that need the activations of a turn
 
@@ -74,6 +78,7 @@ class Emission:
         """
         plan, m = self._teams.laid.plan, self._teams.laid.microbatches
         lines = [turns(plan.schedule, stage, plan.pp, m, plan.chunks) for stage in range(plan.pp)]
+        self._final = [line[-1] for line in lines]
         finals = [{turn.chunk: turn for turn in line if not turn.forward} for line in lines]
         at = [0] * plan.pp
         arrived: dict[tuple[int, Turn, int], int] = {}  # (stage, turn, copy) -> op that brings what it needs
@@ -126,6 +131,7 @@ class Emission:
         sharded = bool(self._teams.stages[stage].gathered)
         tail = {copy: arrived.get((stage, turn, copy), -1) for copy in self._teams.copies}
         lives = self._lives.setdefault((stage, turn.microbatch, turn.chunk), [])
+        through = stage in self._through
         for number in range(count):
             gathered = self._gather(stage, turn, count) if sharded else -1
             found: list[int] = []
@@ -137,12 +143,17 @@ class Emission:
                     tail[copy] = self._rows.add(label, segment.cost, queue, [tail[copy], gathered])
                     if segment.queue == "compute":
                         self._computed.setdefault((stage, copy), []).append(tail[copy])
+                    if through:
+                        self._second.setdefault((stage, copy), tail[copy])
                     if copy == self._teams.copies[0]:
                         lives.append(tail[copy])
                 self._pieces.setdefault((stage, copy), []).append(tail[copy])
                 found.append(tail[copy])
             if not turn.forward:
-                exchanged += self._scatter(stage, count, found, last=last)
+                final = last and number == count - 1 and turn == self._final[stage]
+                exchanged += self._scatter(stage, count, found, last=last, final=final)
+        if turn.forward and turn.chunk == self._teams.laid.plan.chunks - 1:
+            self._through.add(stage)
         return tail
 
     # ---- what copies exchange
@@ -165,16 +176,20 @@ class Emission:
         each = self._teams.stages[stage].gathered[0]
         after = [ops[-2] for copy in self._teams.copies if len(ops := self._pieces.get((stage, copy), [])) > 1]
         times = 1.0 if turn.forward else max(1.0, each.times - 1.0)
-        return self._exchange(stage, each, count, after, hidden=True, times=times)
+        found = self._exchange(stage, each, count, after, hidden=True, times=times)
+        self._gathered.setdefault(stage, found)
+        return found
 
-    def _scatter(self, stage: int, count: int, after: Sequence[int], *, last: bool) -> list[int]:
-        """Gradients of a piece, while the next one is computed."""
-        plan = self._teams.laid.plan
+    def _scatter(self, stage: int, count: int, after: Sequence[int], *, last: bool, final: bool) -> list[int]:
+        """Gradients of a piece, while the next one is computed: what hides of them, but for the last piece's, which are exposed."""
+        many = count * self._teams.laid.plan.chunks
         if self._teams.stages[stage].gathered:
             found = self._exchange(stage, self._teams.stages[stage].gathered[1], count, after, hidden=True)
         elif last and self._teams.overlaps(stage):
             each = self._teams.gradients(stage)
-            found = -1 if each is None else self._exchange(stage, each, count * plan.chunks, after, hidden=True)
+            found = -1
+            if each is not None and not final:
+                found = self._exchange(stage, each, many, after, hidden=True, times=many / (many - 1))
         else:
             found = -1
         return [found] if found >= 0 else []
@@ -182,21 +197,26 @@ class Emission:
     def _ending(self, stage: int, exchanged: Sequence[int]) -> list[int]:
         """The end of a step: what of the gradients nothing hides, the optimizer, updated weights.
 
-        The next step starts with the weights, but for the part that is hidden behind it.
+        The next step starts with the weights, but for the part that is hidden behind its first forward pass.
         """
         before = [self._computed[stage, copy][-1] for copy in self._teams.copies]
         waited = [*before, *exchanged]
         optimized: list[int] = []
-        for item in self._teams.stages[stage].ending:
+        for part in self._teams.stages[stage].ending:
+            item = (self._teams.gradients(stage) or part) if part.name == "gradients" else part
             if isinstance(item, Kernel):
                 optimized = [self._optimizer(stage, copy, item, waited) for copy in self._teams.copies]
                 waited = optimized
+                gathered = self._gathered.get(stage, -1)
+                self._rows.edges += [(each, gathered, 1) for each in optimized if gathered >= 0]
                 continue
             here = self._exchange(stage, item, 1.0, waited, hidden=False)
             waited = [here] if here >= 0 else waited
             if item.name == "weights":
-                self._exchange(stage, item, 1.0, waited, hidden=True)
-                self._rows.edges += [(here, self._computed[stage, copy][0], 1) for copy in self._teams.copies if here >= 0]
+                behind = self._exchange(stage, item, 1.0, waited, hidden=True)
+                first = [(here, self._computed[stage, copy][0], 1) for copy in self._teams.copies]
+                second = [(behind, self._second[stage, copy], 1) for copy in self._teams.copies]
+                self._rows.edges += [edge for edge in (*first, *second) if edge[0] >= 0]
         return waited
 
     def _optimizer(self, stage: int, copy: int, kernel: Kernel, after: Sequence[int]) -> int:

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
-
 from hwsim.demand import Cost
-from hwsim.models import Collect, Kernel, stage_of
+from hwsim.models import Collect, Kernel, hiding, stage_of
 from hwsim.workload.builder import GraphBuilder
 from hwsim.workload.training.costs import EXPOSED, Computing, Exchanges, Spent, restricted, scaled
 from hwsim.workload.training.layout import Layout, Names
@@ -20,8 +18,6 @@ from hwsim.workload.training.pieces import Piece, collects, kernels, pieces
 from hwsim.workload.training.planning import Planned
 from hwsim.workload.training.schedule import Turn
 from hwsim.workload.training.wide import LEAST
-
-MOST_PIECES: Final = 16  # of a backward pass, where nobody says how many buckets gradients are exchanged in
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +72,16 @@ class Teams:
         return each is not None and each.exposed < 1.0
 
     def gradients(self, stage: int) -> Collect | None:
-        return next((each for each in collects(self.stages[stage].ending) if each.name == "gradients"), None)
+        """Their exchange at the end of a step, in as many buckets as the last backward pass has pieces."""
+        found = next((each for each in collects(self.stages[stage].ending) if each.name == "gradients"), None)
+        if found is None or found.exposed >= 1.0:
+            return found
+        return hiding.in_buckets(found, self.laid.plan.chunks * hiding.pieces(self.laid, stage, self._buckets))
 
     def cut(self, stage: int, *, last: bool) -> int:
         """Pieces of a turn."""
-        layers = max(1, self.laid.layers_of(stage) // self.laid.plan.chunks)
         if self.stages[stage].gathered or (last and self.overlaps(stage)):
-            return min(layers, self._buckets or MOST_PIECES)
+            return hiding.pieces(self.laid, stage, self._buckets)
         return 1
 
     def segments(self, stage: int, turn: Turn, last: bool, number: int, copy: int) -> tuple[Segment, ...]:

@@ -1,0 +1,149 @@
+"""A step in closed form beside the same step simulated: one law for both, whatever is split, shared and hidden."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import pytest
+
+import hwsim
+from hwsim.api import load_machine
+from hwsim.machine import Machine
+from hwsim.models import ParallelPlan, cluster_of, estimate, load_framework, load_model
+from hwsim.models.plan import Recompute, Sharding
+
+NEAR = 0.03
+
+
+class Plan(NamedTuple):
+    """each: sequences of a step for each copy.  per_leaf: nodes at a leaf of the pod; 0: a DGX H100 alone."""
+
+    nodes: int
+    per_leaf: int
+    model: str
+    microbatch: int
+    each: int
+    tp: int
+    pp: int
+    sharding: Sharding
+    recompute: Recompute = "none"
+    chunks: int = 1
+    framework: str = "megatron-core"
+
+
+QUICK = (
+    Plan(1, 0, "llama-3-8b", 1, 8, 1, 1, "zero-1"),
+    Plan(1, 0, "llama-3-8b", 1, 8, 1, 1, "zero-3"),
+    Plan(1, 0, "llama-3-8b", 1, 16, 2, 4, "zero-1"),
+    Plan(1, 0, "llama-3-8b", 2, 8, 1, 1, "zero-2", "selective"),
+    Plan(1, 0, "bert-large", 16, 16, 1, 1, "zero-0"),
+    Plan(1, 0, "bert-large", 16, 64, 1, 1, "zero-0"),
+    Plan(1, 0, "bert-large", 4, 4, 1, 1, "zero-3"),
+    Plan(1, 8, "llama-2-7b", 1, 8, 1, 1, "zero-1"),
+    Plan(2, 8, "llama-2-7b", 1, 8, 1, 1, "zero-1"),
+    Plan(2, 8, "llama-2-7b", 1, 1, 1, 1, "zero-1"),
+    Plan(2, 1, "llama-2-7b", 1, 8, 1, 1, "zero-1"),
+    Plan(16, 8, "llama-2-7b", 1, 4, 8, 1, "zero-1"),
+    Plan(1, 0, "llama-3-8b", 1, 8, 2, 2, "zero-1", chunks=4),
+    Plan(1, 0, "gpt2-xl", 1, 4, 1, 1, "zero-0", framework="internevo"),
+)
+SLOW = (
+    Plan(1, 0, "llama-3-8b", 1, 8, 1, 1, "fsdp", "full"),
+    Plan(1, 0, "llama-3-8b", 1, 16, 8, 1, "zero-0"),
+    Plan(1, 8, "llama-2-7b", 1, 8, 1, 1, "zero-3"),
+    Plan(2, 8, "llama-2-7b", 1, 8, 8, 1, "zero-1"),
+    Plan(2, 8, "llama-2-7b", 1, 8, 1, 1, "zero-3"),
+    Plan(2, 8, "llama-2-7b", 1, 8, 8, 1, "zero-3", "full"),
+    Plan(2, 1, "llama-2-7b", 1, 8, 8, 1, "zero-1"),
+    Plan(16, 16, "llama-2-7b", 1, 4, 1, 1, "zero-1"),
+    Plan(16, 8, "llama-2-7b", 1, 4, 1, 1, "zero-1"),
+    Plan(16, 16, "llama-2-7b", 1, 4, 8, 1, "zero-1"),
+    Plan(16, 16, "llama-2-7b", 1, 4, 1, 1, "zero-3"),
+    Plan(16, 8, "llama-2-7b", 1, 4, 1, 1, "fsdp"),
+    Plan(16, 16, "llama-2-7b", 1, 4, 1, 1, "zero-0", "full"),
+    Plan(16, 16, "llama-2-70b", 1, 16, 8, 4, "zero-1"),
+    Plan(16, 8, "llama-2-70b", 1, 16, 8, 4, "zero-1"),
+    Plan(16, 8, "llama-2-70b", 1, 16, 8, 4, "zero-0", "full"),
+    Plan(2, 8, "llama-2-7b", 1, 8, 4, 2, "zero-1", chunks=4),
+)
+
+
+def machine_of(plan: Plan) -> Machine:
+    if not plan.per_leaf:
+        return load_machine("dgx-h100")
+    let = f"{{nodes: {plan.nodes}, per_leaf: {plan.per_leaf}}}"
+    return load_machine(f"hwsim: machine/1\nuse: scale/dgx-a100-pod\nlet: {let}\n")
+
+
+def estimated(plan: Plan, machine: Machine) -> float:
+    model = load_model(plan.model)
+    framework = load_framework(plan.framework)
+    laid = ParallelPlan(
+        tp=plan.tp, pp=plan.pp, global_batch=batch(plan), microbatch=plan.microbatch, chunks=plan.chunks,
+        schedule=schedule(plan), sharding=plan.sharding, recompute=plan.recompute, sequence_parallel=plan.tp > 1,
+        sequence=min(4096, model.sequence), dtype="bf16",
+    )  # fmt: skip
+    return estimate(model, laid, cluster_of(machine), framework).seconds
+
+
+def schedule(plan: Plan) -> Any:
+    return "interleaved" if plan.chunks > 1 else "1f1b"
+
+
+def batch(plan: Plan) -> int:
+    return plan.each * 8 * plan.nodes // (plan.tp * plan.pp)
+
+
+def simulated(plan: Plan, machine: Machine, **more: Any) -> float:
+    train = {
+        "model": plan.model, "sequence": min(4096, load_model(plan.model).sequence), "microbatch": plan.microbatch,
+        "global_batch": batch(plan), "dtype": "bf16", "schedule": schedule(plan), "chunks": plan.chunks,
+        "parallel": {"tp": plan.tp, "pp": plan.pp, "dp": "rest", "order": ["tp", "pp", "dp"]},
+        "sharding": plan.sharding, "recompute": plan.recompute, "framework": plan.framework, **more,
+    }  # fmt: skip
+    try:
+        run = hwsim.simulate(machine, {"hwsim": "workload/1", "train": train})
+    except hwsim.OutOfMemory as full:  # its time is told all the same
+        run = full.run
+    found: float = run.trainings[0].step_s
+    return found
+
+
+@pytest.mark.parametrize("plan", QUICK, ids=str)
+def test_a_step_is_simulated_as_it_is_estimated(plan: Plan) -> None:
+    machine = machine_of(plan)
+    assert simulated(plan, machine) == pytest.approx(estimated(plan, machine), rel=NEAR)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("plan", SLOW, ids=str)
+def test_so_are_steps_of_large_plans(plan: Plan) -> None:
+    machine = machine_of(plan)
+    assert simulated(plan, machine) == pytest.approx(estimated(plan, machine), rel=NEAR)
+
+
+def test_what_hides_is_bounded_by_what_it_hides_behind() -> None:
+    """The faster the GPUs, the less there is to hide behind: a step never gets shorter than its exchanges."""
+    plan = Plan(2, 8, "llama-2-7b", 1, 1, 1, 1, "zero-1")
+    machine = machine_of(plan)
+    model, cluster, framework = load_model(plan.model), cluster_of(machine), load_framework(plan.framework)
+    slow = replace(cluster, across=cluster.across / 50, pair=cluster.pair / 50)
+    laid = ParallelPlan(global_batch=16, sharding="zero-1", sequence=512)
+    exchanges = (model.parameters * (framework.gradient + 2.0) * 15 / 16) / (slow.across * slow.network / 8) / 8
+    assert estimate(model, laid, slow, framework).seconds > exchanges
+
+
+def test_fewer_buckets_hide_less() -> None:
+    plan = Plan(1, 0, "bert-large", 4, 4, 1, 1, "zero-0")
+    machine = machine_of(plan)
+    steps = [simulated(plan, machine, buckets=count) for count in (1, 2, 4, 16)]
+    assert steps == sorted(steps, reverse=True)
+    assert steps[0] > 1.01 * steps[-1]
+
+
+def test_the_channels_of_collectives_are_counted_once() -> None:
+    """What kernels lose to collectives beside them is in the exposed part, which is fitted to whole steps."""
+    plan = Plan(1, 0, "bert-large", 4, 4, 1, 1, "zero-3")
+    few = load_machine("hwsim: machine/1\nuse: dgx-h100\ncollectives: {channels: 2}\n")
+    assert simulated(plan, few) == pytest.approx(simulated(plan, machine_of(plan)), rel=0.02)
