@@ -6,12 +6,12 @@ from collections import Counter
 from itertools import permutations
 
 import pytest
-from tests.eager_net import eager_routes
 
 from hwsim import api as hwsim
 from hwsim.collectives import timing
 from hwsim.devices import Nic
 from hwsim.machine import TOPOLOGIES, Link, Machine
+from tests.eager_net import eager_routes
 
 FABRICS = {  # name of the case -> what stands in a `links:` entry
     "fat-tree, one leaf a rail": "topology: fat-tree, leaf_ports: 4, rails: 4",

@@ -97,10 +97,10 @@ def step(laid: Laid, cluster: Cluster, framework: Framework, speed: Speed) -> St
     added = sum(_seconds(stage.adding, laid, cluster, speed).values())
     if added > 0:
         shares["accumulate"] = m * added
-    ends = stage if before >= behind else final
-    _add(shares, _seconds(ends.ending, laid, cluster, speed), 1.0)
+    heavier = stage if before >= behind else final
+    _add(shares, _seconds(heavier.ending, laid, cluster, speed), 1.0)
     passes = stage.layers * sum(ahead.values()), stage.layers * sum(back.values())
-    beyond = sum(_beyond(each, ends.number, passes, laid, cluster) for each in ends.ending if isinstance(each, Collect))
+    beyond = sum(_beyond(each, heavier.number, passes, laid, cluster) for each in heavier.ending if isinstance(each, Collect))
     if beyond > 0:
         shares["dp"] += beyond
     if stage.gathered:

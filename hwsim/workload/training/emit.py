@@ -181,7 +181,7 @@ class Emission:
         return found
 
     def _scatter(self, stage: int, count: int, after: Sequence[int], *, last: bool, final: bool) -> list[int]:
-        """Gradients of a piece, while the next one is computed: what hides of them, but for the last piece's, which are exposed."""
+        """Gradients of a piece, while the next one is computed; those of the last are among the exposed ones."""
         many = count * self._teams.laid.plan.chunks
         if self._teams.stages[stage].gathered:
             found = self._exchange(stage, self._teams.stages[stage].gathered[1], count, after, hidden=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+
 from hwsim.demand import Cost
 from hwsim.models import Collect, Kernel, hiding, stage_of
 from hwsim.workload.builder import GraphBuilder
