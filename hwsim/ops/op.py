@@ -210,11 +210,7 @@ class ComputeOp(DeviceOp):
 class CalledOp(ComputeOp):
     """An op that is a call of a library, which has a time of its own on a cpu with `kernels`."""
 
-    function: str = field(
-        "function of a library that it is, where those were measured on the cpu (`kernels`)", default="", example="exp"
-    )
     form: str = field("of the function: how its operands lie, as the cpu's `kernels` name it", default="", example="row")
-    rows: float = field("of the function: inner loops it takes", default=1.0, minimum=1)
     into: Into = field("of the function: a new array, one that is there, or an operand in its place", default="new")
     among_others: bool = field("of the function: calls of others come before it, as in most programs", default=False)
     new_pages: float | None = field(
@@ -250,6 +246,10 @@ class ArrayOp(CalledOp):
         "lengths of the array's axes", default=(), one_or_many=True, minimum=0, example="[2000, 2000]"
     )
     dtype: Dtype = field("type of the elements", default="fp32")
+    function: str = field(
+        "function of a library that it is, where those were measured on the cpu (`kernels`)", default="", example="exp"
+    )
+    rows: float = field("of the function: inner loops it takes", default=1.0, minimum=1)
 
     def called(self, inputs: int = 1, function: str = "", form: str = "", result: str = "") -> Call | None:
         """The call of the library that it is: of its own `function`, else of this one; None if it is none."""

@@ -68,6 +68,7 @@ class FieldPlan:
     default: Any  # MISSING where there is none or a factory makes it
     doc: str
     example: str | None
+    record: str = ""  # why no result depends on it
 
 
 @cache
@@ -84,7 +85,8 @@ def plan(cls: type) -> tuple[FieldPlan, ...]:
         )
         required = each.default is _MISSING and each.default_factory is _MISSING
         key, doc = given.get("key", each.name), given.get("doc", "")
-        plans.append(FieldPlan(each.name, key, hints[each.name], bounds, required, each.default, doc, given.get("example")))
+        example, record = given.get("example"), given.get("record", "")
+        plans.append(FieldPlan(each.name, key, hints[each.name], bounds, required, each.default, doc, example, record))
     return tuple(plans)
 
 

@@ -22,6 +22,7 @@ def field(
     exclusive_minimum: float | None = None,
     one_or_many: bool = False,
     example: str | None = None,
+    record: str | None = None,
 ) -> Any:
     """A dataclass field with what its reader and its documentation need.
 
@@ -31,6 +32,7 @@ def field(
         minimum, maximum, exclusive_minimum: bounds in SI units, for the number or every number of a tuple.
             A field with a unit is never negative unless a minimum below zero is given.
         one_or_many: for `tuple[X, ...]`: a single X stands for a tuple of one.
+        record: the reason why no result depends on the value; every other key changes a result, warns or is refused.
     """
     given = {
         "key": key,
@@ -39,6 +41,7 @@ def field(
         "exclusive_minimum": exclusive_minimum,
         "one_or_many": one_or_many or None,
         "example": example,
+        "record": record,
     }
     metadata = {"doc": doc, **{name: value for name, value in given.items() if value is not None}}
     if default_factory is not _NONE_GIVEN:

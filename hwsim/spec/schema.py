@@ -63,7 +63,7 @@ class _Writer:
     def _field(self, each: FieldPlan) -> dict[str, Any]:
         out = self.value(each.annotation, each.bounds)
         if each.doc:
-            out = {**out, "description": each.doc}
+            out = {**out, "description": each.doc + (f" (recorded only: {each.record})" if each.record else "")}
         if isinstance(each.default, str | int | float | bool) and not _has_unit(each.annotation):
             out = {**out, "default": each.default}
         if each.example:

@@ -1,0 +1,118 @@
+"""Where the schemas begin in the two files of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from tests.keys.schemas import ELSEWHERE, ROOTS, Found, standing
+
+Path = tuple[str | int, ...]
+
+
+def in_machine(document: Mapping[str, Any]) -> Iterator[Found]:
+    """Every key of a machine file."""
+    yield from standing("machine", ROOTS["machine"], document)
+    for name, part in document.get("parts", {}).items():
+        yield from _part(part, ("parts", name))
+    for at, link in enumerate(document.get("links", ())):
+        path: Path = ("links", at)
+        yield from standing("link", ROOTS["link"], link, path)
+        yield from standing(f"link {link['kind']}", ROOTS[f"link {link['kind']}"], link, path)
+        if "topology" in link:
+            kind = f"topology {link['topology']}"
+            for found in standing(kind, ROOTS[kind], link, path):
+                yield found
+    library = document.get("collectives")
+    if isinstance(library, Mapping):
+        kind = library.get("kind", "overheads")
+        yield from standing("library", ROOTS["library"], library, ("collectives",))
+        yield from standing(f"library {kind}", ROOTS[f"library {kind}"], library, ("collectives",))
+
+
+def _part(part: Mapping[str, Any], path: Path) -> Iterator[Found]:
+    yield from standing("part", ROOTS["part"], part, path)
+    if part["kind"] == "machine":
+        yield from (Found(f.key, f.field, (*path, *f.path), f.value) for f in in_machine(part))
+    else:
+        yield from standing(part["kind"], ROOTS[part["kind"]], part, path)
+
+
+def in_workload(document: Mapping[str, Any], path: Path = ()) -> Iterator[Found]:
+    """Every key of a workload file."""
+    for found in standing("workload", ROOTS["workload"], document):
+        if not any(found.key.startswith(f"workload.{name}.") for name in ELSEWHERE):
+            yield found
+    yield from _doors(document, ())
+    for name, job in document.get("jobs", {}).items():
+        yield from _doors(job, ("jobs", name))
+
+
+def _doors(document: Mapping[str, Any], path: Path) -> Iterator[Found]:
+    if "runtime" in document:
+        yield from standing("runtime", ROOTS["runtime"], document["runtime"], (*path, "runtime"))
+    if "program" in document:
+        yield from _program(document["program"], (*path, "program"))
+    for name, program in document.get("programs", {}).items():
+        yield from _program(program, (*path, "programs", name))
+    if "pipeline" in document:
+        yield from _pipeline(document["pipeline"], (*path, "pipeline"))
+    for door in ("train", "infer"):
+        if door in document:
+            yield from _door(door, document[door], (*path, door))
+
+
+def _door(door: str, body: Mapping[str, Any], path: Path) -> Iterator[Found]:
+    yield from standing(door, ROOTS[door], body, path)
+    for key in ("parallel", "synchronise", "evaluate") if door == "train" else ():
+        if isinstance(body.get(key), Mapping):
+            yield from standing(f"train.{key}", ROOTS[f"train.{key}"], body[key], (*path, key))
+    model = body.get("model")
+    if isinstance(model, Mapping):
+        kind = f"model {model.get('kind', 'transformer')}"
+        yield from standing(kind, ROOTS[kind], model, (*path, "model"))
+
+
+def _program(program: Any, path: Path) -> Iterator[Found]:
+    if isinstance(program, Mapping) and "do" in program:
+        yield from standing("each", ROOTS["each"], program, path)
+        yield from _statements(program["do"], (*path, "do"))
+    else:
+        yield from _statements(program, path)
+
+
+def _statements(statements: Sequence[Any], path: Path) -> Iterator[Found]:
+    for at, statement in enumerate(statements):
+        [(kind, body)] = statement.items()
+        here: Path = (*path, at, kind)
+        if f"statement {kind}" in ROOTS:
+            yield from standing(f"statement {kind}", ROOTS[f"statement {kind}"], body, here)
+            if isinstance(body, Mapping) and "do" in body:
+                yield from _statements(body["do"], (*here, "do"))
+        else:
+            yield from _op(kind, body, here)
+
+
+def _op(kind: str, body: Any, path: Path) -> Iterator[Found]:
+    cls = ROOTS[f"op {kind}"]
+    yield from standing("op", ROOTS["op"], body, path)
+    if issubclass(cls, ROOTS["op of several"]):
+        yield from standing("op of several", ROOTS["op of several"], body, path)
+        algorithm = body.get("algorithm")
+        if isinstance(algorithm, Mapping):
+            name = f"algorithm {algorithm['kind']}"
+            yield from standing(name, ROOTS[name], algorithm, (*path, "algorithm"))
+    yield from standing(f"op {kind}", cls, body, path)
+
+
+def _pipeline(body: Mapping[str, Any], path: Path) -> Iterator[Found]:
+    yield from standing("pipeline", ROOTS["pipeline"], body, path)
+    for at, stage in enumerate(body["stages"]):
+        here: Path = (*path, "stages", at)
+        yield from standing("stage", ROOTS["stage"], stage, here)
+        if "train" in stage:
+            yield from _door("train", stage["train"], (*here, "train"))
+        for kind, op in stage.items():
+            if f"op {kind}" in ROOTS:
+                yield from _op(kind, op, (*here, kind))
+        yield from _statements(stage.get("do", ()), (*here, "do"))

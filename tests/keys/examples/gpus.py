@@ -1,0 +1,119 @@
+"""Keys of a GPU, and of the ops that it does."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any, Final
+
+from tests.keys.examples.cpus import DDR4
+from tests.keys.examples.writing import CPU, between, in_turn, machine, program
+from tests.keys.feeling import Example
+
+TILES: Final[dict[str, Any]] = {
+    "efficiency": "90 %", "smallest": 32, "largest": 16384, "edge": 6.0, "prologue": 30.0, "splits": 4, "adding": "2 us",
+    "lost": "80 %", "balance": 120.0, "transposed": "70 %", "start": "1 us",
+    "alignment": {"least": "16 B", "best": "128 B", "between": "75 %", "below": "40 %"},
+}  # fmt: skip
+GPU: Final[dict[str, Any]] = {
+    "kind": "gpu",
+    "flop": {"fp32": "19 TFLOP/s", "fp16": "300 TFLOP/s", "int4": "1000 TFLOP/s"},
+    "vector": {"fp16": "70 TFLOP/s"},
+    "efficiency": {"matmul": "90 %", "vector": "80 %"},
+    "sms": 100,
+    "clock": "1.4 GHz",
+    "attention": "60 %",
+    "random": "10e9 1/s",
+    "memory": {"bandwidth": "1500 GB/s", "size": "40 GB", "latency": "300 ns"},
+    "sustained": {"read": "85 %", "copy": "80 %", "write": "90 %"},
+    "l1": {
+        "size": "192 KiB", "bandwidth": "170 GB/s", "latency": "25 ns",
+        "ramp": {"full": 0.9, "none": 1.5}, "chase": {"full": 0.75, "none": 1.1},
+    },
+    "l2": {
+        "size": "40 MiB", "bandwidth": "5 TB/s", "sustained": {"read": "95 %", "copy": "70 %", "write": "90 %"},
+        "ramp": {"full": 0.6, "none": 1.4}, "latency": "150 ns", "chase": {"full": 0.9, "none": 1.5}, "near": "20 MiB",
+        "near_chase": {"full": 0.9, "none": 1.4}, "far": "300 ns", "miss": "400 ns",
+        "together": {"near": "4.5 TB/s", "far": "2.5 TB/s", "ramp": {"full": 0.7, "none": 1.4}},
+    },
+    "occupancy": {"read": "276 ns", "write": "50 ns", "start": "80 ns", "sharpness": 3.0, "threads": 2048, "blocks": "1.3e9 1/s"},
+    "launch": {"stream": "2.6 us", "graph": "1.3 us", "host": "12 us"},
+    "copies": {
+        "setup": "1.4 us", "fetch": "600 ns", "waited": "27 us", "fill": "8 kB", "local_setup": "4.8 us", "local": "70 %",
+        "pageable": "6 GB/s", "kernel_host": "5 GB/s", "kernel_peer": "8 GB/s", "store_setup": "2 us", "stores": "3 GB/s",
+    },
+    "matmul": {"fp16": TILES},
+    "nvlinks": 12,
+    "lanes": 16,
+    "power": "400 W",
+    "forwards": False,
+}  # fmt: skip
+
+
+def _products() -> list[dict[str, Any]]:
+    shapes = ((4096, 4096, 4096), (8, 4096, 4096), (17, 333, 129), (256, 256, 8192), (4096, 4096, 64), (1000, 1016, 1016))
+    found: list[dict[str, Any]] = [
+        {"matmul": {"device": "gpu0", "dtype": "fp16", "m": m, "n": n, "k": k}} for m, n, k in shapes
+    ]
+    small = {"m": 16, "n": 4096, "k": 1024, "batch": 2}
+    return [
+        *found,
+        {"matmul": {"device": "gpu0", "dtype": "fp16", **small, "transposed": True}},
+        {"matmul": {"device": "gpu0", "dtype": "fp32", **small}},
+        {"matmul": {"device": "gpu0", "dtype": "int4", "m": 4096, "n": 4096, "k": 4096}},
+    ]
+
+
+def _accesses() -> list[dict[str, Any]]:
+    sets = ("64 KiB", "190 KiB", "4 MiB", "19 MiB", "35 MiB", "45 MiB", "1 GiB")
+    return [
+        {"access": {"device": "gpu0", "count": 1e5, "bytes": "4 B", "pattern": pattern, "working_set": over}}
+        for pattern, over in product(("random", "dependent"), sets)
+    ]
+
+
+OPS: Final = in_turn(
+    *_products(),
+    *_accesses(),
+    *(
+        {"elementwise": {"device": "gpu0", "count": 1e7, "inputs": inputs, "working_set": over}}
+        for inputs, over in product((0, 1, 2), ("10 MB", "40 MB", "1 GB"))
+    ),
+    {"elementwise": {"device": "gpu0", "count": 1e7, "dtype": "fp16", "flop_each": 100.0}},
+    {"reduce": {"device": "gpu0", "count": 1e7, "writes": {"z": "1 GB"}}},
+    {"softmax": {"device": "gpu0", "shape": [1000, 1000], "passes": 2, "results": 2, "kernels": 3}},
+    {"layernorm": {"device": "gpu0", "shape": [1000, 1000], "passes": 2, "kernels": 2}},
+    {"random": {"device": "gpu0", "count": 1e7}},
+    {"compute": {"device": "gpu0", "flop": "1 TFLOP", "dtype": "fp16", "bytes": "1 MB"}},
+    {"copy": {"from": "gpu0", "to": "gpu0", "bytes": "100 MB"}},
+    {"copy": {"from": "cpu", "to": "gpu0", "bytes": "100 kB"}},
+    {"copy": {"from": "gpu0", "to": "cpu", "bytes": "100 kB", "block": True}},
+    {"copy": {"from": "cpu", "to": "gpu0", "bytes": "10 MB", "memory": "pageable"}},
+    {"copy": {"from": "cpu", "to": "gpu0", "bytes": "1 kB", "by": "cpu"}},
+    {"copy": {"from": "cpu", "to": "gpu0", "bytes": "10 MB", "by": "cpu"}},
+    {"copy": {"from": "cpu", "to": "gpu0", "bytes": "10 MB", "by": "sm"}},
+    {"copy": {"from": "gpu0", "to": "gpu1", "bytes": "10 MB", "by": "sm"}},
+    {"copy": {"from": "gpu1", "to": "gpu2", "bytes": "10 MB"}},
+    {"busy": {"device": "gpu0", "time": "1 ms"}},
+)
+LINKS: Final = (
+    between("cpu", "gpu0", "pcie", gen=3, lanes=16, fetches="90 %"),
+    between("gpu0", "gpu1", "nvlink", gen=2, links=2),
+    between("gpu0", "gpu2", "nvlink", gen=2, links=2),
+    between("cpu", "gpu1", "pcie", gen=3, lanes=8),
+    between("cpu", "gpu2", "pcie", gen=3, lanes=4),
+)
+STARTS: Final = program(
+    {"call": {"do": [{"elementwise": {"device": "gpu0", "count": 1e4, "updates": "x"}}] * 3}},
+    {"wait": "all"},
+    runtime={"call": "10 us", "starts": "graph"},
+)
+EXAMPLES: Final = (
+    Example("gpu", machine(*LINKS, cpu=CPU, gpu={**GPU, "count": 3}), OPS,
+            refused={"gpu.lanes": (8, "lanes"), "gpu.nvlinks": (2, "nvlinks")}),  # fmt: skip
+    Example("gpu of dram", machine(gpu={**GPU, "count": 1, "memory": {"dram": {**DDR4, "channels": 32}, "channels": 32,
+            "max_channels": 32, "dimms": 32}}), in_turn({"access": {"device": "gpu0", "count": 1e6, "pattern": "random", "bytes": "64 B"}},
+            {"elementwise": {"device": "gpu0", "count": 1e8}}), refused={"gpu.memory.max_channels": (16, "channels"), "gpu.memory.dimms": (16, "DIMM")}),  # fmt: skip
+    Example("gpu in a graph", machine(*LINKS, cpu=CPU, gpu={**GPU, "count": 3}), STARTS),
+    Example("gpu that the host waits for", machine(*LINKS, cpu=CPU, gpu={**GPU, "count": 3}),
+            {**STARTS, "runtime": {"call": "10 us", "starts": "host"}}),  # fmt: skip
+)

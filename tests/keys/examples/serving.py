@@ -1,0 +1,68 @@
+"""Keys of services and of pipelines."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from tests.keys.examples.training import TRANSFORMER, gpus
+from tests.keys.examples.writing import CPU, PLAIN_GPU, between, machine
+from tests.keys.feeling import Example
+
+BIG: Final = {**TRANSFORMER, "layers": 8, "hidden": 2048, "heads": 16, "kv_heads": 16, "head": 128, "ffn": 8192}
+INFER: Final[dict[str, Any]] = {
+    "model": BIG, "device": ["node*.gpu*"], "parallel": {"tp": 2, "dp": 2}, "dtype": "bf16", "framework": "vllm",
+    "arrivals": {"poisson": "200 1/s"}, "requests": 40, "prompt": {"lognormal": {"median": 300.0, "sigma": 0.5}}, "output": {"uniform": [5, 20]},
+    "batching": "continuous", "batch": 8, "prefill": 512, "memory": "20 %", "block": 16, "seed": 1,
+}  # fmt: skip
+TRIED: Final[dict[str, tuple[Any, ...]]] = {
+    "infer.device": (["node0.gpu0..1"],), "infer.framework": ("sarathi-serve",), "infer.model": ("gpt2",), "infer.dtype": ("fp16", "fp32"),
+    "infer.prompt.uniform": ([10, 300],), "infer.output.uniform": ([10, 30],), "infer.memory": ("7 %",), "infer.block": (512,),
+    "infer.parallel.dp": ("rest",),
+}  # fmt: skip
+
+
+def infer(**keys: Any) -> dict[str, Any]:
+    """A workload that serves."""
+    return {"hwsim": "workload/1", "infer": {**INFER, **keys}}
+
+
+MACHINE: Final = machine(
+    between("cpu", "gpu*", "pcie", gen=3, lanes=16), between("cpu", "disk", "pcie", gen=3, lanes=4), cpu=CPU, gpu={**PLAIN_GPU, "count": 2},
+    disk={"kind": "disk", "read": "3 GB/s", "write": "1 GB/s", "latency": "100 us", "iops": "20 kIOPS", "queue": 16},
+)  # fmt: skip
+PIPELINE: Final[dict[str, Any]] = {
+    "batch": 64, "batches": 12, "dataset": {"samples": 1280, "bytes": "100 kB", "shuffle": True}, "epochs": 3,
+    "cache": {"device": "cpu", "bytes": "60 MB", "policy": "lru"}, "ahead": 2,
+    "checkpoint": {"every": 4, "bytes": "50 MB", "to": "disk", "from": "gpu0", "mode": "sync", "request": "1 MB", "depth": 4},
+    "stages": [
+        {"name": "read", "ahead": 3, "read": {"from": "disk", "access": "random", "depth": 8}},
+        {"name": "prepare", "at_once": 2, "handoff": "1 ms", "busy": {"device": "cpu", "time": "10 ms"}},
+        {"name": "two", "do": [{"copy": {"from": "cpu", "to": "gpu0", "bytes": "6 MB"}}, {"busy": {"device": "gpu0", "time": "6 ms"}}]},
+    ],
+}  # fmt: skip
+OF_PIPELINES: Final[dict[str, tuple[Any, ...]]] = {
+    "pipeline.cache.policy": ("pinned",), "pipeline.checkpoint.from": ("cpu",), "pipeline.checkpoint.to": ("cpu",),
+    "pipeline.checkpoint.every": (3,), "pipeline.each": (["gpu0"],), "pipeline.cache.device": ("gpu1",), "pipeline.checkpoint.mode": ("async",),
+    "pipeline.stages": (PIPELINE["stages"][:2],), "stage.name": ("other",), "stage.train": ({"model": "lenet", "global_batch": 128, "device": ["gpu*"]},),
+}  # fmt: skip
+
+
+def pipeline(**keys: Any) -> dict[str, Any]:
+    """A workload of stages."""
+    return {"hwsim": "workload/1", "pipeline": {key: each for key, each in {**PIPELINE, **keys}.items() if each is not None}}
+
+
+EACH: Final = pipeline(
+    each=["gpu*"], checkpoint={"every": 4, "bytes": "50 MB", "to": "disk", "sharded": True},
+    stages=[{"busy": {"device": "cpu", "time": "10 ms"}}, {"busy": {"device": "$self", "time": "6 ms"}}],
+)  # fmt: skip
+EXAMPLES: Final = (
+    Example("service", gpus(4), infer(), tried=TRIED),
+    Example("service in chunks", gpus(4), infer(chunk=64, arrivals={"every": "5 ms"}, batching="continuous"), tried=TRIED),
+    Example("static service", gpus(4), infer(batching="static", prompt=300, output=20), tried=TRIED),
+    Example("pipeline", MACHINE, pipeline(), tried=OF_PIPELINES),
+    Example("pipeline of a data set", MACHINE, pipeline(batches=None), tried=OF_PIPELINES),
+    Example("pipelines", MACHINE, EACH, tried=OF_PIPELINES),
+    Example("pipeline of a training", MACHINE, pipeline(checkpoint=None, stages=[{"busy": {"device": "cpu", "time": "10 ms"}},
+            {"train": {"model": "lenet", "global_batch": 64, "device": ["gpu*"]}}]), tried=OF_PIPELINES),  # fmt: skip
+)

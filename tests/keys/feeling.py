@@ -1,0 +1,131 @@
+"""Whether a run feels a key: some legal change of its value changes the JSON of the result, warns or is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final, Literal, get_args, get_origin
+
+from hwsim import api
+from hwsim.devices import CannotCompute
+from hwsim.reports.json import as_dict
+from hwsim.spec import SpecError
+from tests.keys.documents import in_machine, in_workload
+from tests.keys.schemas import ROOTS, Found, standing
+
+_NUMBER: Final = re.compile(r"^\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)(\s*[^\d\s].*)?$")
+_FACTORS: Final = (2.0, 0.5, 0.9, 20.0, 0.05)
+GONE: Final = object()  # the key is left out
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A machine and a workload that use keys.
+
+    tried: by key, values to put in its place where half and twice say nothing.  refused: by key, a value that cannot be, and a
+    word of why.  requests: parts simulated request by request.
+    explained: the derivations count as well as the times.
+    """
+
+    name: str
+    machine: Mapping[str, Any]
+    workload: Mapping[str, Any]
+    tried: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    refused: Mapping[str, tuple[Any, str]] = field(default_factory=dict)
+    requests: tuple[str, ...] = ()
+    framework: Mapping[str, Any] | None = None
+
+    def keys(self) -> Iterator[tuple[Literal["machine", "workload", "framework"], Found]]:
+        """Every key that it gives."""
+        for found in in_machine(self.machine):
+            yield "machine", found
+        for found in in_workload(self.workload):
+            yield "workload", found
+        for found in standing("framework", ROOTS["framework"], self.framework):
+            yield "framework", found
+
+    def run(self, machine: Any = None, workload: Any = None, framework: Any = None) -> dict[str, Any]:
+        """The JSON of the run, ops included, with another machine or workload if one is given."""
+        if self.framework is not None:
+            return self._trained(machine, framework or self.framework)
+        try:
+            run = api.simulate(machine or self.machine, workload or self.workload, expect=False, requests=self.requests)
+        except api.ExpectationFailed as failed:
+            run = failed.run
+        return as_dict(run, ops=True)
+
+    def _trained(self, machine: Any, framework: Mapping[str, Any]) -> dict[str, Any]:
+        """With a framework in a file of its own."""
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "framework.yaml"
+            file.write_text(json.dumps({"hwsim": "model/1", "kind": "framework", **framework}), encoding="utf-8")
+            trained = put(self.workload, ("train", "framework"), str(file))
+            return replace(self, framework=None).run(machine, trained)
+
+
+def outcome(example: Example, file: str, found: Found, value: Any, *, loaded: Mapping[str, Any]) -> str | dict[str, Any]:
+    """The JSON with one value put in place of another, or the mistake that refuses it."""
+    documents = {**loaded, file: put(getattr(example, file), found.path, value)}
+    try:
+        return example.run(**documents)
+    except (SpecError, CannotCompute, ValueError) as error:
+        return str(error)
+
+
+def changes(example: Example, found: Found) -> Iterator[Any]:
+    """Values to put in the place of the one there, the most telling first."""
+    yield from example.tried.get(found.key, ())
+    yield from _others(found.value, found.field.annotation)
+    if not found.field.required:
+        yield GONE
+
+
+def _others(value: Any, annotation: Any) -> Iterator[Any]:
+    if isinstance(value, bool):
+        yield not value
+    elif isinstance(value, int | float):
+        for factor in _FACTORS:
+            new = value * factor
+            if isinstance(value, float) or float(new).is_integer():
+                yield type(value)(new)
+    elif isinstance(value, str) and (match := _NUMBER.match(value)):
+        number, unit = match.groups()
+        for factor in _FACTORS:
+            yield f"{float(number) * factor:.12g}{unit or ''}"
+    elif isinstance(value, str):
+        for each in _literals(annotation):
+            if each != value:
+                yield each
+    elif isinstance(value, list) and value and not isinstance(value[0], dict):
+        if not isinstance(value[0], str | list):
+            yield [next(_others(each, annotation), each) for each in value]
+        yield value[:-1]
+    elif isinstance(value, Mapping):
+        for name, each in value.items():
+            if not isinstance(each, Mapping | list):
+                for new in _others(each, annotation):
+                    yield {**value, name: new}
+
+
+def _literals(annotation: Any) -> Iterator[str]:
+    if get_origin(annotation) is Literal:
+        yield from (each for each in get_args(annotation) if isinstance(each, str))
+    else:
+        for each in get_args(annotation):
+            yield from _literals(each)
+
+
+def put(document: Any, path: tuple[str | int, ...], value: Any) -> Any:
+    """The document with another value at the end of the path."""
+    first, rest = path[0], path[1:]
+    if isinstance(document, list | tuple):
+        return [put(each, rest, value) if at == first else each for at, each in enumerate(document)] if rest else [
+            value if at == first else each for at, each in enumerate(document) if at != first or value is not GONE
+        ]
+    if rest:
+        return {**document, first: put(document[first], rest, value)}
+    return {key: each for key, each in document.items() if key != first} | ({} if value is GONE else {first: value})

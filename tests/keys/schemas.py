@@ -1,0 +1,129 @@
+"""Every key of every schema, and where each of them stands in a document.
+
+A key is named by its path: `gpu.l2.size`, `op access.remote`, `link pcie.gen`; `*` stands for a name that the file chooses.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, get_args
+
+from hwsim import devices, links
+from hwsim.collectives import KINDS as ALGORITHMS
+from hwsim.communication.kinds import KINDS as LIBRARIES
+from hwsim.machine.schema import LibraryEntry, LinkEntry, MachineFile, PartEntry
+from hwsim.machine.topologies import TOPOLOGIES
+from hwsim.models import Framework
+from hwsim.models.entries import KINDS as MODELS
+from hwsim.ops import OPS
+from hwsim.ops.exchange import ExchangeOp
+from hwsim.ops.op import Op
+from hwsim.spec import FieldPlan, plan
+from hwsim.workload.file import Each, Runtime, Workload
+from hwsim.workload.pipeline import PipelineKeys, StageKeys
+from hwsim.workload.reading import STATEMENTS
+from hwsim.workload.serving.schema import InferKeys
+from hwsim.workload.training.network_plan import EvaluateKeys, SynchroniseKeys
+from hwsim.workload.training.schema import ParallelKeys, TrainKeys
+
+ROOTS: Final[Mapping[str, Any]] = {
+    "machine": MachineFile,
+    "part": PartEntry,
+    "link": LinkEntry,
+    "library": LibraryEntry,
+    **devices.KINDS,
+    **{f"link {name}": cls for name, cls in links.KINDS.items()},
+    **{f"topology {name}": cls for name, cls in TOPOLOGIES.items()},
+    **{f"library {name}": cls for name, cls in LIBRARIES.items()},
+    **{f"algorithm {name}": cls for name, cls in ALGORITHMS.items()},
+    **{f"model {name}": cls for name, cls in MODELS.items()},
+    "framework": Framework,
+    "workload": Workload,
+    "runtime": Runtime,
+    "each": Each,
+    "pipeline": PipelineKeys,
+    "stage": StageKeys,
+    "train": TrainKeys,
+    "train.parallel": ParallelKeys,
+    "train.synchronise": SynchroniseKeys,
+    "train.evaluate": EvaluateKeys,
+    "infer": InferKeys,
+    **{f"statement {name}": cls for name, cls in STATEMENTS.items()},
+    "op": Op,
+    "op of several": ExchangeOp,
+    **{f"op {name}": cls for name, cls in OPS.items()},
+}
+ELSEWHERE: Final = frozenset({"runtime", "pipeline", "train", "infer"})  # keys of `workload` that have a root of their own
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A key in a document.  path: the keys and numbers that lead to its value."""
+
+    key: str
+    field: FieldPlan
+    path: tuple[str | int, ...]
+    value: Any
+
+
+def keys() -> dict[str, FieldPlan]:
+    """Every key of every schema."""
+    return {name: each for root, cls in ROOTS.items() for name, each in _keys(root, cls, ())}
+
+
+def _keys(prefix: str, cls: Any, above: tuple[Any, ...]) -> Iterator[tuple[str, FieldPlan]]:
+    for each in own(prefix, cls):
+        name = f"{prefix}.{each.key}"
+        yield name, each
+        for inner, many in inside(each):
+            if inner not in above:
+                yield from _keys(f"{name}.*" if many else name, inner, (*above, cls))
+
+
+def own(prefix: str, cls: Any) -> Iterator[FieldPlan]:
+    """The keys of a schema that stand under this name: those of every op under `op` alone."""
+    shared = {each.key for each in plan(ExchangeOp if issubclass(cls, ExchangeOp) else Op)}
+    skip = shared if prefix.startswith("op ") and issubclass(cls, Op) and prefix != "op of several" else set()
+    if prefix == "op of several":
+        skip = {each.key for each in plan(Op)}
+    yield from (each for each in plan(cls) if each.key not in skip)
+
+
+def inside(each: FieldPlan) -> list[tuple[Any, bool]]:
+    """(schema that the value of a key has, whether under names that the file chooses); parts in parts have their own root."""
+    return [(cls, many) for cls, many in _schemas(each.annotation, many=False) if not hasattr(cls, "kind")]
+
+
+def _schemas(annotation: Any, *, many: bool) -> Iterator[tuple[Any, bool]]:
+    if dataclasses.is_dataclass(annotation) and isinstance(annotation, type) and plan(annotation):
+        if annotation.__module__ not in ("hwsim.spec.tree", "hwsim.units"):
+            yield annotation, many
+        return
+    origin = getattr(annotation, "__origin__", None)
+    arguments = get_args(annotation)
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        yield from _schemas(arguments[1], many=True)
+    elif not hasattr(annotation, "__metadata__"):
+        for inner in arguments:
+            yield from _schemas(inner, many=many)
+
+
+def standing(prefix: str, cls: Any, document: Any, path: tuple[str | int, ...] = ()) -> Iterator[Found]:
+    """The keys of a schema that a mapping gives, those inside it too."""
+    if not isinstance(document, Mapping):
+        return
+    for each in own(prefix, cls):
+        if each.key not in document:
+            continue
+        value, here, name = document[each.key], (*path, each.key), f"{prefix}.{each.key}"
+        yield Found(name, each, here, value)
+        for inner, many in inside(each):
+            rows = value.items() if many and isinstance(value, Mapping) else [("", value)]
+            for key, one in rows:
+                at = (*here, key) if many else here
+                items = enumerate(one) if isinstance(one, list | tuple) else [(-1, one)]
+                for number, item in items:
+                    under = f"{name}.*" if many else name
+                    yield from standing(under, inner, item, at if number < 0 else (*at, number))
