@@ -51,6 +51,7 @@ from hwsim.workload import Workload, changes, disturbances, lower, read_workload
 from hwsim.workload.lower import Folding
 from hwsim.workload.names import place_of_op
 from hwsim.workload.serving import plan_services
+from hwsim.workload.unheeded import unheeded
 
 if TYPE_CHECKING:
     from hwsim.serving import Service
@@ -340,6 +341,7 @@ def prepare(
         raise SpecError(mistakes)
     if isinstance(loaded, OpGraph):
         _refuse_foreign(loaded, built, mistakes)
+    idle = unheeded(loaded, built, mistakes) if isinstance(loaded, Workload) else ()
     disturbed = changes(loaded.events, built, mistakes) if isinstance(loaded, Workload) and loaded.events else ()
     folding = "never" if isinstance(loaded, Workload) and loaded.written_as("infer") else fold
     try:
@@ -361,6 +363,7 @@ def prepare(
             built.warnings,
             changing,
             suspicions(loaded) if isinstance(loaded, Workload) else (),
+            idle,
             totals(graph, built),
             [Warning("not-folded", f"all ranks are simulated: {graph.unfolded}")] if graph.unfolded else (),
             *(each.warnings for each in services),

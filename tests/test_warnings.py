@@ -100,6 +100,8 @@ program: {{each: gpu*, do: [{{repeat: {{times: $n, do: [{BUSY}]}}}}]}}
 ERF: Final = repeat("{elementwise: {function: erf, count: 1e6, dtype: fp64, inputs: 1, device: cpu}}")
 FAR: Final = repeat("{access: {device: cpu, count: 100, bytes: 64 B, working_set: 10 TB, pattern: random}}")
 IDLE: Final = repeat("{busy: {device: cpu, time: 0 s}}").replace("n: 2", "n: 1000")
+THREADS: Final = repeat("{compute: {device: cpu, flop: 1 GFLOP, threads: 2}}")
+EXP: Final = repeat("{elementwise: {device: cpu, function: exp, count: 1e6}}")
 CACHE: Final = "cache: {size: 9 GB, write: 4 GB/s}"
 
 CASES: Final = {
@@ -116,6 +118,8 @@ CASES: Final = {
     "not-folded": Case(machine(gpus(64)), JITTER),
     "not-steady": Case(machine(), IDLE, ran=True, flags=("--steady",)),
     "not-calibrated": Case(machine(MEASURED), ERF, ran=True),
+    "no-effect": Case(machine(), THREADS),
+    "not-measured": Case(machine(), EXP),
 }
 
 

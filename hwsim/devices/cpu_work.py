@@ -273,15 +273,12 @@ def reach(cpu: Cpu, name: str, traffic: Traffic, used: int, remote: float) -> tu
         )
         formula = "traffic / (cores x core_bandwidth)"
         return seconds, (Term("bandwidth of the cores", formula, inputs, seconds, f"{name}.cores"),)
-    memory, longer = cpu.memory.bandwidth, _wait_for_far(cpu, remote)
-    one = None if cpu.core_bandwidth is None else cpu.core_bandwidth / longer
+    memory, one = cpu.memory.bandwidth, cpu.core_bandwidth
     seconds, filled = cpu.numa.seconds(used, cpu.cores, traffic.read, traffic.written, memory, one)
     found = []
     if seconds > 0:
         domains = f"{len(filled)} domains" if len(filled) > 1 else "one domain"
         said = f"{used} cores in {domains}: core_bandwidth: {source_of(cpu.sources, 'core_bandwidth')}"
-        if longer > 1:
-            said += f"; a core waits {longer:.3g} times as long for a line, of which {precise(remote, '%')} are far"
         inputs = (
             ("traffic", precise(traffic.bytes, "B"), WORKLOAD + (f": {traffic.why}" if traffic.why else "")),
             ("reached", precise(traffic.bytes / seconds, "B/s"), said),
@@ -295,16 +292,6 @@ def reach(cpu: Cpu, name: str, traffic: Traffic, used: int, remote: float) -> tu
         )
         found.append(Term("remote memory", "far / remote_bandwidth", inputs, far / cpu.numa.remote_bandwidth, f"{name}.memory"))
     return max((term.seconds for term in found), default=0.0), tuple(found)
-
-
-def _wait_for_far(cpu: Cpu, remote: float) -> float:
-    """Mean time of a line from memory over that of a near one, at this part of far lines; 1 if a latency is not given.
-
-    A core has so many lines under way, whatever they take, so its bandwidth falls as the latency grows.
-    Source: Little's law (Little, "A proof for the queuing formula L = lambda W", Operations Research 9(3), 1961).
-    """
-    near = cpu.memory.latency if cpu.memory.latency > 0 or cpu.memory.dram is None else cpu.memory.dram.latency()
-    return 1.0 + remote * cpu.numa.remote_latency / near if cpu.numa is not None and near > 0 else 1.0
 
 
 def _level_source(cpu: Cpu, level: str) -> str:

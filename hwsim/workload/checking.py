@@ -10,9 +10,10 @@ from hwsim.ops import OPS
 from hwsim.ops.op import FetchOp
 from hwsim.spec import Mistakes, Tree, Value, Warning, decode, did_you_mean, different, substitute
 from hwsim.workload.file import Workload
-from hwsim.workload.pipeline import PipelineKeys, StageKeys, operations, with_defaults
+from hwsim.workload.pipeline import PipelineKeys, StageKeys, operations, refuse_sharded, with_defaults
 from hwsim.workload.pipeline.reading import STAGE
 from hwsim.workload.reading import STATEMENTS
+from hwsim.workload.unheeded import refuse_statement
 
 _ANYONE: Final[dict[str, Value]] = {"self": "self", "rank": 0, "ranks": 1}  # stands for every program of an `each`
 _STATEMENTS: Final[Mapping[str, Any]] = {**OPS, **STATEMENTS}
@@ -43,6 +44,7 @@ def _check_stages(pipeline: Tree, mistakes: Mistakes) -> None:
     keys = decode(pipeline, PipelineKeys, mistakes)
     if keys is None:
         return
+    refuse_sharded(keys, mistakes)
     for tree in [op for stage in keys.stages for op in operations(stage)]:
         filled = {kind: with_defaults(kind, inner, keys, pipeline.get("dataset")) for kind, inner in _items(tree)}
         _check(replace(tree, value=filled) if filled else tree, mistakes, OPS)
@@ -165,6 +167,7 @@ def _check(tree: Tree, mistakes: Mistakes, allowed: Mapping[str, Any] = _STATEME
         return
     if not inner.is_mapping and (kind in ("wait", "barrier") or issubclass(cls, FetchOp)):
         return  # a name is all there is
+    refuse_statement(kind, inner, mistakes)
     decode(substitute(inner, _ANYONE, mistakes, keep=()), cls, mistakes)
 
 

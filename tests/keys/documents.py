@@ -21,8 +21,7 @@ def in_machine(document: Mapping[str, Any]) -> Iterator[Found]:
         yield from standing(f"link {link['kind']}", ROOTS[f"link {link['kind']}"], link, path)
         if "topology" in link:
             kind = f"topology {link['topology']}"
-            for found in standing(kind, ROOTS[kind], link, path):
-                yield found
+            yield from standing(kind, ROOTS[kind], link, path)
     library = document.get("collectives")
     if isinstance(library, Mapping):
         kind = library.get("kind", "overheads")

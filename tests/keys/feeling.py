@@ -123,9 +123,11 @@ def put(document: Any, path: tuple[str | int, ...], value: Any) -> Any:
     """The document with another value at the end of the path."""
     first, rest = path[0], path[1:]
     if isinstance(document, list | tuple):
-        return [put(each, rest, value) if at == first else each for at, each in enumerate(document)] if rest else [
-            value if at == first else each for at, each in enumerate(document) if at != first or value is not GONE
-        ]
+        return (
+            [put(each, rest, value) if at == first else each for at, each in enumerate(document)]
+            if rest
+            else [value if at == first else each for at, each in enumerate(document) if at != first or value is not GONE]
+        )
     if rest:
         return {**document, first: put(document[first], rest, value)}
     return {key: each for key, each in document.items() if key != first} | ({} if value is GONE else {first: value})

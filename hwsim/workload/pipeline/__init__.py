@@ -24,13 +24,13 @@ from hwsim.units import Seconds
 from hwsim.workload.builder import GraphBuilder
 from hwsim.workload.file import Each
 from hwsim.workload.pipeline.checkpoint import Saving, saving
-from hwsim.workload.pipeline.keys import Checkpoint, PipelineKeys, StageKeys
+from hwsim.workload.pipeline.keys import Checkpoint, PipelineKeys, StageKeys, refuse_sharded
 from hwsim.workload.pipeline.reading import Reader, Stage, operations, time_of, with_defaults
 from hwsim.workload.pipeline.schedule import bodies
 from hwsim.workload.pipeline.writing import Writer
 from hwsim.workload.programs import MAIN, Program, find_programs
 
-__all__ = ["PipelineKeys", "Saving", "StageKeys", "add_pipeline", "operations", "saving", "with_defaults"]
+__all__ = ["PipelineKeys", "Saving", "StageKeys", "add_pipeline", "operations", "refuse_sharded", "saving", "with_defaults"]
 
 
 def add_pipeline(
@@ -42,6 +42,7 @@ def add_pipeline(
         return
     if not keys.stages:
         mistakes.add(tree.key_place("stages"), "a pipeline needs at least one stage")
+    refuse_sharded(keys, mistakes)
     programs = find_programs(name, tree, Each(keys.each, ()) if keys.each else None, machine, mistakes)
     batches = _batches(keys, tree, len(programs), mistakes)
     if not programs or len(mistakes):

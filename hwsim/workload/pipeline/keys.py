@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from hwsim.spec import Place, Tree, field, place_field
+from hwsim.spec import Mistakes, Place, Tree, field, place_field
 from hwsim.units import Bytes, Seconds
 from hwsim.workload.pipeline.cache import Policy
 
@@ -82,3 +82,13 @@ class PipelineKeys:
     checkpoint: Checkpoint | None = field("what is written now and then (default: nothing)", default=None)
     each: tuple[str, ...] = field("one pipeline per device or node of these", default=(), one_or_many=True, example="node*")
     place: Place = place_field()
+
+
+def refuse_sharded(keys: PipelineKeys, mistakes: Mistakes) -> None:
+    """Note a checkpoint in parts of which there is only one."""
+    if keys.checkpoint is not None and keys.checkpoint.sharded and not keys.each:
+        mistakes.add(
+            keys.checkpoint.place,
+            "`sharded` needs `each`: there is one pipeline, whose device would write all of the checkpoint",
+            "each: gpu* makes a pipeline of each GPU, which writes its part; or sharded: false",
+        )

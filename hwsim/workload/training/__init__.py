@@ -39,6 +39,7 @@ def add_training(
     keys = decode(tree, TrainKeys, mistakes)
     if keys is None:
         return
+    _refuse_half(tree, mistakes)
     model = _model_of(keys.model, mistakes)
     if model is None:
         return
@@ -59,6 +60,7 @@ def add_training(
 def check_training(tree: Tree, mistakes: Mistakes) -> None:
     """Note every mistake of a `train:` that needs no machine to be seen."""
     keys = decode(tree, TrainKeys, mistakes)
+    _refuse_half(tree, mistakes)
     model = None if keys is None else _model_of(keys.model, mistakes)
     if keys is None or model is None:
         return
@@ -72,6 +74,17 @@ def check_training(tree: Tree, mistakes: Mistakes) -> None:
 
     if _read(read_model, model, mistakes) is not None:
         check_keys(keys, tree, mistakes)
+
+
+def _refuse_half(tree: Tree, mistakes: Mistakes) -> None:
+    """Note a length of the whole training that is given in half, or twice."""
+    epochs, samples, tokens = tree.get("epochs"), tree.get("samples"), tree.get("tokens")
+    if (epochs is None) != (samples is None):
+        given, missing, example = ("epochs", "samples", "1281167") if samples is None else ("samples", "epochs", "90")
+        mistakes.add(tree.key_place(given), f"`{given}` has no effect without `{missing}`", f"add `{missing}: {example}`")
+    elif epochs is not None and tokens is not None:
+        message = "the whole training is given twice, by `tokens` and by `epochs`"
+        mistakes.add(tree.key_place("epochs"), message, "leave out one of them")
 
 
 def _model_of(tree: Tree, mistakes: Mistakes) -> Tree | None:

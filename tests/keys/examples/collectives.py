@@ -9,13 +9,24 @@ from tests.keys.feeling import Example
 
 SPEEDS: Final = {"step": "2 us", "hop": "5 us", "rate": "50 %"}
 NCCL: Final[dict[str, Any]] = {
-    "kind": "nccl", "name": "measured", "notes": "none", "start": "10 us", "ll": {"step": "1 us", "hop": "3 us", "rate": "25 %"},
-    "ll128": SPEEDS, "simple": {"step": "6 us", "hop": "14 us", "rate": "100 %"}, "send": "8 us", "nvlink": "80 %", "pcie": "70 %",
-    "network": "85 %", "tree": "90 %", "nvls": 1.4, "nvls_start": "5 us", "nvls_knee": "1 MB", "nvls_ranks": 4, "issue": "12 us",
+    "kind": "nccl", "name": "measured", "notes": "none", "start": "10 us", "ll": {"step": "1 us", "hop": "3 us",
+        "rate": "25 %"},
+    "ll128": SPEEDS, "simple": {"step": "6 us", "hop": "14 us", "rate": "100 %"}, "send": "8 us", "nvlink": "80 %",
+        "pcie": "70 %",
+    "network": "85 %", "tree": "90 %", "nvls": 1.4, "nvls_start": "5 us", "nvls_knee": "1 MB", "nvls_ranks": 4,
+        "issue": "12 us",
     "channels": 4, "nvls_channels": 3,
 }  # fmt: skip
 CURVES: Final = {
-    name: {"start": "4 us", "bandwidth": "2 GB/s", "ranks": ranks, "root": "1 ns", "knee": "10 kB", "eager": "16 kB", "rendezvous": "3 us"}
+    name: {
+        "start": "4 us",
+        "bandwidth": "2 GB/s",
+        "ranks": ranks,
+        "root": "1 ns",
+        "knee": "10 kB",
+        "eager": "16 kB",
+        "rendezvous": "3 us",
+    }
     for name, ranks in (("all-reduce", 8), ("all-gather", 4), ("send", 2))
 }
 SIZES: Final = ("8 B", "30 kB", "1 MB", "300 MB")
@@ -23,12 +34,21 @@ SIZES: Final = ("8 B", "30 kB", "1 MB", "300 MB")
 
 def _node(**more: Any) -> dict[str, Any]:
     return {
-        "kind": "machine", "count": 2,
-        "parts": {"cpu": CPU, "gpu": {**PLAIN_GPU, "count": 4}, "nic": {"kind": "nic", "bandwidth": "100 Gb/s"}, "nvs": {"kind": "switch"}},
-        "links": [between("cpu", "gpu*", "pcie", gen=3, lanes=16), between("gpu*", "nvs", "nvlink", gen=3, links=4),
-                  between("cpu", "nic", "pcie", gen=3, lanes=16)],
+        "kind": "machine",
+        "count": 2,
+        "parts": {
+            "cpu": CPU,
+            "gpu": {**PLAIN_GPU, "count": 4},
+            "nic": {"kind": "nic", "bandwidth": "100 Gb/s"},
+            "nvs": {"kind": "switch"},
+        },
+        "links": [
+            between("cpu", "gpu*", "pcie", gen=3, lanes=16),
+            between("gpu*", "nvs", "nvlink", gen=3, links=4),
+            between("cpu", "nic", "pcie", gen=3, lanes=16),
+        ],
         **more,
-    }  # fmt: skip
+    }
 
 
 def _cluster(library: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -41,15 +61,30 @@ def _every(among: str) -> list[dict[str, Any]]:
 
 
 def _four(library: dict[str, Any] | None = None) -> dict[str, Any]:
-    return machine(between("cpu", "gpu*", "pcie", gen=3, lanes=16), between("gpu0", "gpu*", "nvlink", gen=2), between("cpu", "other", "pcie", gen=1, lanes=1), cpu=CPU, other=PLAIN_GPU,
-                   gpu={**PLAIN_GPU, "count": 4}, more={"collectives": library} if library else {})  # fmt: skip
+    return machine(
+        between("cpu", "gpu*", "pcie", gen=3, lanes=16),
+        between("gpu0", "gpu*", "nvlink", gen=2),
+        between("cpu", "other", "pcie", gen=1, lanes=1),
+        cpu=CPU,
+        other=PLAIN_GPU,
+        gpu={**PLAIN_GPU, "count": 4},
+        more={"collectives": library} if library else {},
+    )
 
 
 def _by(algorithm: dict[str, Any], op: str = "allreduce", **more: Any) -> Example:
     keys = {"among": "gpu*", "bytes": "10 MB", "algorithm": algorithm, **more}
-    return Example(f"algorithm {algorithm['kind']}", _four(), program({op: keys}),
-                   tried={"algorithm parameter-server.at": (["other"],), "algorithm parameter-server.on": ("workers",),
-                          "algorithm ring.orders": ([[0, 2, 1, 3], [0, 1, 3, 2]],), "algorithm ring.widths": ([3.0, 1.0],)})  # fmt: skip
+    return Example(
+        f"algorithm {algorithm['kind']}",
+        _four(),
+        program({op: keys}),
+        tried={
+            "algorithm parameter-server.at": (["other"],),
+            "algorithm parameter-server.on": ("workers",),
+            "algorithm ring.orders": ([[0, 2, 1, 3], [0, 1, 3, 2]],),
+            "algorithm ring.widths": ([3.0, 1.0],),
+        },
+    )
 
 
 WRITTEN: Final = {
@@ -57,21 +92,60 @@ WRITTEN: Final = {
     "steps": [[{"from": 0, "to": 1, "chunk": 0, "count": 2, "reduce": True}], [{"from": 1, "to": 0, "chunk": 0, "count": 2}]],
 }  # fmt: skip
 EXAMPLES: Final = (
-    Example("library nccl", _cluster(NCCL), in_turn(*_every("node0.gpu*"), *_every("node*.gpu*"),
+    Example(
+        "library nccl",
+        _cluster(NCCL),
+        in_turn(
+            *_every("node0.gpu*"),
+            *_every("node*.gpu*"),
             {"collective": {"operation": "send", "among": ["node0.gpu0", "node0.gpu1"], "bytes": "1 MB"}},
-            {"compute": {"device": "node0.gpu0", "flop": "100 GFLOP"}})),  # fmt: skip
-    Example("library nccl over pcie", machine(between("cpu", "gpu*", "pcie", gen=3, lanes=16), cpu=CPU, gpu={**PLAIN_GPU, "count": 2},
-            more={"collectives": NCCL}), in_turn(*_every("gpu*"))),  # fmt: skip
-    Example("kernels beside a collective", machine(between("gpu*", "nvs", "nvlink", gen=3, links=4), nvs={"kind": "switch"},
-            gpu={**PLAIN_GPU, "sms": 80, "count": 4}, more={"collectives": NCCL}),
-            program({"allreduce": {"among": "gpu*", "bytes": "1 GB"}}, {"compute": {"device": "gpu0", "flop": "1 TFLOP"}})),
-    Example("library mpi", _cluster({"kind": "mpi", "curves": CURVES}), in_turn(
+            {"compute": {"device": "node0.gpu0", "flop": "100 GFLOP"}},
+        ),
+    ),
+    Example(
+        "library nccl over pcie",
+        machine(
+            between("cpu", "gpu*", "pcie", gen=3, lanes=16), cpu=CPU, gpu={**PLAIN_GPU, "count": 2}, more={"collectives": NCCL}
+        ),
+        in_turn(*_every("gpu*")),
+    ),
+    Example(
+        "kernels beside a collective",
+        machine(
+            between("gpu*", "nvs", "nvlink", gen=3, links=4),
+            nvs={"kind": "switch"},
+            gpu={**PLAIN_GPU, "sms": 80, "count": 4},
+            more={"collectives": NCCL},
+        ),
+        program({"allreduce": {"among": "gpu*", "bytes": "1 GB"}}, {"compute": {"device": "gpu0", "flop": "1 TFLOP"}}),
+    ),
+    Example(
+        "library mpi",
+        _cluster({"kind": "mpi", "curves": CURVES}),
+        in_turn(
             *({"allreduce": {"among": "node*.cpu", "bytes": size}} for size in SIZES),
             *({"allgather": {"among": "node*.cpu", "bytes": size}} for size in SIZES),
-            {"send": {"from": "node0.cpu", "to": "node1.cpu", "bytes": "1 MB"}})),  # fmt: skip
-    Example("library overheads", _cluster({"kind": "overheads", "start": "10 us", "step": "2 us", "hop": "5 us", "efficiency": "80 %",
-            "knee": "100 kB", "compute": "20 %"}), program(*_every("node*.gpu*"), {"compute": {"device": "node0.gpu0", "flop": "100 GFLOP"}})),
-    Example("library of parts", _four({"use": "h200", "kind": "nccl"}), program(*_every("gpu*")), tried={"library.use": ("dgx-a100",)}),
+            {"send": {"from": "node0.cpu", "to": "node1.cpu", "bytes": "1 MB"}},
+        ),
+    ),
+    Example(
+        "library overheads",
+        _cluster(
+            {
+                "kind": "overheads",
+                "start": "10 us",
+                "step": "2 us",
+                "hop": "5 us",
+                "efficiency": "80 %",
+                "knee": "100 kB",
+                "compute": "20 %",
+            }
+        ),
+        program(*_every("node*.gpu*"), {"compute": {"device": "node0.gpu0", "flop": "100 GFLOP"}}),
+    ),
+    Example(
+        "library of parts", _four({"use": "h200", "kind": "nccl"}), program(*_every("gpu*")), tried={"library.use": ("dgx-a100",)}
+    ),
     _by({"kind": "ring", "both": True, "orders": [[0, 1, 2, 3], [0, 2, 1, 3]], "widths": [2.0, 1.0], "channels": 2}),
     _by({"kind": "ring", "found": True}),
     _by({"kind": "parameter-server", "servers": 1, "on": "beside", "at": ["cpu"]}),
@@ -79,23 +153,65 @@ EXAMPLES: Final = (
     _by({"kind": "torus", "rows": 2, "both": True}),
     _by({"kind": "double-tree", "pieces": 8}, steps="explicit"),
     _by({"kind": "hierarchical", "pieces": 8}, among="gpu*"),
-    Example("hierarchical", _cluster(), program({"allreduce": {"among": "node*.gpu*", "bytes": "10 MB",
-            "algorithm": {"kind": "hierarchical", "pieces": 8}}})),  # fmt: skip
-    Example("in the network", _cluster(), program({"allreduce": {"among": "node0.gpu*", "bytes": "10 MB",
-            "algorithm": {"kind": "in-network", "by": "nvls"}}})),  # fmt: skip
+    Example(
+        "hierarchical",
+        _cluster(),
+        program({"allreduce": {"among": "node*.gpu*", "bytes": "10 MB", "algorithm": {"kind": "hierarchical", "pieces": 8}}}),
+    ),
+    Example(
+        "in the network",
+        _cluster(),
+        program({"allreduce": {"among": "node0.gpu*", "bytes": "10 MB", "algorithm": {"kind": "in-network", "by": "nvls"}}}),
+    ),
     Example("written", _four(), program({"allreduce": {"among": ["gpu0", "gpu1"], "bytes": "10 MB", "algorithm": WRITTEN}})),
-    Example("step by step", _four(), program({"allreduce": {"among": "gpu*", "bytes": "10 MB", "steps": "explicit", "chunks": 4,
-            "algorithm": "ring"}}), tried={"op of several.algorithm": ("direct",)}),  # fmt: skip
+    Example(
+        "step by step",
+        _four(),
+        program({"allreduce": {"among": "gpu*", "bytes": "10 MB", "steps": "explicit", "chunks": 4, "algorithm": "ring"}}),
+        tried={"op of several.algorithm": ("direct",)},
+    ),
     Example("unequal", _four(), program({"alltoall": {"among": "gpu*", "bytes": "10 MB", "skew": [4.0, 1.0, 1.0, 1.0]}})),
-    Example("in pieces", _four(), program({"compute": {"name": "backward", "device": "gpu0", "flop": "1 TFLOP", "pieces": 4}},
-            {"allreduce": {"among": "gpu*", "bytes": "100 MB", "overlaps": "backward"}})),  # fmt: skip
-    *(Example(f"{op} from a root", machine(between("cpu", "psw", "pcie", gen=3, lanes=4), between("psw", "gpu*", "pcie", gen=3, lanes=16),
-              between("cpu", "far", "pcie", gen=1, lanes=1), cpu=CPU, psw={"kind": "switch"}, gpu={**PLAIN_GPU, "count": 3}, far=PLAIN_GPU),
-              program({op: {"among": ["gpu*", "far"], "bytes": "10 MB", "root": "far"}}), tried={f"op {op}.root": ("gpu2",)})
-      for op in ("broadcast", "gather", "scatter")),  # fmt: skip
-    Example("any collective", _four(), program({"collective": {"operation": "all-gather", "among": "gpu*", "bytes": "10 MB", "root": "gpu1"}}),
-            tried={"op collective.operation": ("all-reduce",)}),  # fmt: skip
-    Example("a collective of a root", machine(between("cpu", "gpu*", "pcie", gen=3, lanes=16), between("cpu", "far", "pcie", gen=1, lanes=1),
-            cpu=CPU, gpu={**PLAIN_GPU, "count": 3}, far=PLAIN_GPU), program({"collective": {"operation": "broadcast", "among": ["gpu*", "far"],
-            "bytes": "10 MB", "root": "far"}}), tried={"op collective.root": ("gpu1",)}),  # fmt: skip
+    Example(
+        "in pieces",
+        _four(),
+        program(
+            {"compute": {"name": "backward", "device": "gpu0", "flop": "1 TFLOP", "pieces": 4}},
+            {"allreduce": {"among": "gpu*", "bytes": "100 MB", "overlaps": "backward"}},
+        ),
+    ),
+    *(
+        Example(
+            f"{op} from a root",
+            machine(
+                between("cpu", "psw", "pcie", gen=3, lanes=4),
+                between("psw", "gpu*", "pcie", gen=3, lanes=16),
+                between("cpu", "far", "pcie", gen=1, lanes=1),
+                cpu=CPU,
+                psw={"kind": "switch"},
+                gpu={**PLAIN_GPU, "count": 3},
+                far=PLAIN_GPU,
+            ),
+            program({op: {"among": ["gpu*", "far"], "bytes": "10 MB", "root": "far"}}),
+            tried={f"op {op}.root": ("gpu2",)},
+        )
+        for op in ("broadcast", "gather", "scatter")
+    ),
+    Example(
+        "any collective",
+        _four(),
+        program({"collective": {"operation": "all-gather", "among": "gpu*", "bytes": "10 MB", "root": "gpu1"}}),
+        tried={"op collective.operation": ("all-reduce",)},
+    ),
+    Example(
+        "a collective of a root",
+        machine(
+            between("cpu", "gpu*", "pcie", gen=3, lanes=16),
+            between("cpu", "far", "pcie", gen=1, lanes=1),
+            cpu=CPU,
+            gpu={**PLAIN_GPU, "count": 3},
+            far=PLAIN_GPU,
+        ),
+        program({"collective": {"operation": "broadcast", "among": ["gpu*", "far"], "bytes": "10 MB", "root": "far"}}),
+        tried={"op collective.root": ("gpu1",)},
+    ),
 )

@@ -144,7 +144,11 @@ EXAMPLES: Final = (
             between("cpu", "gpu", "pcie", gen=3, lanes=16),
             cpu=ROOFLINE,
             gpu={
-                "kind": "gpu", "flop": {"fp32": "15 TFLOP/s"}, "memory": {"bandwidth": "900 GB/s"}, "lanes": 16, "power": "250 W",
+                "kind": "gpu",
+                "flop": {"fp32": "15 TFLOP/s"},
+                "memory": {"bandwidth": "900 GB/s"},
+                "lanes": 16,
+                "power": "250 W",
             },
             more={"supply": "400 W", "name": "a workstation", "notes": "none", "let": {"unused": 3}},
         ),
@@ -161,5 +165,11 @@ EXAMPLES: Final = (
         ),
         refused={"cpu.lanes": (8, "lanes"), "gpu.lanes": (8, "lanes"), "workload.hwsim": ("workload/2", "workload/2")},
     ),
-    Example("cpu in detail", machine(between("cpu0", "cpu1"), cpu={**DETAILED, "count": 2}), OPS, refused={"cpu.dimm_slots": (2, "slots"), "cpu.memory.max_channels": (1, "channels"), "cpu.memory.dimms": (1, "DIMM")}, tried={"cpu.core.isa.*.formats": (["fp64"],)}),
+    Example(
+        "cpu in detail",
+        machine(between("cpu0", "cpu1"), cpu={**DETAILED, "count": 2}),
+        OPS,
+        refused={"cpu.dimm_slots": (2, "slots"), "cpu.memory.max_channels": (1, "channels"), "cpu.memory.dimms": (1, "DIMM")},
+        tried={"cpu.core.isa.*.formats": (["fp64"],)},
+    ),
 )

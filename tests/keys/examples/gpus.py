@@ -35,7 +35,8 @@ GPU: Final[dict[str, Any]] = {
         "near_chase": {"full": 0.9, "none": 1.4}, "far": "300 ns", "miss": "400 ns",
         "together": {"near": "4.5 TB/s", "far": "2.5 TB/s", "ramp": {"full": 0.7, "none": 1.4}},
     },
-    "occupancy": {"read": "276 ns", "write": "50 ns", "start": "80 ns", "sharpness": 3.0, "threads": 2048, "blocks": "1.3e9 1/s"},
+    "occupancy": {"read": "276 ns", "write": "50 ns", "start": "80 ns", "sharpness": 3.0, "threads": 2048,
+        "blocks": "1.3e9 1/s"},
     "launch": {"stream": "2.6 us", "graph": "1.3 us", "host": "12 us"},
     "copies": {
         "setup": "1.4 us", "fetch": "600 ns", "waited": "27 us", "fill": "8 kB", "local_setup": "4.8 us", "local": "70 %",
@@ -51,9 +52,7 @@ GPU: Final[dict[str, Any]] = {
 
 def _products() -> list[dict[str, Any]]:
     shapes = ((4096, 4096, 4096), (8, 4096, 4096), (17, 333, 129), (256, 256, 8192), (4096, 4096, 64), (1000, 1016, 1016))
-    found: list[dict[str, Any]] = [
-        {"matmul": {"device": "gpu0", "dtype": "fp16", "m": m, "n": n, "k": k}} for m, n, k in shapes
-    ]
+    found: list[dict[str, Any]] = [{"matmul": {"device": "gpu0", "dtype": "fp16", "m": m, "n": n, "k": k}} for m, n, k in shapes]
     small = {"m": 16, "n": 4096, "k": 1024, "batch": 2}
     return [
         *found,
@@ -108,12 +107,27 @@ STARTS: Final = program(
     runtime={"call": "10 us", "starts": "graph"},
 )
 EXAMPLES: Final = (
-    Example("gpu", machine(*LINKS, cpu=CPU, gpu={**GPU, "count": 3}), OPS,
-            refused={"gpu.lanes": (8, "lanes"), "gpu.nvlinks": (2, "nvlinks")}),  # fmt: skip
-    Example("gpu of dram", machine(gpu={**GPU, "count": 1, "memory": {"dram": {**DDR4, "channels": 32}, "channels": 32,
-            "max_channels": 32, "dimms": 32}}), in_turn({"access": {"device": "gpu0", "count": 1e6, "pattern": "random", "bytes": "64 B"}},
-            {"elementwise": {"device": "gpu0", "count": 1e8}}), refused={"gpu.memory.max_channels": (16, "channels"), "gpu.memory.dimms": (16, "DIMM")}),  # fmt: skip
+    Example(
+        "gpu",
+        machine(*LINKS, cpu=CPU, gpu={**GPU, "count": 3}),
+        OPS,
+        refused={"gpu.lanes": (8, "lanes"), "gpu.nvlinks": (2, "nvlinks")},
+    ),
+    Example(
+        "gpu of dram",
+        machine(
+            gpu={**GPU, "count": 1, "memory": {"dram": {**DDR4, "channels": 32}, "channels": 32, "max_channels": 32, "dimms": 32}}
+        ),
+        in_turn(
+            {"access": {"device": "gpu0", "count": 1e6, "pattern": "random", "bytes": "64 B"}},
+            {"elementwise": {"device": "gpu0", "count": 1e8}},
+        ),
+        refused={"gpu.memory.max_channels": (16, "channels"), "gpu.memory.dimms": (16, "DIMM")},
+    ),
     Example("gpu in a graph", machine(*LINKS, cpu=CPU, gpu={**GPU, "count": 3}), STARTS),
-    Example("gpu that the host waits for", machine(*LINKS, cpu=CPU, gpu={**GPU, "count": 3}),
-            {**STARTS, "runtime": {"call": "10 us", "starts": "host"}}),  # fmt: skip
+    Example(
+        "gpu that the host waits for",
+        machine(*LINKS, cpu=CPU, gpu={**GPU, "count": 3}),
+        {**STARTS, "runtime": {"call": "10 us", "starts": "host"}},
+    ),
 )

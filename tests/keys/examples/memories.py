@@ -46,7 +46,21 @@ EXAMPLES: Final = (
         Example(f"memory by requests, {number}", machine(dram=_memory()), in_turn(op), requests=("dram",))
         for number, op in enumerate(_accesses("dram", 300))
     ),
-    Example("cpu by requests", machine(cpu={**DETAILED, "count": 1}), in_turn(
-        {"access": {"device": "cpu0", "count": 300, "bytes": "64 B", "pattern": "random", "working_set": "1 GiB", "write": "30 %"}}),
-            requests=("cpu0",)),  # fmt: skip
+    Example(
+        "cpu by requests",
+        machine(cpu={**DETAILED, "count": 1}),
+        in_turn(
+            {
+                "access": {
+                    "device": "cpu0",
+                    "count": 300,
+                    "bytes": "64 B",
+                    "pattern": "random",
+                    "working_set": "1 GiB",
+                    "write": "30 %",
+                }
+            }
+        ),
+        requests=("cpu0",),
+    ),
 )

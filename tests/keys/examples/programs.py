@@ -11,7 +11,8 @@ from tests.keys.feeling import Example
 TWO: Final = machine(between("cpu", "gpu*", "pcie", gen=3, lanes=16), cpu=CPU, gpu={**PLAIN_GPU, "count": 2})
 ADD: Final = {"device": "gpu0", "count": 1e7}
 CALLS: Final[dict[str, Any]] = {
-    "library": "numpy 2", "cores": 1, "sharpness": 3.0, "into": {"new": "1 us", "out": "0.5 us", "self": "0.2 us"}, "among_others": 2.0,
+    "library": "numpy 2", "cores": 1, "sharpness": 3.0, "into": {"new": "1 us", "out": "0.5 us", "self": "0.2 us"},
+        "among_others": 2.0,
     "pages": "4 GB/s", "pages_from": "32 MiB", "fault": "1 us", "lookup": "1 ns",
     "levels": {"L2": {"beyond": "32 KiB", "read": "50 GB/s", "write": "40 GB/s", "update": "30 GB/s", "lookup": "2 ns"},
                "memory": {"beyond": "8 MiB", "read": "10 GB/s", "write": "8 GB/s", "update": "7 GB/s", "lookup": "50 ns"}},
@@ -24,7 +25,8 @@ CALLS: Final[dict[str, Any]] = {
         "take": {"call": "1 us", "each": {"fp64": "1 ns", "fp32": "1 ns"}},
     },
     "forms": {"row": {"call": "0.3 us", "row": "5 ns"}, "scalar": {"call": "0.1 us"}, "strided": {"row": "30 ns"}},
-    "products": {"fp32": {"flop": "100 GFLOP/s", "call": "1 us", "left": "0.1 ns", "right": "0.2 ns", "result": "0.3 ns", "edge": "2 ns",
+    "products": {"fp32": {"flop": "100 GFLOP/s", "call": "1 us", "left": "0.1 ns", "right": "0.2 ns", "result": "0.3 ns",
+        "edge": "2 ns",
                           "depth": "3 ns", "counts": [1e3, 1e9]}},
     "corrections": {"width": 1.0, "shrink": 0.3, "points": {"exp fp32 new": [[1000.0, 1.0, 1.5]]}},
 }  # fmt: skip
@@ -45,7 +47,8 @@ OF_A_LIBRARY: Final = in_turn(
     _called("softmax", function="exp"),
     _called("layernorm", function="exp"),
     _called("random", function="normal", since=["30 MB"]),
-    {"matmul": {"device": "cpu", "m": 500, "n": 400, "k": 300, "form": "a", "into": "out", "among_others": True, "new_pages": 20000.0,
+    {"matmul": {"device": "cpu", "m": 500, "n": 400, "k": 300, "form": "a", "into": "out", "among_others": True,
+        "new_pages": 20000.0,
                 "since": ["1 MB", "20 MB", "3 MB"]}},
     {"elementwise": {"device": "cpu", "function": "exp", "count": 1000.0, "form": "strided"}},
     {"elementwise": {"device": "cpu", "function": "exp", "count": 3000.0}},
@@ -58,8 +61,10 @@ OF_A_LIBRARY: Final = in_turn(
 PLAIN_OPS: Final = in_turn(
     *({op: {"device": "cpu0", "count": 1e6, "cores": 2, "isa": "avx2", "working_set": "1 MiB", "dtype": "fp32"}}
       for op in ("elementwise", "reduce", "softmax", "layernorm", "random")),
-    *({op: {"device": "cpu0", "shape": [1000, 1000], "dtype": "fp32"}} for op in ("elementwise", "reduce", "softmax", "layernorm", "random")),
-    {"matmul": {"device": "cpu0", "m": 500, "n": 400, "k": 300, "cores": 2, "isa": "avx2", "working_set": "1 MiB", "dtype": "fp32"}},
+    *({op: {"device": "cpu0", "shape": [1000, 1000], "dtype": "fp32"}} for op in ("elementwise", "reduce", "softmax",
+        "layernorm", "random")),
+    {"matmul": {"device": "cpu0", "m": 500, "n": 400, "k": 300, "cores": 2, "isa": "avx2", "working_set": "1 MiB",
+        "dtype": "fp32"}},
     {"elementwise": {"device": "gpu0", "count": 1e6}},
     {"matmul": {"device": "gpu0", "m": 500, "n": 400, "k": 300}},
 )  # fmt: skip
@@ -73,16 +78,19 @@ ANY: Final = program(
     {"item": {"reads": ["x"], "bytes": "1 MB"}},
     {"print": {"reads": ["y"], "bytes": "1 MB"}},
     {"asnumpy": {"reads": ["y"], "bytes": "1 MB"}},
-    {"repeat": {"times": 3, "do": [{"busy": {"device": "cpu", "time": "1 ms", "name": "b"}}, {"busy": {"device": "gpu0", "time": "3 ms", "name": "g"}},
+    {"repeat": {"times": 3, "do": [{"busy": {"device": "cpu", "time": "1 ms", "name": "b"}}, {"busy": {"device": "gpu0",
+        "time": "3 ms", "name": "g"}},
                                    {"wait": {"name": ["g"], "back": 1}}]}},
     runtime={"dispatch": "12 us", "return": "8 us", "queue_depth": 4, "blocks": "none", "free": "stream"},
     name="every op", notes="none", source="nobody",
 )  # fmt: skip
 COMPILED: Final = program(
     {"repeat": {"times": 2, "do": [{"call": {"name": "net", "do": [
-        {"elementwise": {**ADD, "count": 1e4, "writes": "x"}}, {"elementwise": {**ADD, "count": 1e4, "reads": "x", "writes": "x"}}]}}]}},
+        {"elementwise": {**ADD, "count": 1e4, "writes": "x"}}, {"elementwise": {**ADD, "count": 1e4, "reads": "x",
+            "writes": "x"}}]}}]}},
     {"wait": "all"},
-    runtime={"call": "10 us", "per_op": "3 us", "compile": "1 ms", "fuse": "elementwise", "starts": "stream", "dispatch": "5 us",
+    runtime={"call": "10 us", "per_op": "3 us", "compile": "1 ms", "fuse": "elementwise", "starts": "stream",
+        "dispatch": "5 us",
              "name": "mine", "source": "guess", "ref": "none", "notes": "none"},
 )  # fmt: skip
 BUSY: Final = [{"busy": {"device": "gpu0", "time": "5 ms"}}]
@@ -106,15 +114,47 @@ JOBS: Final = {
 FOUR: Final = machine(between("cpu", "gpu*", "pcie", gen=3, lanes=16), cpu=CPU, gpu={**PLAIN_GPU, "count": 4})
 EXAMPLES: Final = (
     Example("functions of a library", MEASURED, OF_A_LIBRARY),
-    Example("ops on parts without measured functions", machine(gpu={**PLAIN_GPU, "count": 1}, cpu={"count": 1, "kind": "cpu", "cores": 8,
-            "clock": "2 GHz", "random": "1e8 1/s", "core_bandwidth": "12 GB/s", "memory": {"bandwidth": "40 GB/s"},
-            "core": {"isa": {"scalar": {}, "avx2": {"bits": 256, "pipes": 2, "fma": True}}},
-            "caches": {"levels": {"L1": {"size": "2 MiB", "bandwidth": "60 GB/s"}}}}), PLAIN_OPS),
+    Example(
+        "ops on parts without measured functions",
+        machine(
+            gpu={**PLAIN_GPU, "count": 1},
+            cpu={
+                "count": 1,
+                "kind": "cpu",
+                "cores": 8,
+                "clock": "2 GHz",
+                "random": "1e8 1/s",
+                "core_bandwidth": "12 GB/s",
+                "memory": {"bandwidth": "40 GB/s"},
+                "core": {"isa": {"scalar": {}, "avx2": {"bits": 256, "pipes": 2, "fma": True}}},
+                "caches": {"levels": {"L1": {"size": "2 MiB", "bandwidth": "60 GB/s"}}},
+            },
+        ),
+        PLAIN_OPS,
+    ),
     Example("every op", TWO, ANY, tried={"op.queue": ("elsewhere",), "runtime.blocks": ("all",), "op.writes": ({"x": "90 MB"},)}),
     Example("compiled", TWO, COMPILED),
-    Example("jobs", FOUR, JOBS, tried={"runtime.use": ("pytorch-eager",), "job.device": (["gpu1"],), "workload.events.of": (["gpu0"],),
-            "each.each": (["gpu0"],), "workload.events.part": (["gpu1"],), "workload.jobs.*.device": (["gpu1"],)}),
-    Example("groups", FOUR, program({"each": ["gpu*"], "do": []}) | {"program": {"each": ["gpu*"], "do": [
-            {"allreduce": {"among": ["pair"], "bytes": "10 MB"}}]}, "groups": {"pair": {"of": ["gpu*"], "size": 2, "stride": 2}}}),
+    Example(
+        "jobs",
+        FOUR,
+        JOBS,
+        tried={
+            "runtime.use": ("pytorch-eager",),
+            "job.device": (["gpu1"],),
+            "workload.events.of": (["gpu0"],),
+            "each.each": (["gpu0"],),
+            "workload.events.part": (["gpu1"],),
+            "workload.jobs.*.device": (["gpu1"],),
+        },
+    ),
+    Example(
+        "groups",
+        FOUR,
+        program({"each": ["gpu*"], "do": []})
+        | {
+            "program": {"each": ["gpu*"], "do": [{"allreduce": {"among": ["pair"], "bytes": "10 MB"}}]},
+            "groups": {"pair": {"of": ["gpu*"], "size": 2, "stride": 2}},
+        },
+    ),
     Example("expectation", TWO, program(*BUSY, expect={"makespan": "5 ms +- 1 %"}, let={"n": 3})),
 )

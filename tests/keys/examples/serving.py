@@ -11,11 +11,13 @@ from tests.keys.feeling import Example
 BIG: Final = {**TRANSFORMER, "layers": 8, "hidden": 2048, "heads": 16, "kv_heads": 16, "head": 128, "ffn": 8192}
 INFER: Final[dict[str, Any]] = {
     "model": BIG, "device": ["node*.gpu*"], "parallel": {"tp": 2, "dp": 2}, "dtype": "bf16", "framework": "vllm",
-    "arrivals": {"poisson": "200 1/s"}, "requests": 40, "prompt": {"lognormal": {"median": 300.0, "sigma": 0.5}}, "output": {"uniform": [5, 20]},
+    "arrivals": {"poisson": "200 1/s"}, "requests": 40, "prompt": {"lognormal": {"median": 300.0, "sigma": 0.5}},
+        "output": {"uniform": [5, 20]},
     "batching": "continuous", "batch": 8, "prefill": 512, "memory": "20 %", "block": 16, "seed": 1,
 }  # fmt: skip
 TRIED: Final[dict[str, tuple[Any, ...]]] = {
-    "infer.device": (["node0.gpu0..1"],), "infer.framework": ("sarathi-serve",), "infer.model": ("gpt2",), "infer.dtype": ("fp16", "fp32"),
+    "infer.device": (["node0.gpu0..1"],), "infer.framework": ("sarathi-serve",), "infer.model": ("gpt2",),
+        "infer.dtype": ("fp16", "fp32"),
     "infer.prompt.uniform": ([10, 300],), "infer.output.uniform": ([10, 30],), "infer.memory": ("7 %",), "infer.block": (512,),
     "infer.parallel.dp": ("rest",),
 }  # fmt: skip
@@ -27,7 +29,8 @@ def infer(**keys: Any) -> dict[str, Any]:
 
 
 MACHINE: Final = machine(
-    between("cpu", "gpu*", "pcie", gen=3, lanes=16), between("cpu", "disk", "pcie", gen=3, lanes=4), cpu=CPU, gpu={**PLAIN_GPU, "count": 2},
+    between("cpu", "gpu*", "pcie", gen=3, lanes=16), between("cpu", "disk", "pcie", gen=3, lanes=4), cpu=CPU,
+        gpu={**PLAIN_GPU, "count": 2},
     disk={"kind": "disk", "read": "3 GB/s", "write": "1 GB/s", "latency": "100 us", "iops": "20 kIOPS", "queue": 16},
 )  # fmt: skip
 PIPELINE: Final[dict[str, Any]] = {
@@ -37,13 +40,16 @@ PIPELINE: Final[dict[str, Any]] = {
     "stages": [
         {"name": "read", "ahead": 3, "read": {"from": "disk", "access": "random", "depth": 8}},
         {"name": "prepare", "at_once": 2, "handoff": "1 ms", "busy": {"device": "cpu", "time": "10 ms"}},
-        {"name": "two", "do": [{"copy": {"from": "cpu", "to": "gpu0", "bytes": "6 MB"}}, {"busy": {"device": "gpu0", "time": "6 ms"}}]},
+        {"name": "two", "do": [{"copy": {"from": "cpu", "to": "gpu0", "bytes": "6 MB"}}, {"busy": {"device": "gpu0",
+            "time": "6 ms"}}]},
     ],
 }  # fmt: skip
 OF_PIPELINES: Final[dict[str, tuple[Any, ...]]] = {
     "pipeline.cache.policy": ("pinned",), "pipeline.checkpoint.from": ("cpu",), "pipeline.checkpoint.to": ("cpu",),
-    "pipeline.checkpoint.every": (3,), "pipeline.each": (["gpu0"],), "pipeline.cache.device": ("gpu1",), "pipeline.checkpoint.mode": ("async",),
-    "pipeline.stages": (PIPELINE["stages"][:2],), "stage.name": ("other",), "stage.train": ({"model": "lenet", "global_batch": 128, "device": ["gpu*"]},),
+    "pipeline.checkpoint.every": (3,), "pipeline.each": (["gpu0"],), "pipeline.cache.device": ("gpu1",),
+        "pipeline.checkpoint.mode": ("async",),
+    "pipeline.stages": (PIPELINE["stages"][:2],), "stage.name": ("other",), "stage.train": ({"model": "lenet",
+        "global_batch": 128, "device": ["gpu*"]},),
 }  # fmt: skip
 
 
@@ -63,6 +69,16 @@ EXAMPLES: Final = (
     Example("pipeline", MACHINE, pipeline(), tried=OF_PIPELINES),
     Example("pipeline of a data set", MACHINE, pipeline(batches=None), tried=OF_PIPELINES),
     Example("pipelines", MACHINE, EACH, tried=OF_PIPELINES),
-    Example("pipeline of a training", MACHINE, pipeline(checkpoint=None, stages=[{"busy": {"device": "cpu", "time": "10 ms"}},
-            {"train": {"model": "lenet", "global_batch": 64, "device": ["gpu*"]}}]), tried=OF_PIPELINES),  # fmt: skip
+    Example(
+        "pipeline of a training",
+        MACHINE,
+        pipeline(
+            checkpoint=None,
+            stages=[
+                {"busy": {"device": "cpu", "time": "10 ms"}},
+                {"train": {"model": "lenet", "global_batch": 64, "device": ["gpu*"]}},
+            ],
+        ),
+        tried=OF_PIPELINES,
+    ),
 )

@@ -9,25 +9,38 @@ from tests.keys.examples.writing import CPU, between, machine
 from tests.keys.feeling import Example
 
 GPU: Final = {
-    "kind": "gpu", "flop": {"fp32": "19 TFLOP/s", "bf16": "300 TFLOP/s", "fp8": "600 TFLOP/s"}, "vector": {"bf16": "70 TFLOP/s"}, "sms": 100,
-    "clock": "1.4 GHz", "memory": {"bandwidth": "1500 GB/s", "size": "40 GB"}, "launch": "3 us", "attention": "60 %", "matmul": {"bf16": TILES},
+    "kind": "gpu", "flop": {"fp32": "19 TFLOP/s", "bf16": "300 TFLOP/s", "fp8": "600 TFLOP/s"},
+        "vector": {"bf16": "70 TFLOP/s"}, "sms": 100,
+    "clock": "1.4 GHz", "memory": {"bandwidth": "1500 GB/s", "size": "40 GB"}, "launch": "3 us", "attention": "60 %",
+        "matmul": {"bf16": TILES},
 }  # fmt: skip
 
 
 def gpus(many: int) -> dict[str, Any]:
     """Nodes of four GPUs."""
     node = {
-        "kind": "machine", "count": many // 4,
-        "parts": {"cpu": CPU, "gpu": {**GPU, "count": 4}, "nic": {"kind": "nic", "bandwidth": "100 Gb/s"}, "nvs": {"kind": "switch"}},
-        "links": [between("cpu", "gpu*", "pcie", gen=4, lanes=16), between("gpu*", "nvs", "nvlink", gen=3, links=4),
-                  between("cpu", "nic", "pcie", gen=4, lanes=16)],
-    }  # fmt: skip
+        "kind": "machine",
+        "count": many // 4,
+        "parts": {
+            "cpu": CPU,
+            "gpu": {**GPU, "count": 4},
+            "nic": {"kind": "nic", "bandwidth": "100 Gb/s"},
+            "nvs": {"kind": "switch"},
+        },
+        "links": [
+            between("cpu", "gpu*", "pcie", gen=4, lanes=16),
+            between("gpu*", "nvs", "nvlink", gen=3, links=4),
+            between("cpu", "nic", "pcie", gen=4, lanes=16),
+        ],
+    }
     return machine({"kind": "ethernet", "between": ["node*.nic", "leaf"], "rate": "100 Gb/s"}, node=node, leaf={"kind": "switch"})
 
 
 TRANSFORMER: Final[dict[str, Any]] = {
-    "kind": "transformer", "layers": 4, "hidden": 512, "heads": 8, "kv_heads": 4, "head": 64, "ffn": 2048, "gated": True, "vocab": 8000,
-    "tied": False, "sequence": 1024, "positions": "learned", "places": 2048, "norm": "layernorm", "bias": True, "final_norm": True,
+    "kind": "transformer", "layers": 4, "hidden": 512, "heads": 8, "kv_heads": 4, "head": 64, "ffn": 2048, "gated": True,
+        "vocab": 8000,
+    "tied": False, "sequence": 1024, "positions": "learned", "places": 2048, "norm": "layernorm", "bias": True,
+        "final_norm": True,
     "embedding_norm": True, "token_types": 2, "pooler": True, "causal": True, "dropout": True,
 }  # fmt: skip
 EXPERTS: Final = {**TRANSFORMER, "experts": 4, "top_k": 2}
@@ -42,11 +55,14 @@ def train(**keys: Any) -> dict[str, Any]:
 CNN: Final[dict[str, Any]] = {
     "kind": "cnn", "input": [3, 64, 64], "norm": True, "activation": "relu",
     "layers": [
-        {"conv": {"channels": 16, "kernel": 3, "stride": 2, "padding": 1, "groups": 1, "norm": True, "bias": True, "activation": "relu"}},
+        {"conv": {"channels": 16, "kernel": 3, "stride": 2, "padding": 1, "groups": 1, "norm": True, "bias": True,
+            "activation": "relu"}},
         {"pool": {"by": "max", "kernel": 3, "stride": 2, "padding": 1}},
         {"basic": {"channels": 16, "stride": 2, "times": 2, "projected": True}},
-        {"bottleneck": {"channels": 32, "stride": 2, "times": 2, "expansion": 4, "groups": 4, "width": 8, "stride_in": "first", "excite": 16}},
-        {"branches": {"of": [[{"conv": {"channels": 16, "kernel": 1}}], [{"conv": {"channels": 32, "kernel": 3}}]], "times": 2}},
+        {"bottleneck": {"channels": 32, "stride": 2, "times": 2, "expansion": 4, "groups": 4, "width": 8,
+            "stride_in": "first", "excite": 16}},
+        {"branches": {"of": [[{"conv": {"channels": 16, "kernel": 1}}], [{"conv": {"channels": 32, "kernel": 3}}]],
+            "times": 2}},
         {"pool": {"by": "average"}},
         {"linear": {"units": 64, "bias": True, "activation": "relu", "dropout": True}},
         {"linear": {"units": 10, "activation": "none"}},
@@ -54,13 +70,17 @@ CNN: Final[dict[str, Any]] = {
 }  # fmt: skip
 FRAMEWORK: Final[dict[str, Any]] = {
     "attention": "flash", "moved": 1.5, "exposed": "80 %", "gradients": "50 %", "gathered": 2, "gradient": 2.0, "adam": 30.0,
-    "accumulate": 8.0, "flash": 0.9, "network": "90 %", "split": True, "fp8": "80 %", "cached": True, "steady": True, "starts": "stream",
-    "launch": "5 us", "step": "2 ms", "ops": {"norm": {"kernels": 2, "moved": 1.2, "flop": 10.0, "start": "1 us", "walk": "1 us"}},
+    "accumulate": 8.0, "flash": 0.9, "network": "90 %", "split": True, "fp8": "80 %", "cached": True, "steady": True,
+        "starts": "stream",
+    "launch": "5 us", "step": "2 ms", "ops": {"norm": {"kernels": 2, "moved": 1.2, "flop": 10.0, "start": "1 us",
+        "walk": "1 us"}},
 }  # fmt: skip
 PLAIN: Final = {**FRAMEWORK, "attention": "plain", "scores": 1.5, "repeated": "50 %"}
 TRIED: Final[dict[str, tuple[Any, ...]]] = {
-    "train.device": (["node0.gpu0"], ["node0.gpu*"]), "train.framework": ("transformers",), "train.model": ("gpt2",), "train.gpus": (4,),
-    "train.parallel.order": (["dp", "tp", "cp", "ep", "pp"],), "train.dtype": ("fp16", "fp8"), "train.synchronise.server": (["node0.gpu0"],),
+    "train.device": (["node0.gpu0"], ["node0.gpu*"]), "train.framework": ("transformers",), "train.model": ("gpt2",),
+        "train.gpus": (4,),
+    "train.parallel.order": (["dp", "tp", "cp", "ep", "pp"],), "train.dtype": ("fp16", "fp8"),
+        "train.synchronise.server": (["node0.gpu0"],),
     "train.evaluate.device": (["node0.gpu0"],), "train.sharding": ("zero-3",), "train.synchronise.algorithm": ("direct",),
     "model cnn.input": ([3, 128, 128],), "model cnn.layers.conv.kernel": (5,), "model cnn.layers.conv.padding": (2, 0),
 }  # fmt: skip
@@ -72,20 +92,64 @@ def _example(name: str, workload: dict[str, Any], many: int = 8, **options: Any)
 
 NET: Final[dict[str, Any]] = {"model": CNN, "device": ["node0.gpu0..2"], "global_batch": 48, "steps": 2}
 EXAMPLES: Final = (
-    _example("training in stages", train(**TRAIN, parallel={"tp": 2, "pp": 2, "dp": 2, "order": ["tp", "pp", "dp"]}, schedule="interleaved",
-             chunks=2, optimizer="adam", recompute="selective", sharding="zero-1", shards=2, sequence=512, sequence_parallel=True,
-             framework="megatron", dtype="bf16", gpus=8, tokens=1e9, detail="layer")),
+    _example(
+        "training in stages",
+        train(
+            **TRAIN,
+            parallel={"tp": 2, "pp": 2, "dp": 2, "order": ["tp", "pp", "dp"]},
+            schedule="interleaved",
+            chunks=2,
+            optimizer="adam",
+            recompute="selective",
+            sharding="zero-1",
+            shards=2,
+            sequence=512,
+            sequence_parallel=True,
+            framework="megatron",
+            dtype="bf16",
+            gpus=8,
+            tokens=1e9,
+            detail="layer",
+        ),
+    ),
     _example("training of sharded copies", train(**TRAIN, sharding="zero-3", shards=4, epochs=2.0, samples=1e5)),
     _example("training in long sequences", train(**TRAIN, parallel={"cp": 2, "dp": "rest"})),
     _example("training of experts", train(**{**TRAIN, "model": EXPERTS}, parallel={"ep": 4, "dp": 8}, buckets=2)),
-    _example("uneven stages", train(**{**TRAIN, "model": {**TRANSFORMER, "layers": 6}}, parallel={"pp": 4, "dp": 2}, uneven=True)),
-    _example("training of a network", train(**{**NET, "global_batch": 64}, parallel={"dp": "rest"}, microbatch=4, shares=[1.0, 2.0, 1.0],
-             threads="one", synchronise={"by": "all-reduce", "overlap": True, "bucket": "100 kB", "algorithm": "ring"}, optimizer="adam",
-             evaluate={"samples": 120, "batch": 60, "device": ["node0.gpu0..2"]}, epochs=2.0, samples=1e5)),
-    _example("training by servers", train(**NET, synchronise={"by": "parameter-server", "server": ["node0.cpu"], "asynchronous": True})),
+    _example(
+        "uneven stages", train(**{**TRAIN, "model": {**TRANSFORMER, "layers": 6}}, parallel={"pp": 4, "dp": 2}, uneven=True)
+    ),
+    _example(
+        "training of a network",
+        train(
+            **{**NET, "global_batch": 64},
+            parallel={"dp": "rest"},
+            microbatch=4,
+            shares=[1.0, 2.0, 1.0],
+            threads="one",
+            synchronise={"by": "all-reduce", "overlap": True, "bucket": "100 kB", "algorithm": "ring"},
+            optimizer="adam",
+            evaluate={"samples": 120, "batch": 60, "device": ["node0.gpu0..2"]},
+            epochs=2.0,
+            samples=1e5,
+        ),
+    ),
+    _example(
+        "training by servers", train(**NET, synchronise={"by": "parameter-server", "server": ["node0.cpu"], "asynchronous": True})
+    ),
     Example("framework", gpus(8), train(**TRAIN, parallel={"tp": 2, "pp": 2, "dp": 2}), framework=FRAMEWORK),
     Example("framework of fp8", gpus(8), train(**TRAIN, dtype="fp8", sharding="zero-3"), framework=FRAMEWORK),
-    Example("framework without flash", gpus(8), train(**TRAIN, parallel={"tp": 2, "pp": 2, "dp": 2}, recompute="selective"), framework=PLAIN),
-    _example("training of a perceptron", train(model={"kind": "mlp", "units": [784, 256, 10], "activation": "relu", "bias": True, "dropout": True},
-             device=["node0.gpu*"], global_batch=64)),
+    Example(
+        "framework without flash",
+        gpus(8),
+        train(**TRAIN, parallel={"tp": 2, "pp": 2, "dp": 2}, recompute="selective"),
+        framework=PLAIN,
+    ),
+    _example(
+        "training of a perceptron",
+        train(
+            model={"kind": "mlp", "units": [784, 256, 10], "activation": "relu", "bias": True, "dropout": True},
+            device=["node0.gpu*"],
+            global_batch=64,
+        ),
+    ),
 )
