@@ -182,7 +182,9 @@ def _of_op(given: Given) -> Iterator[Warning]:
     if kind == "compute" and "threads" in keys and tree.get("instructions") is None:
         yield _no_effect(tree, ["threads"], "they share instructions, and none are counted", "`instructions` counts them")
     if "remote" in keys and isinstance(given.model, Cpu | Sockets) and _as_if_near(given):
-        yield _no_effect(tree, ["remote"], "these cores are slower than the far memory", "more `cores`, or dependent accesses, feel it")
+        yield _no_effect(
+            tree, ["remote"], "these cores are slower than the far memory", "more `cores`, or dependent accesses, feel it"
+        )
     if isinstance(given.model, Disk):
         idle = [key for key in ("depth", "region") if key in keys and (key == "region" or tree.text("access") != "random")]
         if idle:
