@@ -12,7 +12,7 @@ from hwsim.api import load_machine
 from hwsim.cli import main
 from hwsim.collectives import OPERATIONS, CannotCollect
 from hwsim.probes.collectives import factor, measure
-from hwsim.reports.collectives import size_text
+from hwsim.reports.table import size_text
 
 H100 = "p5.48xlarge"
 FOUR = "d2l-4gpu-pcie"

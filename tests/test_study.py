@@ -163,7 +163,18 @@ def test_deeper_queues_are_never_slower() -> None:
 
 def test_points_have_the_time_and_the_cause_of_a_single_run() -> None:
     found = sweep(MACHINE, WORKLOAD, {"n": [1, 2, 3], "time": "10 us,20 us"})
-    assert found.columns == ("n", "time", "makespan_s", "speed_up", "limited_by", "share", "warnings", "error", "fingerprint")
+    assert found.columns == (
+        "n",
+        "time",
+        "makespan_s",
+        "speed_up",
+        "work",
+        "limited_by",
+        "share",
+        "warnings",
+        "error",
+        "fingerprint",
+    )
     assert [row.values for row in found.rows] == [
         (1, "10 us"),
         (1, "20 us"),
@@ -274,7 +285,7 @@ def test_a_process_that_dies_loses_its_points_and_not_the_study() -> None:
 def test_ctrl_c_keeps_the_points_that_are_done(monkeypatch: pytest.MonkeyPatch) -> None:
     ran = []
 
-    def stopping(machine: object, workload: object, point: dict[str, object]) -> Outcome:
+    def stopping(machine: object, workload: object, point: dict[str, object], by: str) -> Outcome:
         ran.append(point)
         if len(ran) == 3:
             signal.raise_signal(signal.SIGINT)
@@ -372,9 +383,9 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, object]]:
     """The points that were really run."""
     ran: list[dict[str, object]] = []
 
-    def counting(machine: Any, workload: Any, point: Any) -> Outcome:
+    def counting(machine: Any, workload: Any, point: Any, by: str = "") -> Outcome:
         ran.append(dict(point))
-        return run_point(machine, workload, point)
+        return run_point(machine, workload, point, by)
 
     monkeypatch.setattr(sweeping, "run_point", counting)
     return ran
@@ -423,9 +434,9 @@ def test_failed_points_are_run_again(counted: list[dict[str, object]], tmp_path:
     [
         "",
         "a,b\n1,2\n",
-        "n,makespan_s,speed_up,limited_by,share,warnings,error,fingerprint\n1,2\n",
-        "n,makespan_s,speed_up,limited_by,share,warnings,error,fingerprint\n1,soon,1,x,1,,,abc\n",
-        "n,makespan_s,speed_up,limited_by,share,warnings,error,fingerprint\n1,nan,1,x,1,,,abc\n",
+        "n,makespan_s,speed_up,work,limited_by,share,warnings,error,fingerprint\n1,2\n",
+        "n,makespan_s,speed_up,work,limited_by,share,warnings,error,fingerprint\n1,soon,1,,x,1,,,abc\n",
+        "n,makespan_s,speed_up,work,limited_by,share,warnings,error,fingerprint\n1,nan,1,,x,1,,,abc\n",
         '"',
     ],
 )
@@ -461,6 +472,7 @@ def test_no_point_of_a_service_is_called_the_fastest() -> None:
     found = Sweep("m", "w", (), (("rate", (1, 2)),), 2, (row, Row((2,), row.outcome)))
     assert "fastest" not in str(found)
     assert "requests/s" in str(found)
+    assert found.speed_ups == (None, None)
 
 
 def test_a_long_reason_to_fail_is_cut_in_the_table_and_whole_in_json() -> None:

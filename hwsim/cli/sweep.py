@@ -32,7 +32,12 @@ FILE: Final = click.Path(path_type=Path, dir_okay=False)
 @settings_option
 @click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: sweep/1).")
 @click.option("-o", "--csv", "csv_file", type=FILE, metavar="FILE", help="Write the rows as CSV.")
-@click.option("--plot", type=FILE, metavar="FILE", help="Write a figure: time over the first path that takes numbers.")
+@click.option(
+    "--plot", type=FILE, metavar="FILE", help="Write a figure: what rows are compared by over the first path that takes numbers."
+)
+@click.option("--by", default="", metavar="MEASURE",
+              help="Compare rows by it: time, samples/s, tokens/s, ttft_p95, mfu, peak_memory, busy:CAPACITY, or a path into "
+              "`simulate --json` (default: time; where rows do different work, work a second).")  # fmt: skip
 @click.option("--resume", type=click.Path(path_type=Path, dir_okay=False, exists=True), metavar="FILE",
               help="A CSV of an earlier sweep: points that it has, files unchanged, are not run again.")  # fmt: skip
 @click.option("--workers", type=click.IntRange(min=1), help="Processes (default: one per core for studies of over a second).")
@@ -44,6 +49,7 @@ def command(
     as_json: bool,
     csv_file: Path | None,
     plot: Path | None,
+    by: str,
     resume: Path | None,
     workers: int | None,
 ) -> None:
@@ -63,7 +69,7 @@ def command(
         varied = _varied(vary)
         report = _Progress() if sys.stderr.isatty() else None
         try:
-            found = sweep(machine, workload, varied, set=settings, workers=workers, progress=report, resume=resume)
+            found = sweep(machine, workload, varied, set=settings, workers=workers, progress=report, resume=resume, by=by)
         except Interrupted as interrupted:
             found, stopped = interrupted.sweep, True
         finally:

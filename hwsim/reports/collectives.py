@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from hwsim.reports.figure import COLOURS, figure_bytes
+from hwsim.reports.table import size_text
 from hwsim.reports.warned import as_dicts
 from hwsim.units import format_quantity
 
@@ -25,7 +26,6 @@ APART: Final = 10.0  # points between labels
 INK: Final = "#333333"
 LINES: Final = tuple(each for each in COLOURS if each not in ("#F0E442", "#F2CF7F", "#000000"))  # dark enough for thin lines
 STYLES: Final = ("-", "--", ":", "-.")
-_BINARY: Final = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
 
 def text(found: Measured, machine: str) -> str:
@@ -41,18 +41,6 @@ def text(found: Measured, machine: str) -> str:
     for name, why in found.cannot:
         out += textwrap.wrap(f"not {name}: {why}", WIDTH, initial_indent="  ", subsequent_indent="    ")
     return "\n".join(line.rstrip() for line in out) + "\n"
-
-
-def size_text(size: float) -> str:
-    """A size in bytes, binary where it is a whole number of such units.
-
-    >>> size_text(1024), size_text(1.5 * 2**30), size_text(160e6), size_text(0)
-    ('1 KiB', '1536 MiB', '160 MB', '0 B')
-    """
-    for unit, name in _BINARY:
-        if unit <= size < 10_000 * unit and (size / unit).is_integer():
-            return f"{size / unit:.0f} {name}"
-    return format_quantity(size, "B")
 
 
 def as_dict(found: Measured, machine: str, warnings: Sequence[Warning] = ()) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The times of a study as a figure: lines over numbers, bars over names.  PNG, SVG or PDF by the file's suffix."""
+"""The numbers of a study as a figure: lines over numbers, bars over names.  PNG, SVG or PDF by the file's suffix."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from hwsim.reports.gantt import COLOURS, FORMATS, LEGEND, OTHER
+from hwsim.reports.table import BINARY, size_text
 from hwsim.units import format_quantity, parse
 
 if TYPE_CHECKING:
@@ -24,10 +25,10 @@ MARKERS: Final = "osD^v<>Pp*hX"
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """Seconds at each value across; None where there is no time."""
+    """What is compared at each value across; None where there is none."""
 
     label: str
-    seconds: tuple[float | None, ...]
+    values: tuple[float | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ class Curves:
 
     across: what the values are, in `unit` (SI; empty for plain numbers).  numbers: the values, empty
     if they are names.  names: the values as texts.  legend: what tells the lines apart.
+    measure: what is compared, in `measure_unit` (SI; empty for plain numbers).  binary: the values are in KiB, MiB, ...
     """
 
     title: str
@@ -45,6 +47,14 @@ class Curves:
     names: tuple[str, ...]
     legend: str
     lines: tuple[Curve, ...]
+    measure: str = "time"
+    measure_unit: str = "s"
+    binary: bool = False
+
+    @property
+    def every(self) -> list[float]:
+        """All values that the lines have."""
+        return [each for line in self.lines for each in line.values if each is not None]
 
 
 def render(curves: Curves, suffix: str = ".png") -> Iterable[bytes]:
@@ -86,45 +96,49 @@ def logarithmic(values: Iterable[float]) -> bool:
     return ordered[-1] / ordered[0] > WIDE or (len(ordered) > 3 and max(ratios) < min(ratios) * 1.01)
 
 
-def scaled(values: Sequence[float], unit: str) -> tuple[float, str]:
+def scaled(values: Sequence[float], unit: str, *, binary: bool = False) -> tuple[float, str]:
     """What to divide by, and the unit that makes of it: the one the largest value is written in.
 
     >>> scaled([1e9, 16e9], "B/s"), scaled([0.015], "s"), scaled([3.0], "")
     ((1000000000.0, 'GB/s'), (0.001, 'ms'), (1.0, ''))
+    >>> scaled([65536.0, 131072.0], "B", binary=True)
+    (1024.0, 'KiB')
     """
     if not unit or not values or max(values) <= 0:
         return 1.0, unit
+    if binary and unit == "B" and max(values) >= 1024:
+        return next((float(size), name) for size, name in BINARY if max(values) >= size)
     symbol = format_quantity(max(values), unit).partition(" ")[2]
     return parse(f"1 {symbol}").value, symbol
 
 
 def _lines(axes: Axes, curves: Curves) -> tuple[float, str]:
     apart = curves.unit != "" and min(curves.numbers) > 0 and max(curves.numbers) / min(curves.numbers) >= FAR
-    across, symbol = (1.0, "") if apart else scaled(curves.numbers, curves.unit)
-    time = _time(curves)
+    across, symbol = (1.0, "") if apart else scaled(curves.numbers, curves.unit, binary=curves.binary)
+    time = scaled(curves.every, curves.measure_unit)
     order = sorted(range(len(curves.numbers)), key=lambda place: curves.numbers[place])
     x = [curves.numbers[place] / across for place in order]
     for number, line in enumerate(curves.lines):
-        y = [math.nan if (each := line.seconds[place]) is None else each / time[0] for place in order]
+        y = [math.nan if (each := line.values[place]) is None else each / time[0] for place in order]
         style: dict[str, Any] = {"color": _colour(number), "marker": MARKERS[number] if number < LEGEND else ".", "markersize": 5}
         axes.plot(x, y, linewidth=1.5, zorder=3 if number < LEGEND else 2, **style)
     if logarithmic(curves.numbers):
         axes.set_xscale("log")
     if len(x) <= TICKS and (logarithmic(x) or _even(x)):
-        axes.set_xticks(x, [format_quantity(value, curves.unit) if apart else f"{value:.10g}" for value in x])
+        axes.set_xticks(x, [_marked(value, curves.unit, curves.binary) if apart else f"{value:.10g}" for value in x])
         axes.xaxis.set_minor_locator(_no_ticks())
     elif apart:
-        _with_units(axes.xaxis, curves.unit, 1.0)
+        _with_units(axes.xaxis, curves.unit, 1.0, binary=curves.binary)
     axes.set_xlabel(f"{curves.across} ({symbol})" if symbol else curves.across)
     return time
 
 
 def _bars(axes: Axes, curves: Curves) -> tuple[float, str]:
-    time = _time(curves)
+    time = scaled(curves.every, curves.measure_unit)
     width = 0.8 / max(len(curves.lines), 1)
     for number, line in enumerate(curves.lines):
-        places = [place for place, each in enumerate(line.seconds) if each is not None]
-        heights = [each / time[0] for each in line.seconds if each is not None]
+        places = [place for place, each in enumerate(line.values) if each is not None]
+        heights = [each / time[0] for each in line.values if each is not None]
         left = (number - (len(curves.lines) - 1) / 2) * width
         axes.bar([place + left for place in places], heights, width, color=_colour(number), zorder=3)
     crowded = sum(map(len, curves.names)) > 80
@@ -134,10 +148,6 @@ def _bars(axes: Axes, curves: Curves) -> tuple[float, str]:
     return time
 
 
-def _time(curves: Curves) -> tuple[float, str]:
-    return scaled([each for line in curves.lines for each in line.seconds if each is not None], "s")
-
-
 def _no_ticks() -> Any:
     from matplotlib.ticker import NullLocator
 
@@ -145,14 +155,14 @@ def _no_ticks() -> Any:
 
 
 def _dress(axes: Axes, curves: Curves, time: tuple[float, str]) -> None:
-    seconds = [each for line in curves.lines for each in line.seconds if each is not None]
-    if curves.numbers and seconds and 0 < min(seconds) * WIDE < max(seconds):
+    values, name = curves.every, curves.measure
+    if curves.numbers and values and 0 < min(values) * WIDE < max(values):
         axes.set_yscale("log")
-        _with_units(axes.yaxis, "s", time[0])
-        axes.set_ylabel("time")
+        _with_units(axes.yaxis, curves.measure_unit or "1", time[0])
+        axes.set_ylabel(name)
     else:
-        axes.set_ylim(0, max(seconds, default=0.0) / time[0] * 1.05 or 1)
-        axes.set_ylabel(f"time ({time[1]})")
+        axes.set_ylim(0, max(values, default=0.0) / time[0] * 1.05 or 1)
+        axes.set_ylabel(f"{name} ({time[1]})" if time[1] else name)
     axes.set_title(curves.title, fontsize="medium")
     axes.grid(visible=True, color="#E5E5E5", linewidth=0.8, zorder=0)
     axes.spines[["top", "right"]].set_visible(False)
@@ -165,11 +175,16 @@ def _even(x: Sequence[float]) -> bool:
     return all(high - low > (x[-1] - x[0]) / (2 * TICKS) for low, high in pairwise(x))
 
 
-def _with_units(axis: Axis, unit: str, scale: float) -> None:
+def _with_units(axis: Axis, unit: str, scale: float, *, binary: bool = False) -> None:
     """Every mark with its unit: they span too much for one."""
     from matplotlib.ticker import FuncFormatter
 
-    axis.set_major_formatter(FuncFormatter(lambda value, _: format_quantity(value * scale, unit, 1)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: _marked(value * scale, unit, binary, 1)))
+
+
+def _marked(value: float, unit: str, binary: bool, digits: int = 3) -> str:
+    """A mark on an axis; a size in KiB, MiB, ... where the values were given so."""
+    return size_text(value) if binary and unit == "B" else format_quantity(value, unit, digits)
 
 
 def _legend(axes: Axes, curves: Curves) -> None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from hwsim.explain.critical import Share
 from hwsim.explain.family import family
 from hwsim.results.usage import Usage
 from hwsim.units import format_quantity
+
+BINARY: Final = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,18 @@ def percent(fraction: float) -> str:
     if 0.9945 <= fraction < 0.99999:
         return f"{min(fraction * 100, 99.9):.1f} %"
     return format_quantity(fraction, "%", 2) if fraction < 0.995 else format_quantity(fraction, "%", 3)
+
+
+def size_text(size: float) -> str:
+    """A size in bytes, binary where it is a whole number of such units.
+
+    >>> size_text(1024), size_text(1.5 * 2**30), size_text(160e6), size_text(0)
+    ('1 KiB', '1536 MiB', '160 MB', '0 B')
+    """
+    for unit, name in BINARY:
+        if unit <= size < 10_000 * unit and (size / unit).is_integer():
+            return f"{size / unit:.0f} {name}"
+    return format_quantity(size, "B")
 
 
 def natural(name: str) -> tuple[tuple[int, int | str], ...]:

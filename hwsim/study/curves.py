@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from hwsim.reports.figure import figure_title
 from hwsim.reports.sweep import Curve, Curves
 from hwsim.study.grid import written
+from hwsim.study.measures import SERVICE, measure
 from hwsim.units import COUNT, Quantity, UnitError, parse
 
 if TYPE_CHECKING:
@@ -18,16 +20,23 @@ def curves(sweep: Sweep) -> Curves:
     across = next((place for place, (_, values) in enumerate(sweep.vary) if numbers(values)), 0)
     path, values = sweep.vary[across]
     measured = numbers(values)
+    asked = sweep.ranking.measure or measure("ttft_p95" if "ttft_p95_s" in sweep.measured else SERVICE)
+    shown = (
+        sweep.ranking.values if sweep.ranking.measure else [dict(row.outcome.measures).get(asked.column) for row in sweep.rows]
+    )
     times: dict[tuple[str, ...], dict[str, float]] = {}
-    for row in sweep.rows:
+    for row, value in zip(sweep.rows, shown, strict=True):
         others = tuple(written(value) for place, value in enumerate(row.values) if place != across)
         found = times.setdefault(others, {})
-        if row.makespan_s is not None:
-            found[written(row.values[across])] = row.makespan_s
+        if value is not None:
+            found[written(row.values[across])] = value
     names = [_last(each) for place, each in enumerate(sweep.paths) if place != across]
     return Curves(
-        title=f"{sweep.workload} on {sweep.machine}",
+        title=figure_title(f"{sweep.workload} on {sweep.machine}", sweep.settings),
+        measure=asked.title,
+        measure_unit="" if asked.unit == "1" else asked.unit,
         across=path,
+        binary=any("iB" in written(value) for value in values),
         unit=measured[0].dimension.unit if measured and not measured[0].dimension.plain else "",
         numbers=tuple(each.value for each in measured),
         names=tuple(map(written, values)),

@@ -1,13 +1,15 @@
-"""What a run has beside its time: columns of a study, by what its workload is."""
+"""Numbers of a run by which its points are compared: columns of a study, and any other number of its result by name."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
 from hwsim.explain.starving import pipelines
 from hwsim.results.result import Result
 from hwsim.results.timeline import FEMTO
+from hwsim.spec import did_you_mean
 from hwsim.units import format_quantity
 
 UNITS: Final = {
@@ -22,6 +24,92 @@ UNITS: Final = {
     "busy": ("GPU busy", "%"),
 }  # column -> (its title in the table, unit)
 SERVICE: Final = "requests_per_s"  # only a service has it
+TIME: Final = "makespan_s"
+PEAK: Final = "peak_memory_bytes"
+BUSY: Final = "busy:"
+_NAMES: Final[Mapping[str, str]] = {  # what a user may write -> column
+    **{title.casefold(): column for column, (title, _) in UNITS.items()},
+    **{column.removesuffix("_s"): column for column in UNITS if not column.endswith("_per_s")},
+    **{column: column for column in UNITS},
+    "time": TIME,
+    "makespan": TIME,
+    TIME: TIME,
+    "peak memory": PEAK,
+    "peak_memory": PEAK,
+    PEAK: PEAK,
+}
+_UNITS: Final = (("_per_s", "1"), ("_fs", "1"), ("_s", "s"), ("_bytes", "B"), ("utilisation", "%"), ("share", "%"), ("mfu", "%"))
+_MOST: Final = ("_per_s", "/s", "rate", "utilisation", "mfu", "busy", "computing")
+
+
+class NoSuchNumber(LookupError):
+    """A result does not have the number; `hint` says what it has."""
+
+    def __init__(self, name: str, hint: str) -> None:
+        super().__init__(f"the result has no number '{name}'")
+        self.hint = hint
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A number by which rows are compared.
+
+    column: its name in CSV and JSON.  title: its name in tables.  unit: of SI.  most: the highest is the best.
+    """
+
+    column: str
+    title: str
+    unit: str
+    most: bool
+
+    @property
+    def is_pace(self) -> bool:
+        """Whether a ratio of two values is a speed-up: a time of the same work, or work a second."""
+        return self.column == TIME or self.title.endswith("/s")
+
+    def shown(self, value: float | None) -> str:
+        """A cell of the table.
+
+        >>> measure("mfu").shown(0.371), measure("step").shown(0.2), measure("requests/s").shown(3.94), measure("mfu").shown(None)
+        ('37.1 %', '200 ms', '3.94', '-')
+        """
+        if value is None:
+            return "-"
+        if self.unit == "1":
+            return format_quantity(value, "B").removesuffix("B").rstrip() if value >= 1e6 else format_quantity(value, "1")
+        return format_quantity(value, self.unit)
+
+
+def measure(name: str) -> Measure:
+    """The measure that a user calls so, or a column.
+
+    >>> measure("samples/s").column, measure("TTFT p95").column, measure("memory.0.peak_bytes").unit
+    ('samples_per_s', 'ttft_p95_s', 'B')
+    """
+    column = _NAMES.get(name.strip().casefold(), name.strip())
+    if column == TIME:
+        return Measure(TIME, "time", "s", most=False)
+    if column == PEAK:
+        return Measure(PEAK, "peak memory", "B", most=False)
+    if column in UNITS:
+        title, unit = UNITS[column]
+        return Measure(column, title, unit, most=_is_most(column))
+    if column.startswith(BUSY):
+        return Measure(column, column, "%", most=True)
+    unit = next((unit for end, unit in _UNITS if column.endswith(end)), "1")
+    return Measure(column, column, unit, most=_is_most(column))
+
+
+def throughput(unit: str) -> Measure:
+    """Work of this unit a second.
+
+    >>> throughput("FLOP").title, throughput("samples").column
+    ('FLOP/s', 'samples_per_s')
+    """
+    known = measure(f"{unit}/s")
+    if known.column in UNITS:
+        return known
+    return Measure(f"{unit.casefold()}_per_s", f"{unit}/s", f"{unit}/s" if unit in ("FLOP", "B") else "1", most=True)
 
 
 def measures(result: Result) -> tuple[tuple[str, float], ...]:
@@ -30,16 +118,50 @@ def measures(result: Result) -> tuple[tuple[str, float], ...]:
     return tuple((name, found[name]) for name in UNITS if name in found)
 
 
-def shown(column: str, value: float | None) -> str:
-    """A cell of the table.
+def number(result: Result, asked: Measure, document: Callable[[], Mapping[str, Any]]) -> float:
+    """The value of a measure.  document: makes what `simulate --json` prints, for a path into it.
 
-    >>> shown("mfu", 0.371), shown("step_s", 0.2), shown("requests_per_s", 3.94), shown("mfu", None)
-    ('37.1 %', '200 ms', '3.94', '-')
+    Raises:
+        NoSuchNumber: the result has no such number.
     """
-    if value is None:
-        return "-"
-    _, unit = UNITS[column]
-    return f"{100 * value:.3g} %" if unit == "%" else format_quantity(value, unit)
+    known = {TIME: result.makespan_s, **dict(measures(result))}
+    if result.memory:
+        known[PEAK] = float(max(each.peak for each in result.memory))
+    if asked.column in known:
+        return known[asked.column]
+    if asked.column.startswith(BUSY):
+        name = asked.column.removeprefix(BUSY)
+        used = {each.capacity: each.utilisation for each in result.usage}
+        if name in used:
+            return used[name]
+        raise NoSuchNumber(asked.column, did_you_mean(name, used) or "a capacity as the summary names it: busy:gpu0.compute")
+    found = _at(document(), asked.column.split("."))
+    if isinstance(found, bool) or not isinstance(found, int | float):
+        titles = [measure(each).title for each in known]
+        hint = did_you_mean(asked.title, titles) or ""
+        listed = f"there are {', '.join(titles)}, busy:CAPACITY, and each number of `simulate --json` by its path: {TIME}"
+        raise NoSuchNumber(asked.title, listed if not hint or hint.startswith("known") else f"{hint} {listed}")
+    return float(found)
+
+
+def _at(inside: Any, steps: Sequence[str]) -> Any:
+    """What a path leads to: keys, places in lists, or elements by name; names may have dots in them."""
+    if not steps:
+        return inside
+    for length in range(len(steps), 0, -1):
+        step, rest = ".".join(steps[:length]), steps[length:]
+        if isinstance(inside, Mapping) and step in inside:
+            return _at(inside[step], rest)
+        if isinstance(inside, list):
+            for place, each in enumerate(inside):
+                named = isinstance(each, Mapping) and step in (each.get("name"), each.get("device"), each.get("cause"))
+                if named or step == str(place):
+                    return _at(each, rest)
+    return None
+
+
+def _is_most(name: str) -> bool:
+    return name.endswith(_MOST)
 
 
 def _found(result: Result) -> Iterator[tuple[str, float]]:

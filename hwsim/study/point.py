@@ -17,7 +17,8 @@ from hwsim.explain.critical import limited_by
 from hwsim.machine import Machine
 from hwsim.reports.table import causes
 from hwsim.spec import Mistakes, SpecError, Tree, Warning, apply_set, different, find, read, resolve, tree_of
-from hwsim.study.measures import measures
+from hwsim.study.measures import TIME, NoSuchNumber, measure, measures, number
+from hwsim.study.work import Work, work_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,8 @@ class Outcome:
 
     makespan_s: seconds; None if it failed.  limited_by: what it spent most of its time on, and the `share` of it.
     error: why it failed, in one line.  fingerprint: stands for all that went in; empty if that could not be read.
-    measures: what else the run has (see `hwsim.study.measures`).  warnings: those of the run.
+    measures: what else the run has (see `hwsim.study.measures`), and the number that was asked for.
+    warnings: those of the run.  work: how much it did, the most telling first.
     """
 
     makespan_s: float | None = None
@@ -36,6 +38,7 @@ class Outcome:
     fingerprint: str = ""
     measures: tuple[tuple[str, float], ...] = ()
     warnings: tuple[Warning, ...] = ()
+    work: tuple[Work, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +98,8 @@ def fingerprint_of(machine: Said, workload: Said) -> str:
     return sha256(f"{__version__} {machine.digest} {workload.digest}".encode()).hexdigest()[:16]
 
 
-def run_point(machine: Said, workload: Said, settings: Mapping[str, object]) -> Outcome:
-    """Simulate one point; what is wrong with it becomes its outcome."""
+def run_point(machine: Said, workload: Said, settings: Mapping[str, object], by: str = "") -> Outcome:
+    """Simulate one point; what is wrong with it becomes its outcome.  by: a number that the outcome shall have."""
     fingerprint = ""
     warnings: tuple[Warning, ...] = ()
     try:
@@ -110,9 +113,18 @@ def run_point(machine: Said, workload: Said, settings: Mapping[str, object]) -> 
     except OutOfMemory as error:
         found = different(warnings, error.run.warnings)
         return Outcome(error=" ".join(str(error).split()), fingerprint=fingerprint, warnings=_small(found))
+    asked: tuple[tuple[str, float], ...] = ()
+    if by:
+        column = measure(by)
+        try:
+            asked = ((column.column, number(run, column, run.to_json)),)
+        except NoSuchNumber as error:
+            return Outcome(error=f"{error} ({error.hint})", fingerprint=fingerprint, warnings=_small(warnings))
     name, share = next(iter(causes(limited_by(run.timeline))), ("", None))
     found = _small(different(warnings, run.warnings))
-    return Outcome(run.makespan_s, name, share, "", fingerprint, measures(run), found)
+    more = dict((*measures(run), *asked))
+    more.pop(TIME, None)
+    return Outcome(run.makespan_s, name, share, "", fingerprint, tuple(more.items()), found, work_of(run))
 
 
 def _small(warnings: tuple[Warning, ...]) -> tuple[Warning, ...]:

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hwsim.spec import Mistake, Place, SpecError
-from hwsim.study.cells import read_warnings
+from hwsim.study.cells import read_warnings, read_work
 from hwsim.study.measures import UNITS
 from hwsim.study.point import Outcome
-from hwsim.study.table import FOUND
+from hwsim.study.table import ASKED, FOUND
 
 
 def known_points(path: str | Path) -> dict[str, Outcome]:
@@ -33,23 +33,34 @@ def _outcomes(lines: Iterator[list[str]], file: str) -> Iterator[Outcome]:
     if tuple(header[-len(FOUND) :]) != FOUND:
         raise _wrong(file, 1, "its columns are not those that a sweep writes")
     names = header[: -len(FOUND)]
-    measured = [(name, place) for place, name in enumerate(names) if place and name in UNITS and set(names[place:]) <= set(UNITS)]
+    measured = [(name.removeprefix(ASKED), at) for at, name in enumerate(names) if at and all(map(_is_measure, names[at:]))]
     for number, line in enumerate(lines, 2):
         if len(line) != len(header):
             raise _wrong(file, number, f"{len(line)} columns instead of {len(header)}")
-        makespan, _, limited_by, share, warnings, error, fingerprint = line[-len(FOUND) :]
+        makespan, _, work, limited_by, share, warnings, error, fingerprint = line[-len(FOUND) :]
         if error or not fingerprint:
             continue
         try:
             more = tuple((name, float(line[place])) for name, place in measured if line[place])
             outcome = Outcome(
-                float(makespan), limited_by, float(share) if share else None, "", fingerprint, more, read_warnings(warnings)
+                float(makespan),
+                limited_by,
+                float(share) if share else None,
+                "",
+                fingerprint,
+                more,
+                read_warnings(warnings),
+                read_work(work),
             )
         except ValueError:
             raise _wrong(file, number, "a time or share is not a number, or a warning has no known code") from None
         if not math.isfinite(outcome.makespan_s or 0.0):
             raise _wrong(file, number, "a time is not a finite number")
         yield outcome
+
+
+def _is_measure(name: str) -> bool:
+    return name in UNITS or name.startswith(ASKED)
 
 
 def _wrong(file: str, line: int, message: str) -> SpecError:

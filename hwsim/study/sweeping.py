@@ -11,6 +11,7 @@ from pathlib import Path
 from hwsim.api import Source
 from hwsim.spec import Mistake, SpecError
 from hwsim.study.grid import Grid, written
+from hwsim.study.measures import TIME, measure
 from hwsim.study.point import Outcome, Said, changed, fingerprint_of, read_source, run_point
 from hwsim.study.pool import run_all
 from hwsim.study.resume import known_points
@@ -37,6 +38,7 @@ def sweep(
     executor: Executor | None = None,
     progress: Progress | None = None,
     resume: str | Path | None = None,
+    by: str = "",
 ) -> Sweep:
     """Simulate every combination of the values.
 
@@ -49,6 +51,8 @@ def sweep(
         workers: processes (1: only this one; None: one per core if the study takes more than a second).
         executor: where points run instead, such as `dask.distributed.Client().get_executor()`.
         progress: called with the points done and the points of the study.
+        by: the number that rows are compared by: time, samples/s, ttft_p95, peak_memory, busy:gpu0.compute, or a path into the
+            JSON of a result.  Default: time, or work a second where the points do different amounts of work.
         resume: a CSV file of an earlier sweep; a point in it whose machine and workload have not changed is not run again.
 
     Raises:
@@ -71,17 +75,17 @@ def sweep(
     outcomes: dict[int, Outcome] = {}
     try:
         for number, point in enumerate(points if known else []):
-            if (outcome := _known(known, *both, point)) is not None:
+            if (outcome := _known(known, *both, point)) is not None and _has(outcome, by):
                 outcomes[number] = outcome
-        tasks = {n: partial(run_point, *both, point) for n, point in enumerate(points) if n not in outcomes}
+        tasks = {n: partial(run_point, *both, point, by) for n, point in enumerate(points) if n not in outcomes}
         with closing(run_all(tasks, workers=workers, executor=executor)) as finished:
             for number, outcome in finished:
                 outcomes[number] = outcome
                 if progress is not None:
                     progress(len(outcomes), len(points))
     except KeyboardInterrupt:
-        raise Interrupted(_table(grid, both, settings, outcomes)) from None
-    return _table(grid, both, settings, outcomes)
+        raise Interrupted(_table(grid, both, settings, outcomes, by)) from None
+    return _table(grid, both, settings, outcomes, by)
 
 
 def _known(known: Mapping[str, Outcome], machine: Said, workload: Said, point: Mapping[str, object]) -> Outcome | None:
@@ -91,7 +95,15 @@ def _known(known: Mapping[str, Outcome], machine: Said, workload: Said, point: M
         return None  # said when the point is run
 
 
-def _table(grid: Grid, both: tuple[Said, Said], settings: Mapping[str, object], outcomes: Mapping[int, Outcome]) -> Sweep:
+def _has(outcome: Outcome, by: str) -> bool:
+    """Whether an earlier outcome has the number that is asked for."""
+    column = measure(by).column if by else TIME
+    return column == TIME or column in dict(outcome.measures)
+
+
+def _table(
+    grid: Grid, both: tuple[Said, Said], settings: Mapping[str, object], outcomes: Mapping[int, Outcome], by: str
+) -> Sweep:
     machine, workload = (said.tree.text("name") or Path(said.tree.place.file).stem or said.kind for said in both)
     return Sweep(
         machine=machine,
@@ -99,5 +111,6 @@ def _table(grid: Grid, both: tuple[Said, Said], settings: Mapping[str, object], 
         settings=tuple((path, written(value)) for path, value in settings.items()),
         vary=tuple(zip(grid.paths, grid.values, strict=True)),
         points=len(grid),
+        by=by,
         rows=tuple(Row(values, outcomes[number]) for number, values in enumerate(grid) if number in outcomes),
     )

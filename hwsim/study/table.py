@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,15 +13,17 @@ from hwsim.reports import sweep as figure
 from hwsim.reports.warned import as_dicts
 from hwsim.reports.writing import write
 from hwsim.spec import Warning
-from hwsim.study.cells import written_warnings
+from hwsim.study.cells import written_warnings, written_work
 from hwsim.study.curves import curves
 from hwsim.study.grid import written
 from hwsim.study.measures import UNITS
 from hwsim.study.point import Outcome
+from hwsim.study.ranking import Ranking, ranking
 from hwsim.study.text import text
 
+ASKED: Final = "by:"  # before the name of a column that `by` asked for
 FOUND: Final = (  # columns after the varied paths
-    "makespan_s", "speed_up", "limited_by", "share", "warnings", "error", "fingerprint",
+    "makespan_s", "speed_up", "work", "limited_by", "share", "warnings", "error", "fingerprint",
 )  # fmt: skip
 
 
@@ -57,12 +60,13 @@ class Row:
         return self.outcome.error
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Sweep:
     """The rows in the order of the grid.
 
     machine, workload: their names.  settings: what was set at every point.  vary: the paths and their values.
     points: how many the study has; there are fewer rows if it was interrupted.
+    by: the measure that was asked for, "" if none was.
     """
 
     machine: str
@@ -71,6 +75,12 @@ class Sweep:
     vary: tuple[tuple[str, tuple[object, ...]], ...]
     points: int
     rows: tuple[Row, ...]
+    by: str = ""
+
+    @cached_property
+    def ranking(self) -> Ranking:
+        """By what the rows are compared, and why."""
+        return ranking(self.rows, self.by)
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -80,13 +90,13 @@ class Sweep:
     @property
     def columns(self) -> tuple[str, ...]:
         """Names of the columns of `to_csv`: the varied paths, then what was found."""
-        return (*self.paths, *self.measured, *FOUND)
+        return (*self.paths, *(each if each in UNITS else f"{ASKED}{each}" for each in self.measured), *FOUND)
 
     @property
     def measured(self) -> tuple[str, ...]:
         """What the runs have beside their time: `step_s`, `requests_per_s`, `batches_per_s`, ..."""
         found = {name for row in self.rows for name, _ in row.outcome.measures}
-        return tuple(name for name in UNITS if name in found)
+        return tuple(name for name in (*UNITS, *sorted(found - UNITS.keys())) if name in found)
 
     @property
     def failed(self) -> tuple[Row, ...]:
@@ -95,14 +105,19 @@ class Sweep:
 
     @property
     def speed_ups(self) -> tuple[float | None, ...]:
-        """Per row, how many times as fast as the first point that did not fail it is; None if it failed or takes no time.
+        """Per row, how many times as fast as the first point that did not fail it is, by time or by work a second.
 
-        None for all while the first point of the grid has not been run: it may come to be the first.
+        None where a row has no such number, or it is 0.  None for all where rows are compared by something else, and while
+        the first point of the grid has not been run: it may come to be the first.
         """
-        if not self.rows or self.rows[0].values != tuple(values[0] for _, values in self.vary):
+        asked, values = self.ranking.measure, self.ranking.values
+        if asked is None or not asked.is_pace or not self.rows:
             return (None,) * len(self.rows)
-        first = next((row.makespan_s for row in self.rows if row.makespan_s is not None), None)
-        return tuple(first / row.makespan_s if first and row.makespan_s else None for row in self.rows)
+        if self.rows[0].values != tuple(values[0] for _, values in self.vary):
+            return (None,) * len(self.rows)
+        first = next((each for each in values if each is not None), None)
+        pairs = [(value, first) if asked.most else (first, value) for value in values]
+        return tuple(above / below if above and below else None for above, below in pairs)
 
     def to_json(self) -> dict[str, Any]:
         """The document `hwsim: sweep/1`, as dicts and lists."""
@@ -113,11 +128,13 @@ class Sweep:
             "set": dict(self.settings),
             "vary": {path: list(values) for path, values in self.vary},
             "point_count": self.points,
+            "by": self.ranking.as_dict(),
             "rows": [
                 {
                     "set": dict(zip(self.paths, row.values, strict=True)),
                     "makespan_s": row.makespan_s,
                     "speed_up": speed_up,
+                    "work": {each.unit: each.amount for each in row.outcome.work},
                     **({"measures": dict(row.outcome.measures)} if row.outcome.measures else {}),
                     "limited_by": row.limited_by,
                     "share": row.share,
@@ -138,12 +155,14 @@ class Sweep:
             more = dict(row.outcome.measures)
             columns = [more.get(name) for name in self.measured]
             warnings, fingerprint = written_warnings(row.warnings), row.outcome.fingerprint
-            found = (*columns, row.makespan_s, speed_up, row.limited_by, row.share, warnings, row.error, fingerprint)
+            work = written_work(row.outcome.work)
+            found = (*columns, row.makespan_s, speed_up, work, row.limited_by, row.share, warnings, row.error, fingerprint)
             lines.writerow([*map(written, row.values), *("" if each is None else each for each in found)])
         return buffer.getvalue()
 
     def plot(self, path: str | Path) -> Path:
-        """Write a figure, .png, .svg or .pdf: time over the first path that takes numbers, a line per combination of the others.
+        """Write a figure, .png, .svg or .pdf: what rows are compared by over the first path that takes numbers, a line per
+        combination of the others.
 
         Raises:
             ValueError: another suffix.

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Final
 
 from hwsim.reports.table import percent
 from hwsim.study.grid import written
-from hwsim.study.measures import SERVICE, UNITS, shown
+from hwsim.study.measures import TIME, measure
 from hwsim.units import format_quantity
 
 if TYPE_CHECKING:
+    from hwsim.study.measures import Measure
     from hwsim.study.table import Row, Sweep
 
 WIDTH: Final = 100
@@ -46,14 +47,20 @@ def _lines(sweep: Sweep) -> Iterator[str]:
 
 
 def _table(sweep: Sweep) -> Iterator[str]:
+    ranked = sweep.ranking
     times = ["-" if row.makespan_s is None else format_quantity(row.makespan_s, "s") for row in sweep.rows]
     speed_ups = ["-" if each is None else factor(each) for each in sweep.speed_ups]
     causes = [f"{row.limited_by} {percent(row.share)}" if row.share is not None else row.limited_by for row in sweep.rows]
     causes = [f"failed: {row.error}" if row.error else cause for row, cause in zip(sweep.rows, causes, strict=True)]
-    right = [_column("time", times, WIDTH, numbers=True), _column("speed-up", speed_ups, WIDTH, numbers=True)]
+    right = [_column("time", times, WIDTH, numbers=True)]
+    if ranked.measure is not None and ranked.measure.is_pace:
+        right.append(_column("speed-up", speed_ups, WIDTH, numbers=True))
+    if ranked.unit and ranked.measure is not None and ranked.measure.column not in sweep.measured:
+        cells = [ranked.measure.shown(value) for value in ranked.values]
+        right.append(_column(ranked.measure.title, cells, WIDTH, numbers=True))
     for name in sweep.measured:
-        cells = [shown(name, dict(row.outcome.measures).get(name)) for row in sweep.rows]
-        right.append(_column(UNITS[name][0], cells, WIDTH, numbers=True))
+        cells = [measure(name).shown(dict(row.outcome.measures).get(name)) for row in sweep.rows]
+        right.append(_column(_title(name), cells, WIDTH, numbers=True))
     marks = _marks(sweep)
     if marks:
         cells = ["".join(marks[code] for code in dict.fromkeys(each.code for each in row.warnings)) for row in sweep.rows]
@@ -100,6 +107,12 @@ def _names(paths: Sequence[str], widest: int) -> list[str]:
     return list(paths)
 
 
+def _title(column: str) -> str:
+    """The heading of a measure; the end of a long path."""
+    title = measure(column).title
+    return title if len(title) <= CAUSE else "..." + title[3 - CAUSE :]
+
+
 def _marks(sweep: Sweep) -> dict[str, str]:
     """A letter for each code of a warning, in the order of the rows."""
     codes = dict.fromkeys(warning.code for row in sweep.rows for warning in row.warnings)
@@ -127,24 +140,39 @@ def factor(value: float) -> str:
     return f"{value:.1f}" if value >= 9.995 else f"{value:.2f}" if value >= 0.0995 else f"{value:.3g}"
 
 
-def _best(title: str, sweep: Sweep, ran: Sequence[tuple[float, Row]]) -> str:
-    """The fastest of some rows, and its warnings; of equal ones the first without any."""
-    time, best = min(ran, key=lambda each: (each[0], len(each[1].warnings)))
-    alike = sum(each == time for each, _ in ran) - 1  # equal to the last digit, as results are
+def _best(title: str, sweep: Sweep, measure: Measure, ran: Sequence[tuple[float, Row]]) -> str:
+    """The best of some rows, and its warnings; of equal ones the first without any."""
+    best_value, best = min(ran, key=lambda each: (-each[0] if measure.most else each[0], len(each[1].warnings)))
+    alike = sum(each == best_value for each, _ in ran) - 1  # equal to the last digit, as results are
     values = ", ".join(f"{path}={written(value)}" for path, value in zip(sweep.paths, best.values, strict=True))
     codes = ", ".join(dict.fromkeys(each.code for each in best.warnings))
     said = f" (warning {codes})" if codes else ""
-    return f"{title}: {values} with {format_quantity(time, 's')}" + (f", and {alike} alike" if alike else "") + said
+    return f"{title}: {values} with {_with(measure, best_value)}" + (f", and {alike} alike" if alike else "") + said
+
+
+def _with(measure: Measure, value: float) -> str:
+    """A value with its unit, or with the name of what is counted."""
+    shown = measure.shown(value)
+    return f"{shown} {measure.title}" if measure.unit == "1" and measure.title.endswith("/s") else shown
+
+
+def _ahead(measure: Measure, ran: Sequence[tuple[float, Row]]) -> float:
+    values = [value for value, _ in ran]
+    return max(values) if measure.most else min(values)
 
 
 def _end(sweep: Sweep) -> Iterator[str]:
-    """The fastest point, and what is missing."""
-    ran = [(row.makespan_s, row) for row in sweep.rows if row.makespan_s is not None]
-    if len(ran) > 1 and SERVICE not in sweep.measured:  # a service is not better because its requests come faster
-        yield _best("fastest", sweep, ran)
+    """The best point by what rows are compared by, and what is missing."""
+    asked, why = sweep.ranking.measure, sweep.ranking.why
+    ran = [(value, row) for value, row in zip(sweep.ranking.values, sweep.rows, strict=True) if value is not None]
+    if len(ran) > 1 and asked is not None:
+        word = "fastest" if asked.column == TIME else f"{'highest' if asked.most else 'lowest'} {asked.title}"
+        yield _best(word, sweep, asked, ran)
         sound = [each for each in ran if not any(warning.exceeds for warning in each[1].warnings)]
-        if sound and min(time for time, _ in sound) > min(time for time, _ in ran):
-            yield _best("fastest that the machine can do", sweep, sound)
+        if sound and len(sound) < len(ran) and _ahead(asked, ran) != _ahead(asked, sound):
+            yield _best(f"{word} that the machine can do", sweep, asked, sound)
+    if len(sweep.rows) > 1 and why and not sweep.by:
+        yield why if asked is None else f"compared by {asked.title}, not by time: {why}"
     if sweep.failed:
         yield f"{len(sweep.failed)} of {len(sweep.rows)} points failed"
         times = Counter(row.error for row in sweep.failed)
@@ -153,7 +181,7 @@ def _end(sweep: Sweep) -> Iterator[str]:
             yield said if len(said) <= LINE else said[: LINE - 3] + "..."
         if len(times) > ERRORS:
             yield f"and {len(times) - ERRORS} other reasons"
-        if sweep.rows[0].makespan_s is None and ran:
+        if sweep.rows[0].makespan_s is None and ran and asked is not None and asked.is_pace:
             yield "speed-ups are relative to the first point that did not fail"
     if len(sweep.rows) < sweep.points:
         yield f"{sweep.points - len(sweep.rows)} of {sweep.points} points were not run"

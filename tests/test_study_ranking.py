@@ -1,0 +1,173 @@
+"""By what the rows of a sweep are compared: time where the work is the same, else work a second, else what is asked for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hwsim.cli import main
+from hwsim.spec import SpecError
+from hwsim.study import Row, Sweep, sweep
+from hwsim.study.measures import measure
+from hwsim.study.point import Outcome
+from hwsim.study.resume import known_points
+from hwsim.study.work import Work, differing
+
+MACHINE = """\
+hwsim: machine/1
+name: some GPUs
+parts:
+  cpu: {kind: cpu, cores: 8, flop: {fp32: 1 TFLOP/s}, memory: {size: 64 GB, bandwidth: 100 GB/s}}
+  gpu: {kind: gpu, count: 2, flop: {fp32: 10 TFLOP/s, fp16: 20 TFLOP/s}, memory: {size: 16 GB, bandwidth: 1 TB/s}}
+links: [{name: slot, between: [cpu, gpu*], kind: pcie, use: pcie3-x16}]
+"""
+EACH = """\
+hwsim: workload/1
+let: {flop: 10 GFLOP, dtype: fp32}
+program: {each: gpu*, do: [{compute: {flop: $flop, bytes: 1 MB, dtype: $dtype}}]}
+"""
+COPY = "hwsim: workload/1\nlet: {size: 1 GB}\nprogram: [{copy: {from: cpu, to: gpu0, bytes: $size}}]\n"
+TRAINING = (
+    "hwsim: workload/1\nlet: {batch: 64}\ntrain: {model: d2l-resnet-18, gpus: 2, global_batch: $batch, steps: 2, dtype: fp32}\n"
+)
+
+
+def test_equal_work_is_compared_by_time() -> None:
+    found = sweep(MACHINE, EACH, {"dtype": ["fp32", "fp16"]}, workers=1)
+    assert found.ranking.measure == measure("time")
+    assert found.speed_ups == pytest.approx((1.0, 2.0))
+    assert "fastest: dtype=fp16 with 500 us" in str(found)
+    assert "compared by" not in str(found)
+
+
+def test_more_gpus_that_do_more_are_compared_by_work_a_second() -> None:
+    found = sweep(MACHINE, EACH, {"machine.gpu.count": [1, 2, 4]}, workers=1)
+    assert found.speed_ups == pytest.approx((1, 2, 4))
+    assert "highest FLOP/s: machine.gpu.count=4 with 40 TFLOP/s" in str(found)
+    assert "compared by FLOP/s, not by time: the rows do different amounts of work, 10 GFLOP to 40 GFLOP" in " ".join(
+        str(found).split()
+    )
+    assert found.to_json()["by"]["measure"] == "flop_per_s"
+    assert [row["work"]["FLOP"] for row in found.to_json()["rows"]] == [1e10, 2e10, 4e10]
+
+
+def test_larger_copies_are_not_slower() -> None:
+    found = sweep(MACHINE, COPY, {"size": ["1 GB", "2 GB"]}, workers=1)
+    assert found.ranking.measure is not None
+    assert found.ranking.measure.title == "B/s"
+    assert found.speed_ups == pytest.approx((1, 1), rel=1e-3)
+
+
+def test_a_larger_batch_of_a_training_is_compared_by_samples_a_second() -> None:
+    found = sweep(MACHINE, TRAINING, {"batch": [32, 256]}, workers=1)
+    rates = [dict(row.outcome.measures)["samples_per_s"] for row in found.rows]
+    assert found.ranking.values == tuple(rates)
+    assert found.speed_ups[1] == pytest.approx(rates[1] / rates[0])
+    assert found.rows[1].makespan_s > found.rows[0].makespan_s  # type: ignore[operator]
+    assert "highest samples/s: batch=256" in str(found)
+
+
+def test_the_collective_that_sends_more_bytes_does_not_do_more_work() -> None:
+    reduce = "hwsim: workload/1\nlet: {how: ring}\nprogram: {each: gpu*, do: [{allreduce: {bytes: 1 GB, algorithm: $how}}]}\n"
+    found = sweep(MACHINE, reduce, {"how": ["ring", "ps-cpu"]}, workers=1)
+    assert [row.outcome.work for row in found.rows] == [(), ()]
+    assert found.ranking.measure == measure("time")
+
+
+amounts = st.floats(1e-3, 1e15)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(amounts, amounts), min_size=1, max_size=5), st.floats(1e-3, 1e3))
+def test_the_speed_up_does_not_depend_on_how_work_is_cut(pairs: list[tuple[float, float]], factor: float) -> None:
+    """A row that does `factor` times the work in `factor` times the time is as fast."""
+    rows = [Outcome(time, "x", 1.0, work=(Work("FLOP", work, work / time),)) for work, time in pairs]
+    more = [Outcome(time * factor, "x", 1.0, work=(Work("FLOP", work * factor, work / time),)) for work, time in pairs]
+
+    def study(outcomes: list[Outcome]) -> Sweep:
+        values = tuple(range(len(outcomes)))
+        return Sweep(
+            "m", "w", (), (("n", values),), len(values), tuple(Row((n,), one) for n, one in zip(values, outcomes, strict=True))
+        )
+
+    assert study(rows).ranking.unit == study(more).ranking.unit
+    ours, theirs = study(rows).speed_ups, study(more).speed_ups
+    assert ours == pytest.approx(theirs)
+
+
+@given(st.lists(amounts, min_size=1, max_size=5))
+def test_work_differs_if_and_only_if_an_amount_does(found: list[float]) -> None:
+    works = [(Work("samples", each, 1.0),) for each in found]
+    assert bool(differing(works)) == (max(found) > 1.01 * min(found))
+    assert not differing([*works, ()]), "a row that counts nothing cannot be compared by it"
+
+
+@pytest.mark.parametrize(
+    ("by", "unit", "best"),
+    [
+        ("time", "s", "fastest: batch=32"),
+        ("samples/s", "1", "highest samples/s: batch=256"),
+        ("MFU", "%", "highest MFU: batch=256"),
+        ("step", "s", "lowest step: batch=32"),
+        ("peak memory", "B", "lowest peak memory: batch=32"),
+        ("busy:gpu0.compute", "%", "highest busy:gpu0.compute: batch="),
+        ("trainings.0.steps", "1", "lowest trainings.0.steps: batch=32"),
+        ("capacities.gpu0.compute.utilisation", "%", "highest capacities.gpu0.compute.utilisation: batch="),
+    ],
+)
+def test_any_number_of_the_result_can_be_named(by: str, unit: str, best: str, tmp_path: Path) -> None:
+    found = sweep(MACHINE, TRAINING, {"batch": [32, 256]}, by=by)
+    assert found.ranking.measure is not None
+    assert found.ranking.measure.unit == unit
+    assert None not in found.ranking.values
+    assert best in str(found)
+    table = tmp_path / "rows.csv"
+    table.write_text(found.to_csv(), encoding="utf-8")
+    assert len(known_points(table)) == 2
+    assert sweep(MACHINE, TRAINING, {"batch": [32, 256]}, by=by, resume=table) == found
+
+
+def test_a_number_that_a_result_does_not_have_is_refused_with_those_it_has() -> None:
+    said = CliRunner().invoke(main, ["sweep", "d2l-laptop", "d2l/async-loop", "--vary", "n=10,20", "--by", "tokens/s"])
+    assert said.exit_code == 2
+    assert "the result has no number 'tokens/s'" in said.output
+    assert "there are time" in said.output
+
+
+def test_an_earlier_study_without_the_number_is_run_again(tmp_path: Path) -> None:
+    table = tmp_path / "rows.csv"
+    table.write_text(sweep(MACHINE, EACH, {"dtype": ["fp32"]}).to_csv(), encoding="utf-8")
+    again = sweep(MACHINE, EACH, {"dtype": ["fp32"]}, by="busy:gpu0.compute", resume=table)
+    assert again.ranking.values[0] is not None
+
+
+def test_json_and_figure_say_the_measure(tmp_path: Path) -> None:
+    command = [
+        "sweep",
+        "d2l-laptop",
+        "d2l/async-loop",
+        "--vary",
+        "n=10,20",
+        "--set",
+        "blocking=true",
+        "--by",
+        "op_count",
+        "--json",
+    ]
+    said = CliRunner().invoke(main, [*command, "--plot", str(tmp_path / "figure.svg")])
+    document: dict[str, Any] = json.loads(said.output[said.output.index("{") :])
+    assert document["by"] == {"measure": "op_count", "title": "op_count", "best": "lowest", "why": "as asked for"}
+    drawn = (tmp_path / "figure.svg").read_text(encoding="utf-8")
+    assert "op_count" in drawn
+    assert "set blocking=true" in drawn
+
+
+def test_a_negative_answer_for_a_file_is_still_a_mistake() -> None:
+    with pytest.raises(SpecError):
+        sweep(MACHINE, "hwsim: workload/1\nprogram: [", {"n": [1]}, by="time")
