@@ -10,7 +10,7 @@ Bytes of collectives and of messages between ranks are left out: they are anothe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -42,7 +42,7 @@ def work_of(result: Result) -> tuple[Work, ...]:
     return tuple(each for each in (_settled(result) or _ops(result)) if each.amount > 0)
 
 
-def differing(works: list[tuple[Work, ...]]) -> str:
+def differing(works: Sequence[tuple[Work, ...]]) -> str:
     """The unit in which runs did different amounts of work; "" if they did the same, or nothing that all of them did is counted.
 
     >>> differing([(Work("samples", 64, 10),), (Work("samples", 128, 15),)])
