@@ -12,7 +12,8 @@ import yaml
 import hwsim
 from hwsim.calibration.recording.arrays import TracedArray
 from hwsim.calibration.recording.compare import compare
-from hwsim.calibration.recording.folding import Loop, fold
+from hwsim.calibration.recording.folding import fold
+from hwsim.calibration.recording.nodes import Loop
 from hwsim.calibration.recording.patching import recording
 from hwsim.calibration.recording.script import NothingRecorded, Recording, ScriptFailed, record_script
 from hwsim.calibration.recording.tape import Step, Tape

@@ -263,7 +263,7 @@ LIBRARY = {
     "bert-large": ("dgx-a100", {}),
     "gpt3-175b-megatron": ("scale/dgx-a100-pod", {"let.nodes": 16, "global_batch": 48}),
     "llama3-70b": ("scale/rail-fat-tree", {"let.nodes": 8, "global_batch": 128}),
-    "scale/llm-65536": ("scale/rail-fat-tree", {"let.nodes": 32, "global_batch": 16}),
+    "scale/llm-65536": ("scale/rail-fat-tree", {"let.nodes": 64, "global_batch": 32}),
 }
 
 

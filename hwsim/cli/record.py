@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Final
 
@@ -44,6 +45,7 @@ def command(script: Path, arguments: tuple[str, ...], output: Path | None, runs:
     output = Path(f"{script.stem}.yaml") if output is None else output
     _refuse_no_script(script)
     from hwsim.calibration.recording import writing
+    from hwsim.cli.progress import progress
     from hwsim.reports.writing import write
 
     beside = writing.measured_path(output)
@@ -56,7 +58,8 @@ def command(script: Path, arguments: tuple[str, ...], output: Path | None, runs:
     except (ScriptFailed, NothingRecorded) as error:
         click.echo(f"{error}\nnothing is written", err=True)
         click.get_current_context().exit(EXIT_FAILED)
-    text, measured = writing.document(found, loops=loops)
+    with progress(shown=sys.stderr.isatty(), what="calls") as tell:
+        text, measured = writing.document(found, loops=loops, tell=tell)
     write(beside, [writing.packed(measured)])
     write(output, [text.encode()])
     click.echo(writing.summary(found, measured), nl=False, err=True)

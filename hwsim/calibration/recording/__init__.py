@@ -5,7 +5,9 @@
     tape         what was told: calls in their order, and which array each works on
     describing   a call as an op of a workload
     script       running a script, once or several times
-    folding      calls that come again and again as `repeat`; names of values
+    nodes        statements and loops, and other ways to write a loop
+    naming       what arrays are called, and which loops keep them from having names
+    folding      calls that come again and again as `repeat`
     writing      the workload and, beside it, what was measured
     compare      predicted against measured
 

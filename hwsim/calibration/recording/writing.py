@@ -11,7 +11,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-from hwsim.calibration.recording.folding import Folded, Leaf, Loop, Node, fold
+from hwsim.calibration.recording.folding import Folded, Tell, fold
+from hwsim.calibration.recording.nodes import Leaf, Loop, Node
 from hwsim.calibration.recording.script import Recording
 from hwsim.calibration.recording.tape import Made, Step
 from hwsim.devices.calls import BYTES
@@ -29,9 +30,9 @@ _PLAIN: Final = re.compile(r"[A-Za-z_$][\w@.$-]*( [\w@.-]+)*|\d[\w.+-]*( [kMGT]?
 _WORDS: Final = frozenset({"true", "false", "null", "yes", "no", "on", "off"})
 
 
-def document(recording: Recording, *, loops: bool = True) -> tuple[str, dict[str, Any]]:
-    """(the workload file, what was measured) of a recording."""
-    folded = fold(recording.steps, loops=loops)
+def document(recording: Recording, *, loops: bool = True, tell: Tell | None = None) -> tuple[str, dict[str, Any]]:
+    """(the workload file, what was measured) of a recording; tell: how many of its calls are in loops with right names."""
+    folded = fold(recording.steps, loops=loops, tell=tell)
     return _yaml(recording, folded), _measured(recording, folded)
 
 
