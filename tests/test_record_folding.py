@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -84,7 +85,7 @@ def programs(draw: st.DrawFn) -> list[Step]:
     lines = iter(range(1, 1000))
     count = 0
 
-    def statement(line: int, back: Sequence[tuple[bool, int]], makes: int, same_line: int) -> None:
+    def statement(line: int, back: Any, makes: Any, same_line: Any) -> None:
         nonlocal count
         reads = tuple(at if 1 <= at <= count else None for at in ((count - n) if late else n + 1 for late, n in back))
         made = tuple(Made(count + 1 + each, (4,), "fp32", 16) for each in range(makes))
