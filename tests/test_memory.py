@@ -203,7 +203,8 @@ def test_what_fusing_leaves_out_takes_no_memory() -> None:
     ]
     runtime = {"call": "1 us", "fuse": "elementwise"}
     assert memories([{"call": {"do": body}}], runtime)["gpu"].peak == 4000
-    assert memories([{"call": {"do": body}}], {"call": "1 us"})["gpu"].peak == 16000
+    assert memories([{"call": {"do": body}}], {"call": "1 us"})["gpu"].peak == 8000  # given back at its last use
+    assert memories([{"call": {"do": body}}], {"dispatch": "1 us"})["gpu"].peak == 16000
 
 
 @pytest.mark.parametrize("size", ["3", "{shape: [3], dtyp: fp32}", "2 s", "{dtype: fp32}"])

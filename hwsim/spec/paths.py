@@ -44,12 +44,50 @@ def apply_set(machine: Tree, workload: Tree, path: str, value: object) -> Change
     if steps[0] == "machine" and len(steps) > 1:
         return Changed(_in_machine(machine, steps[1:], new, place), workload)
     if steps[0] == "workload" and len(steps) > 1:
-        return Changed(machine, _in_tree(workload, steps[1:], new, place))
+        changed = _in_tree(workload, steps[1:], new, place)
+        return Changed(machine, *_another_runtime(workload, changed, steps[1:]))
     if steps[0] == "let" and len(steps) == 2:
         return _in_both(machine, workload, steps[1], new, place)
     if len(steps) == 1:
         return _in_workload_let(machine, workload, steps[0], new, place)
     raise _lost(place, f"'{path}' leads nowhere", f"did you mean 'machine.{path}' or 'workload.{path}'?")
+
+
+def _another_runtime(before: Tree, workload: Tree, steps: list[str]) -> tuple[Tree, str | None]:
+    """The workload; if its runtime is another now, without the numbers that its file sets for the one before.
+
+    Returns:
+        The workload, and a note that names the numbers left out; other `--set` of the runtime stay.
+    """
+    runtime = _at(workload, steps[:-1])
+    if steps[-2:] != ["runtime", "use"] or runtime is None or runtime.text("use") == _text_at(before, steps):
+        return workload, None
+    left_out = [(key, tree) for key, tree in runtime.items() if tree.place.file != "--set"]
+    for key, _ in left_out:
+        runtime = runtime.without(key)
+    if not left_out:
+        return workload, None
+    path, said = ".".join(["workload", *steps[:-1]]), ", ".join(f"{key}: {_shown(tree)}" for key, tree in left_out)
+    note = f"{path}.use replaces the runtime as a whole, and with it {said} of the file: --set {path}.{left_out[0][0]}={_shown(left_out[0][1])!r} keeps it"
+    return _in_tree(workload, steps[:-1], runtime, runtime.place), note
+
+
+def _at(tree: Tree, steps: list[str]) -> Tree | None:
+    """What stands there in a tree of mappings."""
+    found: Tree | None = tree
+    for step in steps:
+        found = found.get(step) if found is not None and found.is_mapping else None
+    return found
+
+
+def _text_at(tree: Tree, steps: list[str]) -> str | None:
+    found = _at(tree, steps[:-1])
+    return None if found is None else found.text(steps[-1])
+
+
+def _shown(tree: Tree) -> str:
+    value = tree.get("value") if tree.is_mapping else None
+    return str((value or tree).plain())
 
 
 def _value(path: str, value: object, source: Source) -> Tree:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from hwsim.opgraph import LAST, PAIRED, Buffer, Freeing, Mark
+from hwsim.opgraph import LAST, PAIRED, Buffer, Mark
 from hwsim.workload.builder import GraphBuilder, OpRef, block
 from hwsim.workload.emit import Emitter
 from hwsim.workload.steady import Chunk
@@ -21,7 +21,7 @@ class Meeting:
     times: int
 
 
-def add_blocks(builder: GraphBuilder, emitter: Emitter, free: Freeing) -> dict[str, list[Meeting]]:
+def add_blocks(builder: GraphBuilder, emitter: Emitter) -> dict[str, list[Meeting]]:
     """Append the blocks and buffers of one group; its shared barriers in program order."""
     numbers: dict[int, int] = {}  # chunk -> block
     for number, chunk in enumerate(emitter.chunks):
@@ -33,7 +33,7 @@ def add_blocks(builder: GraphBuilder, emitter: Emitter, free: Freeing) -> dict[s
         elif chunk.rows:
             numbers[number] = _add_chunk(builder, numbers, number, chunk)
     for number, chunk in enumerate(emitter.chunks):
-        _add_buffers(builder, emitter, numbers, number, chunk, free)
+        _add_buffers(builder, emitter, numbers, number, chunk)
     return {name: list(_meetings(emitter, numbers, found)) for name, found in emitter.barriers.items()}
 
 
@@ -69,9 +69,7 @@ def _tie(builder: GraphBuilder, numbers: dict[int, int], here: int, number: int,
                 builder.tie(_find(numbers, ref), OpRef(number, to))
 
 
-def _add_buffers(
-    builder: GraphBuilder, emitter: Emitter, numbers: dict[int, int], here: int, chunk: Chunk, free: Freeing
-) -> None:
+def _add_buffers(builder: GraphBuilder, emitter: Emitter, numbers: dict[int, int], here: int, chunk: Chunk) -> None:
     """The buffers that lose their names in a chunk; the second iteration of a loop speaks for all later ones."""
     own, loop = numbers.get(here, -1), emitter.loops.get(here)
     later = loop is not None and loop.first != here
@@ -87,7 +85,7 @@ def _add_buffers(
                 op=each.bound.op,
                 device=each.bound.memory,
                 bytes=each.bound.bytes,
-                free=free,
+                free="last-use" if each.bound.inner else emitter.free,
                 made=mark(each.bound.ref),
                 users=tuple(mark(ref) for ref in each.users),
                 renamed=None if each.renamed is None else mark(each.renamed),

@@ -9,9 +9,10 @@ Rules:
 - without a runtime, issuing is free; a wait is a join, and all that is issued after it starts after it.
 - with one, each op is issued on the program's thread, then inserted into its queue (a join); only
   then does the thread go on.  A wait is an op of the thread, unless all it asks for was awaited before.
-- a compiled body costs the thread one call; its ops are inserted one after another without it.
+- a compiled body costs the thread one call; its ops are inserted one after another, with `issue` of the thread for each.
 - a value is fetched without being issued: a copy where it lies in a GPU's memory, then the return of the thread.
-- a buffer is taken when its op is inserted (without a runtime: when it starts); see `results.memory` for its end.
+- a buffer is taken when its op is inserted (without a runtime, and in a compiled body: when the op starts); see
+  `results.memory` for its end.
 - an op of the same queue is never named as a predecessor: the queue is in order anyway.  So of the
   ops of one queue only the latest ever counts.
 """
@@ -24,6 +25,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Final
 
+from hwsim.opgraph import Freeing
 from hwsim.spec import SpecError
 from hwsim.spec.mistakes import Mistake
 from hwsim.workload.statements import Barrier, Call, Collective, Fetch, Issue, PlacedOp, Repeat, Statement, Wait
@@ -56,13 +58,17 @@ class HostTime:
 
 @dataclass(frozen=True, slots=True)
 class HostRuntime:
-    """What the threads of a program spend: on issuing an op, returning from a wait, calling and compiling a body."""
+    """What the threads of a program spend: on issuing an op (alone, of a layer, of a compiled body), returning from a wait,
+    calling and compiling a body.  free: when its buffers are given back."""
 
     dispatch: HostTime
+    layer: HostTime
+    issue: HostTime
     back: HostTime
     call: HostTime
     compile: HostTime
     bounded: bool  # whether its queues have a depth
+    free: Freeing
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +115,11 @@ class Emitter:
         self._frames: list[_Frame] = []
         self._compiled: set[int] = set()
         self._leaving: dict[int, tuple[Freed, ...]] = {}  # per rank, of an op whose last piece is still to come
+
+    @property
+    def free(self) -> Freeing:
+        """When buffers are given back."""
+        return self._runtime.free if self._runtime is not None else "last-use"
 
     def begin(self, labels: Sequence[int], time: int) -> None:
         """Before the first statement: the threads start only then (fs)."""
@@ -260,7 +271,9 @@ class Emitter:
             return
         for rank, op, thread in ranked:
             if op.call < 0:
-                self._host(rank, thread, op.dispatch, self._runtime.dispatch, ())
+                self._host(rank, thread, op.dispatch, self._runtime.layer if op.layer else self._runtime.dispatch, ())
+            elif self._runtime.issue.time:
+                self._host(rank, thread, op.dispatch, self._runtime.issue, ())
         for _, op, thread in ranked:
             self._insert(op, thread)
 
@@ -317,7 +330,7 @@ class Emitter:
         insert = -1 if self._runtime is None or thread.inserted is None else thread.inserted[1]
         ref = self._add((op.label, op.cost, 1.0 / op.pieces, op.time, op.queue, insert), after)
         if piece == 0:
-            leaving = self._rename(op, thread, ref if self._runtime is None else thread.inserted)
+            leaving = self._rename(op, thread, ref if self._runtime is None or op.call >= 0 else thread.inserted)
             self._leaving[rank] = leaving
         if piece == op.pieces - 1:
             self._free(op, self._leaving.pop(rank, ()), ref)
@@ -339,7 +352,7 @@ class Emitter:
         leaving = [Freed(value, bound, thread.users(value), taken) for value, bound in meant if bound is not None]
         for value, size in op.sizes:
             if taken is not None and value not in thread.bound:  # an update keeps the buffer there is
-                thread.bound[value] = Bound(taken, size, op.memory, op.name)
+                thread.bound[value] = Bound(taken, size, op.memory, op.name, value in op.inner)
         return tuple(leaving)
 
     def _free(self, op: PlacedOp, leaving: Iterable[Freed], ref: Ref) -> None:

@@ -31,6 +31,10 @@ class Runtime:
     """What the software between a program and its devices costs."""
 
     dispatch: Seconds = field("time of the program's thread to issue one op", default=0.0, example="12 us")
+    layer: Seconds | None = field(
+        "time of the thread to issue an op of a `call` that is not compiled: of a layer, with its Python (default: as dispatch)",
+        default=None,
+    )
     return_: Seconds = field("time until the thread goes on after what it waited for", key="return", default=0.0, example="8 us")
     queue_depth: int | None = field("ops a queue holds, the running one included (default: any number)", default=None, minimum=1)
     blocks: Literal["none", "cpu", "all"] = field(
@@ -40,6 +44,7 @@ class Runtime:
     call: Seconds | None = field(
         "time of the thread to start a compiled body, whose ops it then need not issue (default: it compiles none)", default=None
     )
+    issue: Seconds = field("time of the thread for each op of a compiled body: an interpreter without Python", default=0.0)
     per_op: Seconds = field("time of the queue for each op of a compiled body, before the op's own", default=0.0)
     starts: Start = field("what starts the kernels of a compiled body: see `launch` of a gpu", default="stream")
     compile: Seconds = field("time of the thread to compile a body, once for each `call` of the program", default=0.0)
@@ -48,7 +53,8 @@ class Runtime:
     )
     free: Freeing = field(
         "when a value's buffer is given back: scope (its name means another value and all who use it have ended), "
-        "last-use (all who use it have ended), stream (its name means another value)",
+        "last-use (all who use it have ended), stream (its name means another value); what a compiled body makes for itself is "
+        "given back at its last use under any of them",
         default="scope",
     )
     use: str = field("a runtime of the library, such as mxnet or pytorch-eager; the keys beside it override", default="")

@@ -165,8 +165,7 @@ class _Group:
         )
 
     def runtime(self, runtime: HostRuntime) -> HostRuntime:
-        dispatch, back, call, compiling = (self._host(name, getattr(runtime, name)) for name in HOST)
-        return HostRuntime(dispatch, back, call, compiling, runtime.bounded)
+        return replace(runtime, **{name: self._host(name, getattr(runtime, name)) for name in HOST})
 
     def _host(self, name: str, spent: HostTime) -> HostTime:
         return HostTime(tuple(self._cost(((self.group.name, name), rank)) for rank in self.ranks), spent.time)

@@ -16,18 +16,19 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from hwsim.devices import Cpu, Gpu, Sockets, Work
+from hwsim.devices import Cpu, Gpu, Sockets, Start, Work
 from hwsim.machine import Machine
 from hwsim.workload.builder import GraphBuilder
 from hwsim.workload.programs import Program
-from hwsim.workload.statements import Fetch, Issue, PlacedOp, Repeat, Statement, Wait, walk
+from hwsim.workload.statements import Collective, Fetch, Issue, PlacedOp, Repeat, Statement, Wait, walk
 
 _NAMED = 3  # names in the label of a fused op
 
 
-def fuse(body: Sequence[Statement], programs: Sequence[Program], builder: GraphBuilder) -> tuple[Statement, ...]:
-    """The statements of a group, what can be fused in them fused."""
-    return _Fuser(programs[0].scope.machine, programs, builder, [_uses(body, rank) for rank in range(len(programs))]).body(body)
+def fuse(body: Sequence[Statement], programs: Sequence[Program], builder: GraphBuilder, starts: Start) -> tuple[Statement, ...]:
+    """The statements of a group, what can be fused in them fused; `starts`: what starts the kernels of its compiled bodies."""
+    uses = [_uses(body, rank) for rank in range(len(programs))]
+    return _Fuser(programs[0].scope.machine, programs, builder, uses, starts).body(body)
 
 
 def _uses(body: Sequence[Statement], rank: int) -> Counter[str]:
@@ -35,7 +36,7 @@ def _uses(body: Sequence[Statement], rank: int) -> Counter[str]:
     found: Counter[str] = Counter()
     for each in walk(body):
         match each:
-            case Issue(ops=ops) | Fetch(ops=ops):
+            case Issue(ops=ops) | Fetch(ops=ops) | Collective(ops=ops):
                 found.update(_asked(ops[rank]))
             case Wait(names=names):
                 found.update(names)
@@ -54,6 +55,7 @@ class _Fuser:
     programs: Sequence[Program]
     builder: GraphBuilder
     uses: Sequence[Mapping[str, int]]  # per rank
+    starts: Start
 
     def body(self, body: Sequence[Statement]) -> tuple[Statement, ...]:
         found: list[Statement] = []
@@ -104,7 +106,7 @@ class _Fuser:
             raise TypeError(f"'{first.name}' is no op on each element of an array")
         moved = max(arrays, 0.0) * each.array
         written_back = min(moved, each.array * len(lives))
-        work = Work(flop=flop, reads=moved - written_back, writes=written_back, dtype=each.dtype)
+        work = Work(flop=flop, reads=moved - written_back, writes=written_back, dtype=each.dtype, start=self.starts)
         cost = model.compute(first.device, work)
         sizes = {value: size for op in ops for value, size in op.sizes if value in lives}
         return replace(
@@ -119,6 +121,7 @@ class _Fuser:
             after=tuple(dict.fromkeys(before for op in ops for before in op.after)),
             sizes=tuple(sizes.items()),
             also=tuple(dict.fromkeys(op.name for op in ops)),
+            inner=frozenset(value for op in ops for value in op.inner if value in lives),
             pointwise=None,
         )
 

@@ -78,8 +78,7 @@ def lower(
         builder.offer(capacities_of(machine.capacities if drawn is None else {name: machine.capacities[name] for name in drawn}))
     shared = _shared_barriers(groups)
     emitters = _emit_aligned(groups, runtimes, shared)
-    free = workload.runtime.free if workload.runtime else "last-use"
-    meetings = [add_blocks(builder, emitter, free) for emitter in emitters]
+    meetings = [add_blocks(builder, emitter) for emitter in emitters]
     for name in sorted(shared):
         tie_meetings(builder, [found[name] for found in meetings if name in found])
     graph = builder.build(alike, unfolded)
@@ -171,10 +170,13 @@ def _host_runtime(group: Group, runtime: Runtime | None, builder: GraphBuilder) 
 
     return HostRuntime(
         dispatch=time(runtime.dispatch),
+        layer=time(runtime.dispatch if runtime.layer is None else runtime.layer),
+        issue=time(runtime.issue),
         back=time(runtime.return_),
         call=time(runtime.call or 0.0),
         compile=time(runtime.compile),
         bounded=runtime.queue_depth is not None,
+        free=runtime.free,
     )
 
 

@@ -22,6 +22,7 @@ class Placing:
     """What placing the ops of one group needs, and what it finds out about their values.
 
     homes: where the values of each program lie, by program.  missed: values fetched before anything wrote them.
+    never: repeats around the op that run 0 times: the machine need not have what it names.
     """
 
     runtime: Runtime | None
@@ -30,6 +31,7 @@ class Placing:
     mistakes: Mistakes
     homes: dict[str, dict[str, Home]] = field(default_factory=dict)
     missed: set[tuple[str, str]] = field(default_factory=set)
+    never: int = 0
 
     @property
     def compiles(self) -> bool:
@@ -40,10 +42,10 @@ class Placing:
         """Whether a value is fetched in the text before it is said where it lies: in the iteration before."""
         return any(value in self.homes[program] for program, value in sorted(self.missed))
 
-    def place(self, op: AnyOp, kind: str, program: Program, call: int) -> PlacedOp | None:
+    def place(self, op: AnyOp, kind: str, program: Program, call: int, layer: bool = False) -> PlacedOp | None:
         """The op of one program; None once what is wrong is noted.
 
-        call: number of the compiled body it stands in, or -1.
+        call: number of the compiled body it stands in, or -1.  layer: it stands in a body that is not compiled.
         """
         homes = self.homes.setdefault(program.name, {})
         if isinstance(op, FetchOp):
@@ -53,7 +55,8 @@ class Placing:
             placed = op.lower(replace(program.scope, values=homes, starts=starts))
             own = ticks.femtoseconds(placed.time + (self.runtime.per_op if self.runtime and call >= 0 else 0.0))
         except (CannotCompute, CannotPlace, NoRoute, UnknownName, ticks.TooLong) as error:
-            self.mistakes.add(op.place, error.message, error.hint)
+            if not self.never:
+                self.mistakes.add(op.place, error.message, error.hint)
             return None
         sizes = {**dict.fromkeys(op.writes, placed.output), **stated(op.writes), **stated(op.updates)}
         for name in (*op.writes, *op.updates):
@@ -66,7 +69,7 @@ class Placing:
         return PlacedOp(
             name=name,
             label=label(name, kind, placed.device, program.name),
-            dispatch=label(name, "dispatch", program.scope.host, program.name) if threaded and call < 0 and not fetched else -1,
+            dispatch=label(name, "dispatch", program.scope.host, program.name) if threaded and not fetched and (call < 0 or self.issues) else -1,
             insert=label(name, "insert", "", program.name) if threaded else -1,
             back=self.back_label(name, program) if block or fetched else -1,
             queue=self.queues.of(program, placed) if placed.queue else -1,
@@ -82,6 +85,7 @@ class Placing:
             memory=placed.memory,
             sizes=tuple((value, ceil(size)) for value, size in sizes.items() if size > 0 and placed.memory),
             call=call,
+            layer=layer,
             pointwise=placed.pointwise,
         )
 
@@ -99,6 +103,11 @@ class Placing:
         label = self.builder.label
         pairs = [[label(name, kind, each.scope.host, each.name) for kind in ("compile", "call")] for each in programs]
         return tuple((compiling, calling) for compiling, calling in pairs)
+
+    @property
+    def issues(self) -> bool:
+        """Whether the thread issues the ops of a compiled body one by one."""
+        return self.runtime is not None and self.runtime.issue > 0
 
     def _blocks(self, placed: Placed, program: Program) -> bool:
         """Whether the runtime waits for it: always, or wherever its result is not in a GPU's memory."""

@@ -18,7 +18,7 @@ from hwsim.workload.groups import RankGroups
 from hwsim.workload.names import Mention, Names, Path, Stand
 from hwsim.workload.placing import Placing
 from hwsim.workload.programs import Program, Queues, find_programs
-from hwsim.workload.statements import Barrier, Call, Collective, Fetch, Issue, PlacedOp, Repeat, Statement, Wait
+from hwsim.workload.statements import Barrier, Call, Collective, Fetch, Issue, PlacedOp, Repeat, Statement, Wait, walk
 
 _RANKED: Final = re.compile(r"\$(self|ranks?)\b")
 _CONTROL: Final = ("barrier", "call", "repeat", "wait")
@@ -105,7 +105,7 @@ def read_group(
         body = reader.body(statements, ())
     reader.names.look_up(mistakes)
     if runtime is not None and runtime.fuse == "elementwise" and not len(mistakes):
-        body = fuse(body, programs, builder)
+        body = fuse(body, programs, builder, runtime.starts)
     starts = tuple(builder.label("start", "start", "", program.name) for program in programs)
     return Group(name, programs, hosts, body, starts)
 
@@ -124,6 +124,7 @@ class _Reader:
         self._repeats = 0
         self._calls = 0
         self._call = -1  # number of the compiled body being read
+        self._layers = 0  # bodies around the statement being read that are not compiled
         self._awaited: dict[str, None] = {}  # names of its ops that the runtime waits for
 
     def body(self, trees: Sequence[Tree], path: Path) -> tuple[Statement, ...]:
@@ -181,7 +182,10 @@ class _Reader:
             do = tree.get("do")
             self.body(do.elements() if do else (), inside)
             return None
-        return Repeat(keys.times, self.body(keys.do, inside), tree.place)
+        self._placing.never += keys.times == 0
+        body = self.body(keys.do, inside)
+        self._placing.never -= keys.times == 0
+        return Repeat(keys.times, body, tree.place)
 
     def _call_of(self, tree: Tree, path: Path) -> tuple[Statement, ...]:
         keys = decode(tree, CallKeys, self._mistakes)
@@ -189,15 +193,20 @@ class _Reader:
             do = tree.get("do")
             self.body(do.elements() if do else (), path)
             return ()
-        if not self._placing.compiles or self._call >= 0:
+        if self._call >= 0:
             return self.body(keys.do, path)
+        if not self._placing.compiles:
+            self._layers += 1
+            body = self.body(keys.do, path)
+            self._layers -= 1
+            return body
         self._call, self._calls, self._awaited = self._calls, self._calls + 1, {}
         body = self.body(keys.do, path)
         call = Call(self._call, self._placing.call_labels(keys.name, self._programs))
         self._call = -1
         awaited = tuple(self._awaited)
         end = (Wait(awaited, 0, self._placing.back_labels(keys.name, self._programs)),) if awaited else ()
-        return (call, *body, *end)
+        return (call, *_used_up(body), *end)
 
     def _wait(self, tree: Tree, here: Stand) -> Wait | None:
         if tree.value == "all":
@@ -235,7 +244,7 @@ class _Reader:
             if ranked is not None or place == 0:
                 op = self._decode(kind, tree, program)
                 self._note(op, tree, here)
-            placed = None if op is None else self._placing.place(op, kind, program, self._call)
+            placed = None if op is None else self._placing.place(op, kind, program, self._call, self._layers > 0)
             if op is None or placed is None:
                 return None  # the other ranks would only say the same
             ops.append(op)
@@ -257,9 +266,11 @@ class _Reader:
         return self._gatherings.collective(ops, placed, kind, pieces)
 
     def _compiled(self, placed: PlacedOp, op: AnyOp | None) -> PlacedOp:
-        """An op of a compiled body: the call as a whole waits for it, if anything does."""
+        """An op of a compiled body: if anything waits for it, the call as a whole does, or the interpreter that issues it."""
         if op is not None and op.block:
             self._mistakes.add(op.place, "a compiled body cannot wait for one of its ops", "put a `wait` behind the `call`")
+        if placed.block and self._placing.issues:
+            return placed
         if placed.block:
             self._awaited[placed.name] = None
         return replace(placed, block=False)
@@ -284,6 +295,25 @@ class _Reader:
             self.names.values.setdefault(value, []).append(here)
         after = tree.get("after") or tree
         self.names.mentions += [Mention(name, after.place, here) for name in op.after]
+
+
+def _used_up(body: Sequence[Statement]) -> tuple[Statement, ...]:
+    """A compiled body whose ops know which of its values are made in it and read in it alone, as far as it can tell."""
+    read: set[str] = set()
+    for each in walk(body):
+        if isinstance(each, Issue | Collective):
+            read.update(value for op in each.ops for value in (*op.reads, *op.updates))
+
+    def marked(each: Statement) -> Statement:
+        match each:
+            case Repeat():
+                return replace(each, body=tuple(marked(inside) for inside in each.body))
+            case Issue() | Collective():
+                return replace(each, ops=tuple(replace(op, inner=frozenset(op.writes) & read) for op in each.ops))
+            case _:
+                return each
+
+    return tuple(marked(each) for each in body)
 
 
 def _by_name(tree: Tree) -> Tree:

@@ -21,7 +21,8 @@ class PlacedOp:
     time in fs.  label, dispatch, insert, back: labels of the op, of issuing it, of its insertion into the queue
     and of the return from waiting for it.
     sizes: bytes of the buffers it makes in `memory`, by value.  also: names of the ops that were fused into it.
-    call: number of the compiled body it stands in, -1 outside; then the thread does not issue it.
+    call: number of the compiled body it stands in, -1 outside.  layer: it stands in a body that is not compiled.
+    inner: values that its compiled body makes and uses up.
     pointwise: what fusing needs to know.
     """
 
@@ -44,6 +45,8 @@ class PlacedOp:
     sizes: tuple[tuple[str, int], ...] = ()
     also: tuple[str, ...] = ()
     call: int = -1
+    layer: bool = False
+    inner: frozenset[str] = frozenset()
     pointwise: Pointwise | None = None
 
     @property

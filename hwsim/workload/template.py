@@ -12,7 +12,7 @@ from hwsim.workload.emit import HostRuntime, HostTime
 from hwsim.workload.reading import Group
 from hwsim.workload.statements import Collective, Fetch, Issue, PlacedOp, Sends, walk
 
-HOST: Final = ("dispatch", "back", "call", "compile")  # what a runtime's threads spend time on
+HOST: Final = ("dispatch", "layer", "issue", "back", "call", "compile")  # what a runtime's threads spend time on
 
 
 @dataclass(slots=True)
@@ -120,5 +120,6 @@ def _look(op: PlacedOp) -> tuple[Hashable, ...]:
     """What tells an op apart but what it draws and where."""
     return (
         op.name, op.time, op.pieces, op.reads, op.writes, op.updates, op.after, op.block, op.sizes, op.also, op.call,
+        op.layer, op.inner,
         op.dispatch >= 0, op.insert >= 0, op.back >= 0, op.cost >= 0,
     )  # fmt: skip

@@ -15,12 +15,14 @@ _NEVER: Final[Ref] = (-1, -1)
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """The buffer a name means: taken when `ref` starts, `bytes` of `memory`, made by the op called `op`."""
+    """The buffer a name means: taken when `ref` starts, `bytes` of `memory`, made by the op called `op`; `inner`: of a
+    compiled body, which gives it back at its last use."""
 
     ref: Ref
     bytes: int
     memory: str
     op: str
+    inner: bool = False
 
 
 @dataclass(frozen=True, slots=True)
