@@ -50,7 +50,11 @@ class Cpu:
     )
     efficiency: Efficiency = field("part of the peaks that is reached", default_factory=Efficiency)
     overhead: Seconds = field("start of one op", default=0.0)
-    random: PerSecond | None = field("random numbers per second and core", default=None, exclusive_minimum=0.0)
+    random: PerSecond | None = field(
+        "random numbers per second and core (default: 32.5 million, as numpy draws normal ones on a laptop)",
+        default=None,
+        exclusive_minimum=0.0,
+    )
     core_bandwidth: BytesPerSecond | None = field("memory bandwidth one core reaches alone", default=None, exclusive_minimum=0.0)
     core: Core | None = field("what one core does in a cycle", default=None)
     caches: Caches | None = field("caches and TLBs; none: memory serves everything", default=None)

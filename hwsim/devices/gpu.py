@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from hwsim.demand import Capacity, Cost, Demand, Term
 from hwsim.devices.accesses import Accesses
@@ -38,6 +38,11 @@ from hwsim.devices.work import Mix, Start, Work
 from hwsim.spec.fields import field
 from hwsim.units import FlopPerSecond, Hertz, PerSecond, Ratio, Seconds, Watts
 
+# A normal number of a generator by counters (Philox, ten rounds for four numbers) and the Box-Muller method, in operations of
+# fp32: an estimate from the two algorithms, not measured.
+DRAWING: Final = 100.0
+GUESSED: Final = "random: guess, for every GPU: ten rounds of Philox for four numbers, and Box-Muller"
+
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
@@ -62,7 +67,9 @@ class Gpu:
         default=None,
         exclusive_minimum=0.0,
     )
-    random: PerSecond | None = field("random numbers per second", default=None, exclusive_minimum=0.0)
+    random: PerSecond | None = field(
+        "random numbers per second (default: 100 FLOP of fp32 each)", default=None, exclusive_minimum=0.0
+    )
     l1: Level1 | None = field("cache of a multiprocessor", default=None)
     l2: Level2 | None = field("last cache before memory", default=None)
     sustained: Sustained = field("part of the memory's bandwidth that is reached", default_factory=Sustained)
@@ -208,8 +215,11 @@ class Gpu:
         return Term("compute", "flop / (peak x efficiency)", inputs, flop / (rate * efficiency), f"{name}.compute")
 
     def _drawing(self, name: str, count: float) -> Term:
-        if self.random is None:
-            raise CannotCompute(f"{name} has no rate for random numbers", "add one as `random: 10e9 1/s`")
-        rate = precise(self.random, "1/s"), f"random: {source_of(self.sources, 'random')}"
-        inputs = (("numbers", precise(count, "1"), WORKLOAD), ("rate", *rate))
-        return Term("compute", "numbers / rate", inputs, count / self.random, f"{name}.compute")
+        if self.random is not None:
+            rate = precise(self.random, "1/s"), f"random: {source_of(self.sources, 'random')}"
+            given = (("numbers", precise(count, "1"), WORKLOAD), ("rate", *rate))
+            return Term("compute", "numbers / rate", given, count / self.random, f"{name}.compute")
+        drawn = self._computing(name, count * DRAWING, "fp32", "vector")
+        each = ("each", precise(DRAWING, "FLOP"), GUESSED)
+        inputs = (("numbers", precise(count, "1"), WORKLOAD), each, *drawn.inputs[1:])
+        return dataclasses.replace(drawn, formula="numbers x each / (peak x efficiency)", inputs=inputs)

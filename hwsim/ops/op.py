@@ -71,6 +71,7 @@ class Scope:
     """What names mean to a program: names inside `node` first, `own` is $self, `host` the device of its thread ("" if none).
 
     values: where the values written so far lie.  starts: what starts the kernels of a gpu.
+    shares: numpy shares the arrays in the host's memory, instead of a copy.
     """
 
     machine: Machine
@@ -79,6 +80,7 @@ class Scope:
     host: str = ""
     values: Mapping[str, Home] = attribute(default_factory=dict)
     starts: Start = "stream"
+    shares: bool = False
 
     def one(self, name: str) -> str:
         """Full name of the one device called that.

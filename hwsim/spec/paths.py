@@ -68,7 +68,8 @@ def _another_runtime(before: Tree, workload: Tree, steps: list[str]) -> tuple[Tr
     if not left_out:
         return workload, None
     path, said = ".".join(["workload", *steps[:-1]]), ", ".join(f"{key}: {_shown(tree)}" for key, tree in left_out)
-    note = f"{path}.use replaces the runtime as a whole, and with it {said} of the file: --set {path}.{left_out[0][0]}={_shown(left_out[0][1])!r} keeps it"
+    keep = f"--set {path}.{left_out[0][0]}={_shown(left_out[0][1])!r} keeps it"
+    note = f"{path}.use replaces the runtime as a whole, and with it {said} of the file: {keep}"
     return _in_tree(workload, steps[:-1], runtime, runtime.place), note
 
 

@@ -48,6 +48,9 @@ class Runtime:
     per_op: Seconds = field("time of the queue for each op of a compiled body, before the op's own", default=0.0)
     starts: Start = field("what starts the kernels of a compiled body: see `launch` of a gpu", default="stream")
     compile: Seconds = field("time of the thread to compile a body, once for each `call` of the program", default=0.0)
+    converts: Literal["copy", "share"] = field(
+        "what `asnumpy` does with a value in the host's memory: copy it, or share it with numpy", default="copy"
+    )
     fuse: Literal["none", "elementwise"] = field(
         "elementwise: in a compiled body, such ops in a row that hand on a value become one", default="none"
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -165,7 +165,8 @@ class _Group:
         )
 
     def runtime(self, runtime: HostRuntime) -> HostRuntime:
-        return replace(runtime, **{name: self._host(name, getattr(runtime, name)) for name in HOST})
+        times: dict[str, Any] = {name: self._host(name, getattr(runtime, name)) for name in HOST}
+        return replace(runtime, **times)
 
     def _host(self, name: str, spent: HostTime) -> HostTime:
         return HostTime(tuple(self._cost(((self.group.name, name), rank)) for rank in self.ranks), spent.time)

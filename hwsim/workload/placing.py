@@ -38,6 +38,11 @@ class Placing:
         """Whether the runtime compiles the bodies of `call`."""
         return self.runtime is not None and self.runtime.call is not None
 
+    @property
+    def shares(self) -> bool:
+        """Whether the runtime's arrays in the host's memory are numpy's own."""
+        return self.runtime is not None and self.runtime.converts == "share"
+
     def looks_back(self) -> bool:
         """Whether a value is fetched in the text before it is said where it lies: in the iteration before."""
         return any(value in self.homes[program] for program, value in sorted(self.missed))
@@ -52,7 +57,7 @@ class Placing:
             self.missed |= {(program.name, value) for value in op.reads if value not in homes}
         try:
             starts = self.runtime.starts if self.runtime is not None and call >= 0 else program.scope.starts
-            placed = op.lower(replace(program.scope, values=homes, starts=starts))
+            placed = op.lower(replace(program.scope, values=homes, starts=starts, shares=self.shares))
             own = ticks.femtoseconds(placed.time + (self.runtime.per_op if self.runtime and call >= 0 else 0.0))
         except (CannotCompute, CannotPlace, NoRoute, UnknownName, ticks.TooLong) as error:
             if not self.never:
@@ -69,7 +74,9 @@ class Placing:
         return PlacedOp(
             name=name,
             label=label(name, kind, placed.device, program.name),
-            dispatch=label(name, "dispatch", program.scope.host, program.name) if threaded and not fetched and (call < 0 or self.issues) else -1,
+            dispatch=label(name, "dispatch", program.scope.host, program.name)
+            if threaded and not fetched and (call < 0 or self.issues)
+            else -1,
             insert=label(name, "insert", "", program.name) if threaded else -1,
             back=self.back_label(name, program) if block or fetched else -1,
             queue=self.queues.of(program, placed) if placed.queue else -1,

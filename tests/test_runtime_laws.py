@@ -1,0 +1,152 @@
+"""Laws of runtimes: compiling never costs, switching the runtime switches all of it, and small networks are bound by Python."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hwsim import api
+from hwsim.spec import apply_set, find, names, read, tree_of
+from hwsim.workload import Runtime
+
+MACHINE = api.load_machine(
+    {
+        "hwsim": "machine/1",
+        "parts": {
+            "cpu": {
+                "kind": "cpu",
+                "cores": 4,
+                "flop": {"fp32": "1 TFLOP/s"},
+                "memory": {"size": "16 GB", "bandwidth": "40 GB/s"},
+            },
+            "gpu": {
+                "kind": "gpu",
+                "flop": {"fp32": "10 TFLOP/s"},
+                "launch": {"stream": "2.6 us", "graph": "1.3 us"},
+                "memory": {"size": "16 GB", "bandwidth": "1 TB/s"},
+            },
+        },
+        "links": [{"between": ["cpu", "gpu"], "kind": "direct", "bandwidth": "10 GB/s"}],
+    }
+)
+PAIRS = [(read(find("runtime", name)).text("use"), name) for name in names("runtime") if read(find("runtime", name)).get("call")]
+PAIRS = [(eager or "", compiled) for eager, compiled in PAIRS]  # cuda-graph has both: "" issues its kernels one by one
+
+
+def runtime_of(name: str, compiled: str) -> dict[str, Any]:
+    """The runtime of that name; "": the compiled one, that issues its ops one by one."""
+    if name:
+        return {"use": name}
+    tree = read(find("runtime", compiled))
+    return {key: inner.plain() for key, inner in tree.items() if key in ("blocks", "free", "dispatch", "return", "queue_depth")}
+
+
+def network(kinds: list[bool], count: float, device: str) -> list[dict[str, Any]]:
+    """A chain of layers: products (true) and ops on each element."""
+    made: list[dict[str, Any]] = []
+    for number, product in enumerate(kinds):
+        keys = {"device": device, "reads": f"v{number}", "writes": f"v{number + 1}", "name": f"layer {number}"}
+        made.append({"matmul": {**keys, "m": 1, "n": count, "k": 64}} if product else {"elementwise": {**keys, "count": count}})
+    return made
+
+
+def run(runtime: dict[str, Any], body: list[dict[str, Any]], times: int) -> api.Run:
+    program = [{"repeat": {"times": times, "do": [{"call": {"name": "net", "do": body}}]}}, {"wait": "all"}]
+    return api.simulate(MACHINE, {"hwsim": "workload/1", "runtime": runtime, "program": program})
+
+
+def fs(run: api.Run) -> int:
+    return run.timeline.makespan_fs
+
+
+def test_every_compiling_runtime_has_an_imperative_partner() -> None:
+    assert {compiled for _, compiled in PAIRS} == {"mxnet-hybrid", "torchscript", "tf-function", "cuda-graph"}
+
+
+@pytest.mark.parametrize(("eager", "compiled"), PAIRS)
+@settings(max_examples=12, deadline=None)
+@given(
+    kinds=st.lists(st.booleans(), min_size=2, max_size=6),
+    count=st.sampled_from([64, 4096, 262144, 16777216]),
+    device=st.sampled_from(["cpu", "gpu"]),
+)
+def test_compiled_is_never_slower_in_the_steady_state_and_never_takes_more_memory(
+    eager: str, compiled: str, kinds: list[bool], count: int, device: str
+) -> None:
+    body = network(kinds, count, device)
+    times: dict[str, int] = {}
+    peaks: dict[str, int] = {}
+    for name, runtime in (("eager", runtime_of(eager, compiled)), ("compiled", {"use": compiled})):
+        one, two = run(runtime, body, 20), run(runtime, body, 40)
+        times[name], peaks[name] = fs(two) - fs(one), max(each.peak for each in two.memory)
+    assert times["compiled"] <= times["eager"]
+    assert peaks["compiled"] <= peaks["eager"]
+
+
+def test_a_compiled_body_holds_what_it_makes_until_its_last_use() -> None:
+    body = network([False] * 5, 1_000_000, "gpu")
+    peak = {name: run({"use": name}, body, 10).memory[0].peak for name in ("pytorch-eager", "cuda-graph")}
+    assert peak["pytorch-eager"] == 6 * 4_000_000
+    assert peak["cuda-graph"] == 3 * 4_000_000  # two of the chain, and the result of the call before
+
+
+@pytest.mark.parametrize("machine", ["p3.16xlarge", "dgx-a100", "dgx-h100"])
+def test_a_small_network_on_a_gpu_is_bound_by_python_unless_a_graph_starts_it(machine: str) -> None:
+    def simulated(runtime: str) -> api.Run:
+        return api.simulate(machine, "d2l/hybridize", set={"device": "gpu0", "workload.runtime.use": runtime}, expect=False)
+
+    eager, graph = simulated("pytorch-eager"), simulated("cuda-graph")
+    assert eager.makespan_s == pytest.approx(1000 * 5 * 15.46e-6, rel=0.01)  # dispatch, and nothing else
+    assert str(eager.limited_by[0].cause).startswith("dispatch")
+    assert not str(graph.limited_by[0].cause).startswith("dispatch")
+    assert 2 < eager.makespan_s / graph.makespan_s < 10
+
+
+def test_torchscript_is_a_little_faster_and_tf_function_more_than_twice_as_the_notebooks_print() -> None:
+    printed = {"pytorch-eager": 0.0939, "torchscript": 0.0903, "tf-eager": 0.6138, "tf-function": 0.2578}
+    for name, seconds in printed.items():
+        found = api.simulate("d2l-laptop", "d2l/hybridize", set={"workload.runtime.use": name}, expect=False)
+        assert found.makespan_s == pytest.approx(seconds, rel=0.005)
+
+
+def test_another_runtime_replaces_the_numbers_of_the_file_and_says_so() -> None:
+    file = tree_of({"hwsim": "workload/1", "runtime": {"use": "mxnet", "dispatch": "75 us"}, "program": []})
+    nothing = tree_of({"hwsim": "machine/1"})
+    _, changed, note = apply_set(nothing, file, "workload.runtime.use", "numpy")
+    assert changed.get("runtime").plain() == {"use": "numpy"}  # type: ignore[union-attr]
+    assert note is not None
+    assert "dispatch: 75 us" in note
+    assert apply_set(nothing, file, "workload.runtime.use", "mxnet").workload.plain() == file.plain()
+    _, chosen, _ = apply_set(nothing, file, "workload.runtime.dispatch", "9 us")
+    _, both, note = apply_set(nothing, chosen, "workload.runtime.use", "numpy")
+    assert both.get("runtime").plain() == {"use": "numpy", "dispatch": "9 us"}  # type: ignore[union-attr]
+    assert note is None
+
+
+def test_each_job_gives_its_buffers_back_as_its_own_runtime_says() -> None:
+    def job(runtime: dict[str, Any], device: str) -> dict[str, Any]:
+        body = [{"elementwise": {"device": device, "count": 1_000_000, "writes": f"v{i}"}} for i in range(3)]
+        return {"runtime": runtime, "program": [*body, {"wait": "all"}]}
+
+    jobs = {"a": job({"dispatch": "1 us", "free": "last-use"}, "cpu"), "b": job({"dispatch": "1 us", "free": "scope"}, "gpu")}
+    found = api.simulate(MACHINE, {"hwsim": "workload/1", "jobs": jobs})
+    assert {each.device: each.peak for each in found.memory}["gpu"] == 12_000_000
+    alone = api.simulate(MACHINE, {"hwsim": "workload/1", **jobs["b"]})
+    assert alone.memory[0].peak == 12_000_000
+
+
+def test_what_never_runs_asks_nothing_of_the_machine() -> None:
+    program = [{"repeat": {"times": 0, "do": [{"write": {"to": "disk", "bytes": "1 MB"}}]}}]
+    assert api.simulate(MACHINE, {"hwsim": "workload/1", "program": program}).makespan_s == 0
+
+
+def test_a_layer_costs_its_own_dispatch_inside_a_call_alone() -> None:
+    runtime = {"dispatch": "1 us", "layer": "10 us"}
+    op = {"busy": {"device": "cpu", "time": "0 s"}}
+    assert fs(run(runtime, [op, op], 3)) == 60 * 10**9
+    outside = {"hwsim": "workload/1", "runtime": runtime, "program": [op, op, {"wait": "all"}]}
+    assert fs(api.simulate(MACHINE, outside)) == 2 * 10**9
+    assert Runtime(dispatch=1e-6).layer is None
