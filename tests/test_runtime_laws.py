@@ -118,7 +118,7 @@ def test_another_runtime_replaces_the_numbers_of_the_file_and_says_so() -> None:
     _, changed, note = apply_set(nothing, file, "workload.runtime.use", "numpy")
     assert changed.get("runtime").plain() == {"use": "numpy"}  # type: ignore[union-attr]
     assert note is not None
-    assert "dispatch: 75 us" in note
+    assert "dispatch: 75 us" in note.text
     assert apply_set(nothing, file, "workload.runtime.use", "mxnet").workload.plain() == file.plain()
     _, chosen, _ = apply_set(nothing, file, "workload.runtime.dispatch", "9 us")
     _, both, note = apply_set(nothing, chosen, "workload.runtime.use", "numpy")

@@ -108,6 +108,12 @@ CASES: Final = {
     "power-over-budget": Case(machine(gpus(8), "supply: 2 kW\n"), repeat(BUSY), "m"),
     "name-ends-in-digit": Case(machine(gpus(2, "gpu1")), repeat(BUSY), "m"),
     "set-in-both": Case(machine(more="let: {n: 2}\n"), repeat(BUSY), set=("let.n=3",), vary="let.n=3,4"),
+    "runtime-replaced": Case(
+        machine(),
+        repeat(BUSY, more="runtime: {use: mxnet, dispatch: 75 us}\n"),
+        set=("workload.runtime.use=numpy",),
+        vary="workload.runtime.use=numpy,pytorch-eager",
+    ),
     "nothing-makes-it": Case(machine(), READS_ANOTHER, "w"),
     "lone-barrier": Case(machine(), ALONE, "w"),
     "idle-workers": Case(machine(), STAGES, "w", vary="n=10,20"),
@@ -158,7 +164,7 @@ def test_every_code_has_a_pair_that_raises_it() -> None:
 def test_a_warning_reaches_python(code: str, files: Path) -> None:
     case = CASES[code]
     both = pair(code, files)
-    settings: dict[str, object] = {path: int(value) for path, _, value in (each.partition("=") for each in case.set)}
+    settings: dict[str, object] = {path: value for path, _, value in (each.partition("=") for each in case.set)}
     run = hwsim.simulate(*both, set=settings or None, expect=False, steady="--steady" in case.flags)
     assert code in [each.code for each in run.warnings]
     assert f"warning: {code}: " in run._repr_html_()

@@ -53,11 +53,11 @@ def apply_set(machine: Tree, workload: Tree, path: str, value: object) -> Change
     raise _lost(place, f"'{path}' leads nowhere", f"did you mean 'machine.{path}' or 'workload.{path}'?")
 
 
-def _another_runtime(before: Tree, workload: Tree, steps: list[str]) -> tuple[Tree, str | None]:
+def _another_runtime(before: Tree, workload: Tree, steps: list[str]) -> tuple[Tree, Warning | None]:
     """The workload; if its runtime is another now, without the numbers that its file sets for the one before.
 
     Returns:
-        The workload, and a note that names the numbers left out; other `--set` of the runtime stay.
+        The workload, and a warning that names the numbers left out; other `--set` of the runtime stay.
     """
     runtime = _at(workload, steps[:-1])
     if steps[-2:] != ["runtime", "use"] or runtime is None or runtime.text("use") == _text_at(before, steps):
@@ -69,8 +69,8 @@ def _another_runtime(before: Tree, workload: Tree, steps: list[str]) -> tuple[Tr
         return workload, None
     path, said = ".".join(["workload", *steps[:-1]]), ", ".join(f"{key}: {_shown(tree)}" for key, tree in left_out)
     keep = f"--set {path}.{left_out[0][0]}={_shown(left_out[0][1])!r} keeps it"
-    note = f"{path}.use replaces the runtime as a whole, and with it {said} of the file: {keep}"
-    return _in_tree(workload, steps[:-1], runtime, runtime.place), note
+    text = f"{path}.use replaces the runtime as a whole, and with it {said} of the file: {keep}"
+    return _in_tree(workload, steps[:-1], runtime, runtime.place), Warning("runtime-replaced", text)
 
 
 def _at(tree: Tree, steps: list[str]) -> Tree | None:

@@ -25,6 +25,7 @@ CODES: Final = {
     "nothing-makes-it": "a value is read that no op makes, and its name is nearly the name of one that is made",
     "power-over-budget": "the parts of a machine draw more power than its `supply` gives",
     "requests-cut": "prompts or answers were cut to the tokens that the model reads",
+    "runtime-replaced": "`--set workload.runtime.use` chose another runtime; numbers that the file sets for its own are left out",
     "set-in-both": "`--set let.NAME` changed a parameter of the machine and of the workload",
     "working-set-too-large": "a working set is larger than the memory that holds it; nothing is swapped here",
 }  # code -> what it says; docs/warnings.md has the same table
