@@ -59,7 +59,13 @@ def random_machine(dice: random.Random, least: int = 0) -> File:
     }  # fmt: skip
     links: list[File] = [
         {"name": "slot", "between": ["cpu", "psw"], "kind": "pcie", "bandwidth": quantity(dice, 1e9, 1e11, "B/s")},
-        {"name": "cable", "between": ["cpu", "disk"], "kind": "direct", "bandwidth": quantity(dice, 1e8, 1e10, "B/s"), "latency": "1 us"},
+        {
+            "name": "cable",
+            "between": ["cpu", "disk"],
+            "kind": "direct",
+            "bandwidth": quantity(dice, 1e8, 1e10, "B/s"),
+            "latency": "1 us",
+        },
     ]
     if gpus:
         parts["gpu"] = {
@@ -173,7 +179,11 @@ def random_pipeline(dice: random.Random) -> File:
             "batches": dice.randint(1, 60),
             "ahead": dice.randint(1, 5),
             "stages": [
-                {"read": {"from": "disk", "bytes": quantity(dice, 1e3, 1e6, "B"), "times": dice.randint(1, 64), "access": "random"}},
+                {
+                    "read": {
+                        "from": "disk", "bytes": quantity(dice, 1e3, 1e6, "B"), "times": dice.randint(1, 64), "access": "random",
+                    }
+                },
                 {
                     "busy": {
                         "name": "decode", "device": "cpu", "time": quantity(dice, 1e-5, 1e-2, "s"),

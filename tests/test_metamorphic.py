@@ -20,7 +20,7 @@ from hwsim.results.timeline import Timeline
 from tests.random_pairs import File, Pair, random_pair, random_star
 
 COUNT = int(os.environ.get("HWSIM_LAWS", "25"))
-ANOMALY: Final = 0.01  # how much longer a run may take on a better machine where ops compete (docs/engine.md)
+ANOMALY: Final = 0.01  # how much longer a run may take on a better machine where ops compete: docs/engine.md has an example
 RATES: Final = ("B/s", "FLOP/s", "1/s")
 NUMBER: Final = re.compile(r"([-+.\deE]+) (s|ms|us|B|FLOP|B/s|FLOP/s|1/s)$")
 
@@ -114,11 +114,23 @@ def an_unused_part_changes_nothing(dice: random.Random) -> None:
 
 def names_and_the_order_of_entries_change_nothing(dice: random.Random) -> None:
     pair = random_pair(dice)
-    words = {"cpu": "zcpu", "gpu": "a-gpu-", "disk": "ssd", "psw": "m", "switch": "b", "old": "z-", "new": "c-", "x": "w", "y": "v"}
+    words = {
+        "cpu": "zcpu",
+        "gpu": "a-gpu-",
+        "disk": "ssd",
+        "psw": "m",
+        "switch": "b",
+        "old": "z-",
+        "new": "c-",
+        "x": "w",
+        "y": "v",
+    }
 
     def renamed(value: Any, *, key: bool = False) -> Any:
         if isinstance(value, dict):
-            entries = [(renamed(name, key=True) if name in words and name not in FIXED else name, each) for name, each in value.items()]
+            entries = [
+                (renamed(name, key=True) if name in words and name not in FIXED else name, each) for name, each in value.items()
+            ]
             if dice.random() < 0.5:
                 entries.reverse()
             return {name: each if name in KEPT else renamed(each) for name, each in entries}

@@ -1,0 +1,77 @@
+"""Formulas beside their values worked out by hand, where a small slip would still look plausible."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from hwsim.collectives.algorithms.in_network import InNetwork
+from hwsim.collectives.plan import Group, Operation
+from hwsim.collectives.rounds import Wires
+from hwsim.devices.gpu_matmul import Chip, Tiling, cuts
+from hwsim.devices.work import Product
+from hwsim.models.cluster import HOP, KNEE, NETWORK, START, Cluster
+from hwsim.models.convolution import Convolution
+from hwsim.workload.training.costs import Exchanges
+
+THREE = Convolution(8, 64, 64, 56, 56, (3, 3), 1, 56)
+
+
+@pytest.mark.parametrize(
+    ("convolution", "ways"),
+    [
+        (THREE, 2),
+        (replace(THREE, kernel=(5, 5)), 2),
+        (replace(THREE, stride=2, high=28, wide=28), 1),
+        (replace(THREE, kernel=(5, 5), stride=2, high=28, wide=28), 1),
+        (replace(THREE, kernel=(1, 1)), 1),
+        (replace(THREE, kernel=(7, 7)), 1),
+    ],
+)
+def test_only_kernels_of_three_and_five_with_stride_one_are_transformed(convolution: Convolution, ways: int) -> None:
+    assert len(list(convolution.ways("fp32", matrix_units=False))) == ways
+    assert len(list(convolution.ways("fp16", matrix_units=True))) == 1
+
+
+@pytest.mark.parametrize("pixels", [0.01, 1.0, 100.0])
+def test_a_message_between_nodes_loses_up_to_the_knee(pixels: float) -> None:
+    cluster = Cluster(gpu=None, gpus=4, per_node=1, inside={}, across=1e9, pair=1e9)  # type: ignore[arg-type]
+    crossing = pixels * KNEE
+    size = crossing * 4 / (2 * 3)  # a ring of four sends 2 (n - 1)/n of it
+    lost = KNEE * (1 - math.exp(-pixels))
+    steps = START + 2 * 3 * HOP
+    assert cluster.seconds("all-reduce", size, 4) == pytest.approx(steps + (crossing + lost) / (1e9 * NETWORK))
+    assert KNEE == 7.95e6
+
+
+@pytest.mark.parametrize(("m", "n"), [(16, 4096), (4096, 16), (16, 16), (4096, 4096)])
+def test_a_tile_loads_no_more_rows_and_columns_than_the_product_has(m: int, n: int) -> None:
+    chip, tiling = Chip(multiprocessors=4, peak=4e12, bandwidth=1e12), Tiling(largest=128 * 128, balance=50.0)
+    product = Product(m, n, 1024)
+    for cut in cuts(product, 2, tiling, chip, 0.0):
+        rate = chip.peak / chip.multiprocessors * tiling.alignment.keeps(n, 1024, 2)
+        loaded = (min(cut.rows, m) + min(cut.columns, n)) * 1024 / cut.splits
+        assert cut.loading == pytest.approx(tiling.side(product) * loaded / rate)
+
+
+@pytest.mark.parametrize("by", ["nvls", "sharp"])
+@pytest.mark.parametrize("operation", ["all-reduce", "reduce-scatter", "all-gather", "broadcast", "barrier"])
+def test_nothing_takes_the_latency_of_its_longest_way_through_the_switch(by: str, operation: Operation) -> None:
+    algorithm, group = InNetwork(by=by), Group(8)  # type: ignore[arg-type]
+    (one,) = algorithm.rounds(operation, group)
+    wires = Wires(latency=1.0)
+    assert algorithm.seconds(operation, group, 0.0, wires) == one.steps + one.hops
+    assert algorithm.seconds(operation, group, 0.0, wires) == (4 if (by, operation) == ("nvls", "all-reduce") else 2)
+
+
+@pytest.mark.parametrize("part", [0.01, 1.0, 100.0])
+def test_a_simulated_flow_between_nodes_loses_what_an_estimated_one_does(part: float) -> None:
+    costs = SimpleNamespace(framework=SimpleNamespace(network=0.5))
+    size = part * KNEE
+    alone = size / 1e9
+    lost = KNEE * (1 - math.exp(-part)) / 1e9
+    assert Exchanges._in_training(costs, alone, size, "all-reduce") == pytest.approx((alone + lost) / (NETWORK * 0.5))  # type: ignore[arg-type]
+    assert Exchanges._in_training(costs, alone, size, "send") == pytest.approx(alone / (NETWORK * 0.5))  # type: ignore[arg-type]
