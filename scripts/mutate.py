@@ -85,7 +85,7 @@ def mutants(path: Path) -> Iterator[Mutant]:
                 yield from sign(left, right, *COMPARED[type(operator)])
             case ast.BoolOp(operator, [first, second, *_]):
                 yield from sign(first, second, *(("and", "or") if isinstance(operator, ast.And) else ("or", "and")))
-            case ast.Constant(value) if type(value) in {int, float}:
+            case ast.Constant() if isinstance(value := node.value, int | float) and not isinstance(value, bool):
                 begin, end = at(node.lineno, node.col_offset), at(node.end_lineno or 0, node.end_col_offset or 0)
                 yield change(node.lineno, begin, end, repr(value + 1 if isinstance(value, int) else value * 1.5 or 1.0))
             case ast.Call(ast.Name(called) as function) if called in SWAPPED:
