@@ -441,7 +441,10 @@ def concatenate(flats: Sequence[FlatGraph]) -> FlatGraph:
         table: np.cumsum([0, *(len(getattr(graph, table)) for graph in graphs)]).tolist()
         for table in ("labels", "costs", "queues")
     }
-    tied = [graph.ties + np.array([start, 0, start, 0, 0], np.int64) for start, graph in zip(starts, graphs, strict=False)]
+    tied = [
+        graph.ties + np.array([start, 0, start, 0, 0], np.int64)  # counts of blocks
+        for start, graph in zip(starts, graphs, strict=False)
+    ]
     numbers = [range(start, start + len(graph.blocks)) for start, graph in zip(starts, graphs, strict=False)]
     return FlatGraph(
         graph=OpGraph(
@@ -472,7 +475,7 @@ def concatenate(flats: Sequence[FlatGraph]) -> FlatGraph:
         take=plain("take"),
         give=plain("give"),
         iteration=plain("iteration"),
-        first=np.concatenate([[0], *(flat.first[1:] + sum(edges[:n]) for n, flat in enumerate(flats))]).astype(np.int64),
+        first=np.concatenate([[0], *(flat.first[1:] + sum(edges[:n]) for n, flat in enumerate(flats))]).astype(np.int64),  # whole
         next=shifted("next", [len(flat) for flat in flats]),
         waits_for=plain("waits_for"),
     )

@@ -144,7 +144,7 @@ def hardware(machine: Machine, devices: Sequence[str], group: Group) -> Hardware
         pcie = max((link.bandwidth for link in mine if link.kind == "pcie"), default=PCIE * 1e9) / 1e9
         return Hardware("ampere", pcie * PCIE / 15.75, "pcie", len(rates), nic)
     generation = _GENERATIONS[max((model.gen or 2) for _, model in wires)]
-    count = sum(link.count * model.links for link, model in wires)
+    count = sum(link.count * model.links for link, model in wires)  # whole
     switched = any(machine.devices[link.target].kind == "switch" for link, _ in wires)
     nvls = switched and generation in ("hopper", "blackwell") and max(group.sizes) > 1
     return Hardware(generation, count * NVLINK[generation], "nvlink", len(rates), nic, nvls=nvls)

@@ -98,7 +98,7 @@ def _as_one(machine: Machine, flows: Flows, name: str, latency: float, flow: flo
 
 def _busy(machine: Machine, flows: Flows) -> float:
     """Seconds that the links are busy, phase after phase."""
-    return sum(longest(machine, phase.cost)[0] for phase in flows.phases)
+    return math.fsum(longest(machine, phase.cost)[0] for phase in flows.phases)
 
 
 def share_of(machine: Machine, names: Sequence[str], channels: int) -> float:

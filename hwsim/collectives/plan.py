@@ -6,6 +6,7 @@ integers (`execute.prove`), so that an algorithm is known to be right before any
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -76,13 +77,13 @@ class Plan:
         shares = self.shares or (1 / (self.ranks if self.operation == "all-to-all" else self.chunks),) * self.chunks
         if not weights:
             return tuple(share * size for share in shares)
-        if len(weights) != self.ranks or min(weights) < 0 or sum(weights) <= 0:
+        if len(weights) != self.ranks or min(weights) < 0 or math.fsum(weights) <= 0:
             raise CannotCollect(f"{len(weights)} weights for {self.ranks} ranks", "one for each, not all zero")
         found = list(shares)
         for rank, weight in enumerate(weights):  # of an all-to-all: what each rank sends
             part = self.part(rank)
-            before = sum(shares[chunk] for chunk in part)
-            wanted = weight / sum(weights) * sum(shares)
+            before = math.fsum(shares[chunk] for chunk in part)
+            wanted = weight / math.fsum(weights) * math.fsum(shares)
             for chunk in part:
                 found[chunk] = shares[chunk] / before * wanted
         return tuple(share * size for share in found)

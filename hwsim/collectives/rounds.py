@@ -66,7 +66,7 @@ def rounds_of(plan: Plan, weights: Sequence[float] = (), name: str = "") -> tupl
     for step in plan.by_step():
         loads: dict[tuple[int, int], float] = {}
         for send in step:
-            carried = sum(shares[send.chunk : send.chunk + send.chunks])
+            carried = math.fsum(shares[send.chunk : send.chunk + send.chunks])
             loads[send.source, send.target] = loads.get((send.source, send.target), 0.0) + carried
         reduce = any(send.reduce for send in step)
         pairs = tuple((source, target, share) for (source, target), share in sorted(loads.items()))
@@ -110,7 +110,7 @@ def walk(plan: Plan, size: float, wires: Wires, weights: Sequence[float] = ()) -
     sizes = plan.sizes(size, weights)
     total = 0.0
     for step in plan.by_step():
-        loads = [(send.source, send.target, sum(sizes[send.chunk : send.chunk + send.chunks])) for send in step]
+        loads = [(send.source, send.target, math.fsum(sizes[send.chunk : send.chunk + send.chunks])) for send in step]
         merged: dict[tuple[int, int], float] = {}
         for source, target, carried in loads:
             merged[source, target] = merged.get((source, target), 0.0) + carried

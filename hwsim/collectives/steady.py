@@ -13,6 +13,7 @@ runs, up to 15 % (the whole ring is held back by its slowest link at that moment
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -49,7 +50,7 @@ class Flows:
 
     def alone(self, rates: Mapping[str, float]) -> float:
         """Seconds when nothing else runs."""
-        return sum(_alone(phase.cost, rates) for phase in self.phases)
+        return math.fsum(_alone(phase.cost, rates) for phase in self.phases)
 
 
 def _alone(cost: Cost, rates: Mapping[str, float]) -> float:
@@ -170,8 +171,8 @@ def _phase(
         taken = (each.steps if pieces == 1 else count) * seconds
         filled += taken
         if pieces > 1:
-            stages[_ways(each)] = stages.get(_ways(each), 0.0) + taken + count * sum(waits)
-        total.latency += count * sum(waits)
+            stages[_ways(each)] = stages.get(_ways(each), 0.0) + taken + count * math.fsum(waits)
+        total.latency += count * math.fsum(waits)
         terms += _latency(each.name, count, waits, overheads)
     body = _seconds(machine, total) if isinstance(total, _Drawn) else kinds.seconds(total) if kinds else 0.0
     floor = filled + (pieces - 1) * max(stages.values(), default=0.0)

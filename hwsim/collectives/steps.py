@@ -12,6 +12,7 @@ Range: buffers that let a sender run ahead of its receiver (NCCL's hold eight sl
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -60,7 +61,7 @@ def explicit(plan: Plan, size: float, *, pieces: int = 1, weights: Sequence[floa
         arrived: list[tuple[int, int, int, bool]] = []
         for (source, target, reduce), chunks in messages.items():
             needed = {first for chunk in chunks for first in brought[source].get(chunk, ())} | {*done[source], *done[target]}
-            carried = sum(sizes[chunk] for chunk in chunks) / pieces
+            carried = math.fsum(sizes[chunk] for chunk in chunks) / pieces
             first = len(found)
             for piece in range(pieces):
                 after = {each + piece for each in needed}

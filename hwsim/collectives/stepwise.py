@@ -7,6 +7,7 @@ the send before it on the same way has ended.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -102,7 +103,7 @@ def cost_of_send(
     longest = max([found.demand.floor, *(amount / machine.capacities[name].rate for name, amount in amounts.items())])
     slowed = longest * overheads.slowdown(whole)
     demand = Demand(
-        latency=found.demand.latency + sum(seconds for _, seconds in spent),
+        latency=found.demand.latency + math.fsum(seconds for _, seconds in spent),
         amounts=tuple(sorted(amounts.items())),
         floor=slowed if slowed > longest * (1 + 1e-12) else found.demand.floor,
         holds=found.demand.holds,

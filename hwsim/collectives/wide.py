@@ -7,6 +7,7 @@ amounts counted, the smallest first, so that equal capacities come to equal sums
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -161,7 +162,7 @@ def step(
         asked = kinds.asked(placed, pairs, share * size)
         draws = asked.draws
         for here, latency in _waits(asked, overheads):
-            if here + latency > sum(waits):
+            if here + latency > math.fsum(waits):
                 waits = here, latency
         found.floor = max([found.floor, *(cost.demand.floor for cost in draws.costs)])
         rows += _rows(machine, draws, asked.targets, share * size, overheads, kinds, reduce=each.reduce)

@@ -172,8 +172,8 @@ class Caches:
 
     def group_time(self, working_set: float | None, clock: float, memory: float, chains: int = 1) -> float:
         """Seconds until `chains` accesses that a core makes side by side have all ended."""
-        together = sum(part * more for _, part, more in self.latency(working_set, clock, memory, chains))
-        alone = together if chains == 1 else sum(part * more for _, part, more in self.latency(working_set, clock, memory))
+        together = math.fsum(part * more for _, part, more in self.latency(working_set, clock, memory, chains))
+        alone = together if chains == 1 else math.fsum(part * more for _, part, more in self.latency(working_set, clock, memory))
         return max(together, chains * alone / self.followed(chains))
 
     def followed(self, chains: int) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -56,17 +57,17 @@ class Call:
     @property
     def moved(self) -> float:
         """Bytes of all its operands."""
-        return sum(operand.bytes for operand in self.operands)
+        return math.fsum(operand.bytes for operand in self.operands)
 
     @property
     def made(self) -> float:
         """Bytes of the array it makes."""
-        return sum(operand.bytes for operand in self.operands if operand.role == "write") if self.into == "new" else 0.0
+        return math.fsum(operand.bytes for operand in self.operands if operand.role == "write") if self.into == "new" else 0.0
 
     @property
     def written(self) -> float:
         """Bytes that it writes, to whatever array."""
-        return sum(operand.bytes for operand in self.operands if operand.role != "read")
+        return math.fsum(operand.bytes for operand in self.operands if operand.role != "read")
 
     @property
     def point(self) -> tuple[float, ...]:

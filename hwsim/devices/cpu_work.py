@@ -13,6 +13,7 @@ Range: work divided evenly over the cores beforehand; prefetchers see the stream
 
 from __future__ import annotations
 
+import math
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
@@ -207,7 +208,7 @@ def through_caches(
         for level, seconds in zip(names, times, strict=True)
     )
     formula = f"max({', '.join(names)})" if cpu.caches.overlap and len(names) > 1 else " + ".join(names)
-    return Term("caches", formula, inputs, max(times) if cpu.caches.overlap else sum(times), f"{name}.cores")
+    return Term("caches", formula, inputs, max(times) if cpu.caches.overlap else math.fsum(times), f"{name}.cores")
 
 
 def to_memory(cpu: Cpu, reads: float, writes: float, in_place: float, served: float) -> Traffic:

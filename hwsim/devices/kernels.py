@@ -99,7 +99,7 @@ class Corrections:
         place = [math.log2(each) for each in point]
         weights = total = 0.0
         for *where, ratio in self.points.get(key, ()):
-            distance = sum((math.log2(max(there, 1.0)) - here) ** 2 for there, here in zip(where, place, strict=False))
+            distance = math.fsum((math.log2(max(there, 1.0)) - here) ** 2 for there, here in zip(where, place, strict=False))
             if distance < 1e-12:
                 return ratio, True
             weight = math.exp(-distance / (2.0 * self.width**2))
@@ -203,7 +203,7 @@ class Kernels:
             more, last = self._moving(operand, whole)
             moving += more
             memory += last * operand.bytes
-        lookups = call.lookups * (self.lookup + sum(part * tier.lookup for tier, part in self.parts(call.span)))
+        lookups = call.lookups * (self.lookup + math.fsum(part * tier.lookup for tier, part in self.parts(call.span)))
         paged = call.made >= self.pages_from if call.paged is None else call.paged
         pages = call.written / self.pages if self.pages and paged else 0.0
         pages += max(call.faults - call.written / HUGE - 1.0, 0.0) * self.fault if paged else 0.0
@@ -232,7 +232,7 @@ class Kernels:
         work = call.count * (math.log2(max(call.count / max(call.rows, 1.0), 2.0)) if entry.log else 1.0)
         rows = call.rows if call.rows > 1 else 0.0
         return (
-            entry.call + sum(form.call for form in forms) + more,
+            entry.call + math.fsum(form.call for form in forms) + more,
             work * entry.each.get(call.dtype, 0.0) + rows * row,
             _standing(call.count, entry.counts),
         )

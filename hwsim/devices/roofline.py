@@ -9,6 +9,7 @@ memory: no cache is modelled, so an op whose data stays in a cache comes out too
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -171,7 +172,7 @@ def assemble(draws: Sequence[Draw], *, bandwidth: float, floor: float = 0.0, lat
     longest = max((draw.amount / draw.rate for draw in drawn), default=0.0)
     return Cost(
         Demand(
-            latency=sum((term.seconds for term in latencies), 0.0),
+            latency=math.fsum(term.seconds for term in latencies),
             amounts=tuple((draw.capacity, draw.amount) for draw in drawn),
             floor=floor,
             share=longest * bandwidth or 1.0,

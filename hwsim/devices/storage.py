@@ -161,7 +161,7 @@ def cost_of(name: str, asked: Asked, limits: Sequence[Limit], floors: Sequence[L
     lines = [Term(each.label, each.formula, each.inputs, each.seconds, media) for each in (*limits, *floors)]
     return Cost(
         Demand(
-            latency=sum((term.seconds for term in start), 0.0),
+            latency=math.fsum(term.seconds for term in start),
             amounts=((media, busy),) if busy > 0 else (),
             floor=max((floor.seconds for floor in floors), default=0.0),
             share=asked.bytes or 1.0,
@@ -213,7 +213,7 @@ def mixed(device: Serves, name: str, asked: Asked) -> Cost:
     for capacity in sorted(amounts.keys() - {media}):  # accesses a second of a plain disk
         parts = [max((term.seconds for term in cost.why if term.capacity == capacity), default=0.0) for cost in (reads, writes)]
         told = ("reads", precise(parts[0], "s"), "as reads alone"), ("writes", precise(parts[1], "s"), "as writes alone")
-        why.append(Term(capacity.rpartition(".")[2], "reads + writes", told, sum(parts), capacity))
+        why.append(Term(capacity.rpartition(".")[2], "reads + writes", told, math.fsum(parts), capacity))
     return Cost(
         Demand(latency=start, amounts=tuple(sorted(amounts.items())), floor=floor, share=asked.bytes or 1.0),
         moved=tuple((capacity, amount, unit) for capacity, (amount, unit) in sorted(moved.items())),

@@ -180,7 +180,7 @@ class PlainEngine:
             start=ticks.column([op.start for op in self._ops]),
             end=ticks.column([op.end for op in self._ops]),
             granted=np.array([op.granted for op in self._ops], np.int64),
-            flow_class=np.array([op.flow_class for op in self._ops], np.int64),
+            flow_class=np.array([op.flow_class for op in self._ops], np.int64),  # count
             paces=tuple(tuple(history) for history in self._history),
             alone=tuple(one.alone for one in self._classes),
             solves=self._solves,

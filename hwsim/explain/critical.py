@@ -76,7 +76,7 @@ class CriticalPath:
         numbers, firsts = np.unique(self.cause[order], return_index=True)
         for number, total in zip(numbers.tolist(), ticks.group_totals(took, firsts).tolist(), strict=True):
             spent[number] = total
-        whole = sum(spent)
+        whole = sum(spent)  # whole
         rows = [Share(cause, time, time / whole) for cause, time in zip(self.causes, spent, strict=True) if time]
         return tuple(sorted(rows, key=lambda row: (-row.time_fs, row.cause)))
 

@@ -94,7 +94,7 @@ def _longest_first(path: CriticalPath) -> Ints:
     """Ops of the path; of those that the run waited for equally long, the earlier first."""
     ops, first, where = np.unique(path.op, return_index=True, return_inverse=True)
     spent = np.zeros(len(ops), path.end.dtype)
-    np.add.at(spent, where, path.end - path.start)
+    np.add.at(spent, where, path.end - path.start)  # fits: parts of the makespan
     return ops[np.lexsort((first, -spent))] if len(ops) else ops
 
 

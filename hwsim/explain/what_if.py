@@ -12,6 +12,7 @@ In a graph with several queues a better part may make the whole slower (Graham, 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
@@ -211,7 +212,9 @@ def _with_better(cost: Cost, names: frozenset[str]) -> Cost:
     if not any(term.capacity in names for term in cost.why):
         return cost
     demand = cost.demand
-    latency = demand.latency - sum(term.seconds for term in cost.why if term.label == "latency" and term.capacity in names) / 2
+    latency = (
+        demand.latency - math.fsum(term.seconds for term in cost.why if term.label == "latency" and term.capacity in names) / 2
+    )
     below = [term for term in cost.why if term.label != "latency" and term.seconds <= demand.floor * (1 + 1e-9)]
     floor = max((term.seconds / (2 if term.capacity in names else 1) for term in below), default=demand.floor)
     return replace(cost, demand=replace(demand, latency=max(0.0, latency), floor=min(floor, demand.floor)))

@@ -91,7 +91,7 @@ def load(path: Path, name: str) -> OpGraph:
         first, last = (int(bounds[min(each, len(bounds) - 1)]) for each in (number, number + 1))
         begin, end = int(splits[first]), int(splits[last])
         targets = np.repeat(np.arange(last - first), waits[first:last])
-        edges: Ints = np.column_stack([befores[begin:end], targets, lags[begin:end]]).astype(np.int64).reshape(-1, 3)
+        edges: Ints = np.column_stack([befores[begin:end], targets, lags[begin:end]]).astype(np.int64).reshape(-1, 3)  # count
         own: dict[str, Any] = {each: columns[each][first:last] for each in COLUMNS}
         return Block(**own, edges=edges, times=times)
 

@@ -110,7 +110,7 @@ class Carrier:
     @final
     def delay(self) -> float:
         """Seconds of zero bytes from one end to the other: the sum of `waits`."""
-        return sum((each.seconds for each in self.waits()), 0.0)
+        return math.fsum(each.seconds for each in self.waits())
 
     def _source(self, key: str) -> str:
         return self.sources.get(key, "default") if self.sources else "as given"

@@ -25,7 +25,7 @@ def check_links(layout: Layout, bundle: Bundle, tree: Tree, mistakes: Mistakes) 
         return
     each = model.uses() * bundle.count.astype(np.int64)
     ends = np.concatenate([bundle.a, bundle.b])
-    taken = np.bincount(ends, np.concatenate([each, each]), layout.size).astype(np.int64)
+    taken = np.bincount(ends, np.concatenate([each, each]), layout.size).astype(np.int64)  # count
     before = layout.used.get(budget)
     layout.used[budget] = taken if before is None else taken + np.pad(before, (0, layout.size - len(before)))
     used, most = _used(layout, budget), _most(layout, budget)

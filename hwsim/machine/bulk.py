@@ -196,9 +196,9 @@ class Bulk:
         """By host the first number of its capacities."""
         table = self.numbering.table(self._net.layout)
         part = self._hosts.part_of_host
-        starts, each = np.array(table.starts, np.int64), np.array(table.each, np.int64)
+        starts, each = np.array(table.starts, np.int64), np.array(table.each, np.int64)  # count
         sizes = np.array([each.each for each in self._net.layout.parts], np.int64)
-        firsts = np.array([each.start for each in self._net.layout.parts], np.int64)
+        firsts = np.array([each.start for each in self._net.layout.parts], np.int64)  # count
         found: Ints = starts[part] + (self._hosts.starts - firsts[part]) // sizes[part] * each[part]
         return found
 

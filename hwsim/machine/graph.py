@@ -51,7 +51,7 @@ class Graph:
         return [*reversed(inner[0]), middle, *inner[1]]
 
     def _effort(self, layer: set[str]) -> int:
-        return sum(map(self._net.degree, layer))
+        return sum(map(self._net.degree, layer))  # whole
 
     def _back(self, layers: Sequence[set[str]], middle: set[str]) -> list[set[str]]:
         """The layers before the middle, nearest to it first, without what does not lead there."""

@@ -52,7 +52,7 @@ class Net:
 
     def degree(self, name: str) -> int:
         """How many links leave a device."""
-        return sum(layout.wires.degree(number) for layout, _, number in self.scopes(name))
+        return sum(layout.wires.degree(number) for layout, _, number in self.scopes(name))  # whole
 
     def forwards(self, name: str) -> bool:
         """Whether a device passes traffic on."""
@@ -216,4 +216,5 @@ class Links(Sequence[Link]):
 
 def wires_in(layout: Layout) -> int:
     """Connections, at any depth."""
-    return len(layout.wires) + sum(len(part.names) * wires_in(part.child) for part in layout.parts if part.child is not None)
+    inside = sum(len(part.names) * wires_in(part.child) for part in layout.parts if part.child is not None)  # whole
+    return len(layout.wires) + inside

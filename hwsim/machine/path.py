@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -106,14 +107,14 @@ def _line(draws: Sequence[Draw]) -> Line:
     above, below = "bytes", "bandwidth"
     if len(draws) > 1:
         above, inputs = "passes x bytes", [("passes", str(len(draws)), "it is read and written"), *inputs]
-    part = sum(draw.part for draw in draws) / len(draws)
+    part = math.fsum(draw.part for draw in draws) / len(draws)
     if part < 1:
         above, inputs = f"part x {above}", [("part", precise(part, "1"), "of the bytes: the rest takes other ways"), *inputs]
     if first.parts > 1:
         below, inputs = "(sockets x bandwidth)", [*inputs, ("sockets", str(first.parts), "each takes an equal part")]
     elif first.inner is not None:
         below, inputs = f"({first.inner[0]} x bandwidth)", [*inputs, first.inner]
-    seconds = sum(draw.part * draw.seconds for draw in draws)
+    seconds = math.fsum(draw.part * draw.seconds for draw in draws)
     return Line(first.label, f"{above} / {below}", tuple(inputs), seconds, first.capacity, first.framing)
 
 

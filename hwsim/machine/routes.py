@@ -19,6 +19,7 @@ Range: adaptive takes minimal ways only, with equal parts whatever else is on th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -180,7 +181,7 @@ class Routes:
 
     def _seconds(self, links: Iterable[Link]) -> float:
         """How long a signal takes over them."""
-        return sum(link.latency + self._net.wait(link.target) for link in links)
+        return math.fsum(link.latency + self._net.wait(link.target) for link in links)
 
     def _run(self, routing: Routing, start: str, end: str, pair: tuple[str, ...]) -> tuple[list[Link], list[tuple[Link, float]]]:
         """The part of a route that lies on links of one routing: its links, and those that share the bytes."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
@@ -86,10 +87,10 @@ class Transfers:
             path = self._path(*self.ends(a, b), ends, handling.protocol)
             per_byte = path.per_byte()
             passes = 1 if path.links else max((each.times for each in per_byte), default=1)
-            latency = sum((term.seconds for term in path.latencies), 0.0)
+            latency = math.fsum(term.seconds for term in path.latencies)
             known = self._known[a, b, ends, handling.protocol] = Known(path, per_byte, path.lines(), latency, passes)
         tally = self._tally(known.path, size, handling)
-        latency = known.latency + sum((term.seconds for term in tally.latencies), 0.0)
+        latency = known.latency + math.fsum(term.seconds for term in tally.latencies)
         waits = (*known.path.latencies, *tally.latencies)
         if size <= 0:
             return Cost(Demand(latency=latency), why=waits)

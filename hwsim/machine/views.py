@@ -124,7 +124,7 @@ class Groups(_View[PlacedDevice]):
 
 
 def _groups_in(layout: Layout) -> int:
-    inside = sum(len(part.names) * _groups_in(part.child) for part in layout.parts if part.child is not None)
+    inside = sum(len(part.names) * _groups_in(part.child) for part in layout.parts if part.child is not None)  # whole
     return inside + sum(part.grouped for part in layout.parts)
 
 

@@ -150,7 +150,7 @@ def cluster_of(machine: Machine, devices: tuple[str, ...] | None = None) -> Clus
 def _bus(machine: Machine, names: list[str]) -> float:
     """B/s that pass each rank of the rings that are found among them."""
     flows = cost(machine, ALGORITHMS["rings-both-ways"], "all-gather", names, _LONG)
-    body = sum(phase.cost.demand.body(machine.rates()) for phase in flows.phases)
+    body = math.fsum(phase.cost.demand.body(machine.rates()) for phase in flows.phases)
     return (len(names) - 1) / len(names) * _LONG / body
 
 

@@ -25,6 +25,7 @@ the two of its norm; operations 2 x that x pixels of the result.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
@@ -70,4 +71,4 @@ class Cnn:
     @property
     def forward_flop(self) -> float:
         """Operations of one image, forward; a multiplication and an addition are two."""
-        return sum(unit.flop for unit in self.chain())
+        return math.fsum(unit.flop for unit in self.chain())

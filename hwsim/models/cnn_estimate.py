@@ -15,6 +15,7 @@ has are done and the bucket before it is through.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -85,14 +86,14 @@ class Kernels:
                 images = op.convolution.images_moved(WIDTH[work.dtype])
                 copied = (Work(reads=images, writes=images, dtype=work.dtype, working_set=2 * images),)
             found.append(tuple(self._timed(op, each, self._slower(each, part, constants)) for each in (*copied, *way)))
-        return min(found, key=lambda way: sum(each.seconds for each in way))
+        return min(found, key=lambda way: math.fsum(each.seconds for each in way))
 
     def seconds(self, op: LayerOp) -> float:
         """Of all kernels that are chosen for it."""
         key = op.share, op.work, op.convolution
         found = self.asked.get(key)
         if found is None:
-            found = self.asked[key] = sum(each.seconds for each in self.chosen(op))
+            found = self.asked[key] = math.fsum(each.seconds for each in self.chosen(op))
         return found
 
     def _slower(self, work: Work, part: float, constants: Convolving) -> float:
@@ -151,14 +152,14 @@ def training_step(
             at += kernels.seconds(op)
         marks.append((at, layer.parameters * software.gradient))
     count += _add(shares, kernels, optimizer(layers)) + sum(layer.tensors for layer in layers)  # an update of each array
-    busy = sum(shares.values())
+    busy = math.fsum(shares.values())
     waited = max(0.0, _issuing(software, dtype, count, batch * size(network.input)) - busy)
     shares["host"] = software.step + waited
     stretched = [(when * (busy + waited) / busy, size) for when, size in marks]
     shares["gradients"] = exposed(stretched, exchange, bucket, software.hidden) if exchange is not None else 0.0
     if gpus > 1:
-        shares["gradients"] += software.array * sum(layer.tensors for layer in layers)
-    seconds = sum(shares.values())
+        shares["gradients"] += software.array * math.fsum(layer.tensors for layer in layers)
+    seconds = math.fsum(shares.values())
     return CnnStep(seconds, shares, gpus * batch / seconds)
 
 
@@ -192,9 +193,9 @@ def inference(network: Network, batch: int, dtype: str, kernels: Kernels) -> Cnn
     for layer in layers_of(network, batch, dtype, training=False):
         for op in layer.forward:
             count += _add(shares, kernels, op)
-    waited = max(0.0, _issuing(kernels.software, dtype, count, batch * size(network.input)) - sum(shares.values()))
+    waited = max(0.0, _issuing(kernels.software, dtype, count, batch * size(network.input)) - math.fsum(shares.values()))
     shares["host"] = kernels.software.waits + waited
-    seconds = sum(shares.values())
+    seconds = math.fsum(shares.values())
     return CnnStep(seconds, shares, batch / seconds)
 
 

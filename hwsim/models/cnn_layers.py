@@ -18,6 +18,7 @@ Convolutions and linear maps add their biases in their own kernels forward, and 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
@@ -136,10 +137,10 @@ def memory_of(layers: tuple[Layer, ...]) -> dict[str, float]:
 
     **Range**: without what libraries allocate to work in, and the context of the driver (0.3 to 1 GB).
     """
-    each = 4.0 * sum(layer.parameters for layer in layers)
+    each = 4.0 * math.fsum(layer.parameters for layer in layers)
     return {"weights": each, "gradients": each, "momentum": each, "activations": activation_bytes(layers)}
 
 
 def activation_bytes(layers: tuple[Layer, ...]) -> float:
     """Bytes kept from the forward pass for the backward pass."""
-    return sum(layer.kept for layer in layers)
+    return math.fsum(layer.kept for layer in layers)

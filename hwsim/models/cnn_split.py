@@ -16,6 +16,7 @@ Norms, activations and pools work on the channels that a GPU has.  Convolutions 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -134,7 +135,7 @@ def stages(units: Sequence[Unit], count: int, seconds: Callable[[Unit], float]) 
     cut = blocks(units)
     if count > len(cut):
         raise CannotSplit(f"{count} stages, but the network has only {len(cut)} blocks to cut between")
-    weights = [sum(seconds(unit) for unit in each) for each in cut]
+    weights = [math.fsum(seconds(unit) for unit in each) for each in cut]
     sums = [0.0]
     for each in weights:
         sums.append(sums[-1] + each)

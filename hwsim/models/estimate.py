@@ -12,6 +12,7 @@ What copies exchange hides behind the layers that compute as far as `hwsim.model
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
@@ -76,12 +77,12 @@ def step(laid: Laid, cluster: Cluster, framework: Framework, speed: Speed) -> St
     _add(body, back, 1.0)
     for name, seconds in body.items():
         shares[name] = m * stage.layers * seconds
-    layer_seconds = sum(body.values())
+    layer_seconds = math.fsum(body.values())
     one = stage.layers * layer_seconds
     first = _seconds(stage.first, laid, cluster, speed)
     final = stage if plan.pp == 1 else stage_of(laid, framework, plan.pp - 1)
     last = _seconds(final.last, laid, cluster, speed)
-    before, behind = sum(first.values()), sum(last.values())
+    before, behind = math.fsum(first.values()), math.fsum(last.values())
     if plan.pp == 1:
         longest = one + before + behind
         _add(shares, first, m)
@@ -94,13 +95,13 @@ def step(laid: Laid, cluster: Cluster, framework: Framework, speed: Speed) -> St
         hop = cluster.seconds("send", stage.passed, 2, laid.stride("pp"))
         shares["bubble"] = others / plan.chunks
         shares["pp"] = 2.0 * hop * (m * plan.chunks + plan.pp - 1)
-    added = sum(_seconds(stage.adding, laid, cluster, speed).values())
+    added = math.fsum(_seconds(stage.adding, laid, cluster, speed).values())
     if added > 0:
         shares["accumulate"] = m * added
     heavier = stage if before >= behind else final
     _add(shares, _seconds(heavier.ending, laid, cluster, speed), 1.0)
-    passes = stage.layers * sum(ahead.values()), stage.layers * sum(back.values())
-    beyond = sum(_beyond(each, heavier.number, passes, laid, cluster) for each in heavier.ending if isinstance(each, Collect))
+    passes = stage.layers * math.fsum(ahead.values()), stage.layers * math.fsum(back.values())
+    beyond = math.fsum(_beyond(each, heavier.number, passes, laid, cluster) for each in heavier.ending if isinstance(each, Collect))
     if beyond > 0:
         shares["dp"] += beyond
     if stage.gathered:
@@ -135,9 +136,9 @@ def _sharded(stage: Stage, laid: Laid, cluster: Cluster, computing: float) -> fl
     """What gathering weights and scattering gradients adds to computing."""
     many = laid.plan.chunks * hiding.pieces(laid, stage.number)
     each = [collective(replace(item, size=item.size / many), laid, cluster) for item in stage.gathered]
-    moving = laid.microbatches * many * sum(item.times * one for item, one in zip(stage.gathered, each, strict=True))
+    moving = laid.microbatches * many * math.fsum(item.times * one for item, one in zip(stage.gathered, each, strict=True))
     exposed = max(item.exposed for item in stage.gathered)
-    hidden = (1.0 - exposed) * (moving - sum(each))
+    hidden = (1.0 - exposed) * (moving - math.fsum(each))
     return moving - hidden + hiding.left(hidden, computing)
 
 
@@ -163,7 +164,7 @@ def _add(shares: dict[str, float], more: Mapping[str, float], times: float) -> N
 
 
 def _step(laid: Laid, cluster: Cluster, framework: Framework, shares: Mapping[str, float]) -> Step:
-    seconds = sum(shares.values())
+    seconds = math.fsum(shares.values())
     peak = peak_of(cluster.gpu.flop, laid.plan.dtype, "gpu")[1] * laid.gpus
     model = laid.model
     flop = laid.tokens * model.training_flop(laid.sequence)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -47,4 +48,4 @@ class Layer:
     @property
     def flop(self) -> float:
         """Of convolutions and matrix products, forward."""
-        return sum(op.work.flop for op in self.forward if op.work.mix == "matmul")
+        return math.fsum(op.work.flop for op in self.forward if op.work.mix == "matmul")

@@ -13,6 +13,7 @@ Parameters: the sum over its layers of units in x units out, and units out for t
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
@@ -65,4 +66,4 @@ class Mlp:
     @property
     def forward_flop(self) -> float:
         """Operations of one example, forward; a multiplication and an addition are two."""
-        return sum(unit.flop for unit in self.chain())
+        return math.fsum(unit.flop for unit in self.chain())

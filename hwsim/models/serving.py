@@ -12,6 +12,7 @@ together, which the time depends on nearly linearly.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -72,7 +73,7 @@ def one_pass(model: Transformer, part: Slice, cluster: Cluster, framework: Frame
     if framework.step > 0:
         shares["host"] = framework.step
     memory = serving_memory(model, part.tensor, part.sequences * part.context, part.dtype)
-    return Pass(sum(shares.values()), shares, memory, memory.verdict(cluster.gpu.memory.size))
+    return Pass(math.fsum(shares.values()), shares, memory, memory.verdict(cluster.gpu.memory.size))
 
 
 def passed(model: Transformer, part: Slice) -> tuple[tuple[int, tuple[Kernel, ...]], ...]:

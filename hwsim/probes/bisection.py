@@ -55,7 +55,7 @@ class Bisection:
     @property
     def wires(self) -> float:
         """What the links that limit it could carry without headers, at their peak."""
-        return sum(each.bandwidth if each.wires is None else each.wires for each in self.limits)
+        return math.fsum(each.bandwidth if each.wires is None else each.wires for each in self.limits)
 
 
 def bisection(machine: Machine, members: Sequence[str], over: str = "") -> Bisection | None:
@@ -128,7 +128,7 @@ def _ways(classes: Sequence[Sequence[str]], members: int) -> int:
 def _every(classes: Sequence[Sequence[str]], members: Sequence[str]) -> Iterator[frozenset[str]]:
     half, even = len(members) // 2, len(members) % 2 == 0
     for numbers in product(*(range(len(each) + 1) for each in classes)):
-        if sum(numbers) != half:
+        if sum(numbers) != half:  # whole
             continue
         others = tuple(len(each) - number for each, number in zip(classes, numbers, strict=True))
         if not even or numbers <= others:

@@ -7,6 +7,7 @@ in a set, so that caches serve a part of the reads and page tables cost what the
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Final
 
@@ -92,7 +93,7 @@ def line_of_another_core(machine: Machine) -> Found:
         raise Lacks(f"{name} has one core")
     cost = cpu.increment(name, 1, 2, shared=True)
     lines = tuple(term for term in cost.why if term.label != "increments")
-    return Found(sum(term.seconds for term in lines) / 2, name, "half of two cores that each take it once", lines)
+    return Found(math.fsum(term.seconds for term in lines) / 2, name, "half of two cores that each take it once", lines)
 
 
 def line_of_another_socket(machine: Machine) -> Found:
@@ -105,7 +106,7 @@ def line_of_another_socket(machine: Machine) -> Found:
     cost = pair.increment(name, 1, 2, shared=True, sockets=2)
     lines = tuple(term for term in cost.why if term.label != "increments")
     return Found(
-        sum(term.seconds for term in lines) / 2, name, f"a core of {name} and one of {beside}, each takes it once", lines
+        math.fsum(term.seconds for term in lines) / 2, name, f"a core of {name} and one of {beside}, each takes it once", lines
     )
 
 
@@ -117,7 +118,7 @@ def socket_hop(machine: Machine) -> Found:
         raise Lacks(f"the link {link.name} does not say its latency")
     cost = machine.transfer(name, link.target, LINE)
     why = tuple(term for term in cost.why if term.capacity == link.capacity)
-    return Found(sum(term.seconds for term in why), link.name, f"latency + {LINE:g} B", why)
+    return Found(math.fsum(term.seconds for term in why), link.name, f"latency + {LINE:g} B", why)
 
 
 def memory_read(machine: Machine, working_set: float, *, remote: bool) -> Found:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Final
 
@@ -84,7 +85,7 @@ def _sent(machine: Machine, source: str, target: str, size: float) -> Cost:
 
 
 def _distance(route: tuple[Link, ...]) -> float:
-    return sum(link.model.distance() for link in route)
+    return math.fsum(link.model.distance() for link in route)
 
 
 def _why_none(machine: Machine, what: str) -> str:

@@ -44,7 +44,7 @@ def reach(machine: Machine, members: Sequence[str]) -> Reach | None:
     )
     narrowest, worst = _narrowest(machine, members, forwards, full, farthest)
     n = len(members)
-    mean = sum(level * count for level, count in hops) / pairs
+    mean = sum(level * count for level, count in hops) / pairs  # whole
     return Reach(diameter, farthest, mean, narrowest, worst, n * (n - 1) - pairs)
 
 

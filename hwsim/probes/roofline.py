@@ -173,11 +173,11 @@ def _points(
     firsts: dict[tuple[object, ...], Point] = {}
     idle: dict[str, int] = {}
     for name, kind, cost, size, times in _ops(graph, members):
-        flop = size * sum(amount for _, amount, unit in cost.moved if unit == "FLOP")
+        flop = size * math.fsum(amount for _, amount, unit in cost.moved if unit == "FLOP")
         if flop <= 0:
             idle[f"{name} ({kind})"] = idle.get(f"{name} ({kind})", 0) + times
             continue
-        moved = size * sum(amount for where, amount, unit in cost.moved if unit == "B" and where.endswith(".memory"))
+        moved = size * math.fsum(amount for where, amount, unit in cost.moved if unit == "B" and where.endswith(".memory"))
         seconds = cost.demand.latency + size * cost.demand.body(rates)
         peak, unit = _units(cost)
         point = Point(name, kind, 0, flop, moved, seconds, min(peak, most), _bound(cost, size, unit))
@@ -226,7 +226,7 @@ WORDS: Final[Mapping[str, str]] = {
 
 def _bound(cost: Cost, size: float, unit: str) -> str:
     body = [term for term in cost.why if term.label != "latency"]
-    latency = sum(term.seconds for term in cost.why if term.label == "latency")
+    latency = math.fsum(term.seconds for term in cost.why if term.label == "latency")
     longest = max(body, key=lambda term: term.seconds, default=None)
     if longest is None or latency > size * longest.seconds:
         return STARTS

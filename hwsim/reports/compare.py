@@ -136,11 +136,11 @@ def _group(rows: Sequence[Row]) -> Group:
         function=first.function,
         line=first.line,
         times=sum(each.times for each in rows),
-        measured=sum(each.measured for each in rows),
-        predicted=sum(each.predicted for each in rows),
+        measured=math.fsum(each.measured for each in rows),
+        predicted=math.fsum(each.predicted for each in rows),
         standing=first.standing,
         why=first.why,
-        missed=sum(abs(each.off) for each in rows),
+        missed=math.fsum(abs(each.off) for each in rows),
     )
 
 

@@ -10,6 +10,7 @@ The last column is what held the slowest of them for the longest part of its tim
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -96,7 +97,7 @@ def _longest(timeline: Timeline, rows: dict[tuple[str, str, str], list[int]]) ->
     stages = [stage for line in timeline.flat.graph.lines for stage in line.stages if len(stage.ops) > MOST // 2]
     inside = {label for stage in stages for label in stage.ops}
     order = sorted(
-        rows, key=lambda row: (any(labels[each] in inside for each in rows[row]), -sum(took[each] for each in rows[row]))
+        rows, key=lambda row: (any(labels[each] in inside for each in rows[row]), -math.fsum(took[each] for each in rows[row]))
     )
     kept = set(order[:MOST])
     return {row: members for row, members in rows.items() if row in kept}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -215,7 +216,7 @@ def _line(title: str, text: str) -> list[str]:
 
 def _shares(shares: Mapping[str, float]) -> Iterator[str]:
     """A row for each, the largest first."""
-    total = sum(shares.values())
+    total = math.fsum(shares.values())
     shown = sorted(((each, name) for name, each in shares.items() if each > 0), reverse=True)
     rows = [(NAMES.get(name, name), format_quantity(each, "s"), each / total) for each, name in shown]
     yield from _barred(("what", "time", "share"), rows)

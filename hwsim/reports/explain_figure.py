@@ -33,7 +33,7 @@ def render(result: Result, found: Explanation, suffix: str = ".png") -> Iterable
         name = family(str(share.cause))
         total[name] = total.get(name, 0) + share.time_fs
     names = sorted(total, key=lambda name: (-total[name], name))[:ROWS]
-    rest = sum(time for name, time in total.items() if name not in names)
+    rest = sum(time for name, time in total.items() if name not in names)  # whole
     with figure_bytes(suffix, height=2.4 + 0.3 * (len(names) + 1)) as (figure, buffer):
         rows = figure.subplots(2, 1, height_ratios=[1, max(len(names), 2)])
         _path(rows[0], result, found, names)

@@ -64,7 +64,7 @@ def _accounting(shares: Sequence[Share], makespan: int) -> Iterator[str]:
     rows = families(shares)
     shown, rest = rows[:CAUSES], rows[CAUSES:]
     if rest:
-        shown.append((f"{len(rest)} more", sum(time for _, time in rest)))
+        shown.append((f"{len(rest)} more", sum(time for _, time in rest)))  # whole
     width = max(len(_short(name)) for name, _ in (*shown, ("makespan", 0)))
     for name, time in shown:
         yield f"  {_short(name):<{width}}  {seconds(time / FEMTO):>9}  {_share(time, makespan):>6}  {bar(time / makespan)}"

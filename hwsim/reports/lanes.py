@@ -46,7 +46,7 @@ def lanes(result: Result) -> tuple[Lane, ...]:
         if line >= 0:
             found.append(Lane(place, flat.graph.queues[line].name, members))
         else:
-            rows = np.array(_beside(begin[members].tolist(), timeline.end[members].tolist()), np.int64)
+            rows = np.array(_beside(begin[members].tolist(), timeline.end[members].tolist()), np.int64)  # count
             by_row = np.argsort(rows, kind="stable")
             firsts = np.flatnonzero(np.diff(rows[by_row])) + 1
             for number, row in enumerate(np.split(members[by_row], firsts)):

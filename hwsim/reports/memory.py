@@ -78,7 +78,7 @@ def thinned(time: Floats, taken: Floats) -> tuple[Floats, Floats]:
     if len(time) <= POINTS:
         return time, taken
     whole = time[-1] or 1.0
-    column = np.minimum((time / whole * (POINTS // 2)).astype(np.int64), POINTS // 2 - 1)
+    column = np.minimum((time / whole * (POINTS // 2)).astype(np.int64), POINTS // 2 - 1)  # count
     firsts = np.flatnonzero(np.concatenate([[True], column[1:] != column[:-1]]))
     lasts = np.append(firsts[1:], len(time)) - 1
     largest = np.maximum.reduceat(taken, firsts)

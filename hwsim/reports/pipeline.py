@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import groupby
@@ -36,7 +37,7 @@ def _alike() -> Any:
     last = [-1.0]
 
     def key(phases: list[Phase]) -> float:
-        rate = sum(each.rate for each in phases)
+        rate = math.fsum(each.rate for each in phases)
         if abs(rate - last[0]) > ALIKE * rate:
             last[0] = rate
         return last[0]
@@ -50,8 +51,8 @@ def _title(group: list[list[Phase]]) -> str:
 
 
 def _text(programs: Sequence[PipelineUse], phases: Sequence[Phase]) -> str:
-    rate = sum(each.rate for each in phases)
-    samples = sum(each.rate * program.batch for each, program in zip(phases, programs, strict=True))
+    rate = math.fsum(each.rate for each in phases)
+    samples = math.fsum(each.rate * program.batch for each, program in zip(phases, programs, strict=True))
     fast = f"{_number(samples)} samples/s ({_number(rate)} batches/s)" if samples else f"{_number(rate)} batches/s"
     time = sum(each.time_fs for each in phases) or 1
     device = programs[0].device if len({each.device for each in programs}) == 1 else family(programs[0].device)

@@ -81,7 +81,7 @@ def render(found: Sequence[Roofline], title: str, suffix: str = ".png") -> Itera
         ValueError: the suffix is none of .png, .svg, .pdf.
     """
     rows = [5.2 + 0.2 * math.ceil(len(one.points) / 2) for one in found]
-    with figure_bytes(suffix, width=9, height=sum(rows)) as (figure, buffer):
+    with figure_bytes(suffix, width=9, height=math.fsum(rows)) as (figure, buffer):
         panels = figure.subplots(len(found), 1, squeeze=False, height_ratios=rows)[:, 0]
         placed = []
         for axes, one in zip(panels, found, strict=True):

@@ -47,7 +47,7 @@ def _lines(result: Result) -> Iterator[str]:
     shares = causes(limited_by(result.timeline))
     shown = [f"{name} {percent(share)}" for name, share in shares[:CAUSES]]
     if len(shares) > CAUSES:
-        shown.append(f"{len(shares) - CAUSES} more {percent(sum(share for _, share in shares[CAUSES:]))}")
+        shown.append(f"{len(shares) - CAUSES} more {percent(math.fsum(share for _, share in shares[CAUSES:]))}")
     yield from _line("limited by", ", ".join(shown) or "nothing: no op takes any time")
     yield from _fold(result)
     for title, text in pipeline.rows(pipelines(result.timeline)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -66,7 +67,7 @@ def causes(shares: Iterable[Share]) -> list[tuple[str, float]]:
     for share in shares:
         text = str(share.cause)
         total.setdefault(family(text), []).append((text, share.share))
-    found = [(rows[0][0] if len(rows) == 1 else name, sum(part for _, part in rows)) for name, rows in total.items()]
+    found = [(rows[0][0] if len(rows) == 1 else name, math.fsum(part for _, part in rows)) for name, rows in total.items()]
     return sorted(found, key=lambda row: (-row[1], natural(row[0])))
 
 

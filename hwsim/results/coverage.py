@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final
 
@@ -53,8 +54,10 @@ def coverage(timeline: Timeline) -> Coverage | None:
     time = (timeline.end - timeline.start).astype(np.float64)
     known = flat.cost >= 0
     spent = np.bincount(flat.cost[known], time[known], len(marks))
-    total = {mark: sum(spent[number] for number, (each, _) in enumerate(marks) if each == mark) for mark in ("kernel", *MARKS)}
-    whole = sum(total.values()) or 1.0
+    total = {
+        mark: math.fsum(spent[number] for number, (each, _) in enumerate(marks) if each == mark) for mark in ("kernel", *MARKS)
+    }
+    whole = math.fsum(total.values()) or 1.0
     missing: dict[str, float] = {}
     for number, (mark, reason) in enumerate(marks):
         if mark == MARKS[0]:

@@ -9,6 +9,7 @@ Percentiles are of requests (of tokens for `gap`), straight between the nearest 
 
 from __future__ import annotations
 
+import math
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
@@ -114,7 +115,9 @@ class ServiceStatistics:
         if quarter < LEAST_QUARTER or self.offered_per_s <= MUCH * self.requests_per_s:
             return False
         rows = sorted(self.rows, key=lambda row: row.arrival_s)
-        first, last = (sum(row.begin_s - row.arrival_s for row in some) / quarter for some in (rows[:quarter], rows[-quarter:]))
+        first, last = (
+            math.fsum(row.begin_s - row.arrival_s for row in some) / quarter for some in (rows[:quarter], rows[-quarter:])
+        )
         return last > 2 * first and last > PART * (rows[-1].arrival_s - rows[0].arrival_s)
 
     @property
@@ -219,7 +222,7 @@ def statistics(
     if not log.requests:
         return None
     arrival = [each[0] for each in log.requests]
-    prompts, outputs = sum(each[1] for each in log.requests), sum(each[2] for each in log.requests)
+    prompts, outputs = sum(each[1] for each in log.requests), sum(each[2] for each in log.requests)  # whole
     begin, end = min(arrival), max(log.end)
     span = max(1, end - begin)
     waits = [start - came for start, came in zip(log.begin, arrival, strict=True)]
@@ -243,7 +246,7 @@ def statistics(
         iterations=log.iterations,
         batch_mean=log.worked / max(1, log.iterations),
         in_system_mean=log.area / span,
-        queue_mean=sum(waits) / span,
+        queue_mean=sum(waits) / span,  # whole
         queue_max=_longest_queue(arrival, log.begin),
         put_off=put_off,
         read_again=read_again,
@@ -265,7 +268,7 @@ def _spread(times: Iterable[float]) -> Spread:
     """Of times in fs."""
     seconds = np.array(list(times), np.float64) / FEMTO
     p50, p95, p99 = np.percentile(seconds, (50, 95, 99)).tolist()
-    return Spread(float(seconds.mean()), p50, p95, p99, float(seconds.max()))
+    return Spread(math.fsum(seconds.tolist()) / len(seconds), p50, p95, p99, float(seconds.max()))
 
 
 def _cache(log: Log, blocks: int | None, copies: int, begin: int, end: int) -> tuple[float, float]:
@@ -275,7 +278,7 @@ def _cache(log: Log, blocks: int | None, copies: int, begin: int, end: int) -> t
     area, most = 0, 0
     for copy in range(copies):
         own = [(time, used) for time, number, used in log.moments if number == copy]
-        area += sum(used * (after - time) for (time, used), (after, _) in pairwise([*own, (end, 0)]))
+        area += sum(used * (after - time) for (time, used), (after, _) in pairwise([*own, (end, 0)]))  # whole
         most = max([most, *(used for _, used in own)])
     return most / blocks, area / (blocks * copies * max(1, end - begin))
 
@@ -303,6 +306,6 @@ def _course(log: Log, blocks: int | None, copies: int) -> tuple[Moment, ...]:
             used[copy] = taken
             at += 1
         came, begun, gone = (bisect_right(column, time) for column in (arrivals, begins, ends))
-        cache = sum(used) / (blocks * copies) if blocks else 0.0
+        cache = sum(used) / (blocks * copies) if blocks else 0.0  # whole
         found.append(Moment(time / FEMTO, came - begun, begun - gone, cache))
     return tuple(found)

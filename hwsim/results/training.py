@@ -11,6 +11,7 @@ Of the last step, on one device of each pipeline stage, its time goes to three t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -70,15 +71,15 @@ class Training:
 
     @property
     def computing(self) -> float:
-        return sum(each.computing for each in self.stages) / max(1, len(self.stages))
+        return math.fsum(each.computing for each in self.stages) / max(1, len(self.stages))
 
     @property
     def exposed(self) -> float:
-        return sum(each.exposed for each in self.stages) / max(1, len(self.stages))
+        return math.fsum(each.exposed for each in self.stages) / max(1, len(self.stages))
 
     @property
     def bubble(self) -> float:
-        return sum(each.bubble for each in self.stages) / max(1, len(self.stages))
+        return math.fsum(each.bubble for each in self.stages) / max(1, len(self.stages))
 
     @property
     def settles(self) -> bool:

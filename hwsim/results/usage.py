@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from hwsim import ticks
 from hwsim.demand import Capacity, Cost, Unit
-from hwsim.opgraph import Ints
+from hwsim.opgraph import Floats, Ints
 from hwsim.results.timeline import FEMTO, Timeline
 
 
@@ -52,7 +53,7 @@ def usage(timeline: Timeline) -> tuple[Usage, ...]:
     ops_of = [by_cost[low:high] for low, high in pairwise(bounds.tolist())]
     draws, holds = _who_draws(costs), _who_holds(costs)
     natural = _natural(costs)
-    sizes = [float(flat.size[ops].sum()) for ops in ops_of]
+    sizes = [_added_up(flat.size[ops]) for ops in ops_of]
     held_s = {number: _total(timeline, ops_of[number]) for number in sorted({n for rows in holds.values() for n, _ in rows})}
     busy: dict[tuple[int, ...], int] = {}
     found = []
@@ -63,8 +64,8 @@ def usage(timeline: Timeline) -> tuple[Usage, ...]:
         who = tuple(sorted({number for number, _ in (*drawn, *held)}))
         if who not in busy:  # the links of a ring are drawn on by the same ops
             busy[who] = _busy(timeline, [ops_of[number] for number in who])
-        amount = sum(sizes[number] * each for number, each in drawn)
-        kept = sum(part * capacity.rate * held_s[number] for number, part in held)
+        amount = math.fsum(sizes[number] * each for number, each in drawn) if drawn else 0
+        kept = math.fsum(part * capacity.rate * held_s[number] for number, part in held)
         moved, unit = _moved(capacity, amount, [(number, sizes[number]) for number, _ in drawn], natural)
         whole = capacity.rate * timeline.makespan
         if any(costs[number].played and not each for number, each in drawn):
@@ -72,6 +73,14 @@ def usage(timeline: Timeline) -> tuple[Usage, ...]:
         utilisation = (amount + kept) / whole if whole else 0.0
         found.append(Usage(capacity.name, busy[who], moved, unit, utilisation, many.get(capacity.name, 1)))
     return tuple(found)
+
+
+def _added_up(sizes: Floats) -> float:
+    """The sum of the sizes, the same in any order."""
+    if not len(sizes) or (sizes[0] == sizes).all():
+        return float(sizes[0]) * len(sizes) if len(sizes) else 0.0
+    values, counts = np.unique(sizes, return_counts=True)
+    return math.fsum((values * counts).tolist())
 
 
 def _who_draws(costs: tuple[Cost, ...]) -> dict[str, list[tuple[int, float]]]:
@@ -118,7 +127,7 @@ def _moved(
     units = {unit for _, (_, unit) in stated}
     if len(units) != 1:
         return amount, capacity.unit
-    return sum(size * each for size, (each, _) in stated), units.pop()
+    return math.fsum(size * each for size, (each, _) in stated), units.pop()
 
 
 def _begin(timeline: Timeline, ops: Ints) -> NDArray[np.int64]:

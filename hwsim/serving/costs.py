@@ -56,7 +56,7 @@ def kernels_of(plan: ServicePlan) -> Callable[[Batch], Taken]:
             step = inference(model, count, plan.dtype, kernels)
             works = [op.work for layer in layers_of(model, count, plan.dtype, training=False) for op in layer.forward]
             busy = step.seconds - step.shares["host"]
-            flop, moved = sum(work.flop for work in works), sum(work.traffic for work in works)
+            flop, moved = math.fsum(work.flop for work in works), math.fsum(work.traffic for work in works)
             known[count] = Taken(step.seconds, busy, min(busy, moved / plan.gpu.memory.bandwidth), flop, moved)
         return known[count]
 

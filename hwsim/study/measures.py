@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -178,5 +179,5 @@ def _found(result: Result) -> Iterator[tuple[str, float]]:
         yield "requests_per_s", service.requests_per_s
     if lines:
         phases = [(each.epochs or (each.whole,))[-1] for each in lines]
-        yield "batches_per_s", sum(each.batches * FEMTO / each.time_fs for each in phases if each.time_fs)
-        yield "busy", sum(each.busy for each in phases) / len(phases)
+        yield "batches_per_s", math.fsum(each.batches * FEMTO / each.time_fs for each in phases if each.time_fs)
+        yield "busy", math.fsum(each.busy for each in phases) / len(phases)

@@ -173,7 +173,7 @@ def statistics(
 ) -> RequestStatistics:
     """What a reader wants to know of the requests that ended."""
     issued, finish = (np.array([value for each in served for value in getattr(each, column)]) for column in ("issued", "finish"))
-    size = float(sum(sum(each.size) for each in served))
+    size = float(sum(sum(each.size) for each in served))  # whole
     latency = finish - issued
     span = float(finish.max() - issued.min()) if len(latency) else 0.0
     low, high, tail = (float(x) for x in np.percentile(latency, (50, 95, 99))) if len(latency) else (0.0, 0.0, 0.0)
@@ -182,12 +182,12 @@ def statistics(
         count=len(latency),
         bytes=size,
         span_s=span,
-        latency_mean_s=float(latency.mean()) if len(latency) else 0.0,
+        latency_mean_s=math.fsum(latency.tolist()) / len(latency) if len(latency) else 0.0,
         latency_p50_s=low,
         latency_p95_s=high,
         latency_p99_s=tail,
         latency_max_s=float(latency.max(initial=0.0)),
-        in_flight_mean=float(latency.sum()) / span if span > 0 else 0.0,
+        in_flight_mean=math.fsum(latency.tolist()) / span if span > 0 else 0.0,
         counters=tuple(sorted(counters.items())),
         closed_form_s=closed_form_s,
     )

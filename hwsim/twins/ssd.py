@@ -137,8 +137,12 @@ class SsdTwin:
     @property
     def counters(self) -> dict[str, float]:
         """Pages read, written and moved, blocks erased, write amplification, and seconds that chips and channels worked."""
-        moved, erased = (sum(getattr(plane, what) for plane in self._maps.values()) for what in ("moved", "erased"))
-        found: dict[str, float] = {"pages_read": self._read, "chip_s": sum(self._chip_time), "channel_s": sum(self._channel_time)}
+        moved, erased = (sum(getattr(plane, what) for plane in self._maps.values()) for what in ("moved", "erased"))  # whole
+        found: dict[str, float] = {
+            "pages_read": self._read,
+            "chip_s": math.fsum(self._chip_time),
+            "channel_s": math.fsum(self._channel_time),
+        }
         if self._written:
             found |= {"pages_written": self._written, "write_amplification": (self._written + moved) / self._written}
         return found | ({"pages_moved": moved, "blocks_erased": erased} if self._maps and self._written else {})

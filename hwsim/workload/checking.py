@@ -89,7 +89,9 @@ def _idle_workers(pipeline: Tree | None) -> Iterator[Warning]:
     ahead = [keys.ahead if said is None or said.ahead is None else said.ahead for said in stages]
     for number, said in enumerate(stages[:-1]):
         rooms = [
-            sum(ahead[number:later]) + then.at_once for later, then in enumerate(stages) if later > number and then is not None
+            sum(ahead[number:later]) + then.at_once  # whole
+            for later, then in enumerate(stages)
+            if later > number and then is not None
         ]
         if said is None or not rooms or said.at_once <= min(rooms):
             continue

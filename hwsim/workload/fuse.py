@@ -12,6 +12,7 @@ where "nowhere else" means: no other op, wait or fetch of the whole program name
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -97,7 +98,7 @@ class _Fuser:
             written.update(dict.fromkeys((*op.updates, *op.writes), 1))
         used = self.uses[rank]
         lives = {value for value, anew in made.items() if not anew or not inside[value] or used.get(value, 0) > inside[value]}
-        arrays -= sum(count - (value in lives) for value, count in written.items())
+        arrays -= math.fsum(count - (value in lives) for value, count in written.items())
         program, name = self.programs[rank], _name(ops)
         label = self.builder.label
         each = first.pointwise

@@ -14,6 +14,7 @@ Range: nodes of unequal size only for all-reduce; the ranks beyond the smallest 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -67,7 +68,7 @@ class Hierarchical:
             port, link = largest(each.pairs)
             where = "across" if each.name.endswith("across") else "within"
             stages[where] += each.times / pieces * wires.step(port * size, link * size)
-        return sum(stages.values()) + (pieces - 1) * max(stages.values())
+        return math.fsum(stages.values()) + (pieces - 1) * max(stages.values())
 
 
 def _uneven(operation: Operation, group: Group) -> Plan:

@@ -12,6 +12,7 @@ Range: push and pull one after the other, all workers at once; a late worker, an
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final, Literal
@@ -103,4 +104,4 @@ def imbalance(numbers: Sequence[int], servers: int) -> float:
     held = [0.0] * servers
     for key, server, part in shards(numbers, servers):
         held[server] += part * numbers[key]
-    return max(held) * servers / sum(held)
+    return max(held) * servers / math.fsum(held)

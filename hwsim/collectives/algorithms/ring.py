@@ -13,6 +13,7 @@ Range: the time per byte hardly depends on n while S / n is far above a x B; bel
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
@@ -47,7 +48,7 @@ class Ring:
             raise CannotCollect(f"{len(orders)} rings with {len(widths)} widths", "each ring needs a width above zero")
         if any(sorted(order) != list(range(group.ranks)) for order in orders):
             raise CannotCollect(f"a ring among {group.ranks} ranks visits each of them once")
-        found = [(order, width / sum(widths)) for order, width in zip(orders, widths, strict=True)]
+        found = [(order, width / math.fsum(widths)) for order, width in zip(orders, widths, strict=True)]
         if self.both:
             found = [(way, share / 2) for order, share in found for way in (order, order[::-1])]
         return tuple((order, share / self.channels) for order, share in found for _ in range(self.channels))

@@ -9,6 +9,7 @@ Source: the two-phase checkpoints of Nicolae et al., "DeepFreeze" (CCGrid 2020) 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -27,7 +28,7 @@ class Saving:
     def lost(self, rates: Mapping[str, float], *, waits_for_write: bool) -> float:
         """Seconds for which who trains waits, alone on the machine."""
         parts = [self.copy, self.write if waits_for_write else None]
-        return sum(part.cost.demand.alone(rates) if part.cost else part.time for part in parts if part is not None)
+        return math.fsum(part.cost.demand.alone(rates) if part.cost else part.time for part in parts if part is not None)
 
 
 def saving(scope: Scope, size: float, source: str, target: str, *, request: float = 16e6, depth: int = 8) -> Saving:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -62,7 +63,7 @@ def time_of(stage: Stage, rates: Mapping[str, float], epoch: int = 0) -> float:
     if (step := stage.ops[0].step) is not None:
         return pace(step, rates)
     placed = [op.at(epoch) for op in stage.ops]
-    took = sum(each.cost.demand.alone(rates) if each.cost else each.time for each in placed)
+    took = math.fsum(each.cost.demand.alone(rates) if each.cost else each.time for each in placed)
     return max(took / stage.at_once, stage.handoff)
 
 

@@ -53,7 +53,7 @@ class Spent:
 
     @property
     def total(self) -> float:
-        return sum(self.seconds.values())
+        return math.fsum(self.seconds.values())
 
     def and_then(self, other: Spent, times: float = 1.0) -> Spent:
         """Both, one after another; the other so often."""
@@ -190,7 +190,7 @@ class Exchanges:
                     if self.machine.capacities[name].unit == "1":  # messages, which are counted and move nothing
                         continue
                     moved[name] = (moved.get(name, (0.0, unit))[0] + amount, unit)
-            latency = max(latency, sum(phase.cost.demand.latency for phase in flows.phases))
+            latency = max(latency, math.fsum(phase.cost.demand.latency for phase in flows.phases))
             floor = max(floor, bodies)
         if first is None:
             return Cost(Demand())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -61,7 +62,7 @@ def cut(plan: NetworkPlan, costs: Costs) -> tuple[tuple[Piece, ...], ...]:
 
     def seconds(unit: Unit) -> float:
         layer = layer_of(unit, max(1, plan.batches[0] // plan.microbatches), plan.dtype)
-        return sum(costs.seconds(op) for op in (*layer.forward, *layer.backward))
+        return math.fsum(costs.seconds(op) for op in (*layer.forward, *layer.backward))
 
     return tuple(tuple(Piece(unit) for unit in each) for each in stages(units, plan.pp, seconds))
 

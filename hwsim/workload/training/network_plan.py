@@ -12,6 +12,7 @@ share the channels (or units) of every layer.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -114,12 +115,12 @@ def shared(batch: int, copies: int, shares: tuple[float, ...]) -> tuple[int, ...
         return (batch // copies,) * copies if even else f"a batch of {batch} cannot be split evenly over {copies} copies"
     if len(shares) != copies:
         return f"{len(shares)} shares for {copies} copies"
-    if sum(shares) <= 0:
+    if math.fsum(shares) <= 0:
         return "shares that are all zero"
-    parts = [batch * each / sum(shares) for each in shares]
+    parts = [batch * each / math.fsum(shares) for each in shares]
     found = [int(each) for each in parts]
     order = sorted(range(copies), key=lambda at: (found[at] - parts[at], at))
-    for at in order[: batch - sum(found)]:  # what is left, to those who miss most
+    for at in order[: batch - sum(found)]:  # whole numbers that are left, to those who miss most
         found[at] += 1
     if 0 in found:
         return f"copy {found.index(0)} gets none of the {batch} examples"
