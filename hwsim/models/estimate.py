@@ -101,7 +101,9 @@ def step(laid: Laid, cluster: Cluster, framework: Framework, speed: Speed) -> St
     heavier = stage if before >= behind else final
     _add(shares, _seconds(heavier.ending, laid, cluster, speed), 1.0)
     passes = stage.layers * math.fsum(ahead.values()), stage.layers * math.fsum(back.values())
-    beyond = math.fsum(_beyond(each, heavier.number, passes, laid, cluster) for each in heavier.ending if isinstance(each, Collect))
+    beyond = math.fsum(
+        _beyond(each, heavier.number, passes, laid, cluster) for each in heavier.ending if isinstance(each, Collect)
+    )
     if beyond > 0:
         shares["dp"] += beyond
     if stage.gathered:

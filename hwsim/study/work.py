@@ -10,6 +10,7 @@ Bytes of collectives and of messages between ranks are left out: they are anothe
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -61,14 +62,20 @@ def _settled(result: Result) -> list[Work]:
         unit = result.trainings[0].unit
         alike = [each for each in result.trainings if each.unit == unit]
         unit = unit if unit == "tokens" else "samples"  # images, sequences, ...
-        return [Work(unit, sum(each.count * each.steps for each in alike), sum(each.rate for each in alike))]
+        return [Work(unit, math.fsum(each.count * each.steps for each in alike), math.fsum(each.rate for each in alike))]
     if result.serving:
         served = result.serving
-        return [Work("requests", float(sum(each.requests for each in served)), sum(each.requests_per_s for each in served))]
+        return [Work("requests", math.fsum(each.requests for each in served), math.fsum(each.requests_per_s for each in served))]
     if lines := pipelines(result.timeline):
         known = all(line.batch for line in lines)
         found = [(line.batch if known else 1, line.whole.batches, (line.epochs or (line.whole,))[-1].rate) for line in lines]
-        return [Work("samples" if known else "batches", sum(n * size for size, n, _ in found), sum(n * r for n, _, r in found))]
+        return [
+            Work(
+                "samples" if known else "batches",
+                math.fsum(n * size for size, n, _ in found),
+                math.fsum(n * r for n, _, r in found),
+            )
+        ]
     return []
 
 
@@ -91,7 +98,7 @@ def _ops(result: Result) -> Iterator[Work]:
                 found["B"] += many * cost.requests.count * cost.requests.size
             else:
                 found["accesses"] += many * _most(cost, "1")
-                found["FLOP"] += many * sum(amount for _, amount, unit in cost.moved if unit == "FLOP")
+                found["FLOP"] += many * math.fsum(amount for _, amount, unit in cost.moved if unit == "FLOP")
     for unit, amount in found.items():
         yield Work(unit, amount, amount / makespan if makespan > 0 else 0.0)
 
