@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hwsim.ticks import FEMTO
+from hwsim.units import format_quantity
+
 
 @dataclass(frozen=True, slots=True)
 class Steady:
@@ -24,5 +27,5 @@ class Steady:
             return f"all {self.times:,} iterations simulated"
         return (
             f"{self.simulated:,} of {self.times:,} iterations simulated; {self.identical} in a row "
-            f"were the same to the femtosecond, one every {self.period / 1e12:.6g} ms"
+            f"were the same to the femtosecond, one every {format_quantity(self.period / FEMTO, 's')}"
         )
