@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 import hwsim
 from hwsim.api import Run
@@ -26,6 +26,11 @@ def issued(run: Run) -> float:
     return max(op.end_s for op in run.ops if op.kind == "dispatch")
 
 
+def memory(run: Run) -> float:
+    """Bytes that the values of the program take of the CPU's memory at most."""
+    return next(each.peak for each in run.memory if each.device.startswith("cpu"))
+
+
 def one_of(name: str, times: float = 1) -> Callable[[Run], float]:
     """Seconds of one of the `times` accesses of the op of that name."""
     return lambda run: next(op.duration_s for op in run.ops if op.name == name) / times
@@ -36,17 +41,17 @@ class Row:
     """One timing: printed, simulated, and why they differ."""
 
     what: str
-    printed: float  # s
+    printed: float | None  # s or B; None: the text works it out and prints no measurement
     kind: str  # "fitted" to this very number, "predicted", or "closed form" of the text
     machine: str
     workload: str
     why: str
     changed: Mapping[str, object] = field(default_factory=dict)
     figure: Callable[[Run], float] = total
+    unit: Literal["s", "B"] = "s"
 
 
 RUNTIME = "workload.runtime.use"
-DISPATCH = "workload.runtime.dispatch"
 
 SECTIONS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
     "Compilers and interpreters": (
@@ -75,11 +80,68 @@ SECTIONS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
             Row(
                 "PyTorch, eager",
                 0.0939,
+                "fitted",
+                "d2l-laptop",
+                "d2l/hybridize",
+                "the time to issue a layer is this figure / 5000, less what the CPU computes; another machine prints 0.8653 s",
+                {RUNTIME: "pytorch-eager"},
+            ),
+            Row(
+                "PyTorch, TorchScript",
+                0.0903,
+                "fitted",
+                "d2l-laptop",
+                "d2l/hybridize",
+                (
+                    "the interpreter's time for an op is this figure / 5000, less the call, 3 ms of compilation and what the CPU "
+                    "computes; another machine prints 0.8492 s"
+                ),
+                {RUNTIME: "torchscript"},
+            ),
+            Row(
+                "PyTorch, TorchScript, 10,000 calls",
+                None,
                 "predicted",
                 "d2l-laptop",
                 "d2l/hybridize",
-                "the runtime's 4.5 us an op was measured on a newer CPU, for an op with less around it than a layer",
-                {RUNTIME: "pytorch-eager", DISPATCH: "4.5 us"},
+                "the steady state: ten times as long less the compilation, and 7 % less than the 939 ms of PyTorch, eager",
+                {RUNTIME: "torchscript", "n": 10000},
+            ),
+            Row(
+                "TensorFlow, eager (the text's notebook for TensorFlow)",
+                0.6138,
+                "fitted",
+                "d2l-laptop",
+                "d2l/hybridize",
+                "the time to issue a layer, as above",
+                {RUNTIME: "tf-eager"},
+            ),
+            Row(
+                "TensorFlow, tf.function (the same notebook)",
+                0.2578,
+                "fitted",
+                "d2l-laptop",
+                "d2l/hybridize",
+                "the time of a call is this figure / 1000, less 50 ms of tracing, five nodes and what the CPU computes",
+                {RUNTIME: "tf-function"},
+            ),
+            Row(
+                "PyTorch, eager, on a V100",
+                None,
+                "predicted",
+                "p3.16xlarge",
+                "d2l/hybridize",
+                "no measurement: the text says that Python becomes overwhelming on a GPU, and its dispatch is all of this time",
+                {"device": "gpu0", RUNTIME: "pytorch-eager"},
+            ),
+            Row(
+                "CUDA graph on a V100",
+                None,
+                "predicted",
+                "p3.16xlarge",
+                "d2l/hybridize",
+                "no measurement: 3.5 times faster, now bound by the starts of the kernels on the GPU",
+                {"device": "gpu0", RUNTIME: "cuda-graph"},
             ),
         ),
     ),
@@ -135,7 +197,7 @@ SECTIONS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "predicted",
                 "d2l-laptop",
                 "d2l/barriers",
-                "as above; the conversion copies nothing here",
+                "as above; the copy of 4 MB takes 0.2 ms at the memory's full rate, and no page is new",
                 {"all": 0, "convert": 1},
             ),
             Row(
@@ -144,25 +206,100 @@ SECTIONS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "predicted",
                 "d2l-laptop",
                 "d2l/barriers",
-                "a sum of a million numbers took MXNet about 11 ms, 0.4 GB/s; here it is limited by memory",
+                (
+                    "a sum of a million numbers took MXNet about 11 ms; four additions that wait for each other, 4 cycles each, are "
+                    "4.6 ns a number, and what walking the array takes besides is not known"
+                ),
                 {"all": 0, "scalar": 1},
             ),
             Row(
                 "x + 1 a thousand times, waiting every time",
-                0.050,
-                "closed form",
+                0.0455,
+                "fitted",
                 "d2l-laptop",
                 "d2l/async-loop",
-                "1000 (t1 + t2 + t3) with 12, 30 and 8 us; the text measures 0.0455 s and names no times",
-                {"blocking": True},
+                "the return of a wait is this figure less the next, / 1000",
+                {RUNTIME: "mxnet", "time": "0 s", "blocking": True},
             ),
             Row(
                 "x + 1 a thousand times, waiting once",
-                0.03002,
+                0.0420,
+                "fitted",
+                "d2l-laptop",
+                "d2l/async-loop",
+                "the time to issue an op is this figure / 1000",
+                {RUNTIME: "mxnet", "time": "0 s"},
+            ),
+            Row(
+                "1000 (t1 + t2 + t3) with 12, 30 and 8 us",
+                None,
                 "closed form",
                 "d2l-laptop",
                 "d2l/async-loop",
-                "t1 + 1000 t2 + t3; the text measures 0.0420 s",
+                "50.0 ms by the text's formula; the text names no times",
+                {"blocking": True},
+            ),
+            Row(
+                "t1 + 1000 t2 + t3 with the same",
+                None,
+                "closed form",
+                "d2l-laptop",
+                "d2l/async-loop",
+                "30.02 ms by the text's formula",
+            ),
+            Row(
+                "numpy, beside PyTorch on a GPU (another run: 1.3420)",
+                0.6700,
+                "predicted",
+                "d2l-gpu-workstation",
+                "d2l/async-matmul",
+                "another CPU; here that of the first rows, whose generator is fitted to them",
+                {RUNTIME: "numpy"},
+            ),
+            Row(
+                "PyTorch on a GPU, issued (another run: 0.4412)",
+                0.0172,
+                "predicted",
+                "d2l-gpu-workstation",
+                "d2l/async-matmul-gpu",
+                "4.5 us an op; the text's first calls make a generator and load kernels",
+                figure=issued,
+            ),
+            Row(
+                "PyTorch on a GPU, finished",
+                0.1188,
+                "predicted",
+                "d2l-gpu-workstation",
+                "d2l/async-matmul-gpu",
+                "the GPU is not named: this one would reach 170 GFLOP/s.  Here it is that of the next section, 966 GFLOP/s",
+            ),
+            Row(
+                "V100: PyTorch, issued (two runs: 0.0011, 0.0013)",
+                0.0011,
+                "predicted",
+                "p3.16xlarge",
+                "d2l/async-matmul-gpu",
+                "4.5 us an op, measured on a faster CPU and without the arguments of randn",
+                {"gpu": "gpu0"},
+                issued,
+            ),
+            Row(
+                "V100: PyTorch, finished (two runs: 0.0023, 0.0049)",
+                0.0023,
+                "predicted",
+                "p3.16xlarge",
+                "d2l/async-matmul-gpu",
+                "random numbers at a guess for all GPUs, 100 FLOP each; products are 95 % of the time",
+                {"gpu": "gpu0"},
+            ),
+            Row(
+                "V100: numpy beside it (two runs: 1.0163, 1.0704)",
+                1.0163,
+                "predicted",
+                "p3.16xlarge",
+                "d2l/async-matmul",
+                "random numbers as on the text's laptop, a guess for all CPUs; this server drew a third as many",
+                {RUNTIME: "numpy"},
             ),
         ),
     ),
@@ -198,6 +335,33 @@ SECTIONS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "an op is issued in 42 us, as an addition is; Gluon's layers take longer",
                 {"barrier": 0},
                 issued,
+            ),
+            Row(
+                "a barrier after each batch, more memory",
+                21.576e6,
+                "predicted",
+                "d2l-laptop",
+                "d2l/queue-memory",
+                (
+                    "all values of a batch are counted, and those of the next while names change; the text measures by how much a "
+                    "process grew that had run a batch before and kept its memory"
+                ),
+                figure=memory,
+                unit="B",
+            ),
+            Row(
+                "no barrier, more memory",
+                3.248e6,
+                "predicted",
+                "d2l-laptop",
+                "d2l/queue-memory",
+                (
+                    "here a buffer is taken when its op is issued, as a program must be ready for; MXNet takes it when the op runs, "
+                    "and hands on what an op before gave back.  So measured, less than with the barrier"
+                ),
+                {"barrier": 0},
+                memory,
+                "B",
             ),
         ),
     ),
@@ -435,12 +599,13 @@ SECTIONS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
 
 HEAD = """# The d2l chapter, measured and simulated
 
-Every timing that the chapter "Computational Performance" of *Dive into Deep Learning* prints for its experiments on compilers,
+The timings that the chapter "Computational Performance" of *Dive into Deep Learning* prints for its experiments on compilers,
 asynchrony and automatic parallelism, and what it works out of its numbers of hardware, beside what hwsim says.  Written by
 `python scripts/d2l.py`.  Workloads for class, with what to see and what to vary: [the lab sheet](class.md).
 
 **fitted** rows went into the machine or the runtime: they show that the model can say so much, and count for nothing.
-**closed form** rows are the text's own arithmetic.  **predicted** rows used nothing of the figure they stand beside.
+**closed form** rows are the text's own arithmetic.  **predicted** rows used nothing of the figure they stand beside.  Where the
+column *printed* is empty, the text prints no measurement.
 """
 
 
@@ -452,6 +617,18 @@ def command(row: Row) -> str:
     return f"hwsim simulate {row.machine} {row.workload}{settings}"
 
 
+def figures(row: Row, simulated: float) -> str:
+    """The cells printed, simulated and ratio."""
+    shown = format_quantity(simulated, row.unit)
+    if row.printed is None:
+        return f" | {shown} | "
+    return f"{format_quantity(row.printed, row.unit)} | {shown} | {_ratio(simulated / row.printed)}"
+
+
+def _ratio(ratio: float) -> str:
+    return f"{ratio:.2f}" if ratio < 100 else f"{ratio:,.0f}"
+
+
 def page() -> str:
     """The whole page."""
     out = [HEAD]
@@ -459,14 +636,13 @@ def page() -> str:
         out += [
             f"## {title}\n",
             f"{about}\n",
-            "| experiment | printed | simulated | ratio | | why they differ |",
+            "| experiment | printed | simulated | ratio | kind | why they differ |",
             "|---|---|---|---|---|---|",
         ]
         commands = []
         for row in rows:
             simulated = row.figure(hwsim.simulate(row.machine, row.workload, set=row.changed))
-            figures = f"{format_quantity(row.printed, 's')} | {format_quantity(simulated, 's')} | {simulated / row.printed:.2f}"
-            out.append(f"| {row.what} | {figures} | {row.kind} | {row.why} |")
+            out.append(f"| {row.what} | {figures(row, simulated)} | {row.kind} | {row.why} |")
             commands.append(command(row))
         out += ["", "```sh", *dict.fromkeys(commands), "```", ""]
     return "\n".join(out)

@@ -135,10 +135,10 @@ def test_the_text_and_the_json_have_the_same_rows() -> None:
 
 def test_the_json_keeps_its_keys() -> None:
     found: dict[str, Any] = json.loads(hwsim("latency", "workstation", "--json").stdout)
-    assert set(found) == {"hwsim", "machine", "rows", "left_out"}
+    assert set(found) == {"hwsim", "machine", "rows", "left_out", "warnings"}
     assert found["hwsim"] == "latency/1"
     for row in found["rows"]:
-        assert set(row) == {"key", "name", "table", "time_s", "text_s", "ratio", "part", "from", "why"}
+        assert set(row) == {"key", "name", "table", "time_s", "text_s", "ratio", "uses_text", "part", "from", "why"}
         for line in row["why"]:
             assert set(line) == {"label", "formula", "inputs", "time_s"}
     for row in found["left_out"]:

@@ -22,6 +22,7 @@ from hwsim.probes.found import MEGABYTE, PAGE, Found, Lacks
 
 Table = Literal["common", "gpu"]
 MIB: Final = 1024.0**2
+TEXT: Final = "d2l 13.4"  # in the source of a number that comes from the text's tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,11 @@ class Row:
     part: str
     how: str
     why: tuple[Term, ...]
+
+    @property
+    def uses_text(self) -> bool:
+        """Whether a number of its derivation is taken from the text or fitted to it: then it is no prediction of the text."""
+        return any(TEXT in source for term in self.why for _, _, source in term.inputs)
 
     @property
     def ratio(self) -> float | None:

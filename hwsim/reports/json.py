@@ -38,6 +38,7 @@ def as_dict(result: Result, *, ops: bool = False, rank: int | None = None) -> di
         "workload": result.workload,
         "makespan_s": result.makespan_s,
         "makespan_fs": result.timeline.makespan_fs,
+        "issued_s": result.issued_s,
         "op_count": result.ops.total,
         "fold": _fold(result),
         "limited_by": [

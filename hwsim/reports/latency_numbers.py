@@ -32,7 +32,7 @@ def text(found: Latencies, title: str, *, every: bool = False) -> str:
         if not rows and not lacking:
             continue
         if rows:
-            out += ["", f"  {heading:<{widest}}  {'here':>8}  {'text':>8}  {'ratio':>6}  from"]
+            out += ["", f"  {heading:<{widest}}  {'here':>8}  {'text':>8}  {'ratio':>6}   from"]
             out += [_line(each, widest) for each in rows]
         if lacking:
             out += ["", f"  not on this machine: {heading}"]
@@ -41,6 +41,8 @@ def text(found: Latencies, title: str, *, every: bool = False) -> str:
         out += ["", "  none: no part of it says enough (--all says what is missing)"]
     elif found.missing and not every:
         out += ["", f"  {len(found.missing)} rows left out for want of a part or a number of it: --all names them"]
+    if any(each.uses_text and each.text_s is not None for each in found.rows):
+        out += ["", "  * an input, at least in part: a number behind the row is taken from the text or fitted to it"]
     out += ["", "  text: Dive into Deep Learning, 13.4.  --explain ROW derives a row: " + _keys(found)]
     return "\n".join([*out[:-1], *_wrapped(out[-1])]) + "\n"
 
@@ -79,6 +81,7 @@ def as_dict(found: Latencies, title: str, warnings: Sequence[Warning] = ()) -> d
                 "time_s": row.seconds,
                 "text_s": row.text_s,
                 "ratio": row.ratio,
+                "uses_text": row.uses_text,
                 "part": row.part,
                 "from": row.how,
                 "why": [
@@ -166,7 +169,8 @@ def _below(value: float) -> int:
 def _line(row: Row, widest: int) -> str:
     said = "" if row.text_s is None else precise(row.text_s, "s")
     here = format_quantity(row.seconds, "s")
-    return f"  {row.name:<{widest}}  {here:>8}  {said:>8}  {_ratio(row.ratio):>6}  {row.part}: {row.how}".rstrip()
+    mark = "*" if row.uses_text and row.text_s is not None else " "
+    return f"  {row.name:<{widest}}  {here:>8}  {said:>8}  {_ratio(row.ratio):>6}{mark}  {row.part}: {row.how}".rstrip()
 
 
 def _absent(each: Missing, widest: int) -> str:

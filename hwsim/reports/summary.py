@@ -50,6 +50,8 @@ def _lines(result: Result) -> Iterator[str]:
         shown.append(f"{len(shares) - CAUSES} more {percent(math.fsum(share for _, share in shares[CAUSES:]))}")
     yield from _line("limited by", ", ".join(shown) or "nothing: no op takes any time")
     yield from _fold(result)
+    if result.issued_s is not None:
+        yield from _line("front end", f"issued its last op at {format_quantity(result.issued_s, 's')}")
     for title, text in pipeline.rows(pipelines(result.timeline)):
         yield from _line(title, text)
     for job in result.jobs:

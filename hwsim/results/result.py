@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from hwsim.opgraph import Change, Disturbance
+from hwsim.results.front_end import issued_s
 from hwsim.results.jobs import JobSpan
 from hwsim.results.memory import DeviceMemory
 from hwsim.results.ops import NamesOf, OpRow, Ops, ops_of_rank
@@ -62,6 +63,11 @@ class Result:
     def makespan_s(self) -> float:
         """Seconds from the start to the end of the last op."""
         return self.timeline.makespan
+
+    @cached_property
+    def issued_s(self) -> float | None:
+        """Seconds until the programs had issued their last op; None where issuing costs nothing."""
+        return issued_s(self.timeline)
 
     @cached_property
     def trainings(self) -> tuple[Training, ...]:
