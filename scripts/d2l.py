@@ -207,8 +207,8 @@ SECTIONS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "d2l-laptop",
                 "d2l/barriers",
                 (
-                    "a sum of a million numbers took MXNet about 11 ms; four additions that wait for each other, 4 cycles each, are "
-                    "4.6 ns a number, and what walking the array takes besides is not known"
+                    "a sum of a million numbers took MXNet about 11 ms; four additions that wait for each other, 4 cycles "
+                    "each, are 4.6 ns a number, and what walking the array takes besides is not known"
                 ),
                 {"all": 0, "scalar": 1},
             ),
@@ -343,8 +343,8 @@ SECTIONS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "d2l-laptop",
                 "d2l/queue-memory",
                 (
-                    "all values of a batch are counted, and those of the next while names change; the text measures by how much a "
-                    "process grew that had run a batch before and kept its memory"
+                    "all values of a batch are counted, and those of the next while names change; the text measures by how "
+                    "much a process grew that had run a batch before and kept its memory"
                 ),
                 figure=memory,
                 unit="B",
@@ -356,8 +356,8 @@ SECTIONS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "d2l-laptop",
                 "d2l/queue-memory",
                 (
-                    "here a buffer is taken when its op is issued, as a program must be ready for; MXNet takes it when the op runs, "
-                    "and hands on what an op before gave back.  So measured, less than with the barrier"
+                    "here a buffer is taken when its op is issued, as a program must be ready for; MXNet takes it when the "
+                    "op runs, and hands on what an op before gave back.  So measured, less than with the barrier"
                 ),
                 {"barrier": 0},
                 memory,

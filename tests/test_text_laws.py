@@ -32,8 +32,8 @@ def test_every_machine_with_a_cpu_draws_random_numbers_and_fills_a_queue(machine
     assert isinstance(model, Cpu)
     if not model.flop and not model.per_cycle and (model.core is None or not model.core.isa):
         pytest.skip("a cpu without a peak")
-    for workload, settings in (("d2l/async-matmul", {"device": cpu}), ("d2l/queue-memory", {"batches": 2, "device": cpu})):
-        run = api.simulate(machine, workload, set=settings, expect=False)
+    for workload, changed in (("d2l/async-matmul", {"device": cpu}), ("d2l/queue-memory", {"batches": 2, "device": cpu})):
+        run = api.simulate(machine, workload, set=changed, expect=False)
         assert run.issued_s is not None
         assert 0 < run.issued_s <= run.makespan_s
 
@@ -49,8 +49,8 @@ def test_every_gpu_draws_random_numbers_no_faster_than_it_writes_them(machine: s
     assert run.issued_s == pytest.approx(20 * 4.5e-6)
 
 
-def copies(machine: str, ends: tuple[str, str], bytes: int, times: int) -> float:
-    program = [{"repeat": {"times": times, "do": [{"copy": {"from": ends[0], "to": ends[1], "bytes": f"{bytes} B"}}]}}]
+def copies(machine: str, ends: tuple[str, str], size: int, times: int) -> float:
+    program = [{"repeat": {"times": times, "do": [{"copy": {"from": ends[0], "to": ends[1], "bytes": f"{size} B"}}]}}]
     return api.simulate(loaded(machine), {"hwsim": "workload/1", "program": program}).makespan_s
 
 
@@ -82,8 +82,8 @@ def test_a_conversion_copies_and_a_sum_adds_up() -> None:
 
 
 def test_numpy_shares_what_pytorch_has_in_the_host_s_memory() -> None:
-    settings = {"all": 0, "workload.runtime.use": "pytorch-eager"}
-    found = [api.simulate("d2l-laptop", "d2l/barriers", set={**settings, way: 1}, expect=False) for way in ("one", "convert")]
+    shares = {"all": 0, "workload.runtime.use": "pytorch-eager"}
+    found = [api.simulate("d2l-laptop", "d2l/barriers", set={**shares, way: 1}, expect=False) for way in ("one", "convert")]
     assert found[0].makespan_s == found[1].makespan_s
 
 
