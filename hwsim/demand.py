@@ -17,6 +17,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hwsim.units import format_change
+
 Unit = Literal["s", "B", "FLOP", "1"]
 
 
@@ -158,8 +160,8 @@ class Choice(NamedTuple):
         'ring, simple, 8 channels; next best tree, simple +12 %'
         """
         channels = f", {self.channels} channel{'s' if self.channels > 1 else ''}" if self.channels else ""
-        slower = 100 * (self.runner_up_seconds / self.seconds - 1) if self.seconds > 0 else 0.0
-        return f"{self.name}{channels}" + (f"; next best {self.runner_up} +{slower:.2g} %" if self.runner_up else "")
+        slower = format_change(self.runner_up_seconds / self.seconds - 1 if self.seconds > 0 else 0.0)
+        return f"{self.name}{channels}" + (f"; next best {self.runner_up} {slower}" if self.runner_up else "")
 
 
 class Wire(NamedTuple):

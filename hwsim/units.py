@@ -427,6 +427,29 @@ def format_quantity(value: float, unit: str, digits: int = 3) -> str:
     return f"{_digits(shown, digits, power, keep=unit == 's')}{' ' if suffix else ''}{prefix}{suffix.lstrip()}"
 
 
+def format_share(fraction: float) -> str:
+    """A fraction in per cent, with two significant digits; what is nearly all of it is not called all.
+
+    >>> format_share(1), format_share(0.9996), format_share(0.5), format_share(0.0123), format_share(0.00001)
+    ('100 %', '99.9 %', '50 %', '1.2 %', '<0.1 %')
+    """
+    if 0 < fraction < 0.0005:
+        return "<0.1 %"
+    if 0.9945 <= fraction < 0.99999:
+        return f"{min(fraction * 100, 99.9):.1f} %"
+    return format_quantity(fraction, "%", 2) if fraction < 0.995 else format_quantity(fraction, "%", 3)
+
+
+def format_change(fraction: float) -> str:
+    """How much more or less, in per cent with its sign; two significant digits, whole per cent from 10 % on.
+
+    >>> format_change(1.1), format_change(0.057), format_change(-0.346), format_change(12.345), format_change(0.0004)
+    ('+110 %', '+5.7 %', '-35 %', '+1,234 %', '+0.0 %')
+    """
+    percent = 100 * fraction
+    return f"{percent:+,.0f} %" if abs(percent) >= 9.95 else f"{percent:+.2g} %" if abs(percent) >= 1 else f"{percent:+.1f} %"
+
+
 def _digits(value: float, digits: int, power: int, *, keep: bool) -> str:
     """value / 10**power with so many significant digits, by moving the point in the text."""
     mantissa, _, exponent = f"{abs(value):.{digits - 1}e}".partition("e")

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from hwsim.demand import Capacity, Cost, Demand, Requests
 from hwsim.engine import simulate
+from hwsim.explain.critical import limited_by
 from hwsim.reports import REPORTS, gantt, html, summary, trace
 from hwsim.reports import json as as_json
 from hwsim.reports.each import MOST, each_op
@@ -174,7 +175,7 @@ def test_many_capacities_are_counted_not_listed() -> None:
         builder.op("x", device="d", cost=Cost(Demand(amounts=((f"part{'abcdefghijklmnopqrstuvwxyz'[n]}.x", 1e-3 * (n + 1)),))))
     timeline = simulate(builder.build())
     text = summary.summary(Result("m", "w", timeline, usage(timeline)))
-    assert "and 10 more, none busy for longer than 10.0 ms" in text
+    assert "and 10 more, utilisation at most 38 %" in text
 
 
 # ---- JSON
@@ -393,3 +394,16 @@ def test_a_link_is_followed(tmp_path: Path) -> None:
     write(link, [b"new"])
     assert link.is_symlink()
     assert target.read_text() == "new"
+
+
+def test_the_capacity_that_limits_stands_first_however_busy_others_are() -> None:
+    builder = GraphBuilder([Capacity("memory.slow", 1.0), Capacity("uplink.limit", 1.0)])
+    builder.op("long", device="d", cost=Cost(Demand(amounts=(("memory.slow", 1e-3),), floor=10e-3)))
+    builder.op("short", device="e", cost=Cost(Demand(amounts=(("uplink.limit", 9e-3),))))
+    timeline = simulate(builder.build())
+    result = Result("m", "w", timeline, usage(timeline))
+    rows, _ = capacities(result.usage, limited_by(timeline))
+    assert [row.name for row in rows] == ["uplink.limit", "memory.slow"]
+    shares = {share.cause.name: share.share for share in limited_by(timeline) if share.cause.kind == "capacity"}
+    held = [shares.get(row.name, 0.0) for row in rows]
+    assert held == sorted(held, reverse=True)

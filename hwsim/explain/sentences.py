@@ -10,6 +10,7 @@ from hwsim.explain.family import families
 from hwsim.explain.overlap import Activity
 from hwsim.explain.what_if import Tried, WhatIf
 from hwsim.results.timeline import FEMTO
+from hwsim.units import format_share
 
 SMALL: Final = 0.005  # of the run: not worth a sentence
 MANY: Final = 3  # activities spoken of beside the main one
@@ -47,7 +48,7 @@ def _sentences(makespan: int, done: Sequence[Activity], tried: Tried | None) -> 
     limit = f", limited by {main.bound}" if main.bound else ""
     yield f"{_subject(main)} {_verb(main)} for {part} {whole}{limit}."
     if main.hidden_fs >= SMALL * makespan:
-        yield f"For another {seconds(main.hidden_s)} it does so while the run waits for something else."
+        yield f"{_subject(main)} {_verb(main)} for another {seconds(main.hidden_s)}, in which the run waits for something else."
     serial = all(one.hidden_fs == 0 and one.work_fs == one.busy_fs for one in done)
     if serial and len(done) > 1:
         adds = [f"{_doing(one)} adds {seconds(one.path_s)} ({_percent(one.path_fs, makespan)})" for one in others[:MANY]]
@@ -91,7 +92,7 @@ def _help(best: WhatIf) -> str:
 
 
 def _percent(part: int, whole: int) -> str:
-    return f"{100 * part / whole:.2g} %" if part < whole else "100 %"
+    return format_share(part / whole)
 
 
 def _subject(one: Activity) -> str:

@@ -9,9 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from hwsim.reports.summary import bar
-from hwsim.reports.table import percent
 from hwsim.reports.warned import as_dicts
-from hwsim.units import format_quantity
+from hwsim.units import format_quantity, format_share
 
 if TYPE_CHECKING:
     from hwsim.models import Footprint, Laid, Step
@@ -234,7 +233,7 @@ def _barred(titles: tuple[str, str, str], rows: Sequence[tuple[str, str, float]]
     value = max(len(titles[1]), *(len(each) for _, each, _ in rows))
     yield f"  {titles[0]:<{name}}  {titles[1]:>{value}}  {titles[2]}"
     for said, each, share in rows:
-        yield f"  {said:<{name}}  {each:>{value}}  {bar(share)} {percent(share):>6}"
+        yield f"  {said:<{name}}  {each:>{value}}  {bar(share)} {format_share(share):>6}"
 
 
 def _fits(found: Footprint, verdict: str, size: float | None, where: str) -> str:

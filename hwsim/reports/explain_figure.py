@@ -11,10 +11,9 @@ from hwsim.explain.explanation import Explanation
 from hwsim.explain.family import family
 from hwsim.reports.figure import COLOURS, figure_bytes, time_scale
 from hwsim.reports.gantt import LEGEND, OTHER, PIXELS, merged
-from hwsim.reports.table import percent
 from hwsim.results.result import Result
 from hwsim.results.timeline import FEMTO
-from hwsim.units import format_quantity
+from hwsim.units import format_quantity, format_share
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,7 +61,7 @@ def _bars(axes: Axes, result: Result, rows: list[tuple[str, int]]) -> None:
     whole = result.timeline.makespan_fs
     for number, (name, time) in enumerate(rows):
         axes.barh(number, time / whole, color=_colour(LEGEND if name == "the rest" else number))
-        said = f" {format_quantity(time / FEMTO, 's')}, {percent(time / whole)}"
+        said = f" {format_quantity(time / FEMTO, 's')}, {format_share(time / whole)}"
         axes.text(time / whole, number, said, va="center", fontsize="small")
     axes.set_yticks(range(len(rows)), [name for name, _ in rows])
     axes.set_ylim(max(len(rows), 1) - 0.5, -0.5)

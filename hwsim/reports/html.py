@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from html import escape
 
 from hwsim.explain.critical import limited_by
-from hwsim.reports.table import capacities, causes, percent
+from hwsim.reports.table import capacities, causes
 from hwsim.results.result import Result
-from hwsim.units import format_quantity
+from hwsim.units import format_quantity, format_share
 
 
 def render(result: Result, suffix: str = "") -> Iterable[bytes]:  # noqa: ARG001 (every report takes a suffix)
@@ -18,8 +18,9 @@ def render(result: Result, suffix: str = "") -> Iterable[bytes]:  # noqa: ARG001
 
 def fragment(result: Result) -> str:
     """A heading and the table of capacities."""
-    limits = ", ".join(f"{name} {percent(share)}" for name, share in causes(limited_by(result.timeline))[:3])
-    rows, _ = capacities(result.usage)
+    limited = limited_by(result.timeline)
+    limits = ", ".join(f"{name} {format_share(share)}" for name, share in causes(limited)[:3])
+    rows, _ = capacities(result.usage, limited)
     time = escape(format_quantity(result.makespan_s, "s"))
     heading = f"<b>{escape(result.workload)}</b> on <b>{escape(result.machine)}</b>: {time}"
     lines = [

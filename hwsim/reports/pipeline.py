@@ -10,9 +10,8 @@ from typing import Any, Final
 
 from hwsim.explain.family import family
 from hwsim.explain.starving import CHECKPOINTS, Phase, PipelineUse
-from hwsim.reports.table import percent
 from hwsim.results.timeline import FEMTO
-from hwsim.units import format_quantity
+from hwsim.units import format_quantity, format_share
 
 LEAST: Final = 0.0005  # part of the time that is still told
 ALIKE: Final = 1e-3  # epochs and programs whose rates agree so far are told as one
@@ -59,8 +58,8 @@ def _text(programs: Sequence[PipelineUse], phases: Sequence[Phase]) -> str:
     idle = sum(each.idle_fs for each in phases) / time
     busy = [each.busy for each in phases]
     least = min(range(len(busy)), key=busy.__getitem__)
-    uneven = f", the least {programs[least].device} {percent(busy[least])}" if max(busy) - min(busy) > 0.01 else ""
-    said = f"{fast}; {device or 'the last stage'} busy {percent(1 - idle)}{uneven}"
+    uneven = f", the least {programs[least].device} {format_share(busy[least])}" if max(busy) - min(busy) > 0.01 else ""
+    said = f"{fast}; {device or 'the last stage'} busy {format_share(1 - idle)}{uneven}"
     if idle < LEAST:
         return said
     spent: dict[str, int] = {}
@@ -68,8 +67,8 @@ def _text(programs: Sequence[PipelineUse], phases: Sequence[Phase]) -> str:
         name = f"{each.name} on {family(each.device) if len(phases) > 1 else each.device}" if each.device else each.name
         spent[name] = spent.get(name, 0) + each.time_fs
     causes = sorted(spent.items(), key=lambda each: (-each[1], each[0]))
-    shown = [f"{name} {percent(wait / time)}" for name, wait in causes[:MOST] if wait >= LEAST * time]
-    return f"{said}, waits {percent(idle)} of the time, for: {', '.join(shown)}"
+    shown = [f"{name} {format_share(wait / time)}" for name, wait in causes[:MOST] if wait >= LEAST * time]
+    return f"{said}, waits {format_share(idle)} of the time, for: {', '.join(shown)}"
 
 
 def _next(programs: Sequence[PipelineUse], phases: Sequence[Phase]) -> Iterator[tuple[str, str]]:

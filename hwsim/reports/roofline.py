@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hwsim.devices import precise
 from hwsim.reports.figure import COLOURS, figure_bytes
-from hwsim.reports.table import percent
 from hwsim.reports.warned import as_dicts
-from hwsim.units import format_quantity
+from hwsim.units import format_quantity, format_share
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -113,7 +112,7 @@ def _ops(one: Roofline) -> list[str]:
             f"{format_quantity(each.bytes, 'B') if each.bytes > 0 else '0 B':>8}",
             f"{_intensity(each.intensity, unit=False):>7}",
             f"{_rate(each.attained, 'FLOP/s'):>12}",
-            f"{percent(each.attained / one.roof(each)):>7}",
+            f"{format_share(each.attained / one.roof(each)):>7}",
         )
         out.append(f"  {each.name:<{widest}}  {'  '.join(cells)}  {each.bound}")
     if one.idle:
@@ -271,7 +270,7 @@ def _points(axes: Axes, one: Roofline, high: float) -> None:
             linestyle="none",
             zorder=5,
             clip_on=False,
-            label=f"{each.name}: {percent(each.attained / one.roof(each))} of its roof" + (" (caches)" if inside else ""),
+            label=f"{each.name}: {format_share(each.attained / one.roof(each))} of its roof" + (" (caches)" if inside else ""),
         )
     if len(one.points) > DRAWN:
         rest = [each for each in one.points[DRAWN:] if not math.isinf(each.intensity)]

@@ -11,14 +11,14 @@ from hwsim.explain.critical import limited_by
 from hwsim.explain.starving import pipelines
 from hwsim.reports import pipeline, serving, training, warned
 from hwsim.reports.each import Each, each_op
-from hwsim.reports.table import Row, capacities, causes, percent
+from hwsim.reports.table import Row, capacities, causes
 from hwsim.results.choices import choices
 from hwsim.results.coverage import coverage
 from hwsim.results.memory import DeviceMemory
 from hwsim.results.requests import RequestStatistics
 from hwsim.results.result import Result
 from hwsim.results.verdict import Verdict
-from hwsim.units import format_quantity
+from hwsim.units import format_change, format_quantity, format_share
 
 WIDTH: Final = 100
 ROWS: Final = 16  # capacities shown; the rest is counted
@@ -43,11 +43,12 @@ def summary(result: Result) -> str:
 
 def _lines(result: Result) -> Iterator[str]:
     yield f"{result.workload}  on  {result.machine}"
-    yield from _line("time", format_quantity(result.makespan_s, "s"))
-    shares = causes(limited_by(result.timeline))
-    shown = [f"{name} {percent(share)}" for name, share in shares[:CAUSES]]
+    yield from _line("time", format_quantity(result.makespan_s, "s") + _of_steps(result))
+    limited = limited_by(result.timeline)
+    shares = causes(limited)
+    shown = [f"{name} {format_share(share)}" for name, share in shares[:CAUSES]]
     if len(shares) > CAUSES:
-        shown.append(f"{len(shares) - CAUSES} more {percent(math.fsum(share for _, share in shares[CAUSES:]))}")
+        shown.append(f"{len(shares) - CAUSES} more {format_share(math.fsum(share for _, share in shares[CAUSES:]))}")
     yield from _line("limited by", ", ".join(shown) or "nothing: no op takes any time")
     yield from _fold(result)
     if result.issued_s is not None:
@@ -93,7 +94,7 @@ def _lines(result: Result) -> Iterator[str]:
     if ops:
         yield ""
         yield from _ops(ops)
-    rows, unused = capacities(result.usage)
+    rows, unused = capacities(result.usage, limited)
     if rows:
         yield ""
         yield from _table(rows)
@@ -108,6 +109,13 @@ def _lines(result: Result) -> Iterator[str]:
         yield f"  {'and' if unused else 'not used:'} {unlisted:,} {'more' if unused else 'of the machine'}"
     yield ""
     yield "  --trace run.json.gz writes the timeline for ui.perfetto.dev; --json prints all numbers"
+
+
+def _of_steps(result: Result) -> str:
+    """How many steps of training the time is of, where they are all there is."""
+    if len(result.trainings) != 1 or result.jobs or result.trainings[0].steps < 2:
+        return ""
+    return f" for {result.trainings[0].steps:,} steps"
 
 
 def _fold(result: Result) -> Iterator[str]:
@@ -156,7 +164,8 @@ def _table(rows: list[Row]) -> Iterator[str]:
             f"  {bar(row.utilisation)} {row.percent:>6}"
         )
     if rest:
-        yield f"  and {len(rest)} more, none busy for longer than {rest[0].busy}"
+        most = max(row.utilisation for row in rest)
+        yield f"  and {len(rest)} more, utilisation at most {format_share(most)}"
 
 
 def bar(fraction: float) -> str:
@@ -197,9 +206,8 @@ def _requests(found: RequestStatistics) -> str:
     )
     if found.took_s is None or found.closed_form_s is None or found.gap is None:
         return text
-    return (
-        f"{text}; its ops took {time(found.took_s)}, the closed form says {time(found.closed_form_s)} ({100 * found.gap:+.1f} %)"
-    )
+    gap = format_change(found.gap)
+    return f"{text}; its ops took {time(found.took_s)}, the closed form says {time(found.closed_form_s)} ({gap})"
 
 
 def _verdict(verdict: Verdict) -> str:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from hwsim.explain.critical import Share
 from hwsim.explain.family import family
 from hwsim.results.usage import Usage
-from hwsim.units import format_quantity
+from hwsim.units import format_quantity, format_share
 
 BINARY: Final = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
@@ -28,20 +28,7 @@ class Row:
 
     @property
     def percent(self) -> str:
-        return percent(self.utilisation)
-
-
-def percent(fraction: float) -> str:
-    """A fraction in per cent, with two significant digits; what is nearly all of it is not called all.
-
-    >>> percent(1), percent(0.9996), percent(0.5), percent(0.0123), percent(0.00001)
-    ('100 %', '99.9 %', '50 %', '1.2 %', '<0.1 %')
-    """
-    if 0 < fraction < 0.0005:
-        return "<0.1 %"
-    if 0.9945 <= fraction < 0.99999:
-        return f"{min(fraction * 100, 99.9):.1f} %"
-    return format_quantity(fraction, "%", 2) if fraction < 0.995 else format_quantity(fraction, "%", 3)
+        return format_share(self.utilisation)
 
 
 def size_text(size: float) -> str:
@@ -71,24 +58,33 @@ def causes(shares: Iterable[Share]) -> list[tuple[str, float]]:
     return sorted(found, key=lambda row: (-row[1], natural(row[0])))
 
 
-def capacities(usage: Sequence[Usage]) -> tuple[list[Row], list[str]]:
-    """Rows of the capacities that were used, busiest first, and the names of the others."""
+def capacities(usage: Sequence[Usage], limited: Iterable[Share] = ()) -> tuple[list[Row], list[str]]:
+    """Rows of the capacities that were used, and the names of the others.
+
+    Those that limit the run come first, by their share of its time; then the fullest, then the busiest.
+    """
+    held = {share.cause.name: share.share for share in limited if share.cause.kind == "capacity"}
     sizes: dict[str, int] = {}
     alike: dict[tuple[str, tuple[str, str, str, str] | None], list[Usage]] = {}
-    for one in sorted(usage, key=lambda one: (-one.busy_fs, -one.utilisation, natural(one.capacity))):
+    for one in sorted(usage, key=lambda one: _place(one, held)):
         name = family(one.capacity)
         sizes[name] = sizes.get(name, 0) + one.alike
         alike.setdefault((name, _look(one) if one.busy_fs else None), []).append(one)
     rows, unused = [], []
     for (name, look), members in alike.items():
         count = sum(one.alike for one in members)
-        title = group([one.capacity for one in members], whole=sizes[name] == count, count=count)
+        title = group(sorted((one.capacity for one in members), key=natural), whole=sizes[name] == count, count=count)
         if look is not None:
             busy, moved, rate, _ = look
             rows.append(Row(title, busy, moved, rate, members[0].utilisation))
         else:
             unused.append(title)
     return rows, unused
+
+
+def _place(one: Usage, held: Mapping[str, float]) -> tuple[object, ...]:
+    """A sort key; shares and utilisations by what is shown of them, so that members of a family stay together."""
+    return (-round(held.get(one.capacity, 0.0), 3), -round(one.utilisation, 3), -one.busy_fs, natural(one.capacity))
 
 
 def group(names: Sequence[str], *, whole: bool, count: int = 0) -> str:
@@ -105,4 +101,4 @@ def group(names: Sequence[str], *, whole: bool, count: int = 0) -> str:
 
 def _look(one: Usage) -> tuple[str, str, str, str]:
     rate = f"{one.rate:.3g} at once" if one.unit == "s" else format_quantity(one.rate, f"{one.unit}/s")
-    return format_quantity(one.busy_s, "s"), format_quantity(one.moved, one.unit), rate, percent(one.utilisation)
+    return format_quantity(one.busy_s, "s"), format_quantity(one.moved, one.unit), rate, format_share(one.utilisation)

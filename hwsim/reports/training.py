@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from hwsim.reports.table import percent
 from hwsim.results.training import MAIN, Training
-from hwsim.units import format_quantity
+from hwsim.units import format_quantity, format_share
 
 
 def lines(found: Training) -> Iterator[tuple[str, str]]:
@@ -24,9 +23,9 @@ def _lines(found: Training) -> Iterator[tuple[str, str]]:
     step = f"{format_quantity(found.step_s, 's')} for {count(found.count)} {unit}"
     yield "step", step + (f"; the first {format_quantity(found.first_s, 's')}" if found.settles else "")
     each = f"{count(found.rate / found.gpus)} on each of {found.gpus:,}" if found.gpus > 1 else ""
-    yield "throughput", ", ".join([f"{count(found.rate)} {unit}/s", *([each] if each else []), f"MFU {percent(found.mfu)}"])
+    yield "throughput", ", ".join([f"{count(found.rate)} {unit}/s", *([each] if each else []), f"MFU {format_share(found.mfu)}"])
     parts = (("computing", found.computing), ("exposed communication", found.exposed), ("bubble", found.bubble))
-    yield "devices", ", ".join(f"{name} {percent(part)}" for name, part in parts if part > 0)
+    yield "devices", ", ".join(f"{name} {format_share(part)}" for name, part in parts if part > 0)
     if found.whole > 0:
         yield "training", f"{count(found.whole)} {unit} take {found.days:,.4g} days if every step is as the last"
 

@@ -8,10 +8,9 @@ from collections.abc import Iterator, Sequence
 from string import ascii_letters
 from typing import TYPE_CHECKING, Final
 
-from hwsim.reports.table import percent
 from hwsim.study.grid import written
 from hwsim.study.measures import TIME, measure
-from hwsim.units import format_quantity
+from hwsim.units import format_quantity, format_share
 
 if TYPE_CHECKING:
     from hwsim.study.measures import Measure
@@ -50,7 +49,7 @@ def _table(sweep: Sweep) -> Iterator[str]:
     ranked = sweep.ranking
     times = ["-" if row.makespan_s is None else format_quantity(row.makespan_s, "s") for row in sweep.rows]
     speed_ups = ["-" if each is None else factor(each) for each in sweep.speed_ups]
-    causes = [f"{row.limited_by} {percent(row.share)}" if row.share is not None else row.limited_by for row in sweep.rows]
+    causes = [f"{row.limited_by} {format_share(row.share)}" if row.share is not None else row.limited_by for row in sweep.rows]
     causes = [f"failed: {row.error}" if row.error else cause for row, cause in zip(sweep.rows, causes, strict=True)]
     right = [_column("time", times, WIDTH, numbers=True)]
     if ranked.measure is not None and ranked.measure.is_pace:
