@@ -8,7 +8,7 @@ both files come together in one `SpecError`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -347,9 +347,11 @@ def prepare(
     try:
         graph = loaded if isinstance(loaded, OpGraph) else lower(loaded, built, mistakes, fold=folding, disturbed=disturbed)
         services = plan_services(loaded, built, mistakes) if isinstance(loaded, Workload) else ()
+        mistakes.raise_if_any()
     except ticks.TooLong as error:
         raise SpecError([*mistakes, _too_long(error, workload_tree)]) from error
-    mistakes.raise_if_any()
+    except SpecError as error:
+        raise SpecError(_pointing(error.mistakes, loaded, _called(built, machine, machine_tree))) from error
     _refuse_huge(graph)
     return Lowered(
         machine=built,
@@ -380,6 +382,18 @@ def prepare(
 def _too_long(error: ticks.TooLong, tree: Tree | None) -> Mistake:
     """A time that is too long, at the op that takes it."""
     return Mistake(None if tree is None else place_of_op(tree, error.op), error.message, error.hint)
+
+
+def _pointing(mistakes: Sequence[Mistake], loaded: Workload | OpGraph, called: frozenset[str]) -> tuple[Mistake, ...]:
+    """The mistakes of a workload on a machine; the first without a hint says which machine the workload is written for."""
+    if not isinstance(loaded, Workload):
+        return tuple(mistakes)
+    meant = loaded.expect.text("machine") if loaded.expect is not None and loaded.expect.is_mapping else None
+    hint = f"the workload is written for {meant}" if meant and meant not in called else ""
+    if not hint and "hwsim simulate" in loaded.notes:
+        hint = f"the workload says: {loaded.notes}"
+    bare = next((number for number, each in enumerate(mistakes) if each.hint is None), None)
+    return tuple(replace(each, hint=hint) if hint and number == bare else each for number, each in enumerate(mistakes))
 
 
 def _of_classes(disturbed: Sequence[Change], graph: OpGraph) -> tuple[Change, ...]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hwsim.cli import EXIT_MISTAKE
+from hwsim.cli.arguments import MACHINE
 
 if TYPE_CHECKING:
     from hwsim.spec import Mistake, Place
@@ -17,27 +18,36 @@ if TYPE_CHECKING:
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("--format", "form", type=click.Choice(["text", "github"]), default="text",
               help="github: as annotations of a workflow.")  # fmt: skip
-def command(files: tuple[str, ...], form: str) -> None:
+@click.option("--on", "machine", type=MACHINE, help="Check each workload on this machine, without running it.")
+def command(files: tuple[str, ...], form: str, machine: str | None) -> None:
     """Validate each FILE (machine, workload or part; a path, a name of the library, or -).
 
-    Says all mistakes with line and column; exit code 2 if there are any.
+    Says all mistakes with line and column, each once, and the warnings; exit code 2 if there are mistakes.
     """
+    from hwsim import api
     from hwsim.cli.files import check
     from hwsim.spec import Place, SpecError
 
     failed = False
+    known: set[Mistake] = set()
     for file in files:
         try:
-            warnings = check(file)
+            warnings = check(file) if machine is None else api.prepare(machine, file).warnings
         except SpecError as error:
             failed = True
-            click.echo(_github(error.mistakes) if form == "github" else str(error), err=form == "text")
+            new = [each for each in error.mistakes if each not in known]
+            if len(new) < len(error.mistakes):  # of a file that another one uses as well
+                places = ", ".join(str(each.place) for each in error.mistakes if each in known and each.place)
+                click.echo(f"{file}: the same mistakes as above" + (f": {places}" if places else ""), err=True)
+            known.update(new)
+            if new:
+                click.echo(_github(new) if form == "github" else str(SpecError(new)), err=form == "text")
         else:
             for warning in warnings:
                 noted = _annotation("warning", warning.place or Place(file, 0, 0), f"{warning.code}: {warning.text}")
                 click.echo(noted if form == "github" else f"{file}: warning: {warning}")
             if form == "text":
-                click.echo(f"{file}: ok")
+                click.echo(f"{file}: ok" if machine is None else f"{file} on {machine}: ok")
     if failed:
         click.get_current_context().exit(EXIT_MISTAKE)
 

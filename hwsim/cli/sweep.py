@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 AFTER: Final = 1.0  # seconds before progress is shown
 EVERY: Final = 0.1  # seconds between two updates of it
-LINE: Final = 100  # of a reason
+MOST: Final = 600  # letters of a reason
 ERRORS: Final = 3  # different ones said when every point failed
 FIGURES: Final = (".png", ".svg", ".pdf")
 FILE: Final = click.Path(path_type=Path, dir_okay=False)
@@ -84,7 +84,7 @@ def command(
         click.get_current_context().exit(EXIT_INTERRUPTED)
     if useless:
         reasons = dict.fromkeys(row.error for row in found.failed)
-        errors = [each if len(each) <= LINE else each[: LINE - 3] + "..." for each in reasons]
+        errors = [each if len(each) <= MOST else each[: MOST - 3] + "..." for each in reasons]
         more = [f"and {len(errors) - ERRORS} other reasons"] if len(errors) > ERRORS else []
         click.echo("\n".join(["every point failed:", *errors[:ERRORS], *more]), err=True)
         click.get_current_context().exit(EXIT_MISTAKE)

@@ -13,6 +13,8 @@ from hwsim.units import UnitError
 _SHOWN: Final = 50  # mistakes written out; the rest are counted
 _ENOUGH: Final = 1000
 _COMPARED: Final = 500  # names; among more of them nobody looks for the nearest
+_WORD: Final = 3  # letters of a name that is looked for as a word of others
+_PARTS: Final = re.compile(r"[-_.: ]")
 _BREAK: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")  # what YAML calls a line break
 
 
@@ -142,15 +144,35 @@ class Mistakes:
             raise SpecError(self)
 
 
+def _with_word(name: str, names: Iterable[str]) -> list[str]:
+    """At most four names that begin with this one as a word, else that have it as a word; the shortest, in order."""
+    if len(name) < _WORD or not name.isascii():
+        return []
+    words = [(each, _PARTS.split(each.casefold().rpartition("/")[2])) for each in names if each != name]
+    wanted = _PARTS.split(name.casefold())
+    first = [each for each, parts in words if parts[: len(wanted)] == wanted]
+    found = first or [each for each, parts in words if len(wanted) == 1 and wanted[0] in parts]
+    return sorted(sorted(found, key=lambda each: (len(each), each))[:4])
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:
-    """The hint for an unknown name: the nearest known one (two where they are as near), else the list if it is short."""
+    """The hint for an unknown name: the nearest known one (two where they are as near), else the list if it is short.
+
+    Names that have it as a word come before those that are spelt like it:
+
+    >>> did_you_mean("h100", ["h100-sxm", "h200", "h100-pcie"])
+    "did you mean 'h100-pcie' or 'h100-sxm'?"
+    """
     names = set(known)
     if len(names) > _COMPARED:
         return None
     name = name[:60]
     chosen = sorted(each for each in names if each.casefold() == name.casefold())[:2]
+    chosen = chosen or _with_word(name, names)
+    if len(chosen) > 2:
+        return "did you mean " + ", ".join(f"'{each}'" for each in chosen[:-1]) + f" or '{chosen[-1]}'?"
     chosen = chosen or difflib.get_close_matches(name, names, 2, 0.6)
-    if len(chosen) == 2:
+    if len(chosen) == 2 and not _with_word(name, names):
         first, second = (difflib.SequenceMatcher(None, each, name).ratio() for each in chosen)
         chosen = chosen[:1] if first - second > 0.05 else sorted(chosen) if first == second else chosen
     if chosen:

@@ -139,10 +139,11 @@ def _built(machine: Said) -> Machine:
 
 
 def _in_one_line(error: SpecError) -> str:
-    """All mistakes without the lines they stand in; that a value was set is known."""
+    """All mistakes, what is wrong first; without the lines they stand in, and that a value was set is known."""
     said = []
     for each in error.mistakes:
-        place = f"{each.place}: " if each.place and each.place.file and not each.place.file.startswith("--") else ""
-        hint = f" ({each.hint})" if each.hint else ""
-        said.append(place + each.message + hint)
+        at = each.place if each.place and each.place.file and not each.place.file.startswith("--") else None
+        more = [each.hint or "", f"at {replace(at, file=Path(at.file).name)}" if at else ""]
+        hint = "; ".join(filter(None, more))
+        said.append(each.message + (f" ({hint})" if hint else ""))
     return "; ".join(said)

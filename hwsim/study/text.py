@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 WIDTH: Final = 100
 CAUSE: Final = 24  # what the last column keeps, whatever the others need
 ERRORS: Final = 8  # reasons told
-LINE: Final = 98  # of a reason to fail; JSON and CSV have all of it
+MOST: Final = 600  # letters of a reason to fail; JSON and CSV have all of it
 LEAST: Final = 6  # of a column of values
 
 
@@ -177,7 +177,7 @@ def _end(sweep: Sweep) -> Iterator[str]:
         times = Counter(row.error for row in sweep.failed)
         for error, many in list(times.items())[:ERRORS]:
             said = f"{many} x {error}" if len(times) > 1 else error
-            yield said if len(said) <= LINE else said[: LINE - 3] + "..."
+            yield said if len(said) <= MOST else said[: MOST - 3] + "..."
         if len(times) > ERRORS:
             yield f"and {len(times) - ERRORS} other reasons"
         if sweep.rows[0].makespan_s is None and ran and asked is not None and asked.is_pace:
