@@ -78,7 +78,7 @@ def command(
     if plot is not None:
         if not any(row.busbw > 0 for row in found.rows):
             raise click.BadParameter(f"a {operation} moves no bytes that could be drawn", param_hint="--plot")
-        click.echo(f"wrote {write(plot, report.render(found, title, plot.suffix))}", err=True)
+        click.echo(f"wrote {write(plot, report.render(found, title, plot.suffix, settings.items()))}", err=True)
     text = report.document(found, title, built.warnings) if as_json else report.text(found, title) + warned.text(built.warnings)
     click.echo(text, nl=False)
 

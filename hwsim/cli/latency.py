@@ -43,7 +43,7 @@ def command(machine: str, settings: dict[str, str], every: bool, key: str | None
     if plot is not None:
         if not found.rows:
             raise click.BadParameter("no part of the machine says enough for a row", param_hint="--plot")
-        click.echo(f"wrote {write(plot, report.render(found, title, plot.suffix))}", err=True)
+        click.echo(f"wrote {write(plot, report.render(found, title, plot.suffix, settings.items()))}", err=True)
     if key is not None:
         click.echo(report.explained(_row(found, key)) + warned.text(built.warnings), nl=False)
     elif as_json:

@@ -63,7 +63,8 @@ def command(
         click.echo(f"{error}" + (f"\n    hint: {error.hint}" if error.hint else ""), err=True)
         click.get_current_context().exit(EXIT_MISTAKE)
     if plot is not None:
-        click.echo(f"wrote {write(plot, report.render(found, f'{called} on {name}' if called else name, plot.suffix))}", err=True)
+        title = f"{called} on {name}" if called else name
+        click.echo(f"wrote {write(plot, report.render(found, title, plot.suffix, settings.items()))}", err=True)
     if as_json:
         click.echo(report.document(found, name, called, warnings), nl=False)
     else:

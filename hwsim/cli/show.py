@@ -101,7 +101,7 @@ def _topology(name: str, figure: str, of: str | None, settings: dict[str, str], 
         from hwsim.reports.topology_figure import render
         from hwsim.reports.writing import write
 
-        click.echo(f"wrote {write(plot, render(built, title, plot.suffix))}", err=True)
+        click.echo(f"wrote {write(plot, render(built, title, plot.suffix, settings.items()))}", err=True)
     if as_json:
         click.echo(report.document(found, title, built.warnings), nl=False)
     else:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hwsim.reports.figure import COLOURS, figure_bytes
 from hwsim.reports.table import size_text
+from hwsim.reports.title import figure_title
 from hwsim.reports.warned import as_dicts
 from hwsim.units import format_quantity
 
@@ -62,7 +63,7 @@ def document(found: Measured, machine: str, warnings: Sequence[Warning] = ()) ->
     return json.dumps(as_dict(found, machine, warnings), indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def render(found: Measured, machine: str, suffix: str = ".png") -> Iterable[bytes]:
+def render(found: Measured, machine: str, suffix: str = ".png", settings: Iterable[tuple[str, str]] = ()) -> Iterable[bytes]:
     """A figure: busbw against size, both logarithmic, a line for each algorithm with its name at its end.
 
     Raises:
@@ -93,7 +94,11 @@ def render(found: Measured, machine: str, suffix: str = ".png") -> Iterable[byte
             axes.spines[side].set_visible(False)
         axes.set_xlabel("size")
         axes.set_ylabel("busbw")
-        axes.set_title(f"{machine}: {found.operation} among {len(found.devices)} devices", fontsize="medium", loc="left")
+        axes.set_title(
+            figure_title(f"{machine}: {found.operation} among {len(found.devices)} devices", settings),
+            fontsize="medium",
+            loc="left",
+        )
         figure.draw_without_rendering()  # where the labels are is known only now
         _names(axes, ends)
         if AUTO in found.algorithms:

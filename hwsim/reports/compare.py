@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol
 
 from hwsim.reports import warned
 from hwsim.reports.figure import COLOURS, figure_bytes
+from hwsim.reports.title import figure_title
 from hwsim.spec import Warning
 from hwsim.units import format_quantity
 
@@ -57,6 +58,8 @@ class Compared(Protocol):
     def outside(self) -> float: ...
     @property
     def notes(self) -> Sequence[str]: ...
+    @property
+    def settings(self) -> Sequence[tuple[str, str]]: ...
     @property
     def warnings(self) -> Sequence[Warning]: ...
     @property
@@ -216,7 +219,11 @@ def render(found: Compared, suffix: str) -> Iterable[bytes]:
                 across, up = [one for _, one, _ in chosen], [two for _, _, two in chosen]
                 axes.scatter(across, up, s=18, color=colours[number % len(colours)], label=standing)
         axes.set(xscale="log", yscale="log", xlim=(low, high), ylim=(low, high), aspect="equal")
-        axes.set(xlabel="measured, s for one call", ylabel="predicted, s", title=f"{found.workload} on {found.machine}")
+        axes.set(
+            xlabel="measured, s for one call",
+            ylabel="predicted, s",
+            title=figure_title(f"{found.workload} on {found.machine}", found.settings),
+        )
         axes.text(0.98, 0.02, "grey: within 25 %", transform=axes.transAxes, ha="right", color="#777777", fontsize="small")
         if drawn:
             axes.legend(frameon=False, loc="upper left", title="known by")

@@ -11,6 +11,7 @@ from hwsim.explain.explanation import Explanation
 from hwsim.explain.family import family
 from hwsim.reports.figure import COLOURS, figure_bytes, time_scale
 from hwsim.reports.gantt import LEGEND, OTHER, PIXELS, merged
+from hwsim.reports.title import figure_title
 from hwsim.results.result import Result
 from hwsim.results.timeline import FEMTO
 from hwsim.units import format_quantity, format_share
@@ -37,7 +38,8 @@ def render(result: Result, found: Explanation, suffix: str = ".png") -> Iterable
         rows = figure.subplots(2, 1, height_ratios=[1, max(len(names), 2)])
         _path(rows[0], result, found, names)
         _bars(rows[1], result, [(name, total[name]) for name in names] + ([("the rest", rest)] if rest else []))
-        figure.suptitle(f"{result.workload} on {result.machine}: the critical path", fontsize="medium")
+        title = figure_title(f"{result.workload} on {result.machine}: the critical path", result.settings)
+        figure.suptitle(title, fontsize="medium")
     return (buffer.getvalue(),)
 
 

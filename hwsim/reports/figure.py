@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import io
-import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from hwsim.reports.gantt import COLOURS, FORMATS, SCALES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["COLOURS", "FORMATS", "SCALES", "figure_bytes", "figure_title", "time_scale"]
-
-TITLE: Final = 100  # letters of a line of a title
+__all__ = ["COLOURS", "FORMATS", "SCALES", "figure_bytes", "time_scale"]
 
 
 @contextmanager
@@ -40,17 +37,6 @@ def figure_bytes(suffix: str, *, width: float = 12, height: float) -> Iterator[t
         yield figure, buffer
         undated: dict[str, Any] = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[kind]
         figure.savefig(buffer, format=kind, metadata=undated)
-
-
-def figure_title(name: str, settings: Iterable[tuple[str, str]] = ()) -> str:
-    """What is drawn, and below it what was set for it: figures of different runs have different titles.
-
-    >>> print(figure_title("a on b: 1 ms", [("n", "10"), ("batch", "64")]))
-    a on b: 1 ms
-    set n=10, batch=64
-    """
-    said = ", ".join(f"{path}={value}" for path, value in settings)
-    return "\n".join([name, *textwrap.wrap(f"set {said}", TITLE, break_long_words=False)]) if said else name
 
 
 def time_scale(seconds: float) -> tuple[float, str]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from hwsim.opgraph import Floats, Ints
 from hwsim.reports.lanes import Lane, lanes
+from hwsim.reports.title import figure_title
 from hwsim.results.result import Result
 from hwsim.results.timeline import FEMTO
 from hwsim.units import format_quantity
@@ -85,7 +86,8 @@ def _draw(axes: Axes, result: Result, rows: tuple[Lane, ...], hidden: int) -> No
     axes.set_xlim(0, result.makespan_s / scale or 1)
     axes.set_xlabel(f"time ({unit})")
     more = f"; {hidden} more rows not shown" if hidden else ""
-    axes.set_title(f"{result.workload} on {result.machine}: {format_quantity(result.makespan_s, 's')}{more}", fontsize="medium")
+    title = f"{result.workload} on {result.machine}: {format_quantity(result.makespan_s, 's')}{more}"
+    axes.set_title(figure_title(title, result.settings), fontsize="medium")
     _legend(axes, names, result)
 
 

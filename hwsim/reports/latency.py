@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hwsim.reports.figure import COLOURS, figure_bytes, time_scale
+from hwsim.reports.title import figure_title
 from hwsim.results.result import Result
 from hwsim.units import format_quantity
 
@@ -30,6 +31,7 @@ def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
             axes.set_ylabel(f"latency ({unit})")
             axes.set_ylim(bottom=0)
             axes.set_xlim(0, 100)
-            axes.set_title(f"{curve.device}: requests at random instants", fontsize="medium")
+            title = f"{curve.device} of {result.machine}: requests at random instants"
+            axes.set_title(figure_title(title, result.settings), fontsize="medium")
             axes.legend(frameon=False, fontsize="small")
     return (buffer.getvalue(),)

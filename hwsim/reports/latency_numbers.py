@@ -11,6 +11,7 @@ from hwsim.devices import precise
 from hwsim.explain.derivation import put_in, seconds
 from hwsim.probes.latency import Missing
 from hwsim.reports.figure import COLOURS, figure_bytes
+from hwsim.reports.title import figure_title
 from hwsim.reports.warned import as_dicts
 from hwsim.units import format_quantity
 
@@ -109,7 +110,7 @@ def document(found: Latencies, title: str, warnings: Sequence[Warning] = ()) -> 
     return json.dumps(as_dict(found, title, warnings), indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def render(found: Latencies, title: str, suffix: str = ".png") -> Iterable[bytes]:
+def render(found: Latencies, title: str, suffix: str = ".png", settings: Iterable[tuple[str, str]] = ()) -> Iterable[bytes]:
     """A figure: a bar per row over a logarithmic axis of time, a ring where the text has its number.
 
     Raises:
@@ -144,7 +145,7 @@ def render(found: Latencies, title: str, suffix: str = ".png") -> Iterable[bytes
         axes.set_axisbelow(True)
         for side in ("top", "right"):
             axes.spines[side].set_visible(False)
-        axes.set_title(f"{title}: latency numbers", fontsize="medium", loc="left")
+        axes.set_title(figure_title(f"{title}: latency numbers", settings), fontsize="medium", loc="left")
         _legend(axes, rows, marked=bool(marked))
     return (buffer.getvalue(),)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from hwsim.opgraph import Floats
 from hwsim.reports.figure import COLOURS, figure_bytes, time_scale
+from hwsim.reports.title import figure_title
 from hwsim.results.memory import DeviceMemory
 from hwsim.results.result import Result
 from hwsim.results.timeline import FEMTO
@@ -41,7 +42,8 @@ def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
         axes[-1].set_xlabel(f"time ({unit})")
         hidden = len(result.memory) - len(shown)
         more = f"; {hidden} more devices not shown" if hidden else ""
-        figure.suptitle(f"{result.workload} on {result.machine}: memory{more}", fontsize="medium")
+        title = figure_title(f"{result.workload} on {result.machine}: memory{more}", result.settings)
+        figure.suptitle(title, fontsize="medium")
     return (buffer.getvalue(),)
 
 

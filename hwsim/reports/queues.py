@@ -11,6 +11,7 @@ from hwsim.explain.starving import Buffered, buffers
 from hwsim.opgraph import Floats
 from hwsim.reports.figure import COLOURS, figure_bytes, time_scale
 from hwsim.reports.memory import thinned
+from hwsim.reports.title import figure_title
 from hwsim.results.result import Result
 from hwsim.results.timeline import FEMTO
 
@@ -38,7 +39,8 @@ def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
         axes[-1].set_xlabel(f"time ({time_scale(result.makespan_s)[1]})")
         hidden = len(found) - len(shown)
         more = f"; {hidden} more not shown" if hidden else ""
-        figure.suptitle(f"{result.workload} on {result.machine}: batches ready between stages{more}", fontsize="medium")
+        title = f"{result.workload} on {result.machine}: batches ready between stages{more}"
+        figure.suptitle(figure_title(title, result.settings), fontsize="medium")
     return (buffer.getvalue(),)
 
 

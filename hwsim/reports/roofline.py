@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hwsim.devices import precise
 from hwsim.reports.figure import COLOURS, figure_bytes
+from hwsim.reports.title import figure_title
 from hwsim.reports.warned import as_dicts
 from hwsim.units import format_quantity, format_share
 
@@ -73,7 +74,9 @@ def as_dict(found: Sequence[Roofline], machine: str, workload: str = "") -> dict
     }
 
 
-def render(found: Sequence[Roofline], title: str, suffix: str = ".png") -> Iterable[bytes]:
+def render(
+    found: Sequence[Roofline], title: str, suffix: str = ".png", settings: Iterable[tuple[str, str]] = ()
+) -> Iterable[bytes]:
     """A figure with a panel per device: FLOP per second over FLOP per byte, both logarithmic.
 
     Raises:
@@ -85,7 +88,7 @@ def render(found: Sequence[Roofline], title: str, suffix: str = ".png") -> Itera
         placed = []
         for axes, one in zip(panels, found, strict=True):
             placed.append(_panel(axes, one))
-            axes.set_title(f"{title}: {one.device}", fontsize="medium", loc="left")
+            axes.set_title(figure_title(f"{title}: {one.device}", settings), fontsize="medium", loc="left")
             axes.set_title("thin dashes: sustained", fontsize="small", loc="right", color=INK)
         figure.draw_without_rendering()  # sizes are known only now: turn the labels along their lines, push others apart
         for axes, (along, beside) in zip(panels, placed, strict=True):

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from hwsim.reports.figure import COLOURS, figure_bytes, time_scale
+from hwsim.reports.title import figure_title
 from hwsim.results.result import Result
 from hwsim.results.serving import ServiceStatistics, Spread
 from hwsim.units import format_quantity
@@ -115,7 +116,9 @@ def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
                 above.plot(at, first, ".", color=COLOURS[1], markersize=3, label="first token")
             above.set_ylabel(f"after arrival ({unit})")
             above.set_yscale("log")
-            above.set_title(found.name or result.workload, fontsize="medium")
+            above.set_title(
+                figure_title(f"{found.name or result.workload} on {result.machine}", result.settings), fontsize="medium"
+            )
             above.legend(frameon=False, fontsize="small", loc="center left")
             below = figure.add_subplot(grid[2 * number + 1], sharex=above)
             times = [each.at_s for each in found.course]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from hwsim.machine import Machine
 from hwsim.reports.figure import COLOURS, figure_bytes
+from hwsim.reports.title import figure_title
 from hwsim.reports.topology_layout import drawing
 from hwsim.reports.topology_rows import HEIGHT, Box, Drawing, Line, arc_depth, beside, feet
 from hwsim.units import format_quantity
@@ -24,7 +25,7 @@ _LEGEND: Final = 10
 _LABELLED: Final = 48  # boxes on a circle that have room for names
 
 
-def render(machine: Machine, name: str, suffix: str = ".png") -> Iterable[bytes]:
+def render(machine: Machine, name: str, suffix: str = ".png", settings: Iterable[tuple[str, str]] = ()) -> Iterable[bytes]:
     """The figure as bytes; same machine, same bytes with the same matplotlib.
 
     Raises:
@@ -45,7 +46,7 @@ def render(machine: Machine, name: str, suffix: str = ".png") -> Iterable[bytes]
         axes.set_xlim(middle - width / 2, middle + width / 2)
         axes.set_ylim(bottom, top)
         axes.set_aspect("equal")
-        axes.set_title(name, fontsize="large")
+        axes.set_title(figure_title(name, settings), fontsize="large")
         _draw(axes, found)
         if legend:
             from matplotlib.lines import Line2D

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from hwsim.reports.figure import figure_title
 from hwsim.reports.sweep import Curve, Curves
+from hwsim.reports.title import figure_title
 from hwsim.study.grid import written
 from hwsim.study.measures import SERVICE, measure
 from hwsim.units import COUNT, Quantity, UnitError, parse

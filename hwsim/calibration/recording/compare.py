@@ -63,6 +63,7 @@ class Comparison:
     outside: float
     notes: tuple[str, ...] = ()
     warnings: tuple[Warning, ...] = ()
+    settings: tuple[tuple[str, str], ...] = ()
 
     @property
     def measured(self) -> float:
@@ -137,7 +138,7 @@ def compare(
     notes += [str(each) for each in recorded.get("written_out", ())][:NOTED]
     notes += [f"out of memory: {each.verdict()}" for each in run.memory if not each.fits]
     outside = max(float(recorded.get(f"{chosen}_s", 0.0)) - inside, 0.0)
-    return Comparison(run.machine, run.workload, tuple(ops), chosen, outside, tuple(notes), run.warnings)
+    return Comparison(run.machine, run.workload, tuple(ops), chosen, outside, tuple(notes), run.warnings, run.settings)
 
 
 @dataclass(slots=True)
