@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -124,3 +125,23 @@ def test_importing_hwsim_imports_nothing_else(tmp_path: Path) -> None:
     )
     loaded = {name.split(".")[0] for name in ast.literal_eval(listing)}
     assert not loaded & {"click", "matplotlib", "numpy", "rich", "simpy", "yaml"}
+
+
+def test_every_extra_for_users_is_imported_somewhere() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    imported = set()
+    for path in (ROOT / "hwsim").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                imported.add(node.module.partition(".")[0])
+            elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+                imported.add(str(node.args[0].value).partition(".")[0])  # importlib.import_module("pandas")
+    for extra in extras.keys() - {"test", "docs"}:
+        for wanted in extras[extra]:
+            name = re.split(r"[<>=\[~ ]", wanted)[0]
+            assert name.replace("cupy-cuda12x", "cupy") in imported, f"[{extra}] installs {name}, and nothing imports it"
+    said = (ROOT / "README.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`\[([a-z]+)\]`", said[said.index("Extras:") : said.index("None is", said.index("Extras:"))]))
+    assert named == extras.keys() - {"test"}

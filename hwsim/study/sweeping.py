@@ -49,7 +49,7 @@ def sweep(
         vary: paths as of `set`, each with its values or a text such as "1..64:x2"; the last one turns fastest.
         set: what else to change, the same at every point.
         workers: processes (1: only this one; None: one per core if the study takes more than a second).
-        executor: where points run instead, such as `dask.distributed.Client().get_executor()`.
+        executor: where points run instead, any `concurrent.futures.Executor` that pickles its tasks.
         progress: called with the points done and the points of the study.
         by: the number that rows are compared by: time, samples/s, ttft_p95, peak_memory, busy:gpu0.compute, or a path into the
             JSON of a result.  Default: time, or work a second where the points do different amounts of work.
