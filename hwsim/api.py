@@ -47,7 +47,7 @@ from hwsim.spec import (
     tree_of,
 )
 from hwsim.units import format_quantity
-from hwsim.workload import Workload, changes, disturbances, lower, read_workload, suspicions, totals
+from hwsim.workload import Workload, changes, check_statements, disturbances, lower, read_workload, suspicions, totals
 from hwsim.workload.lower import Folding
 from hwsim.workload.names import place_of_op
 from hwsim.workload.serving import plan_services
@@ -351,7 +351,8 @@ def prepare(
     except ticks.TooLong as error:
         raise SpecError([*mistakes, _too_long(error, workload_tree)]) from error
     except SpecError as error:
-        raise SpecError(_pointing(error.mistakes, loaded, _called(built, machine, machine_tree))) from error
+        called = _called(built, machine, machine_tree)
+        raise SpecError(_pointing(error.mistakes, loaded, called if machine_tree else None)) from error
     _refuse_huge(graph)
     return Lowered(
         machine=built,
@@ -384,9 +385,15 @@ def _too_long(error: ticks.TooLong, tree: Tree | None) -> Mistake:
     return Mistake(None if tree is None else place_of_op(tree, error.op), error.message, error.hint)
 
 
-def _pointing(mistakes: Sequence[Mistake], loaded: Workload | OpGraph, called: frozenset[str]) -> tuple[Mistake, ...]:
-    """The mistakes of a workload on a machine; the first without a hint says which machine the workload is written for."""
-    if not isinstance(loaded, Workload):
+def _pointing(mistakes: Sequence[Mistake], loaded: Workload | OpGraph, called: frozenset[str] | None) -> tuple[Mistake, ...]:
+    """The mistakes of a workload on a machine; the first without a hint says which machine the workload is written for.
+
+    Only where the workload alone has none.  called: what the machine may be called; None if that is not known.
+    """
+    alone = Mistakes()
+    if isinstance(loaded, Workload):
+        check_statements(loaded, alone)
+    if not isinstance(loaded, Workload) or len(alone) or called is None:
         return tuple(mistakes)
     meant = loaded.expect.text("machine") if loaded.expect is not None and loaded.expect.is_mapping else None
     hint = f"the workload is written for {meant}" if meant and meant not in called else ""

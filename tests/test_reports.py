@@ -407,3 +407,12 @@ def test_the_capacity_that_limits_stands_first_however_busy_others_are() -> None
     shares = {share.cause.name: share.share for share in limited_by(timeline) if share.cause.kind == "capacity"}
     held = [shares.get(row.name, 0.0) for row in rows]
     assert held == sorted(held, reverse=True)
+
+
+def test_the_device_that_limits_by_more_than_a_capacity_stands_first() -> None:
+    builder = GraphBuilder([Capacity("disk.media", 1.0), Capacity("cpu.cores", 1.0)])
+    builder.op("read", device="disk", cost=Cost(Demand(amounts=(("disk.media", 1e-3),), floor=10e-3)))
+    builder.op("decode", device="cpu", cost=Cost(Demand(amounts=(("cpu.cores", 9e-3),))))
+    timeline = simulate(builder.build())
+    rows, _ = capacities(usage(timeline), limited_by(timeline))
+    assert [row.name for row in rows] == ["disk.media", "cpu.cores"]

@@ -61,9 +61,12 @@ def causes(shares: Iterable[Share]) -> list[tuple[str, float]]:
 def capacities(usage: Sequence[Usage], limited: Iterable[Share] = ()) -> tuple[list[Row], list[str]]:
     """Rows of the capacities that were used, and the names of the others.
 
-    Those that limit the run come first, by their share of its time; then the fullest, then the busiest.
+    Those that limit the run come first, by the share of its time that is due to them or to their device; then the fullest,
+    then the busiest.
     """
-    held = {share.cause.name: share.share for share in limited if share.cause.kind == "capacity"}
+    held: dict[str, float] = {}
+    for share in limited:
+        held[share.cause.name] = held.get(share.cause.name, 0.0) + share.share
     sizes: dict[str, int] = {}
     alike: dict[tuple[str, tuple[str, str, str, str] | None], list[Usage]] = {}
     for one in sorted(usage, key=lambda one: _place(one, held)):
@@ -84,7 +87,8 @@ def capacities(usage: Sequence[Usage], limited: Iterable[Share] = ()) -> tuple[l
 
 def _place(one: Usage, held: Mapping[str, float]) -> tuple[object, ...]:
     """A sort key; shares and utilisations by what is shown of them, so that members of a family stay together."""
-    return (-round(held.get(one.capacity, 0.0), 3), -round(one.utilisation, 3), -one.busy_fs, natural(one.capacity))
+    due = held.get(one.capacity, 0.0) + held.get(one.capacity.rpartition(".")[0], 0.0)
+    return (-round(due, 3), -round(one.utilisation, 3), -one.busy_fs, natural(one.capacity))
 
 
 def group(names: Sequence[str], *, whole: bool, count: int = 0) -> str:
