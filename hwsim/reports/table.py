@@ -61,12 +61,17 @@ def causes(shares: Iterable[Share]) -> list[tuple[str, float]]:
 def capacities(usage: Sequence[Usage], limited: Iterable[Share] = ()) -> tuple[list[Row], list[str]]:
     """Rows of the capacities that were used, and the names of the others.
 
-    Those that limit the run come first, by the share of its time that is due to them or to their device; then the fullest,
-    then the busiest.
+    Those that limit the run come first, by the share of its time that is due to them; then the fullest, then the busiest.
+    What is due to a device and to none of its capacities counts for its fullest.
     """
+    fullest: dict[str, Usage] = {}
+    for one in usage:
+        device = one.capacity.rpartition(".")[0]
+        fullest[device] = max(fullest.get(device, one), one, key=lambda each: (each.utilisation, each.busy_fs))
     held: dict[str, float] = {}
     for share in limited:
-        held[share.cause.name] = held.get(share.cause.name, 0.0) + share.share
+        name = fullest[share.cause.name].capacity if share.cause.name in fullest else share.cause.name
+        held[name] = held.get(name, 0.0) + share.share
     sizes: dict[str, int] = {}
     alike: dict[tuple[str, tuple[str, str, str, str] | None], list[Usage]] = {}
     for one in sorted(usage, key=lambda one: _place(one, held)):
@@ -87,8 +92,7 @@ def capacities(usage: Sequence[Usage], limited: Iterable[Share] = ()) -> tuple[l
 
 def _place(one: Usage, held: Mapping[str, float]) -> tuple[object, ...]:
     """A sort key; shares and utilisations by what is shown of them, so that members of a family stay together."""
-    due = held.get(one.capacity, 0.0) + held.get(one.capacity.rpartition(".")[0], 0.0)
-    return (-round(due, 3), -round(one.utilisation, 3), -one.busy_fs, natural(one.capacity))
+    return (-round(held.get(one.capacity, 0.0), 3), -round(one.utilisation, 3), -one.busy_fs, natural(one.capacity))
 
 
 def group(names: Sequence[str], *, whole: bool, count: int = 0) -> str:
