@@ -21,6 +21,7 @@ from hwsim.machine import Machine, UnknownName, build
 from hwsim.opgraph import Change, Disturbance, Names, OpGraph
 from hwsim.reports import report, summary
 from hwsim.reports.writing import write
+from hwsim.results.again import Again
 from hwsim.results.expect import Wanted, verdicts, wanted_of
 from hwsim.results.jobs import job_spans
 from hwsim.results.memory import DeviceMemory, memory, memory_sizes
@@ -48,6 +49,7 @@ from hwsim.spec import (
 )
 from hwsim.units import format_quantity
 from hwsim.workload import Workload, changes, check_statements, disturbances, lower, read_workload, suspicions, totals
+from hwsim.workload.foreign import refuse_foreign
 from hwsim.workload.lower import Folding
 from hwsim.workload.names import place_of_op
 from hwsim.workload.serving import plan_services
@@ -141,7 +143,7 @@ class Lowered:
     events: tuple[Disturbance, ...] = ()
     services: tuple[ServicePlan, ...] = ()
     workload: Workload | None = None  # None: an op graph was given
-    written: Tree | None = None  # what the workload was read from
+    files: tuple[Tree, Tree] | None = None  # machine and workload as they were run; None: one was given as a value
 
 
 def simulate(
@@ -190,7 +192,7 @@ def simulate(
             actors = [each.actor for each in services]
             timeline, served, curves = _played(lowered, asked, progress, actors, engine, latency=latency)
     except ticks.TooLong as error:
-        raise SpecError([_too_long(error, lowered.written)]) from error
+        raise SpecError([_too_long(error, lowered.files[1] if lowered.files else None)]) from error
     spans = job_spans(timeline, lowered.jobs)
     serving = tuple(each for each in (service.statistics() for service in services) if each is not None)
     values = {"makespan": timeline.makespan, **{f"{job.name}.makespan": job.makespan_s for job in spans}, **expected_of(serving)}
@@ -213,12 +215,26 @@ def simulate(
         steady=few,
         names_of=_names_of(lowered),
         serving=serving,
+        again=_again(lowered, requests=requests, fold=fold, steady=steady),
     )
     if not run.fits:
         raise OutOfMemory(run)
     if not run.met:
         raise ExpectationFailed(run)
     return run
+
+
+def _again(lowered: Lowered, **options: Any) -> Again | None:
+    if (files := lowered.files) is None:
+        return None
+
+    def run(settings: Mapping[str, str]) -> Result:
+        try:
+            return simulate(*files, set=settings, expect=False, **options)
+        except ExpectationFailed as failed:
+            return failed.run
+
+    return Again(*files, run)
 
 
 def _memory(lowered: Lowered, timeline: Timeline) -> tuple[DeviceMemory, ...]:
@@ -340,7 +356,7 @@ def prepare(
     if built is None or loaded is None:
         raise SpecError(mistakes)
     if isinstance(loaded, OpGraph):
-        _refuse_foreign(loaded, built, mistakes)
+        refuse_foreign(loaded, built, mistakes)
     idle = unheeded(loaded, built, mistakes) if isinstance(loaded, Workload) else ()
     disturbed = changes(loaded.events, built, mistakes) if isinstance(loaded, Workload) and loaded.events else ()
     folding = "never" if isinstance(loaded, Workload) and loaded.written_as("infer") else fold
@@ -376,7 +392,7 @@ def prepare(
         events=disturbances(loaded.events) if isinstance(loaded, Workload) and loaded.events else (),
         services=services,
         workload=loaded if isinstance(loaded, Workload) else None,
-        written=workload_tree,
+        files=(machine_tree, workload_tree) if machine_tree and workload_tree else None,
     )
 
 
@@ -408,17 +424,6 @@ def _of_classes(disturbed: Sequence[Change], graph: OpGraph) -> tuple[Change, ..
     if graph.alike is None:
         return tuple(disturbed)
     return tuple(change for change in disturbed if change.capacity in graph.alike.capacities)
-
-
-def _refuse_foreign(graph: OpGraph, machine: Machine, mistakes: Mistakes) -> None:
-    """An op graph says what its ops take of one machine; on another its numbers would mean something else."""
-    for capacity in graph.capacities:
-        own = machine.capacities.get(capacity.name)
-        if own is None:
-            mistakes.add(None, f"the op graph draws on '{capacity.name}', which the machine {machine.name} does not have")
-        elif own.rate != capacity.rate:
-            message = f"in the op graph '{capacity.name}' has rate {capacity.rate:g}, on the machine {own.rate:g}"
-            mistakes.add(None, message, "it was made for another machine: lower the workload again")
 
 
 def _refuse_huge(graph: OpGraph) -> None:

@@ -85,12 +85,12 @@ def test_explain_tries_its_changes_with_the_events_at_the_same_times() -> None:
     run = hwsim.simulate(FOUR, {"hwsim": "workload/1", "program": [COPY], "events": [down]})
     found = explain(run).what_if
     assert found is not None
-    [faster] = [one for one in found if one.change == "link slots twice as fast"]
+    [faster] = [one for one in found if one.change == "bandwidth of link slots doubled"]
     assert faster.makespan_s == pytest.approx(0.5)  # it has ended when the link goes down
     assert all(one.makespan_s is None or one.speedup >= 1 - 1e-9 for one in found)
     late = {**down, "at": "100 ms"}
     run = hwsim.simulate(FOUR, {"hwsim": "workload/1", "program": [COPY], "events": [late]})
-    [faster] = [one for one in explain(run).what_if or () if one.change == "link slots twice as fast"]
+    [faster] = [one for one in explain(run).what_if or () if one.change == "bandwidth of link slots doubled"]
     assert faster.makespan_s == pytest.approx(3.5)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from functools import partial
 from pathlib import Path
 
 import click
@@ -20,7 +19,7 @@ FIGURES = (".png", ".svg", ".pdf")
 @click.option("--op", metavar="NAME", help="Derive how long the ops of this name take (default: those on the critical path).")
 @click.option("--path", "pieces", is_flag=True, help="The critical path piece by piece, equal steps not put together.")
 @click.option("--what-if/--no-what-if", "again", default=None,
-              help="Simulate again with one part twice as good at a time (default: up to 200,000 ops).")  # fmt: skip
+              help="Run again with one number twice as good at a time (default: up to 200,000 ops).")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON (hwsim: explain/1).")
 @click.option("--plot", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="Write the critical path as a figure (.png, .svg or .pdf).")  # fmt: skip
@@ -35,7 +34,7 @@ def command(
     plot: Path | None,
 ) -> None:
     """Say why WORKLOAD takes as long as it does on MACHINE: where the time goes, how long each op takes and
-    why, what hides behind what, and what one part that is twice as good would change.
+    why, what hides behind what, and what one number of the files that is twice as good would change.
 
     The times of the causes add up to the time of the run exactly.  What the workload expects is not checked.
     """
@@ -46,7 +45,6 @@ def command(
     if plot is not None and not plot.absolute().parent.is_dir():
         raise click.BadParameter(f"there is no folder '{plot.parent}'", param_hint="--plot")
     from hwsim import api
-    from hwsim.cli.better import better
     from hwsim.cli.errors import in_words
     from hwsim.cli.progress import progress
     from hwsim.explain.explanation import NoSuchOp, explain
@@ -66,8 +64,7 @@ def command(
                 click.echo(f"note: {failed}", err=True)
         with progress(shown=shown) as told:
             try:
-                prepared = partial(better, machine, workload, settings)
-                found = explain(run, op=op, again=again, prepared=prepared, progress=told)
+                found = explain(run, op=op, again=again, progress=told)
             except NoSuchOp as error:
                 hint = did_you_mean(error.name, error.names)
                 raise click.BadParameter(f"{error}" + (f"; {hint}" if hint else ""), param_hint="--op") from error

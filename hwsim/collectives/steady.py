@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -29,6 +30,8 @@ from hwsim.demand import Cost, Demand, Term, Unit
 from hwsim.devices import Cpu, Gpu, Memory
 from hwsim.devices.roofline import WORKLOAD, precise, source_of
 from hwsim.machine import Machine
+
+_LOOKED_AT: Final = 64  # pairs of a step, for the one that waits longest
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +176,7 @@ def _phase(
         if pieces > 1:
             stages[_ways(each)] = stages.get(_ways(each), 0.0) + taken + count * math.fsum(waits)
         total.latency += count * math.fsum(waits)
-        terms += _latency(each.name, count, waits, overheads)
+        terms += _latency(each.name, count, waits, overheads, _slowest_link(machine, placed, each, size, waits))
     body = _seconds(machine, total) if isinstance(total, _Drawn) else kinds.seconds(total) if kinds else 0.0
     floor = filled + (pieces - 1) * max(stages.values(), default=0.0)
     longest = max(body, floor) * overheads.slowdown(size)
@@ -280,7 +283,18 @@ def longest(machine: Machine, cost: Cost) -> tuple[float, str]:
     return max(found, key=lambda each: each[0], default=(0.0, ""))
 
 
-def _latency(name: str, count: int, waits: tuple[float, float], overheads: Overheads) -> list[Term]:
+def _slowest_link(machine: Machine, placed: Placed, each: Round, size: float, waits: tuple[float, float]) -> str:
+    """Capacity of the link that most of a step's wait for links is due to; "" if the library takes longer."""
+    overhead, way = waits
+    for source, target, share in each.pairs[:_LOOKED_AT] if way > overhead else ():
+        a, b = placed.parties[source], placed.parties[target]
+        found = machine.transfer(a, b, share * size, handling(machine, placed.algorithm, a, b))
+        if found.demand.latency >= way * (1 - 1e-9):
+            return max((term for term in found.why if term.label == "latency"), key=lambda term: term.seconds).capacity
+    return ""
+
+
+def _latency(name: str, count: int, waits: tuple[float, float], overheads: Overheads, slowest: str) -> list[Term]:
     overhead, way = waits
     if count == 0 or overhead + way <= 0:
         return []
@@ -289,7 +303,7 @@ def _latency(name: str, count: int, waits: tuple[float, float], overheads: Overh
         ("overhead", precise(overhead, "s"), source_of(overheads.sources, "step")),
         ("way", precise(way, "s"), "the longest of the step's links"),
     )
-    return [Term("latency", "steps x (overhead + way)", inputs, count * (overhead + way))]
+    return [Term("latency", "steps x (overhead + way)", inputs, count * (overhead + way), slowest)]
 
 
 def _share(machine: Machine, drawn: Sequence[tuple[str, float, float]]) -> float:

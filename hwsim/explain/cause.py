@@ -163,7 +163,7 @@ def latency_holder(cost: Cost) -> str:
 
 def binding_label(cost: Cost) -> str:
     """Label of the line of the derivation that sets the body's duration; "" if there is none."""
-    term = _binding(cost)
+    term = binding(cost)
     return term.label if term is not None else ""
 
 
@@ -172,9 +172,10 @@ def is_modelled(cost: Cost) -> bool:
 
     A capacity may be held for all that time, too: it is not what makes the op take it.
     """
-    term = _binding(cost)
+    term = binding(cost)
     return term is not None and not term.capacity and term.label.partition(" ")[0] in MODELLED
 
 
-def _binding(cost: Cost) -> Term | None:
+def binding(cost: Cost) -> Term | None:
+    """The line that sets the body's duration."""
     return max((term for term in cost.why if term.label != "latency"), key=lambda one: (one.seconds, one.label), default=None)

@@ -9,10 +9,11 @@ import numpy as np
 
 from hwsim.explain.critical import CriticalPath, Share, critical_path
 from hwsim.explain.derivation import Derivation, derivations
+from hwsim.explain.measure import Measure
 from hwsim.explain.overlap import Activity, activities
 from hwsim.explain.sentences import sentences
 from hwsim.explain.steps import Run, runs
-from hwsim.explain.what_if import LARGEST, Again, Tried, WhatIf, what_if
+from hwsim.explain.what_if import LARGEST, Tried, WhatIf, what_if
 from hwsim.opgraph import Ints
 from hwsim.results.result import Result
 
@@ -32,7 +33,7 @@ class Explanation:
 
     accounting: causes along the critical path, longest first; their times add up to the makespan in integer fs.
     runs: the path, told shortly.  derivations: of the ops on the path, those that took longest first; or of the ops asked for.
-    what_if: None if it was not worked out; untried, modelled, service: what was left out, see `what_if.Tried`.
+    what_if: None if it was not worked out; untried, left, measure: see `what_if.Tried`.
     """
 
     path: CriticalPath
@@ -43,8 +44,8 @@ class Explanation:
     what_if: tuple[WhatIf, ...] | None
     untried: int
     sentences: tuple[str, ...]
-    modelled: tuple[str, ...] = ()
-    service: bool = False
+    left: tuple[str, ...] = ()
+    measure: Measure | None = None
 
 
 def explain(
@@ -52,15 +53,13 @@ def explain(
     *,
     op: str | None = None,
     again: bool | None = None,
-    prepared: Again | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Explanation:
     """Explain a run.
 
     Args:
         op: derive the durations of the ops of this name instead of those on the critical path.
-        again: simulate again with one part better at a time; None: if the run has at most `what_if.LARGEST` ops.
-        prepared: prepares the run again with a capacity twice as fast; None: nobody can.
+        again: simulate again with one number of the files better at a time; None: if the run has at most `what_if.LARGEST` ops.
         progress: called with how many of the changes were simulated and how many there are.
 
     Raises:
@@ -73,8 +72,7 @@ def explain(
     again = len(timeline) <= LARGEST if again is None else again
     tried: Tried | None = None
     if again:
-        service = bool(result.serving)
-        tried = what_if(timeline, path, result.usage, result.changes, service=service, again=prepared, progress=progress)
+        tried = what_if(result, path, progress=progress)
     done = activities(timeline, path)
     return Explanation(
         path=path,
@@ -85,8 +83,8 @@ def explain(
         what_if=None if tried is None else tried.rows,
         untried=0 if tried is None else tried.untried,
         sentences=sentences(timeline.makespan_fs, done, tried),
-        modelled=() if tried is None else tried.modelled,
-        service=tried is not None and tried.service,
+        left=() if tried is None else tried.left,
+        measure=None if tried is None else tried.measure,
     )
 
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from hwsim.explain.derivation import seconds
 from hwsim.explain.family import families
+from hwsim.explain.measure import TIMES, Measure
 from hwsim.explain.overlap import Activity
 from hwsim.explain.what_if import Tried, WhatIf
 from hwsim.results.timeline import FEMTO
@@ -58,8 +59,26 @@ def _sentences(makespan: int, done: Sequence[Activity], tried: Tried | None) -> 
         behind = "behind it" if share >= MAIN else "behind the rest"
         for one in others[:MANY]:
             yield _hiding(one, makespan, behind)
-    if tried is not None and tried.rows and (_helps(tried.rows[0]) or not (tried.modelled or tried.service)):
-        yield _help(tried.rows[0])
+    if tried is not None and tried.measure is not None:
+        yield from _of_service(tried, tried.measure)
+    elif tried is not None and tried.rows:
+        yield _help(tried.rows)
+
+
+def _of_service(tried: Tried, measure: Measure) -> Iterator[str]:
+    """What limits a service, by its own measure: arrivals fix the time of the run, whatever the machine."""
+    waits = f", of which a request waits up to {seconds(measure.wait_s)} to begin" if measure.name in TIMES else ""
+    yield f"The service is measured by its {measure.words}: {_measured(measure.name, measure.value)}{waits}."
+    best = tried.rows[0] if tried.rows else None
+    if best is None or best.speedup < HELP:
+        yield "No single number that is twice as good makes it more than 1 % better."
+        return
+    value = dict(best.measured)[measure.name]
+    yield f"What helps it most is {best.change}: {_measured(measure.name, value)}, {best.speedup:.3g} times as good."
+
+
+def _measured(name: str, value: float) -> str:
+    return seconds(value) if name in TIMES else f"{value:,.4g} 1/s"
 
 
 def _hiding(one: Activity, makespan: int, behind: str) -> str:
@@ -80,15 +99,13 @@ def _hiding(one: Activity, makespan: int, behind: str) -> str:
     return f"{doing} hides {behind}, all but the {one.alone} {left}{counted}."
 
 
-def _helps(best: WhatIf) -> bool:
-    return best.speedup >= HELP and best.makespan_s is not None
-
-
-def _help(best: WhatIf) -> str:
-    if best.makespan_s is None or not _helps(best):
-        return "No single part that is twice as good makes it more than 1 % faster."
+def _help(rows: Sequence[WhatIf]) -> str:
+    best = rows[0]
+    if best.makespan_s is None or best.speedup < HELP:
+        return "No single number that is twice as good makes it more than 1 % faster."
     then = f"; then the limit is {families(best.limited_by)[0][0]}" if best.limited_by else ""
-    return f"What helps most is {best.change}: {seconds(best.makespan_s)}, {best.speedup:.3g} times as fast{then}."
+    at_once = ", only together" if best.together else ", a hypothetical change" if best.hypothetical else ""
+    return f"What helps most is {best.change}{at_once}: {seconds(best.makespan_s)}, {best.speedup:.3g} times as fast{then}."
 
 
 def _percent(part: int, whole: int) -> str:

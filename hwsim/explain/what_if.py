@@ -1,53 +1,78 @@
-"""The next bottleneck, by simulating again with one thing twice as good and the rest as it is.
+"""The next bottleneck: the run prepared and simulated again with one number of its files twice as good, the rest as it is.
 
-Twice as good is, for a capacity, twice its rate, and half of those latencies and floors whose derivation names it; for a
-time that the workload states, for issuing and for returning, half the time; for a pool twice the servers.
-What a capacity does for kernels and collectives whose time is a model's own (`cause.MODELLED`) a replay cannot know: the
-workload is prepared again on the machine with that part changed, where the caller can (`Again`); else it is left out and
-named.  Their own time halved is tried by replay.  A service forms other batches when its times change, so that of a run
-with services only what is prepared again is tried.
+Every line has the `--set` that makes it, and is the run with that `--set`, to the femtosecond.  Causes are taken in the order
+of the time that the run waits for them, so the limit is always tried; then come the busiest capacities, to show what does
+not help.  Where the best line gives less than half of what half of the limit would, the limit and what comes next are changed
+at once (`together`).
+
+What no number of the files says (a model's own time, the servers of a pool) is tried on the op graph and is called
+hypothetical.  A service forms other batches when its times change, so none of that is tried with one.
 
 In a graph with several queues a better part may make the whole slower (Graham, 1969): a speed-up below 1 is possible.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Final, TypeAlias
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
-from hwsim.demand import Capacity, Cost
-from hwsim.explain.cause import HOST, STATED, Cause, binding_label, is_modelled, link
+from hwsim.demand import Cost
+from hwsim.explain.cause import Cause
 from hwsim.explain.critical import CriticalPath, Share, critical_path
 from hwsim.explain.family import family
-from hwsim.opgraph import Block, Change, OpGraph
+from hwsim.explain.hypothetical import Hypothetical, against, called
+from hwsim.explain.levers import Lever, Levers
+from hwsim.explain.measure import Measure, measure
+from hwsim.explain.numbers import Parts
+from hwsim.explain.stated import Stated
+from hwsim.results.result import Result
 from hwsim.results.timeline import FEMTO, Timeline
-from hwsim.results.usage import Usage
+from hwsim.spec import SpecError
 
-MOST: Final = 12  # things tried
-FASTER: Final = " twice as fast"
-LARGEST: Final = 200_000  # ops of a graph that is simulated again unasked
-AGAIN: Final = 50_000  # ops of a run that is prepared again
-ANEW: Final = 4  # times at most
-
-Again: TypeAlias = Callable[[str], Timeline | None]
-"""The run with the capacities of this name and its family twice as fast, all prepared again; None: it cannot be."""
+LARGEST: Final = 200_000  # ops of a run that is simulated again unasked
+MOST: Final = ((20_000, 8), (50_000, 5), (LARGEST, 3))  # up to so many ops, so many changes; above, the last
+OF_SERVICE: Final = 4  # changes at most: each takes as long as the run
+EACH: Final = 2  # changes against one cause
+MATTERS: Final = 0.02  # of the run: a cause below it is tried only where there are few changes
+FEW: Final = 3
+CO_LIMITS: Final = 0.2  # of the run: the share of a limit from which on changes are tried together
+HALF: Final = 0.5  # of what half of the limit would give: below that, the limit is not alone
+BUSY: Final = 0.05  # utilisation from which on a capacity that the run does not wait for is tried
+BUSIEST: Final = 4  # of those
+JOINED: Final = 2  # runs of changes at once
+NONE: Final = 0.99  # of the time: what leaves more of it is no help
+COSTS: Final = 24  # kinds of ops looked at for a cause
 
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
-    """What came of one change.  limited_by: on the critical path of the changed run, longest first.
+    """What came of one change.
 
-    makespan_fs: None if the ops would wait for each other for ever: with pools that can depend on who comes first.
+    Args:
+        change: in words.
+        settings: paths and values of `--set`; none of a hypothetical change.
+        makespan_fs: None if the ops would wait for each other for ever: with pools that can depend on who comes first.
+        speedup: of the measure: the makespan, or what the service is measured by.
+        limited_by: on the critical path of the changed run, longest first.
+        together: several changes at once, as none of them helps alone.
+        measured: values of a service by name, as `expect:` names them.
     """
 
     change: str
     makespan_fs: int | None
     speedup: float
     limited_by: tuple[Share, ...]
+    settings: tuple[tuple[str, str], ...] = ()
+    together: bool = False
+    measured: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def hypothetical(self) -> bool:
+        """Whether no number of the files makes the change."""
+        return not self.settings
 
     @property
     def makespan_s(self) -> float | None:
@@ -57,220 +82,205 @@ class WhatIf:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What was tried, the most helpful first.  untried: how many more there would be.
+    """What was tried, the most helpful first.
 
-    modelled: parts left out as only a run of its own can tell what they would do.  service: replaying means nothing.
+    Args:
+        untried: changes left out, as the run waits less for what they change.
+        left: causes without a change, and changes that were refused.
+        measure: what the speed-ups are of, None for the makespan.
     """
 
     rows: tuple[WhatIf, ...]
     untried: int = 0
-    modelled: tuple[str, ...] = ()
-    service: bool = False
+    left: tuple[str, ...] = ()
+    measure: Measure | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class _Change:
-    text: str
-    path_fs: int  # what the run waits for it now
-    busy_fs: int
-    apply: Callable[[OpGraph], OpGraph]
-    again: str = ""  # a capacity with which a replay would not tell the truth
+class _Limit:
+    """A cause with the causes of its family, how long the run waits for them, and the costs of the ops that do."""
+
+    cause: Cause
+    time_fs: int
+    costs: tuple[Cost, ...]
 
 
-def what_if(
-    timeline: Timeline,
-    path: CriticalPath,
-    usage: Sequence[Usage],
-    disturbed: Sequence[Change] = (),
-    *,
-    service: bool = False,
-    again: Again | None = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> Tried:
-    """Try one change after another, those first that the run waits for longest.
+def what_if(result: Result, path: CriticalPath, *, progress: Callable[[int, int], None] | None = None) -> Tried:
+    """Try one change after another.  progress: called with the changes tried and to be tried."""
+    return _Trial(result, path, progress).run()
 
-    disturbed: what events made of the capacities; they come at the same times again.
-    service: actors issued ops while the run went on.
-    again: prepares the run again; None: nobody can.
-    progress: called with the changes tried and to be tried.
-    """
-    changes = sorted(_changes(timeline, path, usage), key=lambda one: (-one.path_fs, -one.busy_fs, one.text))
-    left = [change for change in changes if change.again] if again is None or len(timeline) > AGAIN else []
-    left += [change for change in changes if change.again and change not in left][ANEW:]
-    changes = [change for change in changes if change not in left and (change.again or not service)]
-    found = []
-    for number, change in enumerate(changes[:MOST]):
-        if not change.again:
-            found.append(_try(timeline, change, disturbed))
-        elif again is not None and (other := again(change.again)) is not None:
-            found.append(_compared(timeline, change, other))
+
+class _Trial:
+    def __init__(self, result: Result, path: CriticalPath, progress: Callable[[int, int], None] | None) -> None:
+        self._result, self._again, self._progress = result, result.again, progress
+        self._path, self._makespan = path, result.timeline.makespan_fs
+        self._levers = Levers(Parts(self._again.machine)) if self._again is not None else None
+        self._stated = Stated(self._again.workload) if self._again is not None else None
+        self._measure = measure(result)
+        self._left: list[str] = []
+        most = next((most for ops, most in MOST if len(result.timeline) <= ops), MOST[-1][1])
+        self._most = min(most, OF_SERVICE) if result.serving else most
+
+    def run(self) -> Tried:
+        limits = _limits(self._result.timeline, self._path)
+        wanted = list(self._wanted(limits))
+        chosen, rest = wanted[: self._most], wanted[self._most :]
+        rows: list[WhatIf] = []
+        firsts: dict[Lever, Result] = {}  # what was tried against the longest cause
+        for number, (limit, change) in enumerate(chosen):
+            row, run = self._try(change)
+            if row is not None:
+                rows.append(row)
+            if run is not None and isinstance(change, Lever) and limits and limit is limits[0]:
+                firsts[change] = run
+            if self._progress is not None:
+                self._progress(number + 1, len(chosen))
+        if limits and self._measure is None and (both := self._together(limits[0], rows, firsts)) is not None:
+            rows.append(both)
+        rows.sort(key=lambda one: (-one.speedup, one.hypothetical, one.change))
+        return Tried(tuple(rows), len(rest), tuple(dict.fromkeys(self._left)), self._measure)
+
+    def _wanted(self, limits: Sequence[_Limit]) -> Iterator[tuple[_Limit | None, Lever | Hypothetical]]:
+        """Changes in the order of the time that the run waits for what they change, none twice."""
+        seen: set[object] = set()
+        treated = {called(limit.cause.name) for limit in limits if limit.cause.kind == "capacity"}
+        count = 0
+        late: list[tuple[_Limit | None, Lever | Hypothetical]] = []
+        for limit in limits:
+            for change in self._against(limit):
+                key = change.settings if isinstance(change, Lever) else change.text
+                if key in seen:
+                    continue
+                seen.add(key)
+                if limit.time_fs >= MATTERS * self._makespan:
+                    count += 1
+                    yield limit, change
+                else:
+                    late.append((limit, change))
+        for change in self._of_busy(treated):
+            if change.settings not in seen:
+                seen.add(change.settings)
+                count += 1
+                yield None, change
+        yield from late[: max(0, FEW - count)]
+
+    def _against(self, limit: _Limit) -> Iterator[Lever | Hypothetical]:
+        found: list[Lever] = []
+        if self._levers is not None and self._stated is not None:
+            stated = self._stated.against(limit.cause, limit.costs) if limit.cause.kind != "latency" else None
+            found = [*([stated] if stated is not None else []), *self._levers.against(limit.cause, limit.costs)]
+        yield from found[: EACH + 1 if limit.cause.op else EACH]
+        if found or limit.time_fs < MATTERS * self._makespan or str(limit.cause) == "start":
+            return
+        if not self._result.serving and (other := against(limit.cause)) is not None:
+            yield other
         else:
-            left.append(change)
-        if progress is not None:
-            progress(number + 1, min(len(changes), MOST))
-    names = tuple(change.text.removesuffix(FASTER) for change in left)
-    return Tried(tuple(sorted(found, key=lambda one: (-one.speedup, one.change))), max(0, len(changes) - MOST), names, service)
+            self._left.append(f"{family(str(limit.cause))}: no number of the files makes it shorter")
+
+    def _of_busy(self, treated: Collection[str]) -> Iterator[Lever]:
+        """What makes busy capacities faster, the busiest first."""
+        if self._levers is None:
+            return
+        busy = [row for row in self._result.usage if row.utilisation >= BUSY]
+        busy.sort(key=lambda row: (-row.utilisation, row.capacity))
+        named: dict[str, str] = {}
+        for row in (row for row in busy if called(row.capacity) not in treated):
+            named.setdefault(called(row.capacity), row.capacity)
+        for name in list(named.values())[:BUSIEST]:
+            yield from list(self._levers.of_capacity(name))[:EACH]
+
+    def _try(self, change: Lever | Hypothetical) -> tuple[WhatIf | None, Result | None]:
+        from hwsim.engine import Deadlock, changing, simulate  # SimPy: reports that try nothing start without it
+
+        try:
+            if isinstance(change, Lever):
+                assert self._again is not None
+                run = self._again.simulate(dict(change.settings))
+                return self._row(change.text, run.timeline, change.settings, run), run
+            disturbed = self._result.changes
+            graph = change.apply(self._result.timeline.flat.graph)
+            timeline = simulate(graph, actors=(changing(disturbed),) if disturbed else ())
+            return self._row(change.text, timeline, ()), None
+        except Deadlock:
+            return WhatIf(change.text, None, 0.0, (), change.settings if isinstance(change, Lever) else ()), None
+        except SpecError as error:
+            self._left.append(f"{change.text}: {error.mistakes[0].message}")
+            return None, None
+
+    def _row(
+        self,
+        text: str,
+        timeline: Timeline,
+        settings: tuple[tuple[str, str], ...],
+        run: Result | None = None,
+        *,
+        together: bool = False,
+    ) -> WhatIf:
+        speedup = self._makespan / timeline.makespan_fs if timeline.makespan_fs else float("inf")
+        measured: tuple[tuple[str, float], ...] = ()
+        if self._measure is not None and run is not None and (other := measure(run, like=self._measure)) is not None:
+            speedup, measured = self._measure.gain(other), other.values
+        return WhatIf(text, timeline.makespan_fs, speedup, critical_path(timeline).limited_by, settings, together, measured)
+
+    def _together(self, limit: _Limit, rows: Sequence[WhatIf], firsts: Mapping[Lever, Result]) -> WhatIf | None:
+        """The limit and what comes next at once, where no line gives what half of the limit would."""
+        share = limit.time_fs / self._makespan
+        enough = 1 + HALF * (1 / (1 - share / 2) - 1)
+        best = max((row.speedup for row in rows), default=1.0)
+        if share < CO_LIMITS or best >= enough or not firsts or self._again is None:
+            return None
+        lever = min(firsts, key=lambda one: firsts[one].timeline.makespan_fs)
+        run: Result | None = firsts[lever]
+        if len(firsts) > 1 and firsts[lever].timeline.makespan_fs > NONE * self._makespan:  # none of them alone
+            for other in firsts:
+                lever = lever.and_(other)
+            run = None
+        found: WhatIf | None = None
+        for _ in range(JOINED):
+            if run is not None:
+                following = self._following(run, lever)
+                if following is None:
+                    break
+                lever = lever.and_(following)
+            try:
+                run = self._again.simulate(dict(lever.settings))
+            except SpecError:
+                break
+            row = self._row(lever.text, run.timeline, lever.settings, run, together=True)
+            found = row if found is None or row.speedup > found.speedup * 1.01 else found
+            if row.speedup >= enough:
+                break
+        return found if found is not None and found.speedup > best * 1.01 else None
+
+    def _following(self, run: Result, lever: Lever) -> Lever | None:
+        """What the changed run waits for longest that is not changed yet."""
+        for limit in _limits(run.timeline, critical_path(run.timeline)):
+            for change in self._against(limit):
+                if isinstance(change, Lever) and not {path for path, _ in change.settings} <= {
+                    path for path, _ in lever.settings
+                }:
+                    return change
+        return None
 
 
-def _try(timeline: Timeline, change: _Change, disturbed: Sequence[Change]) -> WhatIf:
-    from hwsim.engine import Deadlock, changing, simulate  # SimPy: reports that try nothing start without it
-
-    try:
-        again = simulate(change.apply(timeline.flat.graph), actors=(changing(disturbed),) if disturbed else ())
-    except Deadlock:
-        return WhatIf(change.text, None, 0.0, ())
-    return _compared(timeline, change, again)
-
-
-def _compared(timeline: Timeline, change: _Change, again: Timeline) -> WhatIf:
-    speedup = timeline.makespan_fs / again.makespan_fs if again.makespan_fs else float("inf")
-    return WhatIf(change.text, again.makespan_fs, speedup, critical_path(again).limited_by)
-
-
-def _changes(timeline: Timeline, path: CriticalPath, usage: Sequence[Usage]) -> Iterator[_Change]:
-    spent: dict[tuple[str, str, str], int] = {}
-    lines: dict[tuple[str, str, str], list[Cause]] = {}
+def _limits(timeline: Timeline, path: CriticalPath) -> list[_Limit]:
+    """What the run waits for, by family, longest first."""
+    flat, took = timeline.flat, path.end - path.start
+    spent: dict[str, int] = {}
+    members: dict[str, list[tuple[int, int]]] = {}  # (fs, cause)
+    numbers = {cause: number for number, cause in enumerate(path.causes)}
     for share in path.limited_by:
         cause = share.cause
-        name = _part(cause.name) if cause.kind == "capacity" else family(cause.name)
-        key = (cause.kind, name, cause.op or cause.label)
-        if cause.op:
-            lines.setdefault(key, []).append(cause)
-        spent[key] = spent.get(key, 0) + share.time_fs
-    busy: dict[str, list[Usage]] = {}
-    for row in usage:
-        if row.busy_fs:
-            busy.setdefault(_part(row.capacity), []).append(row)
-    modelled = _modelled(timeline)
-    for part, rows in busy.items():
-        names = frozenset(one.capacity for one in usage if _part(one.capacity) == part)
-        text = part if link(rows[0].capacity) or len(names) > 1 else rows[0].capacity
-        longest = max(row.busy_fs for row in rows)
-        again = next((name for name in sorted(names) if name in modelled), "")
-        yield _Change(f"{text}{FASTER}", spent.get(("capacity", part, ""), 0), longest, _better(names), again)
-    for (kind, name, label), time in spent.items():
-        where = f" on {name}" if name else ""
-        match kind:
-            case "time" if label == "start" and not name:
-                pass  # that a job starts late is no part of anything
-            case "time":
-                yield _Change(f"{label}{where} in half the time", time, time, _shorter(label, name))
-            case "floor" if (kind, name, label) in lines:
-                said = dict.fromkeys(
-                    family(str(replace(cause, label=cause.label.partition(" ")[0]))) for cause in lines[kind, name, label]
-                )
-                text = next(iter(said)) if len(said) == 1 else f"{label}{where}"
-                yield _Change(f"{text} in half the time", time, time, _shorter(label, name, is_modelled))
-            case "dispatch" | "return":
-                yield _Change(f"{kind}{where} in half the time", time, time, _shorter_host(kind, name))
-            case "latency":
-                yield _Change(f"latency{where} halved", time, time, _prompter(name))
-            case "pool":
-                yield _Change(f"twice as many in {name}", time, time, _more(name))
-    yield from _hidden_host(timeline, spent)
-
-
-def _modelled(timeline: Timeline) -> frozenset[str]:
-    """Capacities that ops draw on or hold whose own time is a model's."""
-    flat = timeline.flat
-    used = (flat.graph.costs[number] for number in np.unique(flat.cost).tolist() if number >= 0)
-    demands = [cost.demand for cost in used if is_modelled(cost)]
-    return frozenset(name for demand in demands for name, _ in (*demand.amounts, *demand.holds))
-
-
-def _hidden_host(timeline: Timeline, spent: dict[tuple[str, str, str], int]) -> Iterator[_Change]:
-    """Issuing and returning that nothing waits for now may come next."""
-    flat = timeline.flat
-    seen = sorted({(label.kind, family(label.device)) for label in flat.graph.labels if label.kind in HOST})
-    for kind, name in seen:
-        if (kind, name, "") not in spent:
-            labels = [label.kind == kind and family(label.device) == name for label in flat.graph.labels]
-            took = (timeline.end - timeline.start)[np.array(labels, np.bool_)[flat.label]]
-            if took.any():
-                text = f"{kind} on {name} in half the time" if name else f"{kind} in half the time"
-                yield _Change(text, 0, 0, _shorter_host(kind, name))
-
-
-def _part(capacity: str) -> str:
-    """What is bought as one: a link in both directions, a capacity of all devices of a family."""
-    named = link(capacity)
-    if named:
-        return f"link {family(named) if '.' in named else named}"  # node3.slots is one of many, m2 is a name
-    return family(capacity)
-
-
-def _better(names: frozenset[str]) -> Callable[[OpGraph], OpGraph]:
-    def apply(graph: OpGraph) -> OpGraph:
-        capacities = tuple(Capacity(one.name, 2 * one.rate, one.unit) if one.name in names else one for one in graph.capacities)
-        return replace(graph, capacities=capacities, costs=tuple(_with_better(cost, names) for cost in graph.costs))
-
-    return apply
-
-
-def _with_better(cost: Cost, names: frozenset[str]) -> Cost:
-    """Half of the latencies and of the floor where their lines name one of these capacities."""
-    if not any(term.capacity in names for term in cost.why):
-        return cost
-    demand = cost.demand
-    latency = (
-        demand.latency - math.fsum(term.seconds for term in cost.why if term.label == "latency" and term.capacity in names) / 2
-    )
-    below = [term for term in cost.why if term.label != "latency" and term.seconds <= demand.floor * (1 + 1e-9)]
-    floor = max((term.seconds / (2 if term.capacity in names else 1) for term in below), default=demand.floor)
-    return replace(cost, demand=replace(demand, latency=max(0.0, latency), floor=min(floor, demand.floor)))
-
-
-def _prompter(device: str) -> Callable[[OpGraph], OpGraph]:
-    def apply(graph: OpGraph) -> OpGraph:
-        labels = np.array([family(label.device) == device for label in graph.labels], np.bool_)
-        used = {cost for block in graph.blocks for cost in np.unique(block.cost[labels[block.label]]).tolist()}
-        costs = [
-            replace(cost, demand=replace(cost.demand, latency=cost.demand.latency / 2)) if number in used else cost
-            for number, cost in enumerate(graph.costs)
-        ]
-        return replace(graph, costs=tuple(costs))
-
-    return apply
-
-
-def _more(pool: str) -> Callable[[OpGraph], OpGraph]:
-    def apply(graph: OpGraph) -> OpGraph:
-        pools = (replace(one, servers=2 * one.servers) if family(one.name) == pool else one for one in graph.pools)
-        return replace(graph, pools=tuple(pools))
-
-    return apply
-
-
-def _is_stated(cost: Cost) -> bool:
-    return binding_label(cost) == STATED
-
-
-def _shorter(name: str, device: str, own: Callable[[Cost], bool] = _is_stated) -> Callable[[OpGraph], OpGraph]:
-    """Ops of this name whose time the workload states, or a model."""
-
-    def apply(graph: OpGraph) -> OpGraph:
-        labels = [label.name == name and family(label.device) == device and label.kind not in HOST for label in graph.labels]
-        costs = [own(cost) for cost in graph.costs]
-        return _halved(graph, labels, costs)
-
-    return apply
-
-
-def _shorter_host(kind: str, device: str) -> Callable[[OpGraph], OpGraph]:
-    def apply(graph: OpGraph) -> OpGraph:
-        labels = [label.kind == kind and family(label.device) == device for label in graph.labels]
-        return _halved(graph, labels, [True] * len(graph.costs))
-
-    return apply
-
-
-def _halved(graph: OpGraph, labels: Sequence[bool], costs: Sequence[bool]) -> OpGraph:
-    """Own times of these labels halved, and their bodies where they have one of these costs."""
-    named, priced = np.array(labels, np.bool_), np.array([*costs, False], np.bool_)
-
-    def half(block: Block) -> Block:
-        mine = named[block.label]
-        time = np.where(mine, block.time // 2, block.time)
-        return replace(block, time=time, size=np.where(mine & priced[block.cost], block.size / 2, block.size))
-
-    return replace(graph, blocks=tuple(half(block) for block in graph.blocks))
+        if cause.kind != "wait":
+            name = called(cause.name) if cause.kind == "capacity" else f"{cause.kind} {family(str(cause))} {family(cause.op)}"
+            spent[name] = spent.get(name, 0) + share.time_fs
+            members.setdefault(name, []).append((share.time_fs, numbers[cause]))
+    found = []
+    for name, causes in members.items():
+        pieces = np.flatnonzero(np.isin(path.cause, [number for _, number in causes]))
+        costs, where = np.unique(flat.cost[path.op[pieces]], return_inverse=True)
+        longest = np.argsort(-np.bincount(where, took[pieces].astype(np.float64)), kind="stable")[:COSTS]
+        kinds = tuple(flat.graph.costs[int(costs[one])] for one in longest if costs[one] >= 0)
+        _, most = max(causes, key=lambda each: (each[0], -each[1]))
+        found.append(_Limit(path.causes[most], spent[name], kinds))
+    return sorted(found, key=lambda one: (-one.time_fs, str(one.cause)))

@@ -67,6 +67,10 @@ def as_dict(result: Result, found: Explanation, *, path: bool = False) -> dict[s
         "what_if": [
             {
                 "change": one.change,
+                "set": dict(one.settings),
+                "together": one.together,
+                "hypothetical": one.hypothetical,
+                "measured": dict(one.measured),
                 "makespan_s": one.makespan_s,
                 "makespan_fs": one.makespan_fs,
                 "speedup": one.speedup,
@@ -74,6 +78,7 @@ def as_dict(result: Result, found: Explanation, *, path: bool = False) -> dict[s
             }
             for one in found.what_if or ()
         ],
+        "what_if_of": found.measure.name if found.measure is not None else "makespan",
         "what_if_left_out": _left_out(found),
     }
     if path:
@@ -154,5 +159,4 @@ def _left_out(found: Explanation) -> str | None:
         return f"not asked for, or more than {LARGEST} ops"
     from hwsim.reports.explain_text import left_out
 
-    said = [f"{found.untried} that the run waits for less"] if found.untried else []
-    return "; ".join([*said, *left_out(found)]) or None
+    return "; ".join(left_out(found)) or None

@@ -12,8 +12,9 @@ from hwsim.explain.critical import Share
 from hwsim.explain.derivation import Derivation, Line, fraction, seconds
 from hwsim.explain.explanation import Explanation
 from hwsim.explain.family import families
+from hwsim.explain.measure import TIMES
 from hwsim.explain.steps import Step
-from hwsim.explain.what_if import LARGEST
+from hwsim.explain.what_if import LARGEST, WhatIf
 from hwsim.opgraph import Label
 from hwsim.reports import warned
 from hwsim.reports.summary import WIDTH, bar
@@ -24,6 +25,7 @@ CAUSES: Final = 12  # rows of a table; the rest is counted
 STEPS: Final = 16
 DERIVED: Final = 6
 NAME: Final = 44
+INSIDE: Final = 22  # where the words of a what-if begin
 _JOIN: Final = re.compile(r"(?<=\d) (?=(?:[kMGTPEmunpf]?(?:s|B|b|FLOP|Hz|W)(?:/s)?|%|1/s|min|h|day)(?![A-Za-z]))")  # 16 GB/s
 
 
@@ -56,7 +58,7 @@ def _lines(result: Result, found: Explanation, path: bool, derived: int) -> Iter
     if len(found.derivations) > len(shown):
         yield ""
         yield f"  and {_count(len(found.derivations) - len(shown), 'kind')} of ops more: --op NAME shows one, --json all"
-    yield from _heading("what if one thing were twice as good, and the rest as it is")
+    yield from _heading("what if one number of the files were twice as good, and the rest as it is")
     yield from _what_if(result, found)
 
 
@@ -162,32 +164,50 @@ def _what_if(result: Result, found: Explanation) -> Iterator[str]:
         large = len(result.timeline) > LARGEST
         yield f"  not simulated: the run has more than {LARGEST:,} ops (--what-if does it)" if large else "  not simulated"
         return
-    width = max((len(_short(each.change)) for each in found.what_if), default=0)
     for each in found.what_if:
-        row = f"  {_short(each.change):<{width}}  "
-        if each.makespan_fs is None:
-            row += "the ops would wait for each other for ever"
-        else:
-            row += f"{seconds(each.makespan_fs / FEMTO):>9}  {each.speedup:>5.2f} x"
-            for cause, time in families(each.limited_by)[:1]:
-                row += f"  then {cause} {_share(time, each.makespan_fs)}"
-        yield row if len(row) <= WIDTH else row[: WIDTH - 3] + "..."
-    if found.untried:
-        yield f"  and {found.untried} more that the run waits for less"
+        told = "only together: " if each.together else "hypothetical: " if each.hypothetical else ""
+        first, *rest = _wrap(f"{told}{each.change}{_then(each, found)}", INSIDE, deeper=INSIDE)
+        yield f"  {_outcome(each, found)}  {first[INSIDE:]}"
+        yield from rest
+        for path, value in each.settings:
+            yield f"{'':{INSIDE}}--set {_quoted(f'{path}={value}')}"
+    if not found.what_if:
+        yield "  nothing to try"
     yield from (line for said in left_out(found) for line in _wrap(said, 2))
-    if found.what_if and not found.service and any(share.cause.kind == "time" for share in found.accounting):
-        yield "  A time that the workload states is the same whatever the capacities."
+
+
+def _outcome(each: WhatIf, found: Explanation) -> str:
+    if each.makespan_fs is None:
+        return "  for ever       "
+    if found.measure is None:
+        return f"{seconds(each.makespan_fs / FEMTO):>9}  {each.speedup:>5.2f} x"
+    value = dict(each.measured).get(found.measure.name, 0.0)
+    shown = seconds(value) if found.measure.name in TIMES else f"{value:,.0f}/s"
+    return f"{shown:>9}  {each.speedup:>5.2f} x"
+
+
+def _then(each: WhatIf, found: Explanation) -> str:
+    if each.makespan_fs is None:
+        return ": the ops would wait for each other"
+    if found.measure is not None:
+        others = ((name, value) for name, value in each.measured if name != found.measure.name)
+        said = (f"{name} {seconds(value) if name in TIMES else f'{value:,.0f}'}" for name, value in others)
+        return f"; {', '.join(said)}"
+    return "".join(f"; then {cause} {_share(time, each.makespan_fs)}" for cause, time in families(each.limited_by)[:1])
+
+
+def _quoted(text: str) -> str:
+    return f'"{text}"' if " " in text or "*" in text else text
 
 
 def left_out(found: Explanation) -> Iterator[str]:
-    """Why some parts were not tried, in words."""
-    if found.modelled:
-        yield (
-            f"not tried: {', '.join(found.modelled)}; how long kernels and collectives take there is worked out by models: "
-            "change the machine with --set and run again."
-        )
-    if found.service:
-        yield "Nothing is tried by replay: a service forms other batches when times change."
+    """What was not tried and why, in words."""
+    if found.untried:
+        yield f"and {found.untried} more that the run waits for less"
+    for said in found.left:
+        yield f"not tried: {said}"
+    if found.measure is not None:
+        yield f"The times are those of the service: {found.measure.words}."
 
 
 def _share(part: int, whole: int) -> str:
@@ -200,10 +220,10 @@ def _heading(title: str) -> list[str]:
     return ["", title]
 
 
-def _wrap(text: str, indent: int) -> list[str]:
-    """Lines that never part a number from its unit."""
-    kept = _JOIN.sub("\u00a0", text)
-    lines = textwrap.wrap(kept, WIDTH, initial_indent=" " * indent, subsequent_indent=" " * (indent + 2), break_on_hyphens=False)
+def _wrap(text: str, indent: int, *, deeper: int = 0) -> list[str]:
+    """Lines that never part a number from its unit.  deeper: how far the second and later ones stand in."""
+    kept, further = _JOIN.sub("\u00a0", text), " " * (deeper or indent + 2)
+    lines = textwrap.wrap(kept, WIDTH, initial_indent=" " * indent, subsequent_indent=further, break_on_hyphens=False)
     return [line.replace("\u00a0", " ") for line in lines]
 
 

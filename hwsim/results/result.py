@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from hwsim.opgraph import Change, Disturbance
+from hwsim.results.again import Again
 from hwsim.results.front_end import issued_s
 from hwsim.results.jobs import JobSpan
 from hwsim.results.memory import DeviceMemory
@@ -39,6 +40,7 @@ class Result:
     names_of: of a folded run, what the labels and queues of the first rank of its class are called at another rank.
     steady: how much of a long loop was simulated, if that was asked for.
     serving: what became of the requests of every service.
+    again: how to prepare and simulate it again; None where its machine or workload was given as a value, not as a file.
     """
 
     machine: str
@@ -58,6 +60,7 @@ class Result:
     names_of: NamesOf | None = field(default=None, repr=False, compare=False)
     serving: tuple[ServiceStatistics, ...] = ()
     steady: Steady | None = None
+    again: Again | None = field(default=None, repr=False, compare=False)
 
     @property
     def makespan_s(self) -> float:

@@ -207,21 +207,29 @@ def _in_links(tree: Tree, base: Tree | None, steps: list[str], new: Tree, place:
         kinds = [each.text("kind") or "" for each in listed.elements()]
         if name not in labels and kinds.count(name) == 1:
             labels = kinds
-    if labels.count(name) != 1:
-        problem = "several links" if name in labels else "no link"
-        raise _lost(place, f"the machine has {problem} '{name}'", did_you_mean(name, [each for each in labels if each]))
+    listed_here = own is not None and isinstance(own.value, list)
+    by_place = listed_here and name.isascii() and name.isdigit() and len(name) < 9 and int(name) < len(labels)
+    if labels.count(name) != 1 and not by_place:
+        several = name in labels
+        problem, hint = "several links" if several else "no link", did_you_mean(name, [each for each in labels if each])
+        places = " or ".join(str(index) for index, label in enumerate(labels) if label == name)
+        raise _lost(place, f"the machine has {problem} '{name}'", f"say which: {places}" if several and listed_here else hint)
     if len(steps) < 2:
         raise _lost(place, f"'{name}' is a link: which of its keys?", f"such as 'machine.links.{name}.use'")
     if own is not None and isinstance(own.value, list):
-        index = labels.index(name)
+        index = int(name) if by_place else labels.index(name)
         changed = _in_tree(own.value[index], steps[1:], new, place)
         return tree.put("links", replace(own, value=[*own.value[:index], changed, *own.value[index + 1 :]]))
     over = own if own is not None and own.is_mapping else Tree({}, new.place)
     return tree.put("links", over.put(name, _in_tree(over.get(name) or Tree({}, new.place), steps[1:], new, place)))
 
 
-def _in_tree(tree: Tree, steps: list[str], new: Tree, place: Place) -> Tree:
-    """A key set; mappings on the way are made, elements of a list are found by index, name or what they are."""
+def _in_tree(tree: Tree, steps: list[str], new: Tree, place: Place, *, inherits: bool = False) -> Tree:
+    """A key set; mappings on the way are made, elements of a list are found by index, name or what they are.
+
+    inherits: a mapping around it has a `use:`, so what is missing here may be in the file that it uses.
+    """
+    inherits = inherits or tree.get("use") is not None
     first, rest = steps[0], steps[1:]
     if isinstance(tree.value, list):
         index = _element(tree.value, first, place)
@@ -232,10 +240,10 @@ def _in_tree(tree: Tree, steps: list[str], new: Tree, place: Place) -> Tree:
     if not rest:
         return (tree if tree.is_mapping else replace(tree, value={})).put(first, new)
     below = tree.get(first)
-    if below is None and tree.items() and len(steps) > 2:
+    if below is None and tree.items() and len(steps) > 2 and not inherits:
         raise _lost(place, f"there is no '{first}' here", did_you_mean(first, [key for key, _ in tree.items()]))
     return (tree if tree.is_mapping else replace(tree, value={})).put(
-        first, _in_tree(below or Tree({}, new.place), rest, new, place)
+        first, _in_tree(below or Tree({}, new.place), rest, new, place, inherits=inherits)
     )
 
 

@@ -1,0 +1,222 @@
+"""Numbers of the files of a run: where each stands, what it measures, and what would be twice as good.
+
+Only what `--set` reaches is a number here.  Times and lengths are better halved, rates better doubled; of sizes, shares and
+counts nobody can say in general.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from hwsim.devices.roofline import precise
+from hwsim.spec import Mistakes, Tree, resolve
+from hwsim.spec.provenance import sources
+from hwsim.units import Quantity, UnitError, format_quantity, parse
+
+BETTER: Final[dict[str, Literal["halved", "doubled"]]] = {
+    "s": "halved", "m": "halved", "B/s": "doubled", "FLOP/s": "doubled", "1/s": "doubled", "T/s": "doubled",
+}  # fmt: skip
+BY_KEY: Final[dict[str, Literal["halved", "doubled"]]] = {
+    "rpm": "doubled", "density": "doubled", "ipc": "doubled", "per_cycle": "doubled", "cycles": "halved", "mispredict": "halved",
+}  # fmt: skip
+_WRITTEN: Final = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)(\s*[^\d\s].*)?")
+_NOT: Final = frozenset({"name", "notes", "source", "ref", "hwsim", "use", "kind", "note", "ci95", "points", "let", "count"})
+_DIGITS: Final = "0123456789"
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number of a file.
+
+    Args:
+        part: what it belongs to, `gpu`, `node.gpu` or `link slots`.
+        key: where it stands in the part, `memory.bandwidth`.
+        path: what `--set` calls it.
+        value: in SI units.
+        unit: symbol of the SI unit, "1" for a count.
+        written: as the file writes it.
+        source: where it is from, as derivations tell.
+    """
+
+    part: str
+    key: str
+    path: str
+    value: float
+    unit: str
+    written: str
+    source: str = ""
+
+    @property
+    def better(self) -> Literal["halved", "doubled", ""]:
+        """What makes it better; "" if that depends."""
+        by_unit = BETTER.get(self.unit)
+        return by_unit if by_unit is not None else BY_KEY.get(self.key.rpartition(".")[2], "")
+
+    def times(self, factor: float) -> str:
+        """The number times a factor, in the unit of the file.
+
+        >>> Number("cpu", "clock", "machine.cpu.clock", 3.6e9, "1/s", "3.6 GHz").times(2)
+        '7.2 GHz'
+        """
+        found = _WRITTEN.fullmatch(self.written)
+        if found is None:
+            return format_quantity(self.value * factor, self.unit, 12)
+        number, unit = found.groups()
+        return f"{float(number) * factor:.12g}{unit or ''}"
+
+    @property
+    def setting(self) -> tuple[str, str]:
+        """Path and value of the number made twice as good."""
+        return self.path, self.times(0.5 if self.better == "halved" else 2)
+
+    def says(self, value: str, source: str) -> bool:
+        """Whether the input of a derivation is this number."""
+        if not self.better or not self.source or self.source not in source:
+            return False
+        return precise(self.value, self.unit) == value
+
+
+class Parts:
+    """Numbers of a machine's file by the names of devices and links."""
+
+    def __init__(self, machine: Tree) -> None:
+        mistakes = Mistakes()
+        self._tree = resolve(machine, mistakes)
+        self._known: dict[str, tuple[Number, ...]] = {}
+
+    def of_device(self, name: str) -> tuple[Number, ...]:
+        """Numbers of the part that a device is of; none if no part is called so."""
+        found = self._part(name.split("."))
+        if found is None:
+            return ()
+        part, tree = found
+        if part not in self._known:
+            self._known[part] = tuple(_numbers(tree, part, f"machine.{part}"))
+        return self._known[part]
+
+    def of_path(self, part: str) -> tuple[Number, ...]:
+        """Numbers of a part by its name in the file, once a device of it was asked for."""
+        return self._known.get(part, ())
+
+    def of_libraries(self, name: str) -> tuple[Number, ...]:
+        """Numbers of the communication library of the machine that a device is in."""
+        steps = name.split(".")[:-1]
+        for depth in range(len(steps), -1, -1):
+            found = self._part(steps[:depth]) if depth else ("", self._tree)
+            if found is not None and (library := found[1].get("collectives")) is not None:
+                inside = f"{found[0]}." if found[0] else ""
+                return tuple(_numbers(library, f"{inside}collectives", f"machine.{inside}collectives"))
+        return ()
+
+    def kind(self, name: str) -> str:
+        """Kind of a device's part, "" if there is none."""
+        found = self._part(name.split("."))
+        return (found[1].text("kind") or "") if found is not None else ""
+
+    def of_link(self, capacity: str) -> tuple[Number, ...]:
+        """Numbers of the link that a capacity is a direction of: declared in the nearest machine that holds both ends."""
+        name, _, ends = capacity.partition(":")
+        both = [end.split(".")[:-1] for end in re.split(r"<?->|--", ends)]
+        common = [a for a, b in zip(both[0], both[-1], strict=False) if a == b] if len(both) == 2 else []
+        for depth in range(len(common), -1, -1):
+            found = self._part(common[:depth]) if depth else ("", self._tree)
+            if found is not None and (numbers := self._link(*found, name)):
+                return numbers
+        return ()
+
+    def _part(self, steps: list[str]) -> tuple[str, Tree] | None:
+        tree, path = self._tree, []
+        for step in steps:
+            parts = tree.get("parts")
+            family = step if parts is not None and parts.get(step) is not None else step.rstrip(_DIGITS)
+            below = parts.get(family) if parts is not None else None
+            if below is None:
+                return None
+            tree = below
+            path.append(family)
+        return ".".join(path), tree
+
+    def _link(self, inside: str, tree: Tree, name: str) -> tuple[Number, ...]:
+        """Numbers of all links of a name: they are changed together."""
+        listed = tree.get("links")
+        entries = [(at, each) for at, each in enumerate(listed.elements() if listed is not None else ()) if _label(each) == name]
+        found: list[Number] = []
+        for index, entry in entries:
+            where = f"machine.{inside}." if inside else "machine."
+            part = f"link {inside}.{name}" if inside else f"link {name}"
+            path = f"{where}links.{name if len(entries) == 1 else index}"
+            kind = Number(part, "kind", f"{path}.kind", 0.0, "", entry.text("kind") or "")
+            found += [kind, *_numbers(entry, part, path)]
+        return tuple(found)
+
+
+def _label(link: Tree) -> str:
+    return link.text("name") or link.text("kind") or ""
+
+
+def _numbers(tree: Tree, part: str, path: str) -> Iterator[Number]:
+    told = sources(tree)
+
+    def walk(node: Tree, key: str) -> Iterator[Number]:
+        if node.is_mapping:
+            if node.get("value") is not None:
+                yield from walk(node.get("value") or node, key)
+                return
+            for name, each in node.items():
+                if name not in _NOT:
+                    yield from walk(each, f"{key}.{name}" if key else name)
+        elif (quantity := read(node)) is not None and quantity.value:
+            origin = told.get(key)
+            unit = "1/s" if quantity.dimension.unit == "Hz" else quantity.dimension.unit
+            yield Number(part, key, f"{path}.{key}", quantity.value, unit, written(node), str(origin or "as given"))
+
+    yield from walk(tree, "")
+
+
+def read(node: Tree) -> Quantity | None:
+    """The quantity that a scalar of a file is; None for anything else."""
+    value = node.value
+    if isinstance(value, Quantity):
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        return parse(value if isinstance(value, str) else repr(value))
+    except UnitError:
+        return None
+
+
+def written(node: Tree) -> str:
+    """A scalar as a file would write it."""
+    value = node.value
+    if isinstance(value, Quantity):
+        return format_quantity(value.value, value.dimension.unit, 12) if value.dimension.unit != "1" else f"{value.value:.12g}"
+    return value if isinstance(value, str) else f"{value}"
+
+
+def together(numbers: Iterable[Number]) -> str:
+    """What happens to some numbers, in words.
+
+    >>> two = [Number("gpu", f"flop.{name}", "", 1.0, "FLOP/s", "") for name in ("fp16", "fp32")]
+    >>> together(two), together(two[:1])
+    ('flop.* of gpu doubled', 'flop.fp16 of gpu doubled')
+    """
+    parts: dict[str, dict[str, list[Number]]] = {}
+    for one in numbers:
+        parts.setdefault(one.part, {}).setdefault(one.better or "doubled", []).append(one)
+    told = []
+    for part, ways in parts.items():
+        said = [f"{', '.join(_keys(group))}{{}} {way}" for way, group in ways.items()]
+        told.append(", ".join(each.format("" if number else f" of {part}") for number, each in enumerate(said)))
+    return "; ".join(told)
+
+
+def _keys(numbers: list[Number]) -> list[str]:
+    found: dict[str, list[str]] = {}
+    for one in numbers:
+        above, _, _ = one.key.rpartition(".")
+        found.setdefault(above or one.key, []).append(one.key)
+    return [keys[0] if len(set(keys)) == 1 else f"{above}.*" for above, keys in found.items()]

@@ -1,0 +1,266 @@
+"""Is every what-if line the run with its own `--set`, and is the limit always tried?"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from hwsim import api
+from hwsim.cli import main
+from hwsim.explain.explanation import Explanation, explain
+from hwsim.explain.what_if import HALF, MATTERS, WhatIf
+from hwsim.reports.explain_text import text
+from hwsim.results.result import Result
+
+ROOT = Path(api.__file__).parent.parent
+QUICK = [
+    ("c5.18xlarge", "d2l/cloud-iops"),
+    ("d2l-channels", "d2l/channel-layout"),
+    ("d2l-copies", "d2l/dma-or-cpu-copy"),
+    ("d2l-disks", "d2l/hdd-random-vs-sequential"),
+    ("d2l-gpu-workstation", "d2l/cpu-gpu-split"),
+    ("d2l-laptop", "d2l/async-matmul"),
+    ("d2l-quad-core", "d2l/stride"),
+    ("d2l-sf-amsterdam", "d2l/sf-amsterdam-round-trip"),
+    ("d2l-two-nodes", "d2l/ethernet-small-messages"),
+    ("desktop", "d2l/false-sharing"),
+    ("dgx-h100", "bert-large"),
+]
+MORE_THAN_TWICE: dict[tuple[str, str], str] = {}  # pairs where twice as good is more than twice as fast, and why
+
+
+def library() -> list[tuple[str, str]]:
+    """Every workload of the library with the machine that it expects, and a few pairs more."""
+    found = []
+    for file in sorted((ROOT / "workloads").rglob("*.yaml")):
+        machine = re.search(r"expect: \{machine: ([^,}]+)", file.read_text(encoding="utf-8"))
+        if machine and file.parent.name not in ("frameworks", "models", "runtimes"):
+            found.append((machine[1].strip(), str(file.relative_to(ROOT / "workloads").with_suffix("").as_posix())))
+    return [
+        *found,
+        ("dgx-a100", "resnet50-dp"),
+        ("dgx-h100", "bert-large"),
+        ("p3dn.24xlarge", "resnet50-dp"),
+        ("desktop", "d2l/ssd-queue-depth"),
+    ]
+
+
+def hwsim(*arguments: str, stdin: str | None = None) -> str:
+    return CliRunner().invoke(main, arguments, input=stdin, prog_name="hwsim").stdout
+
+
+def run(machine: Any, workload: Any, settings: Mapping[str, str] | None = None) -> api.Run:
+    try:
+        return api.simulate(machine, workload, set=settings, expect=False)
+    except api.ExpectationFailed as failed:
+        return failed.run
+
+
+def lines(found: Explanation) -> dict[str, WhatIf]:
+    return {one.change: one for one in found.what_if or ()}
+
+
+def holds(machine: Any, workload: Any) -> None:
+    """Each line beside its run, and what is true of all of them."""
+    first = run(machine, workload)
+    found = explain(first)
+    assert found.what_if, found.left
+    for one in found.what_if:
+        assert "twice as fast" not in one.change or one.hypothetical
+        if not one.hypothetical:
+            other = run(machine, workload, dict(one.settings))
+            assert one.makespan_fs == other.timeline.makespan_fs, one.change
+        if found.measure is None and one.makespan_fs:
+            assert one.speedup == first.timeline.makespan_fs / one.makespan_fs
+            twice = 2 * (1 + 1e-9) if (machine, workload) not in MORE_THAN_TWICE else float("inf")
+            assert one.speedup <= twice or one.makespan_fs < 10, one.change
+    the_limit_is_tried(first, found)
+
+
+def the_limit_is_tried(first: Result, found: Explanation) -> None:
+    """Half of the limit would give 1 / (1 - share / 2): some line gives half of that, or the next limit is close behind."""
+    top = found.accounting[0]
+    best = max(one.speedup for one in found.what_if or ())
+    if found.measure is None and top.share > 0.9 and best < 1 + HALF * (1 / (1 - top.share / 2) - 1):
+        assert any(one.together or one.hypothetical for one in found.what_if or ()) or found.left, first.workload
+
+
+@pytest.mark.parametrize(("machine", "workload"), QUICK)
+def test_a_line_is_the_run_with_its_own_set(machine: str, workload: str) -> None:
+    holds(machine, workload)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("machine", "workload"), [pair for pair in library() if pair not in QUICK])
+def test_every_line_of_the_library_is_the_run_with_its_own_set(machine: str, workload: str) -> None:
+    holds(machine, workload)
+
+
+@pytest.mark.parametrize(
+    ("machine", "workload", "change", "speedup"),
+    [
+        ("desktop", "d2l/false-sharing", "coherence.cluster of cpu halved", 1.937),
+        ("d2l-two-nodes", "d2l/ethernet-small-messages", "overhead.* of card halved", 1.930),
+        ("d2l-disks", "d2l/hdd-random-vs-sequential", "latency of hdd halved", 1.992),
+        ("desktop", "d2l/ssd-queue-depth", "latency of disk halved", 1.898),
+        ("d2l-copies", "d2l/dma-or-cpu-copy", "copies.pageable of gpu doubled", 1.572),
+        ("d2l-sf-amsterdam", "d2l/sf-amsterdam-round-trip", "length of link fibre halved", 2.0),
+        ("d2l-sf-amsterdam", "d2l/sf-amsterdam-round-trip", "rate of link fibre doubled", 1.0),
+        ("d2l-quad-core", "d2l/stride", "memory.bandwidth of cpu doubled", 1.514),
+        ("d2l-quad-core", "d2l/misaligned-access", "memory.latency of cpu halved", 1.854),
+        ("d2l-ps-cluster", "d2l/ps-scaling", "bandwidth of link network doubled", 2.0),
+        ("d2l-laptop", "d2l/hybridize", "layer of the runtime halved", 2.0),
+    ],
+)
+def test_a_floor_gets_better_with_the_number_behind_it(machine: str, workload: str, change: str, speedup: float) -> None:
+    assert lines(explain(run(machine, workload)))[change].speedup == pytest.approx(speedup, rel=2e-3)
+
+
+def wired(nic: str, cable: str) -> dict[str, object]:
+    """Two computers with a card each, and a cable between the cards."""
+    end = {"kind": "cpu", "cores": 4, "memory": {"bandwidth": "400 GB/s"}, "flop": {"fp32": "1 TFLOP/s"}}
+    return {
+        "hwsim": "machine/1",
+        "parts": {"here": end, "there": end, "card": {"kind": "nic", "bandwidth": nic, "count": 2}},
+        "links": [
+            {"name": "slot", "between": ["here", "card0"], "kind": "direct", "bandwidth": "200 GB/s"},
+            {"name": "slot2", "between": ["there", "card1"], "kind": "direct", "bandwidth": "200 GB/s"},
+            {"name": "cable", "between": ["card0", "card1"], "kind": "ethernet", "rate": cable, "latency": "1 us"},
+        ],
+    }
+
+
+SEND = {"hwsim": "workload/1", "program": [{"copy": {"from": "here", "to": "there", "bytes": "1 GB"}}]}
+
+
+def test_a_card_and_a_cable_of_equal_rate_are_improved_at_once_and_that_is_said() -> None:
+    first = run(wired("400 Gb/s", "400 Gb/s"), SEND)
+    found = explain(first)
+    assert found.what_if is not None
+    best, *others = found.what_if
+    assert best.together
+    assert best.speedup == pytest.approx(2.0, rel=1e-3)
+    assert dict(best.settings) == {"machine.card.bandwidth": "800 Gb/s", "machine.links.cable.rate": "800 Gb/s"}
+    assert all(one.speedup < 1.001 for one in others)
+    assert "only together: " in text(first, found)
+    assert any("only together" in said for said in found.sentences)
+    alone = explain(run(wired("800 Gb/s", "400 Gb/s"), SEND))
+    assert not any(one.together for one in alone.what_if or ())
+    assert lines(alone)["rate of link cable doubled"].speedup > 1.99
+
+
+def test_links_of_one_name_are_changed_together_by_their_places() -> None:
+    found = lines(explain(run("d2l-ps-cluster", "d2l/ps-scaling")))
+    settings = dict(found["bandwidth of link network doubled"].settings)
+    assert settings == {"machine.links.0.bandwidth": "2.5 GB/s", "machine.links.1.bandwidth": "2.5 GB/s"}
+
+
+def test_explaining_costs_two_runs_beside_those_that_are_shown() -> None:
+    for machine, workload in QUICK:
+        first = run(machine, workload)
+        assert first.again is not None
+        again = first.again
+        count: list[int] = []
+
+        def counted(settings: Mapping[str, str], again: Any = again, count: list[int] = count) -> Result:
+            count.append(1)
+            result: Result = again.simulate(settings)
+            return result
+
+        found = explain(replace(first, again=replace(again, simulate=counted)))
+        assert len(count) <= len(found.what_if or ()) + 2
+
+
+def test_a_setting_of_the_run_stays_and_its_file_may_be_standard_input() -> None:
+    first = run("d2l-laptop", "d2l/async-loop", {"blocking": "true"})
+    one = lines(explain(first))["time of add halved"]
+    again = run("d2l-laptop", "d2l/async-loop", {"blocking": "true", **dict(one.settings)})
+    assert one.makespan_fs == again.timeline.makespan_fs
+    work = (ROOT / "workloads" / "d2l" / "async-loop.yaml").read_text(encoding="utf-8")
+    told = hwsim("explain", "d2l-laptop", "-", "--set", "blocking=true", stdin=work)
+    assert "time of add halved" in told
+
+
+def test_text_and_json_say_how_to_make_the_change() -> None:
+    told = hwsim("explain", "desktop", "d2l/false-sharing")
+    assert '--set "machine.cpu.coherence.cluster=10.3 ns"' in told
+    found = json.loads(hwsim("explain", "desktop", "d2l/false-sharing", "--json"))
+    assert found["what_if"][0]["set"] == {"machine.cpu.coherence.cluster": "10.3 ns"}
+    assert found["what_if_of"] == "makespan"
+    assert not found["what_if"][0]["hypothetical"]
+
+
+def test_what_no_number_says_is_called_hypothetical() -> None:
+    first = run("p3.16xlarge", "d2l/multi-gpu-lenet")
+    found = explain(first)
+    best = (found.what_if or ())[0]
+    assert best.hypothetical
+    assert best.change == "dispatch on cpu* in half the time"
+    assert best.settings == ()
+    assert "hypothetical: dispatch on cpu*" in text(first, found)
+    assert any("a hypothetical change" in said for said in found.sentences)
+
+
+TRAIN = "hwsim: workload/1\ntrain: {model: llama-3-8b, global_batch: 8, parallel: {tp: 4}, gpus: 4, steps: 1}\n"
+
+
+def test_kernels_of_a_model_are_tried_with_the_rates_of_the_gpu() -> None:
+    found = lines(explain(run("dgx-h100", TRAIN)))
+    faster = found["flop.*, vector.* of gpu doubled"]
+    assert dict(faster.settings)["machine.gpu.flop.bf16"] == "1978.8 TFLOP/s"
+    assert faster.speedup > 1.3
+    assert not [one for one in found.values() if one.hypothetical and one.change.startswith("kernels")]
+
+
+CHAT = """
+hwsim: workload/1
+infer: {model: llama-3-8b, arrivals: {every: 20 ms}, requests: 12, prompt: 2000, output: 8, device: gpu0}
+"""
+
+
+def test_a_service_is_measured_by_its_own_measure() -> None:
+    first = run("dgx-h100", CHAT)
+    found = explain(first)
+    assert found.measure is not None
+    assert (found.measure.name, found.measure.value) == ("ttft_p95", first.serving[0].values()["ttft_p95"])
+    best = (found.what_if or ())[0]
+    other = run("dgx-h100", CHAT, dict(best.settings))
+    measured = other.serving[0].values()["ttft_p95"]
+    assert dict(best.measured)["ttft_p95"] == measured
+    assert best.speedup == pytest.approx(found.measure.value / measured)
+    assert not any(one.hypothetical or one.together for one in found.what_if or ())
+    assert any("time to first token (p95)" in said for said in found.sentences)
+    said = json.loads(json.dumps([dict(one.measured) for one in found.what_if or ()]))
+    assert all({"ttft_p95", "tpot_p95", "tokens_per_s"} == set(each) for each in said)
+
+
+def test_a_service_whose_requests_come_at_once_is_measured_by_its_tokens() -> None:
+    at_once = CHAT.replace("arrivals: {every: 20 ms}, ", "")
+    found = explain(run("dgx-h100", at_once))
+    assert found.measure is not None
+    assert found.measure.name == "tokens_per_s"
+    assert (found.what_if or ())[0].speedup > 1.1
+
+
+def test_a_service_beside_a_training_leaves_the_op_graph_alone() -> None:
+    jobs = (
+        "hwsim: workload/1\njobs:\n  learn: {device: gpu0..3, train: {model: llama-3-8b, global_batch: 8, parallel: {tp: 4}}}\n"
+        "  chat: {device: gpu4, infer: {model: llama-3-8b, arrivals: {every: 10 ms}, requests: 4, prompt: 100, output: 5}}\n"
+    )
+    found = explain(run("dgx-h100", jobs))
+    assert found.measure is None
+    assert found.what_if
+    assert not any(one.hypothetical for one in found.what_if)
+
+
+def test_small_causes_are_tried_only_where_there_is_little_else() -> None:
+    found = explain(run("d2l-laptop", "d2l/async-loop"))
+    assert found.accounting[0].share > 1 - MATTERS
+    assert len(found.what_if or ()) == 3
