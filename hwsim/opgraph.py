@@ -121,6 +121,13 @@ class Disturbance:
         return f"{self.what} {how} from {format_quantity(self.at_s, 's')} {until}"
 
 
+class Speaks(NamedTuple):
+    """So many teams of GPUs, which exchange on the queues of `leader`."""
+
+    leader: str
+    teams: int
+
+
 @dataclass(frozen=True, slots=True)
 class Trained:
     """A training among the ops of a graph: what its steps are worth.
@@ -129,6 +136,7 @@ class Trained:
         program: of its ops; those of kind "step" end its steps.
         count, unit: of what a step goes through: tokens, images; flop: of the model for them; peak: FLOP/s of all its devices.
         devices: whose queues tell the rest: one for each pipeline stage; of so many `gpus`.
+        speaks: of GPUs of several kinds, what each of `devices` speaks for; kinds: the GPUs of each kind.
         inside: (cost, part of its time) of ops that wait for collectives inside.
         whole: of `count`'s unit, all of the training; 0 if nobody says.
         told: copies of the model, of which one is among the ops for all; 1: every copy is there.
@@ -147,6 +155,8 @@ class Trained:
     whole: float = 0.0
     start: int = 0  # fs
     told: int = 1
+    speaks: tuple[Speaks, ...] = ()
+    kinds: tuple[tuple[str, ...], ...] = ()
 
     def renumbered(self, first: int) -> Trained:
         """The same among costs that are `first` behind."""

@@ -132,8 +132,25 @@ def _name(candidate: Candidate) -> str:
 
 
 def hardware(machine: Machine, devices: Sequence[str], group: Group) -> Hardware:
-    """What NCCL would find: NVLinks of a GPU by their generation, else PCIe; the network cards of its node."""
-    first = devices[0]
+    """What NCCL would find: NVLinks of a GPU by their generation, else PCIe; the network cards of its node.
+
+    Of GPUs of several kinds what all of them have, as the ranks agree on it (NCCL, src/init.cc: the least of every rank's graph).
+    """
+    found = [_hardware(machine, each.name, group) for each in machine.samples(devices)]
+    if len(found) == 1:
+        return found[0]
+    return Hardware(
+        min((each.generation for each in found), key=list(_GENERATIONS.values()).index),
+        min(each.inside for each in found),
+        "nvlink" if all(each.link == "nvlink" for each in found) else "pcie",
+        min(each.nics for each in found),
+        min(each.nic for each in found),
+        nvls=all(each.nvls for each in found),
+    )
+
+
+def _hardware(machine: Machine, first: str, group: Group) -> Hardware:
+    """As one GPU has it."""
     mine = machine.links_from(first)
     wires = [(link, link.model) for link in mine if isinstance(link.model, Nvlink)]
     node = machine.device(first).node

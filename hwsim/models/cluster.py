@@ -37,6 +37,10 @@ KNEE: Final = 7.95e6
 class NotAlike(ValueError):
     """The machine is no cluster of equal GPUs."""
 
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.hint = hint
+
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
@@ -121,8 +125,10 @@ def cluster_of(machine: Machine, devices: tuple[str, ...] | None = None) -> Clus
     gpus = [model for model in models.values() if isinstance(model, Gpu)]
     if not gpus or len(gpus) < len(names):
         raise NotAlike("no gpu to train on" if not gpus else "not every device is a gpu")
-    if any(gpu != gpus[0] for gpu in gpus):
-        raise NotAlike("the gpus are not all of one kind")
+    other = next((name for name, model in models.items() if model != gpus[0]), None)
+    if other is not None:
+        hint = "`hwsim simulate` with a `train:` of a stated plan plays them, each with its own kernels"
+        raise NotAlike(f"the gpus are not all of one kind: {other} is another than {names[0]}", hint)
     nodes: dict[str, list[str]] = {}
     for name in names:
         nodes.setdefault(machine.device(name).node, []).append(name)

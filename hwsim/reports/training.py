@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
+from hwsim.explain.family import family
+from hwsim.reports.table import group
 from hwsim.results.training import MAIN, Training
 from hwsim.units import format_quantity, format_share
 
@@ -26,8 +28,23 @@ def _lines(found: Training) -> Iterator[tuple[str, str]]:
     yield "throughput", ", ".join([f"{count(found.rate)} {unit}/s", *([each] if each else []), f"MFU {format_share(found.mfu)}"])
     parts = (("computing", found.computing), ("exposed communication", found.exposed), ("bubble", found.bubble))
     yield "devices", ", ".join(f"{name} {format_share(part)}" for name, part in parts if part > 0)
+    if found.paces:
+        yield "slowest", _kinds(found)
     if found.whole > 0:
         yield "training", f"{count(found.whole)} {unit} take {found.days:,.4g} days if every step is as the last"
+
+
+def _kinds(found: Training) -> str:
+    """Which kind of GPU sets the pace, and how long the others wait."""
+    families = {family(name) for pace in found.paces for name in pace.devices}
+    apart = len(families) >= len(found.paces)
+    names = [group(each.devices, whole=apart and len(set(map(family, each.devices))) == 1) for each in found.paces]
+    slowest = found.paces[0]
+    waits = [
+        f"{name} {format_quantity(slowest.computing_s - each.computing_s, 's')}"
+        for name, each in zip(names[1:], found.paces[1:], strict=True)
+    ]
+    return f"{names[0]}: {format_quantity(slowest.computing_s, 's')} of kernels a step; waiting for it: {', '.join(waits)}"
 
 
 def as_dict(found: Training) -> dict[str, Any]:
@@ -47,7 +64,16 @@ def as_dict(found: Training) -> dict[str, Any]:
         "bubble": found.bubble,
         "stages": [asdict(each) for each in found.stages],
         "days": found.days if found.whole > 0 else None,
+        **({"kinds": _paces(found)} if found.paces else {}),
     }
+
+
+def _paces(found: Training) -> list[dict[str, Any]]:
+    most = max(each.computing_s for each in found.paces)
+    return [
+        {"devices": list(each.devices), "computing_s": each.computing_s, "waits_s": most - each.computing_s}
+        for each in found.paces
+    ]
 
 
 def count(value: float) -> str:

@@ -32,6 +32,8 @@ FLOWS: Final = "collectives on the machine's links"
 IN_TRAINING: Final = "part of the cards' rate that collectives reach in published trainings"
 EXPOSED: Final = "of its time what its devices wait for: the rest hides behind kernels"
 HIDDEN: Final = "of its time what hides behind kernels"
+Drawn = tuple[float, float, float, float]
+NOTHING: Final[Drawn] = (0.0, 0.0, 0.0, 0.0)
 COLLECTIVES: Final = frozenset({"tp", "cp", "ep", "pp", "dp"})
 
 
@@ -41,13 +43,13 @@ class Spent:
 
     Args:
         collecting: of the seconds, those of collectives.
-        each: of every GPU of the team: compute and memory in device time, FLOP, bytes.
+        each: of every GPU of the team, by the kinds there are in it: compute and memory in device time, FLOP, bytes.
         amounts, moved: of capacities by name, beside it.
     """
 
     seconds: Mapping[str, float] = field(default_factory=dict)
     collecting: float = 0.0
-    each: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
+    each: tuple[Drawn, ...] = ()
     amounts: Mapping[str, float] = field(default_factory=dict)
     moved: Mapping[str, tuple[float, Unit]] = field(default_factory=dict)
 
@@ -60,25 +62,26 @@ class Spent:
         moved = dict(self.moved)
         for name, (amount, unit) in other.moved.items():
             moved[name] = (moved.get(name, (0.0, unit))[0] + times * amount, unit)
-        compute, memory, flop, size = (a + times * b for a, b in zip(self.each, other.each, strict=True))
         return Spent(
             _added(self.seconds, other.seconds, times),
             self.collecting + times * other.collecting,
-            (compute, memory, flop, size),
+            _each(self.each, other.each, times),
             _added(self.amounts, other.amounts, times),
             moved,
         )
 
-    def cost(self, team: Names, is_wire: Callable[[str], bool], bandwidth: float) -> Cost:
+    def cost(self, team: Names, is_wire: Callable[[str], bool], bandwidth: float, places: Sequence[int] = ()) -> Cost:
         """As an op of a team.
 
         Args:
+            places: of each of the team which of `each` is of its kind (default: the only one).
             is_wire: whether a capacity is a link's: the largest amount in bytes is what it competes with there.
             bandwidth: of the devices' memory: bytes that stand for a second of computing.
         """
         total = self.total
-        compute, memory, flop, size = self.each
-        own = {f"{name}.compute": compute for name in team} | {f"{name}.memory": memory for name in team}
+        each = [self.each[place] if self.each else NOTHING for place in places or (0,) * len(team)]
+        own = {f"{name}.compute": drawn[0] for name, drawn in zip(team, each, strict=True)}
+        own |= {f"{name}.memory": drawn[1] for name, drawn in zip(team, each, strict=True)}
         drawn = {name: amount for name, amount in _added(self.amounts, own, 1.0).items() if amount > 0}
         longest = max((amount for name, amount in self.amounts.items() if is_wire(name)), default=0.0)
         inputs = tuple(
@@ -87,10 +90,20 @@ class Spent:
         why = (Term("kernels", " + ".join(name for name, _, _ in inputs), inputs, total),) if total > 0 else ()
         demand = Demand(amounts=tuple(sorted(drawn.items())), floor=total, share=longest or total * bandwidth or 1.0)
         moved = dict(self.moved)
-        for name in team:
+        for name, (_, _, flop, size) in zip(team, each, strict=True):
             moved[f"{name}.compute"] = flop, "FLOP"
             moved[f"{name}.memory"] = moved.get(f"{name}.memory", (0.0, "B"))[0] + size, "B"
-        return Cost(demand, tuple((name, *each) for name, each in sorted(moved.items()) if each[0] > 0), why)
+        return Cost(demand, tuple((name, *found) for name, found in sorted(moved.items()) if found[0] > 0), why)
+
+
+def _each(one: tuple[Drawn, ...], other: tuple[Drawn, ...], times: float) -> tuple[Drawn, ...]:
+    """Of each kind both, the other so often."""
+    if not other:
+        return one
+    found = []
+    for a, b in zip(one or (NOTHING,) * len(other), other, strict=True):
+        found.append((a[0] + times * b[0], a[1] + times * b[1], a[2] + times * b[2], a[3] + times * b[3]))
+    return tuple(found)
 
 
 def _added(one: Mapping[str, float], other: Mapping[str, float], times: float) -> dict[str, float]:
@@ -115,7 +128,7 @@ class Computing:
             found = self.one(kernel)
             seconds[kernel.share] = seconds.get(kernel.share, 0.0) + found[0]
             compute, memory, flop, size = compute + found[1], memory + found[2], flop + found[3], size + found[4]
-        return Spent(seconds, each=(compute, memory, flop, size))
+        return Spent(seconds, each=((compute, memory, flop, size),))
 
     def one(self, kernel: Kernel) -> tuple[float, float, float, float, float]:
         """(seconds, compute, memory in device time, FLOP, bytes) of a kernel, all times it runs."""
@@ -225,7 +238,7 @@ class Exchanges:
         return Spent(
             {axis: seconds},
             seconds,
-            (0.0, 0.0, 0.0, 0.0),
+            (),
             {name: part * amount for name, amount in cost.demand.amounts},
             {name: (part * amount, unit) for name, amount, unit in cost.moved},
         )

@@ -56,8 +56,8 @@ class Emission:
 
     # ---- the whole
 
-    def emit(self, steps: int, start: float, *, shared: bool = False) -> tuple[str, ...]:
-        """Append all steps; the first device of each stage.  shared: others may hold memory of the same devices."""
+    def emit(self, steps: int, start: float, *, shared: bool = False) -> None:
+        """Append all steps.  shared: others may hold memory of the same devices."""
         begin = self._builder.op("start", kind="start", program=self._name, time=start) if start else None
         done = self._turns()
         ends = [end for stage in range(len(self._teams.stages)) for end in self._ending(stage, done[stage])]
@@ -69,7 +69,6 @@ class Emission:
                 for copy in self._teams.copies:
                     self._builder.tie(begin, OpRef(number, self._computed[stage, copy][0]))
         hold(self._teams, self._builder, number, steps, self._computed, self._lives, shared=shared)
-        return tuple(self._teams.layout.team(stage, self._teams.copies[0])[0] for stage in range(len(self._teams.stages)))
 
     def _turns(self) -> dict[int, list[int]]:
         """All micro-batches; by stage the ops that exchange gradients meanwhile.

@@ -23,7 +23,7 @@ def hold(
     *,
     shared: bool = False,
 ) -> None:
-    """Buffers of the first copy, on the first device of each stage; where others may be on the same devices, on all.
+    """Buffers of the first copy, on the first device of each kind in each stage; where others may be on the same devices, on all.
 
     Args:
         number: of the block, which runs `steps` times; computed: what each team (stage, copy) computes in it.
@@ -35,7 +35,10 @@ def hold(
     whole = activations(teams.laid.model, replace(plan, recompute="none"), teams.laid.sequence, attention)
     for stage in range(len(teams.stages)):
         team = teams.layout.team(stage, teams.copies[0])
-        devices = [each for copy in teams.copies for each in teams.layout.team(stage, copy)] if shared else team[:1]
+        every = (
+            [each for copy in teams.copies for each in teams.layout.team(stage, copy)] if shared or teams.kinds.of else team[:1]
+        )
+        devices = every if shared else list({teams.kinds.of.get(each, 0): each for each in reversed(every)}.values())[::-1]
         first = computed[stage, teams.copies[0]][0]
         found = training_memory(teams.laid, attention, stage, teams.framework.gradient)
         always = [("weights", found.weights), ("gradients", found.gradients), ("optimizer states", found.optimizer),

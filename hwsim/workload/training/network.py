@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, TypeVar
 
@@ -11,9 +13,10 @@ from hwsim.devices import CannotCompute, Gpu
 from hwsim.devices.roofline import peak_of
 from hwsim.machine import Machine, NoRoute, UnknownName
 from hwsim.models.cnn_estimate import Kernels
+from hwsim.models.cnn_layers import layer_of
 from hwsim.models.cnn_software import Software
 from hwsim.models.networks import Network
-from hwsim.opgraph import Trained
+from hwsim.opgraph import Speaks, Trained
 from hwsim.ops.exchange import AUTO, chosen
 from hwsim.spec import Mistakes, Tree, decode
 from hwsim.workload.builder import GraphBuilder, OpRef
@@ -74,7 +77,7 @@ def add_network(
         add_memory(plan, machine, steps, builder)
         if evaluate is not None:
             _evaluate(evaluate, plan, programs, ends, tree, machine, builder, mistakes, name)
-        builder.training(replace(_worth(keys, plan, steps, name, start), told=plan.dp if one else 1))
+        builder.training(replace(_worth(keys, plan, steps, costs, name, start), told=plan.dp if one else 1))
     except (CannotCollect, CannotCompute, NoRoute, UnknownName) as error:
         mistakes.add(tree.place, getattr(error, "message", str(error)), getattr(error, "hint", None))
 
@@ -184,7 +187,7 @@ def _costs_of(programs: tuple[Program, ...], plan: NetworkPlan, machine: Machine
 
 def _stages(plan: NetworkPlan, costs: list[Costs]) -> list[list[Stage]]:
     """Of each copy."""
-    pieces = cut(plan, costs[0])
+    pieces = cut(plan, _slowest(plan, costs))
     known: dict[int, list[Stage]] = {}
     for batch in plan.batches:
         if batch not in known:
@@ -193,16 +196,29 @@ def _stages(plan: NetworkPlan, costs: list[Costs]) -> list[list[Stage]]:
     return [known[batch] for batch in plan.batches]
 
 
+def _slowest(plan: NetworkPlan, costs: list[Costs]) -> Costs:
+    """Of the kinds of GPUs the one that a whole network takes longest on: stages are cut as it has them."""
+    kinds = list({id(each): each for each in costs}.values())
+    if len(kinds) == 1:
+        return kinds[0]
+    layers = [layer_of(unit, max(1, plan.batches[0] // plan.microbatches), plan.dtype) for unit in plan.network.chain()]
+    ops = [op for layer in layers for op in (*layer.forward, *layer.backward)]
+    return max(kinds, key=lambda each: math.fsum(map(each.seconds, ops)))
+
+
 def _equal(plan: NetworkPlan, costs: list[Costs]) -> bool:
     """Whether every copy does the same, on the same GPUs, together with the others."""
     return not plan.asynchronous and len(set(plan.batches)) == 1 and all(each is costs[0] for each in costs)
 
 
-def _worth(keys: TrainKeys, plan: NetworkPlan, steps: Steps, name: str, start: float) -> Trained:
+def _worth(keys: TrainKeys, plan: NetworkPlan, steps: Steps, costs: list[Costs], name: str, start: float) -> Trained:
     """What the steps go through."""
     images = sum(plan.batches)
-    gpu = steps.workers[0].costs.kernels.gpu
     many = (("tp", plan.tp), ("pp", plan.pp), ("dp", plan.dp))
+    kinds = {id(each): each for each in costs}
+    peaks = {at: peak_of(each.kernels.gpu.flop, plan.dtype, "gpu")[1] for at, each in kinds.items()}
+    several = len(kinds) > 1
+    devices, speaks = _told(plan, steps.devices, costs)
     return Trained(
         program=name,
         plan=" x ".join(f"{axis} {count}" for axis, count in many if count > 1) or "one GPU",
@@ -210,12 +226,33 @@ def _worth(keys: TrainKeys, plan: NetworkPlan, steps: Steps, name: str, start: f
         count=images,
         unit="images",
         flop=3.0 * images * plan.network.forward_flop,
-        peak=peak_of(gpu.flop, plan.dtype, "gpu")[1] * len(steps.devices),
+        peak=math.fsum(peaks[id(each)] for each in costs) if several else peaks[id(costs[0])] * len(steps.devices),
         gpus=len(steps.devices),
-        devices=tuple(steps.devices[plan.at(0, stage, 0)] for stage in range(plan.pp)),
+        devices=devices,
+        speaks=speaks if several else (),
+        kinds=tuple(
+            tuple(device for device, each in zip(steps.devices, costs, strict=True) if id(each) == kind)
+            for kind in (kinds if several else ())
+        ),
         whole=keys.epochs * keys.samples if keys.epochs and keys.samples else 0.0,
         start=ticks.femtoseconds(start),
     )
+
+
+def _told(plan: NetworkPlan, devices: Sequence[str], costs: list[Costs]) -> tuple[tuple[str, ...], tuple[Speaks, ...]]:
+    """(of each stage the first device of every kind, how many GPUs each speaks for)."""
+    found: dict[tuple[int, int], Speaks] = {}
+    first: list[str] = []
+    for stage in range(plan.pp):
+        for copy in range(plan.dp):
+            for part in range(plan.tp):
+                at = plan.at(copy, stage, part)
+                key = stage, id(costs[at])
+                if key not in found:
+                    first.append(devices[at])
+                    found[key] = Speaks(devices[plan.at(0, stage, part)], 0)
+                found[key] = found[key]._replace(teams=found[key].teams + 1)
+    return tuple(first), tuple(found.values())
 
 
 def _evaluate(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -13,6 +13,7 @@ from hwsim.devices import Gpu
 from hwsim.machine import Machine, NoRoute, UnknownName
 from hwsim.models import Framework, Laid, NotAlike, ParallelPlan, Transformer, WrongPlan, cluster_of, lay, load_framework
 from hwsim.spec import Mistakes, Place, SpecError, Tree, decode
+from hwsim.workload.training.kinds import kinds_of
 from hwsim.workload.training.schema import ParallelKeys, TrainKeys
 
 OF_NETWORKS: Final = ("shares", "synchronise", "threads", "evaluate")  # what is of no transformer
@@ -22,11 +23,15 @@ SIZE: Final = "{tp: 8, pp: 4, dp: rest}"
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A training that fits its devices: the plan, the devices in order, and the software."""
+    """A training that fits its devices: the plan, the devices in order, and the software.
+
+    gpus: the kinds of them; kind: which of these each device is, empty where there is one.
+    """
 
     laid: Laid
     devices: tuple[str, ...]
-    gpu: Gpu
+    gpus: tuple[Gpu, ...]
+    kind: tuple[int, ...]
     framework: Framework
 
 
@@ -37,12 +42,13 @@ def planned(keys: TrainKeys, model: Transformer, tree: Tree, machine: Machine, m
     _foreign(keys, tree, mistakes)
     if devices is None or framework is None:
         return None
-    gpu = machine.device(devices[0]).model
-    if not isinstance(gpu, Gpu):
-        mistakes.add(_place(tree, "device"), f"{devices[0]} is no gpu: a transformer trains on gpus", "such as device: gpu*")
+    kinds = kinds_of(machine, devices)
+    if isinstance(kinds, str):
+        mistakes.add(_place(tree, "device"), f"{kinds} is no gpu: a transformer trains on gpus", "such as device: gpu*")
         return None
+    gpus, kind = kinds
     auto = _is_auto(keys)
-    plan = _plan(keys, gpu, mistakes)
+    plan = _plan(keys, gpus, mistakes)
     if plan is None:
         return None
     try:
@@ -54,7 +60,7 @@ def planned(keys: TrainKeys, model: Transformer, tree: Tree, machine: Machine, m
     except (NotAlike, NoRoute, CannotCollect) as error:
         mistakes.add(_place(tree, "parallel"), f"no plan can be found: {error}", f"say it, such as parallel: {SIZE}")
         return None
-    return Planned(laid, devices, gpu, framework)
+    return Planned(laid, devices, gpus, kind, framework)
 
 
 def check_keys(keys: TrainKeys, tree: Tree, mistakes: Mistakes) -> None:
@@ -120,11 +126,11 @@ def _parallel(keys: TrainKeys, mistakes: Mistakes) -> ParallelKeys | None:
     return decode(keys.parallel, ParallelKeys, mistakes)
 
 
-def _plan(keys: TrainKeys, gpu: Gpu, mistakes: Mistakes) -> ParallelPlan | None:
+def _plan(keys: TrainKeys, gpus: Sequence[Gpu], mistakes: Mistakes) -> ParallelPlan | None:
     said = _parallel(keys, mistakes)
     if said is None:
         return None
-    dtype = keys.dtype or ("bf16" if "bf16" in gpu.flop else "fp16")
+    dtype = keys.dtype or ("bf16" if all("bf16" in gpu.flop for gpu in gpus) else "fp16")
     return ParallelPlan(
         tp=said.tp,
         pp=said.pp,

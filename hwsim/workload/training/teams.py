@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 from hwsim.demand import Cost
 from hwsim.models import Collect, Kernel, hiding, stage_of
 from hwsim.workload.builder import GraphBuilder
-from hwsim.workload.training.costs import EXPOSED, Computing, Exchanges, Spent, restricted, scaled
+from hwsim.workload.training.costs import EXPOSED, Exchanges, Spent, restricted, scaled
+from hwsim.workload.training.kinds import Kinds
 from hwsim.workload.training.layout import Layout, Names
-from hwsim.workload.training.pieces import Piece, collects, kernels, pieces
+from hwsim.workload.training.pieces import Piece, collects, pieces
 from hwsim.workload.training.planning import Planned
 from hwsim.workload.training.schedule import Turn
 from hwsim.workload.training.wide import LEAST
@@ -39,7 +40,7 @@ class Teams:
         plan: Planned,
         layout: Layout,
         builder: GraphBuilder,
-        computing: Computing,
+        kinds: Kinds,
         exchanges: Exchanges,
         *,
         copies: Sequence[int],
@@ -50,12 +51,11 @@ class Teams:
         self.laid, self.framework, self.layout, self.copies = plan.laid, plan.framework, layout, copies
         self.stages = tuple(stage_of(plan.laid, plan.framework, number) for number in range(plan.laid.plan.pp))
         self.inside: dict[int, float] = {}  # of costs of ops, the part of their time that is a collective
-        self._builder, self._computing, self._exchanges = builder, computing, exchanges
+        self._builder, self.kinds, self._exchanges = builder, kinds, exchanges
         self._layered, self._buckets = layered, buckets
         self._whole = len(copies) == self.laid.dp
-        self._bandwidth = plan.gpu.memory.bandwidth
         self._segments: dict[tuple[int, int, bool, bool, int, int], tuple[Segment, ...]] = {}
-        self._recipes: dict[tuple[int, int, bool, bool, int], Sequence[tuple[Spent, Collect | None]]] = {}
+        self._recipes: dict[tuple[object, ...], Sequence[tuple[Spent, Collect | None]]] = {}
         self._neighbours: dict[tuple[int, int], tuple[int, ...]] = {}
         self._parts: dict[tuple[int, float, str], int] = {}
         self._whole_costs: list[Cost] = []
@@ -64,7 +64,7 @@ class Teams:
 
     def kernel(self, kernel: Kernel, team: Names, waiting: float = 0.0) -> int:
         """A kernel on each GPU of a team, and so many seconds of the host after it."""
-        spent = self._computing.kernels((kernel,))
+        spent = self.kinds.run((kernel,), self.kinds.among(team))
         return self.cost(spent.and_then(Spent({"host": waiting})) if waiting > 0 else spent, team)
 
     def overlaps(self, stage: int) -> bool:
@@ -98,7 +98,7 @@ class Teams:
         team = self.layout.team(stage, copy)
         found: list[Segment] = []
         spent = Spent()
-        for computed, item in self._recipe(stage, turn, last, number):
+        for computed, item in self._recipe(stage, turn, last, number, self.kinds.among(team)):
             spent = spent.and_then(computed)
             if item is None:
                 continue
@@ -106,7 +106,7 @@ class Teams:
             if item.axis == "ep" and self._whole:  # every one of the copies that split the experts has its part in it
                 part /= self.laid.plan.ep
             elif self._layered:
-                if any(spent.each):
+                if any(map(any, spent.each)):
                     found.append(Segment(name, name, self.cost(spent, team)))
                     spent = Spent()
                 waited = item.times * item.exposed
@@ -122,16 +122,18 @@ class Teams:
         found.append(Segment(name, name, self.cost(spent, team)))
         return found
 
-    def _recipe(self, stage: int, turn: Turn, last: bool, number: int) -> Sequence[tuple[Spent, Collect | None]]:
-        """What is computed, and the collective that follows it, again and again: the same on all copies."""
-        key = (stage, turn.chunk, turn.forward, last, number)
+    def _recipe(
+        self, stage: int, turn: Turn, last: bool, number: int, among: tuple[int, ...]
+    ) -> Sequence[tuple[Spent, Collect | None]]:
+        """What is computed, and the collective that follows it, again and again: the same on all copies of these kinds."""
+        key = (stage, turn.chunk, turn.forward, last, number, among)
         found = self._recipes.get(key)
         if found is None:
             cut = pieces(self.stages[stage], self.laid, turn.chunk, forward=turn.forward, count=self.cut(stage, last=last))
-            found = self._recipes[key] = self._layers(cut[number]) if self._layered else self._at_once(cut[number])
+            found = self._recipes[key] = (self._layers if self._layered else self._at_once)(cut[number], among)
         return found
 
-    def _layers(self, piece: Piece) -> list[tuple[Spent, Collect | None]]:
+    def _layers(self, piece: Piece, among: tuple[int, ...]) -> list[tuple[Spent, Collect | None]]:
         """Layer by layer."""
         found: list[tuple[Spent, Collect | None]] = []
         run: list[Kernel] = []
@@ -140,15 +142,15 @@ class Teams:
                 if isinstance(item, Kernel):
                     run.append(item)
                 else:
-                    found.append((self._computing.kernels(run), item))
+                    found.append((self.kinds.run(run, among), item))
                     run = []
-        return [*found, (self._computing.kernels(run), None)]
+        return [*found, (self.kinds.run(run, among), None)]
 
-    def _at_once(self, piece: Piece) -> list[tuple[Spent, Collect | None]]:
+    def _at_once(self, piece: Piece, among: tuple[int, ...]) -> list[tuple[Spent, Collect | None]]:
         """All layers as one."""
         spent, found = Spent(), dict[Collect, float]()
         for items, times in piece.groups:
-            spent = spent.and_then(self._computing.kernels(kernels(items)), times)
+            spent = spent.and_then(self.kinds.between(items, among), times)
             for each in collects(items):
                 found[each] = found.get(each, 0.0) + times
         return [(spent, None), *((Spent(), replace(each, times=each.times * times)) for each, times in found.items())]
@@ -235,7 +237,8 @@ class Teams:
 
     def cost(self, spent: Spent, team: Names) -> int:
         """Index of the cost of an op of a team."""
-        index = self._builder.cost(spent.cost(team, self._exchanges.is_wire, self._bandwidth))
+        kinds = self.kinds
+        index = self._builder.cost(spent.cost(team, self._exchanges.is_wire, kinds.bandwidth(team), kinds.places(team)))
         if spent.collecting > 0:
             self.inside[index] = spent.collecting / spent.total
         return index

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import takewhile
 from typing import Final, Literal
 
@@ -16,6 +17,7 @@ from hwsim.spec import Mistakes, Tree
 from hwsim.workload.builder import GraphBuilder
 from hwsim.workload.training.costs import Computing, Exchanges
 from hwsim.workload.training.emit import Emission
+from hwsim.workload.training.kinds import Kinds
 from hwsim.workload.training.layout import Layout
 from hwsim.workload.training.planning import Planned, planned, words
 from hwsim.workload.training.schema import TrainKeys
@@ -44,26 +46,34 @@ def add_transformer(
     if plan is None or len(mistakes):
         return
     laid = plan.laid
-    folded = fold != "never" and laid.dp > 1 and (fold == "always" or laid.dp * laid.plan.pp > TEAMS)
-    copies = range(1) if folded else range(laid.dp)
-    layered = keys.detail == "layer" or (keys.detail == "auto" and _by_layers(plan, len(copies)) <= LAYERS)
     node = machine.device(plan.devices[0]).node
     per_node = sum(1 for _ in takewhile(lambda each: machine.device(each).node == node, plan.devices))
+    layout = Layout(laid, plan.devices, per_node)
+    kinds = Kinds(
+        [Computing(Speed(gpu, plan.framework)) for gpu in plan.gpus],
+        dict(zip(plan.devices, plan.kind, strict=True)) if plan.kind else {},
+    )
+    folded = fold != "never" and laid.dp > 1 and (fold == "always" or laid.dp * laid.plan.pp > TEAMS)
+    folded = folded and kinds.alike(layout, laid.plan.pp, laid.dp)
+    copies = range(1) if folded else range(laid.dp)
+    layered = keys.detail == "layer" or (keys.detail == "auto" and _by_layers(plan, len(copies)) <= LAYERS)
     teams = Teams(
         plan,
-        Layout(laid, plan.devices, per_node),
+        layout,
         builder,
-        Computing(Speed(plan.gpu, plan.framework)),
+        kinds,
         Exchanges(machine, plan.framework, machine.rates(), WideExchanges(machine)),
         copies=copies,
         layered=layered,
         buckets=keys.buckets,
     )
     try:
-        devices = Emission(teams, builder, name).emit(keys.steps, start, shared=shared)
+        Emission(teams, builder, name).emit(keys.steps, start, shared=shared)
     except (CannotCollect, CannotCompute, NoRoute) as error:
         mistakes.add(tree.place, str(error), getattr(error, "hint", None))
         return
+    devices, speaks = kinds.told(layout, laid.plan.pp, copies)
+    peaks = [peak_of(gpu.flop, laid.plan.dtype, "gpu")[1] for gpu in plan.gpus]
     whole = keys.tokens or (keys.epochs * keys.samples * laid.sequence if keys.epochs and keys.samples else 0.0)
     builder.training(
         Trained(
@@ -73,9 +83,11 @@ def add_transformer(
             count=laid.tokens,
             unit="tokens",
             flop=laid.tokens * model.training_flop(laid.sequence),
-            peak=peak_of(plan.gpu.flop, laid.plan.dtype, "gpu")[1] * laid.gpus,
+            peak=math.fsum(peaks[kind] for kind in plan.kind) if plan.kind else peaks[0] * laid.gpus,
             gpus=laid.gpus,
             devices=devices,
+            speaks=speaks,
+            kinds=kinds.groups(plan.devices),
             inside=tuple(sorted(teams.inside.items())),
             whole=whole,
             start=ticks.femtoseconds(start),

@@ -1,0 +1,207 @@
+"""`train:` on GPUs of several kinds: each computes its own kernels, the slowest sets the pace, and order changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+import hwsim
+from hwsim.api import load_machine
+from hwsim.cli.estimate import command
+from hwsim.devices import Gpu
+from hwsim.machine import Machine
+from hwsim.models import ParallelPlan, Transformer, cluster_of, estimate, load_framework
+from hwsim.results.training import Training
+from hwsim.spec import SpecError
+
+SMALL: dict[str, Any] = {"layers": 8, "hidden": 2048, "heads": 16, "vocab": 32000, "sequence": 1024, "ffn": 8192}
+FAST, SLOW, OLD = "h100-sxm", "a100-sxm-80gb", "v100-sxm2-32gb"
+NODE = """{kind: machine, count: 2, parts: {gpu: {kind: gpu, use: %s, count: 2}, nic: {kind: nic, bandwidth: 200 Gb/s, count: 2},
+    cpu: {kind: cpu, use: xeon-8480}, nvs: {kind: switch}, s: {kind: switch}}, links: [
+    {between: [gpu*, nvs], kind: nvlink, gen: %d, links: 12},
+    {between: [[cpu, gpu*, nic*], s], kind: pcie, gen: 4, lanes: 16}]}"""
+BOTH = f"""hwsim: machine/1
+parts: {{h: {NODE % (FAST, 4)}, a: {NODE % (SLOW, 3)}, leaf: {{kind: switch}}}}
+links:
+  - {{between: ["h*.nic*", leaf], kind: infiniband, rate: 200 Gb/s}}
+  - {{between: ["a*.nic*", leaf], kind: infiniband, rate: 200 Gb/s}}
+"""
+
+
+def node(kinds: Sequence[str]) -> Machine:
+    """GPUs of these kinds in order, g0, g1, ..., on one switch that carries the same for each."""
+    parts = ", ".join(f"g{at}: {{kind: gpu, use: {kind}}}" for at, kind in enumerate(kinds))
+    names = ", ".join(f"g{at}" for at in range(len(kinds)))
+    link = f"{{between: [[{names}], sw], kind: nvlink, gen: 2, links: 6}}"
+    return load_machine(f"hwsim: machine/1\nparts: {{{parts}, sw: {{kind: switch}}}}\nlinks: [{link}]\n")
+
+
+def run(machine: Machine, fold: Any = "auto", **keys: Any) -> hwsim.Run:
+    train = {"model": {"hwsim": "model/1", **SMALL}, "global_batch": 8, "device": list(machine.devices_of("gpu")), **keys}
+    return hwsim.simulate(machine, {"hwsim": "workload/1", "train": train}, fold=fold)
+
+
+def trained(machine: Machine, **keys: Any) -> Training:
+    return run(machine, **keys).trainings[0]
+
+
+def told(found: Training) -> list[float]:
+    """All numbers that must not depend on the order of the devices."""
+    paces = [value for each in found.paces for value in (len(each.devices), each.computing_s)]
+    return [found.step_s, found.first_s, found.mfu, found.computing, found.exposed, found.bubble, *paces]
+
+
+@pytest.fixture(scope="module")
+def both() -> Machine:
+    return load_machine(BOTH)
+
+
+@pytest.mark.parametrize(("sharding", "detail"), [("zero-0", "stage"), ("zero-1", "layer"), ("zero-3", "stage")])
+def test_the_order_of_the_list_changes_nothing(both: Machine, sharding: str, detail: str) -> None:
+    keys: dict[str, Any] = {"parallel": {"tp": 2, "dp": "rest"}, "sharding": sharding, "detail": detail}
+    orders = (["h*.gpu*", "a*.gpu*"], ["a*.gpu*", "h*.gpu*"], ["h0.gpu*", "a*.gpu*", "h1.gpu*"])
+    found = [told(trained(both, device=order, **keys)) for order in orders]
+    assert found[1] == pytest.approx(found[0], rel=1e-6)
+    assert found[2] == pytest.approx(found[0], rel=1e-6)
+
+
+def test_each_kind_computes_as_long_as_it_does_alone(both: Machine) -> None:
+    """By the estimate of each kind alone, without what it exchanges."""
+    mixed = trained(both, device=["h*.gpu*", "a*.gpu*"], parallel={"tp": 2, "dp": "rest"})
+    assert [pace.devices[0] for pace in mixed.paces] == ["a0.gpu0", "h0.gpu0"]
+    plan = ParallelPlan(tp=2, global_batch=4, sequence_parallel=True, dtype="bf16", sharding="none")
+    for pace in mixed.paces:
+        cluster = cluster_of(both, both.select(f"{pace.devices[0][0]}*.gpu*"))
+        shares = estimate(Transformer(**SMALL), plan, cluster, load_framework("megatron-core")).shares
+        kernels = sum(seconds for what, seconds in shares.items() if what not in ("tp", "dp"))
+        assert pace.computing_s == pytest.approx(kernels, rel=1e-6)
+        assert mixed.step_s > kernels
+    assert not trained(both, device="a*.gpu*", parallel={"tp": 2}, global_batch=4).paces
+
+
+def test_peaks_of_all_that_are_there_make_the_mfu(both: Machine) -> None:
+    devices = ["h*.gpu*", "a*.gpu*"]
+    mixed = trained(both, device=devices, parallel={"tp": 2, "dp": "rest"})
+    alone = trained(both, device="a*.gpu*", parallel={"tp": 2, "dp": "rest"})
+    peaks = 0.0
+    for name in both.select(devices):
+        gpu = both.device(name).model
+        assert isinstance(gpu, Gpu)
+        peaks += gpu.flop["bf16"]
+    assert mixed.mfu * mixed.step_s / (alone.mfu * alone.step_s) == pytest.approx(4 * 312e12 / peaks)
+
+
+@pytest.mark.parametrize("detail", ["layer", "stage"])
+def test_a_team_waits_for_its_slowest(detail: str) -> None:
+    keys: dict[str, Any] = {"parallel": {"tp": 4}, "detail": detail}
+    slow, mixed, turned = (
+        trained(node(kinds), **keys) for kinds in ([SLOW] * 4, [FAST, FAST, SLOW, SLOW], [SLOW, FAST, SLOW, FAST])
+    )
+    assert mixed.step_s == pytest.approx(slow.step_s, rel=1e-3)  # the A100 is the slower one at every kernel
+    assert told(turned) == pytest.approx(told(mixed), rel=1e-6)
+    fast = trained(node([FAST] * 4), **keys)
+    assert mixed.paces[1].computing_s == pytest.approx(fast.computing * fast.step_s, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    "parallel", [{"tp": 4}, {"tp": 2, "dp": 2}, {"dp": 4}, {"pp": 4}, {"pp": 2, "dp": 2}, {"tp": 2, "pp": 2}], ids=str
+)
+def test_a_faster_gpu_in_the_place_of_a_slower_one_never_slows(parallel: dict[str, int]) -> None:
+    kinds = [OLD] * 4
+    steps = []
+    for at, better in ((None, ""), (2, SLOW), (0, FAST), (3, SLOW), (1, SLOW), (3, FAST), (1, FAST), (2, FAST)):
+        if at is not None:
+            kinds[at] = better
+        steps.append(trained(node(kinds), parallel=parallel, dtype="fp16", sharding="zero-1").step_s)
+    # what a faster copy exchanges falls beside what a slower one does, on links that both use: 20 us of 50 ms
+    assert all(after <= before * (1 + 5e-4) for before, after in pairwise(steps)), steps
+    assert steps[-1] < 0.7 * steps[0]
+
+
+def test_equal_gpus_under_two_names_are_one_kind() -> None:
+    machine = load_machine(
+        "hwsim: machine/1\nparts: {g: {kind: gpu, use: h100-sxm, count: 4}, sw: {kind: switch}}\n"
+        "links: [{between: [g*, sw], kind: nvlink, gen: 2, links: 6}]\n"
+    )
+    one, other = trained(machine, parallel={"tp": 2}), trained(node([FAST] * 4), parallel={"tp": 2})
+    assert told(one) == told(other)
+    assert not other.paces
+    assert not other.weights
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2, 3], [3, 2, 1, 0]])
+def test_memory_is_held_against_each_gpu_s_own(order: list[int]) -> None:
+    kinds = [FAST, FAST, SLOW, "a100-sxm-40gb"]
+    keys: dict[str, Any] = {"model": "gpt2-xl", "parallel": {"dp": 4}, "microbatch": 6, "global_batch": 24}
+    machine = node([kinds[at] for at in order])
+    with pytest.raises(hwsim.OutOfMemory, match=f"g{order.index(3)} needs"):
+        run(machine, **keys)
+    assert run(node([FAST, FAST, SLOW, SLOW]), **keys).fits
+
+
+def test_the_format_is_one_that_all_have() -> None:
+    assert "fp16" in trained(node([FAST, OLD]), parallel={"dp": 2}).plan
+    assert "bf16" in trained(node([FAST, SLOW]), parallel={"dp": 2}).plan
+
+
+def test_copies_of_several_kinds_are_not_folded_into_one() -> None:
+    """40 copies: as many of one kind would be told by one of them."""
+    kinds = [FAST] * 39 + [SLOW]
+    mixed = trained(node(kinds), parallel={"dp": 40}, global_batch=40)
+    slow = trained(node([SLOW] * 40), parallel={"dp": 40}, global_batch=40)
+    assert mixed.told == 1
+    assert slow.told == 40
+    assert mixed.step_s == pytest.approx(slow.step_s, rel=0.02)
+    assert trained(node(kinds), fold="always", parallel={"dp": 40}, global_batch=40).step_s == mixed.step_s
+
+
+def test_a_network_has_the_same_worth_in_both_orders() -> None:
+    found = []
+    for kinds in ([FAST, FAST, SLOW, SLOW], [SLOW, SLOW, FAST, FAST], [FAST, SLOW, FAST, SLOW]):
+        machine = load_machine(with_hosts(kinds))
+        train = {"model": "resnet-50", "global_batch": 64, "device": list(machine.devices_of("gpu")), "dtype": "fp16"}
+        found.append(hwsim.simulate(machine, {"hwsim": "workload/1", "train": train}).trainings[0])
+    for other in found[1:]:
+        assert told(other) == pytest.approx(told(found[0]), rel=1e-3)
+    assert len(found[0].paces) == 2
+
+
+def with_hosts(kinds: Sequence[str]) -> str:
+    gpus = ", ".join(f"g{at}: {{kind: gpu, use: {kind}}}" for at, kind in enumerate(kinds))
+    names = ", ".join(f"g{at}" for at in range(len(kinds)))
+    cpu = "cpu: {kind: cpu, use: xeon-8480}"
+    return (
+        f"hwsim: machine/1\nparts: {{{cpu}, {gpus}, sw: {{kind: switch}}}}\nlinks:\n"
+        f"  - {{between: [[{names}], sw], kind: nvlink, gen: 2, links: 6}}\n"
+        f"  - {{between: [[{names}], cpu], kind: pcie, gen: 4, lanes: 16}}\n"
+    )
+
+
+def test_what_computes_nothing_is_refused_wherever_it_stands(both: Machine) -> None:
+    with pytest.raises(SpecError, match=r"a0\.cpu is no gpu"):
+        trained(both, device=["h*.gpu*", "a0.cpu"])
+
+
+def test_an_estimate_of_mixed_gpus_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    file = tmp_path / "both.yaml"
+    file.write_text(BOTH)
+    said = CliRunner().invoke(command, [str(file), "gpt2-xl", "--global-batch", "32"])
+    assert said.exit_code == 2
+    assert "not all of one kind: h0.gpu0 is another than a0.gpu0" in said.output
+    assert "hwsim simulate" in said.output
+
+
+def test_a_plan_for_mixed_gpus_is_to_be_said(both: Machine) -> None:
+    with pytest.raises(SpecError, match="no plan can be found: the gpus are not all of one kind"):
+        trained(both, device=["h*.gpu*", "a*.gpu*"], parallel="auto")
+
+
+def test_the_summary_says_who_waits(both: Machine) -> None:
+    text = str(run(both, device=["h*.gpu*", "a*.gpu*"], parallel={"tp": 2, "dp": "rest"}))
+    assert "slowest      a*.gpu* (4): " in text
+    assert "waiting for it: h*.gpu* (4) " in text
