@@ -586,6 +586,23 @@ SECTIONS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 figure=one_of("behind the switch - alone"),
             ),
             Row(
+                "160 MB over PCIe in one copy",
+                10.005e-3,
+                "closed form",
+                "d2l-4gpu-pcie",
+                "d2l/few-large-transfers",
+                "5 us to begin, and 16 GB/s",
+            ),
+            Row(
+                "160 MB over PCIe in 10,000 copies of 16 kB",
+                60e-3,
+                "closed form",
+                "d2l-4gpu-pcie",
+                "d2l/few-large-transfers",
+                "10,000 x (5 us + 1 us): few large transfers",
+                {"copies": 10000},
+            ),
+            Row(
                 "San Francisco to Amsterdam and back",
                 0.1,
                 "closed form",
