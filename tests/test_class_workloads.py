@@ -261,10 +261,10 @@ def test_lanes_behind_a_switch_are_all_there_for_one() -> None:
     took = each("pcie-lanes-shared")
     assert took == pytest.approx(
         {
-            "behind the switch - alone": 32e9 / 32e9,
-            "behind the switch - both at once": 32e9 / 16e9,
-            "8 lanes each - alone": 32e9 / 16e9,
-            "8 lanes each - both at once": 32e9 / 16e9,
+            "behind the switch - alone": 5e-6 + 32e9 / 32e9,
+            "behind the switch - both at once": 5e-6 + 32e9 / 16e9,
+            "8 lanes each - alone": 5e-6 + 32e9 / 16e9,
+            "8 lanes each - both at once": 5e-6 + 32e9 / 16e9,
         }
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 
@@ -221,10 +222,20 @@ def test_what_a_device_cannot_compute_is_said_with_what_it_can() -> None:
         gpu.compute("gpu0", Work(flop=1, reads=0, dtype="int8", mix="matmul"))
     assert caught.value.hint is not None
     assert "fp32" in caught.value.hint
-    with pytest.raises(CannotCompute, match="random numbers"):
-        gpu.compute("gpu0", Work(flop=1, reads=0, dtype="fp32", mix="random"))
     with pytest.raises(CannotCompute, match="4 cores, not 5"):
         compute(Cpu(cores=4, memory=LocalMemory(1e9), flop={"fp32": 1e9}), 1, cores=5)
+
+
+def test_random_numbers_have_a_rate_by_class_that_says_it_is_a_guess() -> None:
+    gpu, cpu = Gpu(flop={"fp32": 1e12}, memory=LocalMemory(1e12)), Cpu(cores=4, memory=LocalMemory(1e12), flop={"fp32": 1e9})
+    drawn = gpu.compute("gpu0", Work(flop=1e9, dtype="fp64", mix="random"))
+    assert dict(drawn.demand.amounts)["gpu0.compute"] == pytest.approx(1e9 * 100 / 1e12)
+    assert any("guess" in source for _, _, source in drawn.why[0].inputs)
+    own = dataclasses.replace(gpu, random=1e9).compute("gpu0", Work(flop=1e9, mix="random"))
+    assert dict(own.demand.amounts)["gpu0.compute"] == pytest.approx(1.0)
+    core = cpu.compute("cpu", Work(flop=32.5e6, mix="random", cores=1))
+    assert dict(core.demand.amounts)["cpu.cores"] == pytest.approx(1.0)
+    assert any("guess" in source for _, _, source in core.why[0].inputs)
 
 
 @pytest.mark.parametrize(

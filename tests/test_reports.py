@@ -184,8 +184,8 @@ def test_many_capacities_are_counted_not_listed() -> None:
 def test_the_json_document_has_the_published_keys() -> None:
     found = json.loads(as_json.document(result()))
     assert set(found) == {
-        "hwsim", "machine", "workload", "makespan_s", "makespan_fs", "op_count", "limited_by", "capacities", "expect", "set",
-        "memory", "warnings", "requests", "jobs", "events", "latency_curves", "collectives", "pipelines", "serving",
+        "hwsim", "machine", "workload", "makespan_s", "makespan_fs", "issued_s", "op_count", "limited_by", "capacities", "expect",
+        "set", "memory", "warnings", "requests", "jobs", "events", "latency_curves", "collectives", "pipelines", "serving",
         "trainings", "fold", "steady",
     }  # fmt: skip
     assert found["hwsim"] == "result/1"
