@@ -1,7 +1,8 @@
 """The one command: everything that must hold before a change goes in, cheapest first.
 
-python scripts/check.py                      all steps; stops at the first that fails
-python scripts/check.py --fix                the same, repairing format and lint where a tool can
+python scripts/check.py                      format, lint, types, layers and tests; stops at the first that fails
+python scripts/check.py slow lowest          what takes minutes: slow tests, and the lowest versions of what hwsim needs
+python scripts/check.py --fix                the first again, repairing format and lint where a tool can
 python scripts/check.py lint types           only these steps
 python scripts/check.py tests -- -k disk     what follows `--` goes to the last step's tool
 """
@@ -26,6 +27,10 @@ STEPS: Final = {
     "layers": [*PYTHON, "-c", "from importlinter.cli import lint_imports_command as run; run()", "--no-logo"],
     "tests": [*PYTHON, "-m", "pytest", *WORKERS],
 }
+MORE: Final = {  # only when asked for
+    "slow": [*PYTHON, "-m", "pytest", *WORKERS, "-m", "slow"],
+    "lowest": [*PYTHON, "scripts/lowest.py"],
+}
 FIXES: Final = {
     "format": [*PYTHON, "-m", "ruff", "format", "."],
     "lint": [*PYTHON, "-m", "ruff", "check", "--fix", "."],
@@ -36,15 +41,18 @@ def main() -> int:
     """Run the steps asked for; the exit status is that of the first failure."""
     own, rest = _split(sys.argv[1:])
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("steps", nargs="*", metavar="STEP", help=f"one of {', '.join(STEPS)}; all of them if none is given")
+    parser.add_argument(
+        "steps", nargs="*", metavar="STEP", help=f"of {', '.join((*STEPS, *MORE))}; without, all but {' and '.join(MORE)}"
+    )
     parser.add_argument("--fix", action="store_true", help="repair format and lint")
     arguments = parser.parse_args(own)
-    unknown = [step for step in arguments.steps if step not in STEPS]
+    steps = {**STEPS, **MORE}
+    unknown = [step for step in arguments.steps if step not in steps]
     if unknown:
-        parser.error(f"no step called {', '.join(unknown)}; there are {', '.join(STEPS)}")
-    wanted = [step for step in STEPS if step in arguments.steps or not arguments.steps]
+        parser.error(f"no step called {', '.join(unknown)}; there are {', '.join(steps)}")
+    wanted = [step for step in steps if step in (arguments.steps or STEPS)]
     for step in wanted:
-        command = (FIXES if arguments.fix and step in FIXES else STEPS)[step]
+        command = (FIXES if arguments.fix and step in FIXES else steps)[step]
         status = _run(step, [*command, *(rest if step == wanted[-1] else [])])
         if status:
             skipped = wanted[wanted.index(step) + 1 :]

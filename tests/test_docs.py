@@ -198,6 +198,15 @@ def test_the_first_block_of_the_readme_is_two_lines_that_need_nothing_else() -> 
     assert [file for file in files if not (ROOT / file).is_file()] == []
 
 
+def test_the_first_block_of_the_tests_is_the_second_command_that_ci_runs() -> None:
+    [line] = blocks((ROOT / "tests/README.md").read_text(encoding="utf-8"))[0].text.splitlines()
+    assert line == ".venv/bin/python scripts/check.py slow lowest"
+    asked = subprocess.run(
+        [sys.executable, "scripts/check.py", "--help"], cwd=ROOT, capture_output=True, encoding="utf-8", check=True
+    )
+    assert {"slow", "lowest"} <= set(re.findall(r"\w+", asked.stdout))
+
+
 def test_every_decision_is_listed() -> None:
     decisions = {path.name for path in (ROOT / "docs/decisions").glob("[0-9]*.md")}
     index = (ROOT / "docs/decisions/README.md").read_text(encoding="utf-8")

@@ -1,0 +1,131 @@
+"""The lowest versions of what hwsim needs, beside those that are installed: the same commands print the same bytes.
+
+python scripts/lowest.py            make .venv-lowest with the versions that pyproject.toml names, compare, run some tests there
+python scripts/lowest.py compare    only one of the steps: install, compare, tests
+
+It needs Python 3.11 or 3.12: the oldest numpy that hwsim accepts knows no newer one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+import tomllib
+import venv
+from pathlib import Path
+from typing import Final
+
+ROOT = Path(__file__).resolve().parent.parent
+PLACE = ROOT / ".venv-lowest"
+PYTHON = PLACE / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+EXTRAS: Final = ("fast", "tables")
+TOOLS: Final = ("hypothesis", "pytest")  # of those that the tests need
+BOUND: Final = re.compile(r"([A-Za-z0-9_.-]+)>=([0-9.]+)")
+TESTS: Final = (
+    "tests/test_fast.py",
+    "tests/test_npz.py",
+    "tests/test_units.py",
+    "tests/test_spec_values.py",
+    "tests/test_fair.py",
+)
+FILES: Final = (".csv", ".json", ".npz", ".parquet", ".yaml")  # whose bytes are compared; of figures only that they are drawn
+# Every command, the kinds of machines and of workloads, and each library: simpy, yaml, numpy, numba, pyarrow, rich, matplotlib
+COMMANDS: Final = (
+    "simulate d2l-laptop d2l/async-loop --json --ops",
+    "simulate d2l-4gpu-pcie d2l/allreduce-160mb --json --ops --trace trace.json",
+    "simulate d2l-laptop d2l/async-loop --plot gantt.png",
+    "simulate dgx-a100 bert-large --json",
+    "simulate d2l-gpu-workstation d2l/data-loading --json --ops",
+    "simulate dgx-a100 llama3-8b-serving --json",
+    "simulate d2l-disks d2l/ssd-queue-depth --ops",
+    "simulate d2l-quad-core d2l/stride",
+    "simulate d2l-laptop nowhere",
+    "sweep d2l-memory d2l/dram-banks --vary banks=1..8:x2 -o sweep.csv",
+    "explain d2l-gpu-workstation d2l/data-loading",
+    "explain d2l-laptop d2l/async-loop --json",
+    "latency d2l-latency --json",
+    "roofline p3.16xlarge",
+    "collectives dgx-a100",
+    "estimate dgx-a100 gpt2-xl --global-batch 64",
+    "show dgx-h100 --topology",
+    "show d2l-laptop",
+    "check d2l-laptop d2l/async-loop",
+    "schema workload",
+    "new starter",
+    "calibrate doctor",
+    "--help",
+)
+THEIR_OWN: Final = ("calibrate doctor",)  # what they say is of the moment: only that they end well counts
+
+
+def main() -> int:
+    """Run the steps asked for; the exit status is that of the first failure."""
+    steps = {"install": install, "compare": compare, "tests": tests}
+    wanted = sys.argv[1:] or list(steps)
+    if unknown := [step for step in wanted if step not in steps]:
+        print(f"no step called {', '.join(unknown)}; there are {', '.join(steps)}")
+        return 2
+    for step in wanted:
+        if status := steps[step]():
+            return status
+    return 0
+
+
+def bounds() -> dict[str, str]:
+    """Of each package that is needed, and of those that the extras add: the lowest version."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    said = [*project["dependencies"], *(each for extra in EXTRAS for each in extras[extra])]
+    said += [each for each in extras["test"] if BOUND.sub(r"\1", each) in TOOLS]
+    return {found[1]: found[2] for each in said if (found := BOUND.match(each))}
+
+
+def install() -> int:
+    """An environment with the lowest versions, and hwsim as it is here."""
+    if sys.version_info >= (3, 13):
+        print("the lowest versions need Python 3.11 or 3.12")
+        return 1
+    lowest = bounds()
+    print("lowest: " + ", ".join(f"{name} {version}" for name, version in lowest.items()), flush=True)
+    venv.create(PLACE, with_pip=True, clear=True)
+    exact = [f"{name}=={version}" for name, version in lowest.items()]
+    return subprocess.run([PYTHON, "-m", "pip", "install", "-q", *exact, "-e", "."], cwd=ROOT, check=False).returncode
+
+
+def compare() -> int:
+    """Whether each command does here what it does there."""
+    differing = 0
+    for command in COMMANDS:
+        with tempfile.TemporaryDirectory() as here, tempfile.TemporaryDirectory() as there:
+            one, two = _done(sys.executable, command, Path(here)), _done(PYTHON, command, Path(there))
+        told = [what for what in sorted({*one, *two}) if one.get(what) != two.get(what)]
+        if told:
+            differing += 1
+            print(f"hwsim {command}: {', '.join(told)} differ\n{two.get('stderr', '')[-2000:]}")
+    print(f"{len(COMMANDS) - differing} of {len(COMMANDS)} commands do the same with the lowest versions", flush=True)
+    return int(differing > 0)
+
+
+def tests() -> int:
+    """Tests of what the versions might change; warnings of old packages about each other are none of ours."""
+    command = [PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "default", *TESTS]
+    return subprocess.run(command, cwd=ROOT, check=False).returncode
+
+
+def _done(python: str | Path, command: str, folder: Path) -> dict[str, str]:
+    """Exit status, both streams and the files of a command."""
+    variables = {**os.environ, "PYTHONUTF8": "1", "NO_COLOR": "1", "COLUMNS": "100", "PYTHONPATH": str(ROOT)}
+    words = [str(python), "-m", "hwsim", *shlex.split(command)]
+    done = subprocess.run(words, cwd=folder, env=variables, capture_output=True, encoding="utf-8", check=False)
+    if command in THEIR_OWN:
+        return {"exit status": str(done.returncode), "stderr": done.stderr}
+    files = {path.name: path.read_bytes().hex() if path.suffix in FILES else "" for path in folder.rglob("*") if path.is_file()}
+    return {"exit status": str(done.returncode), "stdout": done.stdout, "stderr": done.stderr, **files}
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
