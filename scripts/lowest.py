@@ -21,7 +21,7 @@ from typing import Final
 
 ROOT = Path(__file__).resolve().parent.parent
 PLACE = ROOT / ".venv-lowest"
-PYTHON = PLACE / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+PYTHON = str(PLACE / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python"))
 EXTRAS: Final = ("fast", "tables")
 TOOLS: Final = ("hypothesis", "pytest")  # of those that the tests need
 BOUND: Final = re.compile(r"([A-Za-z0-9_.-]+)>=([0-9.]+)")
@@ -41,7 +41,7 @@ COMMANDS: Final = (
     "simulate dgx-a100 bert-large --json",
     "simulate d2l-gpu-workstation d2l/data-loading --json --ops",
     "simulate dgx-a100 llama3-8b-serving --json",
-    "simulate d2l-disks d2l/ssd-queue-depth --ops",
+    "simulate d2l-disks d2l/ssd-queue-depth",
     "simulate d2l-quad-core d2l/stride",
     "simulate d2l-laptop nowhere",
     "sweep d2l-memory d2l/dram-banks --vary banks=1..8:x2 -o sweep.csv",
@@ -105,7 +105,7 @@ def compare() -> int:
         told = [what for what in sorted({*one, *two}) if one.get(what) != two.get(what)]
         if told:
             differing += 1
-            print(f"hwsim {command}: {', '.join(told)} differ\n{two.get('stderr', '')[-2000:]}")
+            print(f"hwsim {command}: {', '.join(told)} differ\n{two.get('stderr', '')[-2000:]}", flush=True)
     print(f"{len(COMMANDS) - differing} of {len(COMMANDS)} commands do the same with the lowest versions", flush=True)
     return int(differing > 0)
 
@@ -116,15 +116,16 @@ def tests() -> int:
     return subprocess.run(command, cwd=ROOT, check=False).returncode
 
 
-def _done(python: str | Path, command: str, folder: Path) -> dict[str, str]:
+def _done(python: str, command: str, folder: Path) -> dict[str, str]:
     """Exit status, both streams and the files of a command."""
     variables = {**os.environ, "PYTHONUTF8": "1", "NO_COLOR": "1", "COLUMNS": "100", "PYTHONPATH": str(ROOT)}
-    words = [str(python), "-m", "hwsim", *shlex.split(command)]
+    words = [python, "-m", "hwsim", *shlex.split(command)]
     done = subprocess.run(words, cwd=folder, env=variables, capture_output=True, encoding="utf-8", check=False)
     if command in THEIR_OWN:
         return {"exit status": str(done.returncode), "stderr": done.stderr}
     files = {path.name: path.read_bytes().hex() if path.suffix in FILES else "" for path in folder.rglob("*") if path.is_file()}
-    return {"exit status": str(done.returncode), "stdout": done.stdout, "stderr": done.stderr, **files}
+    said = done.stderr.replace(str(folder), "")
+    return {"exit status": str(done.returncode), "stdout": done.stdout, "stderr": said, **files}
 
 
 if __name__ == "__main__":
