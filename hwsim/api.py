@@ -41,25 +41,23 @@ from hwsim.spec import (
     SpecError,
     Tree,
     Warning,
-    apply_set,
     different,
-    find,
     read,
-    tree_of,
 )
 from hwsim.units import format_quantity
-from hwsim.workload import Workload, changes, check_statements, disturbances, lower, read_workload, suspicions, totals
+from hwsim.workload import Workload, changes, check_statements, disturbances, lower, read_workload, sources, suspicions, totals
 from hwsim.workload.foreign import refuse_foreign
 from hwsim.workload.lower import Folding
 from hwsim.workload.names import place_of_op
 from hwsim.workload.serving import plan_services
+from hwsim.workload.sources import changed, names_of_machine, title, tree_from
 from hwsim.workload.unheeded import unheeded
 
 if TYPE_CHECKING:
     from hwsim.serving import Service
     from hwsim.workload.serving.plan import ServicePlan
 
-Source = str | Path | Tree | Mapping[str, Any]  # a library name or path, the text of a file, "-", or what a file would say
+Source = sources.Source
 MOST_OPS = 30_000_000
 BYTES_PER_OP = 300  # measured, see benchmarks
 
@@ -225,16 +223,15 @@ def simulate(
 
 
 def _again(lowered: Lowered, **options: Any) -> Again | None:
-    if (files := lowered.files) is None:
-        return None
+    return Again(*lowered.files, partial(_with, lowered.files, options)) if lowered.files else None
 
-    def run(settings: Mapping[str, str]) -> Result:
-        try:
-            return simulate(*files, set=settings, expect=False, **options)
-        except ExpectationFailed as failed:
-            return failed.run
 
-    return Again(*files, run)
+def _with(files: tuple[Tree, Tree], options: Mapping[str, Any], settings: Mapping[str, str]) -> Run:
+    """A run again, with further settings; one that does not fit its memory is a run, too."""
+    try:
+        return simulate(*files, set=settings, expect=False, **options)
+    except ExpectationFailed as failed:
+        return failed.run
 
 
 def _memory(lowered: Lowered, timeline: Timeline) -> tuple[DeviceMemory, ...]:
@@ -338,14 +335,14 @@ def prepare(
         if settings:
             raise SpecError([Mistake(None, f"nothing can be set with {given}", "an op graph has its numbers put in already")])
         workload = load_graph(given)
-    machine_tree = None if isinstance(machine, Machine) else _tree("machine", machine, mistakes)
-    workload_tree = None if isinstance(workload, Workload | OpGraph) else _tree("workload", workload, mistakes)
+    machine_tree = None if isinstance(machine, Machine) else tree_from("machine", machine, mistakes)
+    workload_tree = None if isinstance(workload, Workload | OpGraph) else tree_from("workload", workload, mistakes)
     mistakes.raise_if_any()
     changing: list[Warning] = []
     if settings:
         if machine_tree is None or workload_tree is None:
             raise TypeError("`set` changes what files say; a machine or workload already loaded cannot be changed")
-        machine_tree, workload_tree = _changed(machine_tree, workload_tree, settings, mistakes, changing)
+        machine_tree, workload_tree = changed(machine_tree, workload_tree, settings, mistakes, changing)
     built = machine if isinstance(machine, Machine) else _built(machine_tree, mistakes)
     loaded = workload if isinstance(workload, Workload | OpGraph) else _loaded(workload_tree, mistakes)
     jobs = (loaded.jobs or {}) if isinstance(loaded, Workload) else {}
@@ -367,16 +364,16 @@ def prepare(
     except ticks.TooLong as error:
         raise SpecError([*mistakes, _too_long(error, workload_tree)]) from error
     except SpecError as error:
-        called = _called(built, machine, machine_tree)
-        raise SpecError(_pointing(error.mistakes, loaded, called if machine_tree else None)) from error
+        names = names_of_machine(built, machine, machine_tree)
+        raise SpecError(_pointing(error.mistakes, loaded, names if machine_tree else None)) from error
     _refuse_huge(graph)
     return Lowered(
         machine=built,
-        machine_name=_title(built.name, machine_tree, "machine"),
-        workload_name=_title(loaded.name if isinstance(loaded, Workload) else Path(given).stem, workload_tree, "workload"),
+        machine_name=title(built.name, machine_tree, "machine"),
+        workload_name=title(loaded.name if isinstance(loaded, Workload) else Path(given).stem, workload_tree, "workload"),
         graph=graph,
         wanted=wanted,
-        called=_called(built, machine, machine_tree),
+        called=names_of_machine(built, machine, machine_tree),
         settings=tuple((path, str(value)) for path, value in settings.items()),
         warnings=different(
             built.warnings,
@@ -445,7 +442,7 @@ def load_machine(source: Source) -> Machine:
         SpecError: its mistakes.
     """
     mistakes = Mistakes()
-    found = _built(_tree("machine", source, mistakes), mistakes)
+    found = _built(tree_from("machine", source, mistakes), mistakes)
     if found is None or len(mistakes):
         raise SpecError(mistakes)
     return found
@@ -454,7 +451,7 @@ def load_machine(source: Source) -> Machine:
 def load_workload(source: Source) -> Workload:
     """A workload by path or name, as `load_machine`."""
     mistakes = Mistakes()
-    found = _loaded(_tree("workload", source, mistakes), mistakes)
+    found = _loaded(tree_from("workload", source, mistakes), mistakes)
     if found is None or len(mistakes):
         raise SpecError(mistakes)
     return found
@@ -470,48 +467,9 @@ def loads(text: str) -> Machine | Workload:
     return load_machine(tree) if tree.text("hwsim") == "machine/1" else load_workload(tree)
 
 
-def _tree(kind: str, source: Source, mistakes: Mistakes) -> Tree | None:
-    if isinstance(source, Tree):
-        return source
-    if isinstance(source, Mapping):
-        return tree_of(source)
-    try:
-        if isinstance(source, Path) or source == "-" or "\n" in source:
-            return read(source)
-        return read(find(kind, source))
-    except SpecError as error:
-        mistakes.extend(error.mistakes)
-        return None
-
-
-def _changed(
-    machine: Tree, workload: Tree, settings: Mapping[str, object], mistakes: Mistakes, warnings: list[Warning]
-) -> tuple[Tree, Tree]:
-    for path, value in settings.items():
-        try:
-            machine, workload, warning = apply_set(machine, workload, path, value)
-        except SpecError as error:
-            mistakes.extend(error.mistakes)
-        else:
-            warnings += [warning] if warning else []
-    mistakes.raise_if_any()
-    return machine, workload
-
-
 def _built(tree: Tree | None, mistakes: Mistakes) -> Machine | None:
     return None if tree is None else build(tree, mistakes)
 
 
 def _loaded(tree: Tree | None, mistakes: Mistakes) -> Workload | None:
     return None if tree is None else read_workload(tree, mistakes)
-
-
-def _title(named: str, tree: Tree | None, otherwise: str) -> str:
-    """The name in the file, else the file's."""
-    file = tree.place.file if tree else ""
-    return named or ("" if file.startswith("<") else Path(file).stem) or otherwise
-
-
-def _called(built: Machine, source: object, tree: Tree | None) -> frozenset[str]:
-    called = {built.name, str(source) if isinstance(source, str) else "", Path(tree.place.file).stem if tree else ""}
-    return frozenset(called - {""})

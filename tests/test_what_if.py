@@ -18,6 +18,7 @@ from hwsim.explain.explanation import Explanation, explain
 from hwsim.explain.what_if import HALF, MATTERS, WhatIf
 from hwsim.reports.explain_text import text
 from hwsim.results.result import Result
+from hwsim.spec import SpecError
 
 ROOT = Path(api.__file__).parent.parent
 QUICK = [
@@ -180,12 +181,12 @@ def test_explaining_costs_two_runs_beside_those_that_are_shown() -> None:
 
 def test_a_setting_of_the_run_stays_and_its_file_may_be_standard_input() -> None:
     first = run("d2l-laptop", "d2l/async-loop", {"blocking": "true"})
-    one = lines(explain(first))["time of add halved"]
+    one = lines(explain(first))["time of the workload halved"]
     again = run("d2l-laptop", "d2l/async-loop", {"blocking": "true", **dict(one.settings)})
     assert one.makespan_fs == again.timeline.makespan_fs
     work = (ROOT / "workloads" / "d2l" / "async-loop.yaml").read_text(encoding="utf-8")
     told = hwsim("explain", "d2l-laptop", "-", "--set", "blocking=true", stdin=work)
-    assert "time of add halved" in told
+    assert "time of the workload halved" in told
 
 
 def test_text_and_json_say_how_to_make_the_change() -> None:
@@ -264,3 +265,22 @@ def test_small_causes_are_tried_only_where_there_is_little_else() -> None:
     found = explain(run("d2l-laptop", "d2l/async-loop"))
     assert found.accounting[0].share > 1 - MATTERS
     assert len(found.what_if or ()) == 3
+
+
+def test_a_link_without_a_name_of_a_machine_inside_goes_by_its_kind() -> None:
+    inner = wired("400 Gb/s", "100 Gb/s")
+    outer = {"hwsim": "machine/1", "parts": {"pair": {"kind": "machine", "use": "dgx-a100", "count": 1}}}
+    faster = api.prepare(outer, {"hwsim": "workload/1", "program": []}, set={"machine.pair.links.nvlink.gen": 5}).machine
+    plain = api.prepare(outer, {"hwsim": "workload/1", "program": []}).machine
+    both = [one.links_called("nvlink")[0].bandwidth for one in (faster, plain)]
+    assert both[0] == pytest.approx(2 * both[1])
+    by_place = run(inner, SEND, {"machine.links.2.rate": "200 Gb/s"}).makespan_s
+    assert by_place == run(inner, SEND, {"machine.links.cable.rate": "200 Gb/s"}).makespan_s
+
+
+def test_a_key_of_a_used_part_can_be_set_however_deep_it_is() -> None:
+    inside = {"machine.cpu.clock": "7.2 GHz", "machine.cpu.core.isa.avx2.boost.clock": "10 GHz"}
+    inside |= {f"machine.cpu.core.isa.{name}.boost.clock": "10 GHz" for name in ("scalar", "sse")}
+    assert run("desktop", "d2l/false-sharing", inside).makespan_s > 0
+    with pytest.raises(SpecError, match="boots"):
+        run("desktop", "d2l/false-sharing", {"machine.cpu.core.isa.avx2.boots.clock": "10 GHz"})

@@ -52,7 +52,8 @@ def check_header(tree: Tree, expected: str, mistakes: Mistakes) -> bool:
 def merge(base: Tree, over: Tree) -> Tree:
     """`over` laid on `base`: mapping into mapping, key by key; scalars and lists replace.
 
-    A mapping laid on a list of named mappings changes the ones it names: `links: {fabric: {use: hdr200}}`.
+    A mapping laid on a list of named mappings changes the ones it names: `links: {fabric: {use: hdr200}}`.  One without a name
+    goes by its kind, where no other is of it.
     """
     if isinstance(base.value, dict) and isinstance(over.value, dict):
         number = "value" in base.value  # a number with its source: a new value does not keep the old one's source
@@ -63,7 +64,9 @@ def merge(base: Tree, over: Tree) -> Tree:
             entries[key] = merge(entries[key], each) if key in entries else each
         return replace(over, value=entries, keys={**base.keys, **over.keys})
     if isinstance(base.value, list) and isinstance(over.value, dict) and over.value:
-        named = {each.text("name"): index for index, each in enumerate(base.value)}
+        kinds = [None if each.text("name") else each.text("kind") for each in base.value]
+        named = {kind: index for index, kind in enumerate(kinds) if kind and kinds.count(kind) == 1}
+        named |= {name: index for index, each in enumerate(base.value) if (name := each.text("name"))}
         if all(key in named for key in over.value):
             elements = list(base.value)
             for key, each in over.value.items():

@@ -1,0 +1,54 @@
+"""What a machine or a workload may be given as, and the file behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from hwsim.machine import Machine
+from hwsim.spec import Mistakes, SpecError, Tree, Warning, apply_set, find, read, tree_of
+
+Source = str | Path | Tree | Mapping[str, Any]  # a library name or path, the text of a file, "-", or what a file would say
+
+
+def tree_from(kind: str, source: Source, mistakes: Mistakes) -> Tree | None:
+    """The file behind a machine or a workload as given; None once its mistakes are noted."""
+    if isinstance(source, Tree):
+        return source
+    if isinstance(source, Mapping):
+        return tree_of(source)
+    try:
+        if isinstance(source, Path) or source == "-" or "\n" in source:
+            return read(source)
+        return read(find(kind, source))
+    except SpecError as error:
+        mistakes.extend(error.mistakes)
+        return None
+
+
+def changed(
+    machine: Tree, workload: Tree, settings: Mapping[str, object], mistakes: Mistakes, warnings: list[Warning]
+) -> tuple[Tree, Tree]:
+    """Both files with every setting applied; raises SpecError with all mistakes."""
+    for path, value in settings.items():
+        try:
+            machine, workload, warning = apply_set(machine, workload, path, value)
+        except SpecError as error:
+            mistakes.extend(error.mistakes)
+        else:
+            warnings += [warning] if warning else []
+    mistakes.raise_if_any()
+    return machine, workload
+
+
+def title(named: str, tree: Tree | None, otherwise: str) -> str:
+    """The name in the file, else the file's."""
+    file = tree.place.file if tree else ""
+    return named or ("" if file.startswith("<") else Path(file).stem) or otherwise
+
+
+def names_of_machine(built: Machine, source: object, tree: Tree | None) -> frozenset[str]:
+    """Names that a machine may have in `expect: {machine: ...}`."""
+    names = {built.name, str(source) if isinstance(source, str) else "", Path(tree.place.file).stem if tree else ""}
+    return frozenset(names - {""})
