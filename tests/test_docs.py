@@ -118,13 +118,28 @@ def told(expected: str, printed: str) -> bool:
     return re.fullmatch(pattern, printed.rstrip() + "\n" if printed.strip() else "") is not None
 
 
+def renewed(expected: str, printed: str) -> str:
+    """What is printed, cut where the page cuts it: as many lines between two `...` as before, from where the first word is."""
+    lines, found, at = printed.splitlines(keepends=True), "", 0
+    parts = [part.splitlines(keepends=True) for part in re.split(r"^\.\.\.\n", expected, flags=re.MULTILINE)]
+    for number, part in enumerate(parts):
+        if number and number == len(parts) - 1:
+            at = max(at, len(lines) - len(part))
+        elif number and part:
+            word = part[0].split()[:1]
+            at = next((place for place in range(at, len(lines)) if lines[place].split()[:1] == word), at)
+        found += "...\n" * (number > 0) + "".join(lines[at : at + len(part)])
+        at += len(part)
+    return found if told(found, printed) else printed
+
+
 def play_console(block: Block, shell: Shell, *, update: bool) -> str:
     """The block as it should read."""
     new = ""
     for command, expected in runs(block.text):
         printed = shell.printed_by(command)
         if update and not told(expected, printed):
-            expected = printed
+            expected = renewed(expected, printed)
         new += f"$ {command}\n{expected}"
         if not told(expected, printed):
             pytest.fail(f"line {block.line}: `{command}` printed\n\n{printed}\ninstead of\n\n{expected}", pytrace=False)

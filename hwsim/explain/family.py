@@ -8,7 +8,7 @@ from typing import Final
 
 from hwsim.explain.critical import Share
 
-_NUMBER: Final = re.compile(r"(?<=[A-Za-z_])\d+(?=$|[ .,:>-])")  # gpu0.compute, slots:psw->gpu0
+_NUMBER: Final = re.compile(r"(?<=[A-Za-z_])\d+(?=$|[ .,:<>-])")  # gpu0.compute, slots:psw->gpu0
 
 
 def family(name: str) -> str:
