@@ -361,6 +361,7 @@ def test_the_table_reads_well() -> None:
         "  2  no-such-cpu            -         -  failed: there is no cpu 'no-such-cpu' in the library",
         "",
         "  fastest: n=2, machine.cpu.use=d2l-laptop-cpu with 20.0 us",
+        "  compared by time: no op says how much work it is; the rows have 2 to 4 ops",
         "  2 of 4 points failed",
         "  there is no cpu 'no-such-cpu' in the library",
     ]

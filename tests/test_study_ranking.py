@@ -64,6 +64,13 @@ def test_larger_copies_are_not_slower() -> None:
     assert found.speed_ups == pytest.approx((1, 1), rel=1e-3)
 
 
+def test_rows_of_which_nothing_is_counted_compare_by_time_and_say_so_if_their_ops_differ() -> None:
+    found = sweep("d2l-laptop", "d2l/async-loop", {"n": [10, 20]}, workers=1)
+    assert found.ranking.measure == measure("time")
+    assert "compared by time: no op says how much work it is; the rows have 10 to 20 ops" in str(found)
+    assert "compared by" not in str(sweep("d2l-laptop", "d2l/async-loop", {"blocking": [True, False]}, workers=1))
+
+
 def test_a_larger_batch_of_a_training_is_compared_by_samples_a_second() -> None:
     found = sweep(MACHINE, TRAINING, {"batch": [32, 256]}, workers=1)
     rates = [dict(row.outcome.measures)["samples_per_s"] for row in found.rows]

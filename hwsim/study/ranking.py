@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hwsim.study.measures import SERVICE, TIME, Measure, measure, throughput
-from hwsim.study.work import differing
+from hwsim.study.work import differing, uncounted
 from hwsim.units import format_quantity
 
 if TYPE_CHECKING:
@@ -51,7 +51,9 @@ def ranking(rows: Sequence[Row], by: str = "") -> Ranking:
     unit = differing([each.work for each in ran])
     if not unit:
         time = measure(TIME)
-        return Ranking(time, tuple(row.makespan_s for row in rows))
+        ops = uncounted([each.work for each in ran])
+        why = f"no op says how much work it is; the rows have {_amounts(*ops, 'ops')}" if ops else ""
+        return Ranking(time, tuple(row.makespan_s for row in rows), why)
     amounts = sorted({one.amount for each in ran for one in each.work if one.unit == unit})
     paces = [next((one.per_s for one in row.outcome.work if one.unit == unit), None) for row in rows]
     asked = throughput(unit)

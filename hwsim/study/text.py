@@ -171,7 +171,10 @@ def _end(sweep: Sweep) -> Iterator[str]:
         if sound and len(sound) < len(ran) and _ahead(asked, ran) != _ahead(asked, sound):
             yield _best(f"{word} that the machine can do", sweep, asked, sound)
     if len(sweep.rows) > 1 and why and not sweep.by:
-        yield why if asked is None else f"compared by {asked.title}, not by time: {why}"
+        by = (
+            "" if asked is None else "compared by time: " if asked.column == TIME else f"compared by {asked.title}, not by time: "
+        )
+        yield f"{by}{why}"
     if sweep.failed:
         yield f"{len(sweep.failed)} of {len(sweep.rows)} points failed"
         times = Counter(row.error for row in sweep.failed)

@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from hwsim.demand import Cost
+from hwsim.explain.cause import HOST
 from hwsim.explain.starving import pipelines
 from hwsim.ops import OPS
 from hwsim.ops.exchange import ExchangeOp
@@ -27,6 +28,7 @@ from hwsim.results.timeline import FEMTO
 AMONG: Final = frozenset(
     {"send", *(kind for kind, op in OPS.items() if issubclass(op, ExchangeOp))}
 )  # kinds of ops between ranks
+OPS_DONE: Final = "ops"
 SAME: Final = 0.01  # amounts this near each other are the same work
 
 
@@ -39,8 +41,8 @@ class Work(NamedTuple):
 
 
 def work_of(result: Result) -> tuple[Work, ...]:
-    """What a run did, the most telling first; nothing if no op says an amount."""
-    return tuple(each for each in (_settled(result) or _ops(result)) if each.amount > 0)
+    """What a run did, the most telling first; the number of its ops on devices last, which says how much only where nothing else does."""
+    return tuple(each for each in (*(_settled(result) or _ops(result)), _count(result)) if each.amount > 0)
 
 
 def differing(works: Sequence[tuple[Work, ...]]) -> str:
@@ -49,7 +51,7 @@ def differing(works: Sequence[tuple[Work, ...]]) -> str:
     >>> differing([(Work("samples", 64, 10),), (Work("samples", 128, 15),)])
     'samples'
     """
-    for unit in [each.unit for each in works[0]] if works else ():
+    for unit in [each.unit for each in works[0] if each.unit != OPS_DONE] if works else ():
         amounts = [each.amount for one in works for each in one if each.unit == unit]
         if len(amounts) == len(works) and max(amounts) > (1 + SAME) * min(amounts):
             return unit
@@ -77,6 +79,19 @@ def _settled(result: Result) -> list[Work]:
             )
         ]
     return []
+
+
+def uncounted(works: Sequence[tuple[Work, ...]]) -> tuple[float, float] | None:
+    """The least and the most ops of runs that count nothing else and did different numbers of them."""
+    amounts = [one[0].amount for one in works if len(one) == 1 and one[0].unit == OPS_DONE]
+    return (min(amounts), max(amounts)) if len(amounts) == len(works) > 0 and max(amounts) > (1 + SAME) * min(amounts) else None
+
+
+def _count(result: Result) -> Work:
+    flat, makespan = result.timeline.flat, result.timeline.makespan_fs / FEMTO
+    on_devices = [number for number, label in enumerate(flat.graph.labels) if label.device and label.kind not in HOST]
+    done = float(weights(result.timeline)[np.isin(flat.label, on_devices)].sum())
+    return Work(OPS_DONE, done, done / makespan if makespan > 0 else 0.0)
 
 
 def _ops(result: Result) -> Iterator[Work]:
