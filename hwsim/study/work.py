@@ -41,7 +41,7 @@ class Work(NamedTuple):
 
 
 def work_of(result: Result) -> tuple[Work, ...]:
-    """What a run did, the most telling first; the number of its ops on devices last, which says how much only where nothing else does."""
+    """What a run did, the most telling first; last the number of its ops on devices, for runs that count nothing else."""
     return tuple(each for each in (*(_settled(result) or _ops(result)), _count(result)) if each.amount > 0)
 
 
