@@ -28,10 +28,10 @@ _SECONDS: Final = 10.0  # that an answer may take
 def missing() -> str:
     """Why this machine has none of it; "" if it has."""
     try:
-        with socket.create_server(("127.0.0.1", 0)):
+        with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname(), _SECONDS):
             return ""
     except OSError as error:
-        return f"no sockets: {error.strerror or error}"
+        return f"no loopback: {error.strerror or error}"
 
 
 def cases(scope: Scope) -> Iterator[Case]:
