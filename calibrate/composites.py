@@ -20,6 +20,7 @@ from hwsim.calibration.fit import fit
 from hwsim.calibration.session import Plan, measure
 from hwsim.calibration.store import Measurements, load
 from hwsim.calibration.validate import SUITE, Report, case_of, validate
+from hwsim.invariants import printed
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "validation" / "calibration.md"
 SUITES = ("kernels", "memory", "allocation")
@@ -53,7 +54,7 @@ def main() -> int:
     else:
         found = measure(Plan(suites=SUITES, more=[case_of(program) for program in PROGRAMS], budget=said.budget), said.keep)
     report = scored(found)
-    PAGE.write_text(report.markdown(), encoding="utf-8")
+    PAGE.write_text(printed(report.markdown()), encoding="utf-8")
     print(report, end="")
     print(f"wrote {PAGE.name}")
     if said.plot:

@@ -22,6 +22,7 @@ from hwsim.opgraph import Change, Disturbance, Names, OpGraph
 from hwsim.reports import report, summary
 from hwsim.reports.writing import write
 from hwsim.results.again import Again
+from hwsim.results.checks import check
 from hwsim.results.expect import Wanted, verdicts, wanted_of
 from hwsim.results.jobs import job_spans
 from hwsim.results.memory import DeviceMemory, memory, memory_sizes
@@ -176,6 +177,7 @@ def simulate(
         Deadlock: ops wait for each other.
         OutOfMemory: a device does not have the memory that the values of the run take.
         ExpectationFailed: an expectation that was checked is violated.
+        BrokenInvariant: the result contradicts itself (a defect of hwsim).
     """
     lowered = prepare(machine, workload, set=set, fold="never" if requests else fold)
     asked = [requests] if isinstance(requests, str) else requests
@@ -215,6 +217,7 @@ def simulate(
         serving=serving,
         again=_again(lowered, requests=requests, fold=fold, steady=steady),
     )
+    check(run)  # before a verdict: what contradicts itself is none
     if not run.fits:
         raise OutOfMemory(run)
     if not run.met:

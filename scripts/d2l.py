@@ -11,6 +11,7 @@ from typing import Final, Literal
 
 import hwsim
 from hwsim.api import Run
+from hwsim.invariants import printed
 from hwsim.units import format_quantity
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "d2l.md"
@@ -670,7 +671,7 @@ def main() -> int:
     text = page()
     if "--check" in sys.argv[1:]:
         return int(not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text)
-    PAGE.write_text(text, encoding="utf-8", newline="\n")
+    PAGE.write_text(printed(text), encoding="utf-8", newline="\n")
     return 0
 
 

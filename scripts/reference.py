@@ -12,6 +12,7 @@ from typing import Annotated, Any, get_args, get_origin
 from hwsim import devices, links
 from hwsim.collectives import KINDS as ALGORITHMS
 from hwsim.communication.kinds import KINDS as LIBRARIES
+from hwsim.invariants import printed
 from hwsim.machine.schema import LibraryEntry, LinkEntry, MachineFile, PartEntry
 from hwsim.machine.topologies import TOPOLOGIES
 from hwsim.ops import OPS
@@ -127,7 +128,7 @@ def main() -> int:
     text = page()
     if "--check" in sys.argv[1:]:
         return int(not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text)
-    PAGE.write_text(text, encoding="utf-8", newline="\n")
+    PAGE.write_text(printed(text), encoding="utf-8", newline="\n")
     return 0
 
 

@@ -25,6 +25,7 @@ from pathlib import Path
 
 import pytest
 
+from hwsim import invariants
 from tests.warm import Warm
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -192,7 +193,7 @@ def test_what_a_page_shows_is_what_happens(
         at = block.end
     new += page[at:]
     if update and new != page:
-        (ROOT / name).write_text(new, encoding="utf-8", newline="\n")
+        (ROOT / name).write_text(invariants.printed(new), encoding="utf-8", newline="\n")
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -20,6 +20,7 @@ from hwsim.explain.critical import critical_path
 from hwsim.explain.derivation import derivations, put_in
 from hwsim.explain.explanation import Explanation, NoSuchOp, explain
 from hwsim.explain.what_if import LARGEST, MOST
+from hwsim.invariants import printed
 from hwsim.opgraph import Label, OpGraph, flatten
 from hwsim.ops import OPS
 from hwsim.results.result import Result
@@ -216,7 +217,7 @@ def test_the_text_reads_as_it_did(kind: str, root: Path, update: bool) -> None:
     golden = root / "tests" / "golden" / f"explain-{kind}.txt"
     if update:
         golden.parent.mkdir(exist_ok=True)
-        golden.write_text(found, encoding="utf-8", newline="\n")
+        golden.write_text(printed(found), encoding="utf-8", newline="\n")
     assert found == golden.read_text(encoding="utf-8"), "see `pytest --update`"
     assert max(map(len, found.splitlines())) <= 100
 

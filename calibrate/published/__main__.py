@@ -9,6 +9,7 @@ from pathlib import Path
 
 from calibrate.published import PAGES, TOPICS, scores_of, topics_of
 from calibrate.published.report import line, page
+from hwsim.invariants import printed
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "validation"
 
@@ -40,7 +41,7 @@ def main() -> None:
         FOLDER.mkdir(parents=True, exist_ok=True)
         for name in pages:
             text = page(name, {topic: found[topic] for topic in topics_of(name)})
-            (FOLDER / f"{name}.md").write_text(text, encoding="utf-8")
+            (FOLDER / f"{name}.md").write_text(printed(text), encoding="utf-8")
 
 
 if __name__ == "__main__":

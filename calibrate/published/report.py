@@ -81,4 +81,6 @@ def _miss(row: Miss) -> str:
 
 
 def _percent(value: float) -> str:
-    return f"{100 * value:.3g} %" if value > 1e-12 else "0 %"
+    if 1e-12 < value < 1e-6:
+        return "below 0.0001 %"
+    return (f"{100 * value:.3g} %" if value < 10 else f"{100 * value:.0f} %") if value > 1e-12 else "0 %"

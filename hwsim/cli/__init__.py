@@ -1,7 +1,7 @@
 """The command line: arguments -> calls -> print.
 
 Exit codes: 0 done; 1 the run cannot finish, or a file cannot be written; 2 a mistake in the arguments
-or the files; 3 an expectation is violated; 130 interrupted.
+or the files; 3 an expectation is violated; 4 hwsim contradicts itself, a defect of its own; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, Final
 import click
 
 from hwsim import __version__
+from hwsim.invariants import CONTRADICTS, DEFECT, BrokenInvariant
 
 # numpy starts a thread per core for linear algebra; a simulator does none, and they cost 0.1 s of CPU at start-up
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -37,6 +38,7 @@ COMMANDS: Final = {  # in the order of the help; each is a module of this packag
 EXIT_FAILED: Final = 1
 EXIT_MISTAKE: Final = 2
 EXIT_VIOLATED: Final = 3
+EXIT_BROKEN: Final = 4
 EXIT_INTERRUPTED: Final = 130
 
 
@@ -73,6 +75,9 @@ class Commands(click.Group):
         except KeyboardInterrupt:
             click.echo("interrupted", err=True)
             ctx.exit(EXIT_INTERRUPTED)
+        except BrokenInvariant as error:
+            click.echo(f"{CONTRADICTS}: {error}\n    {DEFECT}", err=True)
+            ctx.exit(EXIT_BROKEN)
         except OSError as error:
             if isinstance(error, BrokenPipeError):  # whoever read the output has seen enough: click ends quietly
                 raise

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from hwsim.cli import EXIT_INTERRUPTED, EXIT_MISTAKE
+from hwsim.cli import EXIT_BROKEN, EXIT_INTERRUPTED, EXIT_MISTAKE
 from hwsim.cli.arguments import MACHINE, WORKLOAD, settings_option
+from hwsim.invariants import CONTRADICTS, document, printed
 
 if TYPE_CHECKING:
     from hwsim.study import Sweep
@@ -82,6 +83,10 @@ def command(
     if stopped:
         click.echo(f"interrupted: {len(found.rows)} of {found.points} points are done" + _how_to_go_on(found, csv_file), err=True)
         click.get_current_context().exit(EXIT_INTERRUPTED)
+    broken = next((row.error for row in found.failed if row.error.startswith(CONTRADICTS)), "")
+    if broken:
+        click.echo(broken, err=True)
+        click.get_current_context().exit(EXIT_BROKEN)
     if useless:
         reasons = dict.fromkeys(row.error for row in found.failed)
         errors = [each if len(each) <= MOST else each[: MOST - 3] + "..." for each in reasons]
@@ -127,11 +132,9 @@ def _write_files(found: Sweep, csv_file: Path | None, plot: Path | None) -> None
 
 def _print(found: Sweep, *, as_json: bool) -> None:
     if as_json:
-        import json
-
-        click.echo(json.dumps(found.to_json(), indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False))
+        click.echo(document(found.to_json()), nl=False)
     else:
-        click.echo(str(found), nl=False)
+        click.echo(printed(str(found)), nl=False)
 
 
 def _how_to_go_on(found: Sweep, csv_file: Path | None) -> str:

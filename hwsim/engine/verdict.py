@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from hwsim.demand import Cost, Demand
+from hwsim.invariants import BrokenInvariant
 from hwsim.opgraph import FlatGraph
 from hwsim.results.timeline import FEMTO, Timeline
 
@@ -16,10 +17,6 @@ SAMPLED = 1000  # flowing ops whose service is integrated again
 
 class Deadlock(RuntimeError):
     """The graph cannot finish: a cycle, or ops that wait for what never comes."""
-
-
-class BrokenInvariant(AssertionError):
-    """hwsim contradicts itself; never the user's mistake."""
 
 
 def name(flat: FlatGraph, op: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,9 @@ from hwsim.explain.overlap import Activity, activities
 from hwsim.explain.sentences import sentences
 from hwsim.explain.steps import Run, runs
 from hwsim.explain.what_if import LARGEST, Tried, WhatIf, what_if
+from hwsim.invariants import refuse
 from hwsim.opgraph import Ints
+from hwsim.results.checks import adds_up
 from hwsim.results.result import Result
 
 
@@ -74,6 +76,7 @@ def explain(
     if again:
         tried = what_if(result, path, progress=progress)
     done = activities(timeline, path)
+    refuse(_breaches(accounting, done, timeline.makespan_fs))
     return Explanation(
         path=path,
         accounting=accounting,
@@ -86,6 +89,14 @@ def explain(
         left=() if tried is None else tried.left,
         measure=None if tried is None else tried.measure,
     )
+
+
+def _breaches(accounting: Sequence[Share], done: Sequence[Activity], makespan_fs: int) -> Iterator[str]:
+    """What of an explanation contradicts the run."""
+    yield from adds_up([share.time_fs for share in accounting], makespan_fs, "causes")
+    for each in done:
+        if not 0 <= each.path_fs <= each.busy_fs <= min(each.work_fs, makespan_fs):
+            yield f"{each.sort} on {each.device}: {each.path_fs} fs waited for, {each.busy_fs} fs busy, {each.work_fs} fs of work"
 
 
 def _longest_first(path: CriticalPath) -> Ints:

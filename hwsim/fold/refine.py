@@ -57,13 +57,13 @@ def refine(colours: Ints, ties: Ties, most: int | None = None) -> Ints | None:
     """
     found = _numbered(colours)
     count = int(found.max(initial=-1)) + 1
-    labels = _mixed(ties.label.astype(np.uint64))
+    labels = mixed(ties.label.astype(np.uint64))
     looks = 0
     while count < len(colours):
         looks += len(ties.other)
         if most is not None and looks > most:
             return None
-        beside = _mixed(_mixed(found.astype(np.uint64))[ties.other] ^ labels)
+        beside = mixed(mixed(found.astype(np.uint64))[ties.other] ^ labels)
         finer = _numbered(_sums(beside, ties.first))
         finer = _numbered(finer * np.int64(count) + found)  # what was apart stays apart
         if (now := int(finer.max(initial=-1)) + 1) == count:
@@ -109,7 +109,7 @@ def _sums(values: Words, first: Ints) -> Words:
     return sums
 
 
-def _mixed(words: Words) -> Words:
+def mixed(words: Words) -> Words:
     """The finishing steps of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014)."""
     with np.errstate(over="ignore"):
         words = words + _FIRST

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
+from hwsim import invariants
 from hwsim.reports.figure import COLOURS, figure_bytes
 from hwsim.reports.table import size_text
 from hwsim.reports.title import figure_title
@@ -29,6 +29,7 @@ LINES: Final = tuple(each for each in COLOURS if each not in ("#F0E442", "#F2CF7
 STYLES: Final = ("-", "--", ":", "-.")
 
 
+@invariants.guarded
 def text(found: Measured, machine: str) -> str:
     """The table of one algorithm as nccl-tests have it; of several, their busbw side by side."""
     head = f"{found.operation} among {_among(found.devices)}  on  {machine}"
@@ -60,7 +61,7 @@ def as_dict(found: Measured, machine: str, warnings: Sequence[Warning] = ()) -> 
 
 def document(found: Measured, machine: str, warnings: Sequence[Warning] = ()) -> str:
     """The same as JSON, keys sorted."""
-    return json.dumps(as_dict(found, machine, warnings), indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
+    return invariants.document(as_dict(found, machine, warnings))
 
 
 def render(found: Measured, machine: str, suffix: str = ".png", settings: Iterable[tuple[str, str]] = ()) -> Iterable[bytes]:

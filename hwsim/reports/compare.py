@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+from hwsim import invariants
 from hwsim.reports import warned
 from hwsim.reports.figure import COLOURS, figure_bytes
 from hwsim.reports.title import figure_title
@@ -76,6 +76,7 @@ class Compared(Protocol):
     def part(self, *standings: str) -> float: ...
 
 
+@invariants.guarded
 def text(found: Compared, *, every: bool = False) -> str:
     """A line per function and line of the script, the total, and how much of it was never measured; `every`: a line per op."""
     rows = found.ops if every else grouped(found.ops)
@@ -161,7 +162,7 @@ def _names(found: Compared) -> str:
 
 def document(found: Compared) -> str:
     """All numbers as JSON, keys sorted."""
-    return json.dumps(as_dict(found), indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
+    return invariants.document(as_dict(found))
 
 
 def as_dict(found: Compared) -> dict[str, Any]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from hwsim import invariants
 from hwsim.reports.summary import bar
 from hwsim.reports.warned import as_dicts
 from hwsim.units import format_quantity, format_share
@@ -39,6 +39,7 @@ KINDS: Final = ("weights", "gradients", "optimizer", "activations", "cache", "bu
 SAID: Final[Mapping[str, str]] = {"cache": "keys and values", "optimizer": "optimizer states"}
 
 
+@invariants.guarded
 def training(found: Step, title: str, framework: str, size: float | None, tokens: float | None = None) -> str:
     """A step in a screenful: its time and shares, what the GPUs come to, and their memory."""
     laid = found.laid
@@ -54,6 +55,7 @@ def training(found: Step, title: str, framework: str, size: float | None, tokens
     return "\n".join([*out, "", *_shares(found.shares), "", *_kinds(found.memory)]) + "\n"
 
 
+@invariants.guarded
 def searched(found: Searched, title: str, framework: str, size: float | None, top: int, tokens: float | None = None) -> str:
     """The plans that fit, fastest first."""
     out = [title, *_line("plans", f"{found.tried:,} tried, {found.fitting:,} fit; {framework}")]
@@ -83,6 +85,7 @@ def searched(found: Searched, title: str, framework: str, size: float | None, to
     return "\n".join(out) + "\n"
 
 
+@invariants.guarded
 def inference(found: Service, title: str, framework: str, size: float | None) -> str:
     """A batch in a screenful."""
     groups = f"; {found.copies} such groups" if found.copies > 1 else ""
@@ -137,7 +140,7 @@ def document(
     """An estimate as JSON, keys sorted; `said` is of `of_training`, `of_search` or `of_inference`."""
     whole = {"hwsim": "estimate/1", "machine": machine, "model": model, "framework": framework, "gpus": gpus, **said}
     whole["warnings"] = as_dicts(warnings)
-    return json.dumps(whole, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
+    return invariants.document(whole)
 
 
 def of_training(found: Step, size: float | None, tokens: float | None = None) -> dict[str, Any]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from hwsim import invariants
 from hwsim.reports.gantt import FORMATS
 from hwsim.reports.warned import as_dicts
 from hwsim.results.result import Result
@@ -33,7 +33,7 @@ def render(result: Result, suffix: str = "") -> Iterable[bytes]:
 
 def document(result: Result, found: Explanation, *, path: bool = False) -> str:
     """The explanation as JSON, keys sorted: same result, same bytes."""
-    return json.dumps(as_dict(result, found, path=path), indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
+    return invariants.document(as_dict(result, found, path=path))
 
 
 def as_dict(result: Result, found: Explanation, *, path: bool = False) -> dict[str, Any]:

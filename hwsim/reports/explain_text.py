@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
+from hwsim import invariants
 from hwsim.explain.cause import Cause
 from hwsim.explain.critical import Share
 from hwsim.explain.derivation import Derivation, Line, fraction, seconds
@@ -29,6 +30,7 @@ INSIDE: Final = 22  # where the words of a what-if begin
 _JOIN: Final = re.compile(r"(?<=\d) (?=(?:[kMGTPEmunpf]?(?:s|B|b|FLOP|Hz|W)(?:/s)?|%|1/s|min|h|day)(?![A-Za-z]))")  # 16 GB/s
 
 
+@invariants.guarded
 def text(result: Result, found: Explanation, *, path: bool = False, derived: int = DERIVED) -> str:
     """The explanation in words and tables of 100 columns.  path: the critical path piece by piece."""
     return "\n".join(line.rstrip() for line in _lines(result, found, path, derived)) + "\n"

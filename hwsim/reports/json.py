@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
+from hwsim import invariants
 from hwsim.demand import Choice
 from hwsim.explain.critical import limited_by
 from hwsim.explain.starving import pipelines
@@ -25,7 +25,7 @@ def render(result: Result, suffix: str = "") -> Iterable[bytes]:  # noqa: ARG001
 
 def document(result: Result, *, ops: bool = False, rank: int | None = None) -> str:
     """The document as text, keys sorted: same result, same bytes."""
-    return json.dumps(as_dict(result, ops=ops, rank=rank), indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
+    return invariants.document(as_dict(result, ops=ops, rank=rank))
 
 
 def as_dict(result: Result, *, ops: bool = False, rank: int | None = None) -> dict[str, Any]:

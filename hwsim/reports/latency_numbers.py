@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from hwsim import invariants
 from hwsim.devices import precise
 from hwsim.explain.derivation import put_in, seconds
 from hwsim.probes.latency import Missing
@@ -23,6 +23,7 @@ TITLES: Final[Mapping[Table, str]] = {"common": "CPU, memory, disks, networks", 
 GREY: Final = "#8c8c8c"
 
 
+@invariants.guarded
 def text(found: Latencies, title: str, *, every: bool = False) -> str:
     """Both tables; `every`: also the rows that the machine has no part for, with the reason."""
     out = [f"latency numbers  on  {title}"]
@@ -48,6 +49,7 @@ def text(found: Latencies, title: str, *, every: bool = False) -> str:
     return "\n".join([*out[:-1], *_wrapped(out[-1])]) + "\n"
 
 
+@invariants.guarded
 def explained(row: Row | Missing) -> str:
     """How a row comes about: every line that lowering wrote, with the numbers put in and their sources."""
     out = [f"{row.name} ({row.key})"]
@@ -107,7 +109,7 @@ def as_dict(found: Latencies, title: str, warnings: Sequence[Warning] = ()) -> d
 
 def document(found: Latencies, title: str, warnings: Sequence[Warning] = ()) -> str:
     """The same as JSON, keys sorted."""
-    return json.dumps(as_dict(found, title, warnings), indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
+    return invariants.document(as_dict(found, title, warnings))
 
 
 def render(found: Latencies, title: str, suffix: str = ".png", settings: Iterable[tuple[str, str]] = ()) -> Iterable[bytes]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from hwsim import invariants
 from hwsim.devices import precise
 from hwsim.reports.figure import COLOURS, figure_bytes
 from hwsim.reports.title import figure_title
@@ -28,6 +28,7 @@ DRAWN: Final = 12  # points with a marker and a line in the legend of their own
 INK: Final = "#333333"
 
 
+@invariants.guarded
 def text(found: Sequence[Roofline], machine: str, workload: str = "") -> str:
     """The ceilings of each device, with a workload a line for each op below them."""
     out = [f"rooflines  of  {machine}" + (f"  under  {workload}" if workload else "")]
@@ -51,7 +52,7 @@ def text(found: Sequence[Roofline], machine: str, workload: str = "") -> str:
 def document(found: Sequence[Roofline], machine: str, workload: str = "", warnings: Sequence[Warning] = ()) -> str:
     """The same as JSON, keys sorted."""
     said = {**as_dict(found, machine, workload), "warnings": as_dicts(warnings)}
-    return json.dumps(said, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
+    return invariants.document(said)
 
 
 def as_dict(found: Sequence[Roofline], machine: str, workload: str = "") -> dict[str, Any]:

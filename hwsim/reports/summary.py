@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from hwsim import invariants
 from hwsim.explain.critical import limited_by
 from hwsim.explain.starving import pipelines
 from hwsim.reports import pipeline, serving, training, warned
@@ -36,6 +37,7 @@ def render(result: Result, suffix: str = "") -> Iterable[bytes]:  # noqa: ARG001
     yield summary(result).encode()
 
 
+@invariants.guarded
 def summary(result: Result) -> str:
     """The summary, ending with a newline."""
     return "\n".join(_lines(result)) + "\n"

@@ -53,10 +53,10 @@ def copies_differ(folded: Timeline, whole: Timeline) -> Iterator[str]:
     few, many = _by_device(folded), _by_device(whole)
     known: dict[tuple[str, str, str], set[tuple[int, ...]]] = {}
     for label, rows in few.items():
-        known.setdefault((label.name, label.kind, label.program), set()).add(_values(rows))
+        known.setdefault((label.name, label.kind, label.program), set()).update((_values(rows), _values(_distinct(rows))))
         other = many.get(label, np.empty((0, 2), np.int64))
         where = f" on {label.device}" if label.device else ""
-        if not label.device:  # what the programs of all copies do, under one name
+        if not label.device or len(rows) < len(other):  # what the programs of all copies do, under one name; or on one host
             rows, other = _distinct(rows), _distinct(other)
         if len(rows) != len(other):
             yield f"'{label.name}'{where} is there {len(rows)} times, in the whole run {len(other)} times"
@@ -67,7 +67,8 @@ def copies_differ(folded: Timeline, whole: Timeline) -> Iterator[str]:
                 f"in the whole run from {other[at, 0]} to {other[at, 1]} fs"
             )
     for label, rows in many.items():
-        if label not in few and _values(rows) not in known.get((label.name, label.kind, label.program), ()):
+        found = known.get((label.name, label.kind, label.program), ())
+        if label not in few and not {_values(rows), _values(_distinct(rows))} & set(found):
             yield f"'{label.name}' on {label.device} is at other times than on every device that was simulated"
     if folded.makespan_fs != whole.makespan_fs:
         yield f"it takes {folded.makespan_fs} fs, the whole run {whole.makespan_fs} fs"

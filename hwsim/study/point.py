@@ -14,6 +14,7 @@ from hwsim import __version__
 from hwsim.api import OutOfMemory, Source, load_machine, simulate
 from hwsim.engine import Deadlock
 from hwsim.explain.critical import limited_by
+from hwsim.invariants import CONTRADICTS, DEFECT, BrokenInvariant
 from hwsim.machine import Machine
 from hwsim.reports.table import causes
 from hwsim.spec import Mistakes, SpecError, Tree, Warning, apply_set, different, find, read, resolve, tree_of
@@ -113,6 +114,8 @@ def run_point(machine: Said, workload: Said, settings: Mapping[str, object], by:
     except OutOfMemory as error:
         found = different(warnings, error.run.warnings)
         return Outcome(error=" ".join(str(error).split()), fingerprint=fingerprint, warnings=_small(found))
+    except BrokenInvariant as error:
+        return Outcome(error=f"{CONTRADICTS}: {error}; {DEFECT}", fingerprint=fingerprint, warnings=_small(warnings))
     asked: tuple[tuple[str, float], ...] = ()
     if by:
         column = measure(by)

@@ -120,6 +120,7 @@ class GraphBuilder:
         self._listed: dict[int, tuple[Any, ...]] = {}  # the tables by index
         self._lines: list[Line] = []
         self._trainings: list[Trained] = []
+        self.unfolded = ""  # why copies that are many are all written out
 
     def queue(self, name: str, device: str = "", depth: int | None = None) -> int:
         """A new in-order queue; at most `depth` ops inserted but not ended."""
@@ -298,7 +299,7 @@ class GraphBuilder:
             ties=np.array(ties, np.int64).reshape(-1, 5),
             buffers=tuple(each.renumbered(renamed) for each in self._buffers),
             alike=alike or self._alike,
-            unfolded=unfolded,
+            unfolded=unfolded or self.unfolded,
             lines=tuple(self._lines),
             trainings=tuple(self._trainings),
         )

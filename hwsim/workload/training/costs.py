@@ -260,6 +260,28 @@ def scaled(cost: Cost, part: float, which: str = EXPOSED) -> Cost:
     )
 
 
+def beside(own: Cost, others: Sequence[Cost], far: Cost | None = None, many: int = 0) -> Cost:
+    """An op that stands for others too, as the engine shares capacities among them: each draws its own.
+
+    far: what each of many more draws.
+    """
+    draws: dict[tuple[str, float], int] = {}
+    moved: dict[tuple[str, float], tuple[float, Unit]] = {}  # behind each of these draws
+    for cost, times in ((own, 1), *((other, 1) for other in others), *(((far, many),) if far is not None and many else ())):
+        natural = {name: (amount, unit) for name, amount, unit in cost.moved}
+        for each in cost.demand.amounts:
+            draws[each] = draws.get(each, 0) + times
+            if each[0] in natural:
+                moved.setdefault(each, natural[each[0]])
+    if all(times == 1 for times in draws.values()) and len(draws) == len(own.demand.amounts):
+        return own
+    amounts = tuple(sorted(draws))
+    demand = replace(own.demand, amounts=amounts, times=(*(draws[each] for each in amounts), *(1 for _ in own.demand.holds)))
+    undrawn = [each for each in own.moved if all(name != each[0] for name, _ in amounts)]
+    rows = tuple((each[0], *moved[each]) for each in amounts if each in moved)
+    return replace(own, demand=demand, moved=(*rows, *undrawn))
+
+
 def _in_part(term: Term, part: float, which: str) -> Term:
     """A line of a whole collective as one of part of it."""
     whole = term.formula if term.formula in {name for name, _, _ in term.inputs} else f"({term.formula})"

@@ -13,7 +13,7 @@ Names = tuple[str, ...]
 
 
 @lru_cache(maxsize=64)
-def _strides(laid: Laid) -> Mapping[str, int]:
+def strides(laid: Laid) -> Mapping[str, int]:
     """How far apart neighbours of each axis are in the order of the devices.
 
     Copies that split the experts (ep) are a part of the data-parallel ones, with a place of their own in `order`.
@@ -49,7 +49,7 @@ class Layout:
         return self.devices[self._place(tp, cp, stage, copy)]
 
     def _place(self, tp: int, cp: int, stage: int, copy: int) -> int:
-        at = _strides(self.laid)
+        at = strides(self.laid)
         outer, inner = divmod(copy, self.laid.plan.ep)
         return tp * at["tp"] + cp * at["cp"] + stage * at["pp"] + inner * at["ep"] + outer * at["dp"]
 

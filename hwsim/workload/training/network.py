@@ -22,6 +22,7 @@ from hwsim.spec import Mistakes, Tree, decode
 from hwsim.workload.builder import GraphBuilder, OpRef
 from hwsim.workload.file import Each
 from hwsim.workload.programs import Program, find_programs
+from hwsim.workload.training.network_alike import difference, exchanged
 from hwsim.workload.training.network_items import Stage, cut, stage_of
 from hwsim.workload.training.network_kernels import Costs
 from hwsim.workload.training.network_memory import add_memory
@@ -70,7 +71,9 @@ def add_network(
     try:
         costs = _costs_of(programs, plan, machine)
         begin = builder.op("start", kind="start", program=name, time=start) if start else None
-        one = alike and len(programs) > EMITTED and _equal(plan, costs)
+        unlike = _difference(plan, programs, costs, machine, name) if alike and len(programs) > EMITTED else ""
+        one = alike and len(programs) > EMITTED and not unlike
+        builder.unfolded = builder.unfolded or unlike
         copies = 1 if one else plan.dp
         steps = Steps(plan, machine, programs, costs, _stages(plan, costs), builder, name=name, copies=copies)
         ends = steps.add(begin)
@@ -206,9 +209,14 @@ def _slowest(plan: NetworkPlan, costs: list[Costs]) -> Costs:
     return max(kinds, key=lambda each: math.fsum(map(each.seconds, ops)))
 
 
-def _equal(plan: NetworkPlan, costs: list[Costs]) -> bool:
-    """Whether every copy does the same, on the same GPUs, together with the others."""
-    return not plan.asynchronous and len(set(plan.batches)) == 1 and all(each is costs[0] for each in costs)
+def _difference(plan: NetworkPlan, programs: tuple[Program, ...], costs: list[Costs], machine: Machine, name: str) -> str:
+    """What tells copies apart, in words; "" if nothing does."""
+    found = difference(plan, programs, costs, machine)
+    if found:
+        return found
+    tried = Steps(plan, machine, programs, costs, _stages(plan, costs), GraphBuilder(), name=name, copies=1)
+    tried.add()
+    return exchanged(tried.devices, tried.issuing.exchanges.demands())
 
 
 def _worth(keys: TrainKeys, plan: NetworkPlan, steps: Steps, costs: list[Costs], name: str, start: float) -> Trained:

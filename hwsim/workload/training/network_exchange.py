@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from hwsim.communication.operations import CannotCollect, Operation
-from hwsim.demand import Cost
+from hwsim.demand import Cost, Demand
 from hwsim.devices import Cpu, Gpu, Sockets, Work
 from hwsim.machine import Machine
 from hwsim.ops.exchange import AUTO, chosen
@@ -86,6 +86,10 @@ class Exchanges:
         for phase in flows.phases[1:] if flows else ():
             here = [self._op("parameters: pull", phase.cost, [device, "pull"], here)]
         return here
+
+    def demands(self) -> list[Demand]:
+        """Of all exchanges so far."""
+        return [phase.cost.demand for flows in self._flows.values() for phase in flows.phases]
 
     # ---- servers
 

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from hwsim.demand import Cost
-from hwsim.models import Collect, Kernel, hiding, stage_of
+from hwsim.models import Collect, Kernel, Stage, hiding, stage_of
 from hwsim.workload.builder import GraphBuilder
-from hwsim.workload.training.costs import EXPOSED, Exchanges, Spent, restricted, scaled
+from hwsim.workload.training.costs import EXPOSED, Exchanges, Spent, beside, restricted, scaled
 from hwsim.workload.training.kinds import Kinds
 from hwsim.workload.training.layout import Layout, Names
 from hwsim.workload.training.pieces import Piece, collects, pieces
@@ -30,6 +30,23 @@ class Segment:
     kind: str
     cost: int
     queue: str = "compute"
+
+
+def stages(plan: Planned) -> tuple[Stage, ...]:
+    """Of the pipeline, first to last."""
+    return tuple(stage_of(plan.laid, plan.framework, number) for number in range(plan.laid.plan.pp))
+
+
+def between(layout: Layout, stages: Sequence[Stage], exchanges: Exchanges) -> list[Cost]:
+    """What all copies of each stage exchange, whole; nothing where they are so many that it is worked out in columns."""
+    found: list[Cost] = []
+    if layout.laid.gpus // len(stages) >= LEAST:
+        return found
+    for number, stage in enumerate(stages):
+        for item in (*stage.gathered, *collects(stage.ending)):
+            shards = layout.laid.shards if item.name == "weights" else layout.laid.dp
+            found.append(exchanges.cost(layout.across(number, shards), item.what, item.size))
+    return found
 
 
 class Teams:
@@ -49,7 +66,7 @@ class Teams:
     ) -> None:
         """copies: those that are told, each for as many as there are copies for each of them.  layered: ops of layers."""
         self.laid, self.framework, self.layout, self.copies = plan.laid, plan.framework, layout, copies
-        self.stages = tuple(stage_of(plan.laid, plan.framework, number) for number in range(plan.laid.plan.pp))
+        self.stages = stages(plan)
         self.inside: dict[int, float] = {}  # of costs of ops, the part of their time that is a collective
         self._builder, self.kinds, self._exchanges = builder, kinds, exchanges
         self._layered, self._buckets = layered, buckets
@@ -57,7 +74,8 @@ class Teams:
         self._segments: dict[tuple[int, int, bool, bool, int, int], tuple[Segment, ...]] = {}
         self._recipes: dict[tuple[object, ...], Sequence[tuple[Spent, Collect | None]]] = {}
         self._neighbours: dict[tuple[int, int], tuple[int, ...]] = {}
-        self._parts: dict[tuple[int, float, str], int] = {}
+        self._parts: dict[tuple[int, float, str], Cost] = {}
+        self._indices: dict[int, int] = {}  # by id of such a part
         self._whole_costs: list[Cost] = []
         self._groups: dict[tuple[int, int], tuple[Names, ...]] = {}
         self._told: frozenset[str] | None = None
@@ -94,33 +112,62 @@ class Teams:
         return found
 
     def _made_of(self, stage: int, turn: Turn, last: bool, number: int, copy: int) -> list[Segment]:
+        """What the copy does, and what those do beside it that it speaks for."""
+        near = self._near(stage, copy)
+        done = [self._done(stage, turn, last, number, each, alone=each == copy) for each in near]
+        found: list[Segment] = []
+        for place, (name, kind, queue, cost, inside) in enumerate(done[near.index(copy)]):
+            others = [each[place][3] for each, one in zip(done, near, strict=True) if one != copy]
+            far = self._waits(stage, turn, last) if queue == "compute" and place == len(done[0]) - 1 else Spent()
+            many = 0 if self._whole else self.laid.dp - len(near)
+            index = self._builder.cost(beside(cost, others, far.cost((), self._exchanges.is_wire, 1.0), many))
+            if inside > 0:
+                self.inside[index] = inside
+            found.append(Segment(name, kind, index, queue))
+        return found
+
+    def _done(
+        self, stage: int, turn: Turn, last: bool, number: int, copy: int, *, alone: bool
+    ) -> list[tuple[str, str, str, Cost, float]]:
+        """(name, kind, queue, cost, part that is a collective) of what one copy does; beside another, but for its kernels."""
         name = "forward" if turn.forward else "backward"
         team = self.layout.team(stage, copy)
-        found: list[Segment] = []
+        found: list[tuple[str, str, str, Cost, float]] = []
         spent = Spent()
+
+        def compute() -> None:
+            own = spent if alone else replace(spent, each=())
+            cost = self._cost(own, team)
+            found.append((name, name, "compute", cost, spent.collecting / spent.total if spent.collecting > 0 else 0.0))
+
         for computed, item in self._recipe(stage, turn, last, number, self.kinds.among(team)):
             spent = spent.and_then(computed)
             if item is None:
                 continue
             cost, part = self._inside(item, stage, copy), item.times
-            if item.axis == "ep" and self._whole:  # every one of the copies that split the experts has its part in it
+            if item.axis == "ep":  # every one of the copies that split the experts has its part in it
                 part /= self.laid.plan.ep
             elif self._layered:
                 if any(map(any, spent.each)):
-                    found.append(Segment(name, name, self.cost(spent, team)))
+                    compute()
                     spent = Spent()
                 waited = item.times * item.exposed
-                found.append(Segment(f"{item.name} ({item.axis})", item.what, self.scaled(cost, waited), item.axis))
+                found.append((f"{item.name} ({item.axis})", item.what, item.axis, self._scaled(cost, waited), 0.0))
                 spent = spent.and_then(self._exchanges.spent(cost, item.axis, 0.0, item.times - waited))
                 continue
             spent = spent.and_then(self._exchanges.spent(cost, item.axis, item.times * item.exposed, part))
+        spent = spent.and_then(self._waits(stage, turn, last))
+        compute()
+        return found
+
+    def _waits(self, stage: int, turn: Turn, last: bool) -> Spent:
+        """What the computing of a piece waits for of exchanges between copies: of what they draw, each copy draws its part."""
+        spent = Spent()
         count = self.cut(stage, last=last)
         for each, exposed in self._awaited(stage, forward=turn.forward):
             cost = self.exchanging(stage, each, count)
-            part = exposed / (self.laid.dp if self._whole else 1)
-            spent = spent.and_then(self._exchanges.spent(cost, "dp", exposed, part))
-        found.append(Segment(name, name, self.cost(spent, team)))
-        return found
+            spent = spent.and_then(self._exchanges.spent(cost, "dp", exposed, exposed / self.laid.dp))
+        return spent
 
     def _recipe(
         self, stage: int, turn: Turn, last: bool, number: int, among: tuple[int, ...]
@@ -164,16 +211,17 @@ class Teams:
         return [(weights, weights.exposed * times), *([] if forward else [(gradients, gradients.exposed)])]
 
     def _inside(self, item: Collect, stage: int, copy: int) -> Cost:
-        """A collective of a team, and of those it speaks for on the same nodes."""
-        groups = tuple(group for each in self._near(stage, copy) for group in self.layout.groups(item.axis, stage, each))
-        return self._exchanges.cost(tuple(dict.fromkeys(groups)), item.what, item.size)
+        """A collective of a team."""
+        return self._exchanges.cost(self.layout.groups(item.axis, stage, copy), item.what, item.size)
 
     def sending(self, stage: int, target: int, copy: int) -> Cost:
-        pairs = tuple(
-            pair
-            for each in self._near(stage, copy)
-            for pair in zip(self.layout.team(stage, each), self.layout.team(target, each), strict=True)
-        )
+        """From one stage of a copy to another, beside those of the copies it speaks for."""
+        near = dict.fromkeys((*self._near(stage, copy), *self._near(target, copy)))
+        others = [self._sends(stage, target, each) for each in near if each != copy]
+        return beside(self._sends(stage, target, copy), others)
+
+    def _sends(self, stage: int, target: int, copy: int) -> Cost:
+        pairs = tuple(zip(self.layout.team(stage, copy), self.layout.team(target, copy), strict=True))
         return self._exchanges.cost(pairs, "send", self.stages[stage].passed)
 
     def _near(self, stage: int, copy: int) -> tuple[int, ...]:
@@ -182,8 +230,14 @@ class Teams:
             return (copy,)
         found = self._neighbours.get((stage, copy))
         if found is None:
-            here = self.layout.nodes(stage, copy)
-            found = tuple(each for each in range(self.laid.dp) if here & self.layout.nodes(stage, each))
+            size = self.laid.plan.ep  # copies that split the experts exchange as one
+
+            def nodes(one: int) -> set[int]:
+                first = one // size * size
+                return {node for each in range(first, first + size) for node in self.layout.nodes(stage, each)}
+
+            here = nodes(copy)
+            found = tuple(each for each in range(self.laid.dp) if here & nodes(each))
             self._neighbours[stage, copy] = found
         return found
 
@@ -216,7 +270,7 @@ class Teams:
                     used.update(name for name, _ in self.sending(stage, target, copy).demand.amounts)
                 used.update(f"{name}.{what}" for name in self.layout.team(stage, copy) for what in ("compute", "memory"))
             drawn: dict[str, list[tuple[int, float]]] = {}
-            for number, cost in enumerate(self._all_exchanges()):
+            for number, cost in enumerate(between(self.layout, self.stages, self._exchanges)):
                 for name, amount in cost.demand.amounts:
                     drawn.setdefault(name, []).append((number, amount))
             rates = self._exchanges.rates
@@ -226,28 +280,25 @@ class Teams:
             self._told = frozenset(used | set(alike.values()))
         return self._told
 
-    def _all_exchanges(self) -> list[Cost]:
-        """Of all stages, whole."""
-        found = []
-        for stage, each in enumerate(self.stages):
-            for item in (*each.gathered, *collects(each.ending)):
-                shards = self.laid.shards if item.name == "weights" else self.laid.dp
-                found.append(self._exchanges.cost(self._across(stage, shards), item.what, item.size))
-        return found
-
     def cost(self, spent: Spent, team: Names) -> int:
         """Index of the cost of an op of a team."""
-        kinds = self.kinds
-        index = self._builder.cost(spent.cost(team, self._exchanges.is_wire, kinds.bandwidth(team), kinds.places(team)))
-        if spent.collecting > 0:
-            self.inside[index] = spent.collecting / spent.total
-        return index
+        return self._builder.cost(self._cost(spent, team))
+
+    def _cost(self, spent: Spent, team: Names) -> Cost:
+        return spent.cost(
+            team, self._exchanges.is_wire, self.kinds.bandwidth(team), self.kinds.places(team) if spent.each else ()
+        )
 
     def scaled(self, cost: Cost, part: float, which: str = EXPOSED) -> int:
         """Index of a part of a cost, made once.  which: what part, in words."""
+        key = id(self._scaled(cost, part, which))
+        if key not in self._indices:
+            self._indices[key] = self._builder.cost(self._scaled(cost, part, which))
+        return self._indices[key]
+
+    def _scaled(self, cost: Cost, part: float, which: str = EXPOSED) -> Cost:
         found = self._parts.get((id(cost), part, which))  # to hash all it draws takes longer than to make it
         if found is None:
-            found = self._builder.cost(cost if part == 1.0 else scaled(cost, part, which))
-            self._parts[id(cost), part, which] = found
+            found = self._parts[id(cost), part, which] = cost if part == 1.0 else scaled(cost, part, which)
             self._whole_costs.append(cost)  # an id is one's own as long as one lives
         return found

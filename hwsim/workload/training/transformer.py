@@ -15,13 +15,14 @@ from hwsim.models import Speed, Transformer
 from hwsim.opgraph import Trained
 from hwsim.spec import Mistakes, Tree
 from hwsim.workload.builder import GraphBuilder
+from hwsim.workload.training.alike import difference
 from hwsim.workload.training.costs import Computing, Exchanges
 from hwsim.workload.training.emit import Emission
 from hwsim.workload.training.kinds import Kinds
 from hwsim.workload.training.layout import Layout
 from hwsim.workload.training.planning import Planned, planned, words
 from hwsim.workload.training.schema import TrainKeys
-from hwsim.workload.training.teams import Teams
+from hwsim.workload.training.teams import Teams, between, stages
 from hwsim.workload.training.wide import WideExchanges
 
 TEAMS: Final = 32  # that are emitted one by one; of more, one copy stands for all
@@ -53,16 +54,29 @@ def add_transformer(
         [Computing(Speed(gpu, plan.framework)) for gpu in plan.gpus],
         dict(zip(plan.devices, plan.kind, strict=True)) if plan.kind else {},
     )
-    folded = fold != "never" and laid.dp > 1 and (fold == "always" or laid.dp * laid.plan.pp > TEAMS)
-    folded = folded and kinds.alike(layout, laid.plan.pp, laid.dp)
+    many = laid.dp * laid.plan.pp > TEAMS
+    exchanges = Exchanges(machine, plan.framework, machine.rates(), WideExchanges(machine))
+    unlike = ""
+    try:
+        if laid.dp > 1 and (many or fold == "always"):
+            unlike = "" if kinds.alike(layout, laid.plan.pp, laid.dp) else "copies of the model have other kinds of GPUs"
+            unlike = unlike or difference(machine, layout, between(layout, stages(plan), exchanges))
+    except (CannotCollect, NoRoute) as error:
+        mistakes.add(tree.place, str(error), getattr(error, "hint", None))
+        return
+    folded = fold != "never" and laid.dp > 1 and (fold == "always" or many) and not unlike
     copies = range(1) if folded else range(laid.dp)
-    layered = keys.detail == "layer" or (keys.detail == "auto" and _by_layers(plan, len(copies)) <= LAYERS)
+    if unlike and fold != "never":
+        builder.unfolded = unlike
+    # a matter of the plan and the machine alone: what is asked of folding must not decide what the ops are
+    told = 1 if many and not unlike else laid.dp
+    layered = keys.detail == "layer" or (keys.detail == "auto" and _by_layers(plan, told) <= LAYERS)
     teams = Teams(
         plan,
         layout,
         builder,
         kinds,
-        Exchanges(machine, plan.framework, machine.rates(), WideExchanges(machine)),
+        exchanges,
         copies=copies,
         layered=layered,
         buckets=keys.buckets,

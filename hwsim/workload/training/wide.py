@@ -20,7 +20,7 @@ from hwsim.machine import Machine
 from hwsim.machine.draws import Floats, Ints
 from hwsim.workload.training.layout import Names
 
-LEAST: Final = 128  # devices that exchange from which columns are quicker
+LEAST: Final = 4096  # devices that exchange, from which names would take seconds
 _UNIT: Final = 1e6
 
 

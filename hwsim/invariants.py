@@ -1,0 +1,147 @@
+"""What must hold of every number that hwsim gives away, whoever made it.
+
+A breach is a defect of hwsim, never a mistake of the user, and says so.  Laws of whole runs are in `hwsim.results.checks`; here
+is what holds of any value, any document and any page:
+
+- a number is finite, and not below 0 unless its name says that it is a difference;
+- a text shows no time, amount or rate below 0, no NaN, no use above 100 %, and no percentage with an exponent.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from functools import wraps
+from typing import Any, Final, ParamSpec
+
+import numpy as np
+
+CONTRADICTS: Final = "hwsim contradicts itself"
+DEFECT: Final = "this is a defect of hwsim, not of your files: please report it with the command and the files"
+SIGNED: Final = frozenset({"bias", "change", "difference", "error", "headroom", "log_ratio", "off", "offset", "signed", "slack"})
+GIVEN: Final = frozenset({"set", "vary"})  # what the user said
+COPY: Final = "copy"  # -1: of no copy
+MANY: Final = 50  # rows of one kind from which they are looked at in columns
+NAMED: Final = 3  # breaches in a message
+
+Asked = ParamSpec("Asked")
+
+
+class BrokenInvariant(AssertionError):
+    """hwsim contradicts itself; never the user's mistake."""
+
+    def __init__(self, *found: str) -> None:
+        more = f"; and {len(found) - NAMED} more" if len(found) > NAMED else ""
+        super().__init__("; ".join(found[:NAMED]) + more)
+        self.found = found
+
+
+def refuse(found: Iterator[str]) -> None:
+    """Raise BrokenInvariant if anything was found."""
+    if breaches := tuple(found):
+        raise BrokenInvariant(*breaches)
+
+
+def numbers(value: object, where: str = "") -> Iterator[str]:
+    """What of a value is NaN, infinite, or negative and no difference.
+
+    >>> list(numbers({"makespan_s": -1.0, "error": -0.1, "rates": [1.0, float("nan")]}))
+    ['makespan_s is -1.0', 'rates[1] is nan']
+    """
+    if value is None or isinstance(value, bool | str):
+        return
+    if isinstance(value, int | float):
+        if (not math.isfinite(value) if isinstance(value, float) else False) or (value < 0 and not _is_signed(where)):
+            yield f"{where} is {value}"
+    elif isinstance(value, np.ndarray):
+        if len(value) and value.dtype.kind in "if" and not (np.isfinite(value).all() and value.min() >= 0):
+            yield f"{where} holds a number that is negative or none"
+    elif isinstance(value, Mapping):
+        for key, each in value.items():
+            if key not in GIVEN:
+                yield from numbers(each, f"{where}.{key}" if where else str(key))
+    elif isinstance(value, Sequence):
+        if len(value) > MANY and is_dataclass(value[0]):
+            yield from _columns(value, where)
+        else:
+            for at, each in enumerate(value):
+                yield from numbers(each, f"{where}[{at}]")
+    elif is_dataclass(value):
+        for one in fields(value):
+            yield from numbers(getattr(value, one.name), f"{where}.{one.name}" if where else one.name)
+
+
+def _columns(rows: Sequence[Any], where: str) -> Iterator[str]:
+    """Of many rows alike, a column at a time."""
+    for one in fields(rows[0]):
+        column = [getattr(row, one.name) for row in rows]
+        if not isinstance(column[0], int | float) or _is_signed(one.name) or any(each is None for each in column):
+            continue
+        low, total = min(column), sum(map(float, column))
+        if low < 0 or not math.isfinite(total):
+            yield f"{where}[].{one.name} holds {low if low < 0 else 'what is no number'}"
+
+
+def _is_signed(where: str) -> bool:
+    name = where.rpartition(".")[2].partition("[")[0]
+    return name == COPY or not SIGNED.isdisjoint(name.split("_"))
+
+
+def document(value: Mapping[str, Any], **how: Any) -> str:
+    """A value as JSON: keys sorted, the same bytes for the same value, a line at the end.
+
+    Raises:
+        BrokenInvariant: it holds a number that nothing can be.
+    """
+    refuse(
+        each for key, part in value.items() if key not in {"ops", *GIVEN} for each in numbers(part, key)
+    )  # ops: checked as a timeline
+    try:
+        return json.dumps(value, **{"indent": 1, "sort_keys": True, "ensure_ascii": False, "allow_nan": False, **how}) + "\n"
+    except ValueError as error:
+        raise BrokenInvariant(f"a number of the document is none: {error}") from error
+
+
+_UNIT: Final = r"(?:[kMGTPE]i?)?(?:B|FLOP)(?:/s)?|[munpf]?s|min|h"
+_NEGATIVE: Final = re.compile(rf"(?<![\w.%)\]-])[-−](?!0+(?:\.0+)? )\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)? (?:{_UNIT})(?![\w-])")
+_NO_NUMBER: Final = re.compile(rf"(?<![\w.'\"-])-?(?:nan|inf)(?= ?(?:{_UNIT}|%)(?!\w)|$)", re.IGNORECASE | re.MULTILINE)
+_EXPONENT: Final = re.compile(r"\d(?:\.\d+)?e[+-]?\d+ ?%")
+_FULL: Final = re.compile(r"[█▏▎▍▌▋▊▉·]{12} +(\d+(?:\.\d+)?) ?%")
+_ROUNDED: Final = 100.5  # per cent: what still rounds to 100
+
+
+def shown(text: str) -> Iterator[str]:
+    """What of a text for readers shows a number that nothing can be.
+
+    >>> list(shown("cpu busy -2.45 h, +1.1e+02 %"))
+    ["it shows '-2.45 h'", "it shows '1.1e+02 %'"]
+    """
+    for pattern in (_NEGATIVE, _NO_NUMBER, _EXPONENT):
+        for found in pattern.finditer(text):
+            yield f"it shows '{found.group()}'"
+    for found in _FULL.finditer(text):
+        if float(found[1]) > _ROUNDED:
+            yield f"it shows a use of {found[1]} %"
+
+
+def printed(text: str) -> str:
+    """The text, once it is known to show no such number.
+
+    Raises:
+        BrokenInvariant: it shows one.
+    """
+    refuse(shown(text))
+    return text
+
+
+def guarded(report: Callable[Asked, str]) -> Callable[Asked, str]:
+    """A report whose text is checked (see `printed`)."""
+
+    @wraps(report)
+    def checked(*args: Asked.args, **kwargs: Asked.kwargs) -> str:
+        return printed(report(*args, **kwargs))
+
+    return checked
