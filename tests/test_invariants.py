@@ -16,11 +16,12 @@ from click.testing import Result as Printed
 import hwsim
 from hwsim import api
 from hwsim.cli import EXIT_BROKEN, main
-from hwsim.explain import explanation
+from hwsim.explain import explanation, overlap
 from hwsim.invariants import DEFECT, BrokenInvariant, document, numbers, printed, shown
 from hwsim.results import checks
 from hwsim.results.steady import Steady
 from hwsim.results.timeline import Timeline
+from hwsim.results.usage import usage
 
 ROOT = Path(__file__).resolve().parent.parent
 MACHINE = """hwsim: machine/1
@@ -148,9 +149,7 @@ WRONG_USE = "hwsim.api.usage"
 
 def wrong_usage(monkeypatch: pytest.MonkeyPatch) -> None:
     """All capacities are used to 104 %."""
-    monkeypatch.setattr(
-        WRONG_USE, lambda timeline, real=api.usage: tuple(replace(row, utilisation=1.04) for row in real(timeline))
-    )
+    monkeypatch.setattr(WRONG_USE, lambda timeline: tuple(replace(row, utilisation=1.04) for row in usage(timeline)))
 
 
 @pytest.mark.parametrize("keys", [{"steady": True}, {"fold": "always"}, {"fold": "never"}, {"expect": True}])
@@ -194,7 +193,7 @@ def test_commands_say_that_it_is_a_defect_of_hwsim(
 
 
 def test_an_explanation_adds_up_to_the_run(monkeypatch: pytest.MonkeyPatch, run: api.Run) -> None:
-    told = explanation.activities
+    told = overlap.activities
     monkeypatch.setattr(explanation, "activities", lambda *of: tuple(replace(each, path_fs=-1) for each in told(*of)))
     with pytest.raises(BrokenInvariant, match="waited for"):
         explanation.explain(run, again=False)
