@@ -90,8 +90,13 @@ COMPILED: Final = program(
             "writes": "x"}}]}}]}},
     {"wait": "all"},
     runtime={"call": "10 us", "per_op": "3 us", "compile": "1 ms", "fuse": "elementwise", "starts": "stream",
-        "dispatch": "5 us",
+        "dispatch": "5 us", "issue": "20 us",
              "name": "mine", "source": "guess", "ref": "none", "notes": "none"},
+)  # fmt: skip
+LAYERED: Final = program(
+    {"call": {"name": "net", "do": [{"elementwise": {"device": "cpu", "count": 1e6, "writes": "x"}}]}},
+    {"asnumpy": {"reads": ["x"], "queue": "converted"}},
+    runtime={"dispatch": "5 us", "layer": "20 us", "converts": "copy"},
 )  # fmt: skip
 BUSY: Final = [{"busy": {"device": "gpu0", "time": "5 ms"}}]
 JOBS: Final = {
@@ -134,6 +139,7 @@ EXAMPLES: Final = (
     ),
     Example("every op", TWO, ANY, tried={"op.queue": ("elsewhere",), "runtime.blocks": ("all",), "op.writes": ({"x": "90 MB"},)}),
     Example("compiled", TWO, COMPILED),
+    Example("a body that is not compiled", TWO, LAYERED, tried={"runtime.converts": ("share",)}),
     Example(
         "jobs",
         FOUR,
