@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
@@ -13,14 +14,17 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from benchmarks.replay import random_graph
+from hwsim import ticks
 from hwsim.demand import Capacity, Demand
-from hwsim.engine import Driver, fast, native, simulate
+from hwsim.engine import Driver, fast, inorder, native, simulate
 from hwsim.engine.compile import compile_flat
+from hwsim.engine.inorder import _sweep as sweep
 from hwsim.engine.inorder import longest_path
 from hwsim.opgraph import OpGraph, Pool, flatten
 from hwsim.results.timeline import Timeline
 from tests.engine_graphs import graph_of, transfers
 from tests.strategies import graphs, make_block, networks
+from tests.stretching import stretched
 from tests.test_inorder import columns, without_arbitration
 
 numba = pytest.importorskip("numba", reason="the extra [fast] is not installed: nothing to compare Python with")
@@ -188,6 +192,44 @@ def test_a_flow_that_crawls_is_left_to_python() -> None:
     kinds = [Demand(amounts=(("c", 1.0),), share=1e-12), Demand(amounts=(("c", 1.0),), share=1e12)]
     graph = graph_of(make_block([0, 1], size=[1000.0, 1.0]), costs=kinds, capacities=[Capacity("c", 1.0)])
     assert simulate(graph, fast="always").end.tolist() == python(graph).end.tolist()
+
+
+@settings(max_examples=100, deadline=None)
+@given(graph=graphs(), power=st.integers(15, 39))
+def test_compiled_code_is_exact_or_silent_at_any_length(graph: OpGraph, power: int) -> None:
+    longer = stretched(graph, power)
+    found = compiled(longer)
+    if found is not None:
+        assert plain(found) == plain(python(longer))
+
+
+@pytest.mark.parametrize("hours", [0.7, 1.2, 2.5, 2.57])
+def test_flows_are_compiled_up_to_the_longest_int64(hours: float) -> None:
+    graph = transfers(*(hours * 3600e9 / 16 for _ in range(16)))
+    found = compiled(graph)
+    assert (found is not None) == (hours < 2.56)
+    if found is not None:
+        assert plain(found) == plain(python(graph))
+
+
+@pytest.mark.parametrize(("each", "is_compiled"), [(2**62, True), (2**63 - 1, True), (2**63, False)])
+def test_many_queues_are_compiled_however_much_they_do(
+    each: int, is_compiled: bool, code: fast.Kernels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queues = 64
+    body = replace(make_block([-1] * queues), time=ticks.column([each] * queues))
+    swept = []
+    monkeypatch.setattr(inorder, "_sweep", lambda *given: (swept.append(given), sweep(*given))[1])
+    timeline = simulate(graph_of(body), fast="always")
+    assert set(timeline.end.tolist()) == {each}
+    assert (not swept) == is_compiled
+
+
+def test_a_longest_path_that_wraps_is_found_again_by_python(code: fast.Kernels) -> None:
+    body = make_block([-1] * 5, time=[2**62 + 1] * 5, edges=[(op, op + 1, 0) for op in range(4)])
+    flat = flatten(graph_of(body))
+    timeline = longest_path(flat, compile_flat(flat), code)
+    assert timeline.end.tolist() == [(2**62 + 1) * (op + 1) for op in range(5)]
 
 
 # ---------------------------------------------------------------- when it is chosen

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hwsim import ticks
 from hwsim.demand import Capacity, Cost, Unit
@@ -54,7 +53,9 @@ def usage(timeline: Timeline) -> tuple[Usage, ...]:
     draws, holds = _who_draws(costs), _who_holds(costs)
     natural = _natural(costs)
     sizes = [_added_up(flat.size[ops]) for ops in ops_of]
-    held_s = {number: _total(timeline, ops_of[number]) for number in sorted({n for rows in holds.values() for n, _ in rows})}
+    begin = _begin(timeline)
+    holding = sorted({number for rows in holds.values() for number, _ in rows})
+    held_s = {number: ticks.total((timeline.end - begin)[ops_of[number]]) / FEMTO for number in holding}
     busy: dict[tuple[int, ...], int] = {}
     found = []
     many = flat.graph.alike.capacities if flat.graph.alike is not None else {}
@@ -63,7 +64,8 @@ def usage(timeline: Timeline) -> tuple[Usage, ...]:
         held = [(number, part) for number, part in holds.get(capacity.name, ()) if len(ops_of[number])]
         who = tuple(sorted({number for number, _ in (*drawn, *held)}))
         if who not in busy:  # the links of a ring are drawn on by the same ops
-            busy[who] = _busy(timeline, [ops_of[number] for number in who])
+            ops = np.concatenate([ops_of[number] for number in who]) if who else used[:0]
+            busy[who] = ticks.covered(begin[ops], timeline.end[ops])
         amount = math.fsum(sizes[number] * each for number, each in drawn) if drawn else 0
         kept = math.fsum(part * capacity.rate * held_s[number] for number, part in held)
         moved, unit = _moved(capacity, amount, [(number, sizes[number]) for number, _ in drawn], natural)
@@ -130,23 +132,11 @@ def _moved(
     return math.fsum(size * each for size, (each, _) in stated), units.pop()
 
 
-def _begin(timeline: Timeline, ops: Ints) -> NDArray[np.int64]:
-    """When ops start to draw: after their own time and their latency."""
+def _begin(timeline: Timeline) -> Ints:
+    """When each op starts to draw, in fs: after its own time and its latency."""
     flat = timeline.flat
-    latency = ticks.matching([ticks.femtoseconds(cost.demand.latency) for cost in flat.graph.costs], timeline.end)
-    later = ticks.add(ticks.add(timeline.start[ops], flat.time[ops]), latency[flat.cost[ops]])
-    begin: NDArray[np.int64] = np.minimum(later, timeline.end[ops])
-    return begin
-
-
-def _busy(timeline: Timeline, parts: list[Ints]) -> int:
-    """fs covered by the union of the intervals of all these ops."""
-    if not parts:
-        return 0
-    ops = np.concatenate(parts)
-    return ticks.covered(_begin(timeline, ops), timeline.end[ops])
-
-
-def _total(timeline: Timeline, ops: Ints) -> float:
-    """Seconds that the bodies of ops took, added up."""
-    return ticks.total(timeline.end[ops] - _begin(timeline, ops)) / FEMTO
+    latency = ticks.column([*(ticks.femtoseconds(cost.demand.latency) for cost in flat.graph.costs), 0])
+    found = ticks.add(timeline.start, flat.time)
+    if latency.any():
+        found = ticks.add(found, latency[flat.cost])
+    return ticks.matching(np.minimum(*ticks.alike(found, timeline.end)), timeline.end)
