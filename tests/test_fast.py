@@ -219,7 +219,12 @@ def test_many_queues_are_compiled_however_much_they_do(
     queues = 64
     body = replace(make_block([-1] * queues), time=ticks.column([each] * queues))
     swept = []
-    monkeypatch.setattr(inorder, "_sweep", lambda *given: (swept.append(given), sweep(*given))[1])
+
+    def noticed(*given: Any) -> tuple[list[int], list[int]]:
+        swept.append(given)
+        return sweep(*given)
+
+    monkeypatch.setattr(inorder, "_sweep", noticed)
     timeline = simulate(graph_of(body), fast="always")
     assert set(timeline.end.tolist()) == {each}
     assert (not swept) == is_compiled

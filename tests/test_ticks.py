@@ -7,7 +7,7 @@ import math
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pytest
@@ -306,3 +306,82 @@ def test_a_time_too_long_is_refused_at_its_line(tmp_path: Path, machine: str, op
     assert found.exit_code == 2
     assert re.match(rf"{re.escape(str(path))}:4:\d+: {re.escape(said)}", found.output)
     assert "Traceback" not in found.output
+
+
+LONG_RUNS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
+    "a pipeline of slow batches": (
+        "d2l-laptop",
+        {
+            "pipeline": {
+                "batches": 12,
+                "stages": [
+                    {"name": "read", "do": [busy("cpu", "3 h")], "at_once": 2, "ahead": 2},
+                    {"name": "train", "do": [busy("cpu", "1 day")]},
+                ],
+            }
+        },
+    ),
+    "a link that fails after 3 h": (
+        "d2l-4gpu-pcie",
+        {
+            "program": [{"repeat": {"times": 5, "do": [{"copy": {"from": "cpu", "to": "gpu0", "bytes": "200 TB"}}]}}],
+            "events": [{"part": "gpu0", "at": "3 h", "down": "5 h"}],
+        },
+    ),
+    "a year of writing to a disk": ("d2l-laptop", {"program": [{"write": {"to": "disk", "bytes": "100 PB"}}]}),
+    "a year of random accesses": ("d2l-laptop", {"program": [{"access": {"device": "cpu", "bytes": "64 B", "count": 1e15}}]}),
+    "an exchange of many gradients": (
+        "d2l-4gpu-pcie",
+        {
+            "program": {
+                "each": "gpu*",
+                "do": [{"repeat": {"times": 3, "do": [{"allreduce": {"among": "gpu*", "bytes": "300 TB"}}]}}],
+            }
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LONG_RUNS)
+def test_every_front_door_is_sound_beyond_the_limit(name: str) -> None:
+    machine, keys = LONG_RUNS[name]
+    run = api.simulate(machine, workload(**keys))
+    assert run.timeline.makespan_fs > ticks.LARGEST
+    assert_sound(run)
+
+
+def test_a_training_of_steps_that_take_days() -> None:
+    low = api.prepare("dgx-h100", workload(train={"model": SMALL, "global_batch": 64, "tokens": 1e15}))
+    base, longer = (api.simulate(low.machine, stretched(low.graph, power), expect=False) for power in (0, 28))
+    [short], [long] = base.trainings, longer.trainings
+    assert_sound(longer)
+    assert long.step_s == pytest.approx(2**28 * short.step_s, rel=1e-9)
+    assert long.days == pytest.approx(2**28 * short.days, rel=1e-9)
+    for one, other in zip(short.stages, long.stages, strict=True):
+        assert (one.computing, one.exposed, one.bubble) == pytest.approx((other.computing, other.exposed, other.bubble), abs=1e-9)
+
+
+def library_pairs() -> list[tuple[str, str]]:
+    """Machine and workload of every file of the library that expects something of a machine."""
+    folder = Path(__file__).parent.parent / "workloads"
+    found = []
+    for path in sorted(folder.rglob("*.yaml")):
+        machine = re.search(r"expect:\s*\{?\s*machine:\s*([\w./-]+)", path.read_text(encoding="utf-8"))
+        if machine is not None:
+            found.append((machine[1], str(path.relative_to(folder))[: -len(".yaml")]))
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("machine", "name"), library_pairs())
+def test_the_library_grows_in_proportion(machine: str, name: str) -> None:
+    low = api.prepare(machine, name)
+    if low.services or low.machine.by_requests() or any(cost.played for cost in low.graph.costs):
+        pytest.skip("it does not run on own times alone")
+    base = sums(simulate(low.graph))
+    reach = max(1, math.ceil(math.log2(ticks.LARGEST / base["makespan",])))
+    for power in (reach - 1, reach + 1, reach + 12):
+        longer = sums(simulate(stretched(low.graph, power)))
+        for key, time in longer.items():  # rounding to fs may swap who is first: a thousandth
+            assert abs(time - base.get(key, 0) * 2**power) <= 4e-3 * base["makespan",] * 2**power + 1e-3 * time, key
+        assert longer["makespan",] == longer["causes",] == longer["steps",]
