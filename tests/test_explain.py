@@ -325,7 +325,7 @@ def test_what_is_tried_accounts_for_its_time_too_the_best_first(graph: OpGraph) 
             [
                 "The CPU is busy with add for 30.00 ms of 30.02 ms.",
                 "Issuing, 12.00 ms in all, hides behind it, all but the first 12.00 us.",
-                "What helps most is time of the workload halved: 15.02 ms, 2 times as fast; then the limit is add on cpu.",
+                "What helps most is time of add halved: 15.02 ms, 2 times as fast; then the limit is add on cpu.",
             ],
         ),
         (
@@ -335,7 +335,7 @@ def test_what_is_tried_accounts_for_its_time_too_the_best_first(graph: OpGraph) 
             [
                 "The CPU is busy with add for 30.00 ms of 50.00 ms.",
                 SERIAL + ": issuing adds 12.00 ms (24 %), returning from waiting adds 8.000 ms (16 %).",
-                "What helps most is time of the workload halved: 35.00 ms, 1.43 times as fast; then the limit is add on cpu.",
+                "What helps most is time of add halved: 35.00 ms, 1.43 times as fast; then the limit is add on cpu.",
             ],
         ),
         (
