@@ -96,7 +96,7 @@ class Training:
 
     def _mean(self, parts: Sequence[float]) -> float:
         weights = self.weights or (1,) * len(parts)
-        return math.fsum(weight * part for weight, part in zip(weights, parts, strict=True)) / max(1, math.fsum(weights))
+        return math.fsum(weight * part for weight, part in zip(weights, parts, strict=True)) / max(1.0, math.fsum(weights))
 
     @property
     def settles(self) -> bool:
