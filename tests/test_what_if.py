@@ -284,3 +284,23 @@ def test_a_key_of_a_used_part_can_be_set_however_deep_it_is() -> None:
     assert run("desktop", "d2l/false-sharing", inside).makespan_s > 0
     with pytest.raises(SpecError, match="boots"):
         run("desktop", "d2l/false-sharing", {"machine.cpu.core.isa.avx2.boots.clock": "10 GHz"})
+
+
+def test_the_uplink_between_two_racks_is_what_helps() -> None:
+    """Sixteen GPUs on each side of one cable: its rate is the limit, whatever model the kernels and collectives have."""
+    node = {"kind": "machine", "use": "dgx-a100", "count": 2}
+    racks = {
+        "hwsim": "machine/1",
+        "parts": {"here": node, "there": node, "leaf": {"kind": "switch", "latency": "300 ns", "ports": 64, "count": 2}},
+        "links": [
+            {"name": "rack", "between": ["here*.nic*", "leaf0"], "kind": "infiniband", "use": "hdr200"},
+            {"name": "rack2", "between": ["there*.nic*", "leaf1"], "kind": "infiniband", "use": "hdr200"},
+            {"name": "uplink", "between": ["leaf0", "leaf1"], "kind": "infiniband", "rate": "50 Gb/s"},
+        ],
+    }
+    sums = {"allreduce": {"name": "sums", "among": ["here*.gpu*", "there*.gpu*"], "bytes": "1 GB"}}
+    found = explain(run(racks, {"hwsim": "workload/1", "program": [sums]}))
+    best = (found.what_if or ())[0]
+    assert best.change == "rate of link uplink doubled"
+    assert 1.5 < best.speedup <= 2
+    assert best.settings == (("machine.links.uplink.rate", "100 Gb/s"),)

@@ -70,10 +70,10 @@ class Lever:
 
 
 class Levers:
-    """What would help against causes, by the files of a machine."""
+    """What would help against causes, by the files of a machine.  rates: amounts per second of the run's capacities."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, parts: Parts, rates: Mapping[str, float]) -> None:
+        self._parts, self._rates = parts, rates
 
     def against(self, cause: Cause, costs: Sequence[Cost]) -> Iterator[Lever]:
         """Changes worth trying, the nearest first.  costs: of the ops that waited for this cause, the longest first."""
@@ -138,15 +138,18 @@ class Levers:
             yield Lever.of(lanes)
 
     def _of_model(self, costs: Sequence[Cost]) -> Iterator[Lever]:
-        """Ops whose time is a model's: what they draw on or hold, the longest first."""
-        spent: dict[str, float] = {}
-        for cost in costs:
-            for name, amount in (*cost.demand.amounts, *cost.demand.holds):
-                spent[family(name)] = spent.get(family(name), 0.0) + amount
-        names = {family(name): name for cost in costs for name, _ in (*cost.demand.amounts, *cost.demand.holds)}
-        links = [name for name in names if link(name)]
-        yield from (lever for name in names if name not in links for lever in self.of_capacity(names[name]))
-        yield from (lever for name in sorted(links, key=lambda one: -spent[one])[:2] for lever in self.of_capacity(names[name]))
+        """Ops whose time is a model's: kernels draw on their device; a flow crosses links and cards, the slowest first."""
+        drawn = [each for cost in costs for each in (*cost.demand.amounts, *cost.demand.holds)]
+        names = {family(name): name for name, _ in drawn}
+        spent = dict.fromkeys(names, 0.0)
+        for name, amount in drawn:
+            spent[family(name)] = max(spent[family(name)], amount / self._rates.get(name, float("inf")))
+        carries = [name for name in names if link(names[name]) or name.endswith((".tx", ".rx"))]
+        flows = any((term := binding(cost)) is not None and term.label.startswith("flow") for cost in costs)
+        if not flows:
+            yield from (lever for name in names if name not in carries for lever in self.of_capacity(names[name]))
+        for name in sorted(carries, key=lambda one: (-spent[one], one))[:2]:
+            yield from self.of_capacity(names[name])
 
     def _of_terms(self, terms: Sequence[Term], device: str, *, by_number: bool = False) -> Iterator[Lever]:
         """One change for each number, those of one mapping (`overhead.*`) together; else the terms' capacities."""

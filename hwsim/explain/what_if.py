@@ -114,7 +114,8 @@ class _Trial:
     def __init__(self, result: Result, path: CriticalPath, progress: Callable[[int, int], None] | None) -> None:
         self._result, self._again, self._progress = result, result.again, progress
         self._path, self._makespan = path, result.timeline.makespan_fs
-        self._levers = Levers(Parts(self._again.machine)) if self._again is not None else None
+        rates = {one.name: one.rate for one in result.timeline.flat.graph.capacities}
+        self._levers = Levers(Parts(self._again.machine), rates) if self._again is not None else None
         self._stated = Stated(self._again.workload) if self._again is not None else None
         self._measure = measure(result)
         self._left: list[str] = []
