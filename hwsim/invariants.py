@@ -80,8 +80,8 @@ def _columns(rows: Sequence[Any], where: str) -> Iterator[str]:
         column = [getattr(row, one.name) for row in rows]
         if not isinstance(column[0], int | float) or _is_signed(one.name) or any(each is None for each in column):
             continue
-        low, total = min(column), sum(map(float, column))
-        if low < 0 or not math.isfinite(total):
+        low = min(column)
+        if low < 0 or not all(map(math.isfinite, column)):
             yield f"{where}[].{one.name} holds {low if low < 0 else 'what is no number'}"
 
 

@@ -47,23 +47,30 @@ def words(node: ast.AST) -> set[str]:
 def wrapping(tree: ast.AST) -> Iterator[Finding]:
     """Sums, products and conversions of what is called like a time or bytes, done by numpy."""
     for node in ast.walk(tree):
-        if "float64" in ast.unparse(node):
-            continue
+        why = ""
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            name, owner = node.func.attr, ast.unparse(node.func.value)
-            whole = "np.int64" in ast.unparse(node)
-            if name in ADDING and owner not in {"np.maximum", "np.minimum", "math", "wires"} and words(node) & TIMES:
-                yield node, f"{name}: ticks.total, running_total or group_totals"
-            elif name == "astype" and whole and words(node.func.value) & TIMES:
-                yield node, "astype: ticks.column or ticks.rounded"
-            elif owner == "np" and name in MAKING and whole and words(node) & TIMES:
-                yield node, f"np.{name}: ticks.column or ticks.matching"
+            why = call_wraps(node, node.func)
         elif (
             isinstance(node, ast.BinOp)
             and isinstance(node.op, ast.Mult | ast.LShift | ast.Add)
             and (is_column(node.left) or is_column(node.right))
         ):
-            yield node, "arithmetic with a column: ticks.add or ticks.multiply"
+            why = "arithmetic with a column: ticks.add or ticks.multiply"
+        if why and isinstance(node, ast.expr) and "float64" not in ast.unparse(node):
+            yield node, why
+
+
+def call_wraps(node: ast.Call, method: ast.Attribute) -> str:
+    """What to write instead of a call that may wrap; "" if it may not."""
+    name, owner = method.attr, ast.unparse(method.value)
+    if name in ADDING:
+        wraps = owner not in {"np.maximum", "np.minimum", "math", "wires"} and words(node) & TIMES
+        return f"{name}: ticks.total, running_total or group_totals" if wraps else ""
+    if name != "astype" and (owner != "np" or name not in MAKING):
+        return ""
+    if "np.int64" not in ast.unparse(node) or not words(method.value if name == "astype" else node) & TIMES:
+        return ""
+    return "astype: ticks.column or ticks.rounded" if name == "astype" else f"np.{name}: ticks.column or ticks.matching"
 
 
 def is_column(node: ast.expr) -> bool:

@@ -80,8 +80,9 @@ def _memory(result: Result) -> Iterator[str]:
             continue
         if each.taken.min() < 0:
             yield f"{each.device} holds {each.taken.min()} B"
-        if each.peak < 0 or sum(one.bytes for one in each.holds) != each.peak:
-            yield f"{each.device} holds {each.peak} B at its peak, its values {sum(one.bytes for one in each.holds)} B"
+        values = sum(one.bytes for one in each.holds)  # whole
+        if each.peak < 0 or values != each.peak:
+            yield f"{each.device} holds {each.peak} B at its peak, its values {values} B"
         if each.at_fs > result.timeline.makespan_fs:
             yield f"{each.device} is fullest after the end of the run"
 
@@ -98,5 +99,6 @@ def _steady(result: Result) -> Iterator[str]:
 
 def adds_up(times_fs: Sequence[int], makespan_fs: int, what: str) -> Iterator[str]:
     """Parts of a run add up to it."""
-    if min(times_fs, default=0) < 0 or sum(times_fs) != makespan_fs:
-        yield f"{what} add up to {sum(times_fs)} fs, the run takes {makespan_fs} fs"
+    total = sum(times_fs)  # whole
+    if min(times_fs, default=0) < 0 or total != makespan_fs:
+        yield f"{what} add up to {total} fs, the run takes {makespan_fs} fs"
