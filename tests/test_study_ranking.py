@@ -57,6 +57,15 @@ def test_more_gpus_that_do_more_are_compared_by_work_a_second() -> None:
     assert [row["work"]["FLOP"] for row in found.to_json()["rows"]] == [1e10, 2e10, 4e10]
 
 
+def test_rows_of_equal_pace_are_alike_whatever_the_rounding() -> None:
+    loop = (
+        EACH.replace("[{compute", "[{repeat: {times: $n, do: [{compute")
+        .replace("}}]}", "}}]}}]}")
+        .replace("let: {", "let: {n: 1, ")
+    )
+    assert "highest FLOP/s: n=1 with 20 TFLOP/s, and 6 alike" in str(sweep(MACHINE, loop, {"n": "1..7"}, workers=1))
+
+
 def test_larger_copies_are_not_slower() -> None:
     found = sweep(MACHINE, COPY, {"size": ["1 GB", "2 GB"]}, workers=1)
     assert found.ranking.measure is not None

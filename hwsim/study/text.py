@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -141,8 +142,10 @@ def factor(value: float) -> str:
 
 def _best(title: str, sweep: Sweep, measure: Measure, ran: Sequence[tuple[float, Row]]) -> str:
     """The best of some rows, and its warnings; of equal ones the first without any."""
-    best_value, best = min(ran, key=lambda each: (-each[0] if measure.most else each[0], len(each[1].warnings)))
-    alike = sum(each == best_value for each, _ in ran) - 1  # equal to the last digit, as results are
+    most = _ahead(measure, ran)
+    equal = [each for each in ran if math.isclose(each[0], most, rel_tol=1e-9)]  # work a second is a quotient
+    best_value, best = min(equal, key=lambda each: len(each[1].warnings))
+    alike = len(equal) - 1
     values = ", ".join(f"{path}={written(value)}" for path, value in zip(sweep.paths, best.values, strict=True))
     codes = ", ".join(dict.fromkeys(each.code for each in best.warnings))
     said = f" (warning {codes})" if codes else ""
@@ -168,7 +171,7 @@ def _end(sweep: Sweep) -> Iterator[str]:
         word = "fastest" if asked.column == TIME else f"{'highest' if asked.most else 'lowest'} {asked.title}"
         yield _best(word, sweep, asked, ran)
         sound = [each for each in ran if not any(warning.exceeds for warning in each[1].warnings)]
-        if sound and len(sound) < len(ran) and _ahead(asked, ran) != _ahead(asked, sound):
+        if sound and len(sound) < len(ran) and not math.isclose(_ahead(asked, ran), _ahead(asked, sound), rel_tol=1e-9):
             yield _best(f"{word} that the machine can do", sweep, asked, sound)
     if len(sweep.rows) > 1 and why and not sweep.by:
         by = (
