@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from hwsim import engine as engines
 from hwsim import ticks
+from hwsim.devices import CannotCompute
 from hwsim.engine import Which
 from hwsim.explain.critical import Share, limited_by
 from hwsim.machine import Machine, UnknownName, build
@@ -193,6 +194,8 @@ def simulate(
             timeline, served, curves = _played(lowered, asked, progress, actors, engine, latency=latency)
     except ticks.TooLong as error:
         raise SpecError([_too_long(error, lowered.files[1] if lowered.files else None)]) from error
+    except CannotCompute as error:  # of a service, whose ops are made while it runs
+        raise SpecError([Mistake(None, error.message, error.hint)]) from error
     spans = job_spans(timeline, lowered.jobs)
     serving = tuple(each for each in (service.statistics() for service in services) if each is not None)
     values = {"makespan": timeline.makespan, **{f"{job.name}.makespan": job.makespan_s for job in spans}, **expected_of(serving)}
