@@ -1,13 +1,16 @@
-"""Write docs/reference.md: every key of every file, from the dataclasses that read them.  --check: only compare."""
+"""Write docs/reference.md: every key of every file, from the dataclasses that read them.  --check: only compare.
+
+A mapping inside another has a table of its own, once, in the last section; a link leads there.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_origin
+from typing import Annotated, Any, Final, get_args, get_origin
 
 from hwsim import devices, links
 from hwsim.collectives import KINDS as ALGORITHMS
@@ -15,11 +18,14 @@ from hwsim.communication.kinds import KINDS as LIBRARIES
 from hwsim.invariants import printed
 from hwsim.machine.schema import LibraryEntry, LinkEntry, MachineFile, PartEntry
 from hwsim.machine.topologies import TOPOLOGIES
+from hwsim.models import Framework
+from hwsim.models.entries import KINDS as MODELS
 from hwsim.ops import OPS
 from hwsim.spec import FieldPlan, Tree, plan
+from hwsim.spec.decode import title
 from hwsim.units import Dimension
-from hwsim.workload.file import Each, Runtime, Workload
-from hwsim.workload.pipeline import PipelineKeys
+from hwsim.workload.file import Each, Job, Runtime, Workload
+from hwsim.workload.pipeline import PipelineKeys, StageKeys
 from hwsim.workload.reading import STATEMENTS
 from hwsim.workload.serving.schema import ArrivalKeys, InferKeys, LengthKeys, LognormalKeys, SplitKeys
 from hwsim.workload.training.network_plan import EvaluateKeys, SynchroniseKeys
@@ -28,9 +34,22 @@ from hwsim.workload.training.schema import ParallelKeys, TrainKeys
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference.md"
 HEAD = """# Every key of every file
 
-Written by `python scripts/reference.py` from the dataclasses that read the files.  A quantity carries its unit; `$name` and
-arithmetic on parameters may stand for any value.
+Written by `python scripts/reference.py` from the dataclasses that read the files. A quantity carries its unit; `$name` and
+arithmetic on parameters may stand for any value. A mapping inside another has a table of its own under
+[Mappings inside](#mappings-inside).
+
+Some legal change of the value of a key changes a result, warns or is refused. The exceptions are marked *recorded only*, with
+the reason.
 """
+
+
+HEADED: Final[dict[type, str]] = {  # mappings that have a heading among the files
+    Job: "`jobs`: each of them",
+    SplitKeys: "`infer: {parallel: ...}`",
+    ArrivalKeys: "`infer: {arrivals: ...}`",
+    LengthKeys: "`infer: {prompt: ..., output: ...}`",
+    LognormalKeys: "`lognormal`",
+}
 
 
 def page() -> str:
@@ -39,45 +58,75 @@ def page() -> str:
 
 
 def _sections() -> Iterator[str]:
-    yield "## Machine files\n"
-    yield from _table(MachineFile, "At the top (`hwsim: machine/1`)")
-    yield from _table(PartEntry, "In any part")
+    inside: dict[type, None] = {}
+    for line, classes in _tables():
+        inside |= dict.fromkeys(classes)
+        yield line
+    yield "## Mappings inside\n"
+    shown: set[type] = set(HEADED)
+    while rest := [cls for cls in inside if cls not in shown]:
+        for cls in rest:
+            shown.add(cls)
+            inside |= dict.fromkeys(_classes(plan(cls)))
+            yield from _table(cls, f"Mapping: {title(cls)}")
+
+
+def _tables() -> Iterator[tuple[str, list[type]]]:
+    """Lines of the tables of the files, each with the mappings inside that it names."""
+    for line, cls in _lines():
+        yield line, _classes(plan(cls)) if cls is not None else []
+
+
+def _lines() -> Iterator[tuple[str, type | None]]:
+    for cls, heading in _headings():
+        if cls is None:
+            yield heading, None
+        else:
+            yield from ((line, cls) for line in _table(cls, heading))
+
+
+def _headings() -> Iterator[tuple[Any, str]]:
+    """Every schema and its heading; no schema before a section."""
+    yield None, "## Machine files\n"
+    yield MachineFile, "At the top (`hwsim: machine/1`)"
+    yield PartEntry, "In any part"
     for name, kind in devices.KINDS.items():
-        yield from _table(kind, f"Part `{name}`")
-    yield from _table(LibraryEntry, "In any communication library (`collectives`)")
+        yield kind, f"Part `{name}`"
+    yield LibraryEntry, "In any communication library (`collectives`)"
     for name, library in LIBRARIES.items():
-        yield from _table(library, f"Library `{name}`")
-    yield from _table(LinkEntry, "In any link")
+        yield library, f"Library `{name}`"
+    yield LinkEntry, "In any link"
     for name, link in links.KINDS.items():
-        yield from _table(link, f"Link `{name}`")
+        yield link, f"Link `{name}`"
     for name, topology in TOPOLOGIES.items():
-        yield from _table(topology, f"Topology `{name}`")
-    yield "## Workload files\n"
-    yield from _table(Workload, "At the top (`hwsim: workload/1`)")
-    yield from _table(Runtime, "`runtime`")
-    yield from _table(Each, "`program: {each: ...}`")
-    yield from _table(PipelineKeys, "`pipeline`")
-    yield from _table(TrainKeys, "`train`")
-    yield from _table(ParallelKeys, "`train: {parallel: ...}`")
-    yield from _table(SynchroniseKeys, "`train: {synchronise: ...}`")
-    yield from _table(EvaluateKeys, "`train: {evaluate: ...}`")
-    yield from _table(InferKeys, "`infer`")
-    yield from _table(SplitKeys, "`infer: {parallel: ...}`")
-    yield from _table(ArrivalKeys, "`infer: {arrivals: ...}`")
-    yield from _table(LengthKeys, "`infer: {prompt: ..., output: ...}`")
-    yield from _table(LognormalKeys, "`lognormal`")
-    yield from _table(TrainKeys, "`train`")
-    yield from _table(ParallelKeys, "`train: {parallel: ...}`")
+        yield topology, f"Topology `{name}`"
+    yield None, "## Workload files\n"
+    yield Workload, "At the top (`hwsim: workload/1`)"
+    yield Runtime, "`runtime`"
+    yield Each, "`program: {each: ...}`"
+    yield Job, HEADED[Job]
+    yield PipelineKeys, "`pipeline`"
+    yield StageKeys, "`pipeline: {stages: ...}`, next to the op of a stage"
+    yield TrainKeys, "`train`"
+    yield ParallelKeys, "`train: {parallel: ...}`"
+    yield SynchroniseKeys, "`train: {synchronise: ...}`"
+    yield EvaluateKeys, "`train: {evaluate: ...}`"
+    yield InferKeys, "`infer`"
+    yield from ((cls, heading) for cls, heading in HEADED.items() if cls is not Job)
     for name, statement in STATEMENTS.items():
-        yield from _table(statement, f"Statement `{name}`")
+        yield statement, f"Statement `{name}`"
     for name, op in OPS.items():
-        yield from _table(op, f"Op `{name}`")
+        yield op, f"Op `{name}`"
     for name, algorithm in ALGORITHMS.items():
-        yield from _table(algorithm, f"Algorithm of collectives `{name}`")
+        yield algorithm, f"Algorithm of collectives `{name}`"
+    yield None, "## Models and frameworks\n"
+    for name, model in MODELS.items():
+        yield model, f"Model `{name}` (`hwsim: model/1`)"
+    yield Framework, "Framework"
 
 
-def _table(cls: type, title: str) -> Iterator[str]:
-    yield f"### {title}\n"
+def _table(cls: type, heading: str) -> Iterator[str]:
+    yield f"### {heading}\n"
     doc = (inspect.getdoc(cls) or "").split("\n", 1)[0]
     if doc and not doc.startswith(cls.__name__ + "("):
         yield f"{doc}\n"
@@ -91,7 +140,8 @@ def _table(cls: type, title: str) -> Iterator[str]:
 def _row(each: FieldPlan) -> str:
     default = "required" if each.required else _default(each.default)
     meaning = each.doc + (f"; such as `{each.example}`" if each.example else "")
-    return f"| `{each.key}` | {_value(each.annotation)} | {default} | {meaning} |"
+    recorded = f"; *recorded only*: {each.record}" if each.record else ""
+    return f"| `{each.key}` | {_value(each.annotation)} | {default} | {meaning}{recorded} |"
 
 
 def _default(default: Any) -> str:
@@ -111,7 +161,7 @@ def _value(annotation: Any) -> str:
     if annotation is Any:
         return "any value"
     if dataclasses.is_dataclass(annotation) and isinstance(annotation, type):
-        return "{" + ", ".join(f"`{each.key}`: {_value(each.annotation)}" for each in plan(annotation)) + "}"
+        return _of_mapping(annotation)
     if not arguments:
         return {str: "text", int: "whole number", float: "number", bool: "true or false"}.get(annotation, "any value")
     if all(isinstance(each, str) for each in arguments):
@@ -121,6 +171,34 @@ def _value(annotation: Any) -> str:
     if origin == "tuple":
         return "list of " + " or ".join(words)
     return f"mapping of names to {words[-1]}" if origin == "Mapping" else " or ".join(words)
+
+
+def _of_mapping(cls: type) -> str:
+    """Where the keys of a mapping are: in the table of its kind of part, or in one of its own."""
+    if hasattr(cls, "kind"):
+        return f"mapping, as [part `{title(cls)}`](#part-{title(cls)})"
+    if cls in HEADED:
+        return f"mapping, see {HEADED[cls]}"
+    return f"mapping, see [{title(cls)}](#mapping-{title(cls).replace(' ', '-')})" if plan(cls) else "mapping"
+
+
+def _classes(fields: Iterable[FieldPlan]) -> list[type]:
+    """The mappings that values of these fields are, those that are no part of their own."""
+    found: list[type] = []
+
+    def look(annotation: Any) -> None:
+        if dataclasses.is_dataclass(annotation) and isinstance(annotation, type):
+            if annotation not in (Tree, Dimension) and not hasattr(annotation, "kind"):
+                found.append(annotation)
+        elif get_origin(annotation) is Annotated:
+            look(get_args(annotation)[0])
+        else:
+            for each in get_args(annotation):
+                look(each)
+
+    for each in fields:
+        look(each.annotation)
+    return found
 
 
 def main() -> int:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from hwsim.collectives.algorithms import Algorithm, InNetwork, ParameterServer, Ring
+from hwsim.collectives.algorithms import Algorithm, InNetwork, ParameterServer, Ring, Written
 from hwsim.collectives.plan import CannotCollect, Group
 from hwsim.collectives.ring_search import find_rings, nvlink_edges
 from hwsim.machine import Machine
@@ -48,6 +48,10 @@ def place(machine: Machine, algorithm: Algorithm, devices: Sequence[str]) -> Pla
             helpers = (_switch(machine, ranks),)
         case Ring(found=True, orders=()):
             algorithm = found_rings(machine, algorithm, ranks, group)
+        case Written() if algorithm.helpers:
+            raise CannotCollect(
+                "a written plan does not say which devices its helpers are", "make them ranks, or leave out `helpers`"
+            )
         case _:
             pass
     return Placed(algorithm, group, (*ranks, *helpers))

@@ -31,8 +31,10 @@ class Coherence:
     cluster_cores: int | None = field("cores of a cluster (default: all of the socket)", default=None, minimum=1)
     across: Seconds | None = field("between clusters of one socket (default: as inside)", default=None, exclusive_minimum=0.0)
     sockets: Seconds | None = field("between sockets (default: as across clusters)", default=None, exclusive_minimum=0.0)
-    threads: Seconds | None = field("between the hardware threads of one core", default=None, exclusive_minimum=0.0)
-    spread: float = field("how far pairs of one kind differ: standard deviation over mean", default=0.0, minimum=0.0, maximum=0.5)
+    threads: Seconds | None = field("between the hardware threads of one core", default=None, exclusive_minimum=0.0,
+                                   record="increments are of one thread a core")  # fmt: skip
+    spread: float = field("how far pairs of one kind differ: standard deviation over mean", default=0.0, minimum=0.0, maximum=0.5,
+                          record="times are of the mean pair")  # fmt: skip
 
     def pairs(self, cores: int, sockets: int = 1, threads: int = 1) -> tuple[tuple[float, float], ...]:
         """(part of the pairs, seconds) by kind of pair, nearest first; `cores` of each socket, `threads` of each core.

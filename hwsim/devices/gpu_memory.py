@@ -18,6 +18,7 @@ from hwsim.devices.work import Start
 from hwsim.spec.fields import field
 from hwsim.units import Bytes, BytesPerSecond, PerSecond, Ratio, Seconds
 
+NO_OP: Final = "no op says how many threads read and write; a measured kernel does (`Gpu.stream`)"
 SECTOR: Final = 32.0  # bytes: what a GPU fetches at least; CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory"
 
 
@@ -80,9 +81,11 @@ class Level1:
     """
 
     size: Bytes = field("of one multiprocessor", exclusive_minimum=0.0)
-    bandwidth: BytesPerSecond | None = field("of one multiprocessor; unused if left out", default=None, exclusive_minimum=0.0)
+    bandwidth: BytesPerSecond | None = field(
+        "of one multiprocessor; unused if left out", default=None, exclusive_minimum=0.0, record=NO_OP
+    )
     latency: Seconds = field("of a read found in it", default=0.0)
-    ramp: Ramp = field("of streams", default_factory=Ramp)
+    ramp: Ramp = field("of streams", default_factory=Ramp, record=NO_OP)
     chase: Ramp = field("of reads each of which waits for the one before", default_factory=Ramp)
 
 
@@ -110,7 +113,7 @@ class Level2:
     bandwidth: BytesPerSecond | None = field("to all multiprocessors; unused if left out", default=None, exclusive_minimum=0.0)
     sustained: Sustained = field("part of its bandwidth that is reached", default_factory=Sustained)
     ramp: Ramp = field("of streams", default_factory=Ramp)
-    together: Together | None = field("when all read the same (default: as when each reads its own)", default=None)
+    together: Together | None = field("when all read the same (default: as when each reads its own)", default=None, record=NO_OP)
     latency: Seconds = field("of a read found in it (in the near part, if it has two)", default=0.0)
     chase: Ramp = field("of reads each of which waits for the one before", default_factory=Ramp)
     near: Bytes | None = field("the part near a multiprocessor; all of it if left out", default=None, exclusive_minimum=0.0)
@@ -136,11 +139,15 @@ class Occupancy:
     """
 
     read: Seconds = field("from asking for a line of memory to having it, memory busy", exclusive_minimum=0.0)
-    write: Seconds = field("how long a thread is held up by a write", default=0.0)
-    start: Seconds = field("of a thread: from the end of the one before it in its place to its first access", default=0.0)
+    write: Seconds = field("how long a thread is held up by a write", default=0.0, record=NO_OP)
+    start: Seconds = field(
+        "of a thread: from the end of the one before it in its place to its first access", default=0.0, record=NO_OP
+    )
     sharpness: float = field("p of the rounding between too few threads and enough", default=math.inf, minimum=1.0)
     threads: int = field("threads that a multiprocessor holds at once", default=2048, minimum=1)
-    blocks: PerSecond | None = field("blocks of threads it starts; unlimited if left out", default=None, exclusive_minimum=0.0)
+    blocks: PerSecond | None = field(
+        "blocks of threads it starts; unlimited if left out", default=None, exclusive_minimum=0.0, record=NO_OP
+    )
 
 
 @dataclass(frozen=True, slots=True)

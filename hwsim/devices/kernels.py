@@ -133,7 +133,7 @@ class Time(NamedTuple):
 class Kernels:
     """Measured functions of one library."""
 
-    library: str = field("which one, and its version", default="")
+    library: str = field("which one, and its version", default="", record="for readers")
     cores: int = field("cores that a call has", default=1, minimum=1)
     sharpness: float = field("how suddenly a level is full", default=3.0, exclusive_minimum=0.0)
     into: Mapping[str, Seconds] = field(

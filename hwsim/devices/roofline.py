@@ -71,7 +71,7 @@ class LocalMemory:
     size: Bytes | None = field("bytes it holds; unlimited if left out", default=None, exclusive_minimum=0.0)
     latency: Seconds = field("first byte of an op or a copy", default=0.0)
     use: str | None = field("a memory of the library, which brings the `dram`", default=None, example="ddr4-3200")
-    dram: Dram | None = field("what it is made of", default=None)
+    dram: Dram | None = field("what it is made of; of a gpu only its bandwidth counts", default=None)
     channels: int | None = field("channels that hold memory, in place of the dram's", default=None, minimum=1)
     max_channels: int | None = field("channels that the device has; unchecked if left out", default=None, minimum=1)
     dimms: int | None = field("memory modules in it", default=None, minimum=1)

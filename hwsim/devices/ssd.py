@@ -79,7 +79,7 @@ class Ssd:
         "steady: written for long, random writes wait for garbage collection; fresh: never written all over", default="steady"
     )
     cache: WriteCache | None = field("where writes go first", default=None)
-    endurance: Endurance | None = field("how much can be written to it", default=None)
+    endurance: Endurance | None = field("how much can be written to it", default=None, record="no run wears it out")
     size: Bytes | None = field("bytes it holds; unlimited if left out", default=None, exclusive_minimum=0.0)
     lanes: int | None = field("PCIe lanes it has; unchecked if left out", default=None, minimum=0)
     sources: Mapping[str, str] = dataclasses.field(default_factory=dict, init=False, repr=False)  # key -> where from

@@ -23,7 +23,7 @@ class MachineFile:
     parts: Mapping[str, Tree] = tree_field("devices and machines by name")
     links: tuple[Tree, ...] = field("what connects them", default=())
     name: str = field("what a reader calls it", default="")
-    notes: str = field("anything worth knowing", default="")
+    notes: str = field("anything worth knowing", default="", record="for readers")
     supply: Watts | None = field("what its power supply gives; unchecked if left out", default=None, exclusive_minimum=0.0)
     let: Mapping[str, Any] = field("parameters, used as $name", default_factory=dict)
     collectives: Tree | None = tree_field(
@@ -40,8 +40,8 @@ class PartEntry:
     )
     use: str | None = field("a part or machine of the library, or a file; the keys beside it override", default=None)
     count: int | None = field("how many: gpu0, gpu1, ...; a lone part without a number if left out", default=None, minimum=1)
-    name: str = field("what a reader calls it", default="")
-    notes: str = field("anything worth knowing", default="")
+    name: str = field("what a reader calls it", default="", record="for readers")
+    notes: str = field("anything worth knowing", default="", record="for readers")
     fidelity: Literal["formula", "requests"] = field("its closed form, or every single request", default="formula")
 
 
@@ -51,8 +51,8 @@ class LibraryEntry:
 
     kind: Literal["mpi", "nccl", "overheads"] = field("what it is", default="overheads")
     use: str | None = field("measured numbers of the library, or a file; the keys beside it override", default=None)
-    name: str = field("what a reader calls it", default="")
-    notes: str = field("anything worth knowing", default="")
+    name: str = field("what a reader calls it", default="", record="for readers")
+    notes: str = field("anything worth knowing", default="", record="for readers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class LinkEntry:
         field("what it is made of")
     )
     name: str | None = field("what it is called; its kind if left out", default=None)
-    notes: str = field("anything worth knowing", default="")
+    notes: str = field("anything worth knowing", default="", record="for readers")
     use: str | None = field("a link of the library, or a file; the keys beside it override", default=None)
     between: tuple[str | tuple[str, ...], str | tuple[str, ...]] | None = field("[A, B]: every A with every B", default=None)
     per: int | None = field("with `between`: each A gets the next so many of B", default=None, minimum=1)

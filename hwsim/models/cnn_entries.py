@@ -31,7 +31,9 @@ class Conv:
 class Pool:
     """The largest, or the mean, of each window."""
 
-    by: Literal["max", "average"] = field("what is taken of a window", default="max")
+    by: Literal["max", "average"] = field(
+        "what is taken of a window", default="max", record="both read the same and write the same"
+    )
     kernel: int | None = field("side of the window; the whole image if left out", default=None, minimum=1)
     stride: int | None = field("pixels from one window to the next; as the kernel if left out", default=None, minimum=1)
     padding: int = field("pixels added at each edge", default=0, minimum=0)

@@ -97,6 +97,8 @@ class ExchangeOp(Op):
 
     def _stands_at(self, scope: Scope) -> str:
         """Where a program of no device issues it: at the first that takes part; at its host if `among` names a group."""
+        if not self.among:
+            raise CannotPlace("a collective needs at least one rank", "such as among: gpu*")
         try:
             return scope.machine.select(self.among, scope.node)[0]
         except UnknownName:

@@ -61,11 +61,11 @@ class Runtime:
         default="scope",
     )
     use: str = field("a runtime of the library, such as mxnet or pytorch-eager; the keys beside it override", default="")
-    kind: Literal["runtime"] = field("what its file says it is", default="runtime")
-    name: str = field("what it is, in a few words", default="")
-    source: str = field("where its numbers are from", default="")
-    ref: str = field("which document or measurement exactly", default="")
-    notes: str = field("anything worth knowing", default="")
+    kind: Literal["runtime"] = field("what its file says it is", default="runtime", record="for readers")
+    name: str = field("what it is, in a few words", default="", record="for readers")
+    source: str = field("where its numbers are from", default="", record="for readers")
+    ref: str = field("which document or measurement exactly", default="", record="for readers")
+    notes: str = field("anything worth knowing", default="", record="for readers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +105,8 @@ class Workload:
 
     hwsim: str = field("the format of the file: workload/1", default=FORMAT)
     name: str = field("what it is, in a few words", default="")
-    source: str = field("where its numbers are from", default="")
-    notes: str = field("anything worth knowing", default="")
+    source: str = field("where its numbers are from", default="", record="for readers")
+    notes: str = field("anything worth knowing", default="", record="for readers")
     let: Mapping[str, object] = field("parameters, `$name` in the rest of the file", default_factory=dict, example="{n: 1000}")
     runtime: Runtime | None = field("what issuing ops and waiting for them costs (default: nothing)", default=None)
     groups: Mapping[str, RankGroups] = field(

@@ -179,6 +179,10 @@ def _of_op(given: Given) -> Iterator[Warning]:
             yield _no_effect(tree, named, f"{given.device} is a {what}", "only a cpu has it")
     elif "kernels" in keys and isinstance(given.model, Cpu | Sockets):
         yield _no_effect(tree, ["kernels"], f"{given.device} is a cpu", "only a gpu starts kernels")
+    if "isa" in keys and (kind == "random" or tree.text("mix") == "random"):
+        yield _no_effect(tree, ["isa"], "`random` of the cpu is a rate of its own", "`cores` counts")
+    elif "isa" in keys and given.kernels is not None and not _why_no_call(given) and issubclass(OPS[kind], CalledOp):
+        yield _no_effect(tree, ["isa"], f"the call was measured on {given.device} as it is", "`kernels` has its time")
     if kind == "compute" and "threads" in keys and tree.get("instructions") is None:
         yield _no_effect(tree, ["threads"], "they share instructions, and none are counted", "`instructions` counts them")
     if "remote" in keys and isinstance(given.model, Cpu | Sockets) and _as_if_near(given):

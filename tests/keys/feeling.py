@@ -17,9 +17,65 @@ from hwsim.spec import SpecError
 from tests.keys.documents import in_machine, in_workload
 from tests.keys.schemas import ROOTS, Found, standing
 
-_NUMBER: Final = re.compile(r"^\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)(\s*[^\d\s].*)?$")
+_NUMBER: Final = re.compile(r"^\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)(\s*(?:1/)?[^\d\s].*)?$")
 _FACTORS: Final = (2.0, 0.5, 0.9, 20.0, 0.05)
 GONE: Final = object()  # the key is left out
+
+
+REFUSED: Final[Mapping[str, tuple[Any, str]]] = {  # what a file cannot be without, or say otherwise
+    "machine.parts": ({}, "without parts"),
+    "part.kind": ("disk", "unknown key"),
+    "machine.links": (GONE, "no route"),
+    "link.between": (GONE, "`between` or a `topology`"),
+    "link.topology": (GONE, "unknown key"),
+    "library.kind": ("mpi", "unknown key"),
+    "workload.hwsim": ("workload/2", "workload/2"),
+    "workload.program": (GONE, "none of them"),
+    "workload.jobs.*.program": (GONE, "none of them"),
+    "workload.jobs.*.programs": (GONE, "none of them"),
+    "workload.events.link": (GONE, "`part` or to a `link`"),
+    "op of several.among": ([], "at least one rank"),
+    "workload.groups.*.of": ([], "none of the groups"),
+    "topology torus.size": ([3], "members"),
+    "topology tree.root": ([], "members"),
+    "link wifi.two_way": (1.5, "half-duplex"),
+    "workload.programs": (GONE, "none of them"),
+    "workload.jobs.*.infer": (GONE, "none of them"),
+    "workload.jobs.*.train": (GONE, "none of them"),
+    "workload.jobs.*.pipeline": (GONE, "none of them"),
+    "stage.do": (GONE, "mapping of one op"),
+    "train.chunks": (4, "do not divide"),
+    "train.uneven": (False, "does not divide"),
+    "train.parallel.ep": (3, "does not divide"),
+    "link wifi.duplex": ("full", "one channel"),
+    "train.parallel.dp": (3, "GPUs, but there are"),
+    "link.of": (["node0.nic", "node1.nic"], "no route"),
+    "algorithm written.operation": ("reduce-scatter", "does no"),
+    "algorithm written.helpers": (1, "which devices"),
+    "algorithm written.ranks": (4, "missing"),
+    "algorithm written.chunks": (4, "missing"),
+    "algorithm written.steps.from": (1, "step 0"),
+    "algorithm written.steps.to": (0, "step 0"),
+    "algorithm written.steps.chunk": (1, "step 0"),
+    "algorithm written.steps.count": (1, "missing"),
+    "algorithm written.steps.reduce": (False, "missing"),
+    "op send.from": (GONE, "needs `from`"),
+    **{
+        f"op {kind}.device": (GONE, "needs a `device`")
+        for kind in (
+            "access",
+            "busy",
+            "compute",
+            "increment",
+            "elementwise",
+            "layernorm",
+            "matmul",
+            "random",
+            "reduce",
+            "softmax",
+        )
+    },
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +83,8 @@ class Example:
     """A machine and a workload that use keys.
 
     tried: by key, values to put in its place where half and twice say nothing.  refused: by key, a value that cannot be, and a
-    word of why.  requests: parts simulated request by request.
-    explained: the derivations count as well as the times.
+    word of why; what holds of all examples is in `REFUSED`.  requests: parts simulated request by request.
+    framework: a file of its own, for the training.  latency: with the latency of requests at any load.
     """
 
     name: str
@@ -38,8 +94,9 @@ class Example:
     refused: Mapping[str, tuple[Any, str]] = field(default_factory=dict)
     requests: tuple[str, ...] = ()
     framework: Mapping[str, Any] | None = None
+    latency: bool = False
 
-    def keys(self) -> Iterator[tuple[Literal["machine", "workload", "framework"], Found]]:
+    def given(self) -> Iterator[tuple[Literal["machine", "workload", "framework"], Found]]:
         """Every key that it gives."""
         for found in in_machine(self.machine):
             yield "machine", found
@@ -51,19 +108,20 @@ class Example:
     def run(self, machine: Any = None, workload: Any = None, framework: Any = None) -> dict[str, Any]:
         """The JSON of the run, ops included, with another machine or workload if one is given."""
         if self.framework is not None:
-            return self._trained(machine, framework or self.framework)
+            return self._trained(machine, workload or self.workload, framework or self.framework)
         try:
-            run = api.simulate(machine or self.machine, workload or self.workload, expect=False, requests=self.requests)
+            run = api.simulate(machine or self.machine, workload or self.workload, expect=False, requests=self.requests,
+                               latency=self.latency)  # fmt: skip
         except api.ExpectationFailed as failed:
             run = failed.run
         return as_dict(run, ops=True)
 
-    def _trained(self, machine: Any, framework: Mapping[str, Any]) -> dict[str, Any]:
+    def _trained(self, machine: Any, workload: Any, framework: Mapping[str, Any]) -> dict[str, Any]:
         """With a framework in a file of its own."""
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "framework.yaml"
             file.write_text(json.dumps({"hwsim": "model/1", "kind": "framework", **framework}), encoding="utf-8")
-            trained = put(self.workload, ("train", "framework"), str(file))
+            trained = put(workload, ("train", "framework"), str(file))
             return replace(self, framework=None).run(machine, trained)
 
 

@@ -55,6 +55,9 @@ ROOTS: Final[Mapping[str, Any]] = {
     "op of several": ExchangeOp,
     **{f"op {name}": cls for name, cls in OPS.items()},
 }
+ALIKE: Final = frozenset(
+    {"cpu.memory.dram", "gpu.memory.dram"}
+)  # schemas shared with another kind of part, of which few keys are used here
 ELSEWHERE: Final = frozenset({"runtime", "pipeline", "train", "infer"})  # keys of `workload` that have a root of their own
 
 
@@ -78,7 +81,7 @@ def _keys(prefix: str, cls: Any, above: tuple[Any, ...]) -> Iterator[tuple[str, 
         name = f"{prefix}.{each.key}"
         yield name, each
         for inner, many in inside(each):
-            if inner not in above:
+            if inner not in above and name not in ALIKE:
                 yield from _keys(f"{name}.*" if many else name, inner, (*above, cls))
 
 
@@ -110,7 +113,9 @@ def _schemas(annotation: Any, *, many: bool) -> Iterator[tuple[Any, bool]]:
             yield from _schemas(inner, many=many)
 
 
-def standing(prefix: str, cls: Any, document: Any, path: tuple[str | int, ...] = ()) -> Iterator[Found]:
+def standing(
+    prefix: str, cls: Any, document: Any, path: tuple[str | int, ...] = (), above: tuple[Any, ...] = ()
+) -> Iterator[Found]:
     """The keys of a schema that a mapping gives, those inside it too."""
     if not isinstance(document, Mapping):
         return
@@ -119,11 +124,19 @@ def standing(prefix: str, cls: Any, document: Any, path: tuple[str | int, ...] =
             continue
         value, here, name = document[each.key], (*path, each.key), f"{prefix}.{each.key}"
         yield Found(name, each, here, value)
-        for inner, many in inside(each):
+        for inner, many in () if name in ALIKE else inside(each):
+            if inner in above:
+                continue
             rows = value.items() if many and isinstance(value, Mapping) else [("", value)]
             for key, one in rows:
-                at = (*here, key) if many else here
-                items = enumerate(one) if isinstance(one, list | tuple) else [(-1, one)]
-                for number, item in items:
-                    under = f"{name}.*" if many else name
-                    yield from standing(under, inner, item, at if number < 0 else (*at, number))
+                for at, item in _items(one, (*here, key) if many else here):
+                    yield from standing(f"{name}.*" if many else name, inner, item, at, (*above, cls))
+
+
+def _items(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+    """A value, or those in a list of them, however deep."""
+    if isinstance(value, list | tuple):
+        for number, each in enumerate(value):
+            yield from _items(each, (*path, number))
+    else:
+        yield path, value

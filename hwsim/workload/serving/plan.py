@@ -217,6 +217,9 @@ def _gpu(machine: Machine, names: Sequence[str], place: Place, mistakes: Mistake
         if not isinstance(model, Gpu):
             mistakes.add(place, f"{name} is a {machine.device(name).kind}; models are served on GPUs", "device: gpu*")
             return None
+    if not models:
+        mistakes.add(place, "no device is named", "device: gpu*")
+        return None
     first = models[0]
     if any(each != first for each in models):
         mistakes.add(

@@ -94,6 +94,9 @@ def _devices(keys: TrainKeys, tree: Tree, machine: Machine, mistakes: Mistakes) 
         else:
             mistakes.add(_place(tree, "device"), error.message, error.hint)
         return None
+    if not found:
+        mistakes.add(_place(tree, "device"), "no device is named", "such as device: gpu*")
+        return None
     if keys.gpus is not None and keys.gpus > len(found):
         mistakes.add(_place(tree, "gpus"), f"{keys.gpus} GPUs, but there are {len(found)}", "left out: all of them")
         return None

@@ -88,9 +88,13 @@ def _by(algorithm: dict[str, Any], op: str = "allreduce", **more: Any) -> Exampl
 
 
 WRITTEN: Final = {
-    "kind": "written", "operation": "all-reduce", "ranks": 2, "chunks": 2, "helpers": 0,
+    "kind": "written",
+    "operation": "all-reduce",
+    "ranks": 2,
+    "chunks": 2,
+    "helpers": 0,
     "steps": [[{"from": 0, "to": 1, "chunk": 0, "count": 2, "reduce": True}], [{"from": 1, "to": 0, "chunk": 0, "count": 2}]],
-}  # fmt: skip
+}
 EXAMPLES: Final = (
     Example(
         "library nccl",
@@ -144,13 +148,31 @@ EXAMPLES: Final = (
         program(*_every("node*.gpu*"), {"compute": {"device": "node0.gpu0", "flop": "100 GFLOP"}}),
     ),
     Example(
-        "library of parts", _four({"use": "h200", "kind": "nccl"}), program(*_every("gpu*")), tried={"library.use": ("dgx-a100",)}
+        "library of parts",
+        _four({"use": "h200", "kind": "nccl"}),
+        program(*_every("gpu*")),
+        tried={"library.use": ("dgx1-v100",)},
     ),
     _by({"kind": "ring", "both": True, "orders": [[0, 1, 2, 3], [0, 2, 1, 3]], "widths": [2.0, 1.0], "channels": 2}),
-    _by({"kind": "ring", "found": True}),
+    Example(
+        "rings of nvlinks",
+        machine(
+            {"kind": "nvlink", "gen": 2, "topology": "fully-connected", "of": ["gpu*"]},
+            between("cpu", "gpu*", "pcie", gen=3, lanes=16),
+            cpu=CPU,
+            gpu={**PLAIN_GPU, "count": 5},
+        ),
+        program({"allreduce": {"among": "gpu*", "bytes": "10 MB", "algorithm": {"kind": "ring", "found": True}}}),
+    ),
     _by({"kind": "parameter-server", "servers": 1, "on": "beside", "at": ["cpu"]}),
     _by({"kind": "parameter-server", "servers": 2, "on": "workers"}),
     _by({"kind": "torus", "rows": 2, "both": True}),
+    Example(
+        "torus of rows",
+        _cluster(),
+        program({"allreduce": {"among": "node*.gpu*", "bytes": "10 MB", "algorithm": {"kind": "torus", "rows": 2}}}),
+        tried={"algorithm torus.rows": (4,)},
+    ),
     _by({"kind": "double-tree", "pieces": 8}, steps="explicit"),
     _by({"kind": "hierarchical", "pieces": 8}, among="gpu*"),
     Example(
@@ -163,7 +185,12 @@ EXAMPLES: Final = (
         _cluster(),
         program({"allreduce": {"among": "node0.gpu*", "bytes": "10 MB", "algorithm": {"kind": "in-network", "by": "nvls"}}}),
     ),
-    Example("written", _four(), program({"allreduce": {"among": ["gpu0", "gpu1"], "bytes": "10 MB", "algorithm": WRITTEN}})),
+    Example(
+        "written",
+        _four(),
+        program({"allreduce": {"among": ["gpu0", "gpu1"], "bytes": "10 MB", "algorithm": WRITTEN}}),
+        tried={"algorithm written.helpers": (1,)},
+    ),
     Example(
         "step by step",
         _four(),

@@ -18,7 +18,7 @@ DDR4: Final[dict[str, Any]] = {
 ROOFLINE: Final[dict[str, Any]] = {
     "kind": "cpu",
     "name": "a roofline",
-    "cores": 8,
+    "cores": "$cores",
     "clock": "2 GHz",
     "flop": {"fp32": "500 GFLOP/s"},
     "per_cycle": {"fp64": 16.0},
@@ -50,7 +50,7 @@ DETAILED: Final[dict[str, Any]] = {
                 "bits": 256,
                 "fma": True,
                 "formats": ["fp64", "fp32"],
-                "clock": "2.2 GHz",
+                "clock": "2.5 GHz",
                 "boost": [{"cores": 2, "clock": "3 GHz"}, {"cores": 4, "clock": "2.8 GHz"}],
             },
         },
@@ -95,7 +95,14 @@ DETAILED: Final[dict[str, Any]] = {
         "remote_latency": "60 ns",
         "remote_bandwidth": "15 GB/s",
     },
-    "coherence": {"cluster": "20 ns", "cluster_cores": 4, "across": "80 ns", "sockets": "200 ns"},
+    "coherence": {
+        "cluster": "20 ns",
+        "cluster_cores": 4,
+        "across": "80 ns",
+        "sockets": "200 ns",
+        "threads": "8 ns",
+        "spread": 0.1,
+    },
 }
 SETS: Final = ("8 KiB", "200 KiB", "3 MiB", "16 MiB", "25 MiB", "1 GiB")
 
@@ -150,7 +157,7 @@ EXAMPLES: Final = (
                 "lanes": 16,
                 "power": "250 W",
             },
-            more={"supply": "400 W", "name": "a workstation", "notes": "none", "let": {"unused": 3}},
+            more={"supply": "400 W", "name": "a workstation", "notes": "none", "let": {"cores": 8}},
         ),
         in_turn(
             {"matmul": {"device": "cpu", "m": 500, "n": 400, "k": 300, "batch": 2}},
@@ -159,9 +166,11 @@ EXAMPLES: Final = (
             {"reduce": {"device": "cpu", "count": 1e6, "cores": 2}},
             {"random": {"device": "cpu", "count": 1e5}},
             {"compute": {"device": "cpu", "bytes": "40 MB", "cores": 2}},
+            {"compute": {"device": "cpu", "flop": "$flop", "mix": "vector"}},
             {"copy": {"from": "cpu", "to": "gpu", "bytes": "1 MB", "memory": "pageable", "name": "up", "writes": "x"}},
             {"elementwise": {"device": "cpu", "count": 1e6, "writes": "y"}},
             {"busy": {"device": "cpu", "time": "2 ms", "times": 3, "workers": 2}},
+            let={"flop": "1 GFLOP"},
         ),
         refused={"cpu.lanes": (8, "lanes"), "gpu.lanes": (8, "lanes"), "workload.hwsim": ("workload/2", "workload/2")},
     ),
@@ -169,7 +178,11 @@ EXAMPLES: Final = (
         "cpu in detail",
         machine(between("cpu0", "cpu1"), cpu={**DETAILED, "count": 2}),
         OPS,
-        refused={"cpu.dimm_slots": (2, "slots"), "cpu.memory.max_channels": (1, "channels"), "cpu.memory.dimms": (1, "DIMM")},
-        tried={"cpu.core.isa.*.formats": (["fp64"],)},
+        refused={
+            "cpu.core.isa.*.formats": (["fp64"], "no peak"),
+            "cpu.dimm_slots": (2, "slots"),
+            "cpu.memory.max_channels": (1, "channels"),
+            "cpu.memory.dimms": (1, "DIMM"),
+        },
     ),
 )

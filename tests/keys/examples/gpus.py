@@ -6,7 +6,7 @@ from itertools import product
 from typing import Any, Final
 
 from tests.keys.examples.cpus import DDR4
-from tests.keys.examples.writing import CPU, between, in_turn, machine, program
+from tests.keys.examples.writing import CPU, PLAIN_GPU, between, in_turn, machine, program
 from tests.keys.feeling import Example
 
 TILES: Final[dict[str, Any]] = {
@@ -101,6 +101,7 @@ LINKS: Final = (
     between("cpu", "gpu1", "pcie", gen=3, lanes=8),
     between("cpu", "gpu2", "pcie", gen=3, lanes=4),
 )
+GRAPHS: Final[dict[str, Any]] = {**PLAIN_GPU, "count": 1, "launch": GPU["launch"]}
 STARTS: Final = program(
     {"call": {"do": [{"elementwise": {"device": "gpu0", "count": 1e4, "updates": "x"}}] * 3}},
     {"wait": "all"},
@@ -119,15 +120,15 @@ EXAMPLES: Final = (
             gpu={**GPU, "count": 1, "memory": {"dram": {**DDR4, "channels": 32}, "channels": 32, "max_channels": 32, "dimms": 32}}
         ),
         in_turn(
-            {"access": {"device": "gpu0", "count": 1e6, "pattern": "random", "bytes": "64 B"}},
-            {"elementwise": {"device": "gpu0", "count": 1e8}},
+            {"access": {"device": "gpu", "count": 1e6, "pattern": "random", "bytes": "64 B"}},
+            {"elementwise": {"device": "gpu", "count": 1e8}},
         ),
         refused={"gpu.memory.max_channels": (16, "channels"), "gpu.memory.dimms": (16, "DIMM")},
     ),
-    Example("gpu in a graph", machine(*LINKS, cpu=CPU, gpu={**GPU, "count": 3}), STARTS),
+    Example("gpu in a graph", machine(cpu=CPU, gpu=GRAPHS), STARTS),
     Example(
         "gpu that the host waits for",
-        machine(*LINKS, cpu=CPU, gpu={**GPU, "count": 3}),
+        machine(cpu=CPU, gpu=GRAPHS),
         {**STARTS, "runtime": {"call": "10 us", "starts": "host"}},
     ),
 )

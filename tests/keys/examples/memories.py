@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import product
 from typing import Any, Final
 
-from tests.keys.examples.cpus import DDR4, DETAILED
-from tests.keys.examples.writing import CPU, between, in_turn, machine
+from tests.keys.examples.cpus import DDR4
+from tests.keys.examples.writing import CPU, PLAIN_GPU, between, in_turn, machine
 from tests.keys.feeling import Example
 
 PATTERNS: Final = ("sequential", "random", "dependent", "strided")
@@ -47,20 +47,35 @@ EXAMPLES: Final = (
         for number, op in enumerate(_accesses("dram", 300))
     ),
     Example(
-        "cpu by requests",
-        machine(cpu={**DETAILED, "count": 1}),
+        "memory by request and by formula",
+        machine(dram={"kind": "memory", "bandwidth": "10 GB/s", "dram": DDR4, "fidelity": "requests"}),
         in_turn(
-            {
-                "access": {
-                    "device": "cpu0",
-                    "count": 300,
-                    "bytes": "64 B",
-                    "pattern": "random",
-                    "working_set": "1 GiB",
-                    "write": "30 %",
-                }
-            }
+            {"access": {"device": "dram", "count": 100, "bytes": "64 B", "pattern": "random"}},
+            {"access": {"device": "dram", "count": 100}},
         ),
-        requests=("cpu0",),
+    ),
+    Example(
+        "memory at any load",
+        machine(dram=_memory()),
+        in_turn({"access": {"device": "dram", "count": 100, "bytes": "64 B", "pattern": "random"}}),
+        requests=("dram",),
+        latency=True,
+    ),
+    Example(
+        "cpu of dram",
+        machine(cpu={**CPU, "memory": {"size": "16 GB", "dram": DDR4}}),
+        in_turn({"access": {"device": "cpu", "count": 1e4, "pattern": "dependent"}}, {"access": {"device": "cpu", "count": 1e4}}),
+    ),
+    Example(
+        "cpu of a memory of the library",
+        machine(cpu={**CPU, "memory": {"use": "ddr4-3200", "channels": 2}}),
+        in_turn({"elementwise": {"device": "cpu", "count": 1e6}}),
+        tried={"cpu.memory.use": ("ddr5-4800", "ddr4-2400")},
+    ),
+    Example(
+        "gpu of a memory of the library",
+        machine(gpu={**PLAIN_GPU, "memory": {"use": "ddr4-3200", "channels": 2}}),
+        in_turn({"elementwise": {"device": "gpu", "count": 1e6}}),
+        tried={"gpu.memory.use": ("ddr5-4800", "ddr4-2400")},
     ),
 )

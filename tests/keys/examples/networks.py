@@ -13,6 +13,7 @@ BOTH_WAYS: Final = (
     {"wait": "all"},
     {"copy": {"from": "a", "to": "b", "bytes": "100 MB", "name": "long"}},
 )
+BOTH: Final = program(*BOTH_WAYS)
 FULL: Final[dict[str, Any]] = {"latency": "1 us", "duplex": "full", "two_way": 1.5}
 LINKS: Final[dict[str, tuple[dict[str, Any], ...]]] = {
     "direct": ({"bandwidth": "10 GB/s", "length": "100 m"},),
@@ -30,7 +31,7 @@ LINKS: Final[dict[str, tuple[dict[str, Any], ...]]] = {
 
 
 def _link(kind: str, number: int, keys: dict[str, Any]) -> Example:
-    shared = FULL if kind != "wifi" else {"latency": "1 us"}
+    shared = FULL if kind != "wifi" else {"latency": "1 us", "two_way": 2.0}
     return Example(
         f"link {kind} {number}".removesuffix(" 0"),
         machine(between("a", "b", kind, **shared, **keys), a=CPU, b=CPU),
@@ -100,6 +101,10 @@ TOO_FEW: Final = {
 }
 EXAMPLES: Final = (
     *(_link(kind, number, keys) for kind, every in LINKS.items() for number, keys in enumerate(every)),
+    *(
+        Example(f"{kind} of one direction at a time", machine(between("a", "b", kind, duplex="half", **keys), a=CPU, b=CPU), BOTH)
+        for kind, (keys, *_) in LINKS.items()
+    ),
     Example(
         "cards and a switch",
         machine(*CARDS, a=CPU, b=CPU, c=CPU, nic={**CARD, "count": 3}, leaf=SWITCH, more={"supply": "200 W"}),

@@ -22,6 +22,9 @@ CALLS: Final[dict[str, Any]] = {
         "sum": {"call": "2 us", "each": {"fp32": "0.1 ns"}, "row": "20 ns"},
         "sort": {"call": "2 us", "each": {"fp32": "1 ns"}, "log": True},
         "normal": {"call": "1 us", "each": {"fp32": "10 ns"}},
+        "matvec": {"call": "1 us", "each": {"fp32": "0.2 ns"}},
+        "max": {"call": "2 us", "each": {"fp32": "0.3 ns"}},
+        "uniform": {"call": "1 us", "each": {"fp32": "4 ns"}},
         "take": {"call": "1 us", "each": {"fp64": "1 ns", "fp32": "1 ns"}},
     },
     "forms": {"row": {"call": "0.3 us", "row": "5 ns"}, "scalar": {"call": "0.1 us"}, "strided": {"row": "30 ns"}},
@@ -30,7 +33,7 @@ CALLS: Final[dict[str, Any]] = {
                           "depth": "3 ns", "counts": [1e3, 1e9]}},
     "corrections": {"width": 1.0, "shrink": 0.3, "points": {"exp fp32 new": [[1000.0, 1.0, 1.5]]}},
 }  # fmt: skip
-MEASURED: Final = machine(cpu={**ROOFLINE, "kernels": CALLS})
+MEASURED: Final = machine(cpu={**ROOFLINE, "cores": 8, "kernels": CALLS})
 CALL: Final[dict[str, Any]] = {
     "device": "cpu", "function": "add", "form": "row", "rows": 100.0, "into": "out", "among_others": True, "new_pages": 20000.0,
     "since": ["1 MB", "20 MB"], "count": 1e6,
@@ -44,6 +47,8 @@ def _called(op: str, **more: Any) -> dict[str, Any]:
 OF_A_LIBRARY: Final = in_turn(
     _called("elementwise"),
     _called("reduce", function="sum"),
+    {"elementwise": {"device": "cpu", "function": "add", "count": 1e5, "rows": 50.0}},
+    {"matmul": {"device": "cpu", "m": 500, "n": 1, "k": 300, "form": "a"}},
     _called("softmax", function="exp"),
     _called("layernorm", function="exp"),
     _called("random", function="normal", since=["30 MB"]),
@@ -71,7 +76,8 @@ PLAIN_OPS: Final = in_turn(
 ANY: Final = program(
     {"elementwise": {**ADD, "name": "first", "queue": "q", "writes": {"x": {"shape": [1000, 1000], "dtype": "fp16"}}}},
     {"elementwise": {**ADD, "device": "gpu1", "name": "second", "reads": ["x"], "writes": {"y": "4 MB"}}},
-    {"elementwise": {**ADD, "device": "gpu1", "queue": "other", "name": "third", "updates": {"y": "4 MB"}}},
+    {"elementwise": {**ADD, "device": "gpu1", "queue": "other", "name": "third", "updates": {"v": {"shape": [1000, 1000],
+        "dtype": "fp16"}}}},
     {"elementwise": {**ADD, "name": "fourth", "after": ["third"], "block": True}},
     {"copy": {"from": "cpu", "to": "gpu0", "bytes": "10 MB", "weight": 3.0}},
     {"copy": {"from": "cpu", "to": "gpu0", "bytes": "10 MB", "queue": "beside", "memory": "pinned", "by": "dma"}},
@@ -91,13 +97,19 @@ COMPILED: Final = program(
     {"wait": "all"},
     runtime={"call": "10 us", "per_op": "3 us", "compile": "1 ms", "fuse": "elementwise", "starts": "stream",
         "dispatch": "5 us", "issue": "20 us",
-             "name": "mine", "source": "guess", "ref": "none", "notes": "none"},
+             "kind": "runtime", "name": "mine", "source": "guess", "ref": "none", "notes": "none"},
 )  # fmt: skip
 LAYERED: Final = program(
     {"call": {"name": "net", "do": [{"elementwise": {"device": "cpu", "count": 1e6, "writes": "x"}}]}},
     {"asnumpy": {"reads": ["x"], "queue": "converted"}},
     runtime={"dispatch": "5 us", "layer": "20 us", "converts": "copy"},
 )  # fmt: skip
+BUFFERS: Final = program(
+    {"repeat": {"times": "$times", "do": [{"elementwise": {**ADD, "writes": {"x": "1 GB"}}}]}},
+    {"wait": "all"},
+    runtime={"dispatch": "12 us", "queue_depth": 3, "free": "stream"},
+    let={"times": 9},
+)
 BUSY: Final = [{"busy": {"device": "gpu0", "time": "5 ms"}}]
 JOBS: Final = {
     "hwsim": "workload/1",
@@ -108,6 +120,7 @@ JOBS: Final = {
         "second": {"programs": {"a": BUSY, "b": [{"barrier": {"name": "m"}}, *BUSY]}},
         "third": {"program": {"each": ["gpu*"], "do": [{"busy": {"time": "1 ms"}}, {"barrier": {"name": "together"}}]}},
         "fourth": {"device": ["gpu0"], "train": {"model": {"kind": "mlp", "units": [784, 256, 10]}, "global_batch": 64}},
+        "sixth": {"infer": {"model": {"kind": "mlp", "units": [784, 256, 10]}, "device": ["gpu3"], "requests": 4, "batch": 2}},
         "fifth": {"pipeline": {"batches": 3, "stages": [{"busy": {"device": "cpu", "time": "1 ms"}}]}},
     },
     "events": [
@@ -118,7 +131,18 @@ JOBS: Final = {
 }  # fmt: skip
 FOUR: Final = machine(between("cpu", "gpu*", "pcie", gen=3, lanes=16), cpu=CPU, gpu={**PLAIN_GPU, "count": 4})
 EXAMPLES: Final = (
-    Example("functions of a library", MEASURED, OF_A_LIBRARY),
+    Example(
+        "functions of a library",
+        MEASURED,
+        OF_A_LIBRARY,
+        tried={
+            "cpu.kernels.products.*.counts": ([1e10, 1e12],),
+            "op random.function": ("uniform",),
+            "op reduce.function": ("max",),
+            "op access.function": ("add",),
+        },
+    ),
+    Example("buffers", TWO, BUFFERS),
     Example(
         "ops on parts without measured functions",
         machine(
@@ -162,5 +186,12 @@ EXAMPLES: Final = (
             "groups": {"pair": {"of": ["gpu*"], "size": 2, "stride": 2}},
         },
     ),
-    Example("expectation", TWO, program(*BUSY, expect={"makespan": "5 ms +- 1 %"}, let={"n": 3})),
+    Example("several programs", TWO, {"hwsim": "workload/1", "programs": {"a": BUSY, "b": BUSY}}),
+    Example(
+        "a part of the library",
+        machine(cpu={"kind": "cpu", "use": "d2l-laptop-cpu", "notes": "none"}),
+        program({"elementwise": {"device": "cpu", "count": 1e6}}),
+        tried={"part.use": ("d2l-server-cpu",)},
+    ),
+    Example("expectation", TWO, program(*BUSY, expect={"makespan": "5 ms +- 1 %"})),
 )

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Final
 
 from tests.keys.examples.training import TRANSFORMER, gpus
 from tests.keys.examples.writing import CPU, PLAIN_GPU, between, machine
 from tests.keys.feeling import Example
 
+TRACE: Final = Path(__file__).parent / "trace.csv"
+OTHER: Final = Path(__file__).parent / "late.csv"
 BIG: Final = {**TRANSFORMER, "layers": 8, "hidden": 2048, "heads": 16, "kv_heads": 16, "head": 128, "ffn": 8192}
 INFER: Final[dict[str, Any]] = {
     "model": BIG, "device": ["node*.gpu*"], "parallel": {"tp": 2, "dp": 2}, "dtype": "bf16", "framework": "vllm",
@@ -25,12 +28,14 @@ TRIED: Final[dict[str, tuple[Any, ...]]] = {
 
 def infer(**keys: Any) -> dict[str, Any]:
     """A workload that serves."""
-    return {"hwsim": "workload/1", "infer": {**INFER, **keys}}
+    return {"hwsim": "workload/1", "infer": {key: each for key, each in {**INFER, **keys}.items() if each is not None}}
 
 
 MACHINE: Final = machine(
-    between("cpu", "gpu*", "pcie", gen=3, lanes=16), between("cpu", "disk", "pcie", gen=3, lanes=4), cpu=CPU,
+    between("cpu", "gpu*", "pcie", gen=3, lanes=16), between("cpu", "disk", "pcie", gen=3, lanes=4), between("cpu", "slow",
+        "pcie", gen=3, lanes=4), cpu=CPU,
         gpu={**PLAIN_GPU, "count": 2},
+    slow={"kind": "disk", "read": "1 GB/s", "write": "100 MB/s"},
     disk={"kind": "disk", "read": "3 GB/s", "write": "1 GB/s", "latency": "100 us", "iops": "20 kIOPS", "queue": 16},
 )  # fmt: skip
 PIPELINE: Final[dict[str, Any]] = {
@@ -45,11 +50,11 @@ PIPELINE: Final[dict[str, Any]] = {
     ],
 }  # fmt: skip
 OF_PIPELINES: Final[dict[str, tuple[Any, ...]]] = {
-    "pipeline.cache.policy": ("pinned",), "pipeline.checkpoint.from": ("cpu",), "pipeline.checkpoint.to": ("cpu",),
+    "pipeline.cache.policy": ("pinned",), "pipeline.checkpoint.from": ("cpu",), "pipeline.checkpoint.to": ("slow",),
     "pipeline.checkpoint.every": (3,), "pipeline.each": (["gpu0"],), "pipeline.cache.device": ("gpu1",),
         "pipeline.checkpoint.mode": ("async",),
-    "pipeline.stages": (PIPELINE["stages"][:2],), "stage.name": ("other",), "stage.train": ({"model": "lenet",
-        "global_batch": 128, "device": ["gpu*"]},),
+    "pipeline.stages": (PIPELINE["stages"][:2],), "stage.name": ("other",), "stage.train": ({"model": {"kind": "mlp",
+        "units": [784, 256, 10]}, "global_batch": 64, "device": ["gpu*"]},),
 }  # fmt: skip
 
 
@@ -64,7 +69,26 @@ EACH: Final = pipeline(
 )  # fmt: skip
 EXAMPLES: Final = (
     Example("service", gpus(4), infer(), tried=TRIED),
-    Example("service in chunks", gpus(4), infer(chunk=64, arrivals={"every": "5 ms"}, batching="continuous"), tried=TRIED),
+    Example(
+        "service in chunks",
+        gpus(4),
+        infer(
+            chunk=64,
+            parallel={"tp": 2, "dp": "rest"},
+            prompt={"uniform": [100, 300]},
+            output={"lognormal": {"median": 10.0, "sigma": 0.5}},
+            arrivals={"every": "5 ms"},
+            batching="continuous",
+        ),
+        tried=TRIED,
+    ),
+    Example(
+        "service of a trace",
+        gpus(4),
+        infer(arrivals={"trace": str(TRACE)}, requests=None),
+        tried={"infer.arrivals.trace": (str(OTHER),)},
+    ),
+    Example("service of a crowd", gpus(4), infer(arrivals="all at once", requests=20), tried=TRIED),
     Example("static service", gpus(4), infer(batching="static", prompt=300, output=20), tried=TRIED),
     Example("pipeline", MACHINE, pipeline(), tried=OF_PIPELINES),
     Example("pipeline of a data set", MACHINE, pipeline(batches=None), tried=OF_PIPELINES),

@@ -32,11 +32,11 @@ def _all(disk: str) -> list[dict[str, Any]]:
 
 
 def _example(kind: str, disk: dict[str, Any], *more: dict[str, Any], name: str = "", **options: Any) -> Example:
-    tried = {f"{kind}.size": ("1 MB",), **options.pop("tried", {})}
+    tried = {f"{kind}.size": ("1 MB",), "op read.to": ("other",), "op write.from": ("other",), **options.pop("tried", {})}
     link = between("cpu", "it", "pcie", gen=4, lanes=4)
     return Example(
         f"{kind} {name}".strip(),
-        machine(link, cpu=CPU, it={"kind": kind, "lanes": 4, **disk}),
+        machine(link, between("other", "it"), cpu=CPU, other=CPU, it={"kind": kind, "lanes": 4, **disk}),
         in_turn(*(more or _all("it"))),
         tried=tried,
         refused={f"{kind}.lanes": (2, "lanes")},
@@ -54,6 +54,12 @@ SHEET: Final = {
     "iops": "300 kIOPS", "write_iops": "50 kIOPS", "sharpness": 1.5, "queue": 64, "interface": "3.2 GB/s", "turnaround": "5 us",
     "flush": "1 ms", "size": "1 TB",
 }  # fmt: skip
+MEMBERS: Final[dict[str, dict[str, Any]]] = {
+    "hdd": {"rpm": 7200.0, "seek": SEEK, "outer": "250 MB/s", "size": "1 TB"},
+    "ssd": {"read": "3 GB/s", "latency": "80 us"},
+    "volume": {"iops": "3 kIOPS", "bandwidth": "125 MB/s"},
+}
+READ: Final = {"read": {"from": "it", "bytes": "1 MB", "times": 10}}
 EXAMPLES: Final = (
     _example(
         "disk",
@@ -154,5 +160,15 @@ EXAMPLES: Final = (
             "request": "1 MiB",
             "size": "1 PB",
         },
+    ),
+    Example(
+        "ssd by requests",
+        machine(it={"kind": "ssd", "flash": FLASH, "over_provisioning": "20 %", "reserve": "7 %"}, cpu=CPU),
+        in_turn({"write": {"to": "it", "bytes": "8 KiB", "times": 200, "access": "random", "depth": 4}}),
+        requests=("it",),
+    ),
+    *(
+        Example(f"raid of {kind}", machine(it={"kind": "raid", "level": 0, "members": 2, kind: disk}, cpu=CPU), in_turn(READ))
+        for kind, disk in MEMBERS.items()
     ),
 )

@@ -11,7 +11,8 @@ from tests.keys.feeling import Example
 GPU: Final = {
     "kind": "gpu", "flop": {"fp32": "19 TFLOP/s", "bf16": "300 TFLOP/s", "fp8": "600 TFLOP/s"},
         "vector": {"bf16": "70 TFLOP/s"}, "sms": 100,
-    "clock": "1.4 GHz", "memory": {"bandwidth": "1500 GB/s", "size": "40 GB"}, "launch": "3 us", "attention": "60 %",
+    "clock": "1.4 GHz", "memory": {"bandwidth": "1500 GB/s", "size": "40 GB"}, "launch": {"stream": "3 us", "graph": "1 us"},
+        "l2": {"size": "40 MiB", "bandwidth": "5 TB/s"}, "attention": "60 %",
         "matmul": {"bf16": TILES},
 }  # fmt: skip
 
@@ -55,10 +56,10 @@ def train(**keys: Any) -> dict[str, Any]:
 CNN: Final[dict[str, Any]] = {
     "kind": "cnn", "input": [3, 64, 64], "norm": True, "activation": "relu",
     "layers": [
-        {"conv": {"channels": 16, "kernel": 3, "stride": 2, "padding": 1, "groups": 1, "norm": True, "bias": True,
+        {"conv": {"channels": 12, "kernel": 3, "stride": 2, "padding": 1, "groups": 3, "norm": True, "bias": True,
             "activation": "relu"}},
         {"pool": {"by": "max", "kernel": 3, "stride": 2, "padding": 1}},
-        {"basic": {"channels": 16, "stride": 2, "times": 2, "projected": True}},
+        {"basic": {"channels": 12, "stride": 2, "times": 2, "projected": True}},
         {"bottleneck": {"channels": 32, "stride": 2, "times": 2, "expansion": 4, "groups": 4, "width": 8,
             "stride_in": "first", "excite": 16}},
         {"branches": {"of": [[{"conv": {"channels": 16, "kernel": 1}}], [{"conv": {"channels": 32, "kernel": 3}}]],
@@ -77,11 +78,13 @@ FRAMEWORK: Final[dict[str, Any]] = {
 }  # fmt: skip
 PLAIN: Final = {**FRAMEWORK, "attention": "plain", "scores": 1.5, "repeated": "50 %"}
 TRIED: Final[dict[str, tuple[Any, ...]]] = {
+    "train.shares": ([2.0, 1.0, 1.0],),  "model cnn.layers.conv.groups": (1,),
     "train.device": (["node0.gpu0"], ["node0.gpu*"]), "train.framework": ("transformers",), "train.model": ("gpt2",),
         "train.gpus": (4,),
     "train.parallel.order": (["dp", "tp", "cp", "ep", "pp"],), "train.dtype": ("fp16", "fp8"),
         "train.synchronise.server": (["node0.gpu0"],),
-    "train.evaluate.device": (["node0.gpu0"],), "train.sharding": ("zero-3",), "train.synchronise.algorithm": ("direct",),
+    "train.evaluate.device": (["node0.gpu0"],), "train.sharding": ("zero-3",), "train.synchronise.algorithm": ("ps-cpu",
+        "double-tree"),
     "model cnn.input": ([3, 128, 128],), "model cnn.layers.conv.kernel": (5,), "model cnn.layers.conv.padding": (2, 0),
 }  # fmt: skip
 
@@ -90,7 +93,8 @@ def _example(name: str, workload: dict[str, Any], many: int = 8, **options: Any)
     return Example(name, gpus(many), workload, tried=TRIED, **options)
 
 
-NET: Final[dict[str, Any]] = {"model": CNN, "device": ["node0.gpu0..2"], "global_batch": 48, "steps": 2}
+SMALL: Final = {"kind": "mlp", "units": [784, 2560, 10]}
+NET: Final[dict[str, Any]] = {"model": SMALL, "device": ["node0.gpu0..2"], "global_batch": 64, "steps": 2}
 EXAMPLES: Final = (
     _example(
         "training in stages",
@@ -113,15 +117,17 @@ EXAMPLES: Final = (
         ),
     ),
     _example("training of sharded copies", train(**TRAIN, sharding="zero-3", shards=4, epochs=2.0, samples=1e5)),
-    _example("training in long sequences", train(**TRAIN, parallel={"cp": 2, "dp": "rest"})),
+    _example("training in long sequences", train(**TRAIN, gpus=8, parallel={"tp": 2, "pp": 1, "cp": 2, "dp": "rest"})),
+    _example("training in order", train(**TRAIN, parallel={"pp": 2, "dp": "rest"}, schedule="gpipe"), many=4),
     _example("training of experts", train(**{**TRAIN, "model": EXPERTS}, parallel={"ep": 4, "dp": 8}, buckets=2)),
     _example(
         "uneven stages", train(**{**TRAIN, "model": {**TRANSFORMER, "layers": 6}}, parallel={"pp": 4, "dp": 2}, uneven=True)
     ),
+    _example("training of a network", train(model=CNN, device=["node0.gpu0"], global_batch=16, steps=1, microbatch=8), many=4),
     _example(
-        "training of a network",
+        "training of copies",
         train(
-            **{**NET, "global_batch": 64},
+            **NET,
             parallel={"dp": "rest"},
             microbatch=4,
             shares=[1.0, 2.0, 1.0],
@@ -132,11 +138,18 @@ EXAMPLES: Final = (
             epochs=2.0,
             samples=1e5,
         ),
+        many=4,
     ),
     _example(
-        "training by servers", train(**NET, synchronise={"by": "parameter-server", "server": ["node0.cpu"], "asynchronous": True})
+        "training by servers",
+        train(
+            **{**NET, "global_batch": 48}, synchronise={"by": "parameter-server", "server": ["node0.cpu"], "asynchronous": True}
+        ),
+        many=4,
     ),
-    Example("framework", gpus(8), train(**TRAIN, parallel={"tp": 2, "pp": 2, "dp": 2}), framework=FRAMEWORK),
+    Example(
+        "framework", gpus(8), train(**TRAIN, parallel={"tp": 2, "pp": 2, "dp": 2}, sequence_parallel=False), framework=FRAMEWORK
+    ),
     Example("framework of fp8", gpus(8), train(**TRAIN, dtype="fp8", sharding="zero-3"), framework=FRAMEWORK),
     Example(
         "framework without flash",
