@@ -24,7 +24,7 @@ from hwsim.workload.pipeline import PipelineKeys, operations
 from hwsim.workload.programs import Program, find_programs
 
 OF_A_CALL: Final = ("function", "form", "rows", "into", "among_others", "new_pages", "since")
-OF_COMPILED: Final = ("compile", "per_op", "starts", "fuse")
+OF_COMPILED: Final = ("compile", "issue", "per_op", "starts", "fuse")
 _USUAL: Final = ("elementwise", "random", "reduce")  # ops that are a call of some function where none is named
 _OF_CORES: Final[Mapping[str, tuple[str, ...]]] = {
     "compute": ("remote", "threads"),

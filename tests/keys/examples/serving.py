@@ -11,10 +11,10 @@ from tests.keys.feeling import Example
 
 TRACE: Final = Path(__file__).parent / "trace.csv"
 OTHER: Final = Path(__file__).parent / "late.csv"
-BIG: Final = {**TRANSFORMER, "layers": 8, "hidden": 2048, "heads": 16, "kv_heads": 16, "head": 128, "ffn": 8192}
+BIG: Final = {**TRANSFORMER, "layers": 4, "hidden": 2048, "heads": 16, "kv_heads": 16, "head": 128, "ffn": 8192}
 INFER: Final[dict[str, Any]] = {
     "model": BIG, "device": ["node*.gpu*"], "parallel": {"tp": 2, "dp": 2}, "dtype": "bf16", "framework": "vllm",
-    "arrivals": {"poisson": "200 1/s"}, "requests": 40, "prompt": {"lognormal": {"median": 300.0, "sigma": 0.5}},
+    "arrivals": {"poisson": "200 1/s"}, "requests": 12, "prompt": {"lognormal": {"median": 300.0, "sigma": 0.5}},
         "output": {"uniform": [5, 20]},
     "batching": "continuous", "batch": 8, "prefill": 512, "memory": "20 %", "block": 16, "seed": 1,
 }  # fmt: skip
