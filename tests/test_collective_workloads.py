@@ -78,11 +78,12 @@ def test_a_weight_divides_a_link_in_proportion() -> None:
         name = f"weight {weight:g}"
         return {"copy": {"name": name, "from": "gpu0", "to": "gpu1", "bytes": "16 GB", "queue": name, "weight": weight}}
 
-    run = hwsim.simulate(FOUR, {"hwsim": "workload/1", "program": [copy(3), copy(1)]})
+    at_once = {"hwsim": "machine/1", "use": FOUR, "parts": {"gpu": {"copies": {"setup": "0 s"}}}}
+    run = hwsim.simulate(at_once, {"hwsim": "workload/1", "program": [copy(3), copy(1)]})
     assert run.makespan_s == pytest.approx(2.0)  # work conserving
-    alone = hwsim.simulate(FOUR, {"hwsim": "workload/1", "program": [copy(3)]})
+    alone = hwsim.simulate(at_once, {"hwsim": "workload/1", "program": [copy(3)]})
     assert alone.makespan_s == pytest.approx(1.0)  # nobody to share with
-    first = hwsim.simulate(FOUR, {"hwsim": "workload/1", "program": [copy(3), copy(1), {"wait": "weight 3"}, copy(1)]})
+    first = hwsim.simulate(at_once, {"hwsim": "workload/1", "program": [copy(3), copy(1), {"wait": "weight 3"}, copy(1)]})
     assert first.makespan_s == pytest.approx(3.0)
 
 

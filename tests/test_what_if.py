@@ -181,12 +181,12 @@ def test_explaining_costs_two_runs_beside_those_that_are_shown() -> None:
 
 def test_a_setting_of_the_run_stays_and_its_file_may_be_standard_input() -> None:
     first = run("d2l-laptop", "d2l/async-loop", {"blocking": "true"})
-    one = lines(explain(first))["time of the workload halved"]
+    one = lines(explain(first))["time of add halved"]
     again = run("d2l-laptop", "d2l/async-loop", {"blocking": "true", **dict(one.settings)})
     assert one.makespan_fs == again.timeline.makespan_fs
     work = (ROOT / "workloads" / "d2l" / "async-loop.yaml").read_text(encoding="utf-8")
     told = hwsim("explain", "d2l-laptop", "-", "--set", "blocking=true", stdin=work)
-    assert "time of the workload halved" in told
+    assert "time of add halved" in told
 
 
 def test_text_and_json_say_how_to_make_the_change() -> None:
