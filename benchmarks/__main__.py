@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from benchmarks import fair, inorder, lowering, network, replay, scale, simgrid, startup
+from benchmarks import checks, fair, inorder, lowering, network, replay, scale, simgrid, startup
 from benchmarks.raw import timeouts_per_second
 from hwsim.engine import fast
 
@@ -23,6 +23,12 @@ def main() -> None:
     for name in wanted:
         for what, figure, bound in BENCHMARKS[name]():
             print(f"{what:62} {figure:>34}   {bound}")
+
+
+def _checks() -> Iterator[Row]:
+    for name, ops, whole, part, text in checks.costs():
+        spent = f"{100 * part / whole:.2f} %, {1e3 * part:.2f} ms; text {1e3 * text:.2f} ms"
+        yield f"checks of a run: {name} ({ops:,} ops, {whole:.3f} s)", spent, "< 3 % or 0.2 ms"
 
 
 def _replay() -> Iterator[Row]:
@@ -113,6 +119,7 @@ def _startup() -> Iterator[Row]:
 
 
 BENCHMARKS: Final[dict[str, Callable[[], Iterator[Row]]]] = {
+    "checks": _checks,
     "replay": _replay,
     "fast": _fast,
     "inorder": _inorder,
