@@ -265,6 +265,8 @@ def beside(own: Cost, others: Sequence[Cost], far: Cost | None = None, many: int
 
     far: what each of many more draws.
     """
+    if not others and not many:
+        return own
     draws: dict[tuple[str, float], int] = {}
     moved: dict[tuple[str, float], tuple[float, Unit]] = {}  # behind each of these draws
     for cost, times in ((own, 1), *((other, 1) for other in others), *(((far, many),) if far is not None and many else ())):

@@ -117,7 +117,7 @@ class Emission:
         name = "activations" if turn.forward else "gradients back"
         for copy in self._teams.copies:
             first = self._teams.layout.team(stage, copy)[0]
-            cost = self._builder.cost(self._teams.sending(stage, target, copy))
+            cost = self._teams.sending(stage, target, copy)
             label = self._builder.label(f"send {name}", "send", first, self._name)
             queue = self._queue(first, "send" if turn.forward else "send back")
             arrived[target, there, copy] = self._rows.add(label, cost, queue, [ends[copy]])

@@ -75,6 +75,7 @@ class Teams:
         self._recipes: dict[tuple[object, ...], Sequence[tuple[Spent, Collect | None]]] = {}
         self._neighbours: dict[tuple[int, int], tuple[int, ...]] = {}
         self._parts: dict[tuple[int, float, str], Cost] = {}
+        self._sent: dict[tuple[int, int, int], int] = {}  # by stages and copy
         self._indices: dict[int, int] = {}  # by id of such a part
         self._whole_costs: list[Cost] = []
         self._groups: dict[tuple[int, int], tuple[Names, ...]] = {}
@@ -214,11 +215,14 @@ class Teams:
         """A collective of a team."""
         return self._exchanges.cost(self.layout.groups(item.axis, stage, copy), item.what, item.size)
 
-    def sending(self, stage: int, target: int, copy: int) -> Cost:
-        """From one stage of a copy to another, beside those of the copies it speaks for."""
-        near = dict.fromkeys((*self._near(stage, copy), *self._near(target, copy)))
-        others = [self._sends(stage, target, each) for each in near if each != copy]
-        return beside(self._sends(stage, target, copy), others)
+    def sending(self, stage: int, target: int, copy: int) -> int:
+        """Index of the cost of a send from one stage of a copy to another, beside those of the copies it speaks for."""
+        found = self._sent.get((stage, target, copy))
+        if found is None:
+            near = dict.fromkeys((*self._near(stage, copy), *self._near(target, copy)))
+            others = [self._sends(stage, target, each) for each in near if each != copy]
+            found = self._sent[stage, target, copy] = self._builder.cost(beside(self._sends(stage, target, copy), others))
+        return found
 
     def _sends(self, stage: int, target: int, copy: int) -> Cost:
         pairs = tuple(zip(self.layout.team(stage, copy), self.layout.team(target, copy), strict=True))
@@ -267,7 +271,7 @@ class Teams:
                 for item in dict.fromkeys(collects((*layer.forward, *layer.backward))):
                     used.update(name for name, _ in self._inside(item, stage, copy).demand.amounts)
                 for target in {stage - 1, stage + 1} & set(range(len(self.stages))):
-                    used.update(name for name, _ in self.sending(stage, target, copy).demand.amounts)
+                    used.update(name for name, _ in self._sends(stage, target, copy).demand.amounts)
                 used.update(f"{name}.{what}" for name in self.layout.team(stage, copy) for what in ("compute", "memory"))
             drawn: dict[str, list[tuple[int, float]]] = {}
             for number, cost in enumerate(between(self.layout, self.stages, self._exchanges)):
