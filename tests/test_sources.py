@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,9 @@ import pytest
 from hwsim.spec import Origin, Tree, library_root, read, read_text, sources
 from hwsim.units import Quantity, UnitError, parse
 
-KINDS = {"datasheet", "standard", "measured", "fitted", "guess"}
+KINDS = {"datasheet", "standard", "recalled", "measured", "fitted", "guess"}
+READ = KINDS - {"fitted", "guess"}  # read off a document, or a recorded measurement: the reference alone says it all
+MEMORY = re.compile(r"\bfrom memory\b")
 WORDS = {"source", "ref", "name", "notes", "kind", "use", "hwsim", "between", "of", "topology", "hub"}  # hold no numbers
 LIBRARY = library_root() / "machines"
 FILES = sorted(path.relative_to(LIBRARY).as_posix() for path in LIBRARY.rglob("*.yaml"))
@@ -49,6 +52,8 @@ def fault(origin: Origin | None, whole: str, said: str) -> str:
     """`whole`: the reference of the whole file, which holds for a number that has a source but none of its own."""
     if origin is None:
         return "no source"
+    if origin.kind in READ and MEMORY.search(f"{origin.ref} {whole}"):
+        return f"{origin.kind}, but quoted from memory: it is recalled"
     if origin.kind in KINDS:
         return "" if origin.ref or whole or said.startswith("d2l ") else f"{origin.kind}, but no reference"
     return "" if origin.ref.startswith("d2l ") else f"'{origin}' is no kind of source"
@@ -57,6 +62,11 @@ def fault(origin: Origin | None, whole: str, said: str) -> str:
 @pytest.mark.parametrize("name", FILES)
 def test_every_number_has_a_source_and_a_reference(name: str) -> None:
     assert wrong(read(LIBRARY / name)) == []
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_what_is_quoted_from_memory_says_so_by_its_kind(name: str) -> None:
+    assert not MEMORY.search(" ".join((read(LIBRARY / name).text("notes") or "").split()))
 
 
 @pytest.mark.parametrize("name", [name for name in FILES if Path(name).name.startswith("d2l-")])
@@ -74,6 +84,13 @@ def test_profiles_of_the_text_cite_it(name: str) -> None:
         ("b: {value: 16 GiB, source: datasheet}", ["b: datasheet, but no reference"]),
         ("source: datasheet\nref: paper\nb: {ref: another paper, c: 3}", []),
         ("ref: paper\nb: {value: 16 GiB, source: datasheet}", []),
+        ("b: {value: 16 GiB, source: recalled, ref: its datasheet}", []),
+        ("b: {value: 16 GiB, source: recalled}", ["b: recalled, but no reference"]),
+        (
+            "b: {value: 2 s, source: datasheet, ref: 'paper, quoted from memory'}",
+            ["b: datasheet, but quoted from memory: it is recalled"],
+        ),
+        ("b: {value: 2 s, source: guess, ref: 'as a paper, quoted from memory'}", []),
         ("source: d2l 13.4\nb: 16 GiB\nc: {value: 2, source: guess}", []),
         ("curve: [1 ms, {value: 2 ms, source: measured, ref: x}]", ["curve.0: no source"]),
         ("name: 4 GB\nnotes: 17\nfast: true\nof: gpu3", []),

@@ -2,6 +2,9 @@
 
 A `source:`/`ref:` of a mapping holds for every number in it that has none of its own, as far as the same file goes:
 what a file takes from the library keeps the sources of the library.
+
+The kinds, the surest first: `datasheet` and `standard` are read off the document named, `recalled` is what the document
+named is remembered to say (nobody had it in hand), `measured` and `fitted` come from measurements, `guess` from neither.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from hwsim.spec.shapes import NUMBER_KEYS, SOURCE_KEYS
 from hwsim.spec.tree import Origin, Tree
 from hwsim.units import Quantity, UnitError, parse
 
-KINDS: Final = ("datasheet", "standard", "measured", "fitted", "guess")
+KINDS: Final = ("datasheet", "standard", "recalled", "measured", "fitted", "guess")
 
 
 def origin_of(tree: Tree) -> Origin | None:

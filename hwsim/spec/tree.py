@@ -14,7 +14,7 @@ Scalar = str | int | float | bool | None | Quantity
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a number is from: datasheet, standard, measured, fitted or guess ('stated' for any other text)."""
+    """Where a number is from: datasheet, standard, recalled, measured, fitted or guess ('stated' for any other text)."""
 
     kind: str
     ref: str = ""  # the reference: which datasheet, which file
