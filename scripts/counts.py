@@ -1,0 +1,111 @@
+"""How large the house is: lines, files that a small run loads, rooms that a link's bandwidth passes on its way to a rate.
+
+python scripts/counts.py            each count, with its limit
+python scripts/counts.py --way      the functions that the bandwidth passes, in order
+
+The limits stand in tests/test_counts.py and may only fall.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import subprocess
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+
+PLAIN: Final = """
+import sys, hwsim
+hwsim.simulate(MACHINE, WORKLOAD)
+print(sum(name.split(".")[0] == "hwsim" for name in sys.modules))
+"""
+FEW: Final = 20  # elements of a container that is looked into
+RATE: Final = 8.125e9  # B/s: a number that nothing else of the run has
+MACHINE: Final = """{hwsim: machine/1, parts: {cpu: {kind: cpu, use: d2l-server-cpu}, gpu: {kind: gpu, use: d2l-gpu}},
+links: [{name: slot, between: [cpu, gpu], kind: pcie, bandwidth: 8.125 GB/s}]}
+"""
+WORKLOAD: Final = """{hwsim: workload/1, program: [{copy: {from: cpu, to: gpu, bytes: 16 MB, writes: x}},
+{busy: {device: gpu, time: 15 ms, reads: x}}, {wait: all}]}
+"""
+
+
+def lines() -> int:
+    """Lines of Python in the package."""
+    return sum(len(path.read_text(encoding="utf-8").splitlines()) for path in (ROOT / "hwsim").rglob("*.py"))
+
+
+def modules() -> int:
+    """Modules of hwsim that a run of three ops loads."""
+    code = PLAIN.replace("MACHINE", repr(MACHINE)).replace("WORKLOAD", repr(WORKLOAD))
+    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True)
+    return int(run.stdout)
+
+
+def way() -> list[tuple[str, str]]:
+    """(file, function) of every frame that holds the link's bandwidth while the run is prepared and simulated."""
+    import hwsim
+
+    hwsim.simulate(MACHINE, WORKLOAD)  # imports, which are no part of the way
+    seen: dict[tuple[str, str], None] = {}
+
+    def profile(frame: FrameType, event: str, _: Any) -> None:
+        name = frame.f_code.co_filename
+        if event != "return" or "/hwsim/" not in name:
+            return
+        key = (name.rsplit("/hwsim/", 1)[1], frame.f_code.co_qualname)
+        if key not in seen and any(_holds(value) for value in frame.f_locals.values()):
+            seen[key] = None
+
+    sys.setprofile(profile)
+    try:
+        hwsim.simulate(MACHINE, WORKLOAD)
+    finally:
+        sys.setprofile(None)
+    return list(seen)
+
+
+def _holds(value: Any, depth: int = 2) -> bool:
+    """Whether a value is the bandwidth, as a number or as its text, or has it among its elements or fields."""
+    if isinstance(value, float | str):
+        return value in (RATE, "8.125 GB/s")
+    if not depth:
+        return False
+    if isinstance(value, tuple | list):
+        return len(value) < FEW and any(_holds(each, depth - 1) for each in value)
+    if isinstance(value, dict):
+        return len(value) < FEW and any(_holds(each, depth - 1) for each in value.values())
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return any(_holds(getattr(value, each.name, None), depth - 1) for each in dataclasses.fields(value))
+    return False
+
+
+def counts() -> dict[str, int]:
+    """All counts."""
+    passed = way()
+    return {
+        "lines of hwsim": lines(),
+        "modules of a run of three ops": modules(),
+        "files that a bandwidth passes": len({file for file, _ in passed}),
+        "functions that a bandwidth passes": len(passed),
+    }
+
+
+def main() -> int:
+    """Print the counts."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--way", action="store_true")
+    if parser.parse_args().way:
+        for file, function in way():
+            print(f"{file}: {function}")
+        return 0
+    for name, count in counts().items():
+        print(f"{count:8,}  {name}")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
