@@ -17,8 +17,6 @@ from dataclasses import fields, is_dataclass
 from functools import wraps
 from typing import Any, Final, ParamSpec
 
-import numpy as np
-
 CONTRADICTS: Final = "hwsim contradicts itself"
 DEFECT: Final = "this is a defect of hwsim, not of your files: please report it with the command and the files"
 SIGNED: Final = frozenset({"bias", "change", "difference", "error", "headroom", "log_ratio", "off", "offset", "signed", "slack"})
@@ -56,8 +54,8 @@ def numbers(value: object, where: str = "") -> Iterator[str]:
     if isinstance(value, int | float):
         if (not math.isfinite(value) if isinstance(value, float) else False) or (value < 0 and not _is_signed(where)):
             yield f"{where} is {value}"
-    elif isinstance(value, np.ndarray):
-        if len(value) and value.dtype.kind in "if" and not (np.isfinite(value).all() and value.min() >= 0):
+    elif hasattr(value, "dtype"):
+        if value.size and value.dtype.kind in "if" and not (0 <= value.min() and value.max() < math.inf):
             yield f"{where} holds a number that is negative or none"
     elif isinstance(value, Mapping):
         for key, each in value.items():

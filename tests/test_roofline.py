@@ -145,7 +145,7 @@ def test_the_text_has_a_line_for_each_op(layer: Path) -> None:
 def test_the_json_keeps_its_keys(layer: Path) -> None:
     found = json.loads(hwsim("roofline", "p3.16xlarge", layer, "--json", "--links").stdout)
     assert found["hwsim"] == "roofline/1"
-    assert set(found) == {"hwsim", "machine", "workload", "devices"}
+    assert set(found) == {"hwsim", "machine", "workload", "devices", "warnings"}
     for device in found["devices"]:
         assert set(device) == {"device", "alike", "memory", "compute", "ops", "without_arithmetic"}
         for each in device["memory"]:
