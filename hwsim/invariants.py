@@ -55,7 +55,7 @@ def numbers(value: object, where: str = "") -> Iterator[str]:
         if (not math.isfinite(value) if isinstance(value, float) else False) or (value < 0 and not _is_signed(where)):
             yield f"{where} is {value}"
     elif hasattr(value, "dtype"):
-        if value.size and value.dtype.kind in "if" and not (0 <= value.min() and value.max() < math.inf):
+        if value.size and value.dtype.kind in "if" and not (value.min() >= 0 and value.max() < math.inf):
             yield f"{where} holds a number that is negative or none"
     elif isinstance(value, Mapping):
         for key, each in value.items():
