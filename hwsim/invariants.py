@@ -43,7 +43,7 @@ def refuse(found: Iterator[str]) -> None:
         raise BrokenInvariant(*breaches)
 
 
-def numbers(value: object, where: str = "") -> Iterator[str]:
+def numbers(value: Any, where: str = "") -> Iterator[str]:
     """What of a value is NaN, infinite, or negative and no difference.
 
     >>> list(numbers({"makespan_s": -1.0, "error": -0.1, "rates": [1.0, float("nan")]}))
