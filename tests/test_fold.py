@@ -388,6 +388,13 @@ def test_jitter_leaves_nothing_to_fold_and_the_result_says_so() -> None:
     assert "warning      not-folded: all ranks are simulated: jitter is drawn by chance" in str(run)
 
 
+def test_one_rank_is_not_called_unlike_another() -> None:
+    run = hwsim.simulate(
+        cluster(1, 1), {"hwsim": "workload/1", "program": [{"busy": {"device": "node.gpu", "time": "1 ms"}}]}, fold="always"
+    )
+    assert run.timeline.flat.graph.unfolded == "there is one rank only"
+
+
 def test_pools_are_not_folded() -> None:
     stage = {"name": "read", "do": [{"busy": {"device": "node0.cpu", "time": "1 ms"}}]}
     jobs = {

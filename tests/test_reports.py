@@ -416,3 +416,28 @@ def test_the_device_that_limits_by_more_than_a_capacity_stands_first() -> None:
     timeline = simulate(builder.build())
     rows, _ = capacities(usage(timeline), limited_by(timeline))
     assert [row.name for row in rows] == ["disk.media", "cpu.cores"]
+
+
+def test_latency_lifts_no_capacity_of_its_device() -> None:
+    builder = GraphBuilder([Capacity("gpu.memory", 1.0), Capacity("slot", 1.0)])
+    builder.op("copy", device="gpu", cost=Cost(Demand(latency=1.0, amounts=(("gpu.memory", 1e-3), ("slot", 10e-3)))))
+    timeline = simulate(builder.build())
+    rows, _ = capacities(usage(timeline), limited_by(timeline))
+    assert [row.name for row in rows] == ["slot", "gpu.memory"]
+
+
+def test_time_of_no_device_lifts_no_link() -> None:
+    builder = GraphBuilder([Capacity("slot", 1.0), Capacity("gpu.compute", 1.0)])
+    builder.op("start", time=1.0)
+    builder.op("copy", device="gpu", cost=Cost(Demand(amounts=(("slot", 1e-3),))))
+    builder.op("work", device="gpu", cost=Cost(Demand(amounts=(("gpu.compute", 2e-3),))))
+    timeline = simulate(builder.build())
+    rows, _ = capacities(usage(timeline), limited_by(timeline))
+    assert [row.name for row in rows] == ["gpu.compute", "slot"]
+
+
+def test_what_is_counted_is_not_called_bytes() -> None:
+    builder = GraphBuilder([Capacity("nic.messages", 100.0, "1")])
+    builder.op("send", device="nic", cost=Cost(Demand(amounts=(("nic.messages", 7.0),)), moved=(("nic.messages", 7.0, "B"),)))
+    (row,) = usage(simulate(builder.build()))
+    assert (row.moved, row.unit) == (7.0, "1")

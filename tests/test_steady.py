@@ -84,5 +84,11 @@ def test_a_queue_that_keeps_growing_is_simulated_in_full() -> None:
     assert timeline.makespan_fs == 201
 
 
+def test_no_more_iterations_are_under_way_than_there_are() -> None:
+    loop = make_block([-1, -1], time=[1, 10**6], queue=[0, 1], edges=[(0, 1, 0)], times=100)
+    _, found = steady(graph_of(loop, queues=[Queue("host", ""), Queue("device", "")]))
+    assert found.why == "up to 100 iterations are under way at once"
+
+
 def test_short_loops_are_not_worth_it() -> None:
     assert play_steady(graph_of(make_block([-1], time=[1], times=LONG - 1)), simulate)[1] is None

@@ -292,3 +292,16 @@ def test_the_command_prints_draws_and_refuses(tmp_path_factory: pytest.TempPathF
     assert ".png, .svg or .pdf" in CliRunner().invoke(command, ["dgx-a100", "--topology", "a.gif"]).output
     narrow = CliRunner().invoke(command, ["d2l-8gpu-nvlink", "--topology", "--set", "machine.links.slots.bandwidth=8 GB/s"])
     assert "narrowest   8 GB/s each way" in narrow.output
+
+
+def test_no_pair_is_wider_or_narrower_than_what_its_route_says() -> None:
+    parts = "a: {kind: cpu, use: d2l-server-cpu}, b: {kind: cpu, use: d2l-server-cpu}, c: {kind: cpu, use: d2l-server-cpu}"
+    links = "{between: [a, b], kind: wifi, use: wifi-6}, {between: [b, c], kind: ethernet, use: 10gbe}"
+    air = machine(f"parts: {{{parts}}}\nlinks: [{links}]\n")
+    found = topology(air)
+    assert found.reach is not None
+    assert min(pair.bandwidth for pair in found.pairs) == found.reach.narrowest
+    for pair in found.pairs:
+        assert pair.bandwidth == min(link.bandwidth for link in air.route(pair.a, pair.b))
+    said = report.text(found, "air")
+    assert any(cut in said for cut in ("a against b, c", "b, c against a", "a, b against c", "c against a, b"))

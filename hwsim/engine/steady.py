@@ -74,7 +74,7 @@ def _period(timeline: Timeline, graph: OpGraph, few: int, times: int) -> _Period
     last = few - 1 - margin
     first = last - margin
     if first < 1:
-        return f"{margin} iterations are under way at once"
+        return f"up to {min(max(reach, alive), times):,} iterations are under way at once"
     same = (steps[first:last] == length).all() and (np.diff(ends, axis=0)[first:last] == length).all()
     if not same:
         return "its iterations never repeated"

@@ -44,6 +44,11 @@ class Activity:
         return self.sort == "start" and not self.device
 
     @property
+    def before_request(self) -> bool:
+        """Whether this is the time until requests of a service come."""
+        return self.sort == "arrivals" and not self.device
+
+    @property
     def hidden_fs(self) -> int:
         """Time in which they ran and the run waited for something else."""
         return self.busy_fs - self.path_fs

@@ -40,6 +40,12 @@ def _sentences(makespan: int, done: Sequence[Activity], tried: Tried | None) -> 
     done = [one for one in done if not one.before_job]
     if idle >= SMALL * makespan or not done:
         yield f"For {seconds(idle / FEMTO)} ({_percent(idle, makespan)}) the run waits for the start of a job."
+    coming = [one for one in done if one.before_request]
+    for one in coming:
+        length = "nearly all" if seconds(one.path_s) == seconds(makespan / FEMTO) else f"{seconds(one.path_s)} of"
+        if one.path_fs >= SMALL * makespan:
+            yield f"For {length} {seconds(makespan / FEMTO)} the run waits for requests to come."
+    done = [one for one in done if one not in coming]
     if not done:
         return
     main, others = done[0], [one for one in done[1:] if max(one.path_fs, one.hidden_fs) >= SMALL * makespan]
@@ -67,7 +73,8 @@ def _sentences(makespan: int, done: Sequence[Activity], tried: Tried | None) -> 
 
 def _of_service(tried: Tried, measure: Measure) -> Iterator[str]:
     """What limits a service, by its own measure: arrivals fix the time of the run, whatever the machine."""
-    waits = f", of which a request waits up to {seconds(measure.wait_s)} to begin" if measure.name in TIMES else ""
+    waits = f", of which a request waits up to {seconds(measure.wait_s)} to begin" if measure.wait_s > 0 else ""
+    waits = waits if measure.name in TIMES else ""
     yield f"The service is measured by its {measure.words}: {_measured(measure.name, measure.value)}{waits}."
     best = tried.rows[0] if tried.rows else None
     if best is None or best.speedup < HELP:

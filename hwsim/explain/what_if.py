@@ -176,7 +176,8 @@ class _Trial:
         if not self._result.serving and (other := against(limit.cause)) is not None:
             yield other
         else:
-            self._left.append(f"{family(str(limit.cause))}: no number of the files makes it shorter")
+            given = str(limit.cause) == "arrivals"
+            self._left.append(f"{family(str(limit.cause))}: {'given' if given else 'no number of the files makes it shorter'}")
 
     def _of_busy(self, treated: Collection[str]) -> Iterator[Lever]:
         """What makes busy capacities faster, the busiest first."""

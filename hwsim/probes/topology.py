@@ -204,7 +204,8 @@ def _width(machine: Machine, a: str, b: str, route: Sequence[Link]) -> float:
     drawn = dict(machine.transfer(a, b, 1e9).demand.amounts)
     links = [link for link in machine.links if link.capacity in drawn]
     parts = [drawn[link.capacity] / link.bandwidth for link in links]
-    return 1e9 / max(parts) if parts and len(links) > len(route) else min(link.bandwidth for link in route)
+    several = len({link.capacity for link in links}) > len({link.capacity for link in route})  # a shared medium is one capacity
+    return 1e9 / max(parts) if several else min(link.bandwidth for link in route)
 
 
 def _how(machine: Machine, route: Sequence[Link]) -> str:

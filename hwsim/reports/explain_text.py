@@ -184,7 +184,7 @@ def _outcome(each: WhatIf, found: Explanation) -> str:
     if found.measure is None:
         return f"{seconds(each.makespan_fs / FEMTO):>9}  {each.speedup:>5.2f} x"
     value = dict(each.measured).get(found.measure.name, 0.0)
-    shown = seconds(value) if found.measure.name in TIMES else f"{value:,.0f}/s"
+    shown = seconds(value) if found.measure.name in TIMES else f"{_rate(value)}/s"
     return f"{shown:>9}  {each.speedup:>5.2f} x"
 
 
@@ -193,9 +193,18 @@ def _then(each: WhatIf, found: Explanation) -> str:
         return ": the ops would wait for each other"
     if found.measure is not None:
         others = ((name, value) for name, value in each.measured if name != found.measure.name)
-        said = (f"{name} {seconds(value) if name in TIMES else f'{value:,.0f}'}" for name, value in others)
+        said = (f"{name} {seconds(value) if name in TIMES else _rate(value)}" for name, value in others)
         return f"; {', '.join(said)}"
     return "".join(f"; then {cause} {_share(time, each.makespan_fs)}" for cause, time in families(each.limited_by)[:1])
+
+
+def _rate(value: float) -> str:
+    """Three digits at least, and no 0 for what is more.
+
+    >>> _rate(0.0543), _rate(12345.6)
+    ('0.0543', '12,346')
+    """
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def _quoted(text: str) -> str:

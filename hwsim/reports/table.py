@@ -62,16 +62,18 @@ def capacities(usage: Sequence[Usage], limited: Iterable[Share] = ()) -> tuple[l
     """Rows of the capacities that were used, and the names of the others.
 
     Those that limit the run come first, by the share of its time that is due to them; then the fullest, then the busiest.
-    What is due to a device and to none of its capacities counts for its fullest.
+    What is due to a device and to none of its capacities counts for its fullest, except latency, which fills none.
     """
     fullest: dict[str, Usage] = {}
     for one in usage:
         device = one.capacity.rpartition(".")[0]
+        if not device:  # a link
+            continue
         fullest[device] = max(fullest.get(device, one), one, key=lambda each: (each.utilisation, each.busy_fs))
     held: dict[str, float] = {}
     for share in limited:
-        flows = share.cause.label == "flow"  # of a collective, which is due to links
-        name = fullest[share.cause.name].capacity if share.cause.name in fullest and not flows else share.cause.name
+        elsewhere = share.cause.kind == "latency" or share.cause.label == "flow"  # of a collective, which is due to links
+        name = fullest[share.cause.name].capacity if share.cause.name in fullest and not elsewhere else share.cause.name
         held[name] = held.get(name, 0.0) + share.share
     sizes: dict[str, int] = {}
     alike: dict[tuple[str, tuple[str, str, str, str] | None], list[Usage]] = {}

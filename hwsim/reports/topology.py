@@ -140,7 +140,8 @@ def _figures(found: Topology) -> Iterator[tuple[str, str]]:
         how = f"the least of all {each.cuts} ways to halve them" if each.exact else f"at most that: the least of {each.cuts} ways"
         if each.exact and each.cuts == 1:
             how = "any way to halve them"
-        yield "", f"{how}: {ranges(each.halves[0])} and {ranges(each.halves[1])}"
+        one, other = map(ranges, each.halves)
+        yield "", f"{how}: {one} {'against' if ',' in one + other else 'and'} {other}"
     if found.reach is None:
         return
     far, narrow = found.reach.farthest, found.reach.worst

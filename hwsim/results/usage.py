@@ -129,7 +129,8 @@ def _moved(
     units = {unit for _, (_, unit) in stated}
     if len(units) != 1:
         return amount, capacity.unit
-    return math.fsum(size * each for size, (each, _) in stated), units.pop()
+    unit: Unit = "1" if capacity.unit == "1" else units.pop()  # messages and accesses are counted
+    return math.fsum(size * each for size, (each, _) in stated), unit
 
 
 def _begin(timeline: Timeline) -> Ints:

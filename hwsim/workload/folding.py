@@ -84,6 +84,8 @@ def folded(
     ranks, wide = programs, int(found.capacities.size.sum()) > 2 * len(found.capacities)
     classes = len(np.unique(found.ranks.of[:ranks]))
     if 2 * classes > ranks and not wide:
+        if ranks == 1:
+            raise CannotFold("there is one rank only")
         raise CannotFold(f"hardly any of the {ranks:,} ranks is like another: there are {classes:,} classes")
     return _Restriction(template, found, builder, capacities).of(groups, runtimes)
 
