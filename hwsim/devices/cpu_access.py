@@ -17,6 +17,7 @@ from hwsim.demand import Cost, Demand, Requests, Term, Unit
 from hwsim.devices.accesses import Accesses, crossings, lines_touched
 from hwsim.devices.cpu_work import memory_time, reach, through_caches, to_memory
 from hwsim.devices.roofline import WORKLOAD, CannotCompute, Draw, Input, assemble, precise, source_of
+from hwsim.units import format_share
 
 if TYPE_CHECKING:
     from hwsim.devices.cpu import Cpu
@@ -152,7 +153,7 @@ def _steps(cpu: Cpu, working_set: float | None, busy: int, chains: int) -> str:
     if cpu.caches is None:
         return of_memory
     steps = cpu.caches.latency(working_set, cpu.clock_of("scalar", busy) or 1.0, memory_latency(cpu), chains)
-    told = [f"{name} {precise(more, 's')} for {100 * part:.3g} %" for name, part, more in steps if part * more > 0]
+    told = [f"{name} {precise(more, 's')} for {format_share(part)}" for name, part, more in steps if part * more > 0]
     beside = f"slowest of {chains} side by side: " if chains > 1 else ""
     return f"{beside}{', '.join(told)}; {of_memory}"
 

@@ -245,7 +245,8 @@ class PlainEngine:
         if server is not None:
             at_once = server.triggered
             yield server
-            op.granted = -1 if at_once else self._freed_by[op.take].popleft()
+            freed_by = self._freed_by[op.take]
+            op.granted = freed_by.popleft() if freed_by and not at_once else -1
         op.start = int(self.env.now)
         yield self.env.timeout(op.fixed)
         if op.is_served:

@@ -10,7 +10,7 @@ from hwsim.reports.figure import COLOURS, figure_bytes, time_scale
 from hwsim.reports.title import figure_title
 from hwsim.results.result import Result
 from hwsim.results.serving import ServiceStatistics, Spread
-from hwsim.units import format_quantity
+from hwsim.units import format_quantity, format_share
 
 
 def lines(found: ServiceStatistics) -> Iterator[tuple[str, str]]:
@@ -42,7 +42,7 @@ def lines(found: ServiceStatistics) -> Iterator[tuple[str, str]]:
         yield (
             "KV cache",
             (
-                f"{of}{100 * found.cache_mean:.3g} % in the mean, {100 * found.cache_peak:.3g} % at most "
+                f"{of}{format_share(found.cache_mean)} in the mean, {format_share(found.cache_peak)} at most "
                 f"of {found.cache_tokens:,} tokens on each copy{lost}"
             ),
         )

@@ -10,6 +10,7 @@ import numpy as np
 
 from hwsim.demand import Cost
 from hwsim.results.timeline import Timeline
+from hwsim.units import format_share
 
 NAMES: Final = 4
 DOUBTFUL: Final = 0.05
@@ -36,12 +37,12 @@ class Coverage:
         >>> print(Coverage(0.9, 0.0, 0.1, ("erf", "fft")))
         90 % of the ops' time by calls measured on this machine, 10 % uncalibrated (erf, fft)
         """
-        text = f"{100 * self.measured:.3g} % of the ops' time by calls measured on this machine"
+        text = f"{format_share(self.measured)} of the ops' time by calls measured on this machine"
         if self.extrapolated > 0:
-            text += f", {100 * self.extrapolated:.3g} % far from any size that was"
+            text += f", {format_share(self.extrapolated)} far from any size that was"
         if self.uncalibrated > 0:
             names = ", ".join(self.missing[:NAMES]) + (", ..." if len(self.missing) > NAMES else "")
-            text += f", {100 * self.uncalibrated:.3g} % uncalibrated ({names})"
+            text += f", {format_share(self.uncalibrated)} uncalibrated ({names})"
         return text
 
 

@@ -190,7 +190,9 @@ def _of_op(given: Given) -> Iterator[Warning]:
             tree, ["remote"], "these cores are slower than the far memory", "more `cores`, or dependent accesses, feel it"
         )
     if isinstance(given.model, Disk):
-        idle = [key for key in ("depth", "region") if key in keys and (key == "region" or tree.text("access") != "random")]
+        idle = ["depth"] if "depth" in keys and tree.text("access") != "random" else []
+        if "region" in keys and not (kind == "write" and given.model.size):  # writes over a region fill no more of the disk
+            idle.append("region")
         if idle:
             yield _no_effect(
                 tree, idle, f"{given.device} is of kind disk, the same everywhere", "an ssd, hdd or filesystem knows them"

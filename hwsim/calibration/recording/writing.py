@@ -16,7 +16,7 @@ from hwsim.calibration.recording.nodes import Leaf, Loop, Node
 from hwsim.calibration.recording.script import Recording
 from hwsim.calibration.recording.tape import Made, Step
 from hwsim.devices.calls import BYTES
-from hwsim.units import format_quantity
+from hwsim.units import format_quantity, format_share
 
 FORMAT: Final = "recording/1"
 NEAR: Final = 32e3  # bytes: no array that is used again so soon has left the first cache
@@ -230,7 +230,7 @@ def summary(recording: Recording, measured: Mapping[str, Any]) -> str:
     lines.append(f"calls take {format_quantity(inside, 's', 3)}{part} (recording slows a script down between its calls)")
     if recording.unknown > 0:
         names: dict[str, None] = dict.fromkeys(step.op.reason for step in recording.steps if step.op.reason)
-        lines.append(f"uncalibrated: {100 * recording.unknown / inside:.3g} % of the calls' time, recorded as busy")
+        lines.append(f"uncalibrated: {format_share(recording.unknown / inside)} of the calls' time, recorded as busy")
         lines += [f"  {name}" for name in names]
     lines += list(recording.notes)
     written = [str(each) for each in measured.get("written_out", ())]
