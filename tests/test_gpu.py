@@ -15,7 +15,7 @@ from hwsim.demand import Term
 from hwsim.devices import Gpu, Product, Work
 from hwsim.devices.gpu_matmul import LIKE, Alignment, Chip, Tiling, best, cuts, tiles_like, tiles_of, waves
 from hwsim.devices.roofline import DTYPES, Efficiency, LocalMemory
-from hwsim.spec.library import library_root, names
+from hwsim.spec import Mistakes, find, names, read, resolve
 from hwsim.units import parse
 
 NAME = "gpu0"
@@ -227,11 +227,7 @@ def test_the_best_cut_is_one_of_them_and_none_is_better(product: Product, tiling
 
 # ---- the library ----
 
-TILED = [
-    name.removeprefix("gpu/")
-    for name in names("part")
-    if name.startswith("gpu/") and "\nmatmul:" in (library_root() / f"machines/parts/{name}.yaml").read_text(encoding="utf-8")
-]
+TILED = [name for name in names("gpu") if resolve(read(find("gpu", name)), Mistakes(), kind="gpu").get("matmul") is not None]
 
 
 def library(name: str) -> Gpu:
