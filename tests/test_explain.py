@@ -222,6 +222,16 @@ def test_the_text_reads_as_it_did(kind: str, root: Path, update: bool) -> None:
     assert max(map(len, found.splitlines())) <= 100
 
 
+def test_the_device_that_worked_longest_is_named_and_a_limit_of_a_part_is_called_so() -> None:
+    links = [Capacity("slot0", 1e9, "B"), Capacity("slot1", 1e9, "B")]
+    builder = GraphBuilder(links)
+    for device, mega in (("gpu0", 60), ("gpu1", 10)):
+        cost = Cost(Demand(latency=20e-3, amounts=((f"slot{device[-1]}", mega * 1e6),)))
+        builder.op("x", kind="copy", device=device, cost=cost)
+    _, found = explained(builder.build(), again=False)
+    assert found.sentences[0] == "gpu0 copies for all 80.00 ms, limited mostly by slot0."
+
+
 def test_names_are_put_in_as_words_not_as_parts_of_words() -> None:
     term = Term(
         "accesses", "ceil(times / at once) x time", (("times", "64", ""), ("at once", "8", ""), ("time", "2 us", "")), 16e-6

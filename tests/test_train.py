@@ -275,3 +275,13 @@ def test_workloads_of_the_library_run(name: str) -> None:
     assert 0.1 < one.mfu < 0.7
     assert found.met
     assert prepare(machine, name, set=changes).graph.trainings
+
+
+def test_steps_and_what_comes_after_them_are_the_time_of_the_run() -> None:
+    """Weights of the last step are gathered for a step that does not come."""
+    for sharding in ("none", "zero-1"):
+        result = run(cluster(2), model="gpt2", global_batch=16, sharding=sharding)
+        (found,) = result.trainings
+        assert found.first_s + found.step_s == pytest.approx(found.ended_s)
+        after = result.makespan_s - found.ended_s
+        assert (" after them" in str(result)) == (after > 1e-3 * found.step_s) == (sharding == "zero-1")

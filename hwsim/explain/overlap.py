@@ -25,6 +25,7 @@ class Activity:
     one of them ran.  path_fs: time of it for which the run waited for them.  alone: if the run waited for only one
     of several, whether that was the first, the last or another.  work_fs: their times added up, more than `busy_fs`
     where they ran side by side.  bound: the capacity that held them back for most of `path_fs`.
+    bound_fs: how much of it.  waited: the device that the run waited for, if it is one of several that did less.
     """
 
     sort: str
@@ -37,6 +38,8 @@ class Activity:
     work_fs: int
     alone: str = ""
     bound: str = ""
+    bound_fs: int = 0
+    waited: str = ""
 
     @property
     def before_job(self) -> bool:
@@ -88,10 +91,11 @@ def activities(timeline: Timeline, path: CriticalPath) -> tuple[Activity, ...]:
         waited_for = np.unique(on_path[here])
         used = [flat.graph.labels[one] for one in np.unique(flat.label[ops]).tolist()]
         devices = {label.device for label in used}
+        bound, bound_fs = _bound(path, spent[here], why[here])
         found.append(
             Activity(
                 sort=sort,
-                device=devices.pop() if len(devices) == 1 else device,
+                device=min(devices) if len(devices) == 1 else device,
                 names=tuple(dict.fromkeys(label.name for label in used)),
                 count=len(ops),
                 busy_fs=ticks.covered(timeline.start[ops], timeline.end[ops]),
@@ -99,7 +103,9 @@ def activities(timeline: Timeline, path: CriticalPath) -> tuple[Activity, ...]:
                 path_count=len(waited_for),
                 work_fs=ticks.total(timeline.end[ops] - timeline.start[ops]),
                 alone=_which(timeline, ops, int(waited_for[0])) if len(waited_for) == 1 < len(ops) else "",
-                bound=_bound(path, spent[here], why[here]),
+                bound=bound,
+                bound_fs=bound_fs,
+                waited=_waited(timeline, ops, waited_for) if len(devices) > 1 else "",
             )
         )
     return tuple(sorted(found, key=lambda one: (-one.path_fs, -one.busy_fs, one.sort, one.device)))
@@ -110,8 +116,8 @@ def _sort(label: Label) -> tuple[str, str]:
     return sort, family(label.device)
 
 
-def _bound(path: CriticalPath, spent: Ints, why: Ints) -> str:
-    """The capacity (or the family of capacities) that more than half of this time is due to."""
+def _bound(path: CriticalPath, spent: Ints, why: Ints) -> tuple[str, int]:
+    """The capacity (or the family of capacities) that more than half of this time is due to, and how much is (fs)."""
     total: dict[str, int] = {}
     names: dict[str, list[str]] = {}
     for number in np.unique(why).tolist():
@@ -121,8 +127,23 @@ def _bound(path: CriticalPath, spent: Ints, why: Ints) -> str:
             total[name] = total.get(name, 0) + ticks.total(spent[why == number])
     longest = max(total, key=lambda name: (total[name], name), default="")
     if not longest or 2 * total[longest] <= ticks.total(spent):
+        return "", 0
+    return longest if len(names[longest]) > 1 else names[longest][0], total[longest]
+
+
+def _waited(timeline: Timeline, ops: Ints, waited_for: Ints) -> str:
+    """The device that the run waited for, where it is one and no other worked as long; else ""."""
+    flat = timeline.flat
+    late = {flat.graph.labels[one].device for one in np.unique(flat.label[waited_for]).tolist()}
+    if len(late) != 1:
         return ""
-    return longest if len(names[longest]) > 1 else names[longest][0]
+    (device,) = late
+    worked: dict[str, int] = {}
+    for label in np.unique(flat.label[ops]).tolist():
+        own = ops[flat.label[ops] == label]
+        name = flat.graph.labels[label].device
+        worked[name] = worked.get(name, 0) + ticks.total(timeline.end[own] - timeline.start[own])
+    return device if all(fs < worked[device] for name, fs in worked.items() if name != device) else ""
 
 
 def _which(timeline: Timeline, ops: Ints, one: int) -> str:

@@ -52,10 +52,11 @@ def _sentences(makespan: int, done: Sequence[Activity], tried: Tried | None) -> 
     share = main.path_fs / makespan
     whole, part = seconds(makespan / FEMTO), seconds(main.path_s)
     part = "all" if main.path_fs == makespan else "nearly all" if part == whole else f"{part} of"
-    limit = f", limited by {main.bound}" if main.bound else ""
-    yield f"{_subject(main)} {_verb(main)} for {part} {whole}{limit}."
+    mostly = "" if main.bound_fs >= MAIN * main.path_fs else "mostly "
+    limit = f", limited {mostly}by {main.bound}" if main.bound else ""
+    yield f"{_subject(main.waited or main.device)} {_verb(main)} for {part} {whole}{limit}."
     if main.hidden_fs >= SMALL * makespan:
-        yield f"{_subject(main)} {_verb(main)} for another {seconds(main.hidden_s)}, in which the run waits for something else."
+        yield f"{_subject(main.device)} {_verb(main)} for another {seconds(main.hidden_s)}, in which the run waits for something else."
     serial = all(one.hidden_fs == 0 and one.work_fs == one.busy_fs for one in done)
     if serial and len(done) > 1:
         adds = [f"{_doing(one)} adds {seconds(one.path_s)} ({_percent(one.path_fs, makespan)})" for one in others[:MANY]]
@@ -64,7 +65,7 @@ def _sentences(makespan: int, done: Sequence[Activity], tried: Tried | None) -> 
     else:
         behind = "behind it" if share >= MAIN else "behind the rest"
         for one in others[:MANY]:
-            yield _hiding(one, makespan, behind)
+            yield _hiding(one, makespan, behind, apart=one.sort == main.sort)
     if tried is not None and tried.measure is not None:
         yield from _of_service(tried, tried.measure)
     elif tried is not None and tried.rows:
@@ -88,9 +89,11 @@ def _measured(name: str, value: float) -> str:
     return seconds(value) if name in TIMES else f"{value:,.4g} 1/s"
 
 
-def _hiding(one: Activity, makespan: int, behind: str) -> str:
-    """How much of it the run had to wait for."""
+def _hiding(one: Activity, makespan: int, behind: str, *, apart: bool) -> str:
+    """How much of it the run had to wait for.  apart: another device does the like."""
     doing = _doing(one)
+    if apart and one.sort in WORDS and one.device and _object(one.device) not in doing:
+        doing += f" on {_object(one.device)}"
     doing = (doing[0].upper() + doing[1:] if one.sort in WORDS else doing) + f", {seconds(one.busy_s)} in all,"
     if one.path_fs == 0:
         return f"{doing} hides {behind}, all of it."
@@ -119,13 +122,13 @@ def _percent(part: int, whole: int) -> str:
     return format_share(part / whole)
 
 
-def _subject(one: Activity) -> str:
+def _subject(device: str) -> str:
     """The device: `The GPU`, `The disk`, `gpu*`."""
-    if not one.device:
+    if not device:
         return "The program"
-    if one.device in {"cpu", "gpu", "nic"}:
-        return f"The {one.device.upper()}"
-    return f"The {one.device}" if one.device.isalpha() else one.device
+    if device in {"cpu", "gpu", "nic"}:
+        return f"The {device.upper()}"
+    return f"The {device}" if device.isalpha() else device
 
 
 def _verb(one: Activity) -> str:

@@ -117,7 +117,10 @@ def _of_steps(result: Result) -> str:
     """How many steps of training the time is of, where they are all there is."""
     if len(result.trainings) != 1 or result.jobs or result.trainings[0].steps < 2:
         return ""
-    return f" for {result.trainings[0].steps:,} steps"
+    one = result.trainings[0]
+    after = result.makespan_s - one.ended_s  # weights that are gathered for a next step
+    rest = f" and {format_quantity(after, 's')} after them" if after > 1e-3 * one.step_s else ""
+    return f" for {one.steps:,} steps{rest}"
 
 
 def _fold(result: Result) -> Iterator[str]:

@@ -50,7 +50,7 @@ class Training:
     """The steps of one training.
 
     Args:
-        step_s: of the last step, from the end of the one before; first_s: of the first.
+        step_s: of the last step, from the end of the one before; first_s: of the first; ended_s: when the last one ended.
         count, unit: of a step; rate: of it per second; mfu: the model's FLOP over what the devices' peaks could do meanwhile.
         stages: what the time of the last step went to.
         whole: of `unit`, all of the training, 0 if nobody says; days: they take, if every step is as the last.
@@ -73,6 +73,7 @@ class Training:
     told: int = 1
     weights: tuple[int, ...] = ()
     paces: tuple[Pace, ...] = ()
+    ended_s: float = 0.0
 
     @property
     def rate(self) -> float:
@@ -134,6 +135,7 @@ def _training(timeline: Timeline, known: Trained) -> Training:
         steps=known.steps,
         step_s=took,
         first_s=(ends[0] - known.start) / FEMTO,
+        ended_s=ends[-1] / FEMTO,
         count=known.count,
         unit=known.unit,
         mfu=known.flop / (known.peak * took) if took > 0 else 0.0,
