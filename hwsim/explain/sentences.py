@@ -56,7 +56,8 @@ def _sentences(makespan: int, done: Sequence[Activity], tried: Tried | None) -> 
     limit = f", limited {mostly}by {main.bound}" if main.bound else ""
     yield f"{_subject(main.waited or main.device)} {_verb(main)} for {part} {whole}{limit}."
     if main.hidden_fs >= SMALL * makespan:
-        yield f"{_subject(main.device)} {_verb(main)} for another {seconds(main.hidden_s)}, in which the run waits for something else."
+        also = f"{_subject(main.device)} {_verb(main)} for another {seconds(main.hidden_s)}"
+        yield f"{also}, in which the run waits for something else."
     serial = all(one.hidden_fs == 0 and one.work_fs == one.busy_fs for one in done)
     if serial and len(done) > 1:
         adds = [f"{_doing(one)} adds {seconds(one.path_s)} ({_percent(one.path_fs, makespan)})" for one in others[:MANY]]
