@@ -16,6 +16,7 @@ from hwsim import api
 from hwsim.cli import main
 from hwsim.explain.explanation import Explanation, explain
 from hwsim.explain.what_if import HALF, MATTERS, WhatIf
+from hwsim.reports.each import each_op
 from hwsim.reports.explain_text import text
 from hwsim.results.result import Result
 from hwsim.spec import SpecError
@@ -286,6 +287,43 @@ def test_a_link_without_a_name_of_a_machine_inside_goes_by_its_kind() -> None:
     assert both[0] == pytest.approx(2 * both[1])
     by_place = run(inner, SEND, {"machine.links.2.rate": "200 Gb/s"}).makespan_s
     assert by_place == run(inner, SEND, {"machine.links.cable.rate": "200 Gb/s"}).makespan_s
+
+
+TWO_NODES: dict[str, Any] = {
+    "hwsim": "machine/1",
+    "parts": {"node": {"kind": "machine", "use": "dgx-a100", "count": 2}, "leaf": {"kind": "switch"}},
+    "links": [{"name": "net", "between": ["node*.nic*", "leaf"], "kind": "infiniband", "rate": "200 Gb/s"}],
+}
+SUM: dict[str, Any] = {"hwsim": "workload/1", "program": [{"allreduce": {"name": "g", "among": "node*.gpu*", "bytes": "1 GB"}}]}
+
+
+def test_several_links_of_a_machine_inside_are_set_in_any_order() -> None:
+    sets = {"machine.node.links.cards.gen": 5, "machine.node.links.slots.gen": 5, "machine.node.links.nvlink.latency": "1 us"}
+    found = [api.prepare(TWO_NODES, SUM, set=dict(each)).machine for each in (sets.items(), reversed(sets.items()))]
+    for name in ("cards", "slots"):
+        rates = [one.links_called(name)[0].bandwidth for one in found]
+        assert rates[0] == rates[1] == pytest.approx(2 * _bandwidth(TWO_NODES, name))
+    with pytest.raises(SpecError, match="no link 'nope'"):
+        api.prepare(TWO_NODES, SUM, set=sets | {"machine.node.links.nope.gen": 5})
+
+
+def _bandwidth(machine: dict[str, Any], name: str) -> float:
+    return api.prepare(machine, SUM).machine.links_called(name)[0].bandwidth
+
+
+def test_what_a_flow_over_a_card_and_a_cable_needs_is_both() -> None:
+    found = explain(api.simulate(TWO_NODES, SUM))
+    best = (found.what_if or ())[0]
+    assert best.together
+    assert dict(best.settings).keys() == {"machine.links.net.rate", "machine.node.nic.bandwidth"}
+    assert best.makespan_s == api.simulate(TWO_NODES, SUM, set=dict(best.settings)).makespan_s
+
+
+def test_the_rate_of_an_exchange_is_of_bytes_not_of_messages() -> None:
+    result = api.simulate(TWO_NODES, SUM)
+    (row,) = each_op(result.timeline)
+    assert row.rate == "24.5 GB/s"  # of each card: 2 x 15/16 x 1 GB over eight of them
+    assert {one.unit for one in result.usage if one.capacity.endswith("_messages")} == {"1"}
 
 
 def test_a_key_of_a_used_part_can_be_set_however_deep_it_is() -> None:

@@ -78,8 +78,9 @@ def _as_one(machine: Machine, flows: Flows, name: str, latency: float, flow: flo
     for phase in flows.phases:
         for each, amount in phase.cost.demand.amounts:
             amounts[each] = amounts.get(each, 0.0) + amount
-        for each, amount, _ in phase.cost.moved:
-            moved[each] = moved.get(each, 0.0) + amount
+        for each, amount, unit in phase.cost.moved:
+            if unit != "1":
+                moved[each] = moved.get(each, 0.0) + amount
     demands = [phase.cost.demand for phase in flows.phases]
     demand = Demand(
         latency=latency,

@@ -231,7 +231,7 @@ def _step(machine: Machine, placed: Placed, each: Round, size: float, overheads:
         if here + demand.latency > overhead + way:
             overhead, way = here, demand.latency
         drawn.floor = max(drawn.floor, demand.floor)
-        natural = {name: amount for name, amount, _ in found.moved}
+        natural = {name: amount for name, amount, unit in found.moved if unit != "1"}
         moved = {name: natural.get(first, 0.0) for name, (first, _) in zip(names, demand.amounts, strict=True)}
         for name, (_, amount) in zip(names, demand.amounts, strict=True):
             wire = machine.capacities[name].unit == "B"

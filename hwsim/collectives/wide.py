@@ -196,7 +196,7 @@ def _rows(
     again: list[tuple[int, float]] = []  # of each shape, the row of the receiver's memory, and what reading again takes of it
     _, first_pairs = np.unique(draws.shape, return_index=True)
     for cost, pair in zip(draws.costs, first_pairs.tolist(), strict=True):
-        natural = {name: amount for name, amount, _ in cost.moved}
+        natural = {name: amount for name, amount, unit in cost.moved if unit != "1"}
         for name, amount in cost.demand.amounts:
             looks.append(kinds.number(name))
             wire = machine.capacities[name].unit == "B"

@@ -255,12 +255,12 @@ class _Trial:
         return found if found is not None and found.speedup > best * 1.01 else None
 
     def _following(self, run: Result, lever: Lever) -> Lever | None:
-        """What the changed run waits for longest that is not changed yet."""
+        """What the changed run waits for longest that is not changed yet; of a flow over many links, the busiest of them."""
+        done = {path for path, _ in lever.settings}
         for limit in _limits(run.timeline, critical_path(run.timeline)):
-            for change in self._against(limit):
-                if isinstance(change, Lever) and not {path for path, _ in change.settings} <= {
-                    path for path, _ in lever.settings
-                }:
+            found = [*self._against(limit), *(self._of_busy(()) if limit.cause.label == "flow" else ())]
+            for change in found:
+                if isinstance(change, Lever) and not {path for path, _ in change.settings} <= done:
                     return change
         return None
 

@@ -198,15 +198,17 @@ def _quietly_used(tree: Tree) -> Tree | None:
 
 def _in_links(tree: Tree, base: Tree | None, steps: list[str], new: Tree, place: Place) -> Tree:
     own = tree.get("links")
-    listed = own or (base.get("links") if base else None) or Tree([], new.place)
+    over = own if own is not None and own.is_mapping else Tree({}, new.place)  # of links of a used machine, by name
+    listed = own if own is not None and not own.is_mapping else (base.get("links") if base else None) or Tree([], new.place)
     name = steps[0]
-    if isinstance(listed.value, dict):  # links of a used machine, already overridden by name
+    if listed.is_mapping:
         labels = [name_ for name_, _ in listed.items()]
     else:
         labels = [each.text("name") or "" for each in listed.elements()]
         kinds = [each.text("kind") or "" for each in listed.elements()]
         if name not in labels and kinds.count(name) == 1:
             labels = kinds
+    labels += [name_ for name_, _ in over.items() if name_ not in labels]
     listed_here = own is not None and isinstance(own.value, list)
     by_place = listed_here and name.isascii() and name.isdigit() and len(name) < 9 and int(name) < len(labels)
     if labels.count(name) != 1 and not by_place:
@@ -220,7 +222,6 @@ def _in_links(tree: Tree, base: Tree | None, steps: list[str], new: Tree, place:
         index = int(name) if by_place else labels.index(name)
         changed = _in_tree(own.value[index], steps[1:], new, place)
         return tree.put("links", replace(own, value=[*own.value[:index], changed, *own.value[index + 1 :]]))
-    over = own if own is not None and own.is_mapping else Tree({}, new.place)
     return tree.put("links", over.put(name, _in_tree(over.get(name) or Tree({}, new.place), steps[1:], new, place)))
 
 
