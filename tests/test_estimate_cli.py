@@ -69,6 +69,11 @@ def test_the_summary_has_the_time_its_shares_and_the_memory() -> None:
     assert max(map(len, lines)) <= 100
 
 
+def test_a_plan_that_shards_nothing_says_so() -> None:
+    found = run("dgx-h100", "gpt2", "--sharding", "none", "--global-batch", "8").stdout
+    assert "nothing sharded, nothing recomputed" in " ".join(found.split())
+
+
 def test_what_does_not_fit_ends_with_3_and_says_by_how_much() -> None:
     found = run(NODE, "llama-3-70b", "--tp", "8", "--global-batch", "64")
     assert found.exit_code == 3

@@ -23,6 +23,7 @@ from hwsim.reports import REPORTS, gantt, html, summary, trace
 from hwsim.reports import json as as_json
 from hwsim.reports.each import MOST, each_op
 from hwsim.reports.lanes import lanes
+from hwsim.reports.summary import _line
 from hwsim.reports.table import capacities, causes
 from hwsim.reports.writing import write
 from hwsim.results.result import Result
@@ -441,3 +442,10 @@ def test_what_is_counted_is_not_called_bytes() -> None:
     builder.op("send", device="nic", cost=Cost(Demand(amounts=(("nic.messages", 7.0),)), moved=(("nic.messages", 7.0, "B"),)))
     (row,) = usage(simulate(builder.build()))
     assert (row.moved, row.unit) == (7.0, "1")
+
+
+@given(st.integers(1, 60))
+def test_a_number_and_its_per_cent_sign_stand_on_one_line(words: int) -> None:
+    lines = _line("limited by", ", ".join(["a" * words, *(f"part{number} 0.{number} %" for number in range(10, 40))]))
+    assert not any(line.lstrip().startswith("%") for line in lines)
+    assert max(map(len, lines)) <= 100

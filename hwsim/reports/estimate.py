@@ -126,7 +126,7 @@ def plan_text(laid: Laid) -> str:
         said.append(f"ep {plan.ep}")
     if plan.sequence_parallel:
         said.append("sequence parallel")
-    said.append(plan.sharding)
+    said.append(plan.sharding if plan.level else "nothing sharded")
     said.append({"none": "nothing recomputed", "selective": "selective recompute", "full": "full recompute"}[plan.recompute])
     return ", ".join([*said, plan.dtype, plan.optimizer])
 

@@ -138,7 +138,9 @@ def _fold(result: Result) -> Iterator[str]:
 
 
 def _line(title: str, text: str) -> list[str]:
-    return textwrap.wrap(text, WIDTH, initial_indent=f"  {title:<12} ", subsequent_indent=" " * 15, break_long_words=False)
+    tied = text.replace(" %", "\u00a0%")  # a number and its sign on one line
+    lines = textwrap.wrap(tied, WIDTH, initial_indent=f"  {title:<12} ", subsequent_indent=" " * 15, break_long_words=False)
+    return [line.replace("\u00a0", " ") for line in lines]
 
 
 def _ops(rows: Sequence[Each]) -> Iterator[str]:
