@@ -68,7 +68,7 @@ class Steps:
     def add(self, after: OpRef | None = None) -> list[OpRef]:
         """All steps; the last ops of the last of them."""
         with self.builder.repeat(self.plan.steps):
-            begins = self._begin()
+            begins = self._begin(waits=after is not None)
             marks = self._copies()
             ends = self._asynchronous(marks) if self.plan.asynchronous else self._together(marks)
             self._repeat(ends)
@@ -92,17 +92,23 @@ class Steps:
 
     # ---- the parts of a step
 
-    def _begin(self) -> list[OpRef]:
-        """What the software does before each step, and the inputs that it makes ready."""
-        found = []
+    def _begin(self, *, waits: bool = False) -> list[OpRef]:
+        """What the software does before each step, and the inputs that it makes ready.
+
+        waits: the first step waits for something, so that every thread needs an op that can.
+        """
+        found: list[OpRef] = []
         software = self.plan.software
         for thread in self.threads:
             thread.begin = None
             if software.step > 0:
                 thread.begin = self.issuing.host(thread, "between steps", software.step)
+        held = {id(thread): self.issuing.host(thread, "begin", 0.0) for thread in self.threads if waits and thread.begin is None}
+        found += held.values()
         for worker in self.workers:
             worker.first = worker.last = None
-            worker.waits = [worker.thread.begin] if worker.thread.begin is not None else []
+            begin = held.get(id(worker.thread), worker.thread.begin)
+            worker.waits = [begin] if begin is not None else []
             if software.number > 0 and worker.stage == 0:
                 numbers = self.plan.batches[worker.copy] * size(self.plan.network.input) / self.plan.tp
                 queue = self.builder.queue(f"{worker.device}:inputs", worker.thread.host)

@@ -1,0 +1,122 @@
+"""Branches and factors that a slip of one character would change while every law still holds: each pinned by its own case."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+
+import pytest
+
+import hwsim
+from hwsim.collectives.choosing import _hardware
+from hwsim.collectives.plan import Group
+from hwsim.collectives.tuning import Hardware, candidates
+from hwsim.devices import Gpu
+from hwsim.devices.kernels import Corrections
+from hwsim.devices.numa import Numa
+from hwsim.devices.roofline import CannotCompute, LocalMemory
+from hwsim.devices.seek import Curve, Seek
+from hwsim.devices.storage import Asked
+from hwsim.machine import build
+from hwsim.models.cnn_layers import _linear
+from hwsim.models.convolving import units_of
+from hwsim.models.networks import read_network
+from hwsim.models.stages import _adding
+from hwsim.spec import Mistakes, SpecError, find, read, read_text
+from hwsim.workload.events import Event, _spans
+from hwsim.workload.steady import _same_past
+
+
+def test_writes_take_more_of_one_core_than_reads_where_the_domain_says_so() -> None:
+    domains = Numa(domains=1, core_write_cost=2.0)
+    assert domains.domain(1, 1e9, 1e9, 1e12, 10e9) == pytest.approx(0.3)
+    assert domains.domain(1, 2e9, 0.0, 1e12, 10e9) == pytest.approx(0.2)
+
+
+def test_a_region_without_a_byte_is_refused() -> None:
+    with pytest.raises(CannotCompute, match="region"):
+        Asked(size=4096, region=0.0)
+
+
+@pytest.mark.parametrize(("pair", "there"), [(Group(2), True), (Group(8), True), (Group(2, (1, 1)), False)])
+def test_the_switch_adds_for_two_gpus_of_a_node_but_not_for_one_of_each(pair: Group, there: bool) -> None:
+    mistakes = Mistakes()
+    machine = build(read(find("machine", "dgx-h100")), mistakes)
+    assert machine is not None
+    assert _hardware(machine, "gpu0", pair).nvls is there
+
+
+def test_amd_hosts_take_twice_as_long_to_post_a_step_between_nodes() -> None:
+    found = {}
+    for cpu in ("intel", "amd"):
+        hardware = Hardware("ampere", 12 * 20.0, nics=8, nic=25.0, cpu=cpu)
+        rings = candidates(hardware, "reduce-scatter", Group(16, (8, 8)), 1024.0)
+        found[cpu] = next(each for each in rings if (each.method, each.protocol) == ("ring", "simple")).latency
+    inside = 15 - 1  # steps of the ring that stay in a node
+    assert found["amd"] - found["intel"] == pytest.approx(inside * (6.0 - 3.4) * 1e-6)
+
+
+def test_the_nearest_measured_sizes_count_most() -> None:
+    known = Corrections(width=2.0, shrink=0.0, points={"f": ((2.0, 2.0), (32.0, 8.0))})
+    near, far = math.exp(-1 / 8), math.exp(-9 / 8)
+    expected = math.exp((near * math.log(2.0) + far * math.log(8.0)) / (near + far))
+    assert known.of("f", (4.0,)) == (pytest.approx(expected), False)
+
+
+def test_a_disk_of_three_cylinders_seeks_in_a_straight_line() -> None:
+    assert Seek(cylinders=3, track=1e-3, average=2e-3, full=4e-3).curve() == Curve(1e-3, 0.0, pytest.approx(1e-3), 1e-3, 1.0)
+
+
+def test_a_layer_of_products_does_two_flop_a_multiplication_and_moves_its_matrices_once() -> None:
+    work = _linear("fc", 2, 3, 5, "fp32").work
+    assert (work.flop, work.reads, work.writes) == (2 * 2 * 3 * 5, (2 * 5 + 5 * 3) * 4, 2 * 3 * 4)
+
+
+@pytest.mark.parametrize(("ratio", "units"), [(2.9, "vector"), (3.5, "volta"), (8.0, "volta")])
+def test_half_precision_three_times_as_fast_is_of_matrix_units(ratio: float, units: str) -> None:
+    assert units_of(Gpu(flop={"fp32": 1e12, "fp16": ratio * 1e12}, memory=LocalMemory(1e12)), "fp16") == units
+
+
+@pytest.mark.parametrize(("level", "part"), [(1, 1.0), (2, 0.25)])
+def test_gradients_are_added_up_in_the_shards_that_are_kept(level: int, part: float) -> None:
+    laid = SimpleNamespace(microbatches=4, shards=4, plan=SimpleNamespace(level=level))
+    [kernel] = _adding(laid, SimpleNamespace(accumulate=10.0), 1e6)  # type: ignore[arg-type]
+    assert (kernel.work.reads, kernel.work.writes) == pytest.approx((6e6 * part, 4e6 * part))
+
+
+def test_a_jitter_takes_its_mean_more() -> None:
+    spans = list(_spans(Event(at=0.0, part=("gpu0",), lasting=10.0, jitter=0.2, every=1e-3), "gpu0"))
+    assert len(spans) == 10_000
+    assert math.fsum(1.0 / each.left - 1.0 for each in spans) / len(spans) == pytest.approx(0.2, rel=0.05)
+    assert min(1.0 / each.left for each in spans) >= 1.0
+
+
+def test_what_the_last_chunk_left_is_not_called_unchanged() -> None:
+    assert not _same_past({"x": (3, 0)}, {"x": (3, 0)}, 4, 0)
+    assert _same_past({"x": (2, 0)}, {"x": (2, 0)}, 4, 0)
+    assert _same_past({"x": (2, 0)}, {"x": (3, 0)}, 4, 0)
+
+
+def test_a_name_that_is_waited_for_in_vain_is_shown_where_it_stands() -> None:
+    text = "hwsim: workload/1\nprogram:\n  - busy: {device: cpu, time: 1 s}\n  - wait: nope\n"
+    with pytest.raises(SpecError, match=r":4:11: there is no op or value called 'nope'"):
+        hwsim.simulate("d2l-laptop", text)
+
+
+def test_a_mistake_of_a_network_is_shown_at_its_key() -> None:
+    text = "hwsim: model/1\nkind: mlp\ninputs: 4\nlayers: [3, 2]\ndropout: 2.0\n"
+    with pytest.raises(SpecError, match=r":5:"):
+        read_network(read_text(text, "m.yaml"))
+
+
+def test_a_training_that_starts_late_starts_late_in_all_its_ops() -> None:
+    train = {"model": "d2l-lenet", "gpus": 2, "global_batch": 64, "dtype": "fp32", "framework": "mxnet-eager"}
+    for keys in (train, {"model": "gpt2", "sequence": 128, "microbatch": 1, "global_batch": 8, "framework": "megatron-core"}):
+        run = hwsim.simulate(
+            "p3.16xlarge", {"hwsim": "workload/1", "jobs": {"late": {"start": "1 s", "train": keys}}}, expect=False
+        )
+        timeline = run.timeline
+        working = [op for op in range(len(timeline)) if timeline.flat.graph.labels[timeline.flat.label[op]].kind != "start"]
+        assert min(int(timeline.start[op]) for op in working) >= 10**15
+        alone = hwsim.simulate("p3.16xlarge", {"hwsim": "workload/1", "train": keys}, expect=False)
+        assert timeline.makespan_fs == 10**15 + alone.timeline.makespan_fs
