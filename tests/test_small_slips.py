@@ -60,11 +60,13 @@ def test_the_nearest_measured_sizes_count_most() -> None:
     known = Corrections(width=2.0, shrink=0.0, points={"f": ((2.0, 2.0), (32.0, 8.0))})
     near, far = math.exp(-1 / 8), math.exp(-9 / 8)
     expected = math.exp((near * math.log(2.0) + far * math.log(8.0)) / (near + far))
-    assert known.of("f", (4.0,)) == (pytest.approx(expected), False)
+    ratio, is_measured = known.of("f", (4.0,))
+    assert ratio == pytest.approx(expected)
+    assert not is_measured
 
 
 def test_a_disk_of_three_cylinders_seeks_in_a_straight_line() -> None:
-    assert Seek(cylinders=3, track=1e-3, average=2e-3, full=4e-3).curve() == Curve(1e-3, 0.0, pytest.approx(1e-3), 1e-3, 1.0)
+    assert Seek(cylinders=3, track=1e-3, average=2e-3, full=4e-3).curve() == Curve(1e-3, 0.0, 1e-3, 1e-3, 1.0)
 
 
 def test_a_layer_of_products_does_two_flop_a_multiplication_and_moves_its_matrices_once() -> None:
@@ -92,9 +94,11 @@ def test_a_jitter_takes_its_mean_more() -> None:
 
 
 def test_what_the_last_chunk_left_is_not_called_unchanged() -> None:
-    assert not _same_past({"x": (3, 0)}, {"x": (3, 0)}, 4, 0)
-    assert _same_past({"x": (2, 0)}, {"x": (2, 0)}, 4, 0)
-    assert _same_past({"x": (2, 0)}, {"x": (3, 0)}, 4, 0)
+    second: dict[tuple[object, ...], tuple[int, int]] = {("x",): (2, 0)}
+    third: dict[tuple[object, ...], tuple[int, int]] = {("x",): (3, 0)}
+    assert not _same_past(third, third, 4, 0)
+    assert _same_past(second, second, 4, 0)
+    assert _same_past(second, third, 4, 0)
 
 
 def test_a_name_that_is_waited_for_in_vain_is_shown_where_it_stands() -> None:
