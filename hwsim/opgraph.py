@@ -66,6 +66,8 @@ class Block:
     insert: position of the op of the same iteration that inserts this one into its queue, -1
     if nothing does; a queue's depth bounds the inserted ops.
     edges: rows (from, to, lag): `to` starts after `from` of `lag` iterations before has ended.
+    turns: of a program's loop, how many iterations of it the body is; turn: number of the iteration that an op is of when the
+    body runs for the first time, None: 0 of every op.
     An op with no queue, pool, cost and time is a join: it ends when its last predecessor ends.
     """
 
@@ -79,9 +81,22 @@ class Block:
     give: Ints
     edges: Ints
     times: int = 1
+    turns: int = 1
+    turn: Ints | None = None
 
     def __len__(self) -> int:
         return len(self.label)
+
+    @property
+    def iteration(self) -> Ints:
+        """Per op of all runs of the body, the number of its iteration."""
+        first = np.zeros(len(self), np.int64) if self.turn is None else self.turn
+        return (np.arange(self.times, dtype=np.int64)[:, None] * self.turns + first).ravel().astype(np.int32)
+
+    def turns_in(self, times: int) -> int:
+        """Iterations of its loop until the body has run so often, those before it included."""
+        before = 0 if self.turn is None else int(self.turn.min())
+        return before + times * self.turns
 
     @property
     def total(self) -> int:
@@ -370,9 +385,7 @@ def flatten(graph: OpGraph) -> FlatGraph:
         queue=queue.astype(np.int32),
         take=column("take").astype(np.int32),
         give=column("give").astype(np.int32),
-        iteration=np.concatenate(
-            [np.empty(0, np.int32), *(np.repeat(np.arange(block.times, dtype=np.int32), len(block)) for block in graph.blocks)]
-        ),
+        iteration=np.concatenate([np.empty(0, np.int32), *(block.iteration for block in graph.blocks)]),
         first=first,
         next=target[order].astype(np.int32),
         waits_for=np.bincount(target, minlength=total).astype(np.int32),

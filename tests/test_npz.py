@@ -36,7 +36,8 @@ def same(one: OpGraph, other: OpGraph) -> bool:
         and np.array_equal(one.ties, other.ties)
         and len(one.blocks) == len(other.blocks)
         and all(
-            mine.times == its.times
+            (mine.times, mine.turns) == (its.times, its.turns)
+            and np.array_equal(mine.iteration, its.iteration)
             and all(np.array_equal(getattr(mine, column), getattr(its, column)) for column in (*COLUMNS, "edges"))
             for mine, its in zip(one.blocks, other.blocks, strict=True)
         )

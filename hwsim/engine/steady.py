@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from hwsim import ticks
-from hwsim.opgraph import Ints, OpGraph, flatten
+from hwsim.opgraph import Block, Ints, OpGraph, flatten
 from hwsim.results.steady import Steady
 from hwsim.results.timeline import Pace, Timeline
 
@@ -33,17 +33,19 @@ def play_steady(graph: OpGraph, play: Play) -> tuple[Timeline, Steady | None]:
     times = max((block.times for block in graph.blocks), default=0)
     if times < LONG:
         return play(graph), None
+    loop = max((block for block in graph.blocks if block.times == times), key=lambda block: block.turns_in(times))
+    whole = loop.turns_in(times)
     few, why = FIRST, "its iterations never repeated"
     while few <= times // 2:
         short = replace(graph, blocks=tuple(replace(each, times=few) if each.times == times else each for each in graph.blocks))
         timeline = play(replace(short, buffers=()))  # they are the whole graph's, and take no time
-        found = _period(timeline, graph, few, times)
+        found = _period(timeline, graph, few, loop)
         if isinstance(found, _Period):
             full = _written_out(timeline, graph, found, few, times)
-            return full, Steady(times, few, found.length, found.identical)
+            return full, Steady(whole, loop.turns_in(few), found.length, found.identical * loop.turns, turns=loop.turns)
         why = found
         few *= 2
-    return play(graph), Steady(times, times, why=why)
+    return play(graph), Steady(whole, whole, why=why, turns=loop.turns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +58,9 @@ class _Period:
     begin: int
 
 
-def _period(timeline: Timeline, graph: OpGraph, few: int, times: int) -> _Period | str:
+def _period(timeline: Timeline, graph: OpGraph, few: int, loop: Block) -> _Period | str:
     """The period, or why there is none."""
+    times = loop.times
     spans = _spans(timeline, graph, few, times)
     if not spans:
         return "it does nothing"
@@ -74,7 +77,7 @@ def _period(timeline: Timeline, graph: OpGraph, few: int, times: int) -> _Period
     last = few - 1 - margin
     first = last - margin
     if first < 1:
-        return f"up to {min(max(reach, alive), times):,} iterations are under way at once"
+        return f"up to {min(max(reach, alive) * loop.turns, loop.turns_in(times)):,} iterations are under way at once"
     same = (steps[first:last] == length).all() and (np.diff(ends, axis=0)[first:last] == length).all()
     if not same:
         return "its iterations never repeated"

@@ -31,6 +31,8 @@ def _wrong_block(graph: OpGraph, number: int, block: Block) -> str:
     count = len(block)
     if block.times < 0:
         return f"block {number} runs {block.times} times"
+    if block.turns < 1 or (block.turn is not None and (len(block.turn) != count or block.turn.min(initial=0) < 0)):
+        return f"the iterations of block {number} are not those of {count} ops"
     for column in COLUMNS:
         values = getattr(block, column)
         kind = "f" if column == "size" else "i"

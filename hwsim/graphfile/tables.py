@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from itertools import groupby
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -31,6 +32,7 @@ def written(graph: OpGraph) -> bytes:
     tables = {
         "hwsim": FORMAT,
         "times": [block.times for block in graph.blocks],
+        "turns": [_turns(block) for block in graph.blocks],
         **{name: [asdict(each) for each in getattr(graph, name)] for name in _TABLES},
         "alike": None if graph.alike is None else _folded(graph.alike),
     }
@@ -49,7 +51,9 @@ def read(text: bytes, ties: Ints, block: Callable[[int, int], Block], file: str)
             raise mistake(file, f"this is '{tables['hwsim']}', not '{FORMAT}'")
         columns: dict[str, Any] = {name: tuple(read(each) for each in tables[name]) for name, read in _TABLES.items()}
         return OpGraph(
-            blocks=tuple(block(number, int(times)) for number, times in enumerate(tables["times"])),
+            blocks=tuple(
+                _turning(tables.get("turns"), number, block(number, int(times))) for number, times in enumerate(tables["times"])
+            ),
             ties=ties,
             alike=None if tables.get("alike") is None else _alike(tables["alike"]),
             **columns,
@@ -87,6 +91,21 @@ def _cost(row: dict[str, Any]) -> Cost:
         played=bool(row["played"]),
         choice=None if row["choice"] is None else Choice(*row["choice"]),
     )
+
+
+def _turns(block: Block) -> dict[str, Any]:
+    """The iterations of a body: how many it is, and runs (number of the iteration, ops of it)."""
+    runs = None if block.turn is None else [[turn, len(list(ops))] for turn, ops in groupby(block.turn.tolist())]
+    return {"of": block.turns, "runs": runs}
+
+
+def _turning(turns: list[dict[str, Any]] | None, number: int, block: Block) -> Block:
+    """The block with its iterations; files that do not name them have one in a body."""
+    if turns is None:
+        return block
+    row = turns[number]
+    column = None if row["runs"] is None else np.array([turn for turn, ops in row["runs"] for _ in range(ops)], np.int64)
+    return replace(block, turns=int(row["of"]), turn=column)
 
 
 def _folded(alike: Alike) -> dict[str, Any]:

@@ -120,5 +120,6 @@ def _steady(steady: Steady) -> dict[str, object]:
         "simulated": steady.simulated,
         "identical": steady.identical,
         "period_s": steady.period / FEMTO if steady.period else None,
+        "period_iterations": steady.turns if steady.period else None,
         "why": steady.why,
     }

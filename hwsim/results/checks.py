@@ -91,10 +91,10 @@ def _steady(result: Result) -> Iterator[str]:
     """A loop written out takes as long as its iterations."""
     steady = result.steady
     if steady is not None and steady.period:
-        least = (steady.times - steady.simulated) * steady.period
-        if result.timeline.makespan_fs < least:
-            rest = steady.times - steady.simulated
-            yield f"{rest:,} iterations of {steady.period} fs each take longer than the run of {result.timeline.makespan_fs} fs"
+        rest = steady.times - steady.simulated
+        if result.timeline.makespan_fs < rest // steady.turns * steady.period:
+            whole = result.timeline.makespan_fs
+            yield f"{rest:,} iterations, {steady.turns} of them every {steady.period} fs, take longer than the run of {whole} fs"
 
 
 def adds_up(times_fs: Sequence[int], makespan_fs: int, what: str) -> Iterator[str]:

@@ -12,7 +12,8 @@ from hwsim.units import format_quantity
 class Steady:
     """What was simulated of a loop of `times` iterations.
 
-    period: fs from one to the next, 0 if they never repeated (`why` says what was in the way).
+    turns: iterations that repeat together: more than one if an op waits for one of several iterations ago.
+    period: fs from so many to the next, 0 if they never repeated (`why` says what was in the way).
     identical: successive iterations that were found the same but for that shift.
     """
 
@@ -21,11 +22,13 @@ class Steady:
     period: int = 0
     identical: int = 0
     why: str = ""
+    turns: int = 1
 
     def __str__(self) -> str:
         if not self.period:
             return f"all {self.times:,} iterations simulated"
+        many = "one" if self.turns == 1 else str(self.turns)
         return (
             f"{self.simulated:,} of {self.times:,} iterations simulated; {self.identical} in a row "
-            f"were the same to the femtosecond, one every {format_quantity(self.period / FEMTO, 's')}"
+            f"were the same to the femtosecond, {many} every {format_quantity(self.period / FEMTO, 's')}"
         )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from hwsim.opgraph import LAST, PAIRED, Buffer, Mark
 from hwsim.workload.builder import GraphBuilder, OpRef, block
-from hwsim.workload.emit import Emitter
+from hwsim.workload.emit import Emitter, Loop
 from hwsim.workload.steady import Chunk
 from hwsim.workload.thread import Ref
 
@@ -29,7 +31,7 @@ def add_blocks(builder: GraphBuilder, emitter: Emitter) -> dict[str, list[Meetin
         if loop is not None and number != loop.first:
             numbers[number] = numbers[loop.first]
         elif loop is not None:
-            numbers[number] = _add_loop(builder, numbers, number, chunk, emitter.chunks[number + 1], loop.times)
+            numbers[number] = _add_loop(builder, numbers, number, chunk, emitter.chunks[number + 1], loop)
         elif chunk.rows:
             numbers[number] = _add_chunk(builder, numbers, number, chunk)
     for number, chunk in enumerate(emitter.chunks):
@@ -45,21 +47,20 @@ def _add_chunk(builder: GraphBuilder, numbers: dict[int, int], here: int, chunk:
     return number
 
 
-def _add_loop(builder: GraphBuilder, numbers: dict[int, int], here: int, chunk: Chunk, again: Chunk, times: int) -> int:
+def _add_loop(builder: GraphBuilder, numbers: dict[int, int], here: int, chunk: Chunk, again: Chunk, loop: Loop) -> int:
     """A stretch that runs often: `chunk` is its first iteration, `again` the second and every later one."""
     inside = [(ref[1], to, here + 1 - ref[0]) for to, refs in enumerate(again.after) for ref in refs if ref[0] >= here]
     if not chunk.rows:
         return -1
-    number = _add(builder, chunk, inside, times)
+    number = _add(builder, chunk, inside, loop.times, loop.turns)
     _tie(builder, numbers, here, number, chunk)
     return number
 
 
-def _add(builder: GraphBuilder, chunk: Chunk, edges: list[tuple[int, int, int]], times: int) -> int:
+def _add(builder: GraphBuilder, chunk: Chunk, edges: list[tuple[int, int, int]], times: int, turns: int = 1) -> int:
     label, cost, size, time, queue, insert = zip(*chunk.rows, strict=True)
-    return builder.add(
-        block(label, cost=cost, size=size, time=time, queue=queue, insert=insert, edges=sorted(edges), times=times)
-    )
+    columns = block(label, cost=cost, size=size, time=time, queue=queue, insert=insert, edges=sorted(edges), times=times)
+    return builder.add(replace(columns, turns=turns, turn=np.array(chunk.turns, np.int64) if any(chunk.turns) else None))
 
 
 def _tie(builder: GraphBuilder, numbers: dict[int, int], here: int, number: int, chunk: Chunk) -> None:

@@ -26,7 +26,7 @@ def _lines(graph: OpGraph, limit: int) -> Iterator[str]:
             yield f"queue {queue.name}: at most {queue.depth} inserted and not yet ended"
     for number, block in enumerate(graph.blocks):
         yield ""
-        yield f"block {number}: {_count(len(block), 'op')}, {'once' if block.times == 1 else f'{block.times} times'}"
+        yield f"block {number}: {_count(len(block), 'op')}, {_often(block)}"
         befores = _befores(graph, block)
         for position in range(min(limit, len(block))):
             yield f"  {position:>3}  {_op(graph, block, position, befores.get(position, []))}"
@@ -40,11 +40,18 @@ def _lines(graph: OpGraph, limit: int) -> Iterator[str]:
             yield f"  ... and {len(graph.ties) - limit} more"
 
 
+def _often(block: Block) -> str:
+    if block.turns > 1:
+        return f"{_count(block.times, 'time')}, {block.turns} iterations each"
+    return "once" if block.times == 1 else f"{block.times} times"
+
+
 def _befores(graph: OpGraph, block: Block) -> dict[int, list[str]]:
     """Per position, the ops it starts after, in words."""
     found: dict[int, list[str]] = {}
+    one, many = ("iteration", "iterations") if block.turns == 1 else ("pass", "passes")
     for before, then, lag in block.edges.tolist():
-        when = "" if lag == 0 else ", of the iteration before" if lag == 1 else f", of {lag} iterations before"
+        when = "" if lag == 0 else f", of the {one} before" if lag == 1 else f", of {lag} {many} before"
         found.setdefault(then, []).append(f"{_name(graph, block, before)}{when}")
     return found
 

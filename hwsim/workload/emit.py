@@ -38,10 +38,14 @@ _PATIENCE: Final = 8  # iterations that may differ before a loop is written out
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """Chunk `first` is the first iteration of a block of `times`, chunk `first + 1` any later one."""
+    """Chunk `first` is the first pass of a block of `times`, chunk `first + 1` any later one.
+
+    turns: iterations of a pass.
+    """
 
     first: int
     times: int
+    turns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +117,7 @@ class Emitter:
         self._shared = shared
         self._tuning = tuning or Tuning()
         self._frames: list[_Frame] = []
+        self._turn = 0  # number of the iteration that is being written, of the outermost loop that runs often
         self._compiled: set[int] = set()
         self._leaving: dict[int, tuple[Freed, ...]] = {}  # per rank, of an op whose last piece is still to come
 
@@ -170,6 +175,7 @@ class Emitter:
             self.run(repeat.body)
         else:
             self._many(repeat, frame)
+            self._turn = 0
         self._frames.pop()
 
     def _many(self, repeat: Repeat, frame: _Frame) -> None:
@@ -181,28 +187,34 @@ class Emitter:
         _refuse_above(LIMIT, repeat, unroll)
         if shared and self._tuning.write_out:
             _refuse_above(LIMIT, repeat, repeat.times)
-            self._iterate(repeat, frame, repeat.times)
+            self._turns(repeat, frame, repeat.times)
             return
-        self._iterate(repeat, frame, repeat.times % unroll)
+        self._turns(repeat, frame, repeat.times % unroll)
         copies = repeat.times // unroll
         least = self._tuning.peel if shared else 0
         first = len(self.chunks)
         before: Snapshot = {}
         for number in range(copies):
             here = self._next_chunk()
-            self._iterate(repeat, frame, unroll)
+            self._turns(repeat, frame, unroll)
             now = self._snapshot()
             if number > least and is_steady(self.chunks[here - 1], self.chunks[here], before, now, here, first):
-                self.loops[here - 1] = self.loops[here] = Loop(here - 1, copies - number + 1)
+                self.loops[here - 1] = self.loops[here] = Loop(here - 1, copies - number + 1, unroll)
                 self.peeled = max(self.peeled, (number - 1) if shared else 0)
                 break
             before = now
             if number == _PATIENCE:  # no program is known that gets here; it is still simulated as it stands
                 _refuse_above(LIMIT, repeat, repeat.times)
                 self._next_chunk()
-                self._iterate(repeat, frame, (copies - number - 1) * unroll)
+                self._turns(repeat, frame, (copies - number - 1) * unroll)
                 break
         self._next_chunk()
+
+    def _turns(self, repeat: Repeat, frame: _Frame, times: int) -> None:
+        """Write out the next iterations of a loop that runs often."""
+        for _ in range(times):
+            self._iterate(repeat, frame, 1)
+            self._turn += 1
 
     def _iterate(self, repeat: Repeat, frame: _Frame, times: int) -> None:
         """Write out iterations where they stand, inner repeats and all."""
@@ -250,6 +262,7 @@ class Emitter:
     def _add(self, row: Row, after: Iterable[Ref | None]) -> Ref:
         chunk = self.chunks[-1]
         chunk.rows.append(row)
+        chunk.turns.append(self._turn)
         chunk.after.append(tuple(dict.fromkeys(ref for ref in after if ref is not None)))
         return len(self.chunks) - 1, len(chunk.rows) - 1
 

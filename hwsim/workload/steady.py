@@ -17,9 +17,10 @@ Row = tuple[int, int, float, int, int, int]  # label, cost, size, time, queue, i
 
 @dataclass(slots=True)
 class Chunk:
-    """A stretch of ops: rows, the predecessors of each, and the buffers that lose their names in it."""
+    """A stretch of ops: rows, the iteration and the predecessors of each, and the buffers that lose their names in it."""
 
     rows: list[Row] = field(default_factory=list)
+    turns: list[int] = field(default_factory=list)
     after: list[tuple[Ref, ...]] = field(default_factory=list)
     freed: list[Freed] = field(default_factory=list)
 
