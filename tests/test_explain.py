@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hwsim import api
 from hwsim.demand import Capacity, Cost, Demand, Term
 from hwsim.engine import Deadlock, simulate
-from hwsim.explain.critical import critical_path
+from hwsim.explain.critical import critical_path, pieces
 from hwsim.explain.derivation import derivations, put_in
 from hwsim.explain.explanation import Explanation, NoSuchOp, explain
 from hwsim.explain.what_if import LARGEST, MOST
@@ -201,6 +201,39 @@ def test_latencies_and_the_longest_line_are_what_the_op_takes_alone(run: api.Run
             cost.demand.alone(rates), rel=1e-12
         )
         assert {term.capacity for term in cost.why} <= {*rates, ""}
+
+
+def test_each_part_of_a_latency_is_a_cause_of_what_holds_it(run: api.Run) -> None:
+    timeline = run.timeline
+    flat = timeline.flat
+    for op in np.flatnonzero(flat.cost >= 0).tolist():
+        label, cost = flat.graph.labels[flat.label[op]], flat.graph.costs[flat.cost[op]]
+        if label.kind in ("dispatch", "return"):
+            continue
+        due: dict[str, float] = {}
+        for term in (one for one in cost.why if one.label == "latency" and one.seconds > 0):
+            before, colon, _ = term.capacity.partition(":")
+            name = f"link {before}" if colon else before.rpartition(".")[0] or label.device
+            due[name] = due.get(name, 0.0) + term.seconds * FEMTO
+        found: dict[str, int] = {}
+        for piece in pieces(timeline, op):
+            if piece.cause.kind == "latency":
+                found[piece.cause.name] = found.get(piece.cause.name, 0) + piece.end_fs - piece.start_fs
+        assert found == pytest.approx(due, abs=1)
+        assert sum(found.values()) == round(cost.demand.latency * FEMTO)
+
+
+def test_a_way_over_air_and_fibre_waits_for_each_of_them() -> None:
+    memory = {"bandwidth": "10 GB/s"}
+    host = {"kind": "cpu", "flop": {"fp32": "1 TFLOP/s"}, "cores": 1, "memory": memory}
+    parts = {"phone": host, "host": host, "box": {"kind": "switch", "latency": "0.5 ms"}}
+    wire = {"kind": "direct", "bandwidth": "1 GB/s"}
+    air = {**wire, "name": "air", "between": ["phone", "box"], "latency": "1.5 ms"}
+    fibre = {**wire, "name": "fibre", "between": ["box", "host"], "latency": "1 ms"}
+    send = {"copy": {"name": "ask", "from": "phone", "to": "host", "bytes": "1 B"}}
+    run = api.simulate({"hwsim": "machine/1", "parts": parts, "links": [air, fibre]}, {"hwsim": "workload/1", "program": [send]})
+    found = {str(share.cause): share.time_fs for share in critical_path(run.timeline).limited_by if share.cause.kind == "latency"}
+    assert found == {"latency on link air": 1.5e12, "latency on link fibre": 1e12, "latency on box": 5e11}
 
 
 def test_every_kind_of_op_is_derived_in_a_golden_file() -> None:

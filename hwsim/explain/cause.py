@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 import numpy as np
 
+from hwsim import ticks
 from hwsim.demand import Cost, Term
 from hwsim.opgraph import Ints, Label, OpGraph
 
@@ -22,7 +24,8 @@ class Cause:
     """Why time passed.
 
     capacity: it was full.  time: the op takes as long as the workload says.  floor, latency: a line of the op's
-    derivation that no sharing makes longer; a latency has the name of the link or device that most of it is due to.
+    derivation that no sharing makes longer; a latency has the name of the link or device that it is due to: an op waits for
+    one after another.
     dispatch, return: the program issued an op, or came back from waiting.  pool: all servers were taken.  wait: there was
     nothing to do yet.
 
@@ -88,17 +91,27 @@ class Causes:
         """Its number, a new one if it is new."""
         return self._numbers.setdefault(cause, len(self._numbers))
 
-    def latency(self, cost: Ints, label: Ints) -> Ints:
-        """Numbers of the causes of the latencies of ops with these costs and labels."""
+    def latencies(self, cost: Ints, label: Ints) -> tuple[list[tuple[tuple[int, int], ...]], Ints]:
+        """Of each pair of a cost and a label its latency's parts, one after another: (number of the cause, where it ends, in fs).
+
+        Which of the pairs each op has comes second.
+        """
         labels = len(self._graph.labels)
         wanted, where = np.unique((cost + 1) * labels + label, return_inverse=True)
-        found = []
+        found: list[tuple[tuple[int, int], ...]] = []
         for pair in wanted.tolist():
             which, named = divmod(pair, labels)
             cause = self._of_kind("latency", self._graph.labels[named])
-            holder = latency_holder(self._graph.costs[which - 1]) if which and cause.kind == "latency" else ""
-            found.append(self.number(replace(cause, name=holder) if holder else cause))
-        return np.array(found, np.int64)[where]
+            if not which or cause.kind != "latency":
+                found.append(((self.number(cause), 0),))
+                continue
+            parts, ends = latency_parts(self._graph.costs[which - 1]), 0.0
+            ended = []
+            for holder, seconds in parts:
+                ends += seconds
+                ended.append((self.number(replace(cause, name=holder or cause.name)), ticks.femtoseconds(ends)))
+            found.append(tuple(ended))
+        return found, where
 
     def of_label(self, kind: Literal["time", "latency", "wait"], label: Ints) -> Ints:
         """Numbers of a cause of this kind for ops with these labels."""
@@ -150,15 +163,21 @@ def link(capacity: str) -> str:
     return name if colon and ("->" in ends or "--" in ends) else ""
 
 
-def latency_holder(cost: Cost) -> str:
-    """The link (`link NAME`) or device that more than half of an op's latency is due to; "" if there is none."""
+def holder(term: Term) -> str:
+    """The link (`link NAME`) or device that a latency is due to; "" for the op's own device."""
+    return f"link {link(term.capacity)}" if link(term.capacity) else term.capacity.rpartition(".")[0]
+
+
+def latency_parts(cost: Cost) -> tuple[tuple[str, float], ...]:
+    """Seconds of an op's latency by who holds it (see `holder`), in the order of its lines; they add up to it."""
     spent: dict[str, float] = {}
     for term in cost.why:
-        if term.label == "latency" and term.capacity:
-            holder = f"link {link(term.capacity)}" if link(term.capacity) else term.capacity.rpartition(".")[0]
-            spent[holder] = spent.get(holder, 0.0) + term.seconds
-    longest = max(spent, key=lambda name: (spent[name], name), default="")
-    return longest if 2 * spent.get(longest, 0.0) > cost.demand.latency else ""
+        if term.label == "latency" and term.seconds > 0:
+            spent[holder(term)] = spent.get(holder(term), 0.0) + term.seconds
+    whole = math.fsum(spent.values())
+    if not spent:
+        return (("", cost.demand.latency),)
+    return tuple((name, cost.demand.latency * (seconds / whole)) for name, seconds in spent.items())
 
 
 def binding_label(cost: Cost) -> str:

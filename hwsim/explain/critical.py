@@ -148,7 +148,7 @@ def _pieces(timeline: Timeline, path: Ints) -> CriticalPath:
     columns = [
         (place, np.minimum(reached, start), start, causes.of_label("wait", label)),
         (place, start, begin, causes.of_label("time", label)),
-        (place, begin, body, causes.latency(flat.cost[path], label)),
+        *_latencies(causes, flat.cost[path], label, begin, body),
     ]
     flow_class = np.where(np.isin(path, timeline.played), -1, timeline.flow_class[path])
     calm = flow_class < 0
@@ -161,6 +161,19 @@ def _pieces(timeline: Timeline, path: Ints) -> CriticalPath:
     order = kept[np.argsort(low[kept], kind="stable")]
     at, low, high, cause = lack_servers(timeline, path, at[order], low[order], high[order], cause[order], causes)
     return CriticalPath(path[at], low, high, cause, causes.table)
+
+
+def _latencies(causes: Causes, cost: Ints, label: Ints, begin: Ints, body: Ints) -> Iterator[tuple[Ints, Ints, Ints, Ints]]:
+    """The latencies of ops, cut where one part of the machine hands on to the next."""
+    parts, which = causes.latencies(cost, label)
+    low = begin
+    for step in range(max(map(len, parts), default=0)):
+        number = np.array([part[step][0] if step < len(part) else 0 for part in parts], np.int64)[which]
+        last = np.array([step >= len(part) - 1 for part in parts], np.bool_)[which]
+        ends = ticks.matching([part[step][1] if step < len(part) else 0 for part in parts], body)[which]
+        high = np.where(last, body, np.minimum(ticks.add(begin, ends), body))
+        yield np.arange(len(which)), low, high, number
+        low = high
 
 
 def _flowing(timeline: Timeline, number: int, place: Ints, begin: Ints, end: Ints, alone: Ints) -> tuple[Ints, Ints, Ints, Ints]:

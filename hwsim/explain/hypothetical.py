@@ -5,13 +5,14 @@ They are worked out by replaying the op graph, and are told apart from what `--s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from hwsim.demand import Capacity, Cost
-from hwsim.explain.cause import HOST, STATED, Cause, binding_label, is_modelled, link
+from hwsim.explain.cause import HOST, STATED, Cause, binding_label, is_modelled, latency_parts, link
 from hwsim.explain.family import family
 from hwsim.opgraph import Block, OpGraph
 
@@ -66,11 +67,13 @@ def _prompter(device: str) -> Callable[[OpGraph], OpGraph]:
     def apply(graph: OpGraph) -> OpGraph:
         labels = np.array([family(label.device) == device for label in graph.labels], np.bool_)
         used = {cost for block in graph.blocks for cost in np.unique(block.cost[labels[block.label]]).tolist()}
-        costs = [
-            replace(cost, demand=replace(cost.demand, latency=cost.demand.latency / 2)) if number in used else cost
-            for number, cost in enumerate(graph.costs)
-        ]
-        return replace(graph, costs=tuple(costs))
+
+        def halved(number: int, cost: Cost) -> Cost:
+            mine = [spent for name, spent in latency_parts(cost) if (family(name) == device if name else number in used)]
+            latency = cost.demand.latency - math.fsum(mine) / 2
+            return replace(cost, demand=replace(cost.demand, latency=latency)) if mine else cost
+
+        return replace(graph, costs=tuple(halved(number, cost) for number, cost in enumerate(graph.costs)))
 
     return apply
 

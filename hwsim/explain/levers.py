@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hwsim.demand import Cost, Term
-from hwsim.explain.cause import Cause, binding, link
+from hwsim.explain.cause import Cause, binding, holder, link
 from hwsim.explain.family import family
 from hwsim.explain.numbers import Number, Parts, together
 
@@ -86,7 +86,9 @@ class Levers:
                 bound = [term for cost in costs if (term := binding(cost)) is not None]
                 yield from self._of_terms(bound, cause.name)
             case "latency":
-                waits = [term for cost in costs for term in cost.why if term.label == "latency"]
+                own = {family(cause.name)} if cause.name.startswith("link ") else {family(cause.name), ""}
+                lines = [term for cost in costs for term in cost.why if term.label == "latency"]
+                waits = [term for term in lines if family(holder(term)) in own]
                 yield from self._of_terms(sorted(waits, key=lambda term: -term.seconds), cause.name, by_number=True)
             case _:
                 return
