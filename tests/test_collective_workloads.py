@@ -26,11 +26,16 @@ def seconds(machine: str, workload: str, **changes: Any) -> float:
         ("direct", 15),
         ("halving-doubling", 15),
         ("recursive-doubling", 20),
-        ("sharp", 10),
     ],
 )
 def test_every_way_to_add_up_160_mb_takes_what_the_text_or_its_formula_says(algorithm: str, milliseconds: float) -> None:
     assert seconds(FOUR, "allreduce-160mb", algorithm=algorithm) == pytest.approx(milliseconds / 1e3, rel=0.01)
+
+
+def test_the_switch_of_the_text_adds_only_where_it_is_said_to() -> None:
+    with pytest.raises(hwsim.SpecError, match="switch 'psw' does not add"):
+        seconds(FOUR, "allreduce-160mb", algorithm="sharp")
+    assert seconds(FOUR, "allreduce-160mb", algorithm="sharp", machine__psw__reduces=True) == pytest.approx(10e-3, rel=0.01)
 
 
 def test_two_rings_take_5_185_ms_and_the_text_says_an_eighth_of_a_ring_more() -> None:

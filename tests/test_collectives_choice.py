@@ -34,7 +34,7 @@ DGX = """
 hwsim: machine/1
 parts:
   gpu: {{kind: gpu, use: {gpu}, count: {count}}}
-  nvswitch: {{kind: switch}}
+  nvswitch: {{kind: switch, reduces: true}}
 links: [{{between: [gpu*, nvswitch], kind: nvlink, use: nvlink{gen}, links: {links}}}]
 """
 EIGHT_H200 = made(DGX.format(gpu="h200-sxm", count=8, gen=4, links=18))

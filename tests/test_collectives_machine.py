@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from hwsim.collectives import ALGORITHMS, CannotCollect, Flows, Operation, Overheads, cost, find_rings
 from hwsim.collectives.algorithms import InNetwork, ParameterServer, Ring
+from hwsim.collectives.placing import adds
 from hwsim.machine import Machine, build
 from hwsim.machine.topologies.hybrid_cube_mesh import LINKS
-from hwsim.spec import Mistakes, find, read, read_text
+from hwsim.spec import Mistakes, find, names, read, read_text
 from hwsim.units import parse
 
 MB = 1e6
@@ -36,7 +37,7 @@ SWITCHED = """
 hwsim: machine/1
 parts:
   gpu: {{kind: gpu, count: {gpus}, flop: {{fp32: 1 TFLOP/s}}, memory: {{size: 1 GB, bandwidth: 10 TB/s}}}}
-  sw: {{kind: switch}}
+  sw: {{kind: switch, reduces: true}}
 links: [{{between: [gpu*, sw], kind: direct, bandwidth: {rate} GB/s, latency: {latency} us}}]
 """
 CLUSTER = """
@@ -195,6 +196,22 @@ def test_a_switch_that_adds_halves_the_bytes() -> None:
     machine = switched(8)
     assert alone(machine, "sharp", 160 * MB) == pytest.approx(160 * MB / 10e9)
     assert alone(machine, "nvls", 160 * MB) == pytest.approx(160 * MB * 9 / 8 / 10e9)
+
+
+def test_only_a_switch_that_says_so_adds() -> None:
+    plain = made(SWITCHED.replace(", reduces: true", "").format(gpus=4, rate=10.0, latency=0.0))
+    for name in ("sharp", "nvls"):
+        with pytest.raises(CannotCollect, match="switch 'sw' does not add"):
+            alone(plain, name, 160 * MB)
+    across = made(CLUSTER.replace("fabric: {kind: switch}", "fabric: {kind: switch, reduces: true}"))
+    assert alone(across, "sharp", 160 * MB) > 0
+
+
+@pytest.mark.parametrize("use", sorted(names("switch")))
+def test_nothing_adds_for_a_pcie_or_ethernet_switch_of_the_library(use: str) -> None:
+    """NVLink SHARP came with Hopper's NVSwitch, SHARP with InfiniBand's Switch-IB 2."""
+    machine = made(f"hwsim: machine/1\nparts: {{cpu: {{kind: cpu, use: xeon-6248}}, sw: {{kind: switch, use: {use}}}}}\n")
+    assert adds(machine, "sw") == (use in {"nvswitch-h100", "quantum-2-ndr", "quantum-hdr", "sb7800-edr"})
 
 
 @pytest.mark.parametrize("servers", [1, 2, 4])

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hwsim import api
-from hwsim.spec import apply_set, find, names, read, tree_of
+from hwsim.spec import SpecError, apply_set, find, names, read, tree_of
 from hwsim.workload import Runtime
 
 MACHINE = api.load_machine(
@@ -76,7 +76,7 @@ def test_every_compiling_runtime_has_an_imperative_partner() -> None:
 def test_compiled_is_never_slower_in_the_steady_state_and_never_takes_more_memory(
     eager: str, compiled: str, kinds: list[bool], count: int, device: str
 ) -> None:
-    body = network(kinds, count, device)
+    body = network(kinds, count, "gpu" if compiled == "cuda-graph" else device)
     times: dict[str, int] = {}
     peaks: dict[str, int] = {}
     for name, runtime in (("eager", runtime_of(eager, compiled)), ("compiled", {"use": compiled})):
@@ -84,6 +84,11 @@ def test_compiled_is_never_slower_in_the_steady_state_and_never_takes_more_memor
         times[name], peaks[name] = fs(two) - fs(one), max(each.peak for each in two.memory)
     assert times["compiled"] <= times["eager"]
     assert peaks["compiled"] <= peaks["eager"]
+
+
+def test_a_graph_of_a_gpu_computes_nothing_on_a_cpu() -> None:
+    with pytest.raises(SpecError, match="'cpu' is a cpu, and the runtime starts what it compiles as a graph of a gpu"):
+        run({"use": "cuda-graph"}, network([True, False], 64, "cpu"), 1)
 
 
 def test_a_compiled_body_holds_what_it_makes_until_its_last_use() -> None:

@@ -272,6 +272,36 @@ def test_a_service_beside_a_training_leaves_the_op_graph_alone() -> None:
     assert not any(one.hypothetical for one in found.what_if)
 
 
+BESIDE = """
+hwsim: workload/1
+jobs:
+  learn: {device: gpu0..3, train: {model: llama-3-8b, global_batch: 8, parallel: {tp: 4}}}
+  chat: {device: gpu4, infer: {model: llama-3-8b, arrivals: {poisson: 0.1 1/s}, requests: 8, prompt: 100, output: 5}}
+"""
+
+
+def test_what_arrivals_fix_is_not_what_changes_are_ranked_by() -> None:
+    """The makespan moves by no change, so the service's own measure is told, and is that of the run with the change."""
+    first = run("dgx-h100", BESIDE)
+    found = explain(first)
+    assert found.measure is not None
+    assert (found.measure.service, found.measure.name) == ("chat", "ttft_p95")
+    best = (found.what_if or ())[0]
+    other = run("dgx-h100", BESIDE, dict(best.settings))
+    assert first.makespan_s / other.makespan_s == pytest.approx(1, abs=1e-3)
+    assert best.speedup == pytest.approx(found.measure.value / other.serving[0].values()["ttft_p95"])
+    assert best.speedup > 1.2
+    assert "Arrivals decide when the run ends, so what helps is told of the service, not of the run." in text(first, found)
+
+
+def test_no_block_of_an_explanation_stands_there_twice() -> None:
+    first = run("dgx-h100", BESIDE)
+    said = text(first, explain(first), derived=99).split("how long the ops take, and why")[1].split("what if one number")[0]
+    blocks = [block.strip() for block in said.split("\n\n")]
+    assert len(blocks) == len(set(blocks))
+    assert sum(block.startswith("arrivals") for block in blocks) == 1
+
+
 def test_small_causes_are_tried_only_where_there_is_little_else() -> None:
     found = explain(run("d2l-laptop", "d2l/async-loop"))
     assert found.accounting[0].share > 1 - MATTERS

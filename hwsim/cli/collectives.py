@@ -51,7 +51,7 @@ def command(
     from hwsim.cli.files import machine_with
     from hwsim.cli.progress import progress
     from hwsim.collectives import OPERATIONS, CannotCollect
-    from hwsim.machine import NoRoute
+    from hwsim.machine import NoRoute, UnknownName
     from hwsim.probes.collectives import ALL, NAMES, measure
     from hwsim.reports import collectives as report
     from hwsim.reports import warned
@@ -70,7 +70,7 @@ def command(
             devices = _devices(built, among)
             does = next(each for each in OPERATIONS if each == operation)
             found = measure(built, does, devices, wanted, names, tell)
-    except (CannotCollect, NoRoute) as error:
+    except (CannotCollect, NoRoute, UnknownName) as error:
         from hwsim.cli import EXIT_MISTAKE
 
         click.echo(f"{error}" + (f"\n    hint: {error.hint}" if error.hint else ""), err=True)

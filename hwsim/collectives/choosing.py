@@ -13,7 +13,7 @@ from typing import Final
 
 from hwsim.collectives.algorithms import Algorithm, Direct, DoubleTree, Hierarchical, InNetwork, Ring
 from hwsim.collectives.measured import as_measured
-from hwsim.collectives.placing import place
+from hwsim.collectives.placing import adds, place
 from hwsim.collectives.plan import Group, Operation
 from hwsim.collectives.steady import Flows, cost, longest
 from hwsim.collectives.tuning import NVLINK, OPERATIONS, PCIE, Candidate, Generation, Hardware, candidates
@@ -162,6 +162,5 @@ def _hardware(machine: Machine, first: str, group: Group) -> Hardware:
         return Hardware("ampere", pcie * PCIE / 15.75, "pcie", len(rates), nic)
     generation = _GENERATIONS[max((model.gen or 2) for _, model in wires)]
     count = sum(link.count * model.links for link, model in wires)  # whole
-    switched = any(machine.devices[link.target].kind == "switch" for link, _ in wires)
-    nvls = switched and generation in ("hopper", "blackwell") and max(group.sizes) > 1
+    nvls = any(adds(machine, link.target) for link, _ in wires) and generation in ("hopper", "blackwell") and max(group.sizes) > 1
     return Hardware(generation, count * NVLINK[generation], "nvlink", len(rates), nic, nvls=nvls)

@@ -9,6 +9,8 @@ from typing import Final
 from hwsim.collectives.algorithms import Algorithm, InNetwork, ParameterServer, Ring, Written
 from hwsim.collectives.plan import CannotCollect, Group
 from hwsim.collectives.ring_search import find_rings, nvlink_edges
+from hwsim.communication.nccl import Nccl
+from hwsim.devices import Switch
 from hwsim.machine import Machine
 from hwsim.machine.handling import PLAIN as COPIES
 from hwsim.machine.handling import Handling
@@ -29,7 +31,7 @@ def place(machine: Machine, algorithm: Algorithm, devices: Sequence[str]) -> Pla
     """Ranks node by node, each node's in the order given; the first device stays rank 0.
 
     Raises:
-        CannotCollect: a device twice, or no switch or server to take part.
+        CannotCollect: a device twice, or no switch that adds, or no server, to take part.
         UnknownName, NoRoute: as the machine says.
     """
     if len(set(devices)) < len(devices):
@@ -45,7 +47,7 @@ def place(machine: Machine, algorithm: Algorithm, devices: Sequence[str]) -> Pla
             helpers = _servers(machine, algorithm, ranks)
             algorithm = replace(algorithm, servers=len(helpers))
         case InNetwork() if len(ranks) > 1:
-            helpers = (_switch(machine, ranks),)
+            helpers = (_switch(machine, ranks, algorithm),)
         case Ring(found=True, orders=()):
             algorithm = found_rings(machine, algorithm, ranks, group)
         case Written() if algorithm.helpers:
@@ -120,16 +122,41 @@ def _means_one(machine: Machine, pattern: str, node: str) -> bool:
     return len(machine.select(pattern, node)) == 1 or any(name.rpartition(".")[2] == pattern for name in machine.groups)
 
 
-def _switch(machine: Machine, ranks: Sequence[str]) -> str:
-    """The last switch on the way from the first to the farthest rank that every rank reaches through switches alone."""
+def _switch(machine: Machine, ranks: Sequence[str], algorithm: InNetwork) -> str:
+    """The last switch that adds on the way from the first to the farthest rank, of those that every rank reaches.
+
+    Through switches and network cards alone; GPUs that read and write through it (nvls) reach it without cards.
+    """
     route = max((machine.route(ranks[0], rank) for rank in ranks[1:]), key=len)
     on_the_way = [link.target for link in route if machine.devices[link.target].kind == "switch"]
-    for name in reversed(on_the_way[: 1 + len(on_the_way) // 2]):
-        if all(_only_switches(machine, rank, name) for rank in ranks):
-            return name
-    raise CannotCollect("no switch lies between these devices", "an in-network collective needs one they are all linked to")
+    between = ("switch", "nic") if algorithm.by == "sharp" else ("switch",)
+    shared = [
+        name
+        for name in reversed(on_the_way[: 1 + len(on_the_way) // 2])
+        if all(_only(machine, rank, name, between) for rank in ranks)
+    ]
+    if not shared:
+        raise CannotCollect("no switch lies between these devices", "an in-network collective needs one they are all linked to")
+    measured = algorithm.by == "nvls" and _sums_measured(machine, ranks)
+    found = next((name for name in shared if measured or adds(machine, name)), None)
+    if found is None:
+        said = f"switch '{shared[0]}' does" if len(shared) == 1 else f"switches {', '.join(shared)} do"
+        raise CannotCollect(f"{said} not add", "a switch that adds says `reduces: true`, as nvswitch-h100 and quantum-hdr do")
+    return found
 
 
-def _only_switches(machine: Machine, rank: str, switch: str) -> bool:
-    stops = [link.target for link in machine.route(rank, switch)[:-1]]
-    return all(machine.devices[name].kind in ("switch", "nic") for name in stops)
+def adds(machine: Machine, name: str) -> bool:
+    """Whether the device is a switch that adds up what its ports send."""
+    model = machine.device(name).model
+    return isinstance(model, Switch) and model.reduces
+
+
+def _sums_measured(machine: Machine, ranks: Sequence[str]) -> bool:
+    """Whether the machine's NCCL was measured with sums in the switch, which then adds."""
+    library = machine.library(ranks, ("nccl", "overheads")) if machine.libraries else None
+    return isinstance(library, Nccl) and library.nvls > 0
+
+
+def _only(machine: Machine, rank: str, switch: str, kinds: Sequence[str]) -> bool:
+    """Whether nothing but devices of these kinds is on the way."""
+    return all(machine.devices[link.target].kind in kinds for link in machine.route(rank, switch)[:-1])

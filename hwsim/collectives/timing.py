@@ -252,10 +252,10 @@ def _measured(
     weights: Sequence[float],
 ) -> tuple[Flows, Estimate | Overheads]:
     """A named algorithm with measured numbers of NCCL, and what they were: an estimate of it, or overheads on its links."""
-    placed = place(machine, algorithm, devices)
-    group, names = placed.group, placed.parties[: placed.group.ranks]
     if isinstance(algorithm, InNetwork) and algorithm.by == "nvls" and library.nvls <= 0:
         raise CannotCollect("the machine's NCCL has no sums in the switch", "its `collectives` would say `nvls:`")
+    placed = place(machine, algorithm, devices)
+    group, names = placed.group, placed.parties[: placed.group.ranks]
     if isinstance(algorithm, InNetwork) and algorithm.by == "sharp" and len(group.sizes) < 2:
         raise CannotCollect("sharp adds in the switches between nodes, and there is one node", "nvls adds in a node's own")
     if group.ranks < 2:

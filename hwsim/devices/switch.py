@@ -38,6 +38,9 @@ class Switch:
     )
     packet: Bytes = field("what it stores before it forwards", default=1538.0, exclusive_minimum=0.0)
     power: Watts | None = field("the most it may draw", default=None)
+    reduces: bool = field(
+        "it adds up what its ports send, as NVSwitches since Hopper and InfiniBand switches with SHARP do", default=False
+    )
     lanes: int | None = field("PCIe lanes it has; unchecked if left out", default=None, minimum=0)
     ports: int | None = field("network ports it has; unchecked if left out", default=None, minimum=0)
     nvlinks: int | None = field("NVLink links it has; unchecked if left out", default=None, minimum=0)

@@ -37,7 +37,8 @@ class Derivation:
     """Ops alike: what one of them takes alone, what they took, and why that differs.
 
     devices: whose ops these are (several: the derivations read the same).  count: ops.
-    size: the part of the body an op does (1/8 if a piece of eight).  own_s: time beside what the lines say.
+    size: the part of the body an op does (1/8 if a piece of eight).
+    own_s: time beside what the lines say, of arrivals the longest.
     because: what held the slowest of them back, in words; empty if all took what one takes alone.
     """
 
@@ -71,7 +72,8 @@ class Derivation:
 def derivations(timeline: Timeline, ops: Ints) -> tuple[Derivation, ...]:
     """One for each kind of op among these: by label, cost, size and own time, in the order they come.
 
-    Ops on the members of a family (gpu0, gpu1, ...) whose derivations read the same are one.
+    Ops on the members of a family (gpu0, gpu1, ...) whose derivations read the same are one, and so are all
+    arrivals, and parts of a body that differ after the fourth digit: the longest speaks for the others.
     """
     flat = timeline.flat
     rates = {capacity.name: capacity.rate for capacity in flat.graph.capacities}
@@ -87,7 +89,8 @@ def derivations(timeline: Timeline, ops: Ints) -> tuple[Derivation, ...]:
         size, time = float(flat.size[one]), int(flat.time[one])
         name = label.kind if label.kind in HOST else label.name
         told = tuple((family(term.label), family(term.formula), term.inputs, term.seconds) for term in cost.why)
-        key = (name, label.kind, family(label.device), told, cost.demand.alone(rates), time, size)
+        given = -1 if label.kind == "arrivals" and not label.device else time  # each comes when it comes
+        key = (name, label.kind, family(label.device), told, cost.demand.alone(rates), given, fraction(size))
         alike.setdefault(key, []).append((label, members, cost, size, time))
     return tuple(_derive(timeline, rates, str(key[0]), rows) for key, rows in alike.items())
 
@@ -149,7 +152,7 @@ def fraction(size: float) -> str:
 def _derive(
     timeline: Timeline, rates: Mapping[str, float], name: str, rows: Sequence[tuple[Label, Ints, Cost, float, int]]
 ) -> Derivation:
-    label, _, cost, size, own = rows[0]
+    label, _, cost, size, own = max(rows, key=lambda row: (row[-1], row[-2]))
     ops = np.concatenate([members for _, members, _, _, _ in rows])
     took = timeline.end[ops] - timeline.start[ops]
     shortest, longest = int(took.min()), int(took.max())

@@ -9,6 +9,7 @@ from hwsim.results.result import Result
 
 SHOWN: Final = ("ttft_p95", "tpot_p95", "tokens_per_s")
 TIMES: Final = frozenset({"ttft_p95", "tpot_p95", "latency_p95"})  # in seconds; the others are rates
+FIXED: Final = 0.5  # of the run: from there on arrivals decide when it ends, whatever else runs
 WORDS: Final = {
     "ttft_p95": "time to first token (p95)",
     "latency_p95": "latency (p95)",
@@ -26,6 +27,7 @@ class Measure:
         value: in SI units.
         values: those of all measures that are shown, by name.
         wait_s: how long 95 % of the requests wait at most until an iteration works on them.
+        beside: another job runs, and arrivals decide when the run ends all the same.
     """
 
     service: str
@@ -33,6 +35,7 @@ class Measure:
     value: float
     values: tuple[tuple[str, float], ...]
     wait_s: float = 0.0
+    beside: bool = False
 
     @property
     def words(self) -> str:
@@ -51,9 +54,13 @@ class Measure:
         return better / worse if worse > 0 else float("inf")
 
 
-def measure(result: Result, like: Measure | None = None) -> Measure | None:
-    """The measure of a run's first service; None if it does anything else, too.  like: that of another run of the service."""
-    if not result.serving or len(result.jobs) > len(result.serving):
+def measure(result: Result, like: Measure | None = None, *, arrivals: float = 0.0) -> Measure | None:
+    """The measure of a run's first service; None if something else decides when the run ends.
+
+    like: that of another run of the service.  arrivals: part of the run that waits for requests to come.
+    """
+    beside = len(result.jobs) > len(result.serving)
+    if not result.serving or (beside and like is None and arrivals < FIXED):
         return None
     services = {each.name: each for each in result.serving}
     service = services[like.service] if like is not None else result.serving[0]
@@ -61,5 +68,10 @@ def measure(result: Result, like: Measure | None = None) -> Measure | None:
     at_once = service.offered_per_s <= 0 or service.overloaded
     name = like.name if like is not None else "tokens_per_s" if at_once else "ttft_p95" if "ttft_p95" in known else "latency_p95"
     return Measure(
-        service.name, name, known[name], tuple((each, known[each]) for each in SHOWN if each in known), service.wait.p95
+        service.name,
+        name,
+        known[name],
+        tuple((each, known[each]) for each in SHOWN if each in known),
+        service.wait.p95,
+        beside=beside,
     )

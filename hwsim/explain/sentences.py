@@ -77,6 +77,8 @@ def _of_service(tried: Tried, measure: Measure) -> Iterator[str]:
     """What limits a service, by its own measure: arrivals fix the time of the run, whatever the machine."""
     waits = f", of which a request waits up to {seconds(measure.wait_s)} to begin" if measure.wait_s > 0 else ""
     waits = waits if measure.name in TIMES else ""
+    if measure.beside:
+        yield "Arrivals decide when the run ends, so what helps is told of the service, not of the run."
     yield f"The service is measured by its {measure.words}: {_measured(measure.name, measure.value)}{waits}."
     best = tried.rows[0] if tried.rows else None
     if best is None or best.speedup < HELP:

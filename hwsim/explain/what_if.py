@@ -117,7 +117,8 @@ class _Trial:
         rates = {one.name: one.rate for one in result.timeline.flat.graph.capacities}
         self._levers = Levers(Parts(self._again.machine), rates) if self._again is not None else None
         self._stated = Stated(self._again.workload) if self._again is not None else None
-        self._measure = measure(result)
+        waits = sum(share.time_fs for share in path.limited_by if str(share.cause) == "arrivals")
+        self._measure = measure(result, arrivals=waits / self._makespan if self._makespan else 0.0)
         self._left: list[str] = []
         most = next((most for ops, most in MOST if len(result.timeline) <= ops), MOST[-1][1])
         self._most = min(most, OF_SERVICE) if result.serving else most

@@ -21,7 +21,7 @@ from hwsim.ops.increment import Increment
 from hwsim.ops.item import Item
 from hwsim.ops.layernorm import Layernorm
 from hwsim.ops.matmul import Matmul
-from hwsim.ops.op import CannotPlace, FetchOp, Home, Op, Placed, Pointwise, Scope, stated
+from hwsim.ops.op import CannotPlace, ComputeOp, FetchOp, Home, Op, Placed, Pointwise, Scope, stated
 from hwsim.ops.print import Print
 from hwsim.ops.random import Random
 from hwsim.ops.read import Read
@@ -88,4 +88,18 @@ OPS: Final[dict[str, type[AnyOp]]] = {
     "write": Write,
 }
 
-__all__ = ["OPS", "AnyOp", "CannotPlace", "ExchangeOp", "FetchOp", "Home", "Op", "Part", "Placed", "Pointwise", "Scope", "stated"]
+__all__ = [
+    "OPS",
+    "AnyOp",
+    "CannotPlace",
+    "ComputeOp",
+    "ExchangeOp",
+    "FetchOp",
+    "Home",
+    "Op",
+    "Part",
+    "Placed",
+    "Pointwise",
+    "Scope",
+    "stated",
+]

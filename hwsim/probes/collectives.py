@@ -21,7 +21,7 @@ from typing import Final
 from hwsim.collectives import ALGORITHMS, Algorithm, CannotCollect, Operation
 from hwsim.collectives.timing import library_of, timed, usual
 from hwsim.demand import Choice
-from hwsim.machine import Machine, NoRoute
+from hwsim.machine import Machine, NoRoute, UnknownName
 
 AUTO: Final = "auto"
 ALL: Final = "all"
@@ -91,7 +91,7 @@ def measure(
 
     Raises:
         CannotCollect: an algorithm that is named, and not as `all`, cannot; or fewer than two devices.
-        NoRoute: the devices are not connected.
+        NoRoute, UnknownName: the devices are not connected, or the machine has none of those beside them (ps-cpu).
     """
     if len(devices) < 2:
         raise CannotCollect("a collective among fewer than two devices takes no time", "name more with --among")
@@ -108,7 +108,7 @@ def measure(
             algorithm: Algorithm | None = None if name == AUTO else ALGORITHMS[name]
             try:
                 flows = timed(machine, algorithm, operation, devices, size)
-            except (CannotCollect, NoRoute) as error:
+            except (CannotCollect, NoRoute, UnknownName) as error:
                 if name in named:
                     raise
                 cannot[name] = error.message

@@ -123,6 +123,9 @@ def _derivation(found: Derivation) -> Iterator[str]:
     name = found.name + (f" ({found.kind})" if found.kind not in {"op", found.name} else "")
     size = f"; each {fraction(found.size)} of what follows" if found.size != 1 else ""
     yield from _wrap(f"{name}" + (f" on {device}" if device else "") + f", {_count(found.count, 'op')}{size}", 2)
+    if found.kind == "arrivals" and found.shortest_s < found.longest_s:
+        yield from _wrap(f"time: given, {seconds(found.shortest_s)} to {seconds(found.longest_s)}   (workload)", 4)
+        return
     if found.own_s:
         yield from _wrap(f"time: given = {seconds(found.own_s)}   (workload)", 4)
     told: set[tuple[str, str, str]] = set()

@@ -46,7 +46,9 @@ class Runtime:
     )
     issue: Seconds = field("time of the thread for each op of a compiled body: an interpreter without Python", default=0.0)
     per_op: Seconds = field("time of the queue for each op of a compiled body, before the op's own", default=0.0)
-    starts: Start = field("what starts the kernels of a compiled body: see `launch` of a gpu", default="stream")
+    starts: Start = field(
+        "what starts the kernels of a compiled body: see `launch` of a gpu; graph: of a gpu only", default="stream"
+    )
     compile: Seconds = field("time of the thread to compile a body, once for each `call` of the program", default=0.0)
     converts: Literal["copy", "share"] = field(
         "what `asnumpy` does with a value in the host's memory: copy it, or share it with numpy", default="copy"

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil
+from typing import Final
 
 from hwsim import ticks
 from hwsim.devices import CannotCompute
 from hwsim.machine import NoRoute, UnknownName
-from hwsim.ops import AnyOp, CannotPlace, FetchOp, Home, Placed, stated
+from hwsim.ops import AnyOp, CannotPlace, ComputeOp, FetchOp, Home, Placed, stated
 from hwsim.spec import Mistakes
 from hwsim.workload.builder import GraphBuilder
 from hwsim.workload.file import Runtime
 from hwsim.workload.programs import Program, Queues
 from hwsim.workload.statements import PlacedOp
+
+_ON_A_CPU: Final = "name a gpu as `device`, or take a runtime that compiles for a cpu: mxnet-hybrid, torchscript, tf-function"
 
 
 @dataclass(slots=True)
@@ -58,6 +61,10 @@ class Placing:
         try:
             starts = self.runtime.starts if self.runtime is not None and call >= 0 else program.scope.starts
             placed = op.lower(replace(program.scope, values=homes, starts=starts, shares=self.shares))
+            if starts == "graph" and isinstance(op, ComputeOp) and program.scope.kind(placed.device) == "cpu":
+                raise CannotPlace(
+                    f"'{placed.device}' is a cpu, and the runtime starts what it compiles as a graph of a gpu", _ON_A_CPU
+                )
             own = ticks.femtoseconds(placed.time + (self.runtime.per_op if self.runtime and call >= 0 else 0.0))
         except (CannotCompute, CannotPlace, NoRoute, UnknownName, ticks.TooLong) as error:
             if not self.never:

@@ -40,7 +40,7 @@ def _node(**more: Any) -> dict[str, Any]:
             "cpu": CPU,
             "gpu": {**PLAIN_GPU, "count": 4},
             "nic": {"kind": "nic", "bandwidth": "100 Gb/s"},
-            "nvs": {"kind": "switch"},
+            "nvs": {"kind": "switch", "reduces": True},
         },
         "links": [
             between("cpu", "gpu*", "pcie", gen=3, lanes=16),
@@ -184,6 +184,15 @@ EXAMPLES: Final = (
         "in the network",
         _cluster(),
         program({"allreduce": {"among": "node0.gpu*", "bytes": "10 MB", "algorithm": {"kind": "in-network", "by": "nvls"}}}),
+    ),
+    Example(
+        "a switch that adds",
+        machine(
+            between("gpu*", "nvs", "nvlink", gen=4, links=18),
+            nvs={"kind": "switch", "reduces": True},
+            gpu={**PLAIN_GPU, "count": 8},
+        ),
+        program({"allreduce": {"among": "gpu*", "bytes": "1 GB", "algorithm": "auto"}}),
     ),
     Example(
         "written",
