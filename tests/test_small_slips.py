@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import math
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from click.testing import CliRunner
 
 import hwsim
+from hwsim.cli import main
 from hwsim.collectives.choosing import _hardware
 from hwsim.collectives.plan import Group
-from hwsim.collectives.tuning import Hardware, candidates
+from hwsim.collectives.timing import sent
+from hwsim.collectives.tuning import PCIE, Hardware, candidates
 from hwsim.devices import Gpu
-from hwsim.devices.kernels import Corrections
+from hwsim.devices.calls import Call
+from hwsim.devices.kernels import Corrections, Kernels, ProductTime
 from hwsim.devices.numa import Numa
 from hwsim.devices.roofline import CannotCompute, LocalMemory
 from hwsim.devices.seek import Curve, Seek
 from hwsim.devices.storage import Asked
+from hwsim.devices.work import Product
 from hwsim.machine import build
 from hwsim.models.cnn_layers import _linear
 from hwsim.models.convolving import units_of
@@ -101,15 +108,62 @@ def test_what_the_last_chunk_left_is_not_called_unchanged() -> None:
     assert _same_past(second, third, 4, 0)
 
 
-def test_a_name_that_is_waited_for_in_vain_is_shown_where_it_stands() -> None:
+def test_a_name_that_is_waited_for_in_vain_is_shown_where_it_stands(tmp_path: Path) -> None:
     text = "hwsim: workload/1\nprogram:\n  - busy: {device: cpu, time: 1 s}\n  - wait: nope\n"
     with pytest.raises(SpecError, match=r":4:11: there is no op or value called 'nope'"):
         hwsim.simulate("d2l-laptop", text)
+    file = tmp_path / "workload.yaml"
+    file.write_text(text, encoding="utf-8")
+    said = CliRunner().invoke(main, ["check", str(file)])
+    assert ":4:11: there is no op or value called 'nope'" in said.output
+
+
+def test_only_the_first_send_of_a_collective_says_what_was_chosen() -> None:
+    mistakes = Mistakes()
+    machine = build(read(find("machine", "dgx-h100")), mistakes)
+    assert machine is not None
+    costs = [each.cost for each in sent(machine, None, "all-reduce", ["gpu0", "gpu1", "gpu2"], 1e6)]
+    assert costs[0].choice is not None
+    assert all(cost.choice is None for cost in costs[1:])
+
+
+def test_sizes_far_apart_weigh_by_the_square_of_the_width() -> None:
+    narrow = Corrections(width=4.0, shrink=1.0, points={"f": ((2.0, 2.0),)})
+    weight = math.exp(-4.0 / 32.0)
+    assert narrow.of("f", (8.0,))[0] == pytest.approx(math.exp(weight * math.log(2.0) / (weight + 1.0)))
+
+
+def test_a_measured_product_takes_its_arithmetic_and_its_operands() -> None:
+    kernels = Kernels(
+        products={"fp64": ProductTime(flop=1e9, left=1e-9, right=2e-9, result=4e-9, edge=8e-9, depth=16e-9)},
+    )
+    call = Call(function="matmul", dtype="fp64", product=Product(1, 2, 3, element=8))
+    one = 2 * 6 / 1e9 + 1 * 3 * 1e-9 + 3 * 2 * 2e-9 + 1 * 2 * 4e-9 + (1 + 2) * 8e-9 + 3 * 16e-9
+    assert kernels._computing(call)[1] == pytest.approx(one)
+
+
+def test_gradients_are_added_up_once_a_micro_batch() -> None:
+    found = {}
+    for batch in ("32", "64"):
+        words = [
+            "estimate",
+            "dgx-a100",
+            "gpt2-xl",
+            "--global-batch",
+            batch,
+            "--microbatch",
+            "1",
+            "--framework",
+            "megatron-deepspeed",
+            "--json",
+        ]
+        found[batch] = json.loads(CliRunner().invoke(main, words).output)["shares_s"]["accumulate"]
+    assert found["64"] == pytest.approx(2 * found["32"])
 
 
 def test_a_mistake_of_a_network_is_shown_at_its_key() -> None:
-    text = "hwsim: model/1\nkind: mlp\ninputs: 4\nlayers: [3, 2]\ndropout: 2.0\n"
-    with pytest.raises(SpecError, match=r":5:"):
+    text = "hwsim: model/1\nkind: mlp\nactivation: relu\nunits: [784]\n"
+    with pytest.raises(SpecError, match=r"m.yaml:4:\d+: needs an input and an output"):
         read_network(read_text(text, "m.yaml"))
 
 
@@ -124,3 +178,17 @@ def test_a_training_that_starts_late_starts_late_in_all_its_ops() -> None:
         assert min(int(timeline.start[op]) for op in working) >= 10**15
         alone = hwsim.simulate("p3.16xlarge", {"hwsim": "workload/1", "train": keys}, expect=False)
         assert timeline.makespan_fs == 10**15 + alone.timeline.makespan_fs
+
+
+def test_a_gpu_with_two_slots_is_as_fast_as_the_wider_one() -> None:
+    text = """
+    hwsim: machine/1
+    parts: {cpu: {kind: cpu, use: d2l-server-cpu}, gpu: {kind: gpu, use: d2l-gpu}, far: {kind: switch}}
+    links:
+      - {name: wide, between: [cpu, gpu], kind: pcie, bandwidth: 15.75 GB/s}
+      - {name: narrow, between: [gpu, far], kind: pcie, bandwidth: 4 GB/s}
+    """
+    mistakes = Mistakes()
+    machine = build(read_text(text), mistakes)
+    assert machine is not None
+    assert _hardware(machine, "gpu", Group(2)).inside == pytest.approx(PCIE)
