@@ -27,7 +27,7 @@ parts:
     count: 2
     parts:
       gpu: {{kind: gpu, use: {gpu}, count: {gpus}{more}}}
-      nvs: {{kind: switch}}
+      nvs: {{kind: switch, reduces: {adds}}}
       out: {{kind: switch}}
     links:
       - {{between: [gpu*, nvs], kind: nvlink, {nvlink}}}
@@ -43,7 +43,8 @@ _SMALL: Final = ", memory: {size: 96 GB, bandwidth: 2.4 TB/s}, power: 500 W"
 def _plain(gpu: str, gpus: int, nvlink: str, cards: int, card: str, more: str = "") -> str:
     rate = float(card.split(maxsplit=1)[0])
     each, whole = f"{rate * min(1.0, cards):g} GB/s", f"{rate * cards:g} GB/s"
-    return _PLAIN.format(gpu=gpu, gpus=gpus, nvlink=nvlink, each=each, whole=whole, more=more)
+    adds = "true" if nvlink == _H100 else "false"
+    return _PLAIN.format(gpu=gpu, gpus=gpus, nvlink=nvlink, each=each, whole=whole, more=more, adds=adds)
 
 
 # Whose rows begin so run on this machine.  Rates of cards are those of their data sheets.
