@@ -15,6 +15,7 @@ from typing import Any, Final
 import pytest
 
 from hwsim import api, engine
+from hwsim.explain.explanation import explain
 from hwsim.results.alike import differences
 from hwsim.results.timeline import Timeline
 from tests.random_pairs import File, Pair, random_pair, random_star
@@ -223,6 +224,13 @@ def compiled_code_says_what_python_says(dice: random.Random) -> None:
     assert compiled.granted.tolist() == python.granted.tolist()
 
 
+def a_what_if_is_the_run_with_its_set(dice: random.Random) -> None:
+    pair = random_pair(dice)
+    for row in explain(run(pair)).what_if or ():
+        if not row.hypothetical and row.makespan_fs:
+            assert run(pair, set=dict(row.settings)).timeline.makespan_fs == row.makespan_fs
+
+
 LAWS: Final[tuple[Callable[[random.Random], None], ...]] = (
     a_faster_part_never_slows_a_run,
     more_work_never_speeds_a_run,
@@ -233,6 +241,7 @@ LAWS: Final[tuple[Callable[[random.Random], None], ...]] = (
     folded_is_unfolded,
     steady_is_full,
     every_engine_says_the_same,
+    a_what_if_is_the_run_with_its_set,
 )
 
 
