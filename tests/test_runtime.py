@@ -118,6 +118,11 @@ def test_each_call_of_the_program_is_compiled_once(n: int, sites: int) -> None:
     assert slow - fast == sites * 70 * US
 
 
+def test_compiling_and_calling_are_told_apart_by_name() -> None:
+    graph = lowered([loop(2, call(busy(1), name="net"))], us(call=2, compile=9))
+    assert {label.name for label in graph.labels if label.kind in ("compile", "call")} == {"compiling net", "net"}
+
+
 def test_a_million_calls_stay_small() -> None:
     graph = lowered([loop(10**6, call(busy(1, name="a"), busy(2, name="b")))], {**us(call=2, compile=9), "queue_depth": 3})
     assert graph.total >= 5 * 10**6

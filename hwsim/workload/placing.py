@@ -115,7 +115,8 @@ class Placing:
     def call_labels(self, name: str, programs: Sequence[Program]) -> tuple[tuple[int, int], ...]:
         """Labels of compiling and of calling a body, for each program."""
         label = self.builder.label
-        pairs = [[label(name, kind, each.scope.host, each.name) for kind in ("compile", "call")] for each in programs]
+        named = ((f"compiling {name}", "compile"), (name, "call"))
+        pairs = [[label(own, kind, each.scope.host, each.name) for own, kind in named] for each in programs]
         return tuple((compiling, calling) for compiling, calling in pairs)
 
     @property
