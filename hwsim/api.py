@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from hwsim import engine as engines
 from hwsim import ticks
 from hwsim.devices import CannotCompute
+from hwsim.disturbance import Disturbance
 from hwsim.engine import Which
 from hwsim.explain.critical import Share, limited_by
 from hwsim.machine import Machine, UnknownName, build
-from hwsim.opgraph import Change, Disturbance, Names, OpGraph
+from hwsim.opgraph import Change, Names, OpGraph
 from hwsim.reports import report, summary
 from hwsim.reports.writing import write
 from hwsim.results.again import Again

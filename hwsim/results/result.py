@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from hwsim.opgraph import Change, Disturbance
+from hwsim.disturbance import Disturbance
+from hwsim.opgraph import Change
 from hwsim.results.again import Again
 from hwsim.results.front_end import issued_s
 from hwsim.results.jobs import JobSpan

@@ -21,8 +21,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from hwsim import ticks
+from hwsim.disturbance import Disturbance
 from hwsim.machine import Machine, UnknownName
-from hwsim.opgraph import Change, Disturbance
+from hwsim.opgraph import Change
 from hwsim.spec import Mistakes, Place, did_you_mean, field, place_field
 from hwsim.units import Ratio, Seconds
 

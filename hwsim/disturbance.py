@@ -1,0 +1,32 @@
+"""What happened to a machine during a run: a part that slowed down, failed or jittered, for reports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hwsim.units import format_quantity
+
+
+@dataclass(frozen=True, slots=True)
+class Disturbance:
+    """From `at_s` on `what` had only this part of its speed (0: it was down), for `lasting_s` (None: to the end).
+
+    jitter: by how much longer everything took there, on average.
+
+    >>> str(Disturbance("disk", 1.0, 20.0, 0.0)), str(Disturbance("gpu0", 2.0, None, 0.5))
+    ('disk down from 1.00 s for 20.0 s', 'gpu0 at 50 % of its speed from 2.00 s to the end')
+    >>> str(Disturbance("gpu*", 0.0, 10.0, 1.0, 0.05))
+    'gpu* with a jitter of 5 % from 0 s for 10.0 s'
+    """
+
+    what: str
+    at_s: float
+    lasting_s: float | None
+    speed: float
+    jitter: float = 0.0
+
+    def __str__(self) -> str:
+        how = f"at {100 * self.speed:.4g} % of its speed" if self.speed > 0 else "down"
+        how = f"with a jitter of {100 * self.jitter:.4g} %" if self.jitter > 0 else how
+        until = "to the end" if self.lasting_s is None else f"for {format_quantity(self.lasting_s, 's')}"
+        return f"{self.what} {how} from {format_quantity(self.at_s, 's')} {until}"
