@@ -201,7 +201,8 @@ def _fails(copy: Path, listed: Path) -> str:
         "no:cacheprovider",
         f"@{listed}",
     ]
-    environment = {**_environment(), "PYTHONPATH": str(copy)}
+    data = os.environ.get("HWSIM_REFERENCE_DATA") or str(ROOT.parent / "shared")  # as tests/conftest.py finds it beside ROOT
+    environment = {**_environment(), "PYTHONPATH": str(copy), "HWSIM_REFERENCE_DATA": data}
     try:
         run = subprocess.run(command, cwd=copy, check=False, capture_output=True, text=True, timeout=LIMIT_S, env=environment)
     except subprocess.TimeoutExpired:
