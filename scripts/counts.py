@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -50,13 +51,15 @@ def way() -> list[tuple[str, str]]:
     import hwsim
 
     hwsim.simulate(MACHINE, WORKLOAD)  # imports, which are no part of the way
+    package = Path(hwsim.__file__).parent
+    inside = f"{package}{os.sep}"
     seen: dict[tuple[str, str], None] = {}
 
     def profile(frame: FrameType, event: str, _: Any) -> None:
         name = frame.f_code.co_filename
-        if event != "return" or "/hwsim/" not in name:
+        if event != "return" or not name.startswith(inside):
             return
-        key = (name.rsplit("/hwsim/", 1)[1], frame.f_code.co_qualname)
+        key = (Path(name).relative_to(package).as_posix(), frame.f_code.co_qualname)
         if key not in seen and any(_holds(value) for value in frame.f_locals.values()):
             seen[key] = None
 
