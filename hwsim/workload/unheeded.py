@@ -17,7 +17,7 @@ from hwsim.devices.kernels import Kernels
 from hwsim.machine import Machine, UnknownName
 from hwsim.ops import OPS, CannotPlace, ExchangeOp, Scope
 from hwsim.ops.op import CalledOp
-from hwsim.spec import Mistakes, Tree, Value, Warning, decode, did_you_mean, plan, substitute
+from hwsim.spec import Mistakes, SpecError, Tree, Value, Warning, decode, did_you_mean, plan, substitute
 from hwsim.workload.file import Each, Runtime, Workload
 from hwsim.workload.lower import programs_of
 from hwsim.workload.pipeline import PipelineKeys, operations
@@ -305,7 +305,7 @@ def _divided(train: Tree) -> str:
 
         try:
             many = getattr(load_model(model.value), "layers", None)
-        except Exception:  # noqa: BLE001 (the training itself says what is wrong with the model)
+        except SpecError:  # no transformer, or one with mistakes: the training itself says so
             return ""
     return f"{pp} divides {many} layers" if isinstance(pp, int) and isinstance(many, int) and many % pp == 0 else ""
 
