@@ -12,7 +12,7 @@ from benchmarks.replay import random_graph
 from hwsim.engine import fast, simulate_many
 from hwsim.engine.compile import compile_flat
 from hwsim.engine.inorder import longest_path
-from hwsim.opgraph import OpGraph, Queue, flatten
+from hwsim.graph.opgraph import OpGraph, Queue, flatten
 
 QUEUES = 64
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from hwsim.demand import Capacity, Cost, Demand
 from hwsim.engine import fast, simulate
-from hwsim.opgraph import Block, Label, OpGraph
+from hwsim.graph.opgraph import Block, Label, OpGraph
 
 LINK, SPEED, HOP = 12.5e9, 1e9, 1e-6  # B/s, FLOP/s, s
 HOSTS, WORKERS, NEAR = 512, 64, 100

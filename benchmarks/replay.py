@@ -12,7 +12,7 @@ import numpy as np
 from hwsim.engine import fast, native
 from hwsim.engine.compile import compile_flat
 from hwsim.engine.replay import Replay
-from hwsim.opgraph import Block, Label, OpGraph, Pool, flatten
+from hwsim.graph.opgraph import Block, Label, OpGraph, Pool, flatten
 
 POOLS, WINDOW, MOST_INPUTS = 64, 256, 3
 

@@ -36,15 +36,15 @@ __all__ = [
 _HOMES: Final = {
     "Deadlock": "hwsim.engine",
     "ExpectationFailed": "hwsim.api",
-    "GraphBuilder": "hwsim.workload.builder",
-    "OpGraph": "hwsim.opgraph",
+    "GraphBuilder": "hwsim.graph.builder",
+    "OpGraph": "hwsim.graph.opgraph",
     "OutOfMemory": "hwsim.api",
     "Result": "hwsim.results.result",
     "Run": "hwsim.api",
     "SpecError": "hwsim.spec",
-    "load_graph": "hwsim.graphfile",
+    "load_graph": "hwsim.graph.files",
     "loads": "hwsim.api",
-    "save_graph": "hwsim.graphfile",
+    "save_graph": "hwsim.graph.files",
     "simulate": "hwsim.api",
     "sweep": "hwsim.study",
 }
@@ -52,12 +52,12 @@ _HOMES: Final = {
 if TYPE_CHECKING:
     from hwsim.api import ExpectationFailed, OutOfMemory, Run, loads, simulate
     from hwsim.engine import Deadlock
-    from hwsim.graphfile import load_graph, save_graph
-    from hwsim.opgraph import OpGraph
+    from hwsim.graph.builder import GraphBuilder
+    from hwsim.graph.files import load_graph, save_graph
+    from hwsim.graph.opgraph import OpGraph
     from hwsim.results.result import Result
     from hwsim.spec import SpecError
     from hwsim.study import sweep
-    from hwsim.workload.builder import GraphBuilder
 else:
 
     def __getattr__(name: str) -> object:

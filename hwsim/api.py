@@ -19,8 +19,8 @@ from hwsim.devices import CannotCompute
 from hwsim.disturbance import Disturbance
 from hwsim.engine import Which
 from hwsim.explain.critical import Share, limited_by
+from hwsim.graph.opgraph import Change, Names, OpGraph
 from hwsim.machine import Machine, UnknownName, build
-from hwsim.opgraph import Change, Names, OpGraph
 from hwsim.reports import report, summary
 from hwsim.reports.writing import write
 from hwsim.results.again import Again
@@ -57,7 +57,7 @@ from hwsim.workload.sources import changed, names_of_machine, title, tree_from
 from hwsim.workload.unheeded import unheeded
 
 if TYPE_CHECKING:
-    from hwsim.serving import Service
+    from hwsim.actors.serving import Service
     from hwsim.workload.serving.plan import ServicePlan
 
 Source = sources.Source
@@ -283,7 +283,7 @@ def _steadily(
 def _services(lowered: Lowered) -> tuple[Service, ...]:
     if not lowered.services:
         return ()
-    from hwsim.serving import Service
+    from hwsim.actors.serving import Service
 
     return tuple(Service(plan, lowered.machine) for plan in lowered.services)
 
@@ -303,24 +303,26 @@ def _played(
     actors = (*((engines.changing(lowered.changes),) if lowered.changes else ()), *services)
     if not said and not requests:
         return engines.simulate(lowered.graph, actors=actors, progress=progress, which=which), (), ()
-    from hwsim import twins
+
+    from hwsim.actors import request_level
 
     try:
         named = [name for pattern in requests for name in machine.select(pattern)]
-        plays = {name: twins.play_of(machine.device(name).kind, machine.device(name).model, name) for name in [*said, *named]}
+        parts = {name: machine.device(name) for name in [*said, *named]}
+        plays = {name: request_level.play_of(part.kind, part.model, name) for name, part in parts.items()}
         asked = {cost.requests.device: cost.requests for cost in reversed(lowered.graph.costs) if cost.requests}
         if idle := [name for name in named if name not in asked]:
-            raise twins.CannotPlay(f"no op asks {idle[0]} for single requests", "the ops `access`, `read` and `write` do")
-        players = twins.Players(lowered.graph, plays)
+            raise request_level.CannotPlay(f"no op asks {idle[0]} for single requests", "the ops `access`, `read` and `write` do")
+        players = request_level.Players(lowered.graph, plays)
         timeline = engines.simulate(players.graph, actors=actors, server=players.server, progress=progress, which=which)
         curves = tuple(
-            twins.latency_curve(
-                name, partial(twins.play_of, machine.device(name).kind, machine.device(name).model, name), asked[name]
+            request_level.latency_curve(
+                name, partial(request_level.play_of, machine.device(name).kind, machine.device(name).model, name), asked[name]
             )
             for name in sorted(plays)
             if latency and name in asked
         )
-    except (twins.CannotPlay, UnknownName) as error:
+    except (request_level.CannotPlay, UnknownName) as error:
         raise SpecError([Mistake(None, str(error.args[0]), error.hint)]) from error
     return timeline, players.statistics(timeline), curves
 
@@ -337,7 +339,7 @@ def prepare(
     settings = dict(set or {})
     given = str(workload) if isinstance(workload, str | Path) else ""
     if given.endswith((".npz", ".parquet")):
-        from hwsim.graphfile import load_graph
+        from hwsim.graph.files import load_graph
 
         if settings:
             raise SpecError([Mistake(None, f"nothing can be set with {given}", "an op graph has its numbers put in already")])

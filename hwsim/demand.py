@@ -47,7 +47,7 @@ class Demand:
         share: bytes (or their equivalent in time x memory bandwidth).  Under contention each
             demand proceeds at `pace = share x progress / s`; a saturated capacity gives all it
             holds back the same pace.  For a plain transfer: its bytes, hence max-min fairness.
-        times: of a demand that stands for equal ones of other ranks too (see `hwsim.fold`): how many of them draw each of
+        times: of a demand that stands for equal ones of other ranks too (see `hwsim.graph.fold`): how many of them draw each of
             the amounts, then how many hold each of the holds; empty: itself alone.  They weigh in what is shared; its own
             pace alone is that of one.  Only with `times` may amounts name a capacity twice.
     """

@@ -14,8 +14,8 @@ from typing import Annotated, Any, Final, get_args, get_origin
 
 from hwsim import devices, links
 from hwsim.collectives import KINDS as ALGORITHMS
-from hwsim.communication.kinds import KINDS as LIBRARIES
 from hwsim.invariants import printed
+from hwsim.machine.libraries.kinds import KINDS as LIBRARIES
 from hwsim.machine.schema import LibraryEntry, LinkEntry, MachineFile, PartEntry
 from hwsim.machine.topologies import TOPOLOGIES
 from hwsim.models import Framework

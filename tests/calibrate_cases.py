@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from hwsim.calibration.fit.calls import call_from
-from hwsim.calibration.store import Amounts, Clock, Measurements, Param, Row
 from hwsim.devices.kernels import Function, Kernels, ProductTime, Tier
+from hwsim_calibrate.fit.calls import call_from
+from hwsim_calibrate.store import Amounts, Clock, Measurements, Param, Row
 
 TRUTH = Kernels(
     library="made up",

@@ -8,7 +8,7 @@ from simpy import Event
 
 from hwsim.demand import Capacity, Cost, Demand
 from hwsim.engine import Driver
-from hwsim.opgraph import Block, Label, OpGraph, Pool, Queue
+from hwsim.graph.opgraph import Block, Label, OpGraph, Pool, Queue
 from hwsim.results.timeline import Timeline
 from tests.strategies import make_block, rows
 

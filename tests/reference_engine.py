@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hwsim.engine import Host, PlainEngine, Waits
-from hwsim.opgraph import LAST, PAIRED, OpGraph
+from hwsim.graph.opgraph import LAST, PAIRED, OpGraph
 
 
 @dataclass(frozen=True)

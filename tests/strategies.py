@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from hwsim.demand import Capacity, Cost, Demand
-from hwsim.opgraph import EVERY, LAST, PAIRED, Block, Ints, Label, OpGraph, Pool, Queue
+from hwsim.graph.opgraph import EVERY, LAST, PAIRED, Block, Ints, Label, OpGraph, Pool, Queue
 
 FS = 1e-15
 T = TypeVar("T")

@@ -11,7 +11,7 @@ from hwsim.explain.critical import critical_path
 from hwsim.explain.overlap import activities
 from hwsim.explain.starving import buffers, pipelines
 from hwsim.explain.steps import runs
-from hwsim.opgraph import Block, OpGraph
+from hwsim.graph.opgraph import Block, OpGraph
 from hwsim.results.memory import memory
 from hwsim.results.timeline import Timeline
 from hwsim.results.usage import usage

@@ -16,9 +16,9 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hwsim.calibration import doctor, environment
-from hwsim.calibration.doctor import Seen, examine
 from hwsim.cli import main
+from hwsim_calibrate import doctor, environment
+from hwsim_calibrate.doctor import Seen, examine
 
 # A quiet machine with nothing unusual about it, with every key of a fingerprint
 QUIET: Final[dict[str, dict[str, Any]]] = {

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 import hwsim
-from hwsim.calibration.fit import Fitted, fit
-from hwsim.calibration.fit.calls import call_from, call_of, measured_as
-from hwsim.calibration.fit.corrections import correct
-from hwsim.calibration.fit.heldout import alternate, held_out
-from hwsim.calibration.fit.kernels import FittedKernels, capacities_of, fit_kernels, timed, without_corrections
-from hwsim.calibration.fit.model import Model
-from hwsim.calibration.store import load
 from hwsim.devices.calls import elementwise_call, product_call
 from hwsim.devices.kernels import Corrections
+from hwsim_calibrate.fit import Fitted, fit
+from hwsim_calibrate.fit.calls import call_from, call_of, measured_as
+from hwsim_calibrate.fit.corrections import correct
+from hwsim_calibrate.fit.heldout import alternate, held_out
+from hwsim_calibrate.fit.kernels import FittedKernels, capacities_of, fit_kernels, timed, without_corrections
+from hwsim_calibrate.fit.model import Model
+from hwsim_calibrate.store import load
 from tests.calibrate_cases import TRUTH, made_up
 
 EACH = ("add", "multiply", "exp", "sum", "copyto", "normal")

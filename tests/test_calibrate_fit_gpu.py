@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 import hwsim
-from hwsim.calibration.fit import fit
-from hwsim.calibration.fit.gpu import gpu_part, ramp_of
-from hwsim.calibration.store import Measurements
+from hwsim_calibrate.fit import fit
+from hwsim_calibrate.fit.gpu import gpu_part, ramp_of
+from hwsim_calibrate.store import Measurements
 from tests.calibrate_cases import made_up, made_up_gpu
 
 

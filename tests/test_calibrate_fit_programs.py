@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import hwsim
-from hwsim.calibration.composites import BLIND, DEVELOPMENT, PROGRAMS
-from hwsim.calibration.fit import fit
-from hwsim.calibration.program import op_of, workload_of
-from hwsim.calibration.record import Array, Step, layout, record
-from hwsim.calibration.validate import validate
+from hwsim_calibrate.composites import BLIND, DEVELOPMENT, PROGRAMS
+from hwsim_calibrate.fit import fit
+from hwsim_calibrate.program import op_of, workload_of
+from hwsim_calibrate.record import Array, Step, layout, record
+from hwsim_calibrate.validate import validate
 from tests.calibrate_cases import made_up
 
 

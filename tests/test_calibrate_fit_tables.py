@@ -7,9 +7,9 @@ import math
 
 import pytest
 
-from hwsim.calibration.fit.piecewise import pieces_of
-from hwsim.calibration.fit.tables import fio, knee_of, nccl_tests, osu
 from hwsim.spec import SpecError
+from hwsim_calibrate.fit.piecewise import pieces_of
+from hwsim_calibrate.fit.tables import fio, knee_of, nccl_tests, osu
 
 HEAD = """# nThread 1 nGpus 8 minBytes 8 maxBytes 8589934592 step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1 validation: 1
 #

@@ -9,11 +9,11 @@ from itertools import chain, count, repeat
 
 import pytest
 
-from hwsim.calibration import harness
-from hwsim.calibration.case import CannotMeasure, Case
-from hwsim.calibration.clocks import Sample, SystemClocks, Usage, take
-from hwsim.calibration.flags import FLAGS, bimodal, flags_of
-from hwsim.calibration.store import Amounts, Row
+from hwsim_calibrate import harness
+from hwsim_calibrate.case import CannotMeasure, Case
+from hwsim_calibrate.clocks import Sample, SystemClocks, Usage, take
+from hwsim_calibrate.flags import FLAGS, bimodal, flags_of
+from hwsim_calibrate.store import Amounts, Row
 
 NANO = 1_000_000_000
 

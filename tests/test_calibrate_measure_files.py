@@ -18,15 +18,15 @@ from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hwsim.calibration import environment, text
-from hwsim.calibration.case import Case
-from hwsim.calibration.demanded import cases_for
-from hwsim.calibration.diff import diff
-from hwsim.calibration.session import Plan, measure
-from hwsim.calibration.store import Amounts, Measurements, Row, load
-from hwsim.calibration.validate import Report
 from hwsim.cli import main
 from hwsim.spec import SpecError
+from hwsim_calibrate import environment, text
+from hwsim_calibrate.case import Case
+from hwsim_calibrate.demanded import cases_for
+from hwsim_calibrate.diff import diff
+from hwsim_calibrate.session import Plan, measure
+from hwsim_calibrate.store import Amounts, Measurements, Row, load
+from hwsim_calibrate.validate import Report
 
 DATA = Path(__file__).resolve().parent.parent / "calibrate" / "data"
 ROW = Row(
@@ -188,7 +188,7 @@ def test_a_file_of_another_machine_is_not_gone_on_from(tmp_path: Path) -> None:
 
 
 def test_a_suite_that_a_machine_lacks_is_named_with_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hwsim.calibration.suites.storage.missing", lambda: "no files here")
+    monkeypatch.setattr("hwsim_calibrate.suites.storage.missing", lambda: "no files here")
     found = measure(Plan(("storage",), budget=5.0), tmp_path / "m.json")
     assert found.skipped == {"storage": "no files here"}
     assert "no files here" in text.measured(found)
@@ -285,9 +285,9 @@ def stages(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         done.append(f"validated {machine.name}")
         return Report(machine.name)
 
-    monkeypatch.setattr("hwsim.calibration.session.measure", measured)
-    monkeypatch.setattr("hwsim.calibration.fit.fit", fitted)
-    monkeypatch.setattr("hwsim.calibration.validate.validate", validated)
+    monkeypatch.setattr("hwsim_calibrate.session.measure", measured)
+    monkeypatch.setattr("hwsim_calibrate.fit.fit", fitted)
+    monkeypatch.setattr("hwsim_calibrate.validate.validate", validated)
     return done
 
 

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hwsim.calibration import blas, device, environment, harness, native
-from hwsim.calibration.case import CannotMeasure, Case
-from hwsim.calibration.kernels import KERNELS, kernel_case, known
-from hwsim.calibration.kernels.kernel import Params
-from hwsim.calibration.suites import SUITES, Scope, gpu, storage, suite
-from hwsim.calibration.suites.arrays import DTYPES, numbers
+from hwsim_calibrate import blas, device, environment, harness, native
+from hwsim_calibrate.case import CannotMeasure, Case
+from hwsim_calibrate.kernels import KERNELS, kernel_case, known
+from hwsim_calibrate.kernels.kernel import Params
+from hwsim_calibrate.suites import SUITES, Scope, gpu, storage, suite
+from hwsim_calibrate.suites.arrays import DTYPES, numbers
 
 MiB = 1 << 20
 PACKAGE = Path(environment.__file__).parent

@@ -14,15 +14,15 @@ import pytest
 from click.testing import CliRunner, Result
 
 import hwsim
-from hwsim.calibration.case import Case
-from hwsim.calibration.demanded import cases_for
-from hwsim.calibration.diff import diff
-from hwsim.calibration.fit.cpu import latencies
-from hwsim.calibration.harness import run
-from hwsim.calibration.session import Plan, measure
-from hwsim.calibration.store import Amounts, Measurements, Row, load
 from hwsim.cli import main
 from hwsim.spec import SpecError
+from hwsim_calibrate.case import Case
+from hwsim_calibrate.demanded import cases_for
+from hwsim_calibrate.diff import diff
+from hwsim_calibrate.fit.cpu import latencies
+from hwsim_calibrate.harness import run
+from hwsim_calibrate.session import Plan, measure
+from hwsim_calibrate.store import Amounts, Measurements, Row, load
 
 KERNELS = """
     kernels:
@@ -70,7 +70,7 @@ def test_a_workload_of_which_nothing_can_be_timed_measures_nothing(tmp_path: Pat
 
 
 def test_a_suite_that_cannot_be_measured_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hwsim.calibration.suites.gpu.missing", lambda: "no GPU here")
+    monkeypatch.setattr("hwsim_calibrate.suites.gpu.missing", lambda: "no GPU here")
     done = cli("calibrate", "measure", "--suite", "gpu", "-o", tmp_path / "m.json")
     assert done.exit_code == 2
     assert "the suite gpu cannot be measured: no GPU here" in done.stderr
@@ -79,7 +79,7 @@ def test_a_suite_that_cannot_be_measured_leaves_no_file(tmp_path: Path, monkeypa
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="a folder that nobody can write to")
 def test_a_file_that_cannot_be_written_is_found_before_measuring(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hwsim.calibration.session.measure", None)
+    monkeypatch.setattr("hwsim_calibrate.session.measure", None)
     done = cli("calibrate", "run", "-o", "/proc/f.yaml")
     assert done.exit_code == 2
     assert "'/proc/f.yaml' cannot be written" in done.stderr

@@ -9,10 +9,10 @@ from typing import Any, get_args
 
 import pytest
 
-from hwsim import communication, devices, links
-from hwsim.communication.kinds import KINDS as LIBRARIES
-from hwsim.communication.kinds import Library
-from hwsim.machine import TOPOLOGIES, build, topologies
+from hwsim import devices, links
+from hwsim.machine import TOPOLOGIES, build, libraries, topologies
+from hwsim.machine.libraries.kinds import KINDS as LIBRARIES
+from hwsim.machine.libraries.kinds import Library
 from hwsim.machine.schema import LINK_KEYS, PART_KEYS, TOPOLOGY_KEYS, LibraryEntry, LinkEntry, PartEntry
 from hwsim.spec import KEPT, Mistakes, Tree, decode, find, names, parameters, plan, read, read_text, resolve, sources, substitute
 
@@ -58,7 +58,7 @@ PACKAGES: list[tuple[Any, dict[str, Any]]] = [
     (devices, dict(devices.KINDS)),
     (links, dict(links.KINDS)),
     (topologies, dict(TOPOLOGIES)),
-    (communication, dict(LIBRARIES)),
+    (libraries, dict(LIBRARIES)),
 ]
 KINDS: dict[str, Any] = {name: cls for _, table in PACKAGES for name, cls in table.items()}
 

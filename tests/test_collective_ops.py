@@ -221,7 +221,7 @@ parts:
 links: [{between: [cpu*, switch], kind: infiniband, rate: 100 Gb/s}]
 """
     from hwsim.collectives.library import measured
-    from hwsim.communication.mpi import Mpi
+    from hwsim.machine.libraries.mpi import Mpi
 
     mpi = measured(Mpi, "openmpi-ucx-edr")
     for kind, operation, size in (("allreduce", "all-reduce", 1e6), ("alltoall", "all-to-all", 4e6)):

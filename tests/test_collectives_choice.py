@@ -12,9 +12,9 @@ from hwsim.collectives import CannotCollect, Group
 from hwsim.collectives.choosing import bus, choose, hardware
 from hwsim.collectives.library import measured
 from hwsim.collectives.tuning import Hardware, candidates
-from hwsim.communication.mpi import Curve, Mpi
-from hwsim.communication.nccl import Bus, Nccl, Speeds
 from hwsim.machine import Machine, build
+from hwsim.machine.libraries.mpi import Curve, Mpi
+from hwsim.machine.libraries.nccl import Bus, Nccl, Speeds
 from hwsim.spec import Mistakes, find, names, read, read_text
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30

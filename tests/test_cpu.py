@@ -11,7 +11,6 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from calibrate.published.parts import part
 from hwsim.demand import Cost
 from hwsim.devices import Accesses, CannotCompute, Cpu, Sockets, Work
 from hwsim.devices.cache import Caches, Level, Tlb
@@ -19,6 +18,7 @@ from hwsim.devices.coherence import Coherence
 from hwsim.devices.core import Busy, Core, Instructions
 from hwsim.devices.numa import Numa, fill
 from hwsim.devices.roofline import LocalMemory
+from published.parts import part
 
 NAME = "node0.it"
 KIB, MIB = 1024.0, 1024.0**2

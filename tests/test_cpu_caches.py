@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calibrate.published.parts import part
 from hwsim import api
 from hwsim.devices import Accesses, Cpu, Sockets, Work
 from hwsim.devices.accesses import crossings, lines_touched
@@ -19,6 +18,7 @@ from hwsim.devices.core import Core, Instructions
 from hwsim.devices.cpu_access import access_latency
 from hwsim.devices.numa import Numa
 from hwsim.devices.roofline import LocalMemory
+from published.parts import part
 
 NAME = "cpu"
 KIB, MIB = 1024.0, 1024.0**2

@@ -4,7 +4,7 @@ import pytest
 
 from hwsim.demand import Demand
 from hwsim.engine import Deadlock, Driver, Host, PlainEngine, simulate
-from hwsim.opgraph import PAIRED, OpGraph, Pool, Queue
+from hwsim.graph.opgraph import PAIRED, OpGraph, Pool, Queue
 from hwsim.results.timeline import Timeline
 from tests.engine_graphs import LINK, NS, Actions, graph_of, transfer, transfers
 from tests.strategies import make_block

@@ -4,7 +4,7 @@ import pytest
 
 from hwsim.demand import Capacity, Demand
 from hwsim.engine import Driver, simulate
-from hwsim.opgraph import EVERY, LAST, PAIRED, Pool, Queue
+from hwsim.graph.opgraph import EVERY, LAST, PAIRED, Pool, Queue
 from tests.engine_graphs import NS, US, graph_of
 from tests.strategies import make_block
 

@@ -20,14 +20,14 @@ from hwsim.explain.critical import critical_path, pieces
 from hwsim.explain.derivation import derivations, put_in
 from hwsim.explain.explanation import Explanation, NoSuchOp, explain
 from hwsim.explain.what_if import LARGEST, MOST
+from hwsim.graph.builder import GraphBuilder
+from hwsim.graph.opgraph import Label, OpGraph, flatten
 from hwsim.invariants import printed
-from hwsim.opgraph import Label, OpGraph, flatten
 from hwsim.ops import OPS
 from hwsim.results.result import Result
 from hwsim.results.timeline import FEMTO
 from hwsim.results.usage import usage
 from hwsim.units import parse
-from hwsim.workload.builder import GraphBuilder
 from tests.explain_cases import MACHINE, STATEMENTS, workload
 from tests.strategies import graphs
 

@@ -21,7 +21,7 @@ from hwsim.collectives.plan import Group, Operation
 from hwsim.collectives.repeating import steps_of, unrolled
 from hwsim.collectives.steps import ExplicitSend, explicit
 from hwsim.demand import Cost
-from hwsim.fold import Fold, quotient
+from hwsim.graph.fold import Fold, quotient
 from hwsim.results.alike import differences
 from hwsim.spec import SpecError
 
@@ -453,7 +453,7 @@ def test_a_wrong_multiplicity_is_caught(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_dropped_colour_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    from hwsim.fold import template
+    from hwsim.graph.fold import template
 
     monkeypatch.setattr(template, "_thing", lambda name, *_: name.translate(str.maketrans("", "", "0123456789")))
     monkeypatch.setattr(template, "_calm", lambda op, capacity, draw, draws, floors, lines, names, *_: np.zeros(len(names), bool))

@@ -14,8 +14,8 @@ from hwsim import engine
 from hwsim.api import load_machine, load_workload, prepare
 from hwsim.demand import Capacity, Cost, Demand
 from hwsim.engine.fast import is_there
-from hwsim.fold import CannotFold, TemplateOp, fold, quotient, refine
-from hwsim.fold.refine import Ties, is_equitable
+from hwsim.graph.fold import CannotFold, TemplateOp, fold, quotient, refine
+from hwsim.graph.fold.refine import Ties, is_equitable
 from hwsim.workload import GraphBuilder, folding
 
 # ---- in the engine

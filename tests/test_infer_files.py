@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from hwsim.actors.serving.batching import Continuous, Sequence, Static
+from hwsim.actors.serving.cache import Cache
 from hwsim.api import ExpectationFailed, load_machine, simulate
 from hwsim.cli import main
 from hwsim.models import load_framework, load_model, one_pass, prefill
 from hwsim.models.cluster import cluster_of
 from hwsim.results.serving import ServiceStatistics
-from hwsim.serving.batching import Continuous, Sequence, Static
-from hwsim.serving.cache import Cache
 from hwsim.spec import SpecError
 from hwsim.workload.serving.requests import Request
 from tests.test_infer import SMALL, node, served

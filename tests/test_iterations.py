@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hwsim import api
-from hwsim.graphfile import load_graph, save_graph
-from hwsim.opgraph import flatten
+from hwsim.graph.files import load_graph, save_graph
+from hwsim.graph.opgraph import flatten
 
 RUNTIMES = [None, "pytorch-eager"]
 

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calibrate.published.parts import part
 from hwsim.devices import Gpu
 from hwsim.models.cnn import Cnn
 from hwsim.models.cnn_entries import Bottleneck, Branches, Conv, Entry, Linear, Pool
@@ -21,6 +20,7 @@ from hwsim.models.convolving import CONVOLVING, units_of
 from hwsim.models.mlp import Mlp
 from hwsim.models.networks import described, load_network, read_network
 from hwsim.spec import SpecError, find, names, read, read_text
+from published.parts import part
 
 # Parameters and 1e9 multiplications (forward, one image) as torchvision's and timm's documentation gives them.
 PUBLISHED = {

@@ -20,8 +20,8 @@ import hwsim
 from hwsim import api
 from hwsim.cli import main
 from hwsim.engine import simulate
-from hwsim.graphfile import COLUMNS, load_graph, save_graph
-from hwsim.opgraph import OpGraph, Queue, flatten
+from hwsim.graph.files import COLUMNS, load_graph, save_graph
+from hwsim.graph.opgraph import OpGraph, Queue, flatten
 from hwsim.spec import SpecError, reading
 from tests.engine_graphs import graph_of
 from tests.strategies import graphs, make_block

@@ -24,7 +24,7 @@ import pytest
 
 from hwsim.demand import Capacity, Cost, Demand
 from hwsim.engine import simulate
-from hwsim.opgraph import Floats, Label, OpGraph
+from hwsim.graph.opgraph import Floats, Label, OpGraph
 from hwsim.results.timeline import FEMTO
 from tests.strategies import make_block
 

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from calibrate.published.parts import part
 from hwsim import api as hwsim
 from hwsim.demand import Cost
 from hwsim.devices import Accesses, CannotCompute, Cpu, Gpu, Product, Work
 from hwsim.devices.cpu_access import access_latency
 from hwsim.machine import Machine
 from hwsim.spec import names
+from published.parts import part
 
 GB = 1e9
 CPUS = tuple(name for name in names("cpu") if not name.startswith("d2l-"))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from calibrate.published import TOPICS, scores_of
+from published import TOPICS, scores_of
 
 # Minutes of simulation; the closed forms and the smaller oracles of these topics are in the tests of their modules
 LONG = frozenset({

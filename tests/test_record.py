@@ -10,15 +10,15 @@ import pytest
 import yaml
 
 import hwsim
-from hwsim.calibration.recording.arrays import TracedArray
-from hwsim.calibration.recording.compare import compare
-from hwsim.calibration.recording.folding import fold
-from hwsim.calibration.recording.nodes import Loop
-from hwsim.calibration.recording.patching import recording
-from hwsim.calibration.recording.script import NothingRecorded, Recording, ScriptFailed, record_script
-from hwsim.calibration.recording.tape import Step, Tape
-from hwsim.calibration.recording.writing import document
 from hwsim.spec import SpecError
+from hwsim_calibrate.recording.arrays import TracedArray
+from hwsim_calibrate.recording.compare import compare
+from hwsim_calibrate.recording.folding import fold
+from hwsim_calibrate.recording.nodes import Loop
+from hwsim_calibrate.recording.patching import recording
+from hwsim_calibrate.recording.script import NothingRecorded, Recording, ScriptFailed, record_script
+from hwsim_calibrate.recording.tape import Step, Tape
+from hwsim_calibrate.recording.writing import document
 
 MLP = """
 import numpy as np

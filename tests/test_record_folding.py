@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hwsim
-from hwsim.calibration.recording.folding import PLAYED, Folded, fold
-from hwsim.calibration.recording.nodes import Leaf, Node
-from hwsim.calibration.recording.script import Recording, record_script
-from hwsim.calibration.recording.tape import Described, Made, Step
-from hwsim.calibration.recording.writing import document
 from hwsim.cli import main
+from hwsim_calibrate.recording.folding import PLAYED, Folded, fold
+from hwsim_calibrate.recording.nodes import Leaf, Node
+from hwsim_calibrate.recording.script import Recording, record_script
+from hwsim_calibrate.recording.tape import Described, Made, Step
+from hwsim_calibrate.recording.writing import document
 
 BLOCK = """
 import numpy as np
@@ -191,7 +191,7 @@ def test_blocks_with_weights_of_their_own_are_written_out_and_said(tmp_path: Pat
 def test_loops_that_are_left_after_a_number_of_rounds_are_written_out_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hwsim.calibration.recording.folding.PLAYED", 0)
+    monkeypatch.setattr("hwsim_calibrate.recording.folding.PLAYED", 0)
     for text in (SHARED, OWN):
         found = recorded(tmp_path, text.format(turns=12))
         folded = fold(found.steps)
@@ -202,7 +202,7 @@ def test_loops_that_are_left_after_a_number_of_rounds_are_written_out_at_once(
 def test_the_command_line_shows_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from click.testing import CliRunner
 
-    from hwsim.calibration.recording import writing
+    from hwsim_calibrate.recording import writing
 
     told: list[object] = []
     document = writing.document

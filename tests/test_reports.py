@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from hwsim.demand import Capacity, Cost, Demand, Requests
 from hwsim.engine import simulate
 from hwsim.explain.critical import limited_by
+from hwsim.graph.builder import GraphBuilder
 from hwsim.reports import REPORTS, gantt, html, summary, trace
 from hwsim.reports import json as as_json
 from hwsim.reports.each import MOST, each_op
@@ -31,7 +32,6 @@ from hwsim.results.timeline import FEMTO
 from hwsim.results.usage import usage
 from hwsim.results.verdict import Verdict
 from hwsim.spec import Warning
-from hwsim.workload.builder import GraphBuilder
 
 
 def result(steps: int = 3, **more: Any) -> Result:

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from hwsim.demand import Capacity, Cost, Demand, Term
 from hwsim.engine import simulate
 from hwsim.explain.critical import CriticalPath, critical_path, limited_by
-from hwsim.opgraph import OpGraph
+from hwsim.graph.builder import GraphBuilder, OpRef
+from hwsim.graph.opgraph import OpGraph
 from hwsim.results.result import Result
 from hwsim.results.timeline import FEMTO, Timeline
 from hwsim.results.usage import Usage, usage
-from hwsim.workload.builder import GraphBuilder, OpRef
 
 MS = FEMTO // 1000
 LINK = Capacity("bus:cpu->gpu0", 16e9, "B")

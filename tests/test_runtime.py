@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hwsim import api
 from hwsim.cli.files import check
 from hwsim.engine import simulate
+from hwsim.graph.opgraph import OpGraph
 from hwsim.machine import Machine
-from hwsim.opgraph import OpGraph
 from hwsim.results.usage import usage
 from hwsim.spec import Mistakes, SpecError, find, names, read, resolve, sources, tree_of
 from hwsim.workload import lower, read_workload

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hwsim.engine import Deadlock, simulate
 from hwsim.engine.steady import FIRST, LONG, play_steady
-from hwsim.opgraph import OpGraph, Pool, Queue
+from hwsim.graph.opgraph import OpGraph, Pool, Queue
 from hwsim.results.steady import Steady
 from hwsim.results.timeline import Timeline
 from tests.engine_graphs import LINK, NS, graph_of, transfer

@@ -20,8 +20,8 @@ from hwsim.cli import main
 from hwsim.engine import Deadlock, simulate
 from hwsim.engine.steady import LONG, play_steady
 from hwsim.explain.explanation import Explanation, explain
-from hwsim.graphfile import save_graph
-from hwsim.opgraph import OpGraph
+from hwsim.graph.files import save_graph
+from hwsim.graph.opgraph import OpGraph
 from hwsim.results.timeline import Timeline
 from hwsim.spec import SpecError
 from tests.strategies import graphs, networks

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hwsim.actors.request_level import CannotPlay, Served, columns, poisson, serve
+from hwsim.actors.request_level.hdd import HddTwin, Policy, hdd_play
+from hwsim.actors.request_level.steady import steady_rate
 from hwsim.devices import Hdd
 from hwsim.devices.seek import Seek
-from hwsim.twins import CannotPlay, Served, columns, poisson, serve
-from hwsim.twins.hdd import HddTwin, Policy, hdd_play
-from hwsim.twins.steady import steady_rate
 
 DISK = Hdd(
     rpm=7200,

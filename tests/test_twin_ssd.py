@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hwsim.actors.request_level import CannotPlay, Served, columns, poisson, serve
+from hwsim.actors.request_level.flash_map import PlaneMap, used
+from hwsim.actors.request_level.ssd import SsdTwin, ssd_play
+from hwsim.actors.request_level.steady import steady_rate
 from hwsim.devices import Ssd
 from hwsim.devices.flash import Flash
-from hwsim.twins import CannotPlay, Served, columns, poisson, serve
-from hwsim.twins.flash_map import PlaneMap, used
-from hwsim.twins.ssd import SsdTwin, ssd_play
-from hwsim.twins.steady import steady_rate
 
 FLASH = Flash(
     channels=4,

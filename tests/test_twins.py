@@ -13,15 +13,16 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hwsim import api, twins
+from hwsim import api
+from hwsim.actors import request_level as twins
+from hwsim.actors.request_level import Play, Players, Served, columns, poisson, requests_of, serve, statistics
+from hwsim.actors.request_level.dram import DramTwin, address, addresses, places
 from hwsim.cli import main
 from hwsim.demand import Capacity, Cost, Demand, Requests
 from hwsim.devices.dram import D2L, Dram
 from hwsim.engine import simulate
+from hwsim.graph.builder import GraphBuilder
 from hwsim.spec import SpecError
-from hwsim.twins import Play, Players, Served, columns, poisson, requests_of, serve, statistics
-from hwsim.twins.dram import DramTwin, address, addresses, places
-from hwsim.workload.builder import GraphBuilder
 
 NO_REFRESH = replace(D2L, tRTP=7.5e-9)
 

@@ -7,7 +7,7 @@ import pytest
 
 from hwsim.demand import Capacity, Cost, Demand
 from hwsim.engine import simulate
-from hwsim.opgraph import EVERY, PAIRED
+from hwsim.graph.opgraph import EVERY, PAIRED
 from hwsim.workload import GraphBuilder, block, describe
 
 

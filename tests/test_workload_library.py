@@ -6,8 +6,8 @@ import pytest
 
 import hwsim
 from hwsim.engine import simulate
+from hwsim.graph.opgraph import OpGraph
 from hwsim.machine import build
-from hwsim.opgraph import OpGraph
 from hwsim.spec import Mistakes, apply_set, find, names, read
 from hwsim.spec.expectation import parse_expectation
 from hwsim.workload import describe, lower, read_workload

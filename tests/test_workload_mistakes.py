@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hwsim.engine import Deadlock, simulate
+from hwsim.graph.opgraph import OpGraph
 from hwsim.machine import Machine, build
-from hwsim.opgraph import OpGraph
 from hwsim.spec import Mistakes, SpecError, read_text
 from hwsim.workload import NeverArrives, lower, read_workload
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hwsim.engine import simulate
+from hwsim.graph.opgraph import PAIRED, OpGraph
 from hwsim.machine import Machine, build
-from hwsim.opgraph import PAIRED, OpGraph
 from hwsim.results.timeline import Timeline
 from hwsim.spec import Mistakes, SpecError, Tree, read_text, tree_of
 from hwsim.workload import lower, read_workload

@@ -1,9 +1,9 @@
 """The models beside what others measured and published, and beside reference simulators.
 
-    python -m calibrate.published --data DIR            print the scores
-    python -m calibrate.published --data DIR --write    write the pages of docs/validation
-    python -m calibrate.published --data DIR --write --page collectives     write one of them
-    python -m calibrate.published --data DIR --fit gemm print what a topic's parameters would be
+    python -m published --data DIR            print the scores
+    python -m published --data DIR --write    write the pages of docs/validation
+    python -m published --data DIR --write --page collectives     write one of them
+    python -m published --data DIR --fit gemm print what a topic's parameters would be
 
 DIR holds `validation/` (measurements), `oracles/` (reference simulators' curves) and `traces/` (recorded runs); it is
 $HWSIM_REFERENCE_DATA if that is set.  A topic is one module here with a function `scores(data)`.
@@ -15,7 +15,7 @@ import importlib
 from pathlib import Path
 from typing import Final
 
-from calibrate.published.score import Score
+from published.score import Score
 
 # Topic: (module in this package, what it is about).  A new topic is a new file and a line here.
 TOPICS: Final[dict[str, str]] = {

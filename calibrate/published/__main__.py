@@ -7,16 +7,16 @@ import importlib
 import os
 from pathlib import Path
 
-from calibrate.published import PAGES, TOPICS, scores_of, topics_of
-from calibrate.published.report import line, page
 from hwsim.invariants import printed
+from published import PAGES, TOPICS, scores_of, topics_of
+from published.report import line, page
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "validation"
 
 
 def main() -> None:
     """Print the scores, or write the pages, or print what the parameters would be."""
-    parser = argparse.ArgumentParser(prog="python -m calibrate.published", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m published", description=__doc__)
     parser.add_argument("topics", nargs="*", choices=[*TOPICS, []], help="all if left out")
     parser.add_argument("--data", type=Path, default=os.environ.get("HWSIM_REFERENCE_DATA"), help="the folder of measurements")
     parser.add_argument("--write", action="store_true", help="write the pages of docs/validation")
@@ -29,7 +29,7 @@ def main() -> None:
     topics = said.topics if said.topics and not said.write else [topic for name in pages for topic in topics_of(name)]
     if said.fit:
         for topic in topics:
-            importlib.import_module(f"calibrate.published.{topic}").fit(said.data)
+            importlib.import_module(f"published.{topic}").fit(said.data)
         return
     found = {}
     for topic in topics:

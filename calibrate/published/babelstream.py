@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from calibrate.published import cpu_bandwidth, gpu_bandwidth
-from calibrate.published.score import Score, group_median, worst_of
+from published import cpu_bandwidth, gpu_bandwidth
+from published.score import Score, group_median, worst_of
 
 WHY = "a backend or compiler far from the others on the same device, or an efficiency unlike that of its kind"
 

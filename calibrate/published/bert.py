@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from calibrate.published.parts import part, table
-from calibrate.published.score import Miss, Score, group_median, halves, worst_of
-from calibrate.published.search import descend
 from hwsim.devices import Gpu, Work
 from hwsim.models import Cluster, Framework, Slice, Speed, Transformer, load_framework, load_model, one_pass
+from published.parts import part, table
+from published.score import Miss, Score, group_median, halves, worst_of
+from published.search import descend
 
 PARTS: Final[Mapping[str, str]] = {
     "NVIDIA T4": "t4",

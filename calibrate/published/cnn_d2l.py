@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from calibrate.published.cnn_rows import exchange_of
-from calibrate.published.cnn_training import kernels_of
-from calibrate.published.parts import table
-from calibrate.published.score import Miss, Score, group_median, worst_of
 from hwsim.models.cnn import Cnn
 from hwsim.models.cnn_entries import Shape
 from hwsim.models.cnn_estimate import training_step
 from hwsim.models.networks import load_network
+from published.cnn_rows import exchange_of
+from published.cnn_training import kernels_of
+from published.parts import table
+from published.score import Miss, Score, group_median, worst_of
 
 
 @dataclass(frozen=True, slots=True)

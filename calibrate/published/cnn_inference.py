@@ -13,12 +13,12 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from calibrate.published.cnn_rows import GPUS, NETWORKS, last_of, network_of
-from calibrate.published.cnn_training import SCALE, changed, kernels_of
-from calibrate.published.parts import table
-from calibrate.published.score import Half, Miss, Score, group_median, halves, worst_of
-from calibrate.published.search import descend
 from hwsim.models.cnn_estimate import Kernels, inference
+from published.cnn_rows import GPUS, NETWORKS, last_of, network_of
+from published.cnn_training import SCALE, changed, kernels_of
+from published.parts import table
+from published.score import Half, Miss, Score, group_median, halves, worst_of
+from published.search import descend
 
 # What the tables under one heading are of, in their order (NVIDIA/DeepLearningExamples, the README of each network):
 # (mixed precision, compiled by XLA).

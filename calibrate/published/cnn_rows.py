@@ -9,13 +9,13 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from calibrate.published.parts import table
 from hwsim import api
 from hwsim.collectives import ALGORITHMS
 from hwsim.collectives.timing import timed
 from hwsim.machine import Machine
 from hwsim.models.cnn_estimate import Exchange
 from hwsim.models.networks import Network, load_network
+from published.parts import table
 
 # Words of a row's model: the network of the library.  The last that fits.
 NETWORKS: Final[Mapping[str, str]] = {

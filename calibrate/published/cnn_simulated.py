@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from calibrate.published.cnn_rows import Row, machine_of, rows
-from calibrate.published.cnn_training import reason
-from calibrate.published.score import Miss, Score, group_median, worst_of
 from hwsim import api
+from published.cnn_rows import Row, machine_of, rows
+from published.cnn_training import reason
+from published.score import Miss, Score, group_median, worst_of
 
 
 def scores(data: Path) -> tuple[Score, ...]:

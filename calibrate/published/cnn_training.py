@@ -14,14 +14,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from calibrate.published.cnn_rows import Row, exchange_of, network_of, rows
-from calibrate.published.parts import part
-from calibrate.published.score import Half, Miss, Score, group_median, halves, worst_of
-from calibrate.published.search import descend
 from hwsim.devices import Gpu, Work
 from hwsim.models.cnn_estimate import Kernels, training_step
 from hwsim.models.cnn_software import SOFTWARE, Software
 from hwsim.models.convolving import CONVOLVING, Convolving, Units
+from published.cnn_rows import Row, exchange_of, network_of, rows
+from published.parts import part
+from published.score import Half, Miss, Score, group_median, halves, worst_of
+from published.search import descend
 
 SCALE: Final = 0.08  # errors beyond this count less and less in the fit
 Constants = tuple[Mapping[Units, Convolving], Mapping[str, Software]]

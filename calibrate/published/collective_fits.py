@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from calibrate.published.collective_machines import STAS_RING
-from calibrate.published.collectives import Row, bus_of, estimates_of, fastest, named
-from calibrate.published.search import descend
-from hwsim.communication.mpi import Curve
-from hwsim.communication.nccl import Nccl, Speeds
+from hwsim.machine.libraries.mpi import Curve
+from hwsim.machine.libraries.nccl import Nccl, Speeds
+from published.collective_machines import STAS_RING
+from published.collectives import Row, bus_of, estimates_of, fastest, named
+from published.search import descend
 
 KEYS: Final = (
     "start", "send", "ll.step", "ll.hop", "ll.rate", "ll128.step", "ll128.hop", "ll128.rate", "simple.step", "simple.hop",

@@ -13,17 +13,17 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from calibrate.published.collective_machines import MACHINES, STAS
-from calibrate.published.parts import table
-from calibrate.published.score import Half, Miss, Score, group_median, worst_of
 from hwsim.collectives import Operation, timing
 from hwsim.collectives.choosing import bus
 from hwsim.collectives.library import measured
 from hwsim.collectives.plan import Group
-from hwsim.communication.mpi import Mpi
-from hwsim.communication.nccl import Bus, Estimate, Nccl
 from hwsim.machine import Machine, build
+from hwsim.machine.libraries.mpi import Mpi
+from hwsim.machine.libraries.nccl import Bus, Estimate, Nccl
 from hwsim.spec import Mistakes, read_text
+from published.collective_machines import MACHINES, STAS
+from published.parts import table
+from published.score import Half, Miss, Score, group_median, worst_of
 
 MIB: Final = 1 << 20
 OPERATIONS: Final[Mapping[str, Operation]] = {"all_reduce": "all-reduce", "all_gather": "all-gather", "send_recv": "send"}
@@ -260,7 +260,7 @@ def _reason(miss: Miss) -> str:
 
 def fit(data: Path) -> None:
     """Print the numbers of every machine."""
-    from calibrate.published.collective_fits import curves, fitted
+    from published.collective_fits import curves, fitted
 
     rows = [*nccl_rows(data), *(row for row in stas_rows() if row.nodes == 1 or row.size >= MIB)]
     for name in dict.fromkeys(row.machine for row in rows):

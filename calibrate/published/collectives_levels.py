@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from calibrate.published.score import Miss, Score, worst_error, worst_of
 from hwsim import api
+from published.score import Miss, Score, worst_error, worst_of
 
 MIB: Final = 1 << 20
 _PORT: Final = 12.5e9  # B/s of a link of scale/star

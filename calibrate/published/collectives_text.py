@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from calibrate.published.score import Miss, Score, worst_error
 from hwsim import api
+from published.score import Miss, Score, worst_error
 
 _PORT: Final = 1.25e9  # B/s of a worker or server in d2l-ps-cluster
 _BYTES: Final = 160e6

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from calibrate.published.parts import part, table
-from calibrate.published.score import Miss, Score, group_median, worst_of
 from hwsim.devices import Cpu
 from hwsim.devices.coherence import Coherence
+from published.parts import part, table
+from published.score import Miss, Score, group_median, worst_of
 
 # Words of the hardware column: (part, sockets, family).  The first that fits counts.
 MACHINES: Final[tuple[tuple[str, str, int, str], ...]] = (

@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from calibrate.published.parts import part, table
-from calibrate.published.score import Miss, Score, group_median, mean_error, worst_of
-from calibrate.published.search import descend
 from hwsim.devices import Cpu, Sockets, Work
 from hwsim.devices.numa import Numa
+from published.parts import part, table
+from published.score import Miss, Score, group_median, mean_error, worst_of
+from published.search import descend
 
 NAME: Final = "it"
 SERVERS: Final[Mapping[str, str]] = {

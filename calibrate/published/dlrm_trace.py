@@ -19,11 +19,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from calibrate.published.score import Half, Miss, Score, worst_error, worst_of
 from hwsim import api
 from hwsim.collectives.choosing import hardware
 from hwsim.collectives.plan import Group
 from hwsim.collectives.tuning import candidates
+from published.score import Half, Miss, Score, worst_error, worst_of
 
 RANKS: Final = 8
 WIDTH: Final = 4  # bytes of a number

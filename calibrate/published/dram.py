@@ -16,12 +16,12 @@ from itertools import product
 from pathlib import Path
 from typing import Final
 
-from calibrate.published.parts import part, table
-from calibrate.published.score import Miss, Score, mean_error, worst_error, worst_of
+from hwsim.actors.request_level import columns, serve
+from hwsim.actors.request_level.dram import DramTwin, addresses
 from hwsim.devices import Memory
 from hwsim.devices.dram import Dram
-from hwsim.twins import columns, serve
-from hwsim.twins.dram import DramTwin, addresses
+from published.parts import part, table
+from published.score import Miss, Score, mean_error, worst_error, worst_of
 
 STANDARDS: Final = {
     "DDR4-3200": "ddr4-3200",

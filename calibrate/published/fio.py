@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from calibrate.published.parts import part, table
-from calibrate.published.score import Miss, Score, group_median, worst_of
-from calibrate.published.search import descend
 from hwsim.devices import Ssd
 from hwsim.devices.storage import Access, Asked, mixed
+from published.parts import part, table
+from published.score import Miss, Score, group_median, worst_of
+from published.search import descend
 
 _ACCESSES: Final = 100_000
 _FULL: Final = 120.0  # seconds that "sustained" rows write

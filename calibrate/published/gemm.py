@@ -14,14 +14,14 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from calibrate.published.parts import part, table
-from calibrate.published.products import LOOP, NAME, Row, rows, seconds_of
-from calibrate.published.score import Miss, Score, group_median, halves, worst_of
-from calibrate.published.search import descend
 from hwsim.devices import Gpu, Product
 from hwsim.devices.gpu_matmul import Tiling, tiles_like
 from hwsim.devices.gpu_memory import Launch, Sustained
 from hwsim.devices.roofline import peak_of
+from published.parts import part, table
+from published.products import LOOP, NAME, Row, rows, seconds_of
+from published.score import Miss, Score, group_median, halves, worst_of
+from published.search import descend
 
 # The tiles that were fitted to rows here; other parts borrow theirs, and must not lend them back.
 FITTED: Final[Mapping[str, tuple[str, ...]]] = {

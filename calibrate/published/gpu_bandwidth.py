@@ -9,12 +9,12 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from calibrate.published.gpu_benches import ORACLES, STREAMS, Point, bandwidths, rate
-from calibrate.published.parts import part, table, title
-from calibrate.published.score import Miss, Score, group_median, mean_error, worst_of
-from calibrate.published.search import descend
 from hwsim.devices import Gpu
 from hwsim.devices.gpu_memory import Occupancy, Stream, Sustained
+from published.gpu_benches import ORACLES, STREAMS, Point, bandwidths, rate
+from published.parts import part, table, title
+from published.score import Miss, Score, group_median, mean_error, worst_of
+from published.search import descend
 
 # The part of the library behind each name of a device in BabelStream's results.
 DEVICES: Final = {

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from calibrate.published.parts import table
-from calibrate.published.score import Miss
 from hwsim.devices import Gpu
 from hwsim.devices.gpu_memory import Stream
 from hwsim.devices.work import Start
+from published.parts import table
+from published.score import Miss
 
 # The parts of the library that were measured, by the names of the published files.
 ORACLES: Final = {

@@ -7,12 +7,12 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from calibrate.published.gpu_benches import ORACLES, Point, bandwidths, rate
-from calibrate.published.parts import part
-from calibrate.published.score import Miss, Score, group_median, mean_error, worst_of
-from calibrate.published.search import descend
 from hwsim.devices import Gpu
 from hwsim.devices.gpu_memory import Ramp
+from published.gpu_benches import ORACLES, Point, bandwidths, rate
+from published.parts import part
+from published.score import Miss, Score, group_median, mean_error, worst_of
+from published.search import descend
 
 CACHES = ("l2", "together")
 

@@ -9,13 +9,13 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from calibrate.published.gpu_benches import REAL, Point, small_kernels
-from calibrate.published.parts import part, table
-from calibrate.published.score import Miss, Score, mean_error, worst_of
-from calibrate.published.search import descend
 from hwsim.devices import Gpu, Work
 from hwsim.devices.gpu_memory import Launch, Stream, Sustained
 from hwsim.devices.work import Start
+from published.gpu_benches import REAL, Point, small_kernels
+from published.parts import part, table
+from published.score import Miss, Score, mean_error, worst_of
+from published.search import descend
 
 STARTS: Final[dict[str, Start]] = {"stream": "stream", "graph": "graph"}
 HALF: Final = 2.0  # bytes of a number in fp16

@@ -8,13 +8,13 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from calibrate.published.gpu_benches import Point, latencies
-from calibrate.published.parts import part
-from calibrate.published.score import Miss, Score, group_median, mean_error, worst_of
-from calibrate.published.search import descend
 from hwsim.devices import Accesses, Gpu
 from hwsim.devices.gpu_access import latency
 from hwsim.devices.gpu_memory import Hierarchy, Ramp
+from published.gpu_benches import Point, latencies
+from published.parts import part
+from published.score import Miss, Score, group_median, mean_error, worst_of
+from published.search import descend
 
 COUNT = 1e6
 

@@ -12,10 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from calibrate.published.parts import part, table
-from calibrate.published.score import Miss, Score, mean_error, worst_of
 from hwsim.devices import Hdd
 from hwsim.devices.storage import Asked
+from published.parts import part, table
+from published.score import Miss, Score, mean_error, worst_of
 
 # Curve in the data: part of the library.
 DRIVES: Final = {

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from calibrate.published.parts import table
-from calibrate.published.score import Miss, Score, group_median, halves, worst_of
 from hwsim import api
 from hwsim.machine import Handling, Machine
+from published.parts import table
+from published.score import Miss, Score, group_median, halves, worst_of
 
 # What the table calls a device: its part, and the link of its slot.
 DEVICES: Final[dict[str, tuple[str, str]]] = {

@@ -16,13 +16,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from calibrate.published.parts import part, table
-from calibrate.published.score import Miss, Score, group_median, halves, worst_of
-from calibrate.published.search import descend
 from hwsim.devices import Gpu
 from hwsim.models import Framework, Kernel, Slice, Speed, Transformer, embedding, forward, load_framework, output
 from hwsim.models.frameworks import Style
 from hwsim.models.kernels import product
+from published.parts import part, table
+from published.score import Miss, Score, group_median, halves, worst_of
+from published.search import descend
 
 PARTS: Final[Mapping[str, str]] = {
     "NVIDIA H100 80GB": "h100-sxm",

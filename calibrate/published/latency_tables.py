@@ -6,10 +6,10 @@ import csv
 from pathlib import Path
 from typing import Final
 
-from calibrate.published.score import Miss, Score, worst_error, worst_of
 from hwsim import api
 from hwsim.probes.latency import Latencies, Row, latencies
 from hwsim.units import parse
+from published.score import Miss, Score, worst_error, worst_of
 
 MACHINE: Final = "d2l-latency"
 ROWS: Final = {  # beginnings of the tables' rows, and the keys of `hwsim latency`

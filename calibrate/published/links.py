@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from calibrate.published.parts import table
-from calibrate.published.score import Miss, Score, halves, mean_error, worst_error, worst_of
 from hwsim import api
 from hwsim.machine import Handling, Machine
+from published.parts import table
+from published.score import Miss, Score, halves, mean_error, worst_error, worst_of
 
 LARGE: Final = 1e9  # bytes of a transfer whose latency does not count
 HOST: Final = "kind: cpu, use: xeon-e5-2686v4"

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from calibrate.published.parts import table
 from hwsim import api
 from hwsim.models import Cluster, ParallelPlan, Transformer, cluster_of
+from published.parts import table
 
 _NODES: Final = """
 hwsim: machine/1

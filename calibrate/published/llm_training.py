@@ -16,11 +16,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from calibrate.published.llm_rows import MACHINES, Row, rows
-from calibrate.published.score import Half, Miss, Score, group_median, halves, mean_error, worst_error, worst_of
 from hwsim.models import GENERATIONS, Framework, ParallelPlan, Speed, Step, estimate, load_framework, load_model
 from hwsim.models.cluster import KNEE, NETWORK
 from hwsim.models.generations import THROTTLED, generation, limited
+from published.llm_rows import MACHINES, Row, rows
+from published.score import Half, Miss, Score, group_median, halves, mean_error, worst_error, worst_of
 
 SCALE: Final = 0.06  # errors beyond this count less and less in the fit
 LOOSE: Final = 0.35  # how far, as a logarithm, a constant strays from what is typical

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import hwsim
-from calibrate.published.parts import table
-from calibrate.published.score import Miss, Score, group_median, worst_of
+from published.parts import table
+from published.score import Miss, Score, group_median, worst_of
 
 # (workload, accelerator): samples of a batch, seconds of a batch, least utilisation.
 # Source: mlcommons/storage v1.0, storage-conf/workload/*.yaml and rules.

@@ -21,8 +21,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from calibrate.published.score import Miss, Score, worst_error, worst_of
 from hwsim import api
+from published.score import Miss, Score, worst_error, worst_of
 
 MIB: Final = 1 << 20
 CM02: Final = {8: 0.014028000, 64: 0.016002000, 256: 0.016957500, 1024: 0.020076334}  # s

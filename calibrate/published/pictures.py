@@ -1,6 +1,6 @@
 """Predicted against measured, of rows that no number was fitted to, as a picture: all, by hardware, by family of models.
 
-python -m calibrate.published.pictures --data DIR FILE.png
+python -m published.pictures --data DIR FILE.png
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from calibrate.published import bert, cnn_rows, cnn_training, inference, llm_rows, llm_training
+from published import bert, cnn_rows, cnn_training, inference, llm_rows, llm_training
 
 FEWEST: Final = 3  # rows of a device or a family that is shown
 _FAMILY: Final = re.compile(r"(?:: ?| )([A-Za-z]+(?:-?v?\d)?)")

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from calibrate.published.parts import table
 from hwsim.devices import Gpu, Product, Work
+from published.parts import table
 
 NAME: Final = "it"
 PARTS: Final[Mapping[str, str]] = {

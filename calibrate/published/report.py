@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from calibrate.published import TOPICS
-from calibrate.published.score import Miss, Score
+from published import TOPICS
+from published.score import Miss, Score
 
 TITLES: Final[Mapping[str, str]] = {
     "components": """# Components beside measurements
@@ -22,7 +22,7 @@ What the closed forms of whole networks come to beside published runs: steps of 
 encoders, and networks of convolutions.""",
 }
 HEAD: Final = """Written by
-`python -m calibrate.published --data DIR --write`; the rows behind it are other people's and not shipped with hwsim.
+`python -m published --data DIR --write`; the rows behind it are other people's and not shipped with hwsim.
 
 - **held out**: parameters were fitted on other rows of the same devices (alternate sizes), these were never seen.
 - **not fitted**: nothing was fitted to these devices; datasheet numbers and constants from elsewhere.

@@ -11,10 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from calibrate.published.parts import part, table
-from calibrate.published.score import Miss, Score, mean_error, worst_of
 from hwsim.devices import Ssd
 from hwsim.devices.storage import Access, Asked, Direction
+from published.parts import part, table
+from published.score import Miss, Score, mean_error, worst_of
 
 _ACCESSES: Final = 1_000_000
 _PATTERNS: Final[dict[str, Access]] = {"RANDOM_UNIFORM": "random", "STREAMING": "sequential"}

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from calibrate.published.parts import part, table
-from calibrate.published.score import Miss, Score, group_median, halves, worst_of
-from calibrate.published.search import descend
 from hwsim.devices import Accesses, Cpu
 from hwsim.devices.cache import Level, Tlb
 from hwsim.devices.cpu_access import access_latency
+from published.parts import part, table
+from published.score import Miss, Score, group_median, halves, worst_of
+from published.search import descend
 
 NAME: Final = "it"
 RESOLUTION: Final = 0.15e-9

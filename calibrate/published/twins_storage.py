@@ -1,6 +1,6 @@
 """Disks simulated request by request: beside a reference simulator, and beside their own closed forms.
 
-    python -m calibrate.published.twins_storage        requests per CPU second on this computer
+    python -m published.twins_storage        requests per CPU second on this computer
 
 MQSim maps a page when it is first touched, also by a read: the pages of a plane lie in the order in which the requests
 came.  Two that are wanted at once then often lie at the same place of two planes and are read together, which is why one
@@ -24,16 +24,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, Literal
 
-from calibrate.published.parts import part, table
-from calibrate.published.score import Miss, Score, mean_error, worst_of
+from hwsim.actors.request_level import Served, Twin, columns, serve
+from hwsim.actors.request_level.caches import caches_play
+from hwsim.actors.request_level.flash_map import used
+from hwsim.actors.request_level.hdd import HddTwin, Policy
+from hwsim.actors.request_level.ssd import SsdTwin
+from hwsim.actors.request_level.steady import steady_rate
 from hwsim.devices import Cpu, Hdd, Ssd
 from hwsim.devices.storage import Asked, Direction
-from hwsim.twins import Served, Twin, columns, serve
-from hwsim.twins.caches import caches_play
-from hwsim.twins.flash_map import used
-from hwsim.twins.hdd import HddTwin, Policy
-from hwsim.twins.ssd import SsdTwin
-from hwsim.twins.steady import steady_rate
+from published.parts import part, table
+from published.score import Miss, Score, mean_error, worst_of
 
 DRIVES: Final = {"barracuda": "barracuda-7200", "ibm18es": "ibm-18es"}  # curve in the data: part of the library
 POLICIES: Final[dict[str, Policy]] = {"FCFS": "fcfs", "CLOOK": "clook", "SPTF": "sptf"}

@@ -19,7 +19,7 @@ from hwsim.invariants import CONTRADICTS, DEFECT, BrokenInvariant
 # numpy starts a thread per core for linear algebra; a simulator does none, and they cost 0.1 s of CPU at start-up
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-COMMANDS: Final = {  # in the order of the help; each is a module of this package with a command `command`
+COMMANDS: Final = {  # in the order of the help; a module of a package `cli` each, with a command `command`
     "simulate": "Run a workload on a machine.",
     "sweep": "Run it again and again with other values: a table of times.",
     "explain": "Say why a run takes as long as it does, and what would help.",
@@ -35,6 +35,7 @@ COMMANDS: Final = {  # in the order of the help; each is a module of this packag
     "new": "Write a pair of files to start from.",
     "schema": "Print the JSON Schema of a kind of file, for editors.",
 }
+MEASURING: Final = frozenset({"calibrate", "record", "compare"})  # in hwsim_calibrate, which the simulator does not know
 EXIT_FAILED: Final = 1
 EXIT_MISTAKE: Final = 2
 EXIT_VIOLATED: Final = 3
@@ -51,7 +52,8 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 (click's signature)
         if cmd_name not in COMMANDS:
             return None
-        found: click.Command = import_module(f"hwsim.cli.{cmd_name}").command
+        home = "hwsim_calibrate" if cmd_name in MEASURING else "hwsim"
+        found: click.Command = import_module(f"{home}.cli.{cmd_name}").command
         return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 (click's signature)

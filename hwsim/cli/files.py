@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from hwsim import links
 from hwsim.machine import Machine, build
-from hwsim.machine.libraries import read_libraries
+from hwsim.machine.libraries.reading import read_libraries
 from hwsim.machine.schema import LINK_KEYS, machine_schema, part_schema
 from hwsim.models import Framework
 from hwsim.models.entries import facts, model_schema

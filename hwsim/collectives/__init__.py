@@ -16,7 +16,7 @@ from hwsim.collectives.rounds import Round, Wires, rounds_of
 from hwsim.collectives.steady import Flows, Phase, cost
 from hwsim.collectives.steps import ExplicitSend, explicit
 from hwsim.collectives.stepwise import CostedSend, sends
-from hwsim.communication.overheads import PLAIN, Overheads
+from hwsim.machine.libraries.overheads import PLAIN, Overheads
 
 __all__ = [
     "ALGORITHMS",

@@ -17,12 +17,12 @@ from hwsim.collectives.placing import adds, place
 from hwsim.collectives.plan import Group, Operation
 from hwsim.collectives.steady import Flows, cost, longest
 from hwsim.collectives.tuning import NVLINK, OPERATIONS, PCIE, Candidate, Generation, Hardware, candidates
-from hwsim.communication.nccl import Bus, Estimate, Nccl
-from hwsim.communication.overheads import Overheads
 from hwsim.demand import Choice
 from hwsim.devices import Nic
 from hwsim.links import Nvlink
 from hwsim.machine import Machine
+from hwsim.machine.libraries.nccl import Bus, Estimate, Nccl
+from hwsim.machine.libraries.overheads import Overheads
 
 _LONG: Final = 1e9  # bytes that no latency of a link shows in
 RINGS: Final = Ring(found=True, both=True)

@@ -16,9 +16,9 @@ from hwsim.collectives.plan import Operation
 from hwsim.collectives.repeating import steps_of
 from hwsim.collectives.steady import check
 from hwsim.collectives.stepwise import cost_of_send
-from hwsim.communication.overheads import PLAIN, Overheads
 from hwsim.demand import Cost
 from hwsim.machine import Machine
+from hwsim.machine.libraries.overheads import PLAIN, Overheads
 
 
 class Leg(NamedTuple):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import TypeVar
 
-from hwsim.communication.mpi import Mpi
-from hwsim.communication.nccl import Nccl
+from hwsim.machine.libraries.mpi import Mpi
+from hwsim.machine.libraries.nccl import Nccl
 from hwsim.spec import Mistakes, decode, find, read, resolve, sources
 
 Measured = TypeVar("Measured", Nccl, Mpi)

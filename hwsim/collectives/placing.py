@@ -9,11 +9,11 @@ from typing import Final
 from hwsim.collectives.algorithms import Algorithm, InNetwork, ParameterServer, Ring, Written
 from hwsim.collectives.plan import CannotCollect, Group
 from hwsim.collectives.ring_search import find_rings, nvlink_edges
-from hwsim.communication.nccl import Nccl
 from hwsim.devices import Switch
 from hwsim.machine import Machine
 from hwsim.machine.handling import PLAIN as COPIES
 from hwsim.machine.handling import Handling
+from hwsim.machine.libraries.nccl import Nccl
 
 _MANY: Final = 64
 

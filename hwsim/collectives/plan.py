@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from hwsim.communication.operations import OPERATIONS, CannotCollect, Group, Operation
+from hwsim.machine.libraries.operations import OPERATIONS, CannotCollect, Group, Operation
 
 __all__ = ["OPERATIONS", "SUMS", "CannotCollect", "Group", "Operation", "Plan", "Send"]
 

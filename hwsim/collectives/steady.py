@@ -25,11 +25,11 @@ from hwsim.collectives.algorithms import Algorithm, Hierarchical, InNetwork
 from hwsim.collectives.placing import Placed, handling, place
 from hwsim.collectives.plan import CannotCollect, Operation
 from hwsim.collectives.rounds import Pair, Round, rounds_of
-from hwsim.communication.overheads import PLAIN, Overheads
 from hwsim.demand import Cost, Demand, Term, Unit
 from hwsim.devices import Cpu, Gpu, Memory
 from hwsim.devices.roofline import WORKLOAD, precise, source_of
 from hwsim.machine import Machine
+from hwsim.machine.libraries.overheads import PLAIN, Overheads
 
 _LOOKED_AT: Final = 64  # pairs of a step, for the one that waits longest
 

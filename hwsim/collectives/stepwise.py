@@ -18,11 +18,11 @@ from hwsim.collectives.plan import Operation
 from hwsim.collectives.repeating import steps_of, unrolled
 from hwsim.collectives.steady import check
 from hwsim.collectives.steps import ExplicitSend, explicit
-from hwsim.communication.overheads import PLAIN, Overheads
 from hwsim.demand import Cost, Demand, Term
 from hwsim.devices import Cpu, Gpu, Memory
 from hwsim.devices.roofline import precise, source_of
 from hwsim.machine import Machine
+from hwsim.machine.libraries.overheads import PLAIN, Overheads
 
 
 class CostedSend(NamedTuple):

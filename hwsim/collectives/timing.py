@@ -34,12 +34,12 @@ from hwsim.collectives.placing import all_gpus, place
 from hwsim.collectives.plan import CannotCollect, Group, Operation
 from hwsim.collectives.steady import Flows, Phase, check, cost
 from hwsim.collectives.stepwise import CostedSend, sends
-from hwsim.communication.mpi import Mpi
-from hwsim.communication.nccl import PROTOCOLS, Estimate, Nccl
-from hwsim.communication.nccl import RINGS as RINGED
-from hwsim.communication.overheads import PLAIN, Overheads
 from hwsim.demand import Choice, Cost, Term
 from hwsim.machine import Machine
+from hwsim.machine.libraries.mpi import Mpi
+from hwsim.machine.libraries.nccl import PROTOCOLS, Estimate, Nccl
+from hwsim.machine.libraries.nccl import RINGS as RINGED
+from hwsim.machine.libraries.overheads import PLAIN, Overheads
 
 Library = Mpi | Nccl | Overheads
 

@@ -18,8 +18,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from hwsim.communication.nccl import PROTOCOLS, Method, Protocol
-from hwsim.communication.operations import CannotCollect, Group, Operation
+from hwsim.machine.libraries.nccl import PROTOCOLS, Method, Protocol
+from hwsim.machine.libraries.operations import CannotCollect, Group, Operation
 
 Generation = Literal["volta", "ampere", "hopper", "blackwell"]
 OPERATIONS: Final[tuple[Operation, ...]] = ("all-reduce", "reduce-scatter", "all-gather", "broadcast", "reduce")

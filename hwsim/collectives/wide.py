@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from hwsim.collectives.algorithms import InNetwork
 from hwsim.collectives.placing import Placed, handling
 from hwsim.collectives.rounds import Pair, Round
-from hwsim.communication.overheads import Overheads
 from hwsim.demand import Capacity, Wide, Wire
 from hwsim.devices import Cpu, Gpu, Memory
+from hwsim.graph.opgraph import Ints
 from hwsim.machine import Machine
 from hwsim.machine.draws import Draws
-from hwsim.opgraph import Ints
+from hwsim.machine.libraries.overheads import Overheads
 
 LEAST: Final = 512  # ranks from which columns are quicker
 SEVERAL: Final = 64  # ranks from which one look at all pairs is

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING
 
-from hwsim.opgraph import Change
+from hwsim.graph.opgraph import Change
 
 if TYPE_CHECKING:
     from simpy import Event

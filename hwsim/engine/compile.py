@@ -18,7 +18,7 @@ from hwsim import ticks
 from hwsim.demand import Capacity, Demand
 from hwsim.engine.fair import FULL, LEVEL_BITS, WEIGHT_BITS
 from hwsim.engine.fluid import FlowClass
-from hwsim.opgraph import FlatGraph
+from hwsim.graph.opgraph import FlatGraph
 from hwsim.ticks import FEMTO
 
 

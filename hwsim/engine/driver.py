@@ -24,7 +24,7 @@ from hwsim.engine.compile import Compiled, compile_flat
 from hwsim.engine.fair import FULL
 from hwsim.engine.issued import Issued, IssuedOp
 from hwsim.engine.replay import Replay
-from hwsim.opgraph import FlatGraph, Ints, Label, OpGraph, Pool, Queue, concatenate, flatten
+from hwsim.graph.opgraph import FlatGraph, Ints, Label, OpGraph, Pool, Queue, concatenate, flatten
 from hwsim.results.timeline import Timeline
 
 LAST = EventPriority(2)  # SimPy priority: after every ordinary event of the instant

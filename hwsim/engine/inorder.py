@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hwsim import ticks
 from hwsim.engine import fast
 from hwsim.engine.compile import Compiled
-from hwsim.opgraph import FlatGraph, Ints
+from hwsim.graph.opgraph import FlatGraph, Ints
 from hwsim.results.timeline import Timeline
 
 

@@ -15,7 +15,7 @@ from hwsim import ticks
 from hwsim.demand import Capacity, Cost
 from hwsim.engine.compile import flow_class
 from hwsim.engine.fluid import FlowClass
-from hwsim.opgraph import Block, FlatGraph, Label, OpGraph, Queue, flatten
+from hwsim.graph.opgraph import Block, FlatGraph, Label, OpGraph, Queue, flatten
 
 
 class IssuedOp(NamedTuple):

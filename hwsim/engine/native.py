@@ -12,7 +12,7 @@ from hwsim.engine.compile import Compiled
 from hwsim.engine.fair import FULL
 from hwsim.engine.fast import Kernels
 from hwsim.engine.fluid import FlowClass
-from hwsim.opgraph import FlatGraph, Ints
+from hwsim.graph.opgraph import FlatGraph, Ints
 from hwsim.results.timeline import Pace, Timeline
 
 Words = NDArray[np.uint64]

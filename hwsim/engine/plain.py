@@ -34,7 +34,7 @@ from hwsim.engine.compile import compile_flat
 from hwsim.engine.fair import FULL, UNBOUND, fill
 from hwsim.engine.fluid import FlowClass
 from hwsim.engine.issued import Issued, IssuedOp
-from hwsim.opgraph import FlatGraph, Label, OpGraph, Pool, Queue, concatenate, flatten
+from hwsim.graph.opgraph import FlatGraph, Label, OpGraph, Pool, Queue, concatenate, flatten
 from hwsim.results.timeline import Pace, Timeline
 
 ROUND: Final = EventPriority(2)

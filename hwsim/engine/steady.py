@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from hwsim import ticks
-from hwsim.opgraph import Block, Ints, OpGraph, flatten
+from hwsim.graph.opgraph import Block, Ints, OpGraph, flatten
 from hwsim.results.steady import Steady
 from hwsim.results.timeline import Pace, Timeline
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hwsim.engine.compile import Active, Compiled, compile_flat
 from hwsim.engine.inorder import is_forward, is_in_order, timeline_of, wrapped
-from hwsim.opgraph import FlatGraph, Ints, OpGraph, flatten
+from hwsim.graph.opgraph import FlatGraph, Ints, OpGraph, flatten
 from hwsim.results.timeline import Timeline
 
 BATCH_BYTES: Final = 2**26  # of the ends of the variants that are worked out together

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from hwsim.demand import Cost, Demand
+from hwsim.graph.opgraph import FlatGraph
 from hwsim.invariants import BrokenInvariant
-from hwsim.opgraph import FlatGraph
 from hwsim.results.timeline import FEMTO, Timeline
 
 NAMED = 8  # ops listed in a message

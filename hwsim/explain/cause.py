@@ -10,7 +10,7 @@ import numpy as np
 
 from hwsim import ticks
 from hwsim.demand import Cost, Term
-from hwsim.opgraph import Ints, Label, OpGraph
+from hwsim.graph.opgraph import Ints, Label, OpGraph
 
 Kind = Literal["capacity", "time", "floor", "latency", "dispatch", "return", "pool", "wait"]
 

@@ -19,7 +19,7 @@ import numpy as np
 from hwsim import ticks
 from hwsim.explain.cause import Cause, Causes
 from hwsim.explain.pools import lack_servers
-from hwsim.opgraph import Ints
+from hwsim.graph.opgraph import Ints
 from hwsim.results.timeline import FEMTO, Timeline
 
 ROUNDED: Final = 30  # paces that agree in so many bits are the same

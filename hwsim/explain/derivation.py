@@ -15,7 +15,7 @@ from hwsim.demand import Cost, Demand, Term
 from hwsim.explain.cause import HOST
 from hwsim.explain.family import family
 from hwsim.explain.pools import ready_times
-from hwsim.opgraph import Ints, Label
+from hwsim.graph.opgraph import Ints, Label
 from hwsim.results.timeline import FEMTO, Timeline
 from hwsim.units import format_quantity
 

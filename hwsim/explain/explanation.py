@@ -14,8 +14,8 @@ from hwsim.explain.overlap import Activity, activities
 from hwsim.explain.sentences import sentences
 from hwsim.explain.steps import Run, runs
 from hwsim.explain.what_if import LARGEST, Tried, WhatIf, what_if
+from hwsim.graph.opgraph import Ints
 from hwsim.invariants import refuse
-from hwsim.opgraph import Ints
 from hwsim.results.checks import adds_up
 from hwsim.results.result import Result
 

@@ -14,7 +14,7 @@ import numpy as np
 from hwsim.demand import Capacity, Cost
 from hwsim.explain.cause import HOST, STATED, Cause, binding_label, is_modelled, latency_parts, link
 from hwsim.explain.family import family
-from hwsim.opgraph import Block, OpGraph
+from hwsim.graph.opgraph import Block, OpGraph
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import numpy as np
 from hwsim import ticks
 from hwsim.explain.critical import CriticalPath
 from hwsim.explain.family import family
-from hwsim.opgraph import Ints, Label
+from hwsim.graph.opgraph import Ints, Label
 from hwsim.results.timeline import FEMTO, Timeline
 
 COMPUTING: Final = frozenset({"compute", "matmul", "elementwise", "reduce", "random"})

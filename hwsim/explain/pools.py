@@ -6,7 +6,7 @@ import numpy as np
 
 from hwsim import ticks
 from hwsim.explain.cause import Cause, Causes
-from hwsim.opgraph import Ints
+from hwsim.graph.opgraph import Ints
 from hwsim.results.timeline import Timeline
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from hwsim import ticks
 from hwsim.explain.critical import last_predecessors
-from hwsim.opgraph import Ints, Label, Line, LineStage
+from hwsim.graph.opgraph import Ints, Label, Line, LineStage
 from hwsim.results.timeline import FEMTO, Timeline
 
 FULL: Final = 0.95  # part of the time from which on a last stage that works sets the pace itself

@@ -16,7 +16,7 @@ import numpy as np
 from hwsim import ticks
 from hwsim.explain.cause import Cause
 from hwsim.explain.critical import CriticalPath
-from hwsim.opgraph import Ints, Label, OpGraph
+from hwsim.graph.opgraph import Ints, Label, OpGraph
 from hwsim.results.timeline import FEMTO, Timeline
 
 LONGEST: Final = 12  # steps of a round that is looked for

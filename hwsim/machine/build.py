@@ -16,7 +16,7 @@ from hwsim.machine.bulk import Bulk
 from hwsim.machine.capacities import Backplanes, Capacities
 from hwsim.machine.cards import Cards
 from hwsim.machine.layout import InnerLibraries, Layout
-from hwsim.machine.libraries import read_libraries
+from hwsim.machine.libraries.reading import read_libraries
 from hwsim.machine.model import Machine
 from hwsim.machine.names import Names
 from hwsim.machine.naming import natural

@@ -12,7 +12,7 @@ from heapq import merge
 from itertools import chain, pairwise
 from typing import Final
 
-from hwsim.machine.libraries import Libraries
+from hwsim.machine.libraries.reading import Libraries
 from hwsim.machine.naming import below, natural
 from hwsim.machine.parts import Numbered, Part, Spot
 from hwsim.machine.wires import Ints, Wires

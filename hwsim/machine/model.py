@@ -13,7 +13,7 @@ from hwsim.machine.bulk import Bulk
 from hwsim.machine.capacities import Rates
 from hwsim.machine.draws import Draws
 from hwsim.machine.handling import PLAIN, Handling
-from hwsim.machine.libraries import Libraries, library_of
+from hwsim.machine.libraries.reading import Libraries, library_of
 from hwsim.machine.names import Names
 from hwsim.machine.naming import UnknownName
 from hwsim.machine.placed import Link, PlacedDevice, PlacedNode
@@ -22,7 +22,7 @@ from hwsim.machine.transfer import Transfers, join
 from hwsim.machine.views import Kinds
 
 if TYPE_CHECKING:
-    from hwsim.communication.kinds import Library
+    from hwsim.machine.libraries.kinds import Library
     from hwsim.spec import Warning
 
 _WRITTEN_OUT: Final = 10_000  # devices, up to which a small value is made of all of them

@@ -10,7 +10,7 @@ from hwsim.machine.naming import below
 from hwsim.spec import Mistakes, Tree, plan, sources
 
 if TYPE_CHECKING:
-    from hwsim.communication.kinds import Library
+    from hwsim.machine.libraries.kinds import Library
 
 
 def finish(model: Device | LinkKind | Library, tree: Tree, mistakes: Mistakes) -> None:

@@ -95,7 +95,7 @@ def machine_schema() -> dict[str, Any]:
 
 def part_schema() -> dict[str, Any]:
     """The JSON Schema of the files of the library of parts, of devices and of links."""
-    from hwsim.communication.kinds import KINDS as LIBRARIES
+    from hwsim.machine.libraries.kinds import KINDS as LIBRARIES
 
     definitions: dict[str, Any] = {}
     header = {"hwsim": {"const": PART_HEADER}}
@@ -110,7 +110,7 @@ def part_schema() -> dict[str, Any]:
 
 def _libraries(definitions: dict[str, Any]) -> dict[str, Any]:
     """One library with or without its kind, or several by kind."""
-    from hwsim.communication.kinds import KINDS
+    from hwsim.machine.libraries.kinds import KINDS
 
     kinds = {name: _entry(cls, LibraryEntry, definitions) for name, cls in KINDS.items()}
     for each in kinds.values():

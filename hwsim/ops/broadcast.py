@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hwsim.communication.operations import Operation
+from hwsim.machine.libraries.operations import Operation
 from hwsim.ops.exchange import RootedOp
 
 

@@ -13,9 +13,9 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
-from hwsim.communication.operations import CannotCollect, Operation
 from hwsim.demand import Cost
 from hwsim.machine import Machine, UnknownName
+from hwsim.machine.libraries.operations import CannotCollect, Operation
 from hwsim.ops.op import CannotPlace, Op, Placed, Scope
 from hwsim.spec import NOWHERE, Mistakes, Tree, decode, did_you_mean, field, tree_field
 from hwsim.units import Bytes

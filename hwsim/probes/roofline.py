@@ -16,8 +16,8 @@ from typing import Final
 
 from hwsim.demand import Cost, Term
 from hwsim.devices import Cpu, Gpu, Sockets
+from hwsim.graph.opgraph import OpGraph
 from hwsim.machine import Machine, UnknownName
-from hwsim.opgraph import OpGraph
 from hwsim.probes.ceilings import Ceiling, compute_ceilings, memory_ceilings
 from hwsim.units import UnitError, parse
 

@@ -22,7 +22,7 @@ from hwsim.demand import Cost, Unit
 from hwsim.explain.cause import HOST, Cause
 from hwsim.explain.critical import pieces
 from hwsim.explain.family import family
-from hwsim.opgraph import Ints, Label
+from hwsim.graph.opgraph import Ints, Label
 from hwsim.results.arrivals import ARRIVE, Arrivals, arrivals
 from hwsim.results.ops import weights
 from hwsim.results.timeline import FEMTO, Timeline

@@ -16,7 +16,7 @@ from hwsim.explain.family import families
 from hwsim.explain.measure import TIMES
 from hwsim.explain.steps import Step
 from hwsim.explain.what_if import LARGEST, WhatIf
-from hwsim.opgraph import Label
+from hwsim.graph.opgraph import Label
 from hwsim.reports import warned
 from hwsim.reports.summary import WIDTH, bar
 from hwsim.results.result import Result

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from hwsim.opgraph import Floats, Ints
+from hwsim.graph.opgraph import Floats, Ints
 from hwsim.reports.lanes import Lane, lanes
 from hwsim.reports.title import figure_title
 from hwsim.results.result import Result

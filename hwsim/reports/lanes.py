@@ -8,7 +8,7 @@ from heapq import heappop, heappush
 
 import numpy as np
 
-from hwsim.opgraph import Ints
+from hwsim.graph.opgraph import Ints
 from hwsim.reports.table import natural
 from hwsim.results.result import Result
 

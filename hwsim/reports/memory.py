@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from hwsim.opgraph import Floats
+from hwsim.graph.opgraph import Floats
 from hwsim.reports.figure import COLOURS, figure_bytes, time_scale
 from hwsim.reports.title import figure_title
 from hwsim.results.memory import DeviceMemory

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from hwsim.explain.starving import Buffered, buffers
-from hwsim.opgraph import Floats
+from hwsim.graph.opgraph import Floats
 from hwsim.reports.figure import COLOURS, figure_bytes, time_scale
 from hwsim.reports.memory import thinned
 from hwsim.reports.title import figure_title

@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from hwsim.opgraph import Label, inserting_ops
+from hwsim.graph.opgraph import Label, inserting_ops
 from hwsim.reports.lanes import Lane, lanes
 from hwsim.results.result import Result
 

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hwsim.opgraph import Alike, FlatGraph, Ints, Label
+from hwsim.graph.opgraph import Alike, FlatGraph, Ints, Label
 from hwsim.results.timeline import Timeline
 from hwsim.results.usage import usage
 

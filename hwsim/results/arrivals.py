@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hwsim.opgraph import Ints
+from hwsim.graph.opgraph import Ints
 from hwsim.results.timeline import Timeline
 
 ARRIVE = "arrive"  # kind of the label

@@ -31,8 +31,8 @@ from numpy.typing import NDArray
 
 from hwsim import ticks
 from hwsim.devices import Cpu, Gpu, Memory, Sockets
+from hwsim.graph.opgraph import Buffer, Held, Ints, Mark, OpGraph
 from hwsim.machine import Machine
-from hwsim.opgraph import Buffer, Held, Ints, Mark, OpGraph
 from hwsim.results.timeline import FEMTO, Timeline
 from hwsim.units import format_quantity
 

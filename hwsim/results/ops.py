@@ -9,7 +9,7 @@ from typing import overload
 
 import numpy as np
 
-from hwsim.opgraph import Ints, Label, Names
+from hwsim.graph.opgraph import Ints, Label, Names
 from hwsim.results.arrivals import Arrivals, arrivals
 from hwsim.results.timeline import FEMTO, Timeline
 

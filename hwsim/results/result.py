@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from hwsim.disturbance import Disturbance
-from hwsim.opgraph import Change
+from hwsim.graph.opgraph import Change
 from hwsim.results.again import Again
 from hwsim.results.front_end import issued_s
 from hwsim.results.jobs import JobSpan

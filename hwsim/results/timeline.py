@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hwsim import ticks
-from hwsim.opgraph import FlatGraph, Ints
+from hwsim.graph.opgraph import FlatGraph, Ints
 
 FEMTO = ticks.FEMTO  # fs in a second
 

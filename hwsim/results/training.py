@@ -18,7 +18,7 @@ from typing import Final
 
 import numpy as np
 
-from hwsim.opgraph import Trained
+from hwsim.graph.opgraph import Trained
 from hwsim.results.timeline import FEMTO, Timeline
 
 Span = tuple[int, int]

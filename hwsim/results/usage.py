@@ -10,7 +10,7 @@ import numpy as np
 
 from hwsim import ticks
 from hwsim.demand import Capacity, Cost, Unit
-from hwsim.opgraph import Floats, Ints
+from hwsim.graph.opgraph import Floats, Ints
 from hwsim.results.timeline import FEMTO, Timeline
 
 

@@ -7,7 +7,7 @@ print(describe(graph))
 
 from __future__ import annotations
 
-from hwsim.workload.builder import FEMTO, GraphBuilder, OpRef, block
+from hwsim.graph.builder import FEMTO, GraphBuilder, OpRef, block
 from hwsim.workload.checking import check_statements, suspicions
 from hwsim.workload.describe import describe
 from hwsim.workload.events import changes, disturbances

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hwsim.opgraph import LAST, PAIRED, Buffer, Mark
-from hwsim.workload.builder import GraphBuilder, OpRef, block
+from hwsim.graph.builder import GraphBuilder, OpRef, block
+from hwsim.graph.opgraph import LAST, PAIRED, Buffer, Mark
 from hwsim.workload.emit import Emitter, Loop
 from hwsim.workload.steady import Chunk
 from hwsim.workload.thread import Ref

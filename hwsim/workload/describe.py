@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hwsim.demand import Cost
-from hwsim.opgraph import EVERY, PAIRED, Block, OpGraph
+from hwsim.graph.builder import FEMTO
+from hwsim.graph.opgraph import EVERY, PAIRED, Block, OpGraph
 from hwsim.units import format_quantity
-from hwsim.workload.builder import FEMTO
 
 
 def describe(graph: OpGraph, limit: int = 200) -> str:

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Final
 
-from hwsim.opgraph import Freeing
+from hwsim.graph.opgraph import Freeing
 from hwsim.spec import SpecError
 from hwsim.spec.mistakes import Mistake
 from hwsim.workload.statements import Barrier, Call, Collective, Fetch, Issue, PlacedOp, Repeat, Statement, Wait

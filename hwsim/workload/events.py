@@ -22,8 +22,8 @@ from typing import Final
 
 from hwsim import ticks
 from hwsim.disturbance import Disturbance
+from hwsim.graph.opgraph import Change
 from hwsim.machine import Machine, UnknownName
-from hwsim.opgraph import Change
 from hwsim.spec import Mistakes, Place, did_you_mean, field, place_field
 from hwsim.units import Ratio, Seconds
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from hwsim.devices import Start
-from hwsim.opgraph import Freeing
+from hwsim.graph.opgraph import Freeing
 from hwsim.spec import Mistakes, Place, Tree, check_header, decode, field, place_field, resolve, tree_of
 from hwsim.units import Seconds
 from hwsim.workload.events import Event

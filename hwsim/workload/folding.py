@@ -1,4 +1,4 @@
-"""Programs of ranks that nothing tells apart, as the programs of one rank of each class (see `hwsim.fold`).
+"""Programs of ranks that nothing tells apart, as the programs of one rank of each class (see `hwsim.graph.fold`).
 
 Every program is read, and what it issues is known to the last bit; nothing is written out yet.  From here on there are only
 the first rank of each class, what those ranks issue on behalf of all, and of the collectives one of each class.
@@ -13,9 +13,9 @@ from typing import Any, Final
 import numpy as np
 
 from hwsim.demand import Capacity
-from hwsim.fold import CannotFold, Classes, Fold, fold
-from hwsim.opgraph import Alike, Label
-from hwsim.workload.builder import GraphBuilder
+from hwsim.graph.builder import GraphBuilder
+from hwsim.graph.fold import CannotFold, Classes, Fold, fold
+from hwsim.graph.opgraph import Alike, Label
 from hwsim.workload.emit import HostRuntime, HostTime
 from hwsim.workload.reading import Group
 from hwsim.workload.statements import (

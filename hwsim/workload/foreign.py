@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from hwsim.graph.opgraph import OpGraph
 from hwsim.machine import Machine
-from hwsim.opgraph import OpGraph
 from hwsim.spec import Mistakes
 
 

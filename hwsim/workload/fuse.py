@@ -18,8 +18,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hwsim.devices import Cpu, Gpu, Sockets, Start, Work
+from hwsim.graph.builder import GraphBuilder
 from hwsim.machine import Machine
-from hwsim.workload.builder import GraphBuilder
 from hwsim.workload.programs import Program
 from hwsim.workload.statements import Collective, Fetch, Issue, PlacedOp, Repeat, Statement, Wait, walk
 

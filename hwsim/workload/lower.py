@@ -8,12 +8,12 @@ from math import lcm
 from typing import Final, Literal
 
 from hwsim import ticks
-from hwsim.fold import CannotFold
+from hwsim.graph.builder import GraphBuilder, capacities_of
+from hwsim.graph.fold import CannotFold
+from hwsim.graph.opgraph import Alike, Change, OpGraph
 from hwsim.machine import Machine
-from hwsim.opgraph import Alike, Change, OpGraph
 from hwsim.spec import Mistake, Mistakes, SpecError, Tree
 from hwsim.workload.assemble import add_blocks, tie_meetings
-from hwsim.workload.builder import GraphBuilder, capacities_of
 from hwsim.workload.emit import Emitter, HostRuntime, HostTime, Tuning
 from hwsim.workload.file import DOORS, Job, Runtime, Workload
 from hwsim.workload.folding import folded, pays
@@ -38,7 +38,7 @@ def lower(
     """The op graph of a workload on a machine.
 
     Args:
-        fold: whether ranks that nothing tells apart are written once (see `hwsim.fold`); auto: if they are many.
+        fold: whether ranks that nothing tells apart are written once (see `hwsim.graph.fold`); auto: if they are many.
         disturbed: what changes the capacities during the run.
 
     Raises:

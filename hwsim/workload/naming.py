@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from hwsim.graph.builder import GraphBuilder
+from hwsim.graph.opgraph import Alike, Names
 from hwsim.machine import Machine
-from hwsim.opgraph import Alike, Names
 from hwsim.spec import Mistakes
-from hwsim.workload.builder import GraphBuilder
 from hwsim.workload.file import Workload
 from hwsim.workload.lower import programs_of
 from hwsim.workload.reading import Group, read_group

@@ -9,10 +9,10 @@ from typing import Final
 
 from hwsim import ticks
 from hwsim.devices import CannotCompute
+from hwsim.graph.builder import GraphBuilder
 from hwsim.machine import NoRoute, UnknownName
 from hwsim.ops import AnyOp, CannotPlace, ComputeOp, FetchOp, Home, Placed, stated
 from hwsim.spec import Mistakes
-from hwsim.workload.builder import GraphBuilder
 from hwsim.workload.file import Runtime
 from hwsim.workload.programs import Program, Queues
 from hwsim.workload.statements import PlacedOp

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hwsim.devices import Cpu
+from hwsim.graph.builder import GraphBuilder
 from hwsim.machine import Machine, UnknownName
 from hwsim.ops import Placed, Scope
 from hwsim.spec import Mistakes, Tree
-from hwsim.workload.builder import GraphBuilder
 from hwsim.workload.file import Each, Runtime
 
 MAIN = "main"  # the program of a file that has only one

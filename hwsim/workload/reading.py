@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from hwsim.graph.builder import GraphBuilder
 from hwsim.machine import Machine
 from hwsim.ops import OPS, AnyOp, ExchangeOp, FetchOp
 from hwsim.spec import Mistakes, Place, Tree, Value, decode, did_you_mean, field, place_field, substitute
-from hwsim.workload.builder import GraphBuilder
 from hwsim.workload.file import Each, Runtime
 from hwsim.workload.fuse import fuse
 from hwsim.workload.gathering import Gatherings

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from hwsim.graph.builder import GraphBuilder
 from hwsim.ops import Pointwise
 from hwsim.spec import NOWHERE, Place
-from hwsim.workload.builder import GraphBuilder
 
 
 @dataclass(frozen=True, slots=True)

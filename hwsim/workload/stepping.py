@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from hwsim.graph.builder import GraphBuilder
 from hwsim.spec import Mistake, SpecError
-from hwsim.workload.builder import GraphBuilder
 from hwsim.workload.statements import Collective, Gathering, Repeat, Statement, Step
 
 MOST_SENDS: Final = 2_000_000

@@ -1,4 +1,4 @@
-"""The template of programs: what each rank issues and what they do together, every statement once (see `hwsim.fold`)."""
+"""The template of programs: what each rank issues and what they do together, every statement once (see `hwsim.graph.fold`)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from hwsim.fold import TemplateOp
-from hwsim.workload.builder import GraphBuilder
+from hwsim.graph.builder import GraphBuilder
+from hwsim.graph.fold import TemplateOp
 from hwsim.workload.emit import HostRuntime, HostTime
 from hwsim.workload.reading import Group
 from hwsim.workload.statements import Collective, Fetch, Issue, PlacedOp, Sends, walk

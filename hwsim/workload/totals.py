@@ -17,8 +17,8 @@ import numpy as np
 from hwsim.demand import Cost, Requests
 from hwsim.devices import Cpu, Gpu, Memory, Storage
 from hwsim.devices.storage import Asked
+from hwsim.graph.opgraph import OpGraph
 from hwsim.machine import Machine
-from hwsim.opgraph import OpGraph
 from hwsim.spec import Warning
 from hwsim.units import format_quantity
 

@@ -12,7 +12,7 @@ from typing import Any, Final, get_args
 
 from hwsim import devices, links
 from hwsim.collectives import KINDS as ALGORITHMS
-from hwsim.communication.kinds import KINDS as LIBRARIES
+from hwsim.machine.libraries.kinds import KINDS as LIBRARIES
 from hwsim.machine.schema import LibraryEntry, LinkEntry, MachineFile, PartEntry
 from hwsim.machine.topologies import TOPOLOGIES
 from hwsim.models import Framework

@@ -17,11 +17,11 @@ in its hands as it may have at once (see `writing`).
 from __future__ import annotations
 
 from hwsim.devices import CannotCompute
+from hwsim.graph.builder import GraphBuilder
 from hwsim.machine import Machine, NoRoute, UnknownName
 from hwsim.ops import CannotPlace
 from hwsim.spec import Mistakes, Tree, decode, decode_value
 from hwsim.units import Seconds
-from hwsim.workload.builder import GraphBuilder
 from hwsim.workload.file import Each
 from hwsim.workload.pipeline.checkpoint import Saving, saving
 from hwsim.workload.pipeline.keys import Checkpoint, PipelineKeys, StageKeys, refuse_sharded

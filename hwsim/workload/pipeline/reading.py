@@ -10,8 +10,8 @@ from typing import Final
 from hwsim.demand import Cost, Demand, Term
 from hwsim.devices import CannotCompute, precise
 from hwsim.devices.roofline import Input
+from hwsim.graph.opgraph import OpGraph
 from hwsim.machine import Handling, Machine, NoRoute, UnknownName
-from hwsim.opgraph import OpGraph
 from hwsim.ops import OPS, AnyOp, CannotPlace, ExchangeOp, Placed
 from hwsim.ops.read import Read
 from hwsim.spec import Mistakes, Tree, Value, decode, did_you_mean, substitute, tree_of

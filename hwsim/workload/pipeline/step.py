@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from hwsim.graph.builder import FEMTO, GraphBuilder, OpRef, capacities_of
+from hwsim.graph.opgraph import EVERY, LAST, Mark, OpGraph
 from hwsim.machine import Machine
-from hwsim.opgraph import EVERY, LAST, Mark, OpGraph
 from hwsim.spec import Mistakes, Tree, tree_of
-from hwsim.workload.builder import FEMTO, GraphBuilder, OpRef, capacities_of
 
 
 def step_graph(tree: Tree, machine: Machine, mistakes: Mistakes, *, name: str, batch: int) -> OpGraph | None:

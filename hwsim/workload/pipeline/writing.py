@@ -18,9 +18,9 @@ from itertools import pairwise
 from typing import Final
 
 from hwsim import ticks
-from hwsim.opgraph import Label, Line, LineStage
+from hwsim.graph.builder import GraphBuilder, OpRef
+from hwsim.graph.opgraph import Label, Line, LineStage
 from hwsim.spec import Mistakes
-from hwsim.workload.builder import GraphBuilder, OpRef
 from hwsim.workload.gathering import Gatherings
 from hwsim.workload.pipeline.checkpoint import Saving
 from hwsim.workload.pipeline.reading import Stage, StageOp

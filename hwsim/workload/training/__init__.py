@@ -6,11 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal, TypeVar
 
+from hwsim.graph.builder import GraphBuilder
 from hwsim.machine import Machine
 from hwsim.models.library import read_model
 from hwsim.models.networks import NETWORKS, read_network
 from hwsim.spec import Mistakes, SpecError, Tree, decode, find, read
-from hwsim.workload.builder import GraphBuilder
 from hwsim.workload.training.schema import TrainKeys
 
 Model = TypeVar("Model")

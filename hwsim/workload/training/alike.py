@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 
 from hwsim.demand import Cost, Demand
-from hwsim.fold.refine import Ints, Words, mixed
+from hwsim.graph.fold.refine import Ints, Words, mixed
 from hwsim.machine import Machine
 from hwsim.machine.draws import Draws
 from hwsim.models import Laid

@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from hwsim.graph.builder import GraphBuilder, OpRef, block
 from hwsim.models import Collect, Kernel
-from hwsim.workload.builder import GraphBuilder, OpRef, block
 from hwsim.workload.programs import MAIN
 from hwsim.workload.training.costs import EXPOSED, HIDDEN
 from hwsim.workload.training.held import hold

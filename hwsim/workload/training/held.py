@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
+from hwsim.graph.builder import GraphBuilder
+from hwsim.graph.opgraph import Buffer, Mark
 from hwsim.models import activations, training_memory
-from hwsim.opgraph import Buffer, Mark
-from hwsim.workload.builder import GraphBuilder
 from hwsim.workload.training.teams import Teams
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hwsim.devices import Gpu
+from hwsim.graph.opgraph import Speaks
 from hwsim.machine import Machine
 from hwsim.models import Collect, Item, Kernel
-from hwsim.opgraph import Speaks
 from hwsim.workload.training.costs import Computing, Spent
 from hwsim.workload.training.layout import Layout, Names
 from hwsim.workload.training.pieces import kernels

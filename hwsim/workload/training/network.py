@@ -8,18 +8,18 @@ from dataclasses import replace
 from typing import Final, TypeVar
 
 from hwsim import ticks
-from hwsim.communication.operations import CannotCollect
 from hwsim.devices import CannotCompute, Gpu
 from hwsim.devices.roofline import peak_of
+from hwsim.graph.builder import GraphBuilder, OpRef
+from hwsim.graph.opgraph import Speaks, Trained
 from hwsim.machine import Machine, NoRoute, UnknownName
+from hwsim.machine.libraries.operations import CannotCollect
 from hwsim.models.cnn_estimate import Kernels
 from hwsim.models.cnn_layers import layer_of
 from hwsim.models.cnn_software import Software
 from hwsim.models.networks import Network
-from hwsim.opgraph import Speaks, Trained
 from hwsim.ops.exchange import AUTO, chosen
 from hwsim.spec import Mistakes, Tree, decode
-from hwsim.workload.builder import GraphBuilder, OpRef
 from hwsim.workload.file import Each
 from hwsim.workload.programs import Program, find_programs
 from hwsim.workload.training.network_alike import difference, exchanged

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from hwsim.communication.operations import CannotCollect, Operation
 from hwsim.demand import Cost, Demand
 from hwsim.devices import Cpu, Gpu, Sockets, Work
+from hwsim.graph.builder import GraphBuilder, OpRef
 from hwsim.machine import Machine
+from hwsim.machine.libraries.operations import CannotCollect, Operation
 from hwsim.ops.exchange import AUTO, chosen
 from hwsim.spec import Mistakes
-from hwsim.workload.builder import GraphBuilder, OpRef
 from hwsim.workload.programs import MAIN
 from hwsim.workload.training.network_plan import UPDATED, NetworkPlan
 

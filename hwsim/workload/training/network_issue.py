@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from hwsim.communication.operations import Operation
 from hwsim.demand import Cost
 from hwsim.devices import Cpu
+from hwsim.graph.builder import GraphBuilder, OpRef
 from hwsim.machine import Machine
+from hwsim.machine.libraries.operations import Operation
 from hwsim.models.convolution import WIDTH
 from hwsim.models.layers import LayerOp
-from hwsim.workload.builder import GraphBuilder, OpRef
 from hwsim.workload.training.network_exchange import Exchanges
 from hwsim.workload.training.network_items import AFTER, BEFORE, Item
 from hwsim.workload.training.network_kernels import Costs

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hwsim.communication.operations import Operation
+from hwsim.machine.libraries.operations import Operation
 from hwsim.models.cnn_layers import layer_of
 from hwsim.models.cnn_split import Piece, passed_on, split, stages
 from hwsim.models.cnn_units import Unit

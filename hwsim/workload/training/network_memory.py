@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hwsim.devices import Gpu
+from hwsim.graph.builder import GraphBuilder
+from hwsim.graph.opgraph import Buffer, Mark
 from hwsim.machine import Machine
 from hwsim.models.cnn_layers import activation_bytes
 from hwsim.models.convolution import WIDTH
-from hwsim.opgraph import Buffer, Mark
-from hwsim.workload.builder import GraphBuilder
 from hwsim.workload.training.network_issue import Worker
 from hwsim.workload.training.network_plan import KEPT, NetworkPlan
 from hwsim.workload.training.network_steps import Steps

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hwsim.graph.builder import GraphBuilder, OpRef
 from hwsim.machine import Machine
 from hwsim.models.cnn_layers import optimizer
 from hwsim.models.cnn_units import size
-from hwsim.workload.builder import GraphBuilder, OpRef
 from hwsim.workload.programs import MAIN, Program
 from hwsim.workload.training.network_exchange import Exchanges
 from hwsim.workload.training.network_issue import Issuing, Marks, Thread, Worker

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from hwsim.demand import Cost
+from hwsim.graph.builder import GraphBuilder
 from hwsim.models import Collect, Kernel, Stage, hiding, stage_of
-from hwsim.workload.builder import GraphBuilder
 from hwsim.workload.training.costs import EXPOSED, Exchanges, Spent, beside, restricted, scaled
 from hwsim.workload.training.kinds import Kinds
 from hwsim.workload.training.layout import Layout, Names

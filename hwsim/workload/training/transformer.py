@@ -10,11 +10,11 @@ from hwsim import ticks
 from hwsim.collectives import CannotCollect
 from hwsim.devices import CannotCompute
 from hwsim.devices.roofline import peak_of
+from hwsim.graph.builder import GraphBuilder
+from hwsim.graph.opgraph import Trained
 from hwsim.machine import Machine, NoRoute
 from hwsim.models import Speed, Transformer
-from hwsim.opgraph import Trained
 from hwsim.spec import Mistakes, Tree
-from hwsim.workload.builder import GraphBuilder
 from hwsim.workload.training.alike import difference
 from hwsim.workload.training.costs import Computing, Exchanges
 from hwsim.workload.training.emit import Emission

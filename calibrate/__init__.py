@@ -1,1 +1,0 @@
-"""What is measured, and how the models' numbers are fitted to it."""

@@ -1,0 +1,51 @@
+"""`hwsim compare`: predicted against measured, op by op."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final, Literal
+
+import click
+
+from hwsim.cli.arguments import MACHINE, WORKLOAD, refuse_unwritable, settings_option
+
+FILE: Final = click.Path(path_type=Path, dir_okay=False)
+
+
+@click.command("compare")
+@click.argument("machine", type=MACHINE)
+@click.argument("workload", type=WORKLOAD)
+@click.argument("measured", type=FILE, required=False)
+@settings_option
+@click.option("--clock", type=click.Choice(["cpu", "wall"]), help="Time of the CPU or of the world (default: as recorded).")
+@click.option("--all", "every", is_flag=True, help="Print every op.")
+@click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: comparison/1).")
+@click.option("--plot", type=FILE, metavar="FILE", help="Write a figure (.png, .svg or .pdf).")
+def command(
+    machine: str,
+    workload: str,
+    measured: Path | None,
+    settings: dict[str, str],
+    clock: Literal["cpu", "wall"] | None,
+    every: bool,
+    as_json: bool,
+    plot: Path | None,
+) -> None:
+    """Simulate a recorded WORKLOAD on MACHINE, and put each op beside what it took when it was recorded.
+
+    MEASURED is what `hwsim record` wrote beside the workload (default: its name with .measured.json.gz).  Ops come by
+    their share of the error.
+    """
+    refuse_unwritable(plot)
+    from hwsim.cli.errors import in_words
+    from hwsim.reports import compare as report
+    from hwsim.reports.writing import write
+    from hwsim_calibrate.recording.compare import compare, load
+    from hwsim_calibrate.recording.writing import measured_path
+
+    with in_words():
+        recorded = load(measured_path(workload) if measured is None else measured)
+        found = compare(machine, workload, recorded, settings=settings, clock=clock or "")
+    if plot is not None:
+        click.echo(f"wrote {write(plot, report.render(found, plot.suffix))}", err=True)
+    click.echo(report.document(found) if as_json else report.text(found, every=every), nl=False)

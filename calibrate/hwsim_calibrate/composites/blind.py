@@ -1,0 +1,387 @@
+"""Programs that serve for nothing but the score: see `programs`."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+
+from hwsim_calibrate.composites.programs import F4, F8, Program, Wrap, attention, layernorm, mlp_step, near_one, places
+from hwsim_calibrate.record import Step
+
+
+def k_means(points: int, wide: int, groups: int, dtype: Any, wrap: Wrap) -> Step:
+    """Squared distances by a product, the nearest centre of each point, the centres' means by another product."""
+    x, centres, one_hot = (
+        wrap(near_one(points, wide, dtype=dtype)),
+        wrap(near_one(groups, wide, dtype=dtype)),
+        wrap(np.eye(groups, dtype=dtype)),
+    )
+
+    def step() -> object:
+        apart = (x * x).sum(axis=1)[:, None] - dtype(2) * (x @ centres.T) + (centres * centres).sum(axis=1)[None, :]
+        belongs = one_hot[np.argmin(apart, 1)]
+        return (belongs.T @ x) / (belongs.sum(axis=0)[:, None] + dtype(1))
+
+    return step
+
+
+def convolution(channels: int, side: int, kernel: int, filters: int, dtype: Any, wrap: Wrap) -> Step:
+    """Windows copied out, one product, bias, relu."""
+    image, out = near_one(channels, side, side, dtype=dtype), side - kernel + 1
+    seen = wrap(np.lib.stride_tricks.sliding_window_view(image, (kernel, kernel), (1, 2)).transpose(0, 3, 4, 1, 2))
+    columns = wrap(np.ones((channels, kernel, kernel, out, out), dtype))
+    weights, bias = wrap(near_one(filters, channels * kernel * kernel, dtype=dtype)), wrap(near_one(filters, 1, dtype=dtype))
+
+    def step() -> object:
+        np.copyto(columns, seen)
+        return np.maximum(weights @ columns.reshape(channels * kernel * kernel, out * out) + bias, dtype(0))
+
+    return step
+
+
+def blocked_matmul(side: int, block: int, dtype: Any, wrap: Wrap) -> Step:
+    """C in blocks, each the product of a band of rows and a band of columns."""
+    a, b, c = (wrap(near_one(side, side, dtype=dtype, seed=seed)) for seed in (1, 2, 3))
+
+    def step() -> None:
+        for i in range(0, side, block):
+            for j in range(0, side, block):
+                c[i : i + block, j : j + block] = a[i : i + block] @ b[:, j : j + block]
+
+    return step
+
+
+def stencil(side: int, dtype: Any, wrap: Wrap) -> Step:
+    """A step of Jacobi's iteration on a grid."""
+    a, b = wrap(near_one(side, side, dtype=dtype)), wrap(near_one(side, side, dtype=dtype))
+
+    def step() -> None:
+        b[1:-1, 1:-1] = (a[:-2, 1:-1] + a[2:, 1:-1] + a[1:-1, :-2] + a[1:-1, 2:]) * dtype(0.25)
+
+    return step
+
+
+def heat(count: int, turns: int, dtype: Any, wrap: Wrap) -> Step:
+    """Several steps of the heat equation along a line, in place."""
+    u = wrap(near_one(count, dtype=dtype))
+
+    def step() -> None:
+        for _ in range(turns):
+            u[1:-1] += dtype(0.1) * (u[2:] - dtype(2) * u[1:-1] + u[:-2])
+
+    return step
+
+
+def momentum(count: int, dtype: Any, wrap: Wrap) -> Step:
+    """Gradient descent with momentum and weight decay."""
+    p, g, v = (wrap(near_one(count, dtype=dtype, seed=seed)) for seed in range(3))
+
+    def step() -> None:
+        np.multiply(v, dtype(0.9), out=v)
+        np.add(v, g * dtype(1e-9) + p * dtype(1e-9), out=v)
+        np.subtract(p, v * dtype(1e-9), out=p)
+
+    return step
+
+
+def softmax_loss(rows: int, classes: int, dtype: Any, wrap: Wrap) -> Step:
+    """Softmax and the logarithm of the likelihood."""
+    scores, one_hot = wrap(near_one(rows, classes, dtype=dtype)), wrap(np.eye(classes, dtype=dtype)[places(rows, classes)])
+
+    def step() -> object:
+        e = np.exp(scores - scores.max(axis=1, keepdims=True))
+        p = e / e.sum(axis=1, keepdims=True)
+        return np.sum(np.log(p) * one_hot)
+
+    return step
+
+
+def page_rank(nodes: int, edges: int, dtype: Any, wrap: Wrap) -> Step:
+    """One step: ranks looked up along all edges, added up where they end."""
+    rank, share = wrap(near_one(nodes, dtype=dtype)), wrap(near_one(nodes, dtype=dtype))
+    source, target = wrap(places(edges, nodes)), wrap(np.sort(places(edges, nodes)))
+
+    def step() -> object:
+        flow = np.take(rank * share, source)
+        return np.bincount(target, flow, nodes) * 0.85 + 0.15
+
+    return step
+
+
+def neighbours(nodes: int, degree: int, wide: int, dtype: Any, wrap: Wrap) -> Step:
+    """A layer of a graph network: rows of neighbours looked up, averaged, multiplied."""
+    x, w, edges = (
+        wrap(near_one(nodes, wide, dtype=dtype)),
+        wrap(near_one(wide, wide, dtype=dtype)),
+        wrap(places(nodes * degree, nodes)),
+    )
+
+    def step() -> object:
+        mean = x[edges].reshape(nodes, degree, wide).sum(axis=1) * dtype(1.0 / degree)
+        return np.maximum(mean @ w, dtype(0))
+
+    return step
+
+
+def embedding(words: int, wide: int, batch: int, dtype: Any, wrap: Wrap) -> Step:
+    """Rows of a table looked up, scaled, added up."""
+    table, index = wrap(near_one(words, wide, dtype=dtype)), wrap(places(batch, words))
+
+    def step() -> object:
+        return (table[index] * dtype(0.5)).sum(axis=0)
+
+    return step
+
+
+def histogram(count: int, bins: int, wrap: Wrap) -> Step:
+    """Numbers to bins, bins counted with their weights."""
+    x, weight = wrap(near_one(count, dtype=F8)), wrap(near_one(count, dtype=F8))
+
+    def step() -> object:
+        index = (x * (bins / 2.0)).astype(np.int64)
+        return np.bincount(index, weight, bins)
+
+    return step
+
+
+def pca(rows: int, wide: int, dtype: Any, wrap: Wrap) -> Step:
+    """A step of subspace iteration on centred data."""
+    x, basis = wrap(near_one(rows, wide, dtype=dtype)), wrap(near_one(wide, 8, dtype=dtype))
+
+    def step() -> object:
+        away = x - x.mean(axis=0)
+        found = away.T @ (away @ basis)
+        return found / np.sqrt((found * found).sum(axis=0))
+
+    return step
+
+
+def standardise(rows: int, wide: int, dtype: Any, wrap: Wrap) -> Step:
+    """Each column made to have mean 0 and variance 1."""
+    x = wrap(near_one(rows, wide, dtype=dtype))
+
+    def step() -> object:
+        away = x - x.mean(axis=0)
+        return away / np.sqrt((away * away).mean(axis=0) + dtype(1e-6))
+
+    return step
+
+
+def logistic(rows: int, wide: int, dtype: Any, wrap: Wrap) -> Step:
+    """A step of logistic regression."""
+    x, y, w = (
+        wrap(near_one(rows, wide, dtype=dtype)),
+        wrap(near_one(rows, dtype=dtype)),
+        wrap(near_one(wide, dtype=dtype) * dtype(1e-3)),
+    )
+
+    def step() -> None:
+        p = dtype(1) / (dtype(1) + np.exp(-(x @ w)))
+        np.subtract(w, dtype(1e-9) * (x.T @ (p - y)), out=w)
+
+    return step
+
+
+def black_scholes(count: int, dtype: Any, wrap: Wrap) -> Step:
+    """Prices of options, the normal distribution by tanh."""
+    spot, strike, time = (wrap(near_one(count, dtype=dtype, seed=seed)) for seed in range(3))
+
+    def step() -> object:
+        root = np.sqrt(time) * dtype(0.2)
+        d1 = (np.log(spot / strike) + time * dtype(0.07)) / root
+        n1 = dtype(0.5) + dtype(0.5) * np.tanh(d1 * dtype(0.8))
+        n2 = dtype(0.5) + dtype(0.5) * np.tanh((d1 - root) * dtype(0.8))
+        return spot * n1 - strike * np.exp(time * dtype(-0.05)) * n2
+
+    return step
+
+
+def gelu(rows: int, wide: int, dtype: Any, wrap: Wrap) -> Step:
+    """A linear layer and its activation."""
+    x, w, b = (
+        wrap(near_one(rows, wide, dtype=dtype)),
+        wrap(near_one(wide, 4 * wide, dtype=dtype)),
+        wrap(near_one(4 * wide, dtype=dtype)),
+    )
+
+    def step() -> object:
+        h = x @ w + b
+        return h * (dtype(1) + np.tanh(h * dtype(0.8) + h * h * h * dtype(0.036))) * dtype(0.5)
+
+    return step
+
+
+def recurrent(batch: int, wide: int, turns: int, dtype: Any, wrap: Wrap) -> Step:
+    """A recurrent network over several steps."""
+    x, h0 = wrap(near_one(turns, batch, wide, dtype=dtype)), wrap(near_one(batch, wide, dtype=dtype))
+    wx, wh, b = (
+        wrap(near_one(wide, wide, dtype=dtype)),
+        wrap(near_one(wide, wide, dtype=dtype)),
+        wrap(near_one(wide, dtype=dtype)),
+    )
+
+    def step() -> object:
+        h = h0
+        for turn in range(turns):
+            h = np.tanh(x[turn] @ wx + h @ wh + b)
+        return h
+
+    return step
+
+
+def batch_norm(rows: int, wide: int, dtype: Any, wrap: Wrap) -> Step:
+    """Normalised over the batch, relu."""
+    x, scale, shift = (
+        wrap(near_one(rows, wide, dtype=dtype)),
+        wrap(near_one(wide, dtype=dtype)),
+        wrap(near_one(wide, dtype=dtype)),
+    )
+
+    def step() -> object:
+        mean = x.sum(axis=0) * dtype(1.0 / rows)
+        away = x - mean
+        part = (away * away).sum(axis=0) * dtype(1.0 / rows)
+        return np.maximum(away * (scale / np.sqrt(part + dtype(1e-5))) + shift, dtype(0))
+
+    return step
+
+
+def knn(queries: int, points: int, wide: int, dtype: Any, wrap: Wrap) -> Step:
+    """Scores of all pairs, each row sorted, the best kept."""
+    q, x = wrap(near_one(queries, wide, dtype=dtype)), wrap(near_one(points, wide, dtype=dtype, seed=1))
+
+    def step() -> object:
+        return np.sort(q @ x.T)[:, -10:]
+
+    return step
+
+
+def power_iteration(side: int, turns: int, dtype: Any, wrap: Wrap) -> Step:
+    """A matrix times a vector, made to length one, again and again."""
+    a, v0 = wrap(near_one(side, side, dtype=dtype)), wrap(near_one(side, dtype=dtype))
+
+    def step() -> object:
+        v = v0
+        for _ in range(turns):
+            v = a @ v
+            v = v / np.sqrt((v * v).sum())
+        return v
+
+    return step
+
+
+def gradient_of_least_squares(rows: int, wide: int, dtype: Any, wrap: Wrap) -> Step:
+    """X^T (X W - Y) and a step along it."""
+    x, w, y = (
+        wrap(near_one(rows, wide, dtype=dtype)),
+        wrap(near_one(wide, 16, dtype=dtype)),
+        wrap(near_one(rows, 16, dtype=dtype)),
+    )
+
+    def step() -> None:
+        np.subtract(w, (x.T @ (x @ w - y)) * dtype(1e-12), out=w)
+
+    return step
+
+
+def monte_carlo(count: int, wrap: Wrap) -> Step:  # noqa: ARG001 (it draws its own arrays)
+    """Paths of a price: drawn, exponentiated, averaged."""
+
+    def step() -> object:
+        drawn = np.random.normal(size=count)  # noqa: NPY002 (as older programs draw)
+        return np.maximum(np.exp(drawn * 0.2 - 0.02) - 1.0, 0.0).mean()
+
+    return step
+
+
+def wave(count: int, dtype: Any, wrap: Wrap) -> Step:
+    """Sines and cosines of a phase, and their power."""
+    t = wrap(near_one(count, dtype=dtype))
+
+    def step() -> object:
+        phase = t * dtype(3.0)
+        s, c = np.sin(phase), np.cos(phase)
+        return np.sqrt(s * s + c * c + dtype(0.1))
+
+    return step
+
+
+def running_sum(count: int, dtype: Any, wrap: Wrap) -> Step:
+    """Differences, their absolute values, and the largest."""
+    x = wrap(near_one(count, dtype=dtype))
+
+    def step() -> object:
+        change = np.absolute(x[1:] - x[:-1])
+        return np.max(change), np.sum(change)
+
+    return step
+
+
+def low_rank(rows: int, rank: int, dtype: Any, wrap: Wrap) -> Step:
+    """A product of thin matrices added to a large one, in place."""
+    w, a, b = (
+        wrap(near_one(rows, rows, dtype=dtype)),
+        wrap(near_one(rows, rank, dtype=dtype)),
+        wrap(near_one(rank, rows, dtype=dtype)),
+    )
+
+    def step() -> None:
+        np.add(w, (a @ b) * dtype(1e-9), out=w)
+
+    return step
+
+
+def turn(rows: int, columns: int, dtype: Any, wrap: Wrap) -> Step:
+    """A matrix copied with its axes swapped, and scaled."""
+    a, b = wrap(near_one(rows, columns, dtype=dtype)), wrap(near_one(columns, rows, dtype=dtype))
+
+    def step() -> None:
+        np.copyto(b, a.T)
+        np.multiply(b, dtype(1.0000001), out=b)
+
+    return step
+
+
+BLIND: Final = (
+    Program("mlp medium", partial(mlp_step, 128, 300, 200, 20, F4)),
+    Program("mlp fp64", partial(mlp_step, 200, 400, 100, 10, F8)),
+    Program("layernorm medium fp64", partial(layernorm, 500, 400, F8)),
+    Program("attention long", partial(attention, 900, 64, F4)),
+    Program("attention tiny", partial(attention, 24, 16, F4)),
+    Program("k-means small", partial(k_means, 600, 8, 6, F4)),
+    Program("k-means large", partial(k_means, 40_000, 24, 24, F4)),
+    Program("convolution small", partial(convolution, 3, 32, 5, 8, F4)),
+    Program("convolution large", partial(convolution, 24, 66, 3, 48, F4)),
+    Program("blocked matmul small", partial(blocked_matmul, 160, 32, F8)),
+    Program("blocked matmul large", partial(blocked_matmul, 600, 150, F8)),
+    Program("stencil small", partial(stencil, 60, F8)),
+    Program("stencil medium", partial(stencil, 500, F8)),
+    Program("stencil large", partial(stencil, 1500, F8)),
+    Program("heat", partial(heat, 20_000, 5, F8)),
+    Program("momentum small", partial(momentum, 10_000, F4)),
+    Program("momentum large", partial(momentum, 1_500_000, F4)),
+    Program("softmax loss", partial(softmax_loss, 2000, 100, F4)),
+    Program("page rank small", partial(page_rank, 5000, 40_000, F8)),
+    Program("page rank large", partial(page_rank, 400_000, 1_500_000, F8)),
+    Program("neighbours", partial(neighbours, 6000, 8, 32, F4)),
+    Program("embedding", partial(embedding, 100_000, 64, 4000, F4)),
+    Program("histogram", partial(histogram, 300_000, 64)),
+    Program("pca step", partial(pca, 3000, 120, F8)),
+    Program("standardise", partial(standardise, 5000, 60, F4)),
+    Program("logistic", partial(logistic, 4000, 250, F8)),
+    Program("black-scholes small", partial(black_scholes, 1500, F8)),
+    Program("black-scholes large", partial(black_scholes, 400_000, F8)),
+    Program("gelu layer", partial(gelu, 256, 192, F4)),
+    Program("recurrent", partial(recurrent, 32, 96, 6, F4)),
+    Program("batch norm", partial(batch_norm, 1500, 300, F4)),
+    Program("nearest neighbours", partial(knn, 48, 3000, 24, F4)),
+    Program("power iteration", partial(power_iteration, 700, 5, F8)),
+    Program("least squares", partial(gradient_of_least_squares, 6000, 100, F4)),
+    Program("monte carlo", partial(monte_carlo, 200_000)),
+    Program("wave", partial(wave, 50_000, F8)),
+    Program("differences", partial(running_sum, 600_000, F4)),
+    Program("low rank", partial(low_rank, 1024, 24, F4)),
+    Program("turn", partial(turn, 600, 900, F4)),
+)

@@ -1,0 +1,204 @@
+"""A CUDA device through cupy.  Matrix products go to cuBLAS itself, so that the number format of the arithmetic is the one asked
+for: `cupy.matmul` chooses by rules of its own.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import cupy
+import cupyx
+import numpy as np
+
+from hwsim_calibrate.case import CannotMeasure, Timer
+from hwsim_calibrate.clocks import Call, Sample
+from hwsim_calibrate.device import Stream
+from hwsim_calibrate.suites.arrays import DTYPES, numbers
+
+# Number format: (type of the factors, of the result, of the arithmetic: cublasComputeType_t, their arrays, the scalars).
+_PRODUCTS: Final[Mapping[str, tuple[int, int, int, Any, Any, Any]]] = {
+    "fp64": (1, 1, 70, np.float64, np.float64, ctypes.c_double),
+    "fp32": (0, 0, 68, np.float32, np.float32, ctypes.c_float),
+    "tf32": (0, 0, 77, np.float32, np.float32, ctypes.c_float),
+    "fp16": (2, 2, 68, np.float16, np.float16, ctypes.c_float),
+    "bf16": (14, 14, 68, np.uint16, np.uint16, ctypes.c_float),
+    "int8": (3, 10, 72, np.int8, np.int32, ctypes.c_int32),
+}
+_ENQUEUING: Final = 12_000  # cycles in which the host has surely enqueued one more call
+_SPIN: Final = 40_000_000  # cycles, at most
+
+
+class Cuda:
+    """The current device."""
+
+    xp: Any = cupy
+    products: tuple[str, ...] = tuple(_PRODUCTS)
+    dtypes: tuple[str, ...] = ("fp32", "fp16", "fp64")
+
+    def __init__(self) -> None:
+        self._null = cupy.RawKernel('extern "C" __global__ void nothing() {}', "nothing")
+        code = 'extern "C" __global__ void spin(long long cycles) { long long t = clock64(); while (clock64() - t < cycles); }'
+        self._spin = cupy.RawKernel(code, "spin")
+        self._copy = cupy.ElementwiseKernel("T one", "T to", "to = one", "hwsim_copy")
+        self._triad = cupy.ElementwiseKernel("T one, T two", "T to", "to = one + (T)3 * two", "hwsim_triad")
+
+    def free(self) -> int:
+        return int(cupy.cuda.runtime.memGetInfo()[0])
+
+    def tidy(self) -> None:
+        cupy.get_default_memory_pool().free_all_blocks()
+        cupy.get_default_pinned_memory_pool().free_all_blocks()
+
+    def synchronize(self) -> None:
+        cupy.cuda.Device().synchronize()
+
+    def stream(self) -> Stream:
+        found: Stream = cupy.cuda.Stream(non_blocking=True)
+        return found
+
+    def timer(self, stream: Stream) -> Timer:
+        first, last = cupy.cuda.Event(), cupy.cuda.Event()
+
+        def sample(call: Call, loops: int) -> Sample:
+            self.synchronize()
+            with stream:
+                self.spin(min(_SPIN, 2 * loops * _ENQUEUING))
+                first.record(stream)
+                began = time.perf_counter()
+                for _ in range(loops):
+                    call()
+                host = time.perf_counter() - began
+                last.record(stream)
+                last.synchronize()
+            device = cupy.cuda.get_elapsed_time(first, last) * 1e-3
+            return Sample(host / loops, host / loops, device=device / loops)
+
+        return sample
+
+    def array(self, dtype: str, *shape: int) -> Any:
+        return cupy.ones(shape, DTYPES[dtype])
+
+    def host(self, size: int, *, pinned: bool) -> Any:
+        found = cupyx.empty_pinned(size, np.uint8) if pinned else np.empty(size, np.uint8)
+        found.fill(1)
+        return found
+
+    def copy(self, to: Any, source: Any, stream: Stream) -> None:
+        runtime = cupy.cuda.runtime
+        where: Any = stream
+        ends = [(each.data.ptr, True) if isinstance(each, cupy.ndarray) else (each.ctypes.data, False) for each in (to, source)]
+        (target, to_device), (origin, from_device) = ends
+        kinds = {
+            (True, False): runtime.memcpyHostToDevice,
+            (False, True): runtime.memcpyDeviceToHost,
+            (True, True): runtime.memcpyDeviceToDevice,
+        }
+        runtime.memcpyAsync(target, origin, source.nbytes, kinds[to_device, from_device], where.ptr)
+
+    def kernel(self) -> Call:
+        return lambda: self._null((1,), (1,), ())
+
+    def spin(self, cycles: int) -> None:
+        self._spin((1,), (1,), (np.int64(cycles),))
+
+    def graph(self, call: Call, times: int) -> Call:
+        call()  # compiled and loaded, which cannot be captured
+        self.synchronize()
+        stream = cupy.cuda.Stream(non_blocking=True)
+        with stream:
+            stream.begin_capture()
+            for _ in range(times):
+                call()
+            found = stream.end_capture()
+        return lambda: found.launch(cupy.cuda.get_current_stream())
+
+    def moving(self, op: str) -> Callable[[Any, Any, Any], object]:
+        found: dict[str, Callable[[Any, Any, Any], object]] = {
+            "copy": lambda _, two, to: self._copy(two, to),
+            "triad": self._triad,
+            "read": lambda one, _, __: one.sum(),
+        }
+        return found[op]
+
+    def product(self, kind: str, m: int, k: int, n: int) -> Call:
+        """C = A B with rows stored one after another, which to cuBLAS is C' = B' A' with columns."""
+        cublas = _cublas()
+        factor, result, arithmetic, stored, made, scalar = _PRODUCTS[kind]
+        if kind == "int8" and (m % 4 or k % 4 or n % 4):
+            raise CannotMeasure("int8 products have sides that are multiples of 4")
+        one, two, to = _filled(kind, stored, m, k), _filled(kind, stored, k, n), cupy.zeros((m, n), made)
+        alpha, beta = scalar(1), scalar(0)
+        handle = cupy.cuda.device.get_cublas_handle()
+
+        def call() -> None:
+            cublas.setStream(handle, cupy.cuda.get_current_stream().ptr)
+            cublas.gemmEx(
+                handle, 0, 0, n, m, k, ctypes.addressof(alpha), two.data.ptr, factor, n, one.data.ptr, factor, k,
+                ctypes.addressof(beta), to.data.ptr, result, n, arithmetic, -1,
+            )  # fmt: skip
+
+        try:
+            call()
+            self.synchronize()
+        except cublas.CUBLASError as error:
+            raise CannotMeasure(f"cuBLAS does no product in {kind} of this shape ({error})") from error
+        return call
+
+
+def describe() -> Mapping[str, Any]:
+    """What the runtime says of the current device."""
+    runtime = cupy.cuda.runtime
+    said = runtime.getDeviceProperties(cupy.cuda.Device().id)
+    return {
+        "name": said["name"].decode(),
+        "compute": f"{said['major']}.{said['minor']}",
+        "multiprocessors": said["multiProcessorCount"],
+        "l2": said["l2CacheSize"],
+        "memory": said["totalGlobalMem"],
+        "bus_bits": said.get("memoryBusWidth"),
+        "cupy": cupy.__version__,
+        "runtime": runtime.runtimeGetVersion(),
+        "driver": runtime.driverGetVersion(),
+        **_management(),
+    }
+
+
+def _management() -> dict[str, Any]:
+    """Clocks, power limit and bus, where NVIDIA's management library is installed."""
+    try:
+        import pynvml
+    except ImportError:
+        return {}
+    try:
+        pynvml.nvmlInit()
+        handle = pynvml.nvmlDeviceGetHandleByIndex(cupy.cuda.Device().id)
+        return {
+            "power_limit_w": pynvml.nvmlDeviceGetEnforcedPowerLimit(handle) / 1000,
+            "sm_mhz": pynvml.nvmlDeviceGetMaxClockInfo(handle, pynvml.NVML_CLOCK_SM),
+            "memory_mhz": pynvml.nvmlDeviceGetMaxClockInfo(handle, pynvml.NVML_CLOCK_MEM),
+            "pcie": [pynvml.nvmlDeviceGetCurrPcieLinkGeneration(handle), pynvml.nvmlDeviceGetCurrPcieLinkWidth(handle)],
+            "throttled": pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle),
+        }
+    except pynvml.NVMLError:
+        return {}
+
+
+def _cublas() -> Any:
+    try:
+        from cupy_backends.cuda.libs import cublas
+    except ImportError as error:
+        raise CannotMeasure(f"cuBLAS cannot be loaded ({error})") from error
+    return cublas
+
+
+def _filled(kind: str, stored: Any, *shape: int) -> Any:
+    """Random numbers: products of zeros take less power, and are faster than real ones."""
+    drawn = numbers("fp32", *shape)
+    if kind == "int8":
+        drawn = np.rint(drawn * 6 - 6)  # from -3 to 3
+    if kind == "bf16":  # the upper half of an fp32
+        return cupy.asarray((drawn.view(np.uint32) >> 16).astype(np.uint16))
+    return cupy.asarray(drawn.astype(stored))

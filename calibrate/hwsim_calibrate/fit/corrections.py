@@ -1,0 +1,60 @@
+"""How far measured calls are from the formula: kept as a table, used for calls near them, and drawn towards nothing.
+
+The table is `kernels.corrections` of a machine file.  How wide "near" is and how strongly one call counts are chosen by leaving
+each measured call out in turn: the pair under which the others tell its time best.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from hwsim.devices.calls import Call
+from hwsim.devices.kernels import Corrections, key_of
+from hwsim_calibrate.fit.solve import Floats
+
+WIDTHS: Final = (0.35, 0.7, 1.0, 1.5, 2.5)
+SHRINKS: Final = (0.1, 0.3, 1.0, 3.0)
+USUAL: Final = Corrections(width=1.0, shrink=0.3)
+
+
+def correct(calls: Sequence[Call], ratios: Floats) -> Corrections:
+    """The table of measured over calculated time."""
+    width, shrink = choose(calls, ratios) if len(calls) > 2 else (USUAL.width, USUAL.shrink)
+    points: dict[str, dict[tuple[float, ...], list[float]]] = {}
+    for call, ratio in zip(calls, ratios.tolist(), strict=True):
+        points.setdefault(key_of(call), {}).setdefault(call.point, []).append(ratio)
+    table: Mapping[str, tuple[tuple[float, ...], ...]] = {
+        key: tuple((*point, float(f"{math.exp(float(np.mean(np.log(found)))):.4g}")) for point, found in sorted(at.items()))
+        for key, at in sorted(points.items())
+    }
+    return Corrections(width=width, shrink=shrink, points=table)
+
+
+def choose(calls: Sequence[Call], ratios: Floats) -> tuple[float, float]:
+    """(width, shrink) of least error on calls left out."""
+    groups: dict[str, list[int]] = {}
+    for number, call in enumerate(calls):
+        groups.setdefault(key_of(call), []).append(number)
+    log = np.log(ratios)
+    best, least = (USUAL.width, USUAL.shrink), math.inf
+    apart = [_distances([calls[each] for each in members]) for members in groups.values()]
+    told = [log[members] for members in groups.values()]
+    for width in WIDTHS:
+        weights = [np.exp(-squared / (2.0 * width**2)) for squared in apart]
+        for shrink in SHRINKS:
+            left = [ours - near @ ours / (near.sum(1) + shrink) for near, ours in zip(weights, told, strict=True)]
+            error = float(np.minimum(np.abs(np.concatenate(left)), 0.5).mean())
+            if error < least:
+                best, least = (width, shrink), error
+    return best
+
+
+def _distances(calls: Sequence[Call]) -> Floats:
+    """Squared, in factors of two; a call is infinitely far from itself."""
+    places = np.log2(np.array([call.point for call in calls]))
+    squared: Floats = ((places[:, None, :] - places[None, :, :]) ** 2).sum(2)
+    return np.where(squared < 1e-12, np.inf, squared)

@@ -1,0 +1,183 @@
+"""The formula of `hwsim.devices.kernels` for many calls at once, with derivatives: what the solver asks for.
+
+Every number of it is positive, and x is its logarithm.  `Names` are paths in the table: ("functions", "add", "each", "fp64").
+The same formula is in `Kernels.time` for one call; a test holds the two together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hwsim.devices.calls import Call
+from hwsim_calibrate.fit.solve import Floats
+
+Name = tuple[str, ...]
+ROLES: Final = ("read", "write", "update")
+PAGES_FROM: Final = 2.0**25
+
+# What a number is before anything is measured, and how far (as a factor e^spread) it may well be from that.
+_CALL: Final = (300e-9, 3.0)
+_EACH: Final = (0.1e-9, 3.0)
+_ROW: Final = (10e-9, 2.0)
+_PER_BYTE: Final[Mapping[str, Mapping[str, float]]] = {
+    "L2": {"read": 5e-12, "write": 10e-12, "update": 5e-12},
+    "L3": {"read": 20e-12, "write": 30e-12, "update": 20e-12},
+    "memory": {"read": 50e-12, "write": 80e-12, "update": 50e-12},
+}
+_LOOKUP: Final[Mapping[str, float]] = {"L2": 1e-9, "L3": 3e-9, "memory": 15e-9}
+_PRODUCT: Final = {"left": 0.1e-9, "right": 0.1e-9, "result": 0.1e-9, "edge": 1e-9, "depth": 0.1e-9}
+SHARPNESS: Final = (3.0, 1.0)
+NEAREST: Final = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Capacities:
+    """Bytes of the caches as the system tells them; how surely, as a factor e^spread."""
+
+    sizes: Mapping[str, float]
+    spread: float = 0.4
+
+
+def entry_of(call: Call) -> str:
+    """The name a call's own numbers stand under: a form that was measured has its own."""
+    return f"{call.function} {call.form}" if call.form else call.function
+
+
+class Model:
+    """Which numbers these calls have, and their times for given ones."""
+
+    def __init__(self, calls: Sequence[Call], capacities: Capacities) -> None:
+        self.calls = tuple(calls)
+        self.levels = tuple(capacities.sizes)
+        self.names: dict[Name, int] = {}
+        self._start: list[float] = []
+        self._spread: list[float] = []
+        self._name(calls, capacities)
+        self.start, self.spread = np.array(self._start), np.array(self._spread)
+        self._fixed = self._columns()
+        entries = [(row, operand) for row, call in enumerate(calls) for operand in call.operands]
+        self._row: NDArray[np.int64] = np.array([row for row, _ in entries], np.int64)
+        self._bytes = np.array([operand.bytes for _, operand in entries], np.float64)
+        self._since = np.array([operand.since or calls[row].moved + calls[row].span for row, operand in entries], np.float64)
+        self._role = np.array([ROLES.index(operand.role) for _, operand in entries], np.int64)
+        self._lookups = np.array([call.lookups for call in calls], np.float64)
+        self._span = np.array([call.span for call in calls], np.float64)
+
+    def _put(self, name: Name, value: float, spread: float) -> None:
+        if name not in self.names:
+            self.names[name] = len(self._start)
+            self._start.append(math.log(value))
+            self._spread.append(spread)
+
+    def _name(self, calls: Sequence[Call], capacities: Capacities) -> None:
+        for call in calls:
+            entry = entry_of(call)
+            if call.product is not None:
+                self._put(("products", call.dtype, "call"), *_CALL)
+                self._put(("products", call.dtype, "flop"), 1e-11 if call.dtype == "fp32" else 2e-11, 3.0)
+                for key, value in _PRODUCT.items():
+                    self._put(("products", call.dtype, key), value, 2.0)
+                continue
+            self._put(("functions", entry, "call"), *_CALL)
+            if call.count > 0:
+                self._put(("functions", entry, "each", call.dtype), *_EACH)
+            if call.rows > 1:
+                self._put(("functions", entry, "row"), *_ROW)
+        for into in ("new", "out", "self"):
+            self._put(("into", into), 30e-9, 1.0)
+        self._put(("pages",), 4e-11, 1.0)
+        self._put(("lookup",), 0.5e-9, 1.0)
+        for level, size in capacities.sizes.items():
+            nearest = level == self.levels[0]  # what a call takes to start hides it: it is believed as it is told
+            self._put(("levels", level, "beyond"), size, NEAREST if nearest else capacities.spread)
+            self._put(("levels", level, "lookup"), _LOOKUP[level], 1.5)
+            for role in ROLES:
+                self._put(("levels", level, role), _PER_BYTE[level][role], 1.5)
+        self._put(("sharpness",), *SHARPNESS)
+
+    def _columns(self) -> Floats:
+        """The terms that no capacity changes."""
+        found = np.zeros((len(self.calls), len(self._start)))
+        for row, call in enumerate(self.calls):
+            for name, amount in self._terms(call):
+                found[row, self.names[name]] += amount
+            found[row, self.names["into", call.into]] = 1.0
+            found[row, self.names["pages",]] = new_pages(call)
+            found[row, self.names["lookup",]] = call.lookups
+        return found
+
+    def _terms(self, call: Call) -> Iterable[tuple[Name, float]]:
+        if call.product is not None:
+            (m, n, k, batch), at = (call.product.m, call.product.n, call.product.k, call.product.batch), ("products", call.dtype)
+            yield (*at, "call"), 1.0
+            amounts = {"flop": 2.0 * m * n * k, "left": m * k, "right": k * n, "result": m * n, "edge": m + n, "depth": k}
+            yield from (((*at, key), float(amount) * batch) for key, amount in amounts.items())
+            return
+        at = ("functions", entry_of(call))
+        yield (*at, "call"), 1.0
+        if call.count > 0:
+            yield (*at, "each", call.dtype), work_of(call)
+        if call.rows > 1:
+            yield (*at, "row"), call.rows
+
+    def times(self, x: Floats) -> tuple[Floats, Floats]:
+        """Seconds of each call, and their derivatives by each x."""
+        matrix, moving = self._fixed.copy(), self._moved(x)
+        for name, column in moving.items():
+            matrix[:, self.names[name]] += column
+        values = np.exp(x)
+        for name in self._inner():
+            values[self.names[name]] = 0.0  # they are no terms of the sum
+        times = matrix @ values
+        slopes = matrix * values
+        for name in self._inner():
+            bent = x.copy()
+            bent[self.names[name]] += 1e-3
+            more = self._moved(bent)
+            change = sum(((more[each] - moving[each]) * values[self.names[each]] for each in moving), np.zeros(len(times)))
+            slopes[:, self.names[name]] = change / 1e-3
+        return times + 1e-12, slopes
+
+    def _inner(self) -> list[Name]:
+        return [("sharpness",), *(("levels", level, "beyond") for level in self.levels)]
+
+    def _moved(self, x: Floats) -> dict[Name, Floats]:
+        """Bytes, and elements looked up, from each level."""
+        sharpness, count = math.exp(x[self.names["sharpness",]]), len(self.calls)
+        where = [math.exp(x[self.names["levels", level, "beyond"]]) for level in self.levels]
+        found: dict[Name, Floats] = {}
+        for (level, part), (_, far) in zip(
+            _parts(self.levels, where, sharpness, self._since), _parts(self.levels, where, sharpness, self._span), strict=True
+        ):
+            for number, role in enumerate(ROLES):
+                here = np.where(self._role == number, self._bytes * part, 0.0)
+                found["levels", level, role] = np.bincount(self._row, here, count).astype(np.float64)
+            found["levels", level, "lookup"] = self._lookups * far
+        return found
+
+
+def _parts(levels: Sequence[str], where: Sequence[float], sharpness: float, since: Floats) -> list[tuple[str, Floats]]:
+    """Part of each that comes from each level."""
+    with np.errstate(divide="ignore", over="ignore"):
+        beyond = [np.where(since > 0, 1.0 / (1.0 + (size / np.maximum(since, 1e-9)) ** sharpness), 0.0) for size in where]
+    after = [*beyond[1:], np.zeros(len(since))]
+    return [(level, np.clip(here - further, 0.0, None)) for level, here, further in zip(levels, beyond, after, strict=True)]
+
+
+def work_of(call: Call) -> float:
+    """Elements; for sorting, each counted as often as a row can be halved."""
+    from hwsim_calibrate.fit.calls import SORTED
+
+    length = call.count / max(call.rows, 1.0)
+    return call.count * (math.log2(max(length, 2.0)) if call.function in SORTED else 1.0)
+
+
+def new_pages(call: Call) -> float:
+    """Bytes that a call uses for the first time: as it says, else by the size of what it makes."""
+    return call.written if (call.made >= PAGES_FROM if call.paged is None else call.paged) else 0.0

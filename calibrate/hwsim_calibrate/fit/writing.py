@@ -1,0 +1,140 @@
+"""A fitted machine as the text of a machine file, each number with where it is from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import yaml
+
+from hwsim.devices.kernels import Corrections, Function, Kernels, ProductTime, Tier
+from hwsim.units import format_quantity
+from hwsim_calibrate.fit.kernels import FittedKernels, Interval
+from hwsim_calibrate.fit.model import Name
+
+WIDTH: Final = 128
+DIGITS: Final = 4
+
+
+def quantity(value: float, unit: str) -> str:
+    """A number as files say it; in plain figures where no prefix is small enough.
+
+    >>> quantity(203.14e-9, "s"), quantity(2.34567e-15, "s"), quantity(1.1e11, "B/s")
+    ('203.1 ns', '2.346e-15 s', '110 GB/s')
+    """
+    shown = format_quantity(value, unit, DIGITS)
+    return shown if 1e-12 <= abs(value) < 1e15 or value <= 0 else f"{value:.{DIGITS}g} {unit}"
+
+
+def number(interval: Interval, unit: str, *, inverse: bool = False) -> dict[str, Any]:
+    """`{value: 203 ns, ci95: [200 ns, 205 ns], points: 34}`."""
+    value, low, high = interval.value, interval.low, interval.high
+    if inverse:
+        value, low, high = 1.0 / value, 1.0 / high, 1.0 / low
+    ci95 = [quantity(low, unit), quantity(high, unit)]
+    return {"value": quantity(value, unit), "ci95": ci95, "points": interval.points}
+
+
+def kernels_block(fitted: FittedKernels) -> dict[str, Any]:
+    """The mapping `kernels:` of a cpu."""
+    kernels, at = fitted.kernels, fitted.intervals
+    return {
+        **({"library": kernels.library} if kernels.library else {}),
+        "cores": kernels.cores,
+        "sharpness": _plain(at["sharpness",]),
+        "into": {into: number(at["into", into], "s") for into in kernels.into},
+        **({"among_others": _plain(at["among_others",])} if ("among_others",) in at else {}),
+        "pages": number(at["pages",], "B/s", inverse=True),
+        **({"fault": number(at["fault",], "s")} if kernels.fault > 0 else {}),
+        "lookup": number(at["lookup",], "s"),
+        "levels": {level: _tier(tier, at, level) for level, tier in kernels.levels.items()},
+        "functions": {name: _function(function, at, name) for name, function in kernels.functions.items()},
+        "forms": {
+            name: {"call": quantity(form.call, "s"), "row": quantity(form.row, "s")} for name, form in kernels.forms.items()
+        },
+        "products": {dtype: _product(time, at, dtype) for dtype, time in kernels.products.items()},
+        "corrections": _corrections(kernels.corrections),
+    }
+
+
+def _plain(interval: Interval) -> dict[str, Any]:
+    return {"value": _short(interval.value), "ci95": [_short(interval.low), _short(interval.high)], "points": interval.points}
+
+
+def _tier(tier: Tier, at: Mapping[Name, Interval], level: str) -> dict[str, Any]:
+    found: dict[str, Any] = {"beyond": number(at["levels", level, "beyond"], "B")}
+    for role in ("read", "write", "update"):
+        if tier.rate(role):
+            found[role] = number(at["levels", level, role], "B/s", inverse=True)
+    return found | {"lookup": number(at["levels", level, "lookup"], "s")}
+
+
+def _function(function: Function, at: Mapping[Name, Interval], entry: str) -> dict[str, Any]:
+    """An entry without numbers of its own is another form's; it has no intervals."""
+    name = ("functions", entry)
+
+    def said(path: Name, value: float) -> Any:
+        return number(at[path], "s") if path in at else quantity(value, "s")
+
+    found: dict[str, Any] = {"call": said((*name, "call"), function.call)}
+    if function.each:
+        found["each"] = {dtype: said((*name, "each", dtype), value) for dtype, value in function.each.items()}
+    if function.row > 0:
+        found["row"] = said((*name, "row"), function.row)
+    if function.log:
+        found["log"] = True
+    return found | {"counts": [_short(each) for each in function.counts]}
+
+
+def _product(time: ProductTime, at: Mapping[Name, Interval], dtype: str) -> dict[str, Any]:
+    found: dict[str, Any] = {"flop": number(at["products", dtype, "flop"], "FLOP/s", inverse=True)}
+    for key in ("call", "left", "right", "result", "edge", "depth"):
+        found[key] = number(at["products", dtype, key], "s")
+    return found | {"counts": [_short(each) for each in time.counts]}
+
+
+def _corrections(corrections: Corrections) -> dict[str, Any]:
+    points = {key: [[_short(each) for each in row] for row in rows] for key, rows in corrections.points.items()}
+    return {"width": corrections.width, "shrink": corrections.shrink, "points": points}
+
+
+def _short(value: float) -> float | int:
+    """A number without digits that say nothing."""
+    found = float(f"{value:.9g}") if value >= 1 and float(value).is_integer() else float(f"{value:.4g}")
+    return int(found) if found.is_integer() else found
+
+
+class _Dumper(yaml.SafeDumper):
+    """Short mappings and lists on one line."""
+
+
+def _represent(dumper: yaml.SafeDumper, data: Mapping[str, Any]) -> yaml.Node:
+    flow = _flat(data)
+    return dumper.represent_mapping("tag:yaml.org,2002:map", data.items(), flow_style=flow)
+
+
+def _sequence(dumper: yaml.SafeDumper, data: Iterable[Any]) -> yaml.Node:
+    items = list(data)
+    return dumper.represent_sequence("tag:yaml.org,2002:seq", items, flow_style=not any(isinstance(each, dict) for each in items))
+
+
+def _flat(data: Mapping[str, Any]) -> bool:
+    """A number with its source, or a mapping of nothing but plain values: on one line."""
+    return all(not isinstance(each, dict) and not (isinstance(each, list) and each and isinstance(each[0], list | dict))
+               for each in data.values()) and len(data) <= 6  # fmt: skip
+
+
+_Dumper.add_representer(dict, _represent)
+_Dumper.add_representer(list, _sequence)
+
+
+def text(machine: Mapping[str, Any], head: Iterable[str] = ()) -> str:
+    """The file; `head` are lines of comment at its top."""
+    body = yaml.dump(dict(machine), Dumper=_Dumper, sort_keys=False, width=WIDTH, allow_unicode=True)
+    header, _, rest = body.partition("\n")
+    return "\n".join([header, *(f"# {line}" for line in head), rest])
+
+
+def without_points(kernels: Kernels) -> int:
+    """How many measured calls the table has."""
+    return sum(len(rows) for rows in kernels.corrections.points.values())

@@ -1,0 +1,79 @@
+"""What makes a measurement doubtful, seen in the samples themselves.
+
+Four of the limits are those that pyperf warns of (its `check` command): a standard deviation of 10 % of the mean, a lowest or
+highest sample 50 % off the mean, samples shorter than 1 ms.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from statistics import fmean, median, pstdev
+from typing import Final
+
+from hwsim_calibrate.clocks import Sample
+from hwsim_calibrate.store import Clock
+
+FLAGS: Final = {
+    "few": "fewer than three rounds",
+    "unsteady": "the two lowest rounds are more than 5 % apart",
+    "noisy": "the samples of a round scatter by 10 % of their mean or more, in most rounds",
+    "outliers": "a sample is 50 % or more off the mean of its round, in most rounds",
+    "bimodal": "the samples fall into two groups, 1.5 times apart",
+    "shared": "the thread waited for others during the samples: the wall clock ran 5 % longer than its CPU time",
+    "switched": "another program was given the CPU in the middle of most samples",
+    "stolen": "the hypervisor gave 1 % of the time or more to other machines",
+    "faulting": "some samples met new pages of memory and others did not",
+}
+_APART: Final = 1.5
+_PART: Final = 0.2  # of the samples, that make a group
+
+
+def flags_of(
+    clock: Clock, seconds: Sequence[float], rounds: Sequence[Sequence[Sample]], steal: Sequence[float], *, busy: bool = False
+) -> tuple[str, ...]:
+    """The words of `FLAGS` that apply.
+
+    seconds: the quiet estimate of each round.  rounds: samples of the rounds of this run.  steal: part of the time, by round.
+    busy: by the wall clock, of threads that should have been running all the time.
+    """
+    samples = [each for taken in rounds for each in taken]
+    if not samples:
+        return ("few",) if len(seconds) < 3 else ()
+    times = [[_time(clock, each) for each in taken] for taken in rounds]
+    every = [each for taken in times for each in taken]
+    lowest = sorted(seconds)[:2]
+    found = {
+        "few": len(seconds) < 3,
+        "unsteady": len(lowest) == 2 and lowest[1] > 1.05 * lowest[0],
+        "noisy": _most([pstdev(taken) >= 0.1 * fmean(taken) for taken in times]),
+        "outliers": _most([max(taken) >= 1.5 * fmean(taken) or min(taken) <= 0.5 * fmean(taken) for taken in times]),
+        "bimodal": bimodal(every),
+        "shared": (busy or clock == "cpu") and median(each.wall / max(each.cpu, 1e-12) for each in samples) > 1.05,
+        "switched": _most([each.switches > 0 for each in samples]),
+        "stolen": bool(steal) and median(steal) >= 0.01,
+        "faulting": min(each.faults for each in samples) < 1.0 and max(each.faults for each in samples) >= 8.0,
+    }
+    return tuple(name for name in FLAGS if found[name])
+
+
+def bimodal(times: Sequence[float]) -> bool:
+    """Whether they fall into two groups with nothing between them.
+
+    >>> bimodal([1.0, 1.1, 1.0, 2.0, 2.1, 1.0]), bimodal([1.0, 1.1, 1.2, 1.3, 1.4, 9.0])
+    (True, False)
+    """
+    if len(times) < 5:
+        return False
+    ordered = sorted(math.log(max(each, 1e-12)) for each in times)
+    gap, at = max((high - low, number) for number, (low, high) in enumerate(pairwise(ordered), 1))
+    return gap >= math.log(_APART) and min(at, len(times) - at) >= _PART * len(times)
+
+
+def _time(clock: Clock, sample: Sample) -> float:
+    return {"cpu": sample.cpu, "wall": sample.wall, "device": sample.device}[clock]
+
+
+def _most(said: Sequence[bool]) -> bool:
+    return 2 * sum(said) > len(said)

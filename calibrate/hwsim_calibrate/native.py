@@ -1,0 +1,96 @@
+"""The one thing that numpy cannot time: a chain of reads, each of which needs the one before.
+
+A call of numpy takes half a microsecond, a read from a cache a nanosecond.  So the chain is followed by ten lines of C where
+there is a compiler, else by numba where that is installed, else not at all.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+import tempfile
+from collections.abc import Callable
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from shutil import which
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hwsim_calibrate.case import CannotMeasure
+
+Chase = Callable[[NDArray[np.int64], int, int], int]  # what comes next of each, how many steps, from where -> to where
+
+_SOURCE: Final = """
+long long chase(const long long *next, long long steps, long long at) {
+    for (long long step = 0; step < steps; step++) at = next[at];
+    return at;
+}
+"""
+_COMPILERS: Final = ("cc", "gcc", "clang")
+_SECONDS: Final = 20
+
+
+@lru_cache
+def chaser() -> tuple[str, Chase]:
+    """What follows a chain: which way it was made, and the function.
+
+    Raises:
+        CannotMeasure: there is neither a compiler nor numba.
+    """
+    compiler = next((found for name in _COMPILERS if (found := which(name))), None)
+    if compiler:
+        made = _compiled(compiler)
+        if made:
+            return "cc", made
+    if find_spec("numba"):
+        return "numba", _jitted()
+    raise CannotMeasure("a chain of reads needs a C compiler, or numba: pip install hwsim[fast]")
+
+
+def _compiled(compiler: str) -> Chase | None:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        source, library = Path(folder) / "chase.c", Path(folder) / "chase.so"
+        source.write_text(_SOURCE)
+        command = [compiler, "-O2", "-shared", "-fPIC", str(source), "-o", str(library)]
+        try:
+            subprocess.run(command, check=True, capture_output=True, timeout=_SECONDS)
+            function = ctypes.CDLL(str(library)).chase
+        except (OSError, subprocess.SubprocessError):
+            return None
+    function.restype, function.argtypes = ctypes.c_longlong, (ctypes.c_void_p, ctypes.c_longlong, ctypes.c_longlong)
+    return lambda table, steps, at: int(function(table.ctypes.data, steps, at))
+
+
+def _jitted() -> Chase:
+    from numba import njit
+
+    @njit  # type: ignore[untyped-decorator, unused-ignore]  # numba has no types where it is not installed
+    def follow(table: Any, steps: int, at: int) -> int:
+        for _ in range(steps):
+            at = table[at]
+        return at
+
+    follow(np.zeros(1, np.int64), 1, 0)
+    return lambda table, steps, at: int(follow(table, steps, at))
+
+
+def chain(size: int, line: int = 64, seed: int = 0) -> NDArray[np.int64]:
+    """A table of `size` bytes whose entries, one per line, lead through all lines once in random order and back.
+
+    >>> table = chain(256)
+    >>> at, seen = 0, set()
+    >>> while at not in seen:
+    ...     seen.add(at); at = int(table[at])
+    >>> sorted(seen)
+    [0, 8, 16, 24]
+    """
+    step, lines = line // 8, max(2, size // line)
+    order = np.random.default_rng(seed).permutation(lines).astype(np.int64) * step
+    order = np.roll(order, -int(np.argmin(order)))  # the walk begins at 0
+    table = np.zeros(lines * step, np.int64)
+    table[order[:-1]] = order[1:]
+    table[order[-1]] = order[0]
+    return table

@@ -1,0 +1,150 @@
+"""A script run while it is recorded, once or several times."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import runpy
+import sys
+import time
+import traceback
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from hwsim_calibrate import blas
+from hwsim_calibrate.recording.patching import recording
+from hwsim_calibrate.recording.tape import Step, Tape
+
+_COARSE: Final = 1e-5  # seconds: a CPU clock with longer steps times nothing
+
+
+class ScriptFailed(Exception):
+    """The script ended in an error; the text is its traceback."""
+
+
+class NothingRecorded(Exception):
+    """The script called nothing of numpy's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """What a script did.  Times in seconds, the median of the runs.
+
+    wall, cpu: of the script as a whole, its calls included.  clock: which of the two times of a call says how long it took.
+    """
+
+    name: str
+    steps: tuple[Step, ...]
+    wall: float
+    cpu: float
+    runs: int
+    threads: int
+    clock: str
+    notes: tuple[str, ...] = ()
+
+    def seconds(self, step: Step) -> float:
+        """What a call took, by the clock that says so."""
+        return step.cpu if self.clock == "cpu" else step.wall
+
+    @property
+    def inside(self) -> float:
+        """Seconds of all recorded calls."""
+        return sum(self.seconds(step) for step in self.steps)
+
+    @property
+    def unknown(self) -> float:
+        """Seconds of the calls that hwsim has no op for."""
+        return sum(self.seconds(step) for step in self.steps if step.op.reason)
+
+
+def record_script(path: str | Path, arguments: Sequence[str] = (), *, runs: int = 1) -> Recording:
+    """Run a script as `python path arguments` would, `runs` times, each in a namespace of its own; only the first one prints.
+
+    The first run says what the calls are, the others only what they take: they are timed with warm caches.
+
+    Raises:
+        ScriptFailed: it ended in an error.
+        NothingRecorded: it called nothing of numpy's.
+    """
+    path = Path(path)
+    tapes: list[Tape] = []
+    spent: list[tuple[float, float]] = []
+    for number in range(runs):
+        tape = Tape(str(path), only_times=number > 0)
+        wall, cpu = time.perf_counter(), time.process_time()
+        with contextlib.redirect_stdout(io.StringIO()) if number else contextlib.nullcontext(), recording(tape):
+            _run(path, arguments)
+        spent.append((time.perf_counter() - wall, time.process_time() - cpu))
+        tapes.append(tape)
+    if not tapes[0].steps:
+        raise NothingRecorded(_nothing(path))
+    steps, other = _together(tapes)
+    notes = [f"{other} of {runs} runs made other calls than the first, and do not count"] if other else []
+    if tapes[0].elsewhere:
+        notes.append(f"{tapes[0].elsewhere} calls of other threads are left out")
+    known = blas.loaded()
+    threads = known.threads() if known else int(os.environ.get("OMP_NUM_THREADS", "1"))
+    clock = "cpu" if threads == 1 and time.get_clock_info("thread_time").resolution < _COARSE else "wall"
+    wall, cpu = (float(np.median([each[place] for each in spent[1:] or spent])) for place in (0, 1))
+    return Recording(path.stem, steps, wall, cpu, runs, threads, clock, tuple(notes))
+
+
+def _together(tapes: Sequence[Tape]) -> tuple[tuple[Step, ...], int]:
+    """The calls of the first run, each with its median time over the later ones; how many made other calls."""
+    first, later = tapes[0], tapes[1:]
+    same = [each for each in later if [time[:2] for time in each.times] == [time[:2] for time in first.times]]
+    if not same:
+        return tuple(first.steps), len(later)
+    walls = np.median([[time.wall for time in each.times] for each in same], axis=0).tolist()
+    cpus = np.median([[time.cpu for time in each.times] for each in same], axis=0).tolist()
+    faults = np.median([[time.faults for time in each.times] for each in same], axis=0).tolist()
+    steps = [
+        replace(step, wall=wall, cpu=cpu, faults=met)
+        for step, wall, cpu, met in zip(first.steps, walls, cpus, faults, strict=True)
+    ]
+    return tuple(steps), len(later) - len(same)
+
+
+def _run(path: Path, arguments: Sequence[str]) -> None:
+    with _as_main(path, arguments):
+        try:
+            runpy.run_path(str(path), run_name="__main__")
+        except SystemExit as end:
+            if end.code not in (None, 0):
+                raise ScriptFailed(f"{path.name} ended with exit code {end.code}") from None
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 (whatever a script may raise)
+            raise ScriptFailed(_traceback(error, path)) from None
+
+
+@contextlib.contextmanager
+def _as_main(path: Path, arguments: Sequence[str]) -> Iterator[None]:
+    """Its folder among those that modules are found in, and its arguments, as Python does."""
+    argv, folders = sys.argv, list(sys.path)
+    sys.argv, sys.path[:0] = [str(path), *arguments], [str(path.absolute().parent)]
+    try:
+        yield
+    finally:
+        sys.argv, sys.path[:] = argv, folders
+
+
+def _traceback(error: BaseException, path: Path) -> str:
+    """As Python shows it, from the script on."""
+    frames = error.__traceback__
+    while frames is not None and frames.tb_frame.f_code.co_filename != str(path):
+        frames = frames.tb_next
+    ours = str(Path(__file__).parent)
+    told = traceback.TracebackException(type(error), error, frames)
+    told.stack = traceback.StackSummary.from_list([each for each in told.stack if not each.filename.startswith(ours)])
+    return "".join(told.format()).rstrip()
+
+
+def _nothing(path: Path) -> str:
+    other = " (what it does with cupy is not recorded)" if "cupy" in sys.modules else ""
+    return f"{path.name} calls nothing of numpy's that could be recorded{other}"

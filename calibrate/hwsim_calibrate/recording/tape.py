@@ -1,0 +1,268 @@
+"""What a recorded program did: its calls in their order, which arrays each works on, and how long it took.
+
+An array is known by the memory it lies in: a view is the array it is of.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hwsim_calibrate.clocks import Usage, usage_reader
+from hwsim_calibrate.reuse import Recency
+
+Array = NDArray[Any]
+_SILENT: Final = (str(Path(np.__file__).parent), str(Path(__file__).parent), "<")  # files whose lines no user wrote
+_PROBES: Final = 200
+
+
+class Made(NamedTuple):
+    """An array that appears with a call: its number, shape, number format ("" if hwsim has none like it) and bytes."""
+
+    value: int
+    shape: tuple[int, ...]
+    dtype: str
+    bytes: int
+    fresh: bool = True  # else it was there before, made by nothing that was recorded
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A call as an op: its kind and keys; since: bytes gone over since each operand was used.
+
+    reason: why hwsim does not know what it takes; then its kind is busy.
+    """
+
+    kind: str
+    keys: Mapping[str, Any]
+    since: tuple[float, ...] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A call that was made.
+
+    name: of the function.  line: of the script, or `module:line`.  reads, updates: numbers of arrays, None: one that nothing
+    recorded has made.  wall, cpu: seconds.  faults: pages of memory met for the first time.
+    """
+
+    name: str
+    line: str
+    op: Described
+    reads: tuple[int | None, ...] = ()
+    updates: tuple[int | None, ...] = ()
+    made: tuple[Made, ...] = ()
+    wall: float = 0.0
+    cpu: float = 0.0
+    faults: float = 0.0
+
+
+Describe = Callable[["Tape", str, tuple[Any, ...], Mapping[str, Any], Any], Described]
+
+
+def _overhead() -> tuple[float, float]:
+    """Seconds that reading the clocks adds to (wall, CPU) of a call: the median of calls of nothing."""
+    walls, cpus = [], []
+    for _ in range(_PROBES):
+        cpu, wall = time.thread_time_ns(), time.perf_counter_ns()
+        walls.append(time.perf_counter_ns() - wall)
+        cpus.append(time.thread_time_ns() - cpu)
+    return float(np.median(walls)) * 1e-9, float(np.median(cpus)) * 1e-9
+
+
+class Timing(NamedTuple):
+    """A call by its name and the shape of its result; seconds of (wall, CPU), pages of memory met for the first time."""
+
+    name: str
+    shape: tuple[int, ...]
+    wall: float
+    cpu: float
+    faults: int = 0
+
+
+@dataclass(slots=True)
+class Tape:
+    """Calls as they are recorded; script: the file whose lines go without a name.
+
+    only_times: nothing is written down but what each call took, for describing it would cool the caches between calls.
+    """
+
+    script: str = ""
+    only_times: bool = False
+    times: list[Timing] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    recent: Recency = field(default_factory=Recency)
+    inside: int = 0  # a call that is recorded is under way: what it calls is part of it
+    elsewhere: int = 0  # calls of other threads, which are not recorded
+    _known: dict[int, tuple[int, weakref.ref[Array]]] = field(default_factory=dict)  # by id of the array that owns the memory
+    _count: int = 0
+    _thread: int = field(default_factory=threading.get_ident)
+    _overhead: tuple[float, float] = field(default_factory=_overhead)
+    _usage: Callable[[], Usage] = field(default_factory=usage_reader)
+
+    def listens(self) -> bool:
+        """Whether a call that is made now is recorded."""
+        if threading.get_ident() != self._thread:
+            self.elsewhere += 1
+            return False
+        return not self.inside
+
+    def perform(
+        self,
+        describe: Describe,
+        name: str,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        options: Mapping[str, Any],
+        *,
+        changes: Iterable[Array] = (),
+    ) -> Any:
+        """Make a call on plain arrays, and write it down.  changes: arrays that it works on in place."""
+        if self.only_times:
+            return self._time(name, function, args, options)[0]
+        changed = [*_arrays(options.get("out")), *changes]
+        self.inside += 1
+        try:
+            found, took = self._time(name, function, args, options)
+            given = [*_arrays(args), *_arrays(tuple(value for key, value in options.items() if key != "out"))]
+            op = _described(describe, self, name, args, options, found)
+            self._write(name, op, given, changed, _arrays(found), took)
+        finally:
+            self.inside -= 1
+        return found
+
+    def _time(
+        self, name: str, function: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any]
+    ) -> tuple[Any, Timing]:
+        """Make the call, and nothing else between two looks at the clocks."""
+        self.inside += 1
+        before = self._usage().faults
+        try:
+            cpu, wall = time.thread_time_ns(), time.perf_counter_ns()
+            found = function(*args, **options)
+            wall, cpu = time.perf_counter_ns() - wall, time.thread_time_ns() - cpu
+        finally:
+            self.inside -= 1
+        faults = self._usage().faults - before
+        more, most = self._overhead
+        took = Timing(name, getattr(found, "shape", ()), max(wall * 1e-9 - more, 1e-9), max(cpu * 1e-9 - most, 1e-9), faults)
+        self.times.append(took)
+        return found, took
+
+    def since(self, *arrays: Array) -> tuple[float, ...]:
+        """Of each array, bytes gone over since it was last used; it is used now."""
+        from hwsim_calibrate.reuse import span
+
+        return tuple(self.recent.touch(*span(each)) for each in arrays)
+
+    def value(self, array: Array) -> int | None:
+        """The number of the array, None of one that nothing recorded has made."""
+        known = self._known.get(id(root(array)))
+        return known[0] if known else None
+
+    def _write(
+        self, name: str, op: Described, given: list[Array], changed: list[Array], found: list[Array], took: Timing
+    ) -> None:
+        among = {id(root(each)) for each in changed}
+        reads = tuple(self.value(each) for each in given if id(root(each)) not in among)
+        made: list[Made] = []
+        updates: list[int | None] = []
+        for each in changed:
+            number = self.value(each)
+            updates.append(number)
+            if number is None:
+                made.append(self._new(each, fresh=False))
+        sources = {id(root(each)) for each in given} | among
+        made += [self._new(each) for each in found if self.value(each) is None and id(root(each)) not in sources]
+        self.steps.append(Step(name, self._line(), op, reads, tuple(updates), tuple(made), took.wall, took.cpu, took.faults))
+
+    def _new(self, array: Array, *, fresh: bool = True) -> Made:
+        from hwsim_calibrate.recording.describing import dtype_of
+
+        owner, self._count = root(array), self._count + 1
+        key = id(owner)
+        self._known[key] = (self._count, weakref.ref(owner, lambda _: self._known.pop(key, None)))
+        return Made(self._count, tuple(owner.shape), dtype_of(owner), int(owner.nbytes), fresh)
+
+    def _line(self) -> str:
+        """The innermost line that is neither numpy's nor the recorder's."""
+        frame: Any = sys._getframe(2)  # noqa: SLF001 (the only way to know who calls)
+        while frame is not None and frame.f_code.co_filename.startswith(_SILENT):
+            frame = frame.f_back
+        if frame is None:
+            return ""
+        file = frame.f_code.co_filename
+        return str(frame.f_lineno) if file == self.script else f"{Path(file).stem}:{frame.f_lineno}"
+
+
+def root(array: Array) -> Array:
+    """The array whose memory it is.
+
+    >>> a = np.zeros((2, 3))
+    >>> root(a.T[1:]) is a
+    True
+    """
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
+def _arrays(value: Any) -> list[Array]:
+    """The arrays among arguments or results, in their order."""
+    if isinstance(value, np.ndarray):
+        return [value]
+    if isinstance(value, tuple | list):
+        return [each for one in value[:64] if isinstance(one, np.ndarray | tuple | list) for each in _arrays(one)]
+    return []
+
+
+def _described(
+    describe: Describe, tape: Tape, name: str, args: tuple[Any, ...], options: Mapping[str, Any], found: Any
+) -> Described:
+    try:
+        return describe(tape, name, args, options, found)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError):  # the script must not fail for a call nobody foresaw
+        return Described("busy", {}, reason=f"arguments of {name} that are unknown")
+
+
+_TAPES: list[Tape] = []  # the one that runs, last
+
+
+def current() -> Tape | None:
+    """The tape that records this call; None while nothing is recorded."""
+    return _TAPES[-1] if _TAPES and _TAPES[-1].listens() else None
+
+
+@contextmanager
+def unheard() -> Iterator[None]:
+    """Calls inside are not recorded."""
+    tape = current()
+    if tape is None:
+        yield
+        return
+    tape.inside += 1
+    try:
+        yield
+    finally:
+        tape.inside -= 1
+
+
+def started(tape: Tape) -> None:
+    """From now on calls are written to it."""
+    _TAPES.append(tape)
+
+
+def ended() -> None:
+    """The tape before it goes on, if there was one."""
+    _TAPES.pop()

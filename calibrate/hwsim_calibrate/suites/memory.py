@@ -1,0 +1,96 @@
+"""Caches and memory: the same few calls over arrays that grow past every cache.
+
+`bytes` is the working set, all arrays together.  A read here is `max`, whose arithmetic hides behind the loads; the triad of
+numpy is two calls, for it has none of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import numpy as np
+
+from hwsim_calibrate.case import Case
+from hwsim_calibrate.clocks import Call
+from hwsim_calibrate.native import chain, chaser
+from hwsim_calibrate.store import Amounts, Param
+from hwsim_calibrate.suites import MiB, Scope
+from hwsim_calibrate.suites.arrays import blank, indices, numbers
+
+KiB: Final = 1024
+SETS: Final = tuple(
+    size * KiB
+    for size in (4, 8, 16, 24, 32, 48, 64, 128, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576,
+                 32768, 49152, 65536, 98304, 131072, 262144)
+)  # fmt: skip
+GATHERED: Final = 65536  # indices
+STEPS: Final = 20_000  # of a chain, in one call
+
+
+def missing() -> str:
+    """Why this machine has none of it; "" if it has."""
+    return ""
+
+
+def cases(scope: Scope) -> Iterator[Case]:
+    """All of them."""
+    for size in SETS:
+        if size > scope.memory:
+            continue
+        yield _case("copy", size, Amounts(0, size / 2, size / 2), _copy)
+        yield _case("triad", size, Amounts(size / 12, size, size * 2 / 3, 2), _triad)
+        yield _case("read", size, Amounts(size / 8, size, 0), _read)
+        yield _case("write", size, Amounts(0, 0, size), _write)
+        yield _case("gather", size, Amounts(0, GATHERED * 16, GATHERED * 8), _gather, "random")
+    for size in SETS[1:]:
+        if size <= scope.memory:
+            yield _case("chase", size, Amounts(0, 8, 0), _chase, "dependent", STEPS)
+
+
+def _case(op: str, size: int, work: Amounts, make: Callable[[int], Call], pattern: str = "sequential", loop: int = 1) -> Case:
+    params: dict[str, Param] = {"bytes": size, "dtype": "fp64", "pattern": pattern}
+    long = size >= 32 * MiB
+    return Case("memory", op, params, work, lambda _: make(size), samples=3 if long else 5, seconds=2e-3, loop=loop)
+
+
+def _copy(size: int) -> Call:
+    source, to = numbers("fp64", size // 16), blank("fp64", size // 16)
+    return lambda: np.copyto(to, source)
+
+
+def _triad(size: int) -> Call:
+    one, two, to = (numbers("fp64", size // 24) for _ in range(3))
+    factor = np.float64(3.0)
+
+    def call() -> None:
+        np.multiply(two, factor, to)
+        np.add(one, to, to)
+
+    return call
+
+
+def _read(size: int) -> Call:
+    source = numbers("fp64", size // 8)
+    return lambda: np.maximum.reduce(source)
+
+
+def _write(size: int) -> Call:
+    to = blank("fp64", size // 8)
+    return lambda: to.fill(1.0)
+
+
+def _gather(size: int) -> Call:
+    table, at, to = numbers("fp64", size // 8), indices(GATHERED, size // 8), blank("fp64", GATHERED)
+    return lambda: np.take(table, at, out=to, mode="clip")
+
+
+def _chase(size: int) -> Call:
+    _, follow = chaser()
+    table, at = chain(size), 0
+
+    def call() -> None:
+        nonlocal at  # goes on where it stopped: from the start again it would know only the lines of its first steps
+        at = follow(table, STEPS, at)
+
+    return call

@@ -1,0 +1,168 @@
+"""Ops whose requests are played: twins beside the engine, on one clock.
+
+An op on a part that is simulated request by request keeps what it asks of everything else (links, other memories) and
+gives up its device's closed form: when it starts, its requests go into the device's twin, beside those of the ops
+already there; when the last of them has finished, so has this part of the op.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import simpy
+
+from hwsim.actors.request_level.requests import MOST_REQUESTS, CannotPlay, Play, Served, Twin, statistics
+from hwsim.demand import Cost, Demand
+from hwsim.engine import Host, Server
+from hwsim.graph.opgraph import OpGraph
+from hwsim.results.requests import RequestStatistics
+from hwsim.results.timeline import FEMTO, Timeline
+
+
+class Players:
+    """The twins of some devices, the graph on which they serve, and what they found.
+
+    Raises:
+        CannotPlay: more requests than are played one by one.
+    """
+
+    def __init__(self, graph: OpGraph, twins: Mapping[str, Play]) -> None:
+        self._closed_form = graph.costs
+        self._rates = {capacity.name: capacity.rate for capacity in graph.capacities}
+        self._twins = twins
+        self._active: dict[str, _Player] = {}
+        self.graph = replace(graph, costs=tuple(_beside(cost) if _plays(cost, twins) else cost for cost in graph.costs))
+        self._refuse_many()
+
+    def server(self, driver: Host) -> Server:
+        """For `hwsim.engine.simulate`: one SimPy process for each device."""
+        for name, twin in self._twins.items():
+            self._active[name] = _Player(driver, twin.twin)
+
+        def begins(op: int, cost: Cost, size: float) -> None:
+            asked = cost.requests
+            if asked is None:
+                raise ValueError(f"op {op} is played without requests")
+            asked = replace(asked, count=max(1.0, asked.count * size), seed=asked.seed + op)
+            now = driver.env.now / FEMTO
+            play = self._twins[asked.device]
+            self._active[asked.device].begin(op, play.requests(asked, play.span, now))
+
+        return begins
+
+    def statistics(self, timeline: Timeline) -> tuple[RequestStatistics, ...]:
+        """Of each device that served any requests."""
+        found = []
+        flat = timeline.flat
+        for name, player in sorted(self._active.items()):
+            if not player.ops:
+                continue
+            took = sum(int(timeline.end[op] - timeline.start[op]) for op in player.ops) / FEMTO
+            alone = 0.0
+            for op in player.ops:
+                demand = self._closed_form[int(flat.cost[op])].demand
+                alone += demand.latency + demand.body(self._rates) * float(flat.size[op])
+            told = statistics(name, list(player.ops.values()), player.twin.counters, alone)
+            found.append(replace(told, took_s=took))
+        return tuple(found)
+
+    def _refuse_many(self) -> None:
+        """Before it takes for ever.
+
+        Raises:
+            CannotPlay: more requests in all than `MOST_REQUESTS`.
+        """
+        for name in self._twins:
+            total = 0.0
+            for block in self.graph.blocks:
+                for cost, size in zip(block.cost.tolist(), block.size.tolist(), strict=True):
+                    asked = self.graph.costs[cost].requests if cost >= 0 and self.graph.costs[cost].played else None
+                    if asked is not None and asked.device == name:
+                        total += max(1.0, asked.count * size) * block.times
+            if total > MOST_REQUESTS:
+                hint = f"ask for fewer, or leave {name} at `fidelity: formula`: the closed form takes any number"
+                raise CannotPlay(
+                    f"{total:,.0f} requests to {name} are more than the {MOST_REQUESTS:,} that are played one by one", hint
+                )
+
+
+def _plays(cost: Cost, twins: Mapping[str, Play]) -> bool:
+    return cost.requests is not None and cost.requests.device in twins
+
+
+def _beside(cost: Cost) -> Cost:
+    """A cost without what its device takes, which the twin finds out."""
+    own = f"{cost.requests.device if cost.requests else ''}."
+    latency = math.fsum(term.seconds for term in cost.why if term.label == "latency" and not term.capacity.startswith(own))
+    demand = cost.demand
+    rest = Demand(
+        latency=min(latency, demand.latency),
+        amounts=tuple(pair for pair in demand.amounts if not pair[0].startswith(own)),
+        holds=tuple(pair for pair in demand.holds if not pair[0].startswith(own)),
+        share=demand.share,
+    )
+    return replace(cost, demand=rest, played=True)
+
+
+class _Player:
+    """One twin as a SimPy process.
+
+    It runs ahead of the clock up to the next event of anybody else, which is the first that could offer it more.
+    """
+
+    def __init__(self, driver: Host, twin: Twin) -> None:
+        self.twin = twin
+        self.ops: dict[int, Served] = {}
+        self._driver = driver
+        self._env: simpy.Environment = driver.env
+        self._running: dict[int, Served] = {}
+        self._ends: dict[int, int] = {}  # of those whose requests are all decided: when the last finishes (fs)
+        self._asleep = False
+        self._process = self._env.process(self._play())
+
+    def begin(self, op: int, served: Served) -> None:
+        """The requests of an op that starts now."""
+        self.ops[op] = self._running[op] = served
+        self.twin.offer(served)
+        if self._asleep:
+            self._asleep = False
+            self._process.interrupt()
+
+    def _play(self) -> Generator[simpy.Event, Any, None]:
+        while True:
+            wait = self._ahead()
+            self._asleep = True
+            try:
+                yield self._env.event() if wait is None else self._env.timeout(wait)
+            except simpy.Interrupt:
+                continue
+            self._asleep = False
+
+    def _ahead(self) -> int | None:
+        """Finish what is over, play as far as nobody can interfere, and say how long to wait (fs; None: for a new op)."""
+        now, twin = int(self._env.now), self.twin
+        while True:
+            self._decide()
+            for op in [op for op, end in self._ends.items() if end <= now]:
+                del self._ends[op]
+                self._driver.finish(op)
+            if not self._running and not self._ends:
+                return None
+            # an op that ends, or anybody else's event, may bring more requests: not beyond that
+            until = min(self._env.peek() - 1, *self._ends.values(), math.inf)
+            due = twin.due() if self._running else math.inf
+            soonest = min(due * FEMTO, *self._ends.values(), math.inf)
+            if soonest == math.inf:
+                raise ValueError("a twin has requests left and nothing to do")
+            if due * FEMTO > max(until, now):
+                return math.ceil(soonest) - now
+            twin.advance(due)
+
+    def _decide(self) -> None:
+        for op, served in list(self._running.items()):
+            if not served.left:
+                del self._running[op]
+                self._ends[op] = math.ceil(served.end * FEMTO)

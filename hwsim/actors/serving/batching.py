@@ -1,0 +1,268 @@
+"""Which requests an iteration works on: continuous batching, with or without chunks, and static batching.
+
+continuous   requests join and leave between iterations.  Without `chunk`, waiting prompts pass whole in an iteration of their
+             own, before answers go on; with it, every iteration has all answers under way and as much of the prompts as fits
+             beside them, which keeps the time between tokens even.
+static       a batch is taken when the last one is through; its prompts are padded to the longest, and each has its place
+             until the longest answer is written, though its own tokens are out before.
+
+A request joins when the cache has blocks for its prompt, first come first served.  An answer that needs a block when there
+is none takes those of the request that joined last, which waits at the head of the line and reads its prompt and what it had
+written again (recomputation).
+
+**Source**: Yu et al., "Orca", OSDI 2022 (iterations); Kwon et al., SOSP 2023 (blocks, recomputation, prompts first);
+Agrawal et al., "Sarathi-Serve", OSDI 2024 (chunks).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Final
+
+from hwsim.actors.serving.cache import Cache
+from hwsim.workload.serving.requests import Request
+
+SPARE: Final = 0.01  # of the blocks that no prompt joins with, so that answers can go on; vLLM's `watermark`, quoted from memory
+
+
+@dataclass(slots=True, eq=False)
+class Sequence:
+    """A request under way.
+
+    number: of the request.  read: tokens of its prompt (and answer, once it was put off) that are in the cache; to_read: that
+    have to be before it goes on.  written: tokens of its answer.  blocks: of the cache that it has.  put_off: how often it lost
+    them.
+    """
+
+    number: int
+    request: Request
+    to_read: int
+    read: int = 0
+    written: int = 0
+    blocks: int = 0
+    put_off: int = 0
+
+    @property
+    def is_over(self) -> bool:
+        """All tokens are written."""
+        return self.written >= self.request.output and self.read >= self.to_read
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One iteration.
+
+    prompts: (sequence, tokens it reads).  answers: sequences that go on by a token.  padded: tokens of each prompt, and of each
+    context, that are worked on instead of their own; slots: sequences that are, those that have ended included.
+    """
+
+    prompts: tuple[tuple[Sequence, int], ...]
+    answers: tuple[Sequence, ...]
+    padded: int = 0
+    slots: int = 0
+
+    @property
+    def parts(self) -> tuple[tuple[int, int], ...]:
+        """(tokens read now, tokens read before) of each prompt, as they are worked on."""
+        if self.padded:
+            return tuple((self.padded, 0) for _ in self.prompts)
+        return tuple((tokens, sequence.read) for sequence, tokens in self.prompts)
+
+    @property
+    def going_on(self) -> int:
+        """Sequences that go on by a token, as they are worked on."""
+        return self.slots if self.slots and self.answers else len(self.answers)
+
+    @property
+    def context(self) -> float:
+        """Tokens that each of them looks at in the mean, itself included."""
+        if not self.answers:
+            return 0.0
+        if self.padded:
+            return float(self.padded)
+        return sum(each.read for each in self.answers) / len(self.answers) + 1
+
+    @property
+    def ended(self) -> int:
+        """Sequences that a token comes out of."""
+        return self.going_on + sum(sequence.read + tokens >= sequence.to_read for sequence, tokens in self.prompts)
+
+
+@dataclass(slots=True)
+class Line:
+    """Who waits, and who is under way in the order they joined; `lost` tokens had to be read again."""
+
+    cache: Cache
+    most: int
+    waiting: deque[Sequence] = field(default_factory=deque)
+    running: list[Sequence] = field(default_factory=list)
+    put_off: int = 0
+    lost: int = 0
+
+    def add(self, sequence: Sequence) -> None:
+        """A request that came."""
+        self.waiting.append(sequence)
+
+    @property
+    def held(self) -> int:
+        """Requests that are here."""
+        return len(self.waiting) + len(self.running)
+
+    def leave(self, sequence: Sequence) -> None:
+        """It is answered."""
+        self.running.remove(sequence)
+        self.cache.give(sequence.blocks)
+        sequence.blocks = 0
+
+
+@dataclass(slots=True)
+class Continuous(Line):
+    """chunk: tokens of an iteration, None: prompts pass whole, so many `prefill` tokens of them together."""
+
+    chunk: int | None = None
+    prefill: int = 8192
+
+    def next(self) -> Batch | None:
+        """The next iteration; None if there is nothing to do."""
+        if self.chunk is None:
+            prompts = self._whole()
+            return Batch(prompts, ()) if prompts else self._only(self._answers())
+        answers = self._answers()
+        return self._only(answers, self._cut(self.chunk - len(answers)))
+
+    def done(self, batch: Batch) -> list[Sequence]:
+        """An iteration has ended: tokens are read and written; those that are answered leave."""
+        for sequence, tokens in batch.prompts:
+            sequence.read += tokens
+            if sequence.read >= sequence.to_read:
+                sequence.written += 1
+        for sequence in batch.answers:
+            sequence.read += 1
+            sequence.to_read += 1
+            sequence.written += 1
+        over = [each for each in self.running if each.is_over]
+        for sequence in over:
+            self.leave(sequence)
+        return over
+
+    @staticmethod
+    def _only(answers: tuple[Sequence, ...], prompts: tuple[tuple[Sequence, int], ...] = ()) -> Batch | None:
+        return Batch(prompts, answers) if prompts or answers else None
+
+    def _whole(self) -> tuple[tuple[Sequence, int], ...]:
+        """Prompts that join now."""
+        found: list[tuple[Sequence, int]] = []
+        total = 0
+        while self.waiting and len(self.running) < self.most:
+            tokens = self.waiting[0].to_read
+            if (found and total + tokens > self.prefill) or not self._joins(self.waiting[0]):
+                break
+            total += tokens
+            found.append((self.running[-1], tokens))
+        return tuple(found)
+
+    def _cut(self, room: int) -> tuple[tuple[Sequence, int], ...]:
+        """Parts of prompts: first of those that have begun, then of those that join."""
+        found: list[tuple[Sequence, int]] = []
+        for sequence in self.running:
+            if room > 0 and sequence.read < sequence.to_read:
+                tokens = min(room, sequence.to_read - sequence.read)
+                found.append((sequence, tokens))
+                room -= tokens
+        while room > 0 and self.waiting and len(self.running) < self.most and self._joins(self.waiting[0]):
+            sequence = self.running[-1]
+            tokens = min(room, sequence.to_read)
+            found.append((sequence, tokens))
+            room -= tokens
+        return tuple(found)
+
+    def _joins(self, sequence: Sequence) -> bool:
+        """Whether the cache has room for its prompt: then it is under way."""
+        need = self.cache.need(sequence.to_read)
+        spare = int(SPARE * (self.cache.blocks or 0)) if self.running else 0
+        if need > self.cache.free() - spare:
+            return False
+        self.cache.take(need)
+        sequence.blocks = need
+        self.running.append(self.waiting.popleft())
+        return True
+
+    def _answers(self) -> tuple[Sequence, ...]:
+        """Those that go on by a token, each with a block for it; who joined last makes room."""
+        found: list[Sequence] = []
+        for sequence in list(self.running):
+            if sequence.blocks == 0 or sequence.read < sequence.to_read:
+                continue  # put off just now, or not read yet
+            if self._grows(sequence):
+                found.append(sequence)
+        return tuple(found)
+
+    def _grows(self, sequence: Sequence) -> bool:
+        more = self.cache.need(sequence.read + 1) - sequence.blocks
+        while more > self.cache.free():
+            last = self.running[-1]
+            self._put_off(last)
+            if last is sequence:
+                return False
+        if more > 0:
+            self.cache.take(more)
+            sequence.blocks += more
+        return True
+
+    def _put_off(self, sequence: Sequence) -> None:
+        self.leave(sequence)
+        self.put_off += 1
+        self.lost += sequence.read
+        sequence.put_off += 1
+        sequence.to_read = sequence.request.prompt + sequence.written
+        sequence.read = 0
+        self.waiting.appendleft(sequence)
+
+
+@dataclass(slots=True)
+class Static(Line):
+    """context: of the batch under way, its longest prompt and the tokens since; left: tokens until its longest is through."""
+
+    context: int = 0
+    left: int = 0
+    slots: int = 0
+
+    def next(self) -> Batch | None:
+        """The next iteration of the batch, or the first of the next one."""
+        if not self.running:
+            return self._first()
+        self.context += 1
+        self.left -= 1
+        return Batch((), tuple(each for each in self.running if not each.is_over), self.context, self.slots)
+
+    def done(self, batch: Batch) -> list[Sequence]:
+        """An iteration has ended; those are returned whose last token is out, and all leave with the batch."""
+        going = [each for each in self.running if not each.is_over]
+        for sequence in going:
+            sequence.read = sequence.to_read if batch.prompts else sequence.read + 1
+            sequence.to_read = sequence.read
+            sequence.written += bool(sequence.request.output)
+        over = [each for each in going if each.is_over]
+        if self.left <= 0:
+            for sequence in list(self.running):
+                self.leave(sequence)
+        return over
+
+    def _first(self) -> Batch | None:
+        longest = most = 0
+        while self.waiting and len(self.running) < self.most:
+            request = self.waiting[0].request
+            prompt, output = max(longest, request.prompt), max(most, request.output)
+            place = self.cache.need(prompt + output)
+            if place * (len(self.running) + 1) > (self.cache.blocks or 1 << 60):
+                break
+            longest, most = prompt, output
+            self.running.append(self.waiting.popleft())
+        if not self.running:
+            return None
+        for sequence in self.running:
+            sequence.blocks = self.cache.need(longest + most)
+            self.cache.take(sequence.blocks)
+        self.context, self.left, self.slots = longest, most - 1, len(self.running)
+        return Batch(tuple((each, each.to_read) for each in self.running), (), longest, self.slots)

@@ -1,0 +1,1 @@
+"""What passes between devices and when: ops, queues and pools as columns."""

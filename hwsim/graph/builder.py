@@ -1,0 +1,335 @@
+"""Op graphs by hand: for Python users, for generators, and for random graphs in tests.
+
+>>> graph = GraphBuilder()
+>>> stream = graph.queue("stream", "gpu0")
+>>> with graph.repeat(1000):
+...     step = graph.op("step", device="gpu0", time=30e-6, queue=stream)
+>>> last = graph.op("done", after=[step])
+>>> graph.build().total
+1001
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hwsim import ticks
+from hwsim.demand import Capacity, Cost
+from hwsim.graph.opgraph import (
+    EVERY,
+    LAST,
+    PAIRED,
+    Alike,
+    Block,
+    Buffer,
+    Floats,
+    Ints,
+    Label,
+    Line,
+    OpGraph,
+    Pool,
+    Queue,
+    Trained,
+)
+
+FEMTO = ticks.FEMTO  # fs in a second
+
+T = TypeVar("T")
+Edge = tuple[int, int, int]
+
+
+class OpRef(NamedTuple):
+    """An op of a body: the number of its block and its position in it."""
+
+    block: int
+    op: int
+
+
+def block(
+    label: ArrayLike,
+    *,
+    cost: ArrayLike = -1,
+    size: ArrayLike = 1.0,
+    time: int | Sequence[int] | Ints = 0,
+    queue: ArrayLike = -1,
+    insert: ArrayLike = -1,
+    take: ArrayLike = -1,
+    give: ArrayLike = -1,
+    edges: ArrayLike = (),
+    times: int = 1,
+) -> Block:
+    """A block from columns; a scalar stands for a whole column.  time in fs.
+
+    >>> len(block([0, 0, 0], edges=[(0, 1, 0), (1, 2, 0)]))
+    3
+    """
+    first = np.asarray(label, np.int64)
+
+    def column(values: ArrayLike) -> Ints:
+        return np.broadcast_to(np.asarray(values, np.int64), first.shape).copy()
+
+    own = ticks.column([int(time)] if isinstance(time, int | np.integer) else time)
+    sizes: Floats = np.broadcast_to(np.asarray(size, np.float64), first.shape).copy()
+    return Block(
+        label=first,
+        cost=column(cost),
+        size=sizes,
+        time=np.broadcast_to(own, first.shape).copy(),
+        queue=column(queue),
+        insert=column(insert),
+        take=column(take),
+        give=column(give),
+        edges=np.asarray(edges, np.int64).reshape(-1, 3),
+        times=times,
+    )
+
+
+@dataclass(slots=True)
+class _Body:
+    """Rows of a block while it is written: label, cost, size, time, queue, insert, take, give."""
+
+    times: int
+    rows: list[tuple[int, int, float, int, int, int, int, int]] = field(default_factory=list)
+    edges: list[Edge] = field(default_factory=list)
+
+    def block(self) -> Block:
+        label, cost, size, time, queue, insert, take, give = zip(*self.rows, strict=True)
+        return block(
+            label,
+            cost=cost,
+            size=size,
+            time=time,
+            queue=queue,
+            insert=insert,
+            take=take,
+            give=give,
+            edges=self.edges,
+            times=self.times,
+        )
+
+
+class GraphBuilder:
+    """Adds ops one after another; `build` gives the graph.
+
+    Ops outside `repeat` stand in blocks that run once.  An edge between two blocks becomes a tie.
+    """
+
+    def __init__(self, capacities: Iterable[Capacity] = ()) -> None:
+        self._capacities = tuple(capacities)
+        self._labels: dict[Label, int] = {}
+        self._costs: dict[Cost, int] = {}
+        self._queues: list[Queue] = []
+        self._pools: list[Pool] = []
+        self._bodies: list[_Body | Block] = []
+        self._open: _Body | None = None
+        self._ties: list[tuple[int, int, int, int, int]] = []
+        self._buffers: list[Buffer] = []
+        self._alike: Alike | None = None
+        self._full: dict[int, Cost] = {}  # costs that were in columns
+        self._listed: dict[int, tuple[Any, ...]] = {}  # the tables by index
+        self._lines: list[Line] = []
+        self._trainings: list[Trained] = []
+        self.unfolded = ""  # why copies that are many are all written out
+
+    def queue(self, name: str, device: str = "", depth: int | None = None) -> int:
+        """A new in-order queue; at most `depth` ops inserted but not ended."""
+        self._queues.append(Queue(name, device, depth))
+        return len(self._queues) - 1
+
+    def pool(self, name: str, servers: int) -> int:
+        """A new pool of servers."""
+        self._pools.append(Pool(name, servers))
+        return len(self._pools) - 1
+
+    def label(self, name: str, kind: str = "op", device: str = "", program: str = "main") -> int:
+        """Index of a label; equal labels share one."""
+        return _index(self._labels, Label(name, kind, device, program))
+
+    def cost(self, cost: Cost | None) -> int:
+        """Index of a cost, -1 for none; equal costs share one."""
+        return -1 if cost is None else _index(self._costs, cost)
+
+    def label_at(self, index: int) -> Label:
+        """The label of an index."""
+        return self._at(self._labels, index)
+
+    def cost_at(self, index: int) -> Cost:
+        """The cost of an index."""
+        return self._at(self._costs, index)
+
+    def queue_at(self, index: int) -> Queue:
+        """The queue of an index."""
+        return self._queues[index]
+
+    def label_count(self) -> int:
+        """How many labels there are."""
+        return len(self._labels)
+
+    def widest(self) -> int:
+        """The most capacities that one cost draws from."""
+        return max((len(cost.demand.amounts if cost.wide is None else cost.wide.numbers) for cost in self._costs), default=0)
+
+    def write_out(self) -> None:
+        """All costs by name, none in columns."""
+        self._full = {number: cost.in_full() for cost, number in self._costs.items() if cost.wide is not None}
+
+    def stands_for(self, alike: Alike) -> None:
+        """What the ops added so far stand for, by one who has folded them already."""
+        self._alike = alike
+
+    def drawn(self, *, few: bool = False) -> frozenset[str] | None:
+        """The capacities that any cost names, if costs stand for those of others, or `few` are to be listed; else None: all."""
+        if not few and not any(cost.demand.times for cost in self._costs):
+            return None
+        return frozenset(name for cost in self._costs for name, _ in (*cost.demand.amounts, *cost.demand.holds))
+
+    def offer(self, capacities: Iterable[Capacity]) -> None:
+        """The capacities of the graph, if they were not known before."""
+        self._capacities = tuple(capacities)
+
+    def _at(self, table: dict[T, int], index: int) -> T:
+        known = self._listed.get(id(table))
+        if known is None or len(known) != len(table):
+            known = self._listed[id(table)] = tuple(table)
+        return known[index]  # type: ignore[no-any-return]
+
+    def op(
+        self,
+        name: str,
+        *,
+        kind: str = "op",
+        device: str = "",
+        program: str = "main",
+        cost: Cost | None = None,
+        size: float = 1.0,
+        time: float = 0.0,
+        queue: int = -1,
+        insert: OpRef | None = None,
+        take: int = -1,
+        give: int = -1,
+        after: Sequence[OpRef] = (),
+    ) -> OpRef:
+        """Add an op after all so far.  time: own seconds before the cost's latency.
+
+        insert: the op of the same body that inserts this one into its queue.
+        after: ops that end before this one starts.
+        """
+        label = self.label(name, kind, device, program)
+        own = ticks.femtoseconds(time)
+        return self.indexed(label, self.cost(cost), after, size=size, time=own, queue=queue, insert=insert, take=take, give=give)
+
+    def indexed(
+        self,
+        label: int,
+        cost: int = -1,
+        after: Sequence[OpRef] = (),
+        *,
+        size: float = 1.0,
+        time: int = 0,
+        queue: int = -1,
+        insert: OpRef | None = None,
+        take: int = -1,
+        give: int = -1,
+    ) -> OpRef:
+        """Add an op as `op` does, by the indices of its label and cost. time: own fs."""
+        body = self._body()
+        here = OpRef(len(self._bodies) - 1, len(body.rows))
+        if insert is not None and insert.block != here.block:
+            raise ValueError(f"'{self.label_at(label).name}' must be inserted by an op of its own body")
+        body.rows.append((label, cost, size, time, queue, -1 if insert is None else insert.op, take, give))
+        for before in after:
+            self.edge(before, here)
+        return here
+
+    def edge(self, before: OpRef, then: OpRef, lag: int = 0) -> None:
+        """`then` starts after `before` has ended: of `lag` iterations ago in one body, else of the last iteration."""
+        if before.block != then.block:
+            if lag:
+                raise ValueError("only an edge inside one body can reach back over iterations")
+            self.tie(before, then)
+            return
+        body = self._bodies[before.block]
+        if isinstance(body, Block):
+            raise TypeError("the edges of a block made of columns are among its columns")
+        body.edges.append((before.op, then.op, lag))
+
+    def tie(self, before: OpRef, then: OpRef, mode: int = LAST) -> None:
+        """An edge between two blocks: LAST, EVERY or PAIRED (see `OpGraph.ties`)."""
+        if mode not in {LAST, EVERY, PAIRED}:
+            raise ValueError(f"no tie has mode {mode}")
+        self._ties.append((*before, *then, mode))
+
+    def buffer(self, buffer: Buffer) -> None:
+        """A buffer whose marks are ops of blocks added so far."""
+        self._buffers.append(buffer)
+
+    def line(self, line: Line) -> None:
+        """A pipeline among the ops added so far."""
+        self._lines.append(line)
+
+    def training(self, training: Trained) -> None:
+        """What the steps of a training are worth."""
+        self._trainings.append(training)
+
+    def add(self, block: Block) -> int:
+        """Append a block made of columns (see `block`); its number."""
+        self._open = None
+        self._bodies.append(block)
+        return len(self._bodies) - 1
+
+    @contextmanager
+    def repeat(self, times: int) -> Iterator[None]:
+        """Ops added inside are one body, run `times` times."""
+        if times < 0:
+            raise ValueError(f"a body cannot run {times} times")
+        if self._open is not None and self._open.times != 1:
+            raise ValueError("a body inside a body: write the inner one out")
+        self._open = _Body(times)
+        self._bodies.append(self._open)
+        yield
+        self._open = None
+
+    def build(self, alike: Alike | None = None, unfolded: str = "") -> OpGraph:
+        """The graph so far; alike: what its ops stand for, unfolded: why they do not."""
+        renamed = [-1] * len(self._bodies)
+        blocks: list[Block] = []
+        for number, body in enumerate(self._bodies):
+            if isinstance(body, Block) or body.rows:
+                renamed[number] = len(blocks)
+                blocks.append(body if isinstance(body, Block) else body.block())
+        ties = [(renamed[a], op, renamed[b], then, mode) for a, op, b, then, mode in self._ties]
+        return OpGraph(
+            blocks=tuple(blocks),
+            labels=tuple(self._labels),
+            costs=tuple(self._full.get(number, cost) for cost, number in self._costs.items()),
+            capacities=self._capacities,
+            queues=tuple(self._queues),
+            pools=tuple(self._pools),
+            ties=np.array(ties, np.int64).reshape(-1, 5),
+            buffers=tuple(each.renumbered(renamed) for each in self._buffers),
+            alike=alike or self._alike,
+            unfolded=unfolded or self.unfolded,
+            lines=tuple(self._lines),
+            trainings=tuple(self._trainings),
+        )
+
+    def _body(self) -> _Body:
+        if self._open is None:
+            self._open = _Body(1)
+            self._bodies.append(self._open)
+        return self._open
+
+
+def _index(table: dict[T, int], value: T) -> int:
+    return table.setdefault(value, len(table))
+
+
+def capacities_of(machine: Mapping[str, Capacity]) -> tuple[Capacity, ...]:
+    """Capacities in the order of their names: the same tuple for the same machine, however it was written."""
+    return tuple(machine[name] for name in sorted(machine))

@@ -1,0 +1,75 @@
+"""Op graphs as numpy's npz, an array per column.
+
+An archive has the columns of block n as `n.label`, `n.cost`, `n.size`, `n.time`, `n.queue`, `n.insert`, `n.take`, `n.give`
+(an entry per op; what each says: `hwsim.graph.opgraph.Block`) and `n.edges` (rows from, to, lag); `ties`; and `tables`: labels,
+costs, capacities, queues, pools and buffers as JSON in UTF-8.  Indices are kept in 32 bits: 40 B an op and 12 B an edge.
+"""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hwsim.graph.files.tables import COLUMNS, MADE_BY, mistake, read, written
+from hwsim.graph.opgraph import Block, OpGraph
+from hwsim.spec import SpecError
+
+_NARROW: Final = np.iinfo(np.int32)
+_ARCHIVE: Final = b"PK"
+
+
+def save(graph: OpGraph, path: Path) -> None:
+    """Write a graph, uncompressed."""
+    arrays: dict[str, Any] = {"tables": np.frombuffer(written(graph), np.uint8), "ties": graph.ties}
+    for number, block in enumerate(graph.blocks):
+        for column in (*COLUMNS, "edges"):
+            arrays[f"{number}.{column}"] = narrow(getattr(block, column))
+    with path.open("wb") as file:
+        np.savez(file, **arrays)
+
+
+def narrow(column: NDArray[Any]) -> NDArray[Any]:
+    """The same in 32 bits, where all of it fits."""
+    fits = column.dtype.kind in "iu" and column.min(initial=0) >= _NARROW.min and column.max(initial=0) <= _NARROW.max
+    return column.astype(np.int32) if fits else column
+
+
+def load(path: Path, name: str) -> OpGraph:
+    """Read a graph, not yet checked.
+
+    Raises:
+        SpecError: it is damaged, or no graph.
+        FileNotFoundError: there is none.
+    """
+    try:
+        with path.open("rb") as file:
+            if file.read(len(_ARCHIVE)) != _ARCHIVE:
+                raise mistake(name, "this is no archive of arrays", MADE_BY)
+            file.seek(0)
+            with np.load(file, allow_pickle=False) as archive:
+                return _graph({key: archive[key] for key in archive.files}, name)
+    except FileNotFoundError:
+        raise
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError, MemoryError) as error:
+        if isinstance(error, SpecError):
+            raise
+        raise mistake(name, f"this is no op graph, or a damaged one: {error}", MADE_BY) from error
+
+
+def _graph(arrays: Mapping[str, NDArray[Any]], file: str) -> OpGraph:
+    if "tables" not in arrays:
+        raise mistake(file, "this archive has no 'tables'", MADE_BY)
+    if "ties" not in arrays:
+        raise mistake(file, "'ties' is missing", MADE_BY)
+
+    def block(number: int, times: int) -> Block:
+        columns: dict[str, Any] = {column: arrays[f"{number}.{column}"] for column in (*COLUMNS, "edges")}
+        return Block(**columns, times=times)
+
+    return read(arrays["tables"].tobytes(), arrays["ties"], block, file)

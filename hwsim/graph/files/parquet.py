@@ -1,0 +1,98 @@
+"""Op graphs as Parquet, a row per op of a body, for those who make or read them with tables (extra [tables]: pyarrow).
+
+Columns: `block`, then those of `hwsim.graph.opgraph.Block`, and `after`: a list of {op, lag}, the ops of the same body that end
+before, of so many iterations ago.  The file's metadata has `hwsim.tables` (labels, costs, capacities, queues, pools and
+buffers as JSON) and `hwsim.ties` (rows block, op, block, op, mode as JSON).
+"""
+
+from __future__ import annotations
+
+import json
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from hwsim.graph.files.npz import narrow
+from hwsim.graph.files.tables import COLUMNS, MADE_BY, mistake, read, written
+from hwsim.graph.opgraph import Block, Ints, OpGraph
+from hwsim.spec import SpecError
+
+_TABLES: Final = b"hwsim.tables"
+_TIES: Final = b"hwsim.ties"
+
+
+def _arrow() -> tuple[Any, Any]:
+    """pyarrow and its Parquet.
+
+    Raises:
+        ModuleNotFoundError: it is not installed; the message says what to do.
+    """
+    try:
+        return import_module("pyarrow"), import_module("pyarrow.parquet")
+    except ModuleNotFoundError as missing:
+        raise ModuleNotFoundError("op graphs as Parquet need pyarrow: pip install 'hwsim[tables]'", name="pyarrow") from missing
+
+
+def save(graph: OpGraph, path: Path) -> None:
+    """Write a graph."""
+    arrow, parquet = _arrow()
+    text = written(graph)
+    empty = np.empty(0, np.int64)
+    columns: dict[str, Any] = {"block": np.repeat(np.arange(len(graph.blocks)), [len(block) for block in graph.blocks])}
+    for name in COLUMNS:
+        columns[name] = narrow(np.concatenate([empty, *(getattr(block, name) for block in graph.blocks)]))
+    columns["size"] = columns["size"].astype(np.float64)
+    counts, befores, lags = [empty], [empty], [empty]
+    for block in graph.blocks:
+        order = np.lexsort((block.edges[:, 2], block.edges[:, 0], block.edges[:, 1]))
+        counts.append(np.bincount(block.edges[:, 1].astype(np.int64), minlength=len(block)))
+        befores.append(block.edges[order, 0])
+        lags.append(block.edges[order, 2])
+    pairs = arrow.StructArray.from_arrays([narrow(np.concatenate(befores)), narrow(np.concatenate(lags))], names=["op", "lag"])
+    offsets = np.concatenate([[0], np.cumsum(np.concatenate(counts))])
+    columns["after"] = arrow.LargeListArray.from_arrays(arrow.array(offsets, arrow.int64()), pairs)
+    table = arrow.table(columns).replace_schema_metadata({_TABLES: text, _TIES: json.dumps(graph.ties.tolist()).encode()})
+    parquet.write_table(table, path)
+
+
+def load(path: Path, name: str) -> OpGraph:
+    """Read a graph, not yet checked.
+
+    Raises:
+        SpecError: it is damaged, or no graph.
+        FileNotFoundError: there is none.
+        ModuleNotFoundError: as of `save`.
+    """
+    arrow, parquet = _arrow()
+    try:
+        with path.open("rb") as file:
+            table = parquet.read_table(file)
+        told = table.schema.metadata or {}
+        if _TABLES not in told or _TIES not in told:
+            raise mistake(name, "this table is no op graph: its metadata has no 'hwsim.tables' and 'hwsim.ties'", MADE_BY)
+        ties = np.array(json.loads(told[_TIES]), np.int64).reshape(-1, 5)
+        columns = {each: table.column(each).to_numpy() for each in ("block", *COLUMNS)}
+        after = table.column("after").combine_chunks()
+        pairs = after.flatten()
+        waits = np.diff(after.offsets.to_numpy())
+        befores, lags = (np.asarray(each) for each in (pairs.field("op"), pairs.field("lag")))
+    except FileNotFoundError:
+        raise
+    except (arrow.ArrowException, KeyError, OSError, ValueError, AttributeError) as error:
+        if isinstance(error, SpecError):
+            raise
+        raise mistake(name, f"this is no op graph, or a damaged one: {error}", MADE_BY) from error
+    bounds = np.searchsorted(columns["block"], np.arange(int(columns["block"].max(initial=-1)) + 2))
+    splits = np.concatenate([[0], np.cumsum(waits)])
+
+    def block(number: int, times: int) -> Block:
+        first, last = (int(bounds[min(each, len(bounds) - 1)]) for each in (number, number + 1))
+        begin, end = int(splits[first]), int(splits[last])
+        targets = np.repeat(np.arange(last - first), waits[first:last])
+        edges: Ints = np.column_stack([befores[begin:end], targets, lags[begin:end]]).astype(np.int64).reshape(-1, 3)  # count
+        own: dict[str, Any] = {each: columns[each][first:last] for each in COLUMNS}
+        return Block(**own, edges=edges, times=times)
+
+    return read(told[_TABLES], ties, block, name)

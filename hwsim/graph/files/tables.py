@@ -1,0 +1,141 @@
+"""What the columns of an op graph index, as JSON: labels, costs, capacities, queues, pools and buffers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from itertools import groupby
+from typing import Any, Final, TypeVar
+
+import numpy as np
+
+from hwsim.demand import Capacity, Choice, Cost, Demand, Requests, Term
+from hwsim.graph.opgraph import Alike, Block, Buffer, Ints, Label, Mark, OpGraph, Pool, Queue
+from hwsim.spec import Mistake, Place, SpecError
+
+FORMAT: Final = "opgraph/1"
+COLUMNS: Final = ("label", "cost", "size", "time", "queue", "insert", "take", "give")
+MADE_BY: Final = "hwsim.save_graph writes such files"
+
+T = TypeVar("T")
+
+
+def written(graph: OpGraph) -> bytes:
+    """The tables of a graph, and how often its blocks run.
+
+    Raises:
+        ValueError: a column has numbers that no file holds.
+    """
+    if any(getattr(block, column).dtype == object for block in graph.blocks for column in COLUMNS):
+        raise ValueError("a column of Python objects cannot be written: its numbers do not fit 64 bits")
+    tables = {
+        "hwsim": FORMAT,
+        "times": [block.times for block in graph.blocks],
+        "turns": [_turns(block) for block in graph.blocks],
+        **{name: [asdict(each) for each in getattr(graph, name)] for name in _TABLES},
+        "alike": None if graph.alike is None else _folded(graph.alike),
+    }
+    return json.dumps(tables).encode()
+
+
+def read(text: bytes, ties: Ints, block: Callable[[int, int], Block], file: str) -> OpGraph:
+    """A graph from its tables; block: makes block n, that runs so often.
+
+    Raises:
+        SpecError: these are no tables of an op graph.
+    """
+    try:
+        tables = json.loads(text)
+        if tables["hwsim"] != FORMAT:
+            raise mistake(file, f"this is '{tables['hwsim']}', not '{FORMAT}'")
+        columns: dict[str, Any] = {name: tuple(read(each) for each in tables[name]) for name, read in _TABLES.items()}
+        return OpGraph(
+            blocks=tuple(
+                _turning(tables.get("turns"), number, block(number, int(times))) for number, times in enumerate(tables["times"])
+            ),
+            ties=ties,
+            alike=None if tables.get("alike") is None else _alike(tables["alike"]),
+            **columns,
+        )
+    except KeyError as error:
+        raise mistake(file, f"{error.args[0]!r} is missing", MADE_BY) from None
+    except (TypeError, AttributeError) as error:
+        raise mistake(file, f"its tables are not those of an op graph: {error}", MADE_BY) from None
+
+
+def mistake(file: str, message: str, hint: str | None = None) -> SpecError:
+    """One mistake of a whole file."""
+    return SpecError([Mistake(Place(file, 0, 0), message, hint)])
+
+
+def _tuples(value: Any) -> Any:
+    """JSON's lists as tuples, whatever is in them."""
+    return tuple(_tuples(each) for each in value) if isinstance(value, list) else value
+
+
+def _maybe(make: Callable[..., T], value: Any) -> T | None:
+    return None if value is None else make(**value)
+
+
+def _plain(make: Callable[..., T]) -> Callable[[dict[str, Any]], T]:
+    return lambda row: make(**{key: _tuples(value) for key, value in row.items()})
+
+
+def _cost(row: dict[str, Any]) -> Cost:
+    return Cost(
+        demand=_plain(Demand)(row["demand"]),
+        moved=_tuples(row["moved"]),
+        why=tuple(_plain(Term)(each) for each in row["why"]),
+        requests=_maybe(Requests, row["requests"]),
+        played=bool(row["played"]),
+        choice=None if row["choice"] is None else Choice(*row["choice"]),
+    )
+
+
+def _turns(block: Block) -> dict[str, Any]:
+    """The iterations of a body: how many it is, and runs (number of the iteration, ops of it)."""
+    runs = None if block.turn is None else [[turn, len(list(ops))] for turn, ops in groupby(block.turn.tolist())]
+    return {"of": block.turns, "runs": runs}
+
+
+def _turning(turns: list[dict[str, Any]] | None, number: int, block: Block) -> Block:
+    """The block with its iterations; files that do not name them have one in a body."""
+    if turns is None:
+        return block
+    row = turns[number]
+    column = None if row["runs"] is None else np.array([turn for turn, ops in row["runs"] for _ in range(ops)], np.int64)
+    return replace(block, turns=int(row["of"]), turn=column)
+
+
+def _folded(alike: Alike) -> dict[str, Any]:
+    return {
+        "programs": alike.programs,
+        **{name: getattr(alike, name).tolist() for name in ("of", "first", "labels")},
+        "met": sorted(alike.met),
+        "capacities": dict(alike.capacities),
+    }
+
+
+def _alike(row: dict[str, Any]) -> Alike:
+    columns = {name: np.array(row[name], np.int64) for name in ("of", "first", "labels")}
+    return Alike(programs=tuple(row["programs"]), met=frozenset(row["met"]), capacities=row["capacities"], **columns)
+
+
+def _buffer(row: dict[str, Any]) -> Buffer:
+    marks = {
+        "made": Mark(*row["made"]),
+        "users": tuple(Mark(*each) for each in row["users"]),
+        "renamed": None if row["renamed"] is None else Mark(*row["renamed"]),
+    }
+    return Buffer(**{**row, **marks})
+
+
+_TABLES: Final[dict[str, Callable[[dict[str, Any]], Any]]] = {
+    "labels": _plain(Label),
+    "costs": _cost,
+    "capacities": _plain(Capacity),
+    "queues": _plain(Queue),
+    "pools": _plain(Pool),
+    "buffers": _buffer,
+}

@@ -1,0 +1,488 @@
+"""The op graph: everything a run does, as blocks of columns, ready to be replayed.
+
+A block is a body of ops and how often it runs.  Edges inside a block may reach back over
+iterations (`lag`), so that a million repetitions are one body and a number.  Ops are numbered
+block by block, iteration by iteration, position by position; the number decides ties.
+
+A queue (a stream, a host thread) is program order: its ops run one after another, in number
+order.  It exists only here; flattening turns it, and its depth, into edges.
+A pool is arbitration: `servers` of them, given by readiness, then op number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hwsim.demand import Capacity, Cost
+
+Ints = NDArray[np.signedinteger[Any]]
+Floats = NDArray[np.float64]
+
+LAST, EVERY, PAIRED = 0, 1, 2  # how a tie connects two blocks
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """What a reader calls an op: several ops (one per iteration) share one."""
+
+    name: str
+    kind: str
+    device: str  # "" for a join
+    program: str = "main"
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """In-order list of ops.  At most `depth` of them (None: any number) are inserted but not yet ended."""
+
+    name: str
+    device: str
+    depth: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Servers, first come first served by readiness, ties by op number."""
+
+    name: str
+    servers: int
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A body of n ops, run `times` times.  Every column has one entry per op of the body.
+
+    label: index into `OpGraph.labels`.  cost: index into `OpGraph.costs`, -1 for none.
+    size: the op draws `size` times what the cost says (amounts, floor and share; not latency).
+    time: own fixed time in fs before the cost's latency (host time, a recorded duration).
+    queue, take, give: indices of queue and pools, -1 for none.  A pool is taken at an op's
+    start and given back at an op's end, not necessarily the same op's.
+    insert: position of the op of the same iteration that inserts this one into its queue, -1
+    if nothing does; a queue's depth bounds the inserted ops.
+    edges: rows (from, to, lag): `to` starts after `from` of `lag` iterations before has ended.
+    turns: of a program's loop, how many iterations of it the body is; turn: number of the iteration that an op is of when the
+    body runs for the first time, None: 0 of every op.
+    An op with no queue, pool, cost and time is a join: it ends when its last predecessor ends.
+    """
+
+    label: Ints
+    cost: Ints
+    size: Floats
+    time: Ints
+    queue: Ints
+    insert: Ints
+    take: Ints
+    give: Ints
+    edges: Ints
+    times: int = 1
+    turns: int = 1
+    turn: Ints | None = None
+
+    def __len__(self) -> int:
+        return len(self.label)
+
+    @property
+    def iteration(self) -> Ints:
+        """Per op of all runs of the body, the number of its iteration."""
+        first = np.zeros(len(self), np.int64) if self.turn is None else self.turn
+        return (np.arange(self.times, dtype=np.int64)[:, None] * self.turns + first).ravel().astype(np.int32)
+
+    def turns_in(self, times: int) -> int:
+        """Iterations of its loop until the body has run so often, those before it included."""
+        before = 0 if self.turn is None else int(self.turn.min())
+        return before + times * self.turns
+
+    @property
+    def total(self) -> int:
+        return len(self.label) * self.times
+
+
+class Change(NamedTuple):
+    """From `at` (fs) on, only this fraction of a capacity's rate is there."""
+
+    at: int
+    capacity: str
+    fraction: float
+
+
+class Speaks(NamedTuple):
+    """So many teams of GPUs, which exchange on the queues of `leader`."""
+
+    leader: str
+    teams: int
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """A training among the ops of a graph: what its steps are worth.
+
+    Args:
+        program: of its ops; those of kind "step" end its steps.
+        count, unit: of what a step goes through: tokens, images; flop: of the model for them; peak: FLOP/s of all its devices.
+        devices: whose queues tell the rest: one for each pipeline stage; of so many `gpus`.
+        speaks: of GPUs of several kinds, what each of `devices` speaks for; kinds: the GPUs of each kind.
+        inside: (cost, part of its time) of ops that wait for collectives inside.
+        whole: of `count`'s unit, all of the training; 0 if nobody says.
+        told: copies of the model, of which one is among the ops for all; 1: every copy is there.
+    """
+
+    program: str
+    plan: str
+    steps: int
+    count: float
+    unit: str
+    flop: float
+    peak: float
+    gpus: int
+    devices: tuple[str, ...]
+    inside: tuple[tuple[int, float], ...] = ()
+    whole: float = 0.0
+    start: int = 0  # fs
+    told: int = 1
+    speaks: tuple[Speaks, ...] = ()
+    kinds: tuple[tuple[str, ...], ...] = ()
+
+    def renumbered(self, first: int) -> Trained:
+        """The same among costs that are `first` behind."""
+        return replace(self, inside=tuple((cost + first, part) for cost, part in self.inside))
+
+
+Freeing = Literal["scope", "last-use", "stream"]
+
+
+class Mark(NamedTuple):
+    """An op as a buffer sees it: of `lag` iterations before the buffer's own, or of the last iteration of another block."""
+
+    block: int
+    op: int
+    lag: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """A buffer of `bytes` in a device's memory: one per iteration `first` ... `first + times - 1` of its block.
+
+    It is taken when `made` starts.  It is given back (see `results.memory`) at the latest end of `users`, or when
+    `renamed` starts, as the program's name then means another buffer; without `renamed` the name keeps it to the end.
+    block -1: it belongs to no loop, and all marks are of other blocks.  op: what the op that makes it is called.
+    """
+
+    value: str
+    op: str
+    device: str
+    bytes: int
+    free: Freeing
+    made: Mark
+    users: tuple[Mark, ...]
+    renamed: Mark | None = None
+    block: int = -1
+    first: int = 0
+    times: int = 1
+
+    def renumbered(self, numbers: Sequence[int]) -> Buffer:
+        """The same with other numbers for the blocks."""
+        made, *users = (mark._replace(block=numbers[mark.block]) for mark in (self.made, *self.users))
+        renamed = self.renamed and self.renamed._replace(block=numbers[self.renamed.block])
+        block = -1 if self.block < 0 else numbers[self.block]
+        return replace(self, made=made, users=tuple(users), renamed=renamed, block=block)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a device holds from `since` (fs) to the end of the run, of something that is none of the graph's: of a service."""
+
+    device: str
+    value: str
+    by: str
+    bytes: int
+    since: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LineStage:
+    """A stage of a line: a batch enters it as `first` begins and leaves it as `last` ends; `ops` keep `device` busy.
+
+    at_once: batches in it at the same time.  ahead: batches it may have ready for the next stage.
+    """
+
+    name: str
+    device: str
+    first: Label
+    last: Label
+    ops: tuple[Label, ...]
+    at_once: int = 1
+    ahead: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Stages that batches go through one after another, as a program's pipeline; no effect on time.
+
+    batch: samples in one, 0 if nobody said.  epochs: batches in each.
+    """
+
+    program: str
+    stages: tuple[LineStage, ...]
+    batch: int
+    epochs: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Alike:
+    """What the ops of a folded graph stand for (see `hwsim.graph.fold`).
+
+    Args:
+        programs: the names of all of them, by rank.
+        of: the class of each rank.
+        first: of each class the rank whose ops these are.
+        labels: how many ops each op of a label stands for.
+        met: labels of what all of a collective is, which every rank shows as its own.
+        capacities: how many each capacity of the graph stands for.
+    """
+
+    programs: tuple[str, ...]
+    of: Ints
+    first: Ints
+    labels: Ints
+    met: frozenset[int]
+    capacities: Mapping[str, int]
+
+    def classes(self) -> tuple[tuple[str, int], ...]:
+        """(program, how many are alike) of each class."""
+        sizes = np.bincount(self.of, minlength=len(self.first)).tolist()
+        return tuple((self.programs[rank], size) for rank, size in zip(self.first.tolist(), sizes, strict=True))
+
+
+class Names(NamedTuple):
+    """What is called otherwise at another rank."""
+
+    labels: Mapping[Label, Label]
+    queues: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class OpGraph:
+    """Blocks in program order, the tables they index, and the edges between blocks.
+
+    ties: rows (block, op, block, op, mode): the first op ends before the second starts.  LAST:
+    its last iteration before the other's first.  EVERY: each of its iterations before the other's
+    first.  PAIRED: iteration i before iteration i (both blocks run equally often).
+    buffers: what the values of known size take of the devices' memories; no effect on time.
+    alike: what the ops stand for, of a graph with one rank of each class.  unfolded: why it has all of its many ranks.
+    trainings: what the steps of `train:` are worth; no effect on time.
+    unlisted: capacities of a large machine that nothing draws from and that are not among `capacities`.
+    lines: pipelines among the ops, for those who ask what their last stages wait for; no effect on time.
+    """
+
+    blocks: tuple[Block, ...]
+    labels: tuple[Label, ...]
+    costs: tuple[Cost, ...] = ()
+    capacities: tuple[Capacity, ...] = ()
+    queues: tuple[Queue, ...] = ()
+    pools: tuple[Pool, ...] = ()
+    ties: Ints = field(default_factory=lambda: np.empty((0, 5), np.int64))
+    buffers: tuple[Buffer, ...] = ()
+    trainings: tuple[Trained, ...] = ()
+    lines: tuple[Line, ...] = ()
+    alike: Alike | None = None
+    unfolded: str = ""
+    unlisted: int = 0
+
+    @property
+    def total(self) -> int:
+        return sum(block.total for block in self.blocks)
+
+
+@dataclass(frozen=True, slots=True)
+class FlatGraph:
+    """Every op of every iteration, and every edge (successor lists in CSR form)."""
+
+    graph: OpGraph
+    label: Ints
+    cost: Ints
+    size: Floats
+    time: Ints
+    queue: Ints
+    take: Ints
+    give: Ints
+    iteration: Ints
+    first: Ints  # successors of op i: next[first[i]:first[i + 1]]
+    next: Ints
+    waits_for: Ints  # number of predecessors
+
+    def __len__(self) -> int:
+        return len(self.label)
+
+    def joins(self) -> NDArray[np.bool_]:
+        """Which ops are joins: nothing but the wait for their predecessors."""
+        found: NDArray[np.bool_] = (self.queue < 0) & (self.take < 0) & (self.give < 0) & (self.cost < 0) & (self.time == 0)
+        return found
+
+    def edges(self) -> tuple[Ints, Ints]:
+        """All edges as (from, to)."""
+        return np.repeat(np.arange(len(self), dtype=np.int32), np.diff(self.first)), self.next
+
+
+def flatten(graph: OpGraph) -> FlatGraph:
+    """Tile the blocks and lower queues and their depths to edges."""
+    bases = np.concatenate([[0], np.cumsum([block.total for block in graph.blocks])]).astype(np.int64)
+
+    def column(name: str) -> Ints:
+        return np.concatenate([np.empty(0, np.int64), *(np.tile(getattr(block, name), block.times) for block in graph.blocks)])
+
+    sources: list[Ints] = []
+    targets: list[Ints] = []
+    for block, base in zip(graph.blocks, bases[:-1], strict=True):
+        _expand_edges(block, int(base), sources, targets)
+    for row in graph.ties.tolist():
+        _expand_tie(graph, bases, row, sources, targets)
+    queue = column("queue")
+    insert = inserting_ops(graph)
+    _lower_queues(graph.queues, queue, insert, sources, targets)
+    total = int(bases[-1])
+    source = np.concatenate([np.empty(0, np.int64), *sources])
+    target = np.concatenate([np.empty(0, np.int64), *targets])
+    order = np.argsort(source, kind="stable")
+    first = np.zeros(total + 1, np.int64)
+    np.cumsum(np.bincount(source, minlength=total), out=first[1:])
+    return FlatGraph(
+        graph=graph,
+        label=column("label").astype(np.int32),
+        cost=column("cost").astype(np.int32),
+        size=column("size").astype(np.float64),
+        time=column("time"),
+        queue=queue.astype(np.int32),
+        take=column("take").astype(np.int32),
+        give=column("give").astype(np.int32),
+        iteration=np.concatenate([np.empty(0, np.int32), *(block.iteration for block in graph.blocks)]),
+        first=first,
+        next=target[order].astype(np.int32),
+        waits_for=np.bincount(target, minlength=total).astype(np.int32),
+    )
+
+
+def _expand_edges(block: Block, base: int, sources: list[Ints], targets: list[Ints]) -> None:
+    n = len(block)
+    for lag in np.unique(block.edges[:, 2]).tolist():
+        rows = block.edges[block.edges[:, 2] == lag]
+        later = np.arange(lag, block.times, dtype=np.int64)
+        if later.size:
+            start = (later * n + base)[:, None]
+            sources.append((start - lag * n + rows[:, 0]).ravel())
+            targets.append((start + rows[:, 1]).ravel())
+
+
+def _expand_tie(graph: OpGraph, bases: Ints, row: Sequence[int], sources: list[Ints], targets: list[Ints]) -> None:
+    before, op, after, then, mode = row
+    block, other = graph.blocks[before], graph.blocks[after]
+    if not (block.times and other.times):
+        return
+    if mode == PAIRED and block.times != other.times:
+        raise ValueError(f"paired blocks run equally often, not {block.times} and {other.times} times")
+    iterations = np.arange(block.times - 1 if mode == LAST else 0, block.times, dtype=np.int64)
+    sources.append(bases[before] + iterations * len(block) + op)
+    targets.append(bases[after] + then + (iterations * len(other) if mode == PAIRED else np.zeros_like(iterations)))
+
+
+def inserting_ops(graph: OpGraph) -> Ints:
+    """Per op of the flat graph the one that inserts it into its queue, -1 if none does."""
+    found = []
+    base = 0
+    for block in graph.blocks:
+        starts = base + np.repeat(np.arange(block.times, dtype=np.int64) * len(block), len(block))
+        base += block.total
+        own = np.tile(block.insert, block.times)
+        found.append(np.where(own < 0, -1, starts + own))
+    return np.concatenate([np.empty(0, np.int64), *found])
+
+
+def _lower_queues(queues: Sequence[Queue], queue: Ints, insert: Ints, sources: list[Ints], targets: list[Ints]) -> None:
+    """Program order, and the end of op i - depth before the insertion of op i."""
+    order = np.argsort(queue, kind="stable")
+    ordered = queue[order]
+    same = (ordered[1:] == ordered[:-1]) & (ordered[1:] >= 0)
+    sources.append(order[:-1][same])
+    targets.append(order[1:][same])
+    for number, line in enumerate(queues):
+        if line.depth is not None:
+            ops = order[np.searchsorted(ordered, number) : np.searchsorted(ordered, number, side="right")]
+            late = ops[line.depth :]
+            inserted = insert[late] >= 0
+            sources.append(ops[: late.size][inserted])
+            targets.append(insert[late][inserted])
+
+
+def concatenate(flats: Sequence[FlatGraph]) -> FlatGraph:
+    """Several flat graphs over the same capacities and pools as one; ops, labels, costs and queues renumbered."""
+    if len(flats) == 1:
+        return flats[0]
+    graphs = [flat.graph for flat in flats]
+
+    def shifted(column: str, sizes: Sequence[int]) -> Ints:
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        columns = [getattr(flat, column) for flat in flats]
+        parts = [np.where(own < 0, own, own + offset) for own, offset in zip(columns, offsets, strict=False)]
+        return np.concatenate([np.empty(0, np.int64), *parts])
+
+    def plain(column: str) -> Ints:
+        return np.concatenate([np.empty(0, np.int64), *(getattr(flat, column) for flat in flats)])
+
+    edges = [len(flat.next) for flat in flats]
+    starts = np.concatenate([[0], np.cumsum([len(graph.blocks) for graph in graphs])]).tolist()
+    first_of = {
+        table: np.cumsum([0, *(len(getattr(graph, table)) for graph in graphs)]).tolist()
+        for table in ("labels", "costs", "queues")
+    }
+    tied = [
+        graph.ties + np.array([start, 0, start, 0, 0], np.int64)  # counts of blocks
+        for start, graph in zip(starts, graphs, strict=False)
+    ]
+    numbers = [range(start, start + len(graph.blocks)) for start, graph in zip(starts, graphs, strict=False)]
+    return FlatGraph(
+        graph=OpGraph(
+            blocks=tuple(
+                _renumbered(block, *firsts)
+                for graph, *firsts in zip(graphs, *first_of.values(), strict=False)
+                for block in graph.blocks
+            ),
+            labels=tuple(label for graph in graphs for label in graph.labels),
+            costs=tuple(cost for graph in graphs for cost in graph.costs),
+            capacities=graphs[0].capacities if graphs else (),
+            queues=tuple(queue for graph in graphs for queue in graph.queues),
+            pools=graphs[0].pools if graphs else (),
+            ties=np.concatenate([np.empty((0, 5), np.int64), *tied]),
+            buffers=tuple(each.renumbered(own) for own, graph in zip(numbers, graphs, strict=True) for each in graph.buffers),
+            lines=tuple(line for graph in graphs for line in graph.lines),
+            trainings=tuple(
+                each.renumbered(first)
+                for first, graph in zip(first_of["costs"], graphs, strict=False)
+                for each in graph.trainings
+            ),
+        ),
+        label=shifted("label", [len(graph.labels) for graph in graphs]),
+        cost=shifted("cost", [len(graph.costs) for graph in graphs]),
+        size=plain("size").astype(np.float64),
+        time=plain("time"),
+        queue=shifted("queue", [len(graph.queues) for graph in graphs]),
+        take=plain("take"),
+        give=plain("give"),
+        iteration=plain("iteration"),
+        first=np.concatenate([[0], *(flat.first[1:] + sum(edges[:n]) for n, flat in enumerate(flats))]).astype(np.int64),  # whole
+        next=shifted("next", [len(flat) for flat in flats]),
+        waits_for=plain("waits_for"),
+    )
+
+
+def _renumbered(block: Block, label: int, cost: int, queue: int) -> Block:
+    """The block in a graph whose tables begin with so many labels, costs and queues of others."""
+    return replace(
+        block,
+        label=block.label + label,
+        cost=np.where(block.cost < 0, block.cost, block.cost + cost),
+        queue=np.where(block.queue < 0, block.queue, block.queue + queue),
+    )
