@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from hwsim.collectives import ALGORITHMS, cost, timing
+from hwsim.demand import softened
 from hwsim.devices import Gpu
 from hwsim.machine import Machine
 
@@ -98,7 +99,7 @@ class Cluster:
             rate = min(rate, out / rings)
         if what == "all-to-all":
             return START + STEP + size * (ranks - 1) / ranks / rate
-        return START + steps + (share * size - self.knee * math.expm1(-share * size / self.knee)) / rate
+        return START + steps + softened(share * size, self.knee) / rate
 
     def inside_rate(self, ranks: int) -> float:
         """B/s that pass each GPU of a ring in a node."""

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from hwsim.demand import softened
 from hwsim.spec import Mistake, SpecError
 from hwsim_calibrate.fit.solve import Floats, Problem, solve
 from hwsim_calibrate.fit.writing import quantity, text
@@ -62,8 +63,7 @@ class Knee:
 
     def seconds(self, size: float) -> float:
         """Time of so many bytes."""
-        extra = self.knee * -math.expm1(-size / self.knee) if self.knee > 0 else 0.0
-        return self.start + self.root * math.sqrt(size) + (size + extra) / self.rate
+        return self.start + self.root * math.sqrt(size) + softened(size, self.knee) / self.rate
 
 
 def knee_of(points: Sequence[tuple[float, float]], *, rooted: bool = False) -> Knee:

@@ -20,6 +20,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from hwsim.demand import softened
 from hwsim.machine.libraries.operations import CannotCollect
 from hwsim.spec.fields import field
 from hwsim.units import Bytes, BytesPerSecond, Seconds
@@ -39,9 +40,8 @@ class Curve:
 
     def seconds(self, size: float) -> float:
         """Time of one message or collective among the ranks it was measured with."""
-        extra = self.knee * -math.expm1(-size / self.knee) if self.knee > 0 else 0.0
         asked = self.rendezvous if size > self.eager > 0 else 0.0
-        return self.start + self.root * math.sqrt(size) + (size + extra) / self.bandwidth + asked
+        return self.start + self.root * math.sqrt(size) + softened(size, self.knee) / self.bandwidth + asked
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Final, Literal
 
+from hwsim.demand import softened
 from hwsim.machine.libraries.operations import CannotCollect, Group, Operation
 from hwsim.spec.fields import field
 from hwsim.units import Bytes, Ratio, Seconds
@@ -157,8 +158,7 @@ class Nccl:
                 crossing = 2 * (k - 1) / k * size / across
                 yield Estimate("tree", protocol, wait, max(moved / inside, crossing) / (self.tree * speeds.rate))
             if protocol == "simple" and k == 1 and self.nvls > 0 and n >= self.nvls_ranks:
-                knee = self.nvls_knee
-                longer = 1.0 if knee <= 0 or size <= 0 else 1.0 - knee / size * math.expm1(-size / knee)
+                longer = softened(size, self.nvls_knee) / size if size > 0 else 1.0
                 yield Estimate("nvls", protocol, self.start + self.nvls_start, longer * moved / (rate * self.nvls))
 
     def time(self, estimate: Estimate) -> float:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from hwsim.demand import softened
 from hwsim.spec.fields import field
 from hwsim.units import Bytes, Ratio, Seconds
 
@@ -54,9 +54,7 @@ class Overheads:
         >>> Overheads(knee=1e6).slowdown(1.0), round(Overheads(knee=1e6).slowdown(1e6), 3), Overheads().slowdown(8.0)
         (1.9999995000001667, 1.632, 1.0)
         """
-        if self.knee <= 0 or size <= 0:
-            return 1.0
-        return 1.0 - self.knee / size * math.expm1(-size / self.knee)
+        return softened(size, self.knee) / size if size > 0 else 1.0
 
 
 PLAIN = Overheads()

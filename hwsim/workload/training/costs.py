@@ -19,7 +19,7 @@ from typing import Final
 
 from hwsim.collectives.plan import Operation
 from hwsim.collectives.timing import timed
-from hwsim.demand import Cost, Demand, Term, Unit
+from hwsim.demand import Cost, Demand, Term, Unit, softened
 from hwsim.devices.roofline import precise
 from hwsim.machine import Machine
 from hwsim.models import Framework, Kernel, Speed
@@ -226,7 +226,7 @@ class Exchanges:
         reached = body / (NETWORK * self.framework.network)
         if what == "send" or size <= 0:
             return reached
-        return reached * (1.0 - KNEE / size * math.expm1(-size / KNEE))
+        return reached * softened(size, KNEE) / size
 
     def is_wire(self, name: str) -> bool:
         """Whether a capacity is a link's."""
