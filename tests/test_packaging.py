@@ -18,7 +18,8 @@ import pytest
 import hwsim
 
 ROOT = Path(__file__).resolve().parent.parent
-DATA = ("machines", "workloads", "calibrate")
+DATA = ("machines", "workloads")
+PACKAGES = {"hwsim": ROOT / "hwsim", "hwsim_calibrate": ROOT / "calibrate" / "hwsim_calibrate"}
 
 
 @pytest.fixture(scope="module")
@@ -63,10 +64,11 @@ def files_under(directory: Path) -> set[str]:
     return {path.as_posix() for path in found if "__pycache__" not in path.parts and path.name != ".DS_Store"}
 
 
-def test_the_wheel_holds_every_module(wheel: Path) -> None:
-    modules = {f"hwsim/{name}" for name in files_under(ROOT / "hwsim")}
+@pytest.mark.parametrize("package", PACKAGES)
+def test_the_wheel_holds_every_module(wheel: Path, package: str) -> None:
+    modules = {f"{package}/{name}" for name in files_under(PACKAGES[package])}
     assert modules <= shipped(wheel)
-    assert "hwsim/py.typed" in modules
+    assert f"{package}/py.typed" in modules
 
 
 @pytest.mark.parametrize("kind", DATA)
@@ -76,7 +78,7 @@ def test_the_wheel_holds_the_library(wheel: Path, kind: str) -> None:
 
 def test_the_wheel_holds_nothing_else(wheel: Path) -> None:
     roots = {name.split("/")[0] for name in shipped(wheel)}
-    assert roots == {"hwsim", f"hwsim-{hwsim.__version__}.dist-info"}
+    assert roots == {*PACKAGES, f"hwsim-{hwsim.__version__}.dist-info"}
     assert not [name for name in shipped(wheel) if "__pycache__" in name or name.startswith("hwsim/tests")]
 
 
@@ -108,6 +110,13 @@ def test_an_installed_hwsim_runs_what_it_ships_from_any_directory(unpacked: Path
     assert "time" in as_installed(unpacked, tmp_path, "-m", "hwsim", "simulate", "d2l-laptop", "d2l/async-loop")
 
 
+def test_an_installed_hwsim_finds_its_measurements_and_records_and_compares(unpacked: Path, tmp_path: Path) -> None:
+    assert "kernels" in as_installed(unpacked, tmp_path, "-m", "hwsim", "calibrate", "show", "epyc-zen3-vm-2core")
+    (tmp_path / "step.py").write_text("import numpy as np\na = np.ones((64, 64))\nfor _ in range(9):\n    b = a @ a\n", "utf-8")
+    as_installed(unpacked, tmp_path, "-m", "hwsim", "record", "step.py", "--runs", "2")
+    assert "matmul@4" in as_installed(unpacked, tmp_path, "-m", "hwsim", "compare", "laptop", "step.yaml")
+
+
 def test_every_name_hwsim_offers_can_be_had() -> None:
     assert {name for name in hwsim.__all__ if getattr(hwsim, name) is None} == set()
     assert set(hwsim.__all__) <= set(dir(hwsim))
@@ -130,7 +139,7 @@ def test_importing_hwsim_imports_nothing_else(tmp_path: Path) -> None:
 def test_every_extra_for_users_is_imported_somewhere() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
     imported = set()
-    for path in (ROOT / "hwsim").rglob("*.py"):
+    for path in [path for package in PACKAGES.values() for path in package.rglob("*.py")]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Import):
                 imported |= {alias.name.partition(".")[0] for alias in node.names}

@@ -23,12 +23,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
-from hwsim.spec import Mistake, Mistakes, Place, SpecError, did_you_mean, library_root
+from hwsim.spec import Mistake, Mistakes, Place, SpecError, did_you_mean
 
 FORMAT: Final = "measurements/1"
 Clock = Literal["cpu", "wall", "device"]  # of one thread; of the world; of a GPU, between two of its events
 CLOCKS: Final[tuple[str, ...]] = get_args(Clock)
 Param = str | int | float | bool | None | tuple[int, ...]
+_DATA: Final = Path(__file__).parent / "data"
 _STORED: Final = ".json.gz"
 _MANY: Final = 10  # rounds from which on the lowest tenth counts, not the lowest
 
@@ -130,8 +131,7 @@ class Measurements:
 
 def stored() -> dict[str, Path]:
     """The measurements that come with hwsim, by name."""
-    folder = library_root() / "calibrate" / "data"
-    return {path.name.removesuffix(_STORED): path for path in sorted(folder.glob(f"*{_STORED}"))}
+    return {path.name.removesuffix(_STORED): path for path in sorted(_DATA.glob(f"*{_STORED}"))}
 
 
 def located(source: str | Path) -> Path:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from hwsim.devices.cpu import Cpu
 
 # Normal numbers that numpy draws on one core each second: fitted to the text's laptop (d2l 13.2), for every core whose part says
-# nothing.  An EPYC 7003 draws 48.4 million (calibrate/data), a busy V100 server of 2021 about 10 million.
+# nothing.  An EPYC 7003 draws 48.4 million (hwsim_calibrate/data), a busy V100 server of 2021 about 10 million.
 DRAWN: Final = 32.5e6
 GUESSED: Final = "guess, for every core: as the CPU of the d2l text"
 
