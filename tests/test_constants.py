@@ -22,7 +22,7 @@ import pytest
 import hwsim
 
 GOLDEN: Final = Path(__file__).parent / "golden" / "constants.json"
-ROOMS: Final = ("collectives", "communication", "devices", "engine", "links", "models", "serving", "twins", "workload")
+ROOMS: Final = ("actors", "collectives", "devices", "engine", "graph", "links", "machine.libraries", "models", "workload")
 NEED_EXTRAS: Final = ("hwsim.engine.kernels",)
 
 
