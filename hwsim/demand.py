@@ -21,6 +21,9 @@ from numpy.typing import NDArray
 from hwsim.units import format_change
 
 Unit = Literal["s", "B", "FLOP", "1"]
+# draw: an amount over a rate; latency: before the body; stated: a time that the workload gives;
+# kernels, flow, floor: a model's time of all kernels, of a collective's bytes, or of the op itself
+TermKind = Literal["draw", "latency", "stated", "kernels", "flow", "floor"]
 
 
 def softened(size: float, knee: float) -> float:
@@ -103,20 +106,23 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One line of the derivation of an op's duration, kept so that nobody derives it twice.
+    """One line of the derivation of an op's duration; an op takes the latencies plus the longest other line.
 
-    `formula` in words ("2 m n k / (peak x efficiency)"), `inputs` the numbers put in with where
-    they came from, `seconds` what the line contributes; the op takes the latency terms plus the
-    largest of the others.  The names of the inputs are the words of the formula, so that the numbers
-    can be put in.  `capacity`: what would have to be better for the line to be shorter, "" if no
-    capacity (the time is stated, or it takes time to start).
+    Args:
+        label: "compute", "memory", "link psw->gpu0", "latency", "kernels (memory)"; any words, read by people only.
+        formula: in words, "2 m n k / (peak x efficiency)".
+        inputs: (name, value with unit, source); the names are words of the formula, so that the numbers can be put in.
+        seconds: time of this line.
+        capacity: what would have to be faster for the line to be shorter; "" if no capacity (a stated time, a start).
+        kind: how the time comes about, see `TermKind`.
     """
 
-    label: str  # "compute", "memory", "link psw->gpu0", "latency", "floor", "time"
+    label: str
     formula: str
-    inputs: tuple[tuple[str, str, str], ...]  # (name, value with unit, source)
+    inputs: tuple[tuple[str, str, str], ...]
     seconds: float
     capacity: str = ""
+    kind: TermKind = "draw"
 
 
 Pattern = Literal["sequential", "strided", "random", "dependent"]

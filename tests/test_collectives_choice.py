@@ -122,7 +122,7 @@ def test_measured_numbers_are_the_time_on_the_machine(size: int, operation: str)
     assert chosen.flows.alone(rates) == pytest.approx(max(numbers.issue, chosen.choice.seconds), rel=1e-9)
     assert chosen.choice.seconds <= chosen.choice.runner_up_seconds
     demand, why = chosen.flows.phases[0].cost.demand, chosen.flows.phases[0].cost.why
-    assert sum(term.seconds for term in why if term.label == "latency") == pytest.approx(demand.latency)
+    assert sum(term.seconds for term in why if term.kind == "latency") == pytest.approx(demand.latency)
     assert demand.amounts
 
 

@@ -265,8 +265,8 @@ def check(machine: Machine, flows: Flows) -> None:
         assert [name for name, _ in demand.amounts] == sorted({name for name, _ in demand.amounts})
         assert all(amount > 0 and name in rates for name, amount in demand.amounts)
         assert {name for name, _, _ in phase.cost.moved} <= {name for name, _ in demand.amounts}
-        latency = sum(term.seconds for term in why if term.label == "latency")
-        body = max((term.seconds for term in why if term.label != "latency"), default=0.0)
+        latency = sum(term.seconds for term in why if term.kind == "latency")
+        body = max((term.seconds for term in why if term.kind != "latency"), default=0.0)
         assert latency == pytest.approx(demand.latency)
         assert latency + body == pytest.approx(demand.alone(rates), rel=1e-9)
         for term in why:

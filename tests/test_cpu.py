@@ -133,8 +133,8 @@ def check(cpu: Cpu | Sockets, cost: Cost) -> None:
     assert [name for name, _ in cost.demand.amounts] == sorted(name for name, _ in cost.demand.amounts)
     assert {name for name, _, _ in cost.moved} <= {name for name, _ in cost.demand.amounts}
     assert cost.demand.share > 0
-    explained = math.fsum(term.seconds for term in cost.why if term.label == "latency")
-    explained += max((term.seconds for term in cost.why if term.label != "latency"), default=0.0)
+    explained = math.fsum(term.seconds for term in cost.why if term.kind == "latency")
+    explained += max((term.seconds for term in cost.why if term.kind != "latency"), default=0.0)
     assert explained == pytest.approx(alone(cpu, cost), rel=1e-9)
 
 

@@ -74,8 +74,8 @@ def check(cost: Cost, capacities: Sequence[Capacity]) -> None:
     assert math.isfinite(demand.floor)
     assert demand.floor >= 0
     assert demand.latency >= 0
-    explained = sum(term.seconds for term in cost.why if term.label == "latency")
-    explained += max((term.seconds for term in cost.why if term.label != "latency"), default=0.0)
+    explained = sum(term.seconds for term in cost.why if term.kind == "latency")
+    explained += max((term.seconds for term in cost.why if term.kind != "latency"), default=0.0)
     assert explained == pytest.approx(demand.alone(known), rel=1e-9)
 
 

@@ -246,8 +246,8 @@ def test_a_derivation_gives_the_duration() -> None:
     model = Memory(dram=part("hbm2-2000"))
     for pattern in ("sequential", "strided", "random", "dependent"):
         cost = model.access("m", Accesses(count=1000, size=8, pattern=pattern, stride=256))
-        latency = sum(term.seconds for term in cost.why if term.label == "latency")
-        longest = max(term.seconds for term in cost.why if term.label != "latency")
+        latency = sum(term.seconds for term in cost.why if term.kind == "latency")
+        longest = max(term.seconds for term in cost.why if term.kind != "latency")
         assert cost.demand.alone({"m.memory": 1.0}) == pytest.approx(latency + longest)
 
 

@@ -110,7 +110,10 @@ def test_every_op_of_the_path_is_derived_and_took_at_least_what_it_takes_alone(g
 
 def test_issuing_and_returning_are_causes_of_their_own() -> None:
     builder = GraphBuilder([CORES])
-    stated = Cost(Demand(amounts=((CORES.name, 1e-3),), floor=1e-3), why=(Term("time", "given", (("given", "1 ms", ""),), 1e-3),))
+    stated = Cost(
+        Demand(amounts=((CORES.name, 1e-3),), floor=1e-3),
+        why=(Term("time", "given", (("given", "1 ms", ""),), 1e-3, kind="stated"),),
+    )
     first = builder.op("x", kind="dispatch", device="cpu", cost=stated)
     work = builder.op("x", kind="busy", device="cpu", cost=stated, size=3.0, after=[first])
     builder.op("x", kind="return", device="cpu", time=0.002, after=[work])
@@ -119,7 +122,7 @@ def test_issuing_and_returning_are_causes_of_their_own() -> None:
 
 def test_issuing_slowed_down_by_others_is_the_capacity() -> None:
     builder = GraphBuilder([CORES])
-    stated = Cost(Demand(amounts=((CORES.name, 1e-3),), floor=1e-3), why=(Term("time", "given", (), 1e-3),))
+    stated = Cost(Demand(amounts=((CORES.name, 1e-3),), floor=1e-3), why=(Term("time", "given", (), 1e-3, kind="stated"),))
     for _ in range(4):
         builder.op("x", kind="dispatch", device="cpu", cost=stated)
     assert accounting(builder.build()) == [("cpu.cores", 2 * MS)]
@@ -196,8 +199,8 @@ def test_latencies_and_the_longest_line_are_what_the_op_takes_alone(run: api.Run
     rates = {capacity.name: capacity.rate for capacity in graph.capacities}
     assert graph.costs
     for cost in graph.costs:
-        latency = sum(term.seconds for term in cost.why if term.label == "latency")
-        assert latency + max(term.seconds for term in cost.why if term.label != "latency") == pytest.approx(
+        latency = sum(term.seconds for term in cost.why if term.kind == "latency")
+        assert latency + max(term.seconds for term in cost.why if term.kind != "latency") == pytest.approx(
             cost.demand.alone(rates), rel=1e-12
         )
         assert {term.capacity for term in cost.why} <= {*rates, ""}

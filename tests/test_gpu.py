@@ -81,8 +81,8 @@ def test_a_product_costs_what_its_lines_say(gpu: Gpu, product: Product, dtype: s
     assert all(amount > 0 and math.isfinite(amount) and name in known for name, amount in demand.amounts)
     assert math.isfinite(demand.share)
     assert demand.share > 0
-    body = max(term.seconds for term in cost.why if term.label != "latency")
-    starts = sum(term.seconds for term in cost.why if term.label == "latency")
+    body = max(term.seconds for term in cost.why if term.kind != "latency")
+    starts = sum(term.seconds for term in cost.why if term.kind == "latency")
     assert demand.alone(known) == pytest.approx(body + starts, rel=1e-12)
     for term in cost.why:
         if term.label == "compute" or "waves" in term.formula:

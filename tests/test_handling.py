@@ -182,8 +182,8 @@ def test_so_it_does_with_messages(net: Machine, size: float, count: int, protoco
 
 
 def _agrees(of: Machine, cost: Cost) -> None:
-    latency = sum(term.seconds for term in cost.why if term.label == "latency")
-    body = max((term.seconds for term in cost.why if term.label != "latency"), default=0.0)
+    latency = sum(term.seconds for term in cost.why if term.kind == "latency")
+    body = max((term.seconds for term in cost.why if term.kind != "latency"), default=0.0)
     assert cost.demand.latency == pytest.approx(latency)
     assert cost.demand.body(of.rates()) == pytest.approx(body, rel=1e-9)
     for term in cost.why:

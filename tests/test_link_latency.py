@@ -61,7 +61,7 @@ def agrees(found: dict[str, object]) -> float:
     built = api.load_machine(found)
     route = sum(link.latency for link in built.route("a", "b"))
     cost = built.transfer("a", "b", 0.0)
-    terms = sum(term.seconds for term in cost.why if term.label == "latency")
+    terms = sum(term.seconds for term in cost.why if term.kind == "latency")
     run = zero(found)
     assert terms == pytest.approx(route, rel=1e-12)
     assert cost.demand.latency == pytest.approx(route, rel=1e-12)

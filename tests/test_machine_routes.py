@@ -137,7 +137,7 @@ def test_a_transfer_alone_takes_latency_and_its_bytes_at_the_narrowest(size: flo
     assert all(moved == (name, size, "B") for moved, (name, _) in zip(cost.moved, cost.demand.amounts, strict=True))
     explained = {term.label for term in cost.why}
     assert explained == {"latency", "memory cpu", "memory gpu", "link cpu->psw", "link psw->gpu"}
-    assert max(term.seconds for term in cost.why if term.label != "latency") == pytest.approx(size / 8e9)
+    assert max(term.seconds for term in cost.why if term.kind != "latency") == pytest.approx(size / 8e9)
 
 
 @given(st.floats(1, 1e12), st.floats(0, 1e12))

@@ -148,7 +148,11 @@ def test_a_chain_is_limited_by_each_of_its_parts_in_turn() -> None:
 
 
 def test_a_floor_is_called_by_the_line_of_the_derivation_that_set_it() -> None:
-    why = (Term("latency", "", (), 1.0), Term("memory", "bytes / rate", (), 2e-3), Term("queue depth", "n / depth", (), 6e-3))
+    why = (
+        Term("latency", "", (), 1.0, kind="latency"),
+        Term("memory", "bytes / rate", (), 2e-3),
+        Term("queue depth", "n / depth", (), 6e-3),
+    )
     builder = GraphBuilder([CORES])
     builder.op("read", device="cpu", cost=Cost(Demand(amounts=((CORES.name, 6e-3),), floor=6e-3), why=why))
     assert causes(simulate(builder.build())) == [("queue depth on cpu", 6 * MS)]

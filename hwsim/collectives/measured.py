@@ -48,8 +48,8 @@ def as_measured(
         flow *= _busy(machine, flows) / (_busy(machine, even) or 1.0)
     inputs = (("waiting", precise(best.latency, "s"), f"start, steps and hops of {best.method}, {best.protocol}"),)
     terms = (
-        Term("latency", "waiting", inputs, best.latency),
-        Term("flow", "flow", (("flow", precise(flow, "s"), f"nccl: {source_of(library.sources, 'start')}"),), flow),
+        Term("latency", "waiting", inputs, best.latency, kind="latency"),
+        Term("flow", "flow", (("flow", precise(flow, "s"), f"nccl: {source_of(library.sources, 'start')}"),), flow, kind="flow"),
     )
     return _as_one(machine, flows, f"{best.method}, {best.protocol}", best.latency, flow, terms)
 
@@ -65,8 +65,8 @@ def as_curve(machine: Machine, algorithm: Algorithm, operation: Operation, names
     flow = mpi.seconds(operation, len(names), counted) - start
     source = f"mpi: {source_of(mpi.sources, f'curves.{operation}.start')}"
     terms = (
-        Term("latency", "start", (("start", precise(start, "s"), source),), start),
-        Term("flow", "flow", (("flow", precise(flow, "s"), source),), flow),
+        Term("latency", "start", (("start", precise(start, "s"), source),), start, kind="latency"),
+        Term("flow", "flow", (("flow", precise(flow, "s"), source),), flow, kind="flow"),
     )
     return _as_one(machine, cost(machine, algorithm, operation, names, size), "as measured", start, flow, terms)
 

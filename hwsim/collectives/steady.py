@@ -164,7 +164,7 @@ def _phase(
     terms: list[Term] = []
     if first and overheads.start > 0:
         inputs = (("start", precise(overheads.start, "s"), source_of(overheads.sources, "start")),)
-        terms.append(Term("latency", "start", inputs, overheads.start))
+        terms.append(Term("latency", "start", inputs, overheads.start, kind="latency"))
     total.latency = overheads.start if first else 0.0
     filled = 0.0  # the steps one after another, those that fill a pipeline included
     stages: dict[tuple[tuple[int, int], ...], float] = {}  # of a pipeline: a piece's time on links of its own
@@ -290,7 +290,7 @@ def _slowest_link(machine: Machine, placed: Placed, each: Round, size: float, wa
         a, b = placed.parties[source], placed.parties[target]
         found = machine.transfer(a, b, share * size, handling(machine, placed.algorithm, a, b))
         if found.demand.latency >= way * (1 - 1e-9):
-            return max((term for term in found.why if term.label == "latency"), key=lambda term: term.seconds).capacity
+            return max((term for term in found.why if term.kind == "latency"), key=lambda term: term.seconds).capacity
     return ""
 
 
@@ -303,7 +303,7 @@ def _latency(name: str, count: int, waits: tuple[float, float], overheads: Overh
         ("overhead", precise(overhead, "s"), source_of(overheads.sources, "step")),
         ("way", precise(way, "s"), "the longest of the step's links"),
     )
-    return [Term("latency", "steps x (overhead + way)", inputs, count * (overhead + way), slowest)]
+    return [Term("latency", "steps x (overhead + way)", inputs, count * (overhead + way), slowest, kind="latency")]
 
 
 def _share(machine: Machine, drawn: Sequence[tuple[str, float, float]]) -> float:
@@ -347,7 +347,7 @@ def _floor_term(body: float, floor: float, size: float, overheads: Overheads) ->
         ),
         ("slowdown", precise(slowdown, "1"), f"knee: {source_of(overheads.sources, 'knee')}"),
     )
-    return Term("flow", "flow x slowdown", inputs, floor)
+    return Term("flow", "flow x slowdown", inputs, floor, kind="flow")
 
 
 def _cost(machine: Machine, placed: Placed, total: _Drawn, floor: float, overheads: Overheads, terms: Sequence[Term]) -> Cost:

@@ -86,7 +86,7 @@ def cost_of_send(
     across = machine.device(source).node != machine.device(target).node
     spent = [("start", overheads.start if first else 0.0), ("hop" if across else "step", overheads.of_step(across))]
     terms = [
-        Term("latency", name, ((name, precise(seconds, "s"), source_of(overheads.sources, name)),), seconds)
+        Term("latency", name, ((name, precise(seconds, "s"), source_of(overheads.sources, name)),), seconds, kind="latency")
         for name, seconds in spent
         if seconds > 0
     ]

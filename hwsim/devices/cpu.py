@@ -126,7 +126,9 @@ class Cpu:
 
     def busy(self, name: str, seconds: float) -> Cost:
         """One core for a known time."""
-        time = Term("time", "given, on one core", (("given, on one core", precise(seconds, "s"), WORKLOAD),), seconds)
+        time = Term(
+            "time", "given, on one core", (("given, on one core", precise(seconds, "s"), WORKLOAD),), seconds, kind="stated"
+        )
         amounts = ((f"{name}.cores", seconds),) if seconds > 0 else ()
         share = seconds / self.cores * self.memory.bandwidth or 1.0
         return Cost(Demand(amounts=amounts, floor=seconds, share=share), why=(time,))

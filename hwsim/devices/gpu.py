@@ -152,7 +152,7 @@ class Gpu:
             found.append(latency_term("start of a kernel", seconds, source))
         elif seconds * kernels > 0:
             inputs = (("kernels", str(kernels), WORKLOAD), ("start", precise(seconds, "s"), source))
-            found.append(Term("latency", "kernels x start", inputs, kernels * seconds))
+            found.append(Term("latency", "kernels x start", inputs, kernels * seconds, kind="latency"))
         if self.memory.latency > 0 and traffic > 0:
             origin = source_of(self.sources, "memory.latency")
             found.append(latency_term("first access", self.memory.latency, origin, f"{name}.memory"))
@@ -160,7 +160,7 @@ class Gpu:
 
     def busy(self, name: str, seconds: float) -> Cost:
         """The whole GPU for a known time."""
-        time = Term("time", "given", (("given", precise(seconds, "s"), WORKLOAD),), seconds)
+        time = Term("time", "given", (("given", precise(seconds, "s"), WORKLOAD),), seconds, kind="stated")
         amounts = ((f"{name}.compute", seconds),) if seconds > 0 else ()
         return Cost(Demand(amounts=amounts, floor=seconds, share=seconds * self.memory.bandwidth or 1.0), why=(time,))
 

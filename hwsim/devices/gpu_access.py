@@ -102,7 +102,7 @@ def _chased(name: str, parts: Hierarchy, asked: Accesses, size: float) -> Served
         ("latency", precise(each, "s"), f"of the levels that hold {over}: {source_of(parts.sources, 'l2.miss')}"),
         ("chains", str(asked.chains), WORKLOAD),
     )
-    term = Term("floor", "count x latency / chains", inputs, seconds, f"{name}.memory")
+    term = Term("floor", "count x latency / chains", inputs, seconds, f"{name}.memory", kind="floor")
     return Served(draw, seconds, (term,))
 
 
@@ -220,7 +220,7 @@ def _starting(parts: Hierarchy, asked: Stream) -> float:
 def _sum(name: str, first: float, second: float, memory: float, moving: float) -> Term:
     given = [("nearest", first, "level 1"), ("shared", second, "level 2"), ("memory", memory, "memory")]
     used = [(key, precise(seconds, "s"), source) for key, seconds, source in given if seconds > 0]
-    return Term("floor", " + ".join(key for key, _, _ in used), tuple(used), moving, f"{name}.memory")
+    return Term("floor", " + ".join(key for key, _, _ in used), tuple(used), moving, f"{name}.memory", kind="floor")
 
 
 def _soft(name: str, parts: Hierarchy, waiting: float, moving: float, total: float) -> Term:
@@ -230,9 +230,9 @@ def _soft(name: str, parts: Hierarchy, waiting: float, moving: float, total: flo
         ("moving", precise(moving, "s"), "the lines above"),
     )
     if math.isinf(sharpness) or min(waiting, moving) <= 0:
-        return Term("floor", "max(waiting, moving)", inputs, total, f"{name}.memory")
+        return Term("floor", "max(waiting, moving)", inputs, total, f"{name}.memory", kind="floor")
     inputs = (*inputs, ("p", precise(sharpness, "1"), f"occupancy: {source_of(parts.sources, 'occupancy.sharpness')}"))
-    return Term("floor", "(waiting ** p + moving ** p) ** (1 / p)", inputs, total, f"{name}.memory")
+    return Term("floor", "(waiting ** p + moving ** p) ** (1 / p)", inputs, total, f"{name}.memory", kind="floor")
 
 
 def _blocks(name: str, parts: Hierarchy, asked: Stream, starting: float) -> Term:
@@ -241,7 +241,7 @@ def _blocks(name: str, parts: Hierarchy, asked: Stream, starting: float) -> Term
         ("blocks", precise(asked.blocks, "1"), WORKLOAD),
         ("rate", precise(rate, "1/s"), f"occupancy.blocks: {source_of(parts.sources, 'occupancy.blocks')}"),
     )
-    return Term("floor", "blocks / rate", inputs, starting, f"{name}.compute")
+    return Term("floor", "blocks / rate", inputs, starting, f"{name}.compute", kind="floor")
 
 
 __all__ = ["Served", "latency", "missing", "scattered", "stream"]

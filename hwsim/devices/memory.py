@@ -84,7 +84,7 @@ class Memory:
         drawn = ((f"{name}.memory", body.seconds),) if body.seconds > 0 else ()
         return Cost(
             Demand(
-                latency=math.fsum(term.seconds for term in terms if term.label == "latency") if accesses.count > 0 else 0.0,
+                latency=math.fsum(term.seconds for term in terms if term.kind == "latency") if accesses.count > 0 else 0.0,
                 amounts=drawn,
                 floor=floor,
                 share=body.seconds * self.bandwidth or 1.0,

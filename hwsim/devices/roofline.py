@@ -191,7 +191,7 @@ def latency_terms(sources: Mapping[str, str], *parts: tuple[str, str, float, str
 
 def latency_term(what: str, seconds: float, source: str, capacity: str = "") -> Term:
     """A line that is one number."""
-    return Term("latency", what, ((what, precise(seconds, "s"), source),), seconds, capacity)
+    return Term("latency", what, ((what, precise(seconds, "s"), source),), seconds, capacity, kind="latency")
 
 
 def memory_draw(name: str, traffic: float, memory: LocalMemory, sources: Mapping[str, str]) -> Draw:

@@ -9,14 +9,13 @@ from typing import Final, Literal
 import numpy as np
 
 from hwsim import ticks
-from hwsim.demand import Cost, Term
+from hwsim.demand import Cost, Term, TermKind
 from hwsim.graph.opgraph import Ints, Label, OpGraph
 
 Kind = Literal["capacity", "time", "floor", "latency", "dispatch", "return", "pool", "wait"]
 
 HOST: Final = ("dispatch", "return")  # kinds of ops that are the program's own doing: the cause is called as they are
-STATED: Final = "time"  # label of the line of a derivation whose time the workload says itself
-MODELLED: Final = ("kernels", "flow", "floor")  # lines, by their first word, of a time that a model of such ops says
+MODELLED: Final[frozenset[TermKind]] = frozenset({"kernels", "flow", "floor"})  # a model gives the time of the whole op
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -30,11 +29,12 @@ class Cause:
     nothing to do yet.
 
     name: the capacity, device or pool.  label: of a time the op, of a floor the line of the derivation.
-    op: of a floor that is the op's own (see `MODELLED`), the op.
+    op: of a floor that a model gives (see `MODELLED`), the op.  line: the kind of that line of the derivation.
 
-    >>> str(Cause("floor", "gpu0", "kernels", "forward")), str(Cause("floor", "gpu0", "kernels (memory)", "tokens"))
+    >>> forward, tokens = Cause("floor", "gpu0", "kernels", "forward", "kernels"), ("floor", "gpu0", "kernels (memory)", "tokens")
+    >>> str(forward), str(Cause(*tokens, "kernels"))
     ('kernels of forward on gpu0', 'kernels of tokens on gpu0 (memory)')
-    >>> str(Cause("floor", "gpu0", "flow", "grads")), str(Cause("floor", "gpu0", "floor", "sum"))
+    >>> str(Cause("floor", "gpu0", "flow", "grads", "flow")), str(Cause("floor", "gpu0", "floor", "sum", "floor"))
     ('flow of grads on gpu0', 'sum on gpu0 (its own time)')
     >>> str(Cause("latency", "link fibre"))
     'latency on link fibre'
@@ -44,16 +44,19 @@ class Cause:
     name: str
     label: str = ""
     op: str = ""
+    line: TermKind | Literal[""] = ""
 
     @property
     def of_op(self) -> str:
         """In words, beside the name of the op.
 
-        >>> Cause("floor", "gpu0", "kernels (memory)", "tokens").of_op, Cause("floor", "gpu0", "floor", "sum").of_op
-        ('kernels (memory) on gpu0', 'its own time on gpu0')
+        >>> Cause("floor", "gpu0", "kernels (memory)", "tokens", "kernels").of_op
+        'kernels (memory) on gpu0'
+        >>> Cause("floor", "gpu0", "floor", "sum", "floor").of_op
+        'its own time on gpu0'
         """
-        line = "its own time" if self.label == "floor" else self.label
-        return str(replace(self, label=line, op="")) if self.op else str(self)
+        label = "its own time" if self.line == "floor" else self.label
+        return str(replace(self, label=label, op="")) if self.op else str(self)
 
     def __str__(self) -> str:
         match self.kind:
@@ -62,8 +65,8 @@ class Cause:
             case "pool":
                 return f"waiting for {self.name}"
             case "floor" if self.op:
-                line, _, by = self.label.partition(" ")
-                of, by = (self.op, "(its own time)") if line == "floor" else (f"{line} of {self.op}", by)
+                by = self.label.removeprefix(self.line).lstrip()
+                of, by = (self.op, "(its own time)") if self.line == "floor" else (f"{self.line} of {self.op}", by)
                 return " ".join([of, *([f"on {self.name}"] if self.name else []), *([by] if by else [])])
             case "time" | "floor":
                 what = self.label or self.kind
@@ -143,14 +146,16 @@ class Causes:
         """The largest of amount / rate, or the floor; a time the workload states is the op's own."""
         if cost.played:
             return Cause("floor", label.device, "requests")
-        demand, line = cost.demand, binding_label(cost)
-        if line == STATED:
+        demand, line = cost.demand, binding(cost)
+        if line is not None and line.kind == "stated":
             return Cause("time", label.device, label.name)
         took, slowest = max(((amount / self._rates[name], name) for name, amount in demand.amounts), default=(0.0, ""))
         own = is_modelled(cost)
         if slowest and (took > demand.floor * (1 + 1e-9) if own else took >= demand.floor):
             return Cause("capacity", slowest)
-        return Cause("floor", label.device, line, label.name if own else "")
+        if line is None or not own:
+            return Cause("floor", label.device, line.label if line is not None else "")
+        return Cause("floor", label.device, line.label, label.name, line.kind)
 
 
 def link(capacity: str) -> str:
@@ -172,18 +177,12 @@ def latency_parts(cost: Cost) -> tuple[tuple[str, float], ...]:
     """Seconds of an op's latency by who holds it (see `holder`), in the order of its lines; they add up to it."""
     spent: dict[str, float] = {}
     for term in cost.why:
-        if term.label == "latency" and term.seconds > 0:
+        if term.kind == "latency" and term.seconds > 0:
             spent[holder(term)] = spent.get(holder(term), 0.0) + term.seconds
     whole = math.fsum(spent.values())
     if not spent:
         return (("", cost.demand.latency),)
     return tuple((name, cost.demand.latency * (seconds / whole)) for name, seconds in spent.items())
-
-
-def binding_label(cost: Cost) -> str:
-    """Label of the line of the derivation that sets the body's duration; "" if there is none."""
-    term = binding(cost)
-    return term.label if term is not None else ""
 
 
 def is_modelled(cost: Cost) -> bool:
@@ -192,9 +191,9 @@ def is_modelled(cost: Cost) -> bool:
     A capacity may be held for all that time, too: it is not what makes the op take it.
     """
     term = binding(cost)
-    return term is not None and not term.capacity and term.label.partition(" ")[0] in MODELLED
+    return term is not None and not term.capacity and term.kind in MODELLED
 
 
 def binding(cost: Cost) -> Term | None:
     """The line that sets the body's duration."""
-    return max((term for term in cost.why if term.label != "latency"), key=lambda one: (one.seconds, one.label), default=None)
+    return max((term for term in cost.why if term.kind != "latency"), key=lambda one: (one.seconds, one.label), default=None)

@@ -107,17 +107,17 @@ def _kinds(timeline: Timeline) -> Ints:
 
 def lines(cost: Cost) -> tuple[Line, ...]:
     """The lines that lowering recorded, numbers put in; latencies first."""
-    body = max((term.seconds for term in cost.why if term.label != "latency"), default=0.0)
+    body = max((term.seconds for term in cost.why if term.kind != "latency"), default=0.0)
     return tuple(
         Line(
             term.label,
             term.formula,
             put_in(term),
             term.seconds,
-            term.label != "latency" and term.seconds >= body > 0,
+            term.kind != "latency" and term.seconds >= body > 0,
             term.inputs,
         )
-        for term in sorted(cost.why, key=lambda term: term.label != "latency")
+        for term in sorted(cost.why, key=lambda term: term.kind != "latency")
     )
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hwsim.demand import Capacity, Cost
-from hwsim.explain.cause import HOST, STATED, Cause, binding_label, is_modelled, latency_parts, link
+from hwsim.explain.cause import HOST, Cause, binding, is_modelled, latency_parts, link
 from hwsim.explain.family import family
 from hwsim.graph.opgraph import Block, OpGraph
 
@@ -35,7 +35,7 @@ def against(cause: Cause) -> Hypothetical | None:
         case "time":
             return Hypothetical(f"{cause.label}{where} in half the time", _shorter(cause.label, name))
         case "floor" if cause.op:
-            line = family(str(replace(cause, label=cause.label.partition(" ")[0])))
+            line = family(str(replace(cause, label=cause.line)))
             return Hypothetical(f"{line} in half the time", _shorter(cause.op, name, is_modelled))
         case "dispatch" | "return":
             return Hypothetical(f"{cause.kind}{where} in half the time", _shorter_host(cause.kind, name))
@@ -87,7 +87,8 @@ def _more(pool: str) -> Callable[[OpGraph], OpGraph]:
 
 
 def _is_stated(cost: Cost) -> bool:
-    return binding_label(cost) == STATED
+    line = binding(cost)
+    return line is not None and line.kind == "stated"
 
 
 def _shorter(name: str, device: str, own: Callable[[Cost], bool] = _is_stated) -> Callable[[OpGraph], OpGraph]:

@@ -87,7 +87,7 @@ class Levers:
                 yield from self._of_terms(bound, cause.name)
             case "latency":
                 own = {family(cause.name)} if cause.name.startswith("link ") else {family(cause.name), ""}
-                lines = [term for cost in costs for term in cost.why if term.label == "latency"]
+                lines = [term for cost in costs for term in cost.why if term.kind == "latency"]
                 waits = [term for term in lines if family(holder(term)) in own]
                 yield from self._of_terms(sorted(waits, key=lambda term: -term.seconds), cause.name, by_number=True)
             case _:
@@ -147,7 +147,7 @@ class Levers:
         for name, amount in drawn:
             spent[family(name)] = max(spent[family(name)], amount / self._rates.get(name, float("inf")))
         carries = [name for name in names if link(names[name]) or name.endswith((".tx", ".rx"))]
-        flows = any((term := binding(cost)) is not None and term.label.startswith("flow") for cost in costs)
+        flows = any((term := binding(cost)) is not None and term.kind == "flow" for cost in costs)
         if not flows:
             yield from (lever for name in names if name not in carries for lever in self.of_capacity(names[name]))
         for name in sorted(carries, key=lambda one: (-spent[one], one))[:2]:
@@ -184,7 +184,7 @@ class Levers:
         ]
         names = dict.fromkeys([_device(term.capacity), _device(device) if "." in device else device, device, *words])
         numbers = list(self._parts.of_link(term.capacity)) if link(term.capacity) else []
-        if term.label == "latency":
+        if term.kind == "latency":
             numbers += self._parts.of_libraries(device)
         for name in names:
             if name:
@@ -214,7 +214,7 @@ def _grouped(numbers: Iterable[Number]) -> Iterator[Lever]:
 
 def _draws(cost: Cost, capacity: str) -> list[Term]:
     """Lines of what a cost draws of a capacity, not of times that no sharing makes longer."""
-    terms = [term for term in cost.why if family(term.capacity) == capacity and term.label != "latency"]
+    terms = [term for term in cost.why if family(term.capacity) == capacity and term.kind != "latency"]
     amounts = [amount for name, amount in cost.demand.amounts if family(name) == capacity]
     drawn = [term for term in terms if any(abs(term.seconds - amount) <= 1e-6 * amount for amount in amounts)]
     longest = max((term.seconds for term in terms), default=0.0)

@@ -259,7 +259,7 @@ class _Trial:
         """What the changed run waits for longest that is not changed yet; of a flow over many links, the busiest of them."""
         done = {path for path, _ in lever.settings}
         for limit in _limits(run.timeline, critical_path(run.timeline)):
-            found = [*self._against(limit), *(self._of_busy(()) if limit.cause.label == "flow" else ())]
+            found = [*self._against(limit), *(self._of_busy(()) if limit.cause.line == "flow" else ())]
             for change in found:
                 if isinstance(change, Lever) and not {path for path, _ in change.settings} <= done:
                     return change

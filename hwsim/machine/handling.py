@@ -161,7 +161,14 @@ def _by_engine(tally: Tally, gpu: Gpu, links: Sequence[Link], size: float, into:
         fill = ("fill", precise(copies.fill, "B"), source_of(told, "copies.fill"))
         seconds = size * copies.fill / ((size + copies.fill) * narrow.bandwidth)
         tally.latencies.append(
-            Term("latency", "bytes x fill / ((bytes + fill) x bandwidth)", (*inputs, fill), seconds, narrow.capacity)
+            Term(
+                "latency",
+                "bytes x fill / ((bytes + fill) x bandwidth)",
+                (*inputs, fill),
+                seconds,
+                narrow.capacity,
+                kind="latency",
+            )
         )
     if isinstance(narrow.model, Pcie) and narrow.model.fetches < 1:
         part = ("fetches", precise(narrow.model.fetches, "%"), source_of(narrow.model.sources, "fetches"))

@@ -245,7 +245,7 @@ class Transfers:
                 ("bandwidth", precise(before.bandwidth, "B/s"), origin(before)),
             )
             seconds = model.packet / before.bandwidth
-            latencies.append(Term("latency", "packet / bandwidth", inputs, seconds, before.capacity))
+            latencies.append(Term("latency", "packet / bandwidth", inputs, seconds, before.capacity, kind="latency"))
         if backplane is not None:
             key = "bandwidth" if model.bandwidth is not None else "oversubscription"
             told = source_of(model.sources, key)
@@ -277,7 +277,7 @@ def _waits(link: Link) -> Iterator[Term]:
             yield latency_term(name, wait.seconds, wait.inputs[0][3], link.capacity)
         else:
             inputs = tuple((key, _number(value, unit), source) for key, value, unit, source in wait.inputs)
-            yield Term("latency", wait.formula, inputs, wait.seconds, link.capacity)
+            yield Term("latency", wait.formula, inputs, wait.seconds, link.capacity, kind="latency")
 
 
 def _number(value: float, unit: str) -> str:

@@ -53,7 +53,7 @@ class Busy(DeviceOp):
             ("workers", str(self.workers), WORKLOAD),
             ("time", precise(self.time, "s"), WORKLOAD),
         )
-        term = Term("time", "ceil(times / workers) x time", inputs, rounds * self.time)
+        term = Term("time", "ceil(times / workers) x time", inputs, rounds * self.time, kind="stated")
         shared = self.times * self.time / model.cores
         cores = (inputs[0], inputs[2], ("cores", str(model.cores), "all the cpu has"))
         drawn = Term("cores", "times x time / cores", cores, shared, alone.demand.amounts[0][0])

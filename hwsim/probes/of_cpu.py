@@ -38,7 +38,7 @@ def cache_hit(machine: Machine, at: int) -> Found:
         raise Lacks(f"{name} does not say how long its {level} takes")
     if cache.latency is not None:
         told = source_of(cpu.sources, f"caches.levels.{level}.latency")
-        term = Term("latency", "load to use", (("load to use", precise(cache.latency, "s"), told),), seconds)
+        term = Term("latency", "load to use", (("load to use", precise(cache.latency, "s"), told),), seconds, kind="latency")
         return Found(seconds, name, f"{level}, {precise(cache.latency, 's')}", (term,))
     clock = cpu.clock_of("scalar", 1)
     inputs = (
@@ -50,7 +50,7 @@ def cache_hit(machine: Machine, at: int) -> Found:
         ("clock", precise(clock, "Hz"), f"one core busy: {source_of(cpu.sources, 'clock')}"),
     )
     how = f"{level}, {cache.cycles or 0.0:g} cycles at {precise(clock, 'Hz')}"
-    return Found(seconds, name, how, (Term("latency", "cycles / clock", inputs, seconds),))
+    return Found(seconds, name, how, (Term("latency", "cycles / clock", inputs, seconds, kind="latency"),))
 
 
 def multiply_add(machine: Machine) -> Found:

@@ -47,7 +47,7 @@ def launch(machine: Machine) -> Found:
     seconds = cost.demand.alone({each.name: each.rate for each in gpu.capacities(name)})
     if seconds <= 0:
         raise Lacks(f"{name} does not say how long a kernel takes to start")
-    why = tuple(term for term in cost.why if term.label == "latency")
+    why = tuple(term for term in cost.why if term.kind == "latency")
     return Found(seconds, name, "start of a kernel that the host waits for", why)
 
 
@@ -94,5 +94,5 @@ def _copied(machine: Machine, source: str, target: str) -> Found:
 
 def _chased(name: str, gpu: Gpu, size: float | None, how: str) -> Found:
     cost = gpu.access(name, Accesses(count=1.0, size=4.0, pattern="dependent", working_set=size))
-    why = tuple(term for term in cost.why if term.label == "floor")
+    why = tuple(term for term in cost.why if term.kind == "floor")
     return Found(body(gpu, name, cost), name, how, why)

@@ -225,8 +225,8 @@ WORDS: Final[Mapping[str, str]] = {
 
 
 def _bound(cost: Cost, size: float, unit: str) -> str:
-    body = [term for term in cost.why if term.label != "latency"]
-    latency = math.fsum(term.seconds for term in cost.why if term.label == "latency")
+    body = [term for term in cost.why if term.kind != "latency"]
+    latency = math.fsum(term.seconds for term in cost.why if term.kind == "latency")
     longest = max(body, key=lambda term: term.seconds, default=None)
     if longest is None or latency > size * longest.seconds:
         return STARTS
@@ -236,6 +236,6 @@ def _bound(cost: Cost, size: float, unit: str) -> str:
 def _called(term: Term, unit: str) -> str:
     if term.label == "compute":
         return f"compute, {unit}" if unit else "compute"
-    if term.label == "floor":
+    if term.kind == "floor":
         return f"compute, {unit}: waves of tiles" if term.capacity.endswith(".compute") and unit else "memory and caches"
     return WORDS.get(term.label, term.label)

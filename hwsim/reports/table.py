@@ -72,7 +72,7 @@ def capacities(usage: Sequence[Usage], limited: Iterable[Share] = ()) -> tuple[l
         fullest[device] = max(fullest.get(device, one), one, key=lambda each: (each.utilisation, each.busy_fs))
     held: dict[str, float] = {}
     for share in limited:
-        elsewhere = share.cause.kind == "latency" or share.cause.label == "flow"  # of a collective, which is due to links
+        elsewhere = share.cause.kind == "latency" or share.cause.line == "flow"  # of a collective, which is due to links
         name = fullest[share.cause.name].capacity if share.cause.name in fullest and not elsewhere else share.cause.name
         held[name] = held.get(name, 0.0) + share.share
     sizes: dict[str, int] = {}

@@ -76,8 +76,8 @@ def _op(graph: OpGraph, block: Block, position: int, befores: list[str]) -> str:
 
 def _cost(cost: Cost) -> str:
     """`5 us + the longest of compute 1 ms, memory 0.3 ms`."""
-    latency = [term for term in cost.why if term.label == "latency" and term.seconds > 0]
-    others = [term for term in cost.why if term.label != "latency" and term.seconds > 0]
+    latency = [term for term in cost.why if term.kind == "latency" and term.seconds > 0]
+    others = [term for term in cost.why if term.kind != "latency" and term.seconds > 0]
     if not others and not latency:
         return format_quantity(cost.demand.latency + cost.demand.floor, "s")
     longest = ", ".join(f"{term.label} {format_quantity(term.seconds, 's')}" for term in others)

@@ -96,7 +96,7 @@ def _plays(cost: Cost, twins: Mapping[str, Play]) -> bool:
 def _beside(cost: Cost) -> Cost:
     """A cost without what its device takes, which the twin finds out."""
     own = f"{cost.requests.device if cost.requests else ''}."
-    latency = math.fsum(term.seconds for term in cost.why if term.label == "latency" and not term.capacity.startswith(own))
+    latency = math.fsum(term.seconds for term in cost.why if term.kind == "latency" and not term.capacity.startswith(own))
     demand = cost.demand
     rest = Demand(
         latency=min(latency, demand.latency),

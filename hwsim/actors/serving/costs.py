@@ -142,6 +142,7 @@ def a_second(gpus: tuple[str, ...], bandwidth: float, compute: float, memory: fl
                 formula="kernels one after another; units, memory",
                 inputs=tuple((NAMED[what], precise(part, "%"), KERNELS) for what, part in parts.items()),
                 seconds=1.0,
+                kind="kernels",
             ),
         ),
     )

@@ -17,6 +17,7 @@ from hwsim.spec import Mistake, Place, SpecError
 FORMAT: Final = "opgraph/1"
 COLUMNS: Final = ("label", "cost", "size", "time", "queue", "insert", "take", "give")
 MADE_BY: Final = "hwsim.save_graph writes such files"
+_KINDS: Final = {"latency": "latency", "time": "stated", "kernels": "kernels", "flow": "flow", "floor": "floor"}
 
 T = TypeVar("T")
 
@@ -82,11 +83,16 @@ def _plain(make: Callable[..., T]) -> Callable[[dict[str, Any]], T]:
     return lambda row: make(**{key: _tuples(value) for key, value in row.items()})
 
 
+def _term(row: dict[str, Any]) -> Term:
+    """A line of a derivation; in files that do not give its kind, the first word of the label does."""
+    return _plain(Term)({"kind": _KINDS.get(row["label"].partition(" ")[0], "draw"), **row})
+
+
 def _cost(row: dict[str, Any]) -> Cost:
     return Cost(
         demand=_plain(Demand)(row["demand"]),
         moved=_tuples(row["moved"]),
-        why=tuple(_plain(Term)(each) for each in row["why"]),
+        why=tuple(_term(each) for each in row["why"]),
         requests=_maybe(Requests, row["requests"]),
         played=bool(row["played"]),
         choice=None if row["choice"] is None else Choice(*row["choice"]),

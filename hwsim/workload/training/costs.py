@@ -87,7 +87,7 @@ class Spent:
         inputs = tuple(
             (name, precise(seconds, "s"), FLOWS if name in COLLECTIVES else KERNELS) for name, seconds in self.seconds.items()
         )
-        why = (Term("kernels", " + ".join(name for name, _, _ in inputs), inputs, total),) if total > 0 else ()
+        why = (Term("kernels", " + ".join(name for name, _, _ in inputs), inputs, total, kind="kernels"),) if total > 0 else ()
         demand = Demand(amounts=tuple(sorted(drawn.items())), floor=total, share=longest or total * bandwidth or 1.0)
         moved = dict(self.moved)
         for name, (_, _, flop, size) in zip(team, each, strict=True):
@@ -212,7 +212,12 @@ class Exchanges:
         why = first.why
         if self._leaves(groups):
             alone = self._in_training(alone, wires, what)
-            why = (*why, Term("flow", "flow in a training", (("flow in a training", precise(alone, "s"), IN_TRAINING),), alone))
+            why = (
+                *why,
+                Term(
+                    "flow", "flow in a training", (("flow in a training", precise(alone, "s"), IN_TRAINING),), alone, kind="flow"
+                ),
+            )
         # what it takes of the GPUs while kernels run is in the part of it that is exposed (`hwsim.models.hiding`)
         demand = Demand(latency, tuple(sorted(amounts.items())), alone, (), wires or 1.0)
         return Cost(demand, tuple((name, *each) for name, each in sorted(moved.items())), why, choice=first.choice)

@@ -71,7 +71,7 @@ def lengthened(cost: Cost, slower: float, rates: Mapping[str, float]) -> Cost:
         body,
         f"{_NAME}.compute",
     )  # fmt: skip
-    waits = tuple(term for term in cost.why if term.label == "latency")
+    waits = tuple(term for term in cost.why if term.kind == "latency")
     floor = body if longest < body * (1 - 1e-12) else 0.0
     return replace(cost, demand=replace(demand, latency=latency, amounts=tuple(amounts), floor=floor), why=(*waits, told))
 
