@@ -14,6 +14,7 @@ from __future__ import annotations
 import difflib
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Final
@@ -89,6 +90,11 @@ Dollars = Annotated[float, MONEY]
 DollarsPerSecond = Annotated[float, PRICE]
 Metres = Annotated[float, LENGTH]
 Ratio = Annotated[float, RATIO]
+
+BYTES: Final[Mapping[str, float]] = {  # bytes of one element in memory, by number format; tf32 is stored as fp32
+    "fp64": 8.0, "fp32": 4.0, "tf32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "fp4": 0.5,
+    "int64": 8.0, "int32": 4.0, "int8": 1.0, "int4": 0.5, "bool": 1.0,
+}  # fmt: skip
 
 
 def _dimension(exponents: Exponents) -> Dimension:
@@ -392,6 +398,7 @@ _PREFIXED: Final = {  # unit: (smallest power, largest power)
     "s": (-15, 0), "B": (0, 18), "b": (0, 18), "bit": (0, 18), "FLOP": (0, 18), "OP": (0, 18), "T": (0, 18), "Hz": (0, 18),
     "IOPS": (0, 18), "W": (-6, 18), "J": (-15, 18), "Wh": (0, 18), "m": (-9, 3),
 }  # fmt: skip
+_RUN_OF_DIGITS: Final = re.compile(r"(\d+)")
 _LONG: Final = ((172800.0, 86400.0, "day"), (7200.0, 3600.0, "h"), (120.0, 60.0, "min"))
 
 
@@ -448,6 +455,47 @@ def format_change(fraction: float) -> str:
     """
     percent = 100 * fraction
     return f"{percent:+,.0f} %" if abs(percent) >= 9.95 else f"{percent:+.2g} %" if abs(percent) >= 1 else f"{percent:+.1f} %"
+
+
+def percent(fraction: float) -> str:
+    """A fraction in per cent with one digit after the point; only the whole is "100 %", only nothing is "0.0 %".
+
+    >>> percent(0.1234), percent(1), percent(0.9999), percent(0.0001), percent(1.5)
+    ('12.3 %', '100 %', '99.9 %', '<0.1 %', '150.0 %')
+    """
+    if fraction == 1:
+        return "100 %"
+    if 0 < fraction < 0.0005:
+        return "<0.1 %"
+    return f"{min(100 * fraction, 99.9) if fraction < 1 else 100 * fraction:.1f} %"
+
+
+def precise(value: float, unit: str) -> str:
+    """A number of a derivation, with the digits it takes to do the arithmetic again.
+
+    >>> precise(965.6e9, "FLOP/s"), precise(12e-6, "s"), precise(0.158, "%"), precise(1e6, "1")
+    ('965.6 GFLOP/s', '12 us', '15.8 %', '1e6')
+    """
+    if unit == "1":
+        return f"{value:.6g}".replace("e+0", "e").replace("e+", "e")
+    return _precise(value, unit)
+
+
+@lru_cache(maxsize=4096)  # a machine has thousands of equal links
+def _precise(value: float, unit: str) -> str:
+    number, space, symbol = format_quantity(value, unit, 6).partition(" ")
+    if "." in number and "e" not in number:
+        number = number.rstrip("0").rstrip(".")
+    return f"{number}{space}{symbol}"
+
+
+def natural(name: str) -> tuple[tuple[str | int, ...], str]:
+    """Sorting key that counts: gpu9 before gpu10.
+
+    >>> sorted(["gpu10", "gpu9", "cpu"], key=natural)
+    ['cpu', 'gpu9', 'gpu10']
+    """
+    return tuple(int(part) if at % 2 else part for at, part in enumerate(_RUN_OF_DIGITS.split(name))), name
 
 
 def _digits(value: float, digits: int, power: int, *, keep: bool) -> str:

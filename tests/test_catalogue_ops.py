@@ -9,10 +9,10 @@ from typing import Any, get_args
 import pytest
 
 from hwsim import ops
-from hwsim.devices.roofline import DTYPES
 from hwsim.ops import OPS, AnyOp
-from hwsim.ops.op import WIDTH, Dtype
+from hwsim.ops.op import Dtype
 from hwsim.spec import Mistakes, decode, plan, read_text
+from hwsim.units import BYTES
 from hwsim.workload.reading import _CONTROL
 
 SHARED = {"__init__", "exchange", "op"}  # files of the package that are no kind of their own
@@ -54,4 +54,4 @@ def test_every_key_of_an_op_is_documented(kind: str) -> None:
 
 
 def test_every_number_format_of_the_devices_has_a_width() -> None:
-    assert set(WIDTH) == set(get_args(Dtype)) == set(DTYPES)
+    assert set(BYTES) == set(get_args(Dtype))

@@ -14,9 +14,9 @@ from hwsim import api
 from hwsim.demand import Term
 from hwsim.devices import Gpu, Product, Work
 from hwsim.devices.gpu_matmul import LIKE, Alignment, Chip, Tiling, best, cuts, tiles_like, tiles_of, waves
-from hwsim.devices.roofline import DTYPES, Efficiency, LocalMemory
+from hwsim.devices.roofline import Efficiency, LocalMemory
 from hwsim.spec import Mistakes, find, names, read, resolve
-from hwsim.units import parse
+from hwsim.units import BYTES, parse
 
 NAME = "gpu0"
 WIDTH = {"fp64": 8.0, "fp32": 4.0, "tf32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "fp4": 0.5, "int8": 1.0, "int4": 0.5}
@@ -184,7 +184,7 @@ def test_rows_are_counted_as_they_lie_in_memory() -> None:
 
 
 def test_every_format_knows_whose_tiles_it_takes() -> None:
-    assert set(LIKE) == set(DTYPES)
+    assert set(LIKE) == set(BYTES)
     assert tiles_like("int4", ("fp32", "fp16")) == "fp16"
     assert tiles_like("fp64", ("fp32", "fp16")) == "fp32"
     assert tiles_like("fp32", ("fp16",)) is None

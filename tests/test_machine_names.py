@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hwsim.machine import Machine, UnknownName, build
-from hwsim.machine.names import natural
 from hwsim.spec import Mistakes, read_text
+from hwsim.units import natural
 
 CPU = "kind: cpu, cores: 2, flop: {fp32: 1 GFLOP/s}, memory: {bandwidth: 1 GB/s}"
 GPU = "kind: gpu, flop: {fp32: 1 TFLOP/s}, memory: {bandwidth: 1 TB/s}"

@@ -14,9 +14,10 @@ from hwsim import api
 from hwsim.cli.show import command as show
 from hwsim.machine import Link, Machine, PlacedDevice
 from hwsim.machine.handling import Handling
-from hwsim.machine.naming import UnknownName, natural
+from hwsim.machine.naming import UnknownName
 from hwsim.machine.routes import NoRoute
 from hwsim.spec import SpecError, apply_set, find, read, tree_of
+from hwsim.units import natural
 from tests.eager_net import eager_routes
 
 CPU = "kind: cpu, cores: 2, flop: {fp32: 1 GFLOP/s}, memory: {bandwidth: 100 GB/s}"

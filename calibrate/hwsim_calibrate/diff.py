@@ -9,10 +9,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-from hwsim.devices.calls import BYTES, Call, elementwise_call, product_call
+from hwsim.devices.calls import Call, elementwise_call, product_call
 from hwsim.devices.kernels import Kernels
 from hwsim.spec import Mistake, Mistakes, SpecError, Tree, decode, find, read
-from hwsim.units import UnitError, parse
+from hwsim.units import BYTES, UnitError, parse
 from hwsim_calibrate.environment import differences
 from hwsim_calibrate.store import load, located
 

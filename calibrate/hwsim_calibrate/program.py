@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from hwsim.devices.calls import BYTES, Call
+from hwsim.devices.calls import Call
+from hwsim.units import BYTES
 from hwsim_calibrate.fit.calls import DRAWN, REDUCTIONS
 
 RUNTIME: Final[dict[str, Any]] = {"blocks": "all", "free": "scope"}  # a call's own time has its start in it

@@ -6,7 +6,7 @@ from collections import Counter
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
-from hwsim.units import format_quantity
+from hwsim.units import format_quantity, percent
 from hwsim_calibrate.diff import Change, Difference
 from hwsim_calibrate.doctor import Finding
 from hwsim_calibrate.flags import FLAGS
@@ -40,7 +40,7 @@ def changed(found: Difference, *, every: bool = False) -> str:
     """By group, then the numbers that moved most; `every`: all of them."""
     lines = [f"these differ: {each}" for each in found.machines]
     moved = f"{len(found.unstable)} moved by more than 5 %"
-    lines += [f"{len(found.changes)} numbers in both; median change {_percent(found.median)}, {moved}", ""]
+    lines += [f"{len(found.changes)} numbers in both; median change {percent(found.median)}, {moved}", ""]
     if every:
         lines += [_change(each) for each in found.changes]
     else:
@@ -50,7 +50,7 @@ def changed(found: Difference, *, every: bool = False) -> str:
         lines.append(f"{'':<36}{'numbers':>8}{'median':>9}{'most':>9}")
         for name, changes in groups.items():
             sizes = [each.size for each in changes]
-            lines.append(f"{name[:35]:<36}{len(changes):>8}{_percent(median(sizes)):>9}{_percent(max(sizes)):>9}")
+            lines.append(f"{name[:35]:<36}{len(changes):>8}{percent(median(sizes)):>9}{percent(max(sizes)):>9}")
         lines += ["", "moved most", *(_change(each) for each in found.unstable[:SHOWN])] if found.unstable else []
     for word, names in (("before", found.only_before), ("after", found.only_after)):
         more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
@@ -71,11 +71,11 @@ def validated(found: Report) -> str:
     """Each error beside what is asked for, then the programs that are told worst."""
     lines = [f"{'':<44}{'error':>8}{'asked for':>11}"]
     lines += [
-        f"{what:<44}{_percent(value):>8}{_percent(bound):>11}{'' if met else '   missed'}"
+        f"{what:<44}{percent(value):>8}{percent(bound):>11}{'' if met else '   missed'}"
         for what, value, bound, met in found.bounds()
     ]
     if found.itself is not None:
-        lines.append(f"{'the measured calls themselves':<44}{_percent(found.itself.median):>8}")
+        lines.append(f"{'the measured calls themselves':<44}{percent(found.itself.median):>8}")
     far = sorted(found.programs, key=lambda each: -abs(each.told.error))[:WORST]
     if far:
         lines += ["", f"{'furthest off':<44}{'measured':>10}{'told':>10}{'error':>9}{'uncalibrated':>14}"]
@@ -107,7 +107,7 @@ def _suite(name: str, rows: list[Row]) -> str:
     sound = sum(not row.flags for row in rows) / len(rows)
     often = Counter(flag for row in rows for flag in row.flags).most_common(3)
     said = ", ".join(f"{flag} {count}" for flag, count in often)
-    return f"{name:<12}{len(rows):>6}{rounds:>8g}{_percent(spread):>8}{100 * sound:>5.0f} %   {said}".rstrip()
+    return f"{name:<12}{len(rows):>6}{rounds:>8g}{percent(spread):>8}{100 * sound:>5.0f} %   {said}".rstrip()
 
 
 def _time(row: Row) -> str:
@@ -117,7 +117,3 @@ def _time(row: Row) -> str:
 def _change(each: Change) -> str:
     flags = f"  ({', '.join(each.flags)})" if each.flags else ""
     return f"  {each.name}  {each.before:.4g} -> {each.after:.4g}, {100 * (each.ratio - 1):+.1f} %{flags}"
-
-
-def _percent(value: float) -> str:
-    return f"{100 * value:.1f} %"

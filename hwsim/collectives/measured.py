@@ -15,11 +15,12 @@ from hwsim.collectives.plan import Group, Operation
 from hwsim.collectives.steady import Flows, Phase, cost, longest
 from hwsim.demand import Cost, Demand, Term
 from hwsim.devices import Gpu
-from hwsim.devices.roofline import precise, source_of
+from hwsim.devices.roofline import source_of
 from hwsim.machine import Handling, Machine
 from hwsim.machine.libraries.mpi import Mpi
 from hwsim.machine.libraries.nccl import Bus, Estimate, Nccl, Protocol
 from hwsim.machine.libraries.overheads import PLAIN, Overheads
+from hwsim.units import precise
 
 _MOST = 0.95  # of a GPU's compute
 _SENT = ("all-to-all", "gather", "scatter", "send")  # what NCCL does by sends

@@ -27,9 +27,10 @@ from hwsim.collectives.plan import CannotCollect, Operation
 from hwsim.collectives.rounds import Pair, Round, rounds_of
 from hwsim.demand import Cost, Demand, Term, Unit
 from hwsim.devices import Cpu, Gpu, Memory
-from hwsim.devices.roofline import WORKLOAD, precise, source_of
+from hwsim.devices.roofline import WORKLOAD, source_of
 from hwsim.machine import Machine
 from hwsim.machine.libraries.overheads import PLAIN, Overheads
+from hwsim.units import precise
 
 _LOOKED_AT: Final = 64  # pairs of a step, for the one that waits longest
 

@@ -20,9 +20,10 @@ from hwsim.collectives.steady import check
 from hwsim.collectives.steps import ExplicitSend, explicit
 from hwsim.demand import Cost, Demand, Term
 from hwsim.devices import Cpu, Gpu, Memory
-from hwsim.devices.roofline import precise, source_of
+from hwsim.devices.roofline import source_of
 from hwsim.machine import Machine
 from hwsim.machine.libraries.overheads import PLAIN, Overheads
+from hwsim.units import precise
 
 
 class CostedSend(NamedTuple):

@@ -14,7 +14,7 @@ from hwsim.devices.hdd import Hdd
 from hwsim.devices.memory import Memory
 from hwsim.devices.nic import Nic
 from hwsim.devices.raid import Raid
-from hwsim.devices.roofline import WORKLOAD, CannotCompute, precise
+from hwsim.devices.roofline import WORKLOAD, CannotCompute
 from hwsim.devices.sockets import Sockets
 from hwsim.devices.ssd import Ssd
 from hwsim.devices.switch import Switch
@@ -65,7 +65,6 @@ __all__ = [
     "Work",
     "elementwise_call",
     "lookup_call",
-    "precise",
     "product_call",
     "reduce_call",
 ]

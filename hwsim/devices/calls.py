@@ -5,17 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Literal
 
 from hwsim.devices.work import Product
+from hwsim.units import BYTES
 
 Role = Literal["read", "write", "update"]
 Into = Literal["new", "out", "self"]
-
-BYTES: Final = {  # of an element, as it lies in memory
-    "fp64": 8.0, "fp32": 4.0, "tf32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "fp4": 0.5,
-    "int64": 8.0, "int32": 4.0, "int8": 1.0, "int4": 0.5, "bool": 1.0,
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

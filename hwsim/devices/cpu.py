@@ -24,10 +24,10 @@ from hwsim.devices.cpu_kernels import measured_cost
 from hwsim.devices.cpu_work import work_cost
 from hwsim.devices.kernels import Kernels
 from hwsim.devices.numa import Numa
-from hwsim.devices.roofline import WORKLOAD, CannotCompute, Efficiency, LocalMemory, peak_of, precise, unknown_dtypes
+from hwsim.devices.roofline import WORKLOAD, CannotCompute, Efficiency, LocalMemory, peak_of, unknown_dtypes
 from hwsim.devices.work import Work
 from hwsim.spec.fields import field
-from hwsim.units import BytesPerSecond, FlopPerSecond, Hertz, PerSecond, Seconds, Watts
+from hwsim.units import BytesPerSecond, FlopPerSecond, Hertz, PerSecond, Seconds, Watts, precise
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final
 from hwsim.demand import Cost, Demand, Requests, Term, Unit
 from hwsim.devices.accesses import Accesses, crossings, lines_touched
 from hwsim.devices.cpu_work import memory_time, reach, through_caches, to_memory
-from hwsim.devices.roofline import WORKLOAD, CannotCompute, Draw, Input, assemble, precise, source_of
-from hwsim.units import format_share
+from hwsim.devices.roofline import WORKLOAD, CannotCompute, Draw, Input, assemble, source_of
+from hwsim.units import format_share, precise
 
 if TYPE_CHECKING:
     from hwsim.devices.cpu import Cpu

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 from hwsim.demand import Cost, Term, Unit
 from hwsim.devices.calls import Call
 from hwsim.devices.kernels import Kernels, Time
-from hwsim.devices.roofline import CannotCompute, Draw, Input, assemble, latency_term, precise, source_of
+from hwsim.devices.roofline import CannotCompute, Draw, Input, assemble, latency_term, source_of
+from hwsim.units import precise
 
 if TYPE_CHECKING:
     from hwsim.devices.cpu import Cpu

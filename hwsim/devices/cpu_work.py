@@ -20,19 +20,9 @@ from typing import TYPE_CHECKING, Final
 
 from hwsim.demand import Cost, Term
 from hwsim.devices.numa import Numa
-from hwsim.devices.roofline import (
-    DTYPES,
-    WORKLOAD,
-    CannotCompute,
-    Draw,
-    Input,
-    assemble,
-    latency_terms,
-    memory_draw,
-    precise,
-    source_of,
-)
+from hwsim.devices.roofline import WORKLOAD, CannotCompute, Draw, Input, assemble, latency_terms, memory_draw, source_of
 from hwsim.devices.work import Work
+from hwsim.units import BYTES, precise
 
 if TYPE_CHECKING:
     from hwsim.devices.cpu import Cpu
@@ -121,7 +111,7 @@ def _arithmetic(cpu: Cpu, name: str, work: Work, used: int) -> Draw:
 
 def _any_peak(cpu: Cpu, work: Work, name: str, used: int) -> tuple[str, float, str]:
     """That of its type or else of any: no arithmetic takes no time at each of them."""
-    for dtype in (work.dtype, *DTYPES):
+    for dtype in (work.dtype, *BYTES):
         with suppress(CannotCompute):
             return cpu.peak(dtype, name, work.isa, used)
     return cpu.peak(work.dtype, name, work.isa, used)

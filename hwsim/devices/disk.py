@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hwsim.demand import Capacity, Cost, Demand, Term
-from hwsim.devices.roofline import WORKLOAD, CannotCompute, latency_term, precise, source_of
+from hwsim.devices.roofline import WORKLOAD, CannotCompute, latency_term, source_of
 from hwsim.devices.storage import Access, Asked, Direction
 from hwsim.spec.fields import field
-from hwsim.units import Bytes, BytesPerSecond, PerSecond, Seconds
+from hwsim.units import Bytes, BytesPerSecond, PerSecond, Seconds, precise
 
 __all__ = ["Access", "Disk"]
 

@@ -30,13 +30,12 @@ from hwsim.devices.roofline import (
     assemble,
     latency_term,
     peak_of,
-    precise,
     source_of,
     unknown_dtypes,
 )
 from hwsim.devices.work import Mix, Start, Work
 from hwsim.spec.fields import field
-from hwsim.units import FlopPerSecond, Hertz, PerSecond, Ratio, Seconds, Watts
+from hwsim.units import FlopPerSecond, Hertz, PerSecond, Ratio, Seconds, Watts, precise
 
 # A normal number of a generator by counters (Philox, ten rounds for four numbers) and the Box-Muller method, in operations of
 # fp32: an estimate from the two algorithms, not measured.

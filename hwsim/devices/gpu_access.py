@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from hwsim.demand import Term
 from hwsim.devices.accesses import Accesses, lines_touched
 from hwsim.devices.gpu_memory import SECTOR, Hierarchy, Stream, softly
-from hwsim.devices.roofline import WORKLOAD, Draw, Input, precise, source_of
+from hwsim.devices.roofline import WORKLOAD, Draw, Input, source_of
+from hwsim.units import precise
 
 
 @dataclass(frozen=True, slots=True)

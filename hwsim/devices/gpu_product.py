@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from hwsim.demand import Term
 from hwsim.devices.gpu_matmul import ROUNDING, Chip, Cut, Tiling, best, rounded
-from hwsim.devices.roofline import Draw, Input, latency_terms, precise, source_of
+from hwsim.devices.roofline import Draw, Input, latency_terms, source_of
 from hwsim.devices.work import Product, Work
+from hwsim.units import precise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,11 +30,11 @@ from typing import ClassVar
 
 from hwsim.demand import Capacity, Cost
 from hwsim.devices.platter import Platter
-from hwsim.devices.roofline import CannotCompute, Input, precise, source_of
+from hwsim.devices.roofline import CannotCompute, Input, source_of
 from hwsim.devices.seek import Seek
 from hwsim.devices.storage import Asked, Direction, Limit, cost_of, drained, each, given, number
 from hwsim.spec.fields import field
-from hwsim.units import Bytes, BytesPerSecond, Seconds
+from hwsim.units import Bytes, BytesPerSecond, Seconds, precise
 
 
 @dataclass(frozen=True, slots=True)

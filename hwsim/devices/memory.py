@@ -11,9 +11,9 @@ from typing import ClassVar
 from hwsim.demand import Capacity, Cost, Demand, Requests, Term
 from hwsim.devices.accesses import Accesses
 from hwsim.devices.dram import Dram
-from hwsim.devices.roofline import WORKLOAD, CannotCompute, installed, latency_term, precise, source_of
+from hwsim.devices.roofline import WORKLOAD, CannotCompute, installed, latency_term, source_of
 from hwsim.spec.fields import field
-from hwsim.units import Bytes, BytesPerSecond, Seconds
+from hwsim.units import Bytes, BytesPerSecond, Seconds, precise
 
 
 @dataclass(frozen=True, slots=True)

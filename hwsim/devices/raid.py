@@ -27,12 +27,12 @@ from typing import ClassVar, Final, Literal
 from hwsim.demand import Capacity, Cost, Term
 from hwsim.devices.disk import Disk
 from hwsim.devices.hdd import Hdd
-from hwsim.devices.roofline import precise, source_of
+from hwsim.devices.roofline import source_of
 from hwsim.devices.ssd import Ssd
 from hwsim.devices.storage import Asked, Direction, mixed
 from hwsim.devices.volume import Volume
 from hwsim.spec.fields import field
-from hwsim.units import Bytes
+from hwsim.units import Bytes, precise
 
 Level = Literal[0, 1, 5, 6, 10]
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Final
 
 from hwsim.demand import Cost, Demand, Term, Unit
@@ -20,13 +19,12 @@ from hwsim.devices.dram import Dram
 from hwsim.devices.work import Mix
 from hwsim.spec.fields import field
 from hwsim.spec.mistakes import did_you_mean
-from hwsim.units import Bytes, BytesPerSecond, Ratio, Seconds, format_quantity
+from hwsim.units import BYTES, Bytes, BytesPerSecond, Ratio, Seconds, precise
 
 Input = tuple[str, str, str]  # name, value with unit, source
 
 WORKLOAD: Final = "workload"  # the source of what the op itself says
 
-DTYPES: Final = ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "fp4", "int64", "int32", "int8", "int4", "bool")
 
 # What a device does with a type it has no units for: it computes in the next wider one.
 WIDER: Final[Mapping[str, str]] = {
@@ -113,25 +111,6 @@ def source_of(sources: Mapping[str, str], key: str) -> str:
     return sources.get(key, "default") if sources else "as given"
 
 
-def precise(value: float, unit: str) -> str:
-    """A number of a derivation, with the digits it takes to do the arithmetic again.
-
-    >>> precise(965.6e9, "FLOP/s"), precise(12e-6, "s"), precise(0.158, "%"), precise(1e6, "1")
-    ('965.6 GFLOP/s', '12 us', '15.8 %', '1e6')
-    """
-    if unit == "1":
-        return f"{value:.6g}".replace("e+0", "e").replace("e+", "e")
-    return _precise(value, unit)
-
-
-@lru_cache(maxsize=4096)  # thousands of equal links say the same
-def _precise(value: float, unit: str) -> str:
-    number, space, symbol = format_quantity(value, unit, 6).partition(" ")
-    if "." in number and "e" not in number:
-        number = number.rstrip("0").rstrip(".")
-    return f"{number}{space}{symbol}"
-
-
 def peak_of(peaks: Mapping[str, float], dtype: str, where: str) -> tuple[str, float]:
     """(the type it is computed in, its peak): of the type itself or of the next wider one with a peak.
 
@@ -142,7 +121,7 @@ def peak_of(peaks: Mapping[str, float], dtype: str, where: str) -> tuple[str, fl
     while found is not None and found not in peaks:
         found = WIDER.get(found)
     if found is None:
-        known = ", ".join(each for each in DTYPES if each in peaks) or "none"
+        known = ", ".join(each for each in BYTES if each in peaks) or "none"
         raise CannotCompute(f"{where} has no peak for {dtype}", f"it has peaks for: {known}; add one as `flop: {{{dtype}: ...}}`")
     return found, peaks[found]
 
@@ -150,8 +129,8 @@ def peak_of(peaks: Mapping[str, float], dtype: str, where: str) -> tuple[str, fl
 def unknown_dtypes(key: str, peaks: Mapping[str, float]) -> Iterator[tuple[str, str, str | None]]:
     """(key, message, hint) for every name that is no number format."""
     for dtype in peaks:
-        if dtype not in DTYPES:
-            yield f"{key}.{dtype}", f"unknown number format '{dtype}'", did_you_mean(dtype, DTYPES)
+        if dtype not in BYTES:
+            yield f"{key}.{dtype}", f"unknown number format '{dtype}'", did_you_mean(dtype, BYTES)
 
 
 @dataclass(frozen=True, slots=True)

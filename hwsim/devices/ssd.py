@@ -28,10 +28,10 @@ from typing import ClassVar, Literal
 from hwsim.demand import Capacity, Cost, Term
 from hwsim.devices.endurance import Endurance
 from hwsim.devices.flash import Flash, amplification, moved_pages
-from hwsim.devices.roofline import Input, precise, source_of
+from hwsim.devices.roofline import Input, source_of
 from hwsim.devices.storage import PAGE, Asked, Direction, Limit, cost_of, drained, each, given, number, rate_at
 from hwsim.spec.fields import field
-from hwsim.units import Bytes, BytesPerSecond, PerSecond, Ratio, Seconds, format_quantity
+from hwsim.units import Bytes, BytesPerSecond, PerSecond, Ratio, Seconds, format_quantity, precise
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,8 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, Protocol
 
 from hwsim.demand import Cost, Demand, Requests, Term, Unit
-from hwsim.devices.roofline import WORKLOAD, CannotCompute, Input, latency_term, precise, source_of
+from hwsim.devices.roofline import WORKLOAD, CannotCompute, Input, latency_term, source_of
+from hwsim.units import precise
 
 Access = Literal["sequential", "random"]
 Direction = Literal["read", "write"]

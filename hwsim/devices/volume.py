@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hwsim.demand import Capacity, Cost
-from hwsim.devices.roofline import Input, precise, source_of
+from hwsim.devices.roofline import Input, source_of
 from hwsim.devices.storage import Asked, Direction, Limit, cost_of, drained
 from hwsim.spec.fields import field
-from hwsim.units import Bytes, BytesPerSecond, PerSecond, Seconds
+from hwsim.units import Bytes, BytesPerSecond, PerSecond, Seconds, precise
 
 _GIB = 2.0**30
 

@@ -11,10 +11,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from hwsim.devices.roofline import precise
 from hwsim.spec import Mistakes, Tree, resolve
 from hwsim.spec.provenance import sources
-from hwsim.units import Quantity, UnitError, format_quantity, parse
+from hwsim.units import Quantity, UnitError, format_quantity, parse, precise
 
 BETTER: Final[dict[str, Literal["halved", "doubled"]]] = {
     "s": "halved", "m": "halved", "B/s": "doubled", "FLOP/s": "doubled", "1/s": "doubled", "T/s": "doubled",

@@ -39,7 +39,7 @@ def _sentences(makespan: int, done: Sequence[Activity], tried: Tried | None) -> 
     idle = sum(one.path_fs for one in done if one.before_job)  # nothing is done then, so nothing hides behind it, nor it
     done = [one for one in done if not one.before_job]
     if idle >= SMALL * makespan or not done:
-        yield f"For {seconds(idle / FEMTO)} ({_percent(idle, makespan)}) the run waits for the start of a job."
+        yield f"For {seconds(idle / FEMTO)} ({format_share(idle / makespan)}) the run waits for the start of a job."
     coming = [one for one in done if one.before_request]
     for one in coming:
         length = "nearly all" if seconds(one.path_s) == seconds(makespan / FEMTO) else f"{seconds(one.path_s)} of"
@@ -60,7 +60,7 @@ def _sentences(makespan: int, done: Sequence[Activity], tried: Tried | None) -> 
         yield f"{also}, in which the run waits for something else."
     serial = all(one.hidden_fs == 0 and one.work_fs == one.busy_fs for one in done)
     if serial and len(done) > 1:
-        adds = [f"{_doing(one)} adds {seconds(one.path_s)} ({_percent(one.path_fs, makespan)})" for one in others[:MANY]]
+        adds = [f"{_doing(one)} adds {seconds(one.path_s)} ({format_share(one.path_fs / makespan)})" for one in others[:MANY]]
         rest = f": {', '.join(adds)}" if adds else ""
         yield f"One thing happens at a time, nothing hides behind anything else{rest}."
     else:
@@ -104,7 +104,7 @@ def _hiding(one: Activity, makespan: int, behind: str, *, apart: bool) -> str:
     if one.hidden_fs == 0:
         return f"{doing} hides behind nothing: the run waits for all of it."
     if 2 * one.hidden_fs < one.busy_fs:
-        waits = f"the run waits for {left} of it ({_percent(one.path_fs, makespan)})"
+        waits = f"the run waits for {left} of it ({format_share(one.path_fs / makespan)})"
         return f"{doing} hides {behind} for {seconds(one.hidden_s)} only; {waits}."
     if one.alone not in {"first", "last"}:
         return f"{doing} hides {behind}, all but {left}."
@@ -119,10 +119,6 @@ def _help(rows: Sequence[WhatIf]) -> str:
     then = f"; then the limit is {families(best.limited_by)[0][0]}" if best.limited_by else ""
     at_once = ", only together" if best.together else ", a hypothetical change" if best.hypothetical else ""
     return f"What helps most is {best.change}{at_once}: {seconds(best.makespan_s)}, {best.speedup:.3g} times as fast{then}."
-
-
-def _percent(part: int, whole: int) -> str:
-    return format_share(part / whole)
 
 
 def _subject(device: str) -> str:

@@ -19,7 +19,6 @@ from hwsim.machine.layout import InnerLibraries, Layout
 from hwsim.machine.libraries.reading import read_libraries
 from hwsim.machine.model import Machine
 from hwsim.machine.names import Names
-from hwsim.machine.naming import natural
 from hwsim.machine.net import Links, Net
 from hwsim.machine.parts import Numbered, Part
 from hwsim.machine.provenance import finish
@@ -29,6 +28,7 @@ from hwsim.machine.transfer import Transfers
 from hwsim.machine.views import Devices, Groups, Nodes
 from hwsim.machine.wiring import wire_all
 from hwsim.spec import Mistakes, Tree, Warning, check_header, decode, did_you_mean, different, parameters, resolve
+from hwsim.units import natural
 
 MOST_DEVICES: Final = 1_000_000
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,59}")

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from hwsim.machine.naming import natural
 from hwsim.machine.net import Net
 from hwsim.machine.placed import Link, Routing
+from hwsim.units import natural
 
 Layers = Sequence[set[str]]
 

@@ -9,9 +9,10 @@ from typing import Final, Literal
 from hwsim.demand import Term, Unit
 from hwsim.devices import Cpu, Gpu, Memory, Nic
 from hwsim.devices.nic import ON_CORES
-from hwsim.devices.roofline import WORKLOAD, latency_term, precise, source_of
+from hwsim.devices.roofline import WORKLOAD, latency_term, source_of
 from hwsim.links import Pcie, Protocol
 from hwsim.machine.placed import Link, PlacedDevice
+from hwsim.units import precise
 
 Pages = Literal["pinned", "pageable"]
 Mover = Literal["dma", "cpu", "sm"]

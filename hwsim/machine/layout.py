@@ -13,9 +13,10 @@ from itertools import chain, pairwise
 from typing import Final
 
 from hwsim.machine.libraries.reading import Libraries
-from hwsim.machine.naming import below, natural
+from hwsim.machine.naming import below
 from hwsim.machine.parts import Numbered, Part, Spot
 from hwsim.machine.wires import Ints, Wires
+from hwsim.units import natural
 
 _DIGITS: Final = "0123456789"
 _LONG: Final = 9  # more digits than any number of a member has

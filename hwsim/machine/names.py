@@ -12,16 +12,17 @@ from itertools import chain
 from typing import Final
 
 from hwsim.machine.layout import Layout
-from hwsim.machine.naming import UnknownName, below, listed, natural
+from hwsim.machine.naming import UnknownName, below, listed
 from hwsim.machine.parts import Numbered, Part
 from hwsim.spec.mistakes import did_you_mean
+from hwsim.units import natural
 
 _DOT: Final = re.compile(r"(?<!\.)\.(?!\.)")
 _SEGMENT: Final = re.compile(r"(?P<text>[A-Za-z][\w-]*?)(?:(?P<star>\*)|(?P<first>\d{1,9})\.\.(?P<last>\d{1,9}))?", re.ASCII)
 _ALL_NAMED: Final = 200  # devices, up to which a hint may be any name
 _COMPARED: Final = 10_000  # the same for a full name
 
-__all__ = ["Names", "UnknownName", "below", "listed", "natural"]
+__all__ = ["Names", "UnknownName", "below", "listed"]
 
 
 @dataclass(frozen=True, slots=True)

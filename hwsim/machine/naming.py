@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Final
 
-_DIGITS: Final = re.compile(r"(\d+)")
 _SHOWN: Final = 8
 
 
@@ -17,15 +15,6 @@ class UnknownName(ValueError):
         super().__init__(message)
         self.message = message
         self.hint = hint
-
-
-def natural(name: str) -> tuple[tuple[str | int, ...], str]:
-    """Sorting key that counts: gpu9 before gpu10.
-
-    >>> sorted(["gpu10", "gpu9", "cpu"], key=natural)
-    ['cpu', 'gpu9', 'gpu10']
-    """
-    return tuple(int(part) if at % 2 else part for at, part in enumerate(_DIGITS.split(name))), name
 
 
 def listed(names: Sequence[str]) -> str:

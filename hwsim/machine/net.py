@@ -7,8 +7,9 @@ from typing import Final, overload
 
 from hwsim.devices import Nic, Switch
 from hwsim.machine.layout import Layout
-from hwsim.machine.naming import below, natural
+from hwsim.machine.naming import below
 from hwsim.machine.placed import Link, Routing
+from hwsim.units import natural
 
 _KEPT: Final = 400_000  # ways between neighbours remembered
 _FEW: Final = 64  # neighbours that are looked through one by one

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hwsim.demand import Term
-from hwsim.devices.roofline import WORKLOAD, precise
+from hwsim.devices.roofline import WORKLOAD
 from hwsim.links import Framing, Protocol
 from hwsim.machine.placed import Link
+from hwsim.units import precise
 
 
 @dataclass(frozen=True, slots=True)

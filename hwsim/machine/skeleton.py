@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from hwsim.machine.hosts import Hosts, Port
 from hwsim.machine.layout import Layout
-from hwsim.machine.naming import natural
 from hwsim.machine.numbering import BOTH, Numbering
 from hwsim.machine.transfer import Transfers
+from hwsim.units import natural
 
 Where = tuple[int, int]  # layer and rank of a device of the core
 

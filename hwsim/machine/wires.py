@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hwsim.links import LinkKind
-from hwsim.machine.naming import natural
 from hwsim.machine.placed import Link, Routing
+from hwsim.units import natural
 
 Ints = NDArray[np.signedinteger[Any]]
 _FEW: Final = 16

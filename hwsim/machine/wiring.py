@@ -13,13 +13,14 @@ from hwsim.machine.budgets import check_links
 from hwsim.machine.ends import Ends, first_again
 from hwsim.machine.layout import Layout
 from hwsim.machine.names import Names
-from hwsim.machine.naming import UnknownName, listed, natural
+from hwsim.machine.naming import UnknownName, listed
 from hwsim.machine.parts import Part
 from hwsim.machine.provenance import finish
 from hwsim.machine.schema import LINK_KEYS, PART_KEYS, TOPOLOGY_KEYS, LinkEntry
 from hwsim.machine.topologies import TOPOLOGIES, Edge, Edges, Topology, WithSwitches
 from hwsim.machine.wires import Bundle
 from hwsim.spec import Mistakes, Tree, decode, did_you_mean
+from hwsim.units import natural
 
 MOST_LINKS: Final = 2_000_000
 

@@ -24,10 +24,11 @@ from hwsim.devices import Gpu, Work
 from hwsim.models.cnn_layers import layers_of, optimizer
 from hwsim.models.cnn_software import Software
 from hwsim.models.cnn_units import size
-from hwsim.models.convolution import WIDTH, Convolution
+from hwsim.models.convolution import Convolution
 from hwsim.models.convolving import CONVOLVING, Convolving, Units, matrix_units, units_of
 from hwsim.models.layers import LayerOp, Share
 from hwsim.models.networks import Network
+from hwsim.units import BYTES
 
 BUCKET: Final = 25 * 2**20  # bytes; torch.nn.parallel.DistributedDataParallel, bucket_cap_mb
 _NAME: Final = "gpu"
@@ -83,7 +84,7 @@ class Kernels:
             part = constants.part if len(way) == 1 else constants.transformed
             copied: tuple[Work, ...] = ()
             if constants.reordered and way[0].mix == "matmul":
-                images = op.convolution.images_moved(WIDTH[work.dtype])
+                images = op.convolution.images_moved(BYTES[work.dtype])
                 copied = (Work(reads=images, writes=images, dtype=work.dtype, working_set=2 * images),)
             found.append(tuple(self._timed(op, each, self._slower(each, part, constants)) for each in (*copied, *way)))
         return min(found, key=lambda way: math.fsum(each.seconds for each in way))
@@ -201,7 +202,7 @@ def inference(network: Network, batch: int, dtype: str, kernels: Kernels) -> Cnn
 
 def _issuing(software: Software, dtype: str, count: int, numbers: int) -> float:
     """Seconds of the host beside the GPU: each kernel issued, or each number of the inputs made ready."""
-    casting = software.casting if WIDTH[dtype] < 4 else 1.0
+    casting = software.casting if BYTES[dtype] < 4 else 1.0
     return max(software.dispatch * casting * count, software.number * numbers)
 
 

@@ -25,9 +25,10 @@ from typing import Final
 
 from hwsim.devices import Product, Work
 from hwsim.models.cnn_units import Unit, size
-from hwsim.models.convolution import WIDTH, Convolution, Pass
+from hwsim.models.convolution import Convolution, Pass
 from hwsim.models.layers import Layer, LayerOp
 from hwsim.models.networks import Network
+from hwsim.units import BYTES
 
 # (arrays in, arrays out) read and written, in units of the array that goes in (i) and the one that goes out (o): forward
 # reads, forward writes, backward reads, backward writes.
@@ -59,7 +60,7 @@ def layer_of(unit: Unit, batch: int, dtype: str, *, training: bool = True, first
     ops = tuple(_forward(unit, batch, dtype, training))
     back = tuple(_backward(unit, batch, dtype, first=first)) if training else ()
     again = unit.kind in ("add", "concat", "activation") or unit.name.endswith(".around")  # in place, or kept by another
-    kept = 0.0 if again else batch * size(unit.into) * WIDTH[dtype]
+    kept = 0.0 if again else batch * size(unit.into) * BYTES[dtype]
     return Layer(unit.name, unit.out, ops, back, unit.parameters, unit.tensors, kept if training else 0.0)
 
 
@@ -92,7 +93,7 @@ def _backward(unit: Unit, batch: int, dtype: str, *, first: bool) -> Iterator[La
         case kind:
             yield _moving(unit, batch, dtype, *_MOVED[kind][2:], " backward")
     if unit.tensors == 2 and unit.kind in ("conv", "linear"):
-        reads = batch * size(unit.out) * WIDTH[dtype]
+        reads = batch * size(unit.out) * BYTES[dtype]
         yield LayerOp(f"{unit.name} bias", "elementwise", Work(reads=reads, dtype=dtype, working_set=reads))
 
 
@@ -114,14 +115,14 @@ def _convolution(unit: Unit, batch: int, dtype: str, what: Pass) -> LayerOp:
 
 
 def _linear(name: str, m: int, n: int, k: int, dtype: str) -> LayerOp:
-    width = WIDTH[dtype]
+    width = BYTES[dtype]
     work = Work(flop=2.0 * m * n * k, reads=(m * k + k * n) * width, writes=m * n * width, dtype=dtype, mix="matmul",
                 product=Product(m, n, k, element=width))  # fmt: skip
     return LayerOp(name, "matmul", work)
 
 
 def _moving(unit: Unit, batch: int, dtype: str, reads: tuple[float, float], writes: tuple[float, float], suffix: str) -> LayerOp:
-    into, out = (batch * size(shape) * WIDTH[dtype] for shape in (unit.into, unit.out))
+    into, out = (batch * size(shape) * BYTES[dtype] for shape in (unit.into, unit.out))
     read, written = reads[0] * into + reads[1] * out, writes[0] * into + writes[1] * out
     return LayerOp(unit.name + suffix, "elementwise", Work(reads=read, writes=written, dtype=dtype, working_set=into + out))
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from hwsim.models.cnn_units import Unit, size
-from hwsim.models.convolution import WIDTH
+from hwsim.units import BYTES
 
 _PRODUCTS: Final = ("conv", "linear")
 
@@ -156,4 +156,4 @@ def stages(units: Sequence[Unit], count: int, seconds: Callable[[Unit], float]) 
 
 def passed_on(unit: Unit, batch: int, dtype: str) -> float:
     """Bytes of a layer's result, which the next stage takes."""
-    return batch * size(unit.out) * WIDTH[dtype]
+    return batch * size(unit.out) * BYTES[dtype]

@@ -24,9 +24,9 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from hwsim.devices import Product, Work
+from hwsim.units import BYTES
 
 Pass = Literal["forward", "input", "weights"]
-WIDTH: Final = {"fp64": 8.0, "fp32": 4.0, "tf32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0}
 PIECE: Final = 64  # pixels are summed in pieces of so many, the last filled up: where a row of them starts does not matter
 TILE: Final = 4  # results of a transformed tile, on a side: Lavin and Gray, F(4x4, 3x3)
 
@@ -90,7 +90,7 @@ class Convolution:
 
     def work(self, dtype: str) -> Work:
         """As an implicit matrix product."""
-        width = WIDTH[dtype]
+        width = BYTES[dtype]
         reads, writes = self.traffic(width)
         return Work(flop=self.flop, reads=reads, writes=writes, dtype=dtype, mix="matmul", product=self.product(width))
 
@@ -100,7 +100,7 @@ class Convolution:
         matrix_units: the format is computed by units that only multiply matrices.
         """
         yield (self.work(dtype),)
-        reads, writes = self.traffic(WIDTH[dtype])
+        reads, writes = self.traffic(BYTES[dtype])
         if self.groups > 1:
             yield (Work(flop=self.flop, reads=reads, writes=writes, dtype="fp32" if dtype == "tf32" else dtype),)
         elif not matrix_units and self.stride == 1 and self.kernel in ((3, 3), (5, 5)):
@@ -109,7 +109,7 @@ class Convolution:
     def _transformed(self, dtype: str) -> tuple[Work, ...]:
         side = TILE + self.kernel[0] - 1
         tiles = self.images * -(-self.high // TILE) * -(-self.wide // TILE)
-        width, points = WIDTH[dtype], side * side
+        width, points = BYTES[dtype], side * side
         into, out = float(tiles * points * self.channels_in) * width, float(tiles * points * self.channels_out) * width
         kernels = float(points * self.channels_in * self.channels_out) * width
         reads, writes = self.traffic(width)

@@ -19,11 +19,11 @@ from typing import Final, Literal
 
 from hwsim.devices import Product, Work
 from hwsim.models.transformer import Transformer
+from hwsim.units import BYTES
 
 Share = Literal["matmul", "attention", "elementwise", "output", "optimizer"]
 Attention = Literal["plain", "flash"]
 
-WIDTH: Final = {"fp64": 8.0, "fp32": 4.0, "tf32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0}
 FLASH_BACKWARD: Final = 2.5  # of the forward work: five products in place of two
 FORWARD_PASSES: Final = 6.0  # over the scores of plain attention: scale and mask, softmax, dropout, each read and written
 BACKWARD_PASSES: Final = 8.0
@@ -81,7 +81,7 @@ class Slice:
 
     @property
     def width(self) -> float:
-        return WIDTH[self.dtype]
+        return BYTES[self.dtype]
 
 
 def product(name: str, rows: int, columns: int, depth: int, part: Slice, batch: int = 1, share: Share = "matmul") -> Kernel:
@@ -89,7 +89,7 @@ def product(name: str, rows: int, columns: int, depth: int, part: Slice, batch: 
     dtype = part.products or part.dtype
     work = Work(
         flop=2.0 * rows * columns * depth * batch,
-        reads=(rows * depth + depth * columns) * batch * WIDTH[dtype],
+        reads=(rows * depth + depth * columns) * batch * BYTES[dtype],
         writes=rows * columns * batch * part.width,
         dtype=dtype,
         mix="matmul",

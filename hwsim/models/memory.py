@@ -19,10 +19,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from hwsim.models.kernels import WIDTH, Attention
+from hwsim.models.kernels import Attention
 from hwsim.models.plan import Laid, ParallelPlan
 from hwsim.models.transformer import Transformer
-from hwsim.units import format_quantity
+from hwsim.units import BYTES, format_quantity
 
 RESERVED: Final = 1.5e9  # CUDA context, NCCL's buffers and cuBLAS' workspaces; typical figures of nvidia-smi, quoted from memory
 OPTIMIZER: Final = {"adam": 12.0, "sgd": 8.0}  # bytes a parameter: 32-bit weights and moments
@@ -65,7 +65,7 @@ def activations(model: Transformer, plan: ParallelPlan, sequence: int, attention
     True
     """
     rows = plan.microbatch * sequence / plan.cp
-    w, t, h = WIDTH[plan.dtype if plan.dtype != "fp8" else "bf16"], plan.tp, model.hidden
+    w, t, h = BYTES[plan.dtype if plan.dtype != "fp8" else "bf16"], plan.tp, model.hidden
     split = t if plan.sequence_parallel else 1
     if plan.recompute == "full":
         return rows * h * w / split
@@ -114,7 +114,7 @@ def training_memory(laid: Laid, attention: Attention = "flash", stage: int = 0, 
     """Bytes on each GPU of a stage."""
     model, plan = laid.model, laid.plan
     own, shards = stage_parameters(model, plan, stage), laid.shards
-    w = WIDTH[plan.dtype if plan.dtype != "fp8" else "bf16"]
+    w = BYTES[plan.dtype if plan.dtype != "fp8" else "bf16"]
     layer = own / max(1, laid.layers)
     weights = own * w / (shards if plan.level >= 3 else 1)
     gradients = own * gradient / (shards if plan.level >= 2 else 1)
@@ -141,7 +141,7 @@ def _without(plan: ParallelPlan) -> ParallelPlan:
 
 def serving_memory(model: Transformer, tp: int, tokens: float, dtype: str = "bf16", pp: int = 1) -> Footprint:
     """Weights, and the KV cache of so many tokens, on each GPU."""
-    w = WIDTH[dtype]
+    w = BYTES[dtype]
     heads = max(1.0, model.of_kv_heads / tp) / model.of_kv_heads
     return Footprint(0, model.parameters * w / (tp * pp), 0.0, 0.0, 0.0, RESERVED, tokens * model.kv_bytes(w) * heads / pp)
 

@@ -13,7 +13,8 @@ from hwsim.devices.gpu_matmul import waves
 from hwsim.devices.roofline import peak_of
 from hwsim.models.frameworks import Framework
 from hwsim.models.generations import GENERATIONS, Generation, generation, throttle
-from hwsim.models.kernels import WIDTH, Kernel, Share
+from hwsim.models.kernels import Kernel, Share
+from hwsim.units import BYTES
 
 _NAME: Final = "gpu"
 # Queries of a block of fused attention, and its speed over that of the best; what a last wave that is not full loses.
@@ -56,7 +57,7 @@ class Speed:
         style = self.framework.ops.get(kernel.name.removeprefix("d-"))
         if style is not None:
             factor, count = style.moved, style.kernels
-            flop = style.flop * work.writes / WIDTH[work.dtype]
+            flop = style.flop * work.writes / BYTES[work.dtype]
         else:
             factor = {"attention": self.framework.scores, "elementwise": self.framework.moved}.get(kernel.share, 1.0)
             count, flop = 1, 0.0

@@ -13,10 +13,11 @@ from typing import Literal
 from hwsim.devices import Work
 from hwsim.models import kernels
 from hwsim.models.frameworks import Framework
-from hwsim.models.kernels import WIDTH, Kernel, Slice
+from hwsim.models.kernels import Kernel, Slice
 from hwsim.models.memory import stage_parameters
 from hwsim.models.plan import Axis, Laid
 from hwsim.models.transformer import Transformer
+from hwsim.units import BYTES
 
 What = Literal["all-reduce", "all-gather", "reduce-scatter", "all-to-all", "send"]
 
@@ -160,7 +161,7 @@ def _gathered(laid: Laid, framework: Framework, own: float) -> tuple[Collect, ..
     """Weights from the copies that hold them, before forward and before backward; gradients back to them."""
     if laid.plan.level < 3 or laid.shards == 1:
         return ()
-    width = WIDTH["bf16" if laid.plan.dtype == "fp8" else laid.plan.dtype]
+    width = BYTES["bf16" if laid.plan.dtype == "fp8" else laid.plan.dtype]
     return (
         Collect("weights", "all-gather", "dp", own * width, framework.gradients, framework.gathered),
         Collect("gradients", "reduce-scatter", "dp", own * framework.gradient, framework.gradients),
@@ -186,6 +187,6 @@ def _ending(laid: Laid, framework: Framework, own: float) -> tuple[Item, ...]:
     bytes_moved = own / shards * each
     found.append(Kernel("optimizer", "optimizer", Work(reads=0.6 * bytes_moved, writes=0.4 * bytes_moved, dtype="fp32")))
     if laid.shards > 1 and plan.level in (1, 2):
-        width = WIDTH["bf16" if plan.dtype == "fp8" else plan.dtype]
+        width = BYTES["bf16" if plan.dtype == "fp8" else plan.dtype]
         found.append(Collect("weights", "all-gather", "dp", own * width, framework.gradients))
     return tuple(found)

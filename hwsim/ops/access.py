@@ -13,9 +13,9 @@ from typing import ClassVar
 
 from hwsim.demand import Pattern
 from hwsim.devices import Accesses, Call, Into, Memory, lookup_call
-from hwsim.ops.op import WIDTH, CannotPlace, DeviceOp, Dtype, Placed, Scope
+from hwsim.ops.op import CannotPlace, DeviceOp, Dtype, Placed, Scope
 from hwsim.spec import field
-from hwsim.units import Bytes, Ratio
+from hwsim.units import BYTES, Bytes, Ratio
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +81,7 @@ class Access(DeviceOp):
         """Elements of `bytes` each, or rows of that many, found by their index anywhere in the working set."""
         if not self.function:
             return None
-        width = WIDTH[self.dtype]
+        width = BYTES[self.dtype]
         call = lookup_call(
             self.function,
             dtype=self.dtype,

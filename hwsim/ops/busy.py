@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from hwsim.demand import Cost, Term
-from hwsim.devices import WORKLOAD, Cpu, Gpu, Sockets, precise
+from hwsim.devices import WORKLOAD, Cpu, Gpu, Sockets
 from hwsim.ops.op import CannotPlace, DeviceOp, Placed, Scope
 from hwsim.spec import field
-from hwsim.units import Seconds
+from hwsim.units import Seconds, precise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

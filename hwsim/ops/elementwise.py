@@ -15,9 +15,10 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from hwsim.devices import Work, precise
-from hwsim.ops.op import WIDTH, ArrayOp, Dtype, Placed, Pointwise, Scope, compute
+from hwsim.devices import Work
+from hwsim.ops.op import ArrayOp, Dtype, Placed, Pointwise, Scope, compute
 from hwsim.spec import field
+from hwsim.units import BYTES, precise
 
 USUAL: Final = {0: ("fill", ""), 1: ("add", "scalar"), 2: ("add", "")}  # arrays read: the function meant if none is said
 
@@ -35,13 +36,13 @@ class Elementwise(ArrayOp):
     def lower(self, scope: Scope) -> Placed:
         count = self.elements()
         each = Pointwise(count, self.dtype, self.inputs, self.flop_each * count)
-        elements, width = precise(count, "1"), f"{WIDTH[self.dtype]:g} B"
+        elements, width = precise(count, "1"), f"{BYTES[self.dtype]:g} B"
         said = {
             "flop": f"elements x flop_each = {elements} x {self.flop_each:g}",
             "traffic": f"(inputs + 1) x elements x {width} = {self.inputs + 1} x {elements} x {width}",
         }
         usual, form = USUAL.get(self.inputs, ("", "")) if math.isclose(self.flop_each, 1.0) else ("", "")
         call = self.called(self.inputs, usual, form, self.result or "")
-        output = count * WIDTH[self.result or self.dtype]
+        output = count * BYTES[self.result or self.dtype]
         work = Work(flop=each.flop, reads=self.inputs * each.array, writes=output, dtype=self.dtype, call=call)
         return compute(scope, self, work, output=output, pointwise=each, said=said)

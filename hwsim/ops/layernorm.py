@@ -14,9 +14,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hwsim.devices import Work, precise
-from hwsim.ops.op import WIDTH, ArrayOp, Placed, Scope, compute
+from hwsim.devices import Work
+from hwsim.ops.op import ArrayOp, Placed, Scope, compute
 from hwsim.spec import field
+from hwsim.units import BYTES, precise
 
 FLOP_EACH = 8
 
@@ -32,8 +33,8 @@ class Layernorm(ArrayOp):
 
     def lower(self, scope: Scope) -> Placed:
         count = self.elements()
-        array = count * WIDTH[self.dtype]
-        times, elements, width = self.passes + 1, precise(count, "1"), f"{WIDTH[self.dtype]:g} B"
+        array = count * BYTES[self.dtype]
+        times, elements, width = self.passes + 1, precise(count, "1"), f"{BYTES[self.dtype]:g} B"
         said = {
             "flop": f"{FLOP_EACH} x elements = {FLOP_EACH} x {elements}",
             "traffic": f"(passes + 1) x elements x {width} = {times} x {elements} x {width}",

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hwsim.devices import Product, Work, product_call
-from hwsim.ops.op import WIDTH, CalledOp, Dtype, Placed, Scope, compute
+from hwsim.ops.op import CalledOp, Dtype, Placed, Scope, compute
 from hwsim.spec import field
+from hwsim.units import BYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,12 +34,12 @@ class Matmul(CalledOp):
 
     def lower(self, scope: Scope) -> Placed:
         flop = 2.0 * self.m * self.n * self.k * self.batch
-        factors = (self.m * self.k + self.k * self.n) * self.batch * WIDTH[self.dtype]
-        output = self.m * self.n * self.batch * WIDTH[self.dtype]
+        factors = (self.m * self.k + self.k * self.n) * self.batch * BYTES[self.dtype]
+        output = self.m * self.n * self.batch * BYTES[self.dtype]
         batch, times = (" batch", f" x {self.batch}") if self.batch > 1 else ("", "")
         said = {
             "flop": f"2 m n k{batch} = 2 x {self.m} x {self.n} x {self.k}{times}",
-            "traffic": f"(m k + k n + m n){batch} x {WIDTH[self.dtype]:g} B",
+            "traffic": f"(m k + k n + m n){batch} x {BYTES[self.dtype]:g} B",
         }
         shape = Product(self.m, self.n, self.k, self.batch, self.transposed)
         call = product_call(

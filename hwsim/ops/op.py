@@ -6,22 +6,15 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from dataclasses import field as attribute
-from typing import Final, Literal, get_args
+from typing import Literal
 
 from hwsim.demand import Cost
 from hwsim.devices import Call, Cpu, Gpu, Into, Sockets, Start, Work, elementwise_call
 from hwsim.machine import Handling, Machine, UnknownName
 from hwsim.spec import Place, field, place_field
-from hwsim.units import Bytes
+from hwsim.units import BYTES, Bytes
 
 Dtype = Literal["fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "fp4", "int64", "int32", "int8", "int4", "bool"]
-
-# Bytes per element as it lies in memory; tf32 is fp32 there.
-WIDTH: Final[dict[str, float]] = {
-    "fp64": 8, "fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "fp4": 0.5,
-    "int64": 8, "int32": 4, "int8": 1, "int4": 0.5, "bool": 1,
-}  # fmt: skip
-DTYPES: Final = get_args(Dtype)
 
 
 class CannotPlace(ValueError):
@@ -42,7 +35,7 @@ class ArraySize:
 
     @property
     def bytes(self) -> float:
-        return float(math.prod(self.shape) * WIDTH[self.dtype])
+        return float(math.prod(self.shape) * BYTES[self.dtype])
 
 
 Values = Mapping[str, ArraySize | Bytes] | tuple[str, ...]  # names, or names with how large each value is
@@ -124,7 +117,7 @@ class Pointwise:
 
     @property
     def array(self) -> float:
-        return self.count * WIDTH[self.dtype]
+        return self.count * BYTES[self.dtype]
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,8 +332,6 @@ def saying(cost: Cost, said: Mapping[str, str]) -> Cost:
 
 
 __all__ = [
-    "DTYPES",
-    "WIDTH",
     "ArrayOp",
     "ArraySize",
     "CalledOp",

@@ -13,8 +13,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hwsim.devices import Work, precise
-from hwsim.ops.op import WIDTH, ArrayOp, Placed, Scope, compute
+from hwsim.devices import Work
+from hwsim.ops.op import ArrayOp, Placed, Scope, compute
+from hwsim.units import BYTES, precise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,10 +26,10 @@ class Random(ArrayOp):
 
     def lower(self, scope: Scope) -> Placed:
         count = self.elements()
-        size = count * WIDTH[self.dtype]
+        size = count * BYTES[self.dtype]
         said = {
             "numbers": "elements",
-            "traffic": f"elements x {WIDTH[self.dtype]:g} B = {precise(count, '1')} x {WIDTH[self.dtype]:g} B",
+            "traffic": f"elements x {BYTES[self.dtype]:g} B = {precise(count, '1')} x {BYTES[self.dtype]:g} B",
         }
         call = self.called(0, "normal")
         work = Work(flop=count, writes=size, dtype=self.dtype, mix="random", call=call)

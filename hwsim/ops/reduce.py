@@ -13,8 +13,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hwsim.devices import Work, precise, reduce_call
-from hwsim.ops.op import WIDTH, ArrayOp, Placed, Scope, compute
+from hwsim.devices import Work, reduce_call
+from hwsim.ops.op import ArrayOp, Placed, Scope, compute
+from hwsim.units import BYTES, precise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +26,7 @@ class Reduce(ArrayOp):
 
     def lower(self, scope: Scope) -> Placed:
         count = self.elements()
-        width = WIDTH[self.dtype]
+        width = BYTES[self.dtype]
         said = {"flop": "elements", "traffic": f"elements x {width:g} B = {precise(count, '1')} x {width:g} B"}
         call = reduce_call(
             self.function or "sum",

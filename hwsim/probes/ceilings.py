@@ -15,9 +15,10 @@ from typing import Final, Literal
 
 from hwsim.devices import CannotCompute, Cpu, Gpu, Product, Sockets, Work
 from hwsim.devices.gpu_memory import Stream
-from hwsim.devices.roofline import DTYPES, source_of
+from hwsim.devices.roofline import source_of
 from hwsim.machine import Machine, NoRoute
 from hwsim.probes.found import LINE, changed, rates
+from hwsim.units import BYTES
 
 STREAM: Final = 1e12  # bytes: so many that the start is nothing
 SIDE: Final = 16384  # of the square matrices whose product a GPU sustains
@@ -108,9 +109,9 @@ def _link(machine: Machine, name: str) -> Iterator[Ceiling]:
 
 
 def _units(gpu: Gpu, name: str) -> Iterator[Ceiling]:
-    for dtype in DTYPES:
+    for dtype in BYTES:
         if dtype in gpu.flop:
-            size = {"fp64": 8.0, "fp32": 4.0, "tf32": 4.0, "fp16": 2.0, "bf16": 2.0}.get(dtype, 1.0) * SIDE * SIDE
+            size = BYTES[dtype] * SIDE * SIDE
             shape = Product(SIDE, SIDE, SIDE)
             work = Work(flop=2.0 * SIDE**3, reads=2 * size, writes=size, dtype=dtype, mix="matmul", product=shape)
             peak = gpu.flop[dtype]
@@ -125,7 +126,7 @@ def _units(gpu: Gpu, name: str) -> Iterator[Ceiling]:
 
 def _instructions(cpu: Cpu, busy: int) -> Iterator[Ceiling]:
     best = max(cpu.efficiency.matmul, cpu.efficiency.vector)
-    for dtype in DTYPES:
+    for dtype in BYTES:
         if dtype in cpu.flop or dtype in cpu.per_cycle:
             _, stated, key = cpu.peak(dtype)
             if not any(_same(stated, rate) for rate in _classes(cpu, dtype, busy).values()):  # the widest class says as much

@@ -12,12 +12,13 @@ from dataclasses import replace
 from typing import Final
 
 from hwsim.demand import Term
-from hwsim.devices import Accesses, Cpu, Work, precise
+from hwsim.devices import Accesses, Cpu, Work
 from hwsim.devices.cpu_access import memory_latency
 from hwsim.devices.roofline import source_of
 from hwsim.machine import Machine
 from hwsim.machine.placed import Link
 from hwsim.probes.found import LINE, Found, Lacks, body, changed, first_cpu
+from hwsim.units import precise
 
 KIB: Final = 1024.0
 MUTEX: Final = 50.0  # instructions to lock and unlock, calls included: about 25 each in glibc, of which one is atomic

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from hwsim.devices import Accesses, Gpu, Work, precise
+from hwsim.devices import Accesses, Gpu, Work
 from hwsim.machine import Machine, NoRoute
 from hwsim.ops.copy import Copy
 from hwsim.ops.op import Scope
 from hwsim.probes.found import MEGABYTE, Found, Lacks, body, first_cpu, first_gpu
+from hwsim.units import precise
 
 BETWEEN_GPUS: Final = ("nvlink", "xgmi")
 

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from hwsim.demand import Cost
-from hwsim.devices import precise
 from hwsim.machine import Machine, NoRoute
 from hwsim.machine.placed import Link
 from hwsim.ops.op import Scope
 from hwsim.ops.send import Send
 from hwsim.probes.found import LINE, Found, Lacks, first_cpu
+from hwsim.units import precise
 
 NETWORKS: Final = {  # kinds of links, as people call them
     "ethernet": "Ethernet",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from hwsim.devices import Disk, Hdd, Ssd, Storage, precise
+from hwsim.devices import Disk, Hdd, Ssd, Storage
 from hwsim.machine import Machine
 from hwsim.probes.found import LINE, MEGABYTE, PAGE, Found, Lacks
+from hwsim.units import precise
 
 Sort = Literal["hard disk", "NVMe SSD", "SATA SSD", "persistent memory", "other storage"]
 

@@ -12,7 +12,7 @@ from hwsim.reports import warned
 from hwsim.reports.figure import COLOURS, figure_bytes
 from hwsim.reports.title import figure_title
 from hwsim.spec import Warning
-from hwsim.units import format_quantity
+from hwsim.units import format_quantity, percent
 
 SHOWN: Final = 20
 STANDINGS: Final = ("measured", "extrapolated", "formula", "uncalibrated", "recorded")
@@ -89,13 +89,13 @@ def text(found: Compared, *, every: bool = False) -> str:
         lines.append(f"and {len(rows) - len(shown)} more (--all)")
     total = f"{_time(found.measured):>11}{_time(found.predicted):>11}{100 * found.error:>+7.1f} %"
     lines += [f"{'total':<{wide}}  {sum(each.times for each in found.ops):>6}{total}", ""]
-    lines.append(f"uncalibrated: {_percent(found.uncalibrated)} of the measured time{_names(found)}")
+    lines.append(f"uncalibrated: {percent(found.uncalibrated)} of the measured time{_names(found)}")
     if (formula := found.part("formula")) > 0:
         lines.append(
-            f"by formula: {_percent(formula)}; {found.machine} has no measured functions for it (hwsim calibrate makes them)"
+            f"by formula: {percent(formula)}; {found.machine} has no measured functions for it (hwsim calibrate makes them)"
         )
     if (far := found.part("extrapolated")) > 0:
-        lines.append(f"extrapolated: {_percent(far)}, at sizes far from any that was measured")
+        lines.append(f"extrapolated: {percent(far)}, at sizes far from any that was measured")
     if found.outside > 0:
         lines.append(f"outside of recorded calls: {_time(found.outside)} of the script, which is not predicted")
     return "\n".join([*lines, *found.notes]) + "\n" + warned.text(found.warnings, "")
@@ -150,7 +150,7 @@ def _group(rows: Sequence[Row]) -> Group:
 
 def _line(each: Row | Group, wide: int, missed: float) -> str:
     error = f"{100 * each.error:>+7.1f} %" if abs(each.error) < 100 else f"{'x ' + format(each.error + 1, '.3g'):>9}"
-    share = _percent((each.missed if isinstance(each, Group) else abs(each.off)) / missed) if missed > 0 else "-"
+    share = percent((each.missed if isinstance(each, Group) else abs(each.off)) / missed) if missed > 0 else "-"
     times = f"{each.times:>6}{_time(each.measured):>11}{_time(each.predicted):>11}"
     return f"{each.name:<{wide}}  {times}{error}{share:>14}   {each.standing}"
 
@@ -233,7 +233,3 @@ def render(found: Compared, suffix: str) -> Iterable[bytes]:
 
 def _time(seconds: float) -> str:
     return format_quantity(seconds, "s", 3)
-
-
-def _percent(part: float) -> str:
-    return f"{100 * part:.1f} %"

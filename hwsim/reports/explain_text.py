@@ -21,6 +21,7 @@ from hwsim.reports import warned
 from hwsim.reports.summary import WIDTH, bar
 from hwsim.results.result import Result
 from hwsim.results.timeline import FEMTO
+from hwsim.units import percent
 
 CAUSES: Final = 12  # rows of a table; the rest is counted
 STEPS: Final = 16
@@ -71,7 +72,7 @@ def _accounting(shares: Sequence[Share], makespan: int) -> Iterator[str]:
         shown.append((f"{len(rest)} more", sum(time for _, time in rest)))  # whole
     width = max(len(_short(name)) for name, _ in (*shown, ("makespan", 0)))
     for name, time in shown:
-        yield f"  {_short(name):<{width}}  {seconds(time / FEMTO):>9}  {_share(time, makespan):>6}  {bar(time / makespan)}"
+        yield f"  {_short(name):<{width}}  {seconds(time / FEMTO):>9}  {percent(time / makespan):>6}  {bar(time / makespan)}"
     yield f"  {'makespan':<{width}}  {seconds(makespan / FEMTO):>9}  {'100 %':>6}"
 
 
@@ -198,7 +199,7 @@ def _then(each: WhatIf, found: Explanation) -> str:
         others = ((name, value) for name, value in each.measured if name != found.measure.name)
         said = (f"{name} {seconds(value) if name in TIMES else _rate(value)}" for name, value in others)
         return f"; {', '.join(said)}"
-    return "".join(f"; then {cause} {_share(time, each.makespan_fs)}" for cause, time in families(each.limited_by)[:1])
+    return "".join(f"; then {cause} {percent(time / each.makespan_fs)}" for cause, time in families(each.limited_by)[:1])
 
 
 def _rate(value: float) -> str:
@@ -222,12 +223,6 @@ def left_out(found: Explanation) -> Iterator[str]:
         yield f"not tried: {said}"
     if found.measure is not None:
         yield f"The times are those of the service: {found.measure.words}."
-
-
-def _share(part: int, whole: int) -> str:
-    """With one digit after the point; what is not nothing is not called so, what is not all of it neither."""
-    percent = 100 * part / whole
-    return "100 %" if part == whole else "<0.1 %" if 0 < percent < 0.05 else f"{min(percent, 99.9):.1f} %"
 
 
 def _heading(title: str) -> list[str]:

@@ -9,8 +9,8 @@ from heapq import heappop, heappush
 import numpy as np
 
 from hwsim.graph.opgraph import Ints
-from hwsim.reports.table import natural
 from hwsim.results.result import Result
+from hwsim.units import natural
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from hwsim import invariants
-from hwsim.devices import precise
 from hwsim.explain.derivation import put_in, seconds
 from hwsim.probes.latency import Missing
 from hwsim.reports.figure import COLOURS, figure_bytes
 from hwsim.reports.title import figure_title
 from hwsim.reports.warned import as_dicts
-from hwsim.units import format_quantity
+from hwsim.units import format_quantity, precise
 
 if TYPE_CHECKING:
     from hwsim.probes.latency import Latencies, Row, Table

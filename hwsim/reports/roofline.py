@@ -7,11 +7,10 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from hwsim import invariants
-from hwsim.devices import precise
 from hwsim.reports.figure import COLOURS, figure_bytes
 from hwsim.reports.title import figure_title
 from hwsim.reports.warned import as_dicts
-from hwsim.units import format_quantity, format_share
+from hwsim.units import format_quantity, format_share, precise
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -11,7 +10,7 @@ from typing import Final
 from hwsim.explain.critical import Share
 from hwsim.explain.family import family
 from hwsim.results.usage import Usage
-from hwsim.units import format_quantity, format_share
+from hwsim.units import format_quantity, format_share, natural
 
 BINARY: Final = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
@@ -41,11 +40,6 @@ def size_text(size: float) -> str:
         if unit <= size < 10_000 * unit and (size / unit).is_integer():
             return f"{size / unit:.0f} {name}"
     return format_quantity(size, "B")
-
-
-def natural(name: str) -> tuple[tuple[int, int | str], ...]:
-    """A sort key that puts gpu10 after gpu9."""
-    return tuple((0, int(part)) if part.isdigit() else (1, part) for part in re.split(r"(\d+)", name) if part)
 
 
 def causes(shares: Iterable[Share]) -> list[tuple[str, float]]:

@@ -9,10 +9,9 @@ from typing import Any, Final
 from hwsim import links
 from hwsim.probes.bisection import Bisection
 from hwsim.probes.topology import CALLED, Alike, Pair, Topology
-from hwsim.reports.table import natural
 from hwsim.reports.warned import as_dicts
 from hwsim.spec import Warning
-from hwsim.units import format_quantity
+from hwsim.units import format_quantity, natural
 
 _LISTED: Final = 8  # ranges of names that are written out
 _MEANINGS: Final = {

@@ -17,7 +17,6 @@ from typing import Final
 
 from hwsim.machine import Link, Machine
 from hwsim.probes.topology import called, side_by_side, starred
-from hwsim.reports.table import natural
 from hwsim.reports.topology import ranges
 from hwsim.reports.topology_rows import (
     ROW,
@@ -32,6 +31,7 @@ from hwsim.reports.topology_rows import (
     place,
     place_row,
 )
+from hwsim.units import natural
 
 MOST_IN_ROW: Final = 16
 _LINKED: Final = ", linked to each other"

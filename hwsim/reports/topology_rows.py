@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
-from hwsim.reports.table import natural
+from hwsim.units import natural
 
 GAP: Final = 1.0  # from the middle of one part to the next
 ROW: Final = 1.25

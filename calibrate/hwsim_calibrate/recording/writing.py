@@ -11,8 +11,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-from hwsim.devices.calls import BYTES
-from hwsim.units import format_quantity, format_share
+from hwsim.units import BYTES, format_quantity, format_share
 from hwsim_calibrate.recording.folding import Folded, Tell, fold
 from hwsim_calibrate.recording.nodes import Leaf, Loop, Node
 from hwsim_calibrate.recording.script import Recording

@@ -19,7 +19,6 @@ from hwsim import ticks
 from hwsim.actors.serving.batching import Batch
 from hwsim.collectives import timing
 from hwsim.demand import Cost, Demand, Term, Unit
-from hwsim.devices import precise
 from hwsim.engine import Host, IssuedOp
 from hwsim.graph.opgraph import Label, Queue
 from hwsim.machine import Machine
@@ -28,9 +27,9 @@ from hwsim.models.cnn_layers import layers_of
 from hwsim.models.cnn_software import Software
 from hwsim.models.frameworks import Framework
 from hwsim.models.iteration import Iterations, Taken
-from hwsim.models.kernels import WIDTH
 from hwsim.models.speed import Speed
 from hwsim.models.transformer import Transformer
+from hwsim.units import BYTES, precise
 from hwsim.workload.serving.plan import ServicePlan
 
 BITS: Final = 5
@@ -98,7 +97,7 @@ class Costs:
         if len(self.gpus) > 1 and isinstance(model, Transformer):
             rows = batch.going_on + sum(tokens for tokens, _ in batch.parts)
             known, times = grid(rows), 2 * model.layers
-            for cost, latency in self._all_reduce(known, model.hidden * WIDTH[self.plan.dtype]):
+            for cost, latency in self._all_reduce(known, model.hidden * BYTES[self.plan.dtype]):
                 found.append(IssuedOp(self._label("all-reduce"), self.queue, cost, times * rows / known, (times - 1) * latency))
         return found
 

@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from hwsim.demand import Cost, Demand, Term
-from hwsim.devices import CannotCompute, precise
+from hwsim.devices import CannotCompute
 from hwsim.devices.roofline import Input
 from hwsim.graph.opgraph import OpGraph
 from hwsim.machine import Handling, Machine, NoRoute, UnknownName
 from hwsim.ops import OPS, AnyOp, CannotPlace, ExchangeOp, Placed
 from hwsim.ops.read import Read
 from hwsim.spec import Mistakes, Tree, Value, decode, did_you_mean, substitute, tree_of
+from hwsim.units import precise
 from hwsim.workload.pipeline.cache import hit_rate
 from hwsim.workload.pipeline.keys import Cache, Dataset, PipelineKeys, StageKeys
 from hwsim.workload.pipeline.step import first_gpu, pace, step_graph

@@ -14,13 +14,12 @@ from hwsim.graph.opgraph import Held
 from hwsim.machine import Machine, UnknownName
 from hwsim.models.cnn_software import SOFTWARE, Software
 from hwsim.models.frameworks import Framework, load_framework
-from hwsim.models.kernels import WIDTH
 from hwsim.models.library import read_model
 from hwsim.models.memory import Footprint, kv_capacity, serving_memory
 from hwsim.models.networks import NETWORKS, Network, read_network
 from hwsim.models.transformer import Transformer
 from hwsim.spec import Mistakes, Place, SpecError, Tree, Warning, decode, did_you_mean, find, read
-from hwsim.units import format_quantity
+from hwsim.units import BYTES, format_quantity
 from hwsim.workload.serving.requests import Drawn, Request, draw, least, mean_tokens
 from hwsim.workload.serving.schema import ArrivalKeys, InferKeys, LengthKeys
 
@@ -267,7 +266,7 @@ def _memory(
         memory = serving_memory(model, tp, 0, dtype)
         tokens = None if size is None else kv_capacity(model, tp, size, dtype, used=keys.memory)
     else:
-        memory = Footprint(0, model.parameters * WIDTH[dtype], 0.0, 0.0, 0.0, 0.0)
+        memory = Footprint(0, model.parameters * BYTES[dtype], 0.0, 0.0, 0.0, 0.0)
         tokens = None
     if size is not None and (memory.total > keys.memory * size or tokens == 0):
         over = max(memory.total - keys.memory * size, 1.0)

@@ -20,10 +20,10 @@ from typing import Final
 from hwsim.collectives.plan import Operation
 from hwsim.collectives.timing import timed
 from hwsim.demand import Cost, Demand, Term, Unit, softened
-from hwsim.devices.roofline import precise
 from hwsim.machine import Machine
 from hwsim.models import Framework, Kernel, Speed
 from hwsim.models.cluster import KNEE, NETWORK
+from hwsim.units import precise
 from hwsim.workload.training.layout import Names
 from hwsim.workload.training.wide import WideExchanges
 

@@ -10,8 +10,8 @@ from hwsim.devices import Cpu
 from hwsim.graph.builder import GraphBuilder, OpRef
 from hwsim.machine import Machine
 from hwsim.machine.libraries.operations import Operation
-from hwsim.models.convolution import WIDTH
 from hwsim.models.layers import LayerOp
+from hwsim.units import BYTES
 from hwsim.workload.training.network_exchange import Exchanges
 from hwsim.workload.training.network_items import AFTER, BEFORE, Item
 from hwsim.workload.training.network_kernels import Costs
@@ -89,7 +89,7 @@ class Issuing:
     @property
     def _casting(self) -> float:
         """What converting numbers adds to the host's time."""
-        return self.plan.software.casting if WIDTH[self.plan.dtype] < 4 else 1.0
+        return self.plan.software.casting if BYTES[self.plan.dtype] < 4 else 1.0
 
     def dispatch(self, worker: Worker, count: int) -> None:
         """The host issues so many kernels."""

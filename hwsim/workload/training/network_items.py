@@ -10,8 +10,8 @@ from hwsim.machine.libraries.operations import Operation
 from hwsim.models.cnn_layers import layer_of
 from hwsim.models.cnn_split import Piece, passed_on, split, stages
 from hwsim.models.cnn_units import Unit
-from hwsim.models.convolution import WIDTH
 from hwsim.models.layers import Layer, LayerOp
+from hwsim.units import BYTES
 from hwsim.workload.training.network_kernels import Costs
 from hwsim.workload.training.network_plan import NetworkPlan
 
@@ -69,7 +69,7 @@ def cut(plan: NetworkPlan, costs: Costs) -> tuple[tuple[Piece, ...], ...]:
 
 def stage_of(pieces: Sequence[Piece], batch: int, dtype: str, *, first: bool, training: bool = True) -> Stage:
     """The items of a stage for so many examples at once."""
-    width = batch * WIDTH[dtype]
+    width = batch * BYTES[dtype]
     forward: list[Item] = []
     backward: list[Item] = []
     layers = []

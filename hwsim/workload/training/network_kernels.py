@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 
 from hwsim.demand import Cost, Term
 from hwsim.devices import Work
-from hwsim.devices.roofline import precise
 from hwsim.models.cnn_estimate import Kernels, Timed
 from hwsim.models.layers import LayerOp
+from hwsim.units import precise
 
 _NAME = "gpu"  # of the one GPU that costs are worked out for; every other GPU of its kind has the same under its own name
 

@@ -16,7 +16,7 @@ from hwsim.graph.builder import GraphBuilder
 from hwsim.graph.opgraph import Buffer, Mark
 from hwsim.machine import Machine
 from hwsim.models.cnn_layers import activation_bytes
-from hwsim.models.convolution import WIDTH
+from hwsim.units import BYTES
 from hwsim.workload.training.network_issue import Worker
 from hwsim.workload.training.network_plan import KEPT, NetworkPlan
 from hwsim.workload.training.network_steps import Steps
@@ -42,8 +42,8 @@ def held(plan: NetworkPlan, steps: Steps, worker: Worker) -> Iterator[tuple[str,
     stage = steps.stages[worker.copy][worker.stage]
     parameters = stage.parameters
     yield "weights", 4.0 * parameters
-    if WIDTH[plan.dtype] < 4:
-        yield "weights as computed with", WIDTH[plan.dtype] * parameters
+    if BYTES[plan.dtype] < 4:
+        yield "weights as computed with", BYTES[plan.dtype] * parameters
     yield "gradients", 4.0 * parameters
     if plan.by == "all-reduce":
         yield "optimizer", KEPT[plan.optimizer] * parameters
