@@ -1,6 +1,6 @@
 """The one command: everything that must hold before a change goes in, cheapest first.
 
-python scripts/check.py                      format, lint, types, layers and tests; stops at the first that fails
+python scripts/check.py                      format, lint, spelling, types, layers and tests; stops at the first that fails
 python scripts/check.py slow lowest          what takes minutes: slow tests, and the lowest versions of what hwsim needs
 python scripts/check.py --fix                the first again, repairing format and lint where a tool can
 python scripts/check.py lint types           only these steps
@@ -23,6 +23,7 @@ WORKERS = ["--numprocesses=auto", "--maxprocesses=4"]
 STEPS: Final = {
     "format": [*PYTHON, "-m", "ruff", "format", "--check", "."],
     "lint": [*PYTHON, "-m", "ruff", "check", "."],
+    "spelling": [*PYTHON, "-m", "codespell_lib"],
     "types": [*PYTHON, "-m", "mypy"],
     "layers": [*PYTHON, "-c", "from importlinter.cli import lint_imports_command as run; run()", "--no-logo"],
     "tests": [*PYTHON, "-m", "pytest", *WORKERS],
