@@ -18,11 +18,8 @@ from hwsim import ticks
 from hwsim.devices import CannotCompute
 from hwsim.disturbance import Disturbance
 from hwsim.engine import Which
-from hwsim.explain.critical import Share, limited_by
 from hwsim.graph.opgraph import Change, Names, OpGraph
 from hwsim.machine import Machine, UnknownName, build
-from hwsim.reports import report, summary
-from hwsim.reports.writing import write
 from hwsim.results.again import Again
 from hwsim.results.checks import check
 from hwsim.results.expect import Wanted, verdicts, wanted_of
@@ -48,6 +45,10 @@ from hwsim.spec import (
     read,
 )
 from hwsim.units import format_quantity
+from hwsim.views import FIGURES, REPORTS
+from hwsim.views.explain.critical import Share, limited_by
+from hwsim.views.kit.writing import write
+from hwsim.views.summary import say as summary
 from hwsim.workload import Workload, changes, check_statements, disturbances, lower, read_workload, sources, suspicions, totals
 from hwsim.workload.foreign import refuse_foreign
 from hwsim.workload.lower import Folding
@@ -100,13 +101,13 @@ class Run(Result):
 
     def to_json(self, *, ops: bool = False) -> dict[str, Any]:
         """The document `hwsim: result/1`; with a row per op if asked for."""
-        from hwsim.reports.json import as_dict
+        from hwsim.views.summary.document import as_dict
 
         return as_dict(self, ops=ops)
 
     def trace(self, path: str | Path) -> Path:
         """Write the timeline for Perfetto; packed if the name ends in .gz."""
-        return write(path, report("trace")(self, Path(path).suffix))
+        return write(path, REPORTS["trace"](self, Path(path).suffix))
 
     def plot(self, figure: Literal["gantt", "latency", "memory", "queues", "serving"], path: str | Path) -> Path:
         """Write a figure: .png, .svg or .pdf.
@@ -116,13 +117,13 @@ class Run(Result):
         """
         if figure not in ("gantt", "latency", "memory", "queues", "serving"):
             raise ValueError(f"there is no figure '{figure}'; there are 'gantt', 'latency', 'memory', 'queues' and 'serving'")
-        return write(path, report(figure)(self, Path(path).suffix))
+        return write(path, FIGURES[figure](self, Path(path).suffix))
 
     def __str__(self) -> str:
         return summary.summary(self)
 
     def _repr_html_(self) -> str:
-        from hwsim.reports.html import fragment
+        from hwsim.views.summary.html import fragment
 
         return fragment(self)
 

@@ -11,8 +11,8 @@ from click.testing import CliRunner, Result
 from hwsim.api import load_machine
 from hwsim.cli import main
 from hwsim.collectives import OPERATIONS, CannotCollect
-from hwsim.probes.collectives import factor, measure
-from hwsim.reports.table import size_text
+from hwsim.views.collectives.find import factor, measure
+from hwsim.views.kit.table import size_text
 
 H100 = "p5.48xlarge"
 FOUR = "d2l-4gpu-pcie"

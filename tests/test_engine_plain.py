@@ -8,8 +8,8 @@ from click.testing import CliRunner
 from hwsim import api
 from hwsim.cli import main
 from hwsim.engine import Which
-from hwsim.reports import json
 from hwsim.spec import find, names, read
+from hwsim.views.summary import document as json
 
 LARGE = {"imagenet-epoch", "llama3-8b-serving", "resnet50-dp", "scale/tp8-dp", "d2l/hybridize", "d2l/queue-memory"}
 PAIRS = [

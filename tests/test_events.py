@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 import hwsim
-from hwsim.explain.explanation import explain
-from hwsim.reports.explain_text import text
 from hwsim.spec import SpecError
+from hwsim.views.explain.explanation import explain
+from hwsim.views.explain.say import text
 
 # Its copies begin at once, so that times are whole.
 FOUR = {"hwsim": "machine/1", "use": "d2l-4gpu-pcie", "parts": {"gpu": {"copies": {"setup": "0 s"}}}}

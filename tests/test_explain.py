@@ -16,10 +16,6 @@ from hypothesis import strategies as st
 from hwsim import api
 from hwsim.demand import Capacity, Cost, Demand, Term
 from hwsim.engine import Deadlock, simulate
-from hwsim.explain.critical import critical_path, pieces
-from hwsim.explain.derivation import derivations, put_in
-from hwsim.explain.explanation import Explanation, NoSuchOp, explain
-from hwsim.explain.what_if import LARGEST, MOST
 from hwsim.graph.builder import GraphBuilder
 from hwsim.graph.opgraph import Label, OpGraph, flatten
 from hwsim.invariants import printed
@@ -28,6 +24,10 @@ from hwsim.results.result import Result
 from hwsim.results.timeline import FEMTO
 from hwsim.results.usage import usage
 from hwsim.units import parse
+from hwsim.views.explain.critical import critical_path, pieces
+from hwsim.views.explain.derivation import derivations, put_in
+from hwsim.views.explain.explanation import Explanation, NoSuchOp, explain
+from hwsim.views.explain.what_if import LARGEST, MOST
 from tests.explain_cases import MACHINE, STATEMENTS, workload
 from tests.strategies import graphs
 
@@ -246,7 +246,7 @@ def test_every_kind_of_op_is_derived_in_a_golden_file() -> None:
 
 @pytest.mark.parametrize("kind", STATEMENTS)
 def test_the_text_reads_as_it_did(kind: str, root: Path, update: bool) -> None:
-    from hwsim.reports.explain_text import text
+    from hwsim.views.explain.say import text
 
     run = api.simulate(MACHINE, workload(kind))
     found = text(run, explain(run))

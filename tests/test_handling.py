@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from hwsim import api
 from hwsim.demand import Cost
-from hwsim.explain.derivation import put_in
 from hwsim.machine import Handling, Machine
 from hwsim.ops.op import CannotPlace
 from hwsim.units import parse
+from hwsim.views.explain.derivation import put_in
 
 HOST = "kind: cpu, cores: 4, flop: {fp32: 1 GFLOP/s}, memory: {bandwidth: 50 GB/s}, core_bandwidth: 16 GB/s"
 GPU = (

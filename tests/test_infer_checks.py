@@ -10,8 +10,8 @@ from click.testing import CliRunner, Result
 
 import hwsim
 from hwsim.cli import main
-from hwsim.reports.summary import summary
 from hwsim.spec import SpecError
+from hwsim.views.summary.say import summary
 
 MODEL = {"layers": 4, "hidden": 1024, "heads": 8, "vocab": 32000, "sequence": 8192, "positions": "rotary", "bias": False}
 

@@ -16,12 +16,12 @@ from click.testing import Result as Printed
 import hwsim
 from hwsim import api
 from hwsim.cli import EXIT_BROKEN, main
-from hwsim.explain import explanation, overlap
 from hwsim.invariants import DEFECT, BrokenInvariant, document, numbers, printed, shown
 from hwsim.results import checks
 from hwsim.results.steady import Steady
 from hwsim.results.timeline import Timeline
 from hwsim.results.usage import usage
+from hwsim.views.explain import explanation, overlap
 
 ROOT = Path(__file__).resolve().parent.parent
 MACHINE = """hwsim: machine/1
@@ -200,7 +200,7 @@ def test_an_explanation_adds_up_to_the_run(monkeypatch: pytest.MonkeyPatch, run:
 
 
 def test_a_summary_that_shows_nonsense_is_not_printed(monkeypatch: pytest.MonkeyPatch, files: tuple[str, str]) -> None:
-    monkeypatch.setattr("hwsim.reports.summary.format_quantity", lambda *_: "-2.45 h")
+    monkeypatch.setattr("hwsim.views.summary.say.format_quantity", lambda *_: "-2.45 h")
     done = command("simulate", *files)
     assert done.exit_code == EXIT_BROKEN
     assert "it shows '-2.45 h'" in done.output

@@ -8,8 +8,8 @@ import pytest
 
 import hwsim
 from hwsim import api
-from hwsim.explain.explanation import explain
 from hwsim.spec import SpecError
+from hwsim.views.explain.explanation import explain
 
 # Its copies begin at once, so that times are whole.
 FOUR = api.load_machine({"hwsim": "machine/1", "use": "d2l-4gpu-pcie", "parts": {"gpu": {"copies": {"setup": "0 s"}}}})

@@ -11,9 +11,9 @@ from click.testing import CliRunner, Result
 
 from hwsim import api
 from hwsim.cli import main
-from hwsim.probes.latency import KEYS, Missing, Row, latencies
-from hwsim.reports import latency_numbers
 from hwsim.spec import names
+from hwsim.views.latency import say as latency_numbers
+from hwsim.views.latency.find import KEYS, Missing, Row, latencies
 
 TEXT = "d2l-latency"
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from hwsim import api, links
 from hwsim.collectives import ALGORITHMS, cost
-from hwsim.explain.explanation import explain
 from hwsim.links.carrier import Wait
 from hwsim.links.direct import Direct
+from hwsim.views.explain.explanation import explain
 
 KEYS: dict[str, dict[str, object]] = {
     "direct": {"bandwidth": "10 GB/s"},

@@ -15,9 +15,9 @@ from typing import Any, Final
 import pytest
 
 from hwsim import api, engine
-from hwsim.explain.explanation import explain
 from hwsim.results.alike import differences
 from hwsim.results.timeline import Timeline
+from hwsim.views.explain.explanation import explain
 from tests.random_pairs import File, Pair, random_pair, random_star
 
 COUNT = int(os.environ.get("HWSIM_LAWS", "25"))

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hwsim
-from hwsim.explain.starving import OTHERS, buffers, pipelines
-from hwsim.reports import json as as_json
 from hwsim.results.result import Result
 from hwsim.spec import SpecError
+from hwsim.views.explain.starving import OTHERS, buffers, pipelines
+from hwsim.views.summary import document as as_json
 from tests.test_pipeline import MACHINE, US, busy, reading, workload
 
 

@@ -18,20 +18,25 @@ from hypothesis import strategies as st
 
 from hwsim.demand import Capacity, Cost, Demand, Requests
 from hwsim.engine import simulate
-from hwsim.explain.critical import limited_by
 from hwsim.graph.builder import GraphBuilder
-from hwsim.reports import REPORTS, gantt, html, summary, trace
-from hwsim.reports import json as as_json
-from hwsim.reports.each import MOST, each_op
-from hwsim.reports.lanes import lanes
-from hwsim.reports.summary import _line
-from hwsim.reports.table import capacities, causes
-from hwsim.reports.writing import write
 from hwsim.results.result import Result
 from hwsim.results.timeline import FEMTO
 from hwsim.results.usage import usage
 from hwsim.results.verdict import Verdict
 from hwsim.spec import Warning
+from hwsim.views import FIGURES, REPORTS
+from hwsim.views.explain.critical import limited_by
+from hwsim.views.gantt import draw as gantt
+from hwsim.views.kit.figure import COLOURS
+from hwsim.views.kit.lanes import lanes
+from hwsim.views.kit.table import capacities, causes
+from hwsim.views.kit.writing import write
+from hwsim.views.summary import document as as_json
+from hwsim.views.summary import html
+from hwsim.views.summary import say as summary
+from hwsim.views.summary.each import MOST, each_op
+from hwsim.views.summary.say import _line
+from hwsim.views.trace import write as trace
 
 
 def result(steps: int = 3, **more: Any) -> Result:
@@ -78,11 +83,8 @@ def test_an_empty_run_can_be_reported(name: str) -> None:
 
 def test_every_report_is_a_file_of_its_own(root: Path) -> None:
     of_a_run = re.compile(r"^def render\(result: Result, suffix: str", re.MULTILINE)
-    found = {path.stem: path.read_text("utf-8") for path in (root / "hwsim" / "reports").glob("*.py")}
-    files = {name for name, text in found.items() if of_a_run.search(text)}
-    assert files - {"latency", "serving"} == set(
-        REPORTS
-    )  # these need single requests or a service; see test_twins, test_infer_files
+    files = [path for path in (root / "hwsim" / "views").rglob("*.py") if of_a_run.search(path.read_text("utf-8"))]
+    assert len(files) == len(REPORTS | FIGURES)
 
 
 # ---- text
@@ -158,8 +160,8 @@ def test_capacities_of_a_family_are_one_row_only_if_they_look_alike() -> None:
 
 
 def test_causes_of_a_family_are_added_up() -> None:
-    from hwsim.explain.cause import Cause
-    from hwsim.explain.critical import Share
+    from hwsim.views.explain.cause import Cause
+    from hwsim.views.explain.critical import Share
 
     shares = [Share(Cause("capacity", f"gpu{n}.compute"), 1, 0.2) for n in range(3)] + [Share(Cause("latency", "cpu"), 2, 0.4)]
     assert causes(shares) == [("gpu*.compute", pytest.approx(0.6)), ("latency on cpu", 0.4)]
@@ -341,7 +343,7 @@ def test_every_op_of_a_long_run_is_seen_however_short_it_is() -> None:
         builder.op("train", device="gpu", queue=gpu, time=1e-3, after=[read])
     drawn = Result("box", "pipeline", simulate(builder.build()))
     figure = imread(io.BytesIO(b"".join(gantt.render(drawn))))[:, :, :3]
-    shade = np.abs(figure - to_rgb(gantt.COLOURS[1])).max(axis=2) < 0.02
+    shade = np.abs(figure - to_rgb(COLOURS[1])).max(axis=2) < 0.02
     columns = shade.sum(axis=0) > 15  # pixels high, as the patch in the legend is not
     assert int((np.diff(columns.astype(int)) == 1).sum()) == 100
 

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from hwsim.demand import Capacity, Cost, Demand, Term
 from hwsim.engine import simulate
-from hwsim.explain.critical import CriticalPath, critical_path, limited_by
 from hwsim.graph.builder import GraphBuilder, OpRef
 from hwsim.graph.opgraph import OpGraph
 from hwsim.results.result import Result
 from hwsim.results.timeline import FEMTO, Timeline
 from hwsim.results.usage import Usage, usage
+from hwsim.views.explain.critical import CriticalPath, critical_path, limited_by
 
 MS = FEMTO // 1000
 LINK = Capacity("bus:cpu->gpu0", 16e9, "B")
@@ -329,7 +329,7 @@ def test_importing_results_does_not_import_what_they_may_never_need() -> None:
     import subprocess
     import sys
 
-    code = "import hwsim.results.result, hwsim.explain.critical, hwsim.reports, sys; print(*sys.modules)"
+    code = "import hwsim.results.result, hwsim.views.explain.critical, hwsim.views, sys; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not {"matplotlib", "pandas", "rich", "simpy", "jinja2"} & set(loaded)
 

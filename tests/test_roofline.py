@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from hwsim import api
 from hwsim.cli import main
-from hwsim.probes.roofline import NoRoofline, Roofline, rooflines
-from hwsim.reports import roofline as report
 from hwsim.spec import names
+from hwsim.views.roofline import say as report
+from hwsim.views.roofline.find import NoRoofline, Roofline, rooflines
 
 LAYER = """\
 hwsim: workload/1

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from hwsim.reports.sweep import Curve, Curves, render
 from hwsim.study import Sweep
 from hwsim.study.curves import curves, numbers
 from hwsim.study.point import Outcome
 from hwsim.study.table import Row
+from hwsim.views.sweep.draw import Curve, Curves, render
 
 
 def found(vary: dict[str, list[object]], seconds: list[float | None]) -> Sweep:

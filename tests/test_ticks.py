@@ -19,11 +19,11 @@ from hwsim import api, ticks
 from hwsim.cli import main
 from hwsim.engine import Deadlock, simulate
 from hwsim.engine.steady import LONG, play_steady
-from hwsim.explain.explanation import Explanation, explain
 from hwsim.graph.files import save_graph
 from hwsim.graph.opgraph import OpGraph
 from hwsim.results.timeline import Timeline
 from hwsim.spec import SpecError
+from hwsim.views.explain.explanation import Explanation, explain
 from tests.strategies import graphs, networks
 from tests.stretching import assert_in_proportion, stretched, sums
 

@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hwsim.machine import Machine, NoRoute, UnknownName, build
-from hwsim.probes.bisection import bisection
-from hwsim.probes.reach import reach
-from hwsim.probes.topology import called, topology
-from hwsim.reports import topology as report
-from hwsim.reports.topology_figure import render
-from hwsim.reports.topology_layout import drawing
 from hwsim.spec import Mistakes, find, read, read_text
+from hwsim.views.topology import say as report
+from hwsim.views.topology.bisection import bisection
+from hwsim.views.topology.draw import render
+from hwsim.views.topology.find import called, topology
+from hwsim.views.topology.layout import drawing
+from hwsim.views.topology.reach import reach
 
 GPU = "kind: gpu, flop: {fp32: 1 TFLOP/s}, memory: {bandwidth: 1 TB/s}"
 NODE = "{kind: machine, count: %d, parts: {cpu: {kind: cpu, cores: 4, flop: {fp32: 1 TFLOP/s}, memory: {bandwidth: 100 GB/s}}, "

@@ -11,10 +11,10 @@ from click.testing import CliRunner, Result
 
 import hwsim
 from hwsim.cli import main
-from hwsim.reports.each import each_op
-from hwsim.reports.summary import summary
 from hwsim.results.alike import copies_differ
 from hwsim.spec import SpecError
+from hwsim.views.summary.each import each_op
+from hwsim.views.summary.say import summary
 
 MODEL = {"layers": 4, "hidden": 1024, "heads": 8, "vocab": 32000, "sequence": 1024, "positions": "rotary", "bias": False}
 SMALL = "{layers: 4, hidden: 1024, heads: 8, vocab: 32000, sequence: 1024, positions: rotary, bias: false}"

@@ -14,12 +14,12 @@ from click.testing import CliRunner
 
 from hwsim import api
 from hwsim.cli import main
-from hwsim.explain.explanation import Explanation, explain
-from hwsim.explain.what_if import HALF, MATTERS, WhatIf
-from hwsim.reports.each import each_op
-from hwsim.reports.explain_text import text
 from hwsim.results.result import Result
 from hwsim.spec import SpecError
+from hwsim.views.explain.explanation import Explanation, explain
+from hwsim.views.explain.say import text
+from hwsim.views.explain.what_if import HALF, MATTERS, WhatIf
+from hwsim.views.summary.each import each_op
 
 ROOT = Path(api.__file__).parent.parent
 QUICK = [

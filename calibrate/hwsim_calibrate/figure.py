@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from hwsim.reports.figure import COLOURS, figure_bytes
+from hwsim.views.kit.figure import COLOURS, figure_bytes
 
 Points = Sequence[tuple[float, float]]  # seconds measured, predicted
 

@@ -112,7 +112,7 @@ class Measurements:
         Raises:
             OSError: the folder does not exist, is full, or may not be written to.
         """
-        from hwsim.reports.writing import write  # the other reports come with it, and measuring needs none
+        from hwsim.views.kit.writing import write  # the other reports come with it, and measuring needs none
 
         data = json.dumps(self.to_json(), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         raw = data.replace('{"suite"', '\n{"suite"').encode() + b"\n"

@@ -93,7 +93,7 @@ class Report:
 
     def plot(self, path: str | Path) -> Path:
         """Predicted against measured, and the errors: .png, .svg or .pdf."""
-        from hwsim.reports.writing import write
+        from hwsim.views.kit.writing import write
 
         return write(path, drawn.render(self._groups(), Path(path).suffix))
 

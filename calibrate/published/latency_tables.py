@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Final
 
 from hwsim import api
-from hwsim.probes.latency import Latencies, Row, latencies
 from hwsim.units import parse
+from hwsim.views.latency.find import Latencies, Row, latencies
 from published.score import Miss, Score, worst_error, worst_of
 
 MACHINE: Final = "d2l-latency"

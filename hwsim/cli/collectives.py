@@ -52,10 +52,10 @@ def command(
     from hwsim.cli.progress import progress
     from hwsim.collectives import OPERATIONS, CannotCollect
     from hwsim.machine import NoRoute, UnknownName
-    from hwsim.probes.collectives import ALL, NAMES, measure
-    from hwsim.reports import collectives as report
-    from hwsim.reports import warned
-    from hwsim.reports.writing import write
+    from hwsim.views.collectives import say as report
+    from hwsim.views.collectives.find import ALL, NAMES, measure
+    from hwsim.views.kit import warned
+    from hwsim.views.kit.writing import write
 
     _refuse_unknown(operation, OPERATIONS, "--op", "operation")
     names = tuple(each.strip() for each in algorithm.split(",")) if algorithm else ()

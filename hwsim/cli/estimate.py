@@ -103,7 +103,7 @@ def command(
     from hwsim.devices import CannotCompute
     from hwsim.machine import NoRoute
     from hwsim.models import NotAlike, WrongPlan, load_framework, load_model
-    from hwsim.reports import warned
+    from hwsim.views.kit import warned
 
     try:
         with in_words():
@@ -145,7 +145,7 @@ class _What:
         return f"{self.called}  on  {self.machine}, {gpus:,} GPU" + ("s" if gpus > 1 else "")
 
     def document(self, said: Mapping[str, Any]) -> str:
-        from hwsim.reports.estimate import document
+        from hwsim.views.estimate.say import document
 
         return document(said, self.machine, self.called, self.software, self.cluster.gpus, self.warnings)
 
@@ -154,7 +154,7 @@ def _training(what: _What, said: Mapping[str, Any], given: set[str]) -> tuple[st
     """(what is printed, whether it fits)."""
     from hwsim.models import ParallelPlan, estimate
     from hwsim.models.search import search
-    from hwsim.reports import estimate as report
+    from hwsim.views.estimate import say as report
 
     names = {each.name for each in dataclasses.fields(ParallelPlan)} & set(said)
     values = {name: said[name] for name in names}
@@ -177,7 +177,7 @@ def _inference(what: _What, infer: str, said: Mapping[str, Any]) -> tuple[str, b
     """(what is printed, whether it fits)."""
     from hwsim.models import WrongPlan
     from hwsim.models.service import serve
-    from hwsim.reports import estimate as report
+    from hwsim.views.estimate import say as report
 
     dtype = said["dtype"]
     if dtype not in SERVED:

@@ -47,12 +47,12 @@ def command(
     from hwsim import api
     from hwsim.cli.errors import in_words
     from hwsim.cli.progress import progress
-    from hwsim.explain.explanation import NoSuchOp, explain
-    from hwsim.reports import explain as report
-    from hwsim.reports import explain_figure
-    from hwsim.reports.explain_text import text
-    from hwsim.reports.writing import write
     from hwsim.spec import did_you_mean
+    from hwsim.views.explain import document as report
+    from hwsim.views.explain import draw as explain_figure
+    from hwsim.views.explain.explanation import NoSuchOp, explain
+    from hwsim.views.explain.say import text
+    from hwsim.views.kit.writing import write
 
     shown = sys.stderr.isatty()
     with in_words():

@@ -10,7 +10,7 @@ import click
 from hwsim.cli.arguments import MACHINE, refuse_unwritable, settings_option
 
 if TYPE_CHECKING:
-    from hwsim.probes.latency import Latencies, Missing, Row
+    from hwsim.views.latency.find import Latencies, Missing, Row
 
 FILE: Final = click.Path(path_type=Path, dir_okay=False)
 
@@ -31,10 +31,10 @@ def command(machine: str, settings: dict[str, str], every: bool, key: str | None
     refuse_unwritable(plot)
     from hwsim.cli.errors import in_words
     from hwsim.cli.files import machine_with
-    from hwsim.probes.latency import latencies
-    from hwsim.reports import latency_numbers as report
-    from hwsim.reports import warned
-    from hwsim.reports.writing import write
+    from hwsim.views.kit import warned
+    from hwsim.views.kit.writing import write
+    from hwsim.views.latency import say as report
+    from hwsim.views.latency.find import latencies
 
     with in_words():
         built = machine_with(machine, settings)
@@ -53,8 +53,8 @@ def command(machine: str, settings: dict[str, str], every: bool, key: str | None
 
 
 def _row(found: Latencies, key: str) -> Row | Missing:
-    from hwsim.probes.latency import KEYS
     from hwsim.spec import did_you_mean
+    from hwsim.views.latency.find import KEYS
 
     if key not in KEYS:
         hint = did_you_mean(key, KEYS) or f"there are: {', '.join(KEYS)}"

@@ -42,10 +42,10 @@ def command(
     from hwsim.cli import EXIT_MISTAKE
     from hwsim.cli.errors import in_words
     from hwsim.cli.files import machine_with
-    from hwsim.probes.roofline import NoRoofline, rooflines
-    from hwsim.reports import roofline as report
-    from hwsim.reports import warned
-    from hwsim.reports.writing import write
+    from hwsim.views.kit import warned
+    from hwsim.views.kit.writing import write
+    from hwsim.views.roofline import say as report
+    from hwsim.views.roofline.find import NoRoofline, rooflines
 
     with in_words():
         if workload is None:

@@ -52,7 +52,7 @@ def command(
         raise click.UsageError("--machine and --set go with --lowered")
     from hwsim.cli.errors import in_words
     from hwsim.cli.files import any_tree, resolved, warnings_of
-    from hwsim.reports import warned
+    from hwsim.views.kit import warned
 
     with in_words():
         tree = any_tree(name)
@@ -85,10 +85,10 @@ def _topology(name: str, figure: str, of: str | None, settings: dict[str, str], 
     refuse_unwritable(plot, "--topology")
     from hwsim.cli.errors import in_words
     from hwsim.cli.files import machine_with
-    from hwsim.probes.topology import TooLarge, topology
-    from hwsim.reports import topology as report
-    from hwsim.reports import warned
     from hwsim.spec import Mistake, SpecError
+    from hwsim.views.kit import warned
+    from hwsim.views.topology import say as report
+    from hwsim.views.topology.find import TooLarge, topology
 
     with in_words():
         built = machine_with(name, settings)
@@ -98,8 +98,8 @@ def _topology(name: str, figure: str, of: str | None, settings: dict[str, str], 
             raise SpecError([Mistake(None, str(error), error.hint)]) from error
     title = built.name or Path(name).stem
     if plot is not None:
-        from hwsim.reports.topology_figure import render
-        from hwsim.reports.writing import write
+        from hwsim.views.kit.writing import write
+        from hwsim.views.topology.draw import render
 
         click.echo(f"wrote {write(plot, render(built, title, plot.suffix, settings.items()))}", err=True)
     if as_json:

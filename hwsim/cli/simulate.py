@@ -108,7 +108,8 @@ def command(
         raise click.BadParameter(f"there is no rank {rank}: they are 0 to {run.ranks - 1}", param_hint="--rank")
     _write_files(run, trace, plot, quiet=quiet)
     if not quiet:
-        from hwsim.reports import json, summary
+        from hwsim.views.summary import document as json
+        from hwsim.views.summary import say as summary
 
         click.echo(json.document(run, ops=ops, rank=rank) if as_json else summary.summary(run), nl=False)
     if quiet:

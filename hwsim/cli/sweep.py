@@ -119,7 +119,7 @@ def _refuse_unwritable(csv_file: Path | None, plot: Path | None) -> None:
 
 
 def _write_files(found: Sweep, csv_file: Path | None, plot: Path | None) -> None:
-    from hwsim.reports.writing import write
+    from hwsim.views.kit.writing import write
 
     written = []
     if csv_file is not None:

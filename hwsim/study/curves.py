@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from hwsim.reports.sweep import Curve, Curves
-from hwsim.reports.title import figure_title
 from hwsim.study.grid import written
 from hwsim.study.measures import SERVICE, measure
 from hwsim.units import COUNT, Quantity, UnitError, parse
+from hwsim.views.kit.title import figure_title
+from hwsim.views.sweep.draw import Curve, Curves
 
 if TYPE_CHECKING:
     from hwsim.study.table import Sweep

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from hwsim.explain.starving import pipelines
 from hwsim.results.result import Result
 from hwsim.results.timeline import FEMTO
 from hwsim.spec import did_you_mean
 from hwsim.units import format_quantity
+from hwsim.views.explain.starving import pipelines
 
 UNITS: Final = {
     "step_s": ("step", "s"),

@@ -13,13 +13,13 @@ from typing import Literal
 from hwsim import __version__
 from hwsim.api import OutOfMemory, Source, load_machine, simulate
 from hwsim.engine import Deadlock
-from hwsim.explain.critical import limited_by
 from hwsim.invariants import CONTRADICTS, DEFECT, BrokenInvariant
 from hwsim.machine import Machine
-from hwsim.reports.table import causes
 from hwsim.spec import Mistakes, SpecError, Tree, Warning, apply_set, different, find, read, resolve, tree_of
 from hwsim.study.measures import TIME, NoSuchNumber, measure, measures, number
 from hwsim.study.work import Work, work_of
+from hwsim.views.explain.critical import limited_by
+from hwsim.views.kit.table import causes
 
 
 @dataclass(frozen=True, slots=True)

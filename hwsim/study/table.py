@@ -9,9 +9,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-from hwsim.reports import sweep as figure
-from hwsim.reports.warned import as_dicts
-from hwsim.reports.writing import write
 from hwsim.spec import Warning
 from hwsim.study.cells import written_warnings, written_work
 from hwsim.study.curves import curves
@@ -20,6 +17,9 @@ from hwsim.study.measures import UNITS
 from hwsim.study.point import Outcome
 from hwsim.study.ranking import Ranking, ranking
 from hwsim.study.text import text
+from hwsim.views.kit.warned import as_dicts
+from hwsim.views.kit.writing import write
+from hwsim.views.sweep import draw as figure
 
 ASKED: Final = "by:"  # before the name of a column that `by` asked for
 FOUND: Final = (  # columns after the varied paths

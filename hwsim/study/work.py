@@ -17,13 +17,13 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from hwsim.demand import Cost
-from hwsim.explain.cause import HOST
-from hwsim.explain.starving import pipelines
 from hwsim.ops import OPS
 from hwsim.ops.exchange import ExchangeOp
 from hwsim.results.ops import weights
 from hwsim.results.result import Result
 from hwsim.results.timeline import FEMTO
+from hwsim.views.explain.cause import HOST
+from hwsim.views.explain.starving import pipelines
 
 AMONG: Final = frozenset(
     {"send", *(kind for kind, op in OPS.items() if issubclass(op, ExchangeOp))}

@@ -12,8 +12,8 @@ from typing import Any, Final, Literal, get_args, get_origin
 
 from hwsim import api
 from hwsim.devices import CannotCompute
-from hwsim.reports.json import as_dict
 from hwsim.spec import SpecError
+from hwsim.views.summary.document import as_dict
 from tests.keys.documents import in_machine, in_workload
 from tests.keys.schemas import ROOTS, Found, standing
 

@@ -38,8 +38,8 @@ def command(
     """
     refuse_unwritable(plot)
     from hwsim.cli.errors import in_words
-    from hwsim.reports import compare as report
-    from hwsim.reports.writing import write
+    from hwsim.views.compare import say as report
+    from hwsim.views.kit.writing import write
     from hwsim_calibrate.recording.compare import compare, load
     from hwsim_calibrate.recording.writing import measured_path
 

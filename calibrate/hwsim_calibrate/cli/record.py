@@ -45,7 +45,7 @@ def command(script: Path, arguments: tuple[str, ...], output: Path | None, runs:
     output = Path(f"{script.stem}.yaml") if output is None else output
     _refuse_no_script(script)
     from hwsim.cli.progress import progress
-    from hwsim.reports.writing import write
+    from hwsim.views.kit.writing import write
     from hwsim_calibrate.recording import writing
 
     beside = writing.measured_path(output)

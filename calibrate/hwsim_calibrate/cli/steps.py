@@ -185,7 +185,7 @@ def tabled(tool: str, table: Path, output: Path | None) -> None:
 
 def written(text: str, output: Path | None) -> None:
     """To the file, or else to the terminal."""
-    from hwsim.reports.writing import write
+    from hwsim.views.kit.writing import write
 
     if output is None:
         click.echo(text, nl=False)

@@ -1,0 +1,41 @@
+"""Views of machines and runs: a folder each, with what it finds (find.py), how it says it (say.py) and how it draws (draw.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from hwsim.results.result import Result
+
+Report = Callable[["Result", str], Iterable[bytes]]
+
+
+def report(module: str) -> Report:
+    """Function `render` of a module of this package, imported when it is first called."""
+
+    def render(result: Result, suffix: str) -> Iterable[bytes]:
+        chunks: Iterable[bytes] = import_module(f"hwsim.views.{module}").render(result, suffix)
+        return chunks
+
+    return render
+
+
+REPORTS: Final[dict[str, Report]] = {
+    "explain": report("explain.document"),
+    "gantt": report("gantt.draw"),
+    "html": report("summary.html"),
+    "json": report("summary.document"),
+    "memory": report("memory.draw"),
+    "queues": report("queues.draw"),
+    "summary": report("summary.say"),
+    "trace": report("trace.write"),
+}
+FIGURES: Final[dict[str, Report]] = {
+    "gantt": REPORTS["gantt"],
+    "latency": report("curves.draw"),
+    "memory": REPORTS["memory"],
+    "queues": REPORTS["queues"],
+    "serving": report("serving.draw"),
+}

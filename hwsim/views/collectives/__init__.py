@@ -1,0 +1,1 @@
+"""Collectives by message size, as nccl-tests print them."""

@@ -1,0 +1,1 @@
+"""Estimates of training steps and serving from closed forms."""

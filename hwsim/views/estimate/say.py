@@ -1,0 +1,270 @@
+"""Estimates of transformers as text or JSON (`hwsim: estimate/1`)."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from hwsim import invariants
+from hwsim.units import format_quantity, format_share
+from hwsim.views.kit.warned import as_dicts
+from hwsim.views.summary.say import bar
+
+if TYPE_CHECKING:
+    from hwsim.models import Footprint, Laid, Step
+    from hwsim.models.search import Searched
+    from hwsim.models.service import Service
+    from hwsim.spec import Warning
+
+WIDTH: Final = 100
+DAY: Final = 86400.0
+NAMES: Final[Mapping[str, str]] = {
+    "matmul": "matrix products",
+    "attention": "attention",
+    "elementwise": "elementwise",
+    "output": "output and loss",
+    "tp": "tensor parallel",
+    "cp": "context parallel",
+    "ep": "expert parallel",
+    "pp": "sends between stages",
+    "dp": "data parallel",
+    "bubble": "bubble",
+    "accumulate": "adding gradients",
+    "optimizer": "optimizer",
+    "host": "host",
+}
+KINDS: Final = ("weights", "gradients", "optimizer", "activations", "cache", "buffers")
+SAID: Final[Mapping[str, str]] = {"cache": "keys and values", "optimizer": "optimizer states"}
+
+
+@invariants.guarded
+def training(found: Step, title: str, framework: str, size: float | None, tokens: float | None = None) -> str:
+    """A step in a screenful: its time and shares, what the GPUs come to, and their memory."""
+    laid = found.laid
+    out = [title, *_line("plan", f"{plan_text(laid)}; {framework}")]
+    batch = f"{laid.plan.global_batch:,} sequences of {laid.sequence:,} tokens"
+    out += _line("step", f"{format_quantity(found.seconds, 's')} for {batch} ({_count(laid.tokens)} tokens)")
+    each = found.tokens_per_second / laid.gpus
+    out += _line("throughput", f"{_count(found.tokens_per_second)} tokens/s, {_count(each)} on each GPU")
+    out += _line("use", f"MFU {_part(found.mfu)}, HFU {_part(found.hfu)}")
+    out += _line("memory", _fits(found.memory, found.verdict, size, f", on a GPU of stage {found.memory.stage}"))
+    if tokens is not None:
+        out += _line("training", f"{_count(tokens)} tokens take {_days(tokens / found.tokens_per_second)}")
+    return "\n".join([*out, "", *_shares(found.shares), "", *_kinds(found.memory)]) + "\n"
+
+
+@invariants.guarded
+def searched(found: Searched, title: str, framework: str, size: float | None, top: int, tokens: float | None = None) -> str:
+    """The plans that fit, fastest first."""
+    out = [title, *_line("plans", f"{found.tried:,} tried, {found.fitting:,} fit; {framework}")]
+    if found.nearest is not None:
+        laid = found.nearest.laid
+        out += _line("nearest", f"{plan_text(laid)}: {_fits(found.nearest.memory, found.nearest.verdict, size, '')}")
+        return "\n".join(out) + "\n"
+    titles = ["step", "MFU", "tokens/s", "memory", "tp", "pp", "dp", "batch", "sharding", "recompute"]
+    rows = []
+    for each in found.steps[:top]:
+        plan = each.laid.plan
+        rows.append([
+            format_quantity(each.seconds, "s"), _part(each.mfu), _count(each.tokens_per_second),
+            format_quantity(each.memory.total, "B"), str(plan.tp), str(plan.pp), str(each.laid.dp),
+            f"{plan.microbatch} x {each.laid.microbatches}", plan.sharding, plan.recompute,
+        ])  # fmt: skip
+        if tokens is not None:
+            rows[-1].append(_days(tokens / each.tokens_per_second))
+    titles += [] if tokens is None else [f"{_count(tokens)} tokens"]
+    widths = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
+    out += [""] + [
+        "  " + "  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True)) for row in (titles, *rows)
+    ]
+    left = len(found.steps) - len(rows)
+    if left:
+        out.append(f"  and {left:,} more, none faster than {format_quantity(found.steps[top].seconds, 's')}")
+    return "\n".join(out) + "\n"
+
+
+@invariants.guarded
+def inference(found: Service, title: str, framework: str, size: float | None) -> str:
+    """A batch in a screenful."""
+    groups = f"; {found.copies} such groups" if found.copies > 1 else ""
+    out = [title, *_line("plan", f"tp {found.tp}, {found.dtype}; {framework}{groups}")]
+    asked = f"{found.batch} x {found.prompt:,} tokens"
+    if found.steps is None:
+        out += _line("prefill", f"{format_quantity(found.seconds, 's')} for {asked}")
+    else:
+        here, there = found.steps
+        began = f"{format_quantity(here.seconds, 's')} after {found.prompt:,} tokens"
+        ended = f"{format_quantity(there.seconds, 's')} at the end"
+        out += _line("token", f"{format_quantity(found.seconds, 's')} in the mean: {began}, {ended}")
+        out += _line("first token", f"{format_quantity(found.first.seconds, 's')} for {asked}")
+        out += _line("all", f"{format_quantity(found.total, 's')} until {found.output:,} tokens stand after each prompt")
+    throughput = f"{_count(found.tokens_per_second)} tokens/s"
+    if found.copies > 1:
+        throughput += f", {_count(found.copies * found.tokens_per_second)} of all groups"
+    out += _line("throughput", throughput)
+    out += _line("memory", _fits(found.memory, found.verdict, size, " on each GPU"))
+    if found.capacity == 0:
+        out += _line("room", "none for keys and values: the weights take more than 90 % of the memory")
+    elif found.capacity is not None:
+        length = found.prompt + found.output
+        held = f"{found.capacity // length:,} such sequences" if found.capacity >= length else "not one such sequence"
+        out += _line("room", f"keys and values of {found.capacity:,} tokens in 90 % of the memory, {held}")
+    return "\n".join([*out, "", *_shares(found.shares), "", *_kinds(found.memory)]) + "\n"
+
+
+def plan_text(laid: Laid) -> str:
+    """A plan in a line."""
+    plan = laid.plan
+    axes = [("tp", plan.tp), ("pp", plan.pp), ("cp", plan.cp), ("dp", laid.dp)]
+    said = [" x ".join(f"{name} {size}" for name, size in axes if size > 1 or name != "cp")]
+    said.append(f"microbatch {plan.microbatch} x {laid.microbatches}")
+    if plan.pp > 1:
+        said.append(plan.schedule + (f" with {plan.chunks} chunks" if plan.chunks > 1 else ""))
+    if plan.ep > 1:
+        said.append(f"ep {plan.ep}")
+    if plan.sequence_parallel:
+        said.append("sequence parallel")
+    said.append(plan.sharding if plan.level else "nothing sharded")
+    said.append({"none": "nothing recomputed", "selective": "selective recompute", "full": "full recompute"}[plan.recompute])
+    return ", ".join([*said, plan.dtype, plan.optimizer])
+
+
+# ---- JSON ----
+
+
+def document(
+    said: Mapping[str, Any], machine: str, model: str, framework: str, gpus: int, warnings: Sequence[Warning] = ()
+) -> str:
+    """An estimate as JSON, keys sorted; `said` is of `of_training`, `of_search` or `of_inference`."""
+    whole = {"hwsim": "estimate/1", "machine": machine, "model": model, "framework": framework, "gpus": gpus, **said}
+    whole["warnings"] = as_dicts(warnings)
+    return invariants.document(whole)
+
+
+def of_training(found: Step, size: float | None, tokens: float | None = None) -> dict[str, Any]:
+    """A step as dicts and lists: seconds, bytes."""
+    laid = found.laid
+    plan = laid.plan
+    names = ("tp", "pp", "cp", "ep", "chunks", "microbatch", "global_batch", "schedule", "sharding", "recompute", "optimizer",
+             "dtype", "sequence_parallel")  # fmt: skip
+    said: dict[str, Any] = {
+        "step_s": found.seconds,
+        "shares_s": dict(found.shares),
+        "tokens": laid.tokens,
+        "tokens_per_s": found.tokens_per_second,
+        "mfu": found.mfu,
+        "hfu": found.hfu,
+        "memory": _memory(found.memory, size),
+        "fits": found.verdict == "fits",
+        "verdict": found.verdict,
+        "plan": {
+            **{name: getattr(plan, name) for name in names},
+            "dp": laid.dp,
+            "microbatches": laid.microbatches,
+            "sequence": laid.sequence,
+        },
+    }
+    if tokens is not None:
+        said["training"] = {"tokens": tokens, "seconds": tokens / found.tokens_per_second}
+    return said
+
+
+def of_search(found: Searched, size: float | None, top: int, tokens: float | None = None) -> dict[str, Any]:
+    """A search as dicts and lists."""
+    return {
+        "tried": found.tried,
+        "fitting": found.fitting,
+        "plans": [of_training(each, size, tokens) for each in found.steps[:top]],
+        "nearest": None if found.nearest is None else of_training(found.nearest, size, tokens),
+    }
+
+
+def of_inference(found: Service, size: float | None) -> dict[str, Any]:
+    """A batch as dicts and lists."""
+    return {
+        "phase": found.phase,
+        "tp": found.tp,
+        "groups": found.copies,
+        "dtype": found.dtype,
+        "batch": found.batch,
+        "prompt": found.prompt,
+        "output": found.output,
+        "seconds": found.seconds,
+        "shares_s": found.shares,
+        "first_token_s": found.first.seconds,
+        "steps_s": None if found.steps is None else [each.seconds for each in found.steps],
+        "total_s": found.total,
+        "tokens_per_s": found.tokens_per_second,
+        "memory": _memory(found.memory, size),
+        "fits": found.verdict == "fits",
+        "verdict": found.verdict,
+        "capacity_tokens": found.capacity,
+    }
+
+
+def _memory(found: Footprint, size: float | None) -> dict[str, Any]:
+    kinds = {kind: getattr(found, kind) for kind in KINDS}
+    return {**kinds, "total": found.total, "size": size, "stage": found.stage}
+
+
+# ---- text ----
+
+
+def _line(title: str, text: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, initial_indent=f"  {title:<12} ", subsequent_indent=" " * 15, break_long_words=False)
+
+
+def _shares(shares: Mapping[str, float]) -> Iterator[str]:
+    """A row for each, the largest first."""
+    total = math.fsum(shares.values())
+    shown = sorted(((each, name) for name, each in shares.items() if each > 0), reverse=True)
+    rows = [(NAMES.get(name, name), format_quantity(each, "s"), each / total) for each, name in shown]
+    yield from _barred(("what", "time", "share"), rows)
+
+
+def _kinds(found: Footprint) -> Iterator[str]:
+    """A row for each kind of memory that is used."""
+    held = [(kind, getattr(found, kind)) for kind in KINDS]
+    rows = [(SAID.get(kind, kind), format_quantity(each, "B"), each / found.total) for kind, each in held if each > 0]
+    yield from _barred(("memory", "on a GPU", "share"), rows)
+
+
+def _barred(titles: tuple[str, str, str], rows: Sequence[tuple[str, str, float]]) -> Iterator[str]:
+    name = max(map(len, NAMES.values()))
+    value = max(len(titles[1]), *(len(each) for _, each, _ in rows))
+    yield f"  {titles[0]:<{name}}  {titles[1]:>{value}}  {titles[2]}"
+    for said, each, share in rows:
+        yield f"  {said:<{name}}  {each:>{value}}  {bar(share)} {format_share(share):>6}"
+
+
+def _fits(found: Footprint, verdict: str, size: float | None, where: str) -> str:
+    has = "" if size is None else f" of {format_quantity(size, 'B')}"
+    needed = f"{format_quantity(found.total, 'B')}{has}{where}"
+    return f"{needed}: fits" if verdict == "fits" else f"OUT OF MEMORY: {needed}: {verdict.partition(' on ')[0]}"
+
+
+def _part(fraction: float) -> str:
+    return format_quantity(fraction, "%", 3)
+
+
+def _days(seconds: float) -> str:
+    """
+    >>> _days(86400 * 53.21), _days(3600)
+    ('53.2 days', '0.0417 days')
+    """
+    days = seconds / DAY
+    return f"{days:,.0f} days" if days >= 1000 else f"{days:.3g} days"
+
+
+def _count(value: float) -> str:
+    """A number of tokens.
+
+    >>> _count(15e12), _count(8388608), _count(105912), _count(827.4), _count(0.5)
+    ('15 T', '8.39 M', '106 k', '827', '0.5')
+    """
+    for power, prefix in ((12, " T"), (9, " G"), (6, " M"), (3, " k")):
+        if value >= 0.9995 * 10**power:
+            return f"{value / 10**power:.3g}{prefix}"
+    return f"{value:.3g}"

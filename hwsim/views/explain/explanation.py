@@ -1,0 +1,117 @@
+"""Why a run took as long as it did, all of it: accounting, path, derivations, what hides, what would help."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hwsim.graph.opgraph import Ints
+from hwsim.invariants import refuse
+from hwsim.results.checks import adds_up
+from hwsim.results.result import Result
+from hwsim.views.explain.critical import CriticalPath, Share, critical_path
+from hwsim.views.explain.derivation import Derivation, derivations
+from hwsim.views.explain.measure import Measure
+from hwsim.views.explain.overlap import Activity, activities
+from hwsim.views.explain.sentences import sentences
+from hwsim.views.explain.steps import Run, runs
+from hwsim.views.explain.what_if import LARGEST, Tried, WhatIf, what_if
+
+
+class NoSuchOp(ValueError):
+    """No op of the run is called that; `names` are those that are."""
+
+    def __init__(self, name: str, names: tuple[str, ...]) -> None:
+        super().__init__(f"the run has no op '{name}'")
+        self.name = name
+        self.names = names
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What a run waited for, and why.
+
+    accounting: causes along the critical path, longest first; their times add up to the makespan in integer fs.
+    runs: the path, told shortly.  derivations: of the ops on the path, those that took longest first; or of the ops asked for.
+    what_if: None if it was not worked out; untried, left, measure: see `what_if.Tried`.
+    """
+
+    path: CriticalPath
+    accounting: tuple[Share, ...]
+    runs: tuple[Run, ...]
+    derivations: tuple[Derivation, ...]
+    activities: tuple[Activity, ...]
+    what_if: tuple[WhatIf, ...] | None
+    untried: int
+    sentences: tuple[str, ...]
+    left: tuple[str, ...] = ()
+    measure: Measure | None = None
+
+
+def explain(
+    result: Result,
+    *,
+    op: str | None = None,
+    again: bool | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Explanation:
+    """Explain a run.
+
+    Args:
+        op: derive the durations of the ops of this name instead of those on the critical path.
+        again: simulate again with one number of the files better at a time; None: if the run has at most `what_if.LARGEST` ops.
+        progress: called with how many of the changes were simulated and how many there are.
+
+    Raises:
+        NoSuchOp: no op has the name.
+    """
+    timeline = result.timeline
+    path = critical_path(timeline)
+    accounting = path.limited_by
+    chosen = _longest_first(path) if op is None else _named(result, op)
+    again = len(timeline) <= LARGEST if again is None else again
+    tried: Tried | None = None
+    if again:
+        tried = what_if(result, path, progress=progress)
+    done = activities(timeline, path)
+    refuse(_breaches(accounting, done, timeline.makespan_fs))
+    return Explanation(
+        path=path,
+        accounting=accounting,
+        runs=runs(timeline, path),
+        derivations=derivations(timeline, chosen),
+        activities=done,
+        what_if=None if tried is None else tried.rows,
+        untried=0 if tried is None else tried.untried,
+        sentences=sentences(timeline.makespan_fs, done, tried),
+        left=() if tried is None else tried.left,
+        measure=None if tried is None else tried.measure,
+    )
+
+
+def _breaches(accounting: Sequence[Share], done: Sequence[Activity], makespan_fs: int) -> Iterator[str]:
+    """What of an explanation contradicts the run."""
+    yield from adds_up([share.time_fs for share in accounting], makespan_fs, "causes")
+    for each in done:
+        if not 0 <= each.path_fs <= each.busy_fs <= min(each.work_fs, makespan_fs):
+            yield f"{each.sort} on {each.device}: {each.path_fs} fs waited for, {each.busy_fs} fs busy, {each.work_fs} fs of work"
+
+
+def _longest_first(path: CriticalPath) -> Ints:
+    """Ops of the path; of those that the run waited for equally long, the earlier first."""
+    ops, first, where = np.unique(path.op, return_index=True, return_inverse=True)
+    spent = np.zeros(len(ops), path.end.dtype)
+    np.add.at(spent, where, path.end - path.start)  # fits: parts of the makespan
+    return ops[np.lexsort((first, -spent))] if len(ops) else ops
+
+
+def _named(result: Result, name: str) -> Ints:
+    flat = result.timeline.flat
+    labels = flat.graph.labels
+    wanted = np.array([label.name == name and label.kind != "insert" and bool(label.device) for label in labels], np.bool_)
+    ops = np.flatnonzero(wanted[flat.label]) if len(flat) else np.empty(0, np.int64)
+    if not len(ops):
+        raise NoSuchOp(name, tuple(dict.fromkeys(label.name for label in labels if label.device)))
+    return ops

@@ -1,0 +1,121 @@
+"""Changes that no number of the files makes: a time of a model halved, a pool with twice the servers.
+
+They are worked out by replaying the op graph, and are told apart from what `--set` can do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hwsim.demand import Capacity, Cost
+from hwsim.graph.opgraph import Block, OpGraph
+from hwsim.views.explain.cause import HOST, Cause, binding, is_modelled, latency_parts, link
+from hwsim.views.explain.family import family
+
+
+@dataclass(frozen=True, slots=True)
+class Hypothetical:
+    """A change of the op graph, and what it is called."""
+
+    text: str
+    apply: Callable[[OpGraph], OpGraph]
+
+
+def against(cause: Cause) -> Hypothetical | None:
+    """What would make this cause half as long; None if nothing can."""
+    name = family(cause.name)
+    where = f" on {name}" if name else ""
+    match cause.kind:
+        case "time" if cause.label == "start" and not cause.name:
+            return None  # that a job starts late is no part of anything
+        case "time":
+            return Hypothetical(f"{cause.label}{where} in half the time", _shorter(cause.label, name))
+        case "floor" if cause.op:
+            line = family(str(replace(cause, label=cause.line)))
+            return Hypothetical(f"{line} in half the time", _shorter(cause.op, name, is_modelled))
+        case "dispatch" | "return":
+            return Hypothetical(f"{cause.kind}{where} in half the time", _shorter_host(cause.kind, name))
+        case "pool":
+            return Hypothetical(f"twice as many in {name}", _more(name))
+        case "capacity":
+            return Hypothetical(f"{called(cause.name)} twice as fast", _faster(cause.name))
+        case "latency":
+            return Hypothetical(f"latency{where} halved", _prompter(name))
+    return None
+
+
+def called(capacity: str) -> str:
+    """A capacity and its family in words; a link has one name in both directions."""
+    named = link(capacity)
+    return f"link {named}" if named else family(capacity)
+
+
+def _faster(capacity: str) -> Callable[[OpGraph], OpGraph]:
+    def apply(graph: OpGraph) -> OpGraph:
+        wanted = called(capacity)
+        faster = (Capacity(one.name, 2 * one.rate, one.unit) if called(one.name) == wanted else one for one in graph.capacities)
+        return replace(graph, capacities=tuple(faster))
+
+    return apply
+
+
+def _prompter(device: str) -> Callable[[OpGraph], OpGraph]:
+    def apply(graph: OpGraph) -> OpGraph:
+        labels = np.array([family(label.device) == device for label in graph.labels], np.bool_)
+        used = {cost for block in graph.blocks for cost in np.unique(block.cost[labels[block.label]]).tolist()}
+
+        def halved(number: int, cost: Cost) -> Cost:
+            mine = [spent for name, spent in latency_parts(cost) if (family(name) == device if name else number in used)]
+            latency = cost.demand.latency - math.fsum(mine) / 2
+            return replace(cost, demand=replace(cost.demand, latency=latency)) if mine else cost
+
+        return replace(graph, costs=tuple(halved(number, cost) for number, cost in enumerate(graph.costs)))
+
+    return apply
+
+
+def _more(pool: str) -> Callable[[OpGraph], OpGraph]:
+    def apply(graph: OpGraph) -> OpGraph:
+        pools = (replace(one, servers=2 * one.servers) if family(one.name) == pool else one for one in graph.pools)
+        return replace(graph, pools=tuple(pools))
+
+    return apply
+
+
+def _is_stated(cost: Cost) -> bool:
+    line = binding(cost)
+    return line is not None and line.kind == "stated"
+
+
+def _shorter(name: str, device: str, own: Callable[[Cost], bool] = _is_stated) -> Callable[[OpGraph], OpGraph]:
+    """Ops of this name whose time the workload states, or a model."""
+
+    def apply(graph: OpGraph) -> OpGraph:
+        labels = [label.name == name and family(label.device) == device and label.kind not in HOST for label in graph.labels]
+        return _halved(graph, labels, [own(cost) for cost in graph.costs])
+
+    return apply
+
+
+def _shorter_host(kind: str, device: str) -> Callable[[OpGraph], OpGraph]:
+    def apply(graph: OpGraph) -> OpGraph:
+        labels = [label.kind == kind and family(label.device) == device for label in graph.labels]
+        return _halved(graph, labels, [True] * len(graph.costs))
+
+    return apply
+
+
+def _halved(graph: OpGraph, labels: Sequence[bool], costs: Sequence[bool]) -> OpGraph:
+    """Own times of these labels halved, and their bodies where they have one of these costs."""
+    named, priced = np.array(labels, np.bool_), np.array([*costs, False], np.bool_)
+
+    def half(block: Block) -> Block:
+        mine = named[block.label]
+        time = np.where(mine, block.time // 2, block.time)
+        return replace(block, time=time, size=np.where(mine & priced[block.cost], block.size / 2, block.size))
+
+    return replace(graph, blocks=tuple(half(block) for block in graph.blocks))

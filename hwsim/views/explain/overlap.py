@@ -1,0 +1,153 @@
+"""What went on during a run, how much of it the run had to wait for, and how much hid behind something else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from hwsim import ticks
+from hwsim.graph.opgraph import Ints, Label
+from hwsim.results.timeline import FEMTO, Timeline
+from hwsim.views.explain.critical import CriticalPath
+from hwsim.views.explain.family import family
+
+COMPUTING: Final = frozenset({"compute", "matmul", "elementwise", "reduce", "random"})
+COPYING: Final = frozenset({"copy", "send", "asnumpy", "item", "print"})
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """All ops of one sort on one device (or on the devices of a family).
+
+    sort: "compute", "copy" or the kind of the ops.  names: what they are called.  busy_fs: time in which at least
+    one of them ran.  path_fs: time of it for which the run waited for them.  alone: if the run waited for only one
+    of several, whether that was the first, the last or another.  work_fs: their times added up, more than `busy_fs`
+    where they ran side by side.  bound: the capacity that held them back for most of `path_fs`.
+    bound_fs: how much of it.  waited: the device that the run waited for, if it is one of several that did less.
+    """
+
+    sort: str
+    device: str
+    names: tuple[str, ...]
+    count: int
+    busy_fs: int
+    path_fs: int
+    path_count: int
+    work_fs: int
+    alone: str = ""
+    bound: str = ""
+    bound_fs: int = 0
+    waited: str = ""
+
+    @property
+    def before_job(self) -> bool:
+        """Whether this is the time until a job starts, in which it does nothing."""
+        return self.sort == "start" and not self.device
+
+    @property
+    def before_request(self) -> bool:
+        """Whether this is the time until requests of a service come."""
+        return self.sort == "arrivals" and not self.device
+
+    @property
+    def hidden_fs(self) -> int:
+        """Time in which they ran and the run waited for something else."""
+        return self.busy_fs - self.path_fs
+
+    @property
+    def busy_s(self) -> float:
+        """Seconds."""
+        return self.busy_fs / FEMTO
+
+    @property
+    def path_s(self) -> float:
+        """Seconds."""
+        return self.path_fs / FEMTO
+
+    @property
+    def hidden_s(self) -> float:
+        """Seconds."""
+        return self.hidden_fs / FEMTO
+
+
+def activities(timeline: Timeline, path: CriticalPath) -> tuple[Activity, ...]:
+    """Sorts of ops that took time: first what the run waited for longest, then what went on longest."""
+    flat = timeline.flat
+    sorts: dict[tuple[str, str], int] = {}
+    of_label = np.array([sorts.setdefault(_sort(label), len(sorts)) for label in flat.graph.labels], np.int64)
+    took = (timeline.end > timeline.start).astype(np.bool_)
+    waiting = np.array([cause.kind == "wait" for cause in path.causes], np.bool_)
+    kept = ~waiting[path.cause] if len(path) else np.empty(0, np.bool_)
+    on_path, spent, why = path.op[kept], (path.end - path.start)[kept], path.cause[kept]
+    group = of_label[flat.label[on_path]]
+    found = []
+    for (sort, device), number in sorts.items():
+        ops = np.flatnonzero(took & (of_label[flat.label] == number))
+        if not len(ops):
+            continue
+        here = group == number
+        waited_for = np.unique(on_path[here])
+        used = [flat.graph.labels[one] for one in np.unique(flat.label[ops]).tolist()]
+        devices = {label.device for label in used}
+        bound, bound_fs = _bound(path, spent[here], why[here])
+        found.append(
+            Activity(
+                sort=sort,
+                device=min(devices) if len(devices) == 1 else device,
+                names=tuple(dict.fromkeys(label.name for label in used)),
+                count=len(ops),
+                busy_fs=ticks.covered(timeline.start[ops], timeline.end[ops]),
+                path_fs=ticks.total(spent[here]),
+                path_count=len(waited_for),
+                work_fs=ticks.total(timeline.end[ops] - timeline.start[ops]),
+                alone=_which(timeline, ops, int(waited_for[0])) if len(waited_for) == 1 < len(ops) else "",
+                bound=bound,
+                bound_fs=bound_fs,
+                waited=_waited(timeline, ops, waited_for) if len(devices) > 1 else "",
+            )
+        )
+    return tuple(sorted(found, key=lambda one: (-one.path_fs, -one.busy_fs, one.sort, one.device)))
+
+
+def _sort(label: Label) -> tuple[str, str]:
+    sort = "compute" if label.kind in COMPUTING else "copy" if label.kind in COPYING else label.kind
+    return sort, family(label.device)
+
+
+def _bound(path: CriticalPath, spent: Ints, why: Ints) -> tuple[str, int]:
+    """The capacity (or the family of capacities) that more than half of this time is due to, and how much is (fs)."""
+    total: dict[str, int] = {}
+    names: dict[str, list[str]] = {}
+    for number in np.unique(why).tolist():
+        if path.causes[number].kind == "capacity":
+            name = family(path.causes[number].name)
+            names.setdefault(name, []).append(path.causes[number].name)
+            total[name] = total.get(name, 0) + ticks.total(spent[why == number])
+    longest = max(total, key=lambda name: (total[name], name), default="")
+    if not longest or 2 * total[longest] <= ticks.total(spent):
+        return "", 0
+    return longest if len(names[longest]) > 1 else names[longest][0], total[longest]
+
+
+def _waited(timeline: Timeline, ops: Ints, waited_for: Ints) -> str:
+    """The device that the run waited for, where it is one and no other worked as long; else ""."""
+    flat = timeline.flat
+    late = {flat.graph.labels[one].device for one in np.unique(flat.label[waited_for]).tolist()}
+    if len(late) != 1:
+        return ""
+    (device,) = late
+    worked: dict[str, int] = {}
+    for label in np.unique(flat.label[ops]).tolist():
+        own = ops[flat.label[ops] == label]
+        name = flat.graph.labels[label].device
+        worked[name] = worked.get(name, 0) + ticks.total(timeline.end[own] - timeline.start[own])
+    return device if all(fs < worked[device] for name, fs in worked.items() if name != device) else ""
+
+
+def _which(timeline: Timeline, ops: Ints, one: int) -> str:
+    start = timeline.start[ops]
+    if timeline.start[one] == start.min():
+        return "first"
+    return "last" if timeline.start[one] == start.max() else "another"

@@ -1,0 +1,328 @@
+"""What the last stage of a pipeline waits for: is the GPU starving, and on what?
+
+The critical path that ends where the pipeline does says for every moment which op the rest of the run then waited for.
+The moments in which no op of the last stage runs are divided among the stages by it: exactly, in integer fs.
+
+Who is late is not always whose turn it is: where reading sets the pace, a batch on its way through the decoder keeps the
+last stage waiting too, but a faster decoder would only wait longer for the disk.  On the path there is only the disk.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from hwsim import ticks
+from hwsim.graph.opgraph import Ints, Label, Line, LineStage
+from hwsim.results.timeline import FEMTO, Timeline
+from hwsim.views.explain.critical import last_predecessors
+
+FULL: Final = 0.95  # part of the time from which on a last stage that works sets the pace itself
+ABOUT: Final = 1.1  # a stage that could do so many times what is done does not explain it
+CHECKPOINTS: Final = "checkpoints"
+SAVING: Final = ("checkpoint", "checkpoint copy")
+OTHERS: Final = "the others"  # a program's last stage waits for that of another one
+
+
+@dataclass(frozen=True, slots=True)
+class StageUse:
+    """A stage between two instants.
+
+    busy_fs: for how long it was busy.  rate: batches a second that it could do if only `ahead` kept it back.
+    under_way: batches that it may have at once for that, fewer than its `at_once` where `ahead` allows no more.
+    """
+
+    name: str
+    device: str
+    busy_fs: int
+    rate: float
+    at_once: int = 1
+    under_way: int = 1
+    alone: float = 0.0  # batches a second of so many, were no other stage in the way
+
+
+class Wait(NamedTuple):
+    """For how long the last stage does nothing because of an op of another one ("": of no device in particular)."""
+
+    name: str
+    device: str
+    time_fs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """Some batches of a pipeline: from the end of the batch before them to the end of the last of them, at the last stage.
+
+    epoch: 0 for the whole run, else which (1 is the first), of which this is the steady part.
+    waits: longest first; they add up to the time in which the last stage does nothing.
+    """
+
+    epoch: int
+    batches: int
+    start_fs: int
+    end_fs: int
+    stages: tuple[StageUse, ...]
+    waits: tuple[Wait, ...]
+
+    @property
+    def time_fs(self) -> int:
+        return self.end_fs - self.start_fs
+
+    @property
+    def idle_fs(self) -> int:
+        """Time in which the last stage does nothing."""
+        return sum(each.time_fs for each in self.waits)
+
+    @property
+    def busy(self) -> float:
+        """Part of the time in which the last stage works."""
+        return 1 - self.idle_fs / self.time_fs if self.time_fs else 0.0
+
+    @property
+    def rate(self) -> float:
+        """Batches a second."""
+        return self.batches * FEMTO / self.time_fs if self.time_fs else 0.0
+
+    @property
+    def saving_fs(self) -> int:
+        """Time in which the last stage waits for checkpoints."""
+        return sum(each.time_fs for each in self.waits if each.name in SAVING)
+
+    @property
+    def slowest(self) -> tuple[StageUse, StageUse | None]:
+        """The stage that sets the pace, and the one that would if it were faster; `CHECKPOINTS` may be one.
+
+        Who sets the pace follows from what was measured: the last stage, if it hardly waits; the checkpoints, if it waits for
+        them for most of that time; else, of the stages before it, the one that could do the fewest batches a second.
+        """
+        last = self.stages[-1]
+        others = sorted(self.stages[:-1], key=lambda stage: stage.rate)
+        if not others or self.busy >= FULL:
+            found = [last, *others]
+        elif 2 * self.saving_fs > self.idle_fs:
+            found = [StageUse(CHECKPOINTS, "", self.saving_fs, self.rate), *sorted(self.stages, key=lambda stage: stage.rate)]
+        elif others[0].rate <= self.rate * ABOUT or others[0].rate <= last.rate:
+            found = [others[0], *sorted((last, *others[1:]), key=lambda stage: stage.rate)]
+        else:
+            blamed = self.waits[0]
+            found = [StageUse(blamed.name, blamed.device, blamed.time_fs, self.rate), last]
+        rest = sorted((replace(each, rate=each.alone) for each in found[1:]), key=lambda stage: stage.rate)
+        return found[0], rest[0] if rest else None
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineUse:
+    """A program's pipeline: the whole run, and the steady part of each epoch.  batch: samples in one, 0 if nobody said."""
+
+    program: str
+    device: str
+    batch: int
+    whole: Phase
+    epochs: tuple[Phase, ...]
+
+
+@dataclass(frozen=True)
+class Buffered:
+    """Batches that lie ready between two stages: `level` from each `time` (fs) on; room: for how many there is."""
+
+    program: str
+    before: str
+    then: str
+    room: int
+    time: Ints
+    level: Ints
+
+
+def buffers(timeline: Timeline) -> tuple[Buffered, ...]:
+    """What lay between the stages of every pipeline, in the order of the workload."""
+    ops_of = _by_label(timeline)
+    found = []
+    for line in timeline.flat.graph.lines:
+        for before, then in pairwise(line.stages):
+            left, taken = _leaving(timeline, ops_of[before.last]), ops_of[then.first]
+            if len(left) != len(taken) or not len(left):
+                continue
+            taken = _taken(timeline, left, taken, ops_of[then.last], then.at_once if then is not line.stages[-1] else 0)
+            at = np.concatenate([timeline.end[left], taken])
+            change = np.concatenate([np.ones(len(left), np.int64), -np.ones(len(taken), np.int64)])
+            order = np.argsort(at, kind="stable")
+            time, level = at[order], np.cumsum(change[order])
+            kept = np.flatnonzero(np.concatenate([(time[1:] != time[:-1]).astype(np.bool_), [True]]))  # the last of an instant
+            time, level = np.concatenate([np.zeros(1, at.dtype), time[kept]]), np.concatenate([[0], level[kept]])
+            found.append(Buffered(line.program, before.name, then.name, before.ahead, time, level))
+    return tuple(found)
+
+
+def _taken(timeline: Timeline, left: Ints, first: Ints, last: Ints, at_once: int) -> Ints:
+    """When each batch is taken out of a buffer: a worker who is free takes it, even if there is no room yet for what it makes.
+
+    at_once: workers of the stage that takes them; 0: it takes a batch as it begins.
+    """
+    begins = timeline.start[first]
+    last = _leaving(timeline, last)
+    if not at_once or len(last) != len(first):
+        return begins
+    free = np.concatenate([np.zeros(min(at_once, len(last)), begins.dtype), timeline.end[last][:-at_once]])
+    found: Ints = np.minimum(begins, np.maximum(timeline.end[left], free))
+    return found
+
+
+def _by_label(timeline: Timeline) -> dict[Label, Ints]:
+    """The ops of each label of the pipelines' ends and stages, in order."""
+    graph = timeline.flat.graph
+    order = np.argsort(timeline.flat.label, kind="stable")
+    bounds = np.searchsorted(timeline.flat.label[order], np.arange(len(graph.labels) + 1))
+    found: dict[Label, Ints] = defaultdict(lambda: np.empty(0, np.int64))
+    for number, label in enumerate(graph.labels):
+        found[label] = order[bounds[number] : bounds[number + 1]]
+    return found
+
+
+def pipelines(timeline: Timeline) -> tuple[PipelineUse, ...]:
+    """One for each pipeline whose ops all ran, in the order of the workload."""
+    graph = timeline.flat.graph
+    lines = [line for line in graph.lines if sum(line.epochs)]
+    if not lines:
+        return ()
+    ops_of = _by_label(timeline)
+    before = last_predecessors(timeline).tolist()
+    last = {label: line.program for line in lines for label in line.stages[-1].ops}
+    names = [(label.name, label.device, last.get(label, "")) for label in graph.labels]
+    found = (_of(line, timeline, ops_of, before, names) for line in lines)
+    return tuple(each for each in found if each is not None)
+
+
+def _of(
+    line: Line, timeline: Timeline, ops_of: Mapping[Label, Ints], before: list[int], names: Sequence[tuple[str, str, str]]
+) -> PipelineUse | None:
+    none = np.empty(0, np.int64)
+    spans = [(ops_of.get(stage.first, none), _leaving(timeline, ops_of.get(stage.last, none))) for stage in line.stages]
+    total = len(spans[-1][1])
+    if not total or any(len(first) != total or len(last) != total for first, last in spans):
+        return None  # its program is told by another one
+    counts = line.epochs if total == sum(line.epochs) else (total,)  # only a part of the batches was simulated
+    path = _path(int(spans[-1][1][-1]), before)
+    blame = _Blame(timeline, path, [_blamed(names[number], line) for number in timeline.flat.label[path].tolist()])
+    busy = [_covered(timeline, [ops_of.get(label, none) for label in stage.ops]) for stage in line.stages]
+    ends = timeline.end[spans[-1][1]]
+    begin = int(timeline.start[spans[0][0][0]])
+
+    def phase(epoch: int, low: int, high: int) -> Phase:
+        """Of the batches low ... high - 1."""
+        since, until = (int(ends[low - 1]) if low else begin), int(ends[high - 1])
+        took = [
+            ticks.total(timeline.end[last[low:high]] - timeline.start[first[low:high]]) / (high - low) / FEMTO
+            for first, last in spans
+        ]
+        stages = []
+        for number, (stage, (starts, stops)) in enumerate(zip(line.stages, busy, strict=True)):
+            rate, under_way = _rate(line.stages[number:], took[number:])
+            used = _within(starts, stops, since, until)
+            alone = under_way / took[number] if took[number] > 0 else float("inf")
+            stages.append(StageUse(stage.name, stage.device, used, rate, stage.at_once, under_way, alone))
+        return Phase(epoch, high - low, since, until, tuple(stages), blame.of_gaps(*busy[-1], since, until))
+
+    epochs, low = [], 0
+    for number, count in enumerate(counts):
+        if count:
+            epochs.append(phase(number + 1, *_steady(low, count)))
+        low += count
+    return PipelineUse(line.program, line.stages[-1].device, line.batch, phase(0, 0, total), tuple(epochs))
+
+
+def _rate(stages: Sequence[LineStage], took: Sequence[float]) -> tuple[float, int]:
+    """Batches a second of the first of these stages, and how many it has under way for that.
+
+    From it to a later one lie at most the batches that may be ready between them and those in the later one: by Little's law
+    their number over the time that a batch takes on the way.
+    """
+    under_way = stages[0].at_once
+    rate = under_way / took[0] if took[0] > 0 else float("inf")
+    room, way = 0, took[0]
+    for before, then, time in zip(stages, stages[1:], took[1:], strict=False):
+        room += before.ahead
+        way += time
+        under_way = min(under_way, room + then.at_once)
+        rate = min(rate, (room + then.at_once) / way) if took[0] > 0 and way > 0 else rate
+    return rate, under_way
+
+
+def _leaving(timeline: Timeline, ops: Ints) -> Ints:
+    """A rank's leaving of a collective may be called what the collective's only phase is: it is that without a cost."""
+    free = ops[timeline.flat.cost[ops] < 0]
+    return free if 0 < len(free) < len(ops) else ops
+
+
+def _steady(low: int, count: int) -> tuple[int, int]:
+    """Batches that neither fill the buffers nor drain them: the middle half, if there are enough."""
+    return (low + count // 4, low + count - count // 4) if count >= 8 else (low, low + count)
+
+
+def _blamed(name: tuple[str, str, str], line: Line) -> tuple[str, str]:
+    """Name and device of an op, or that it is of another program's last stage."""
+    called, device, last_of = name
+    return (OTHERS, "") if last_of not in ("", line.program) else (called, device)
+
+
+def _path(op: int, before: list[int]) -> Ints:
+    """Op numbers from the start of the run to this op, each waiting for the one before."""
+    found = []
+    while op >= 0:
+        found.append(op)
+        op = before[op]
+    return np.array(found[::-1], np.int64)
+
+
+def _covered(timeline: Timeline, groups: list[Ints]) -> tuple[Ints, Ints]:
+    """Starts and ends of the times in which at least one of these ops runs, in order and apart."""
+    ops = np.concatenate(groups)
+    start, end = timeline.start[ops], timeline.end[ops]
+    kept = np.flatnonzero((end > start).astype(np.bool_))
+    if not len(kept):
+        return start[:0], end[:0]
+    order = kept[np.argsort(start[kept], kind="stable")]
+    start, end = start[order], np.maximum.accumulate(end[order])
+    fresh = np.flatnonzero((start[1:] > end[:-1]).astype(np.bool_)) + 1
+    return start[np.concatenate([[0], fresh])], end[np.concatenate([fresh - 1, [len(end) - 1]])]
+
+
+def _within(starts: Ints, ends: Ints, since: int, until: int) -> int:
+    """fs of these times between two instants."""
+    return ticks.total(np.maximum(np.minimum(ends, until) - np.maximum(starts, since), 0))
+
+
+class _Blame:
+    """Which stage every moment of a path belongs to."""
+
+    def __init__(self, timeline: Timeline, path: Ints, names: Sequence[tuple[str, str]]) -> None:
+        self._ends = timeline.end[path]
+        begins = np.concatenate([np.zeros(1, self._ends.dtype), self._ends[:-1]])
+        took = self._ends - begins
+        self._begins = begins
+        self._names = tuple(dict.fromkeys(names))
+        numbers = {name: number for number, name in enumerate(self._names)}
+        self._who = np.array([numbers[name] for name in names], np.int64)
+        self._until = [ticks.running_total(np.where(self._who == number, took, 0)) for number in range(len(self._names))]
+
+    def of_gaps(self, starts: Ints, ends: Ints, since: int, until: int) -> tuple[Wait, ...]:
+        """The time between these (in order, apart) from `since` to `until`, by whose it is; longest first."""
+        kept = np.flatnonzero(((ends > since) & (starts < until)).astype(np.bool_))
+        gap_from = np.concatenate([ticks.matching([since], starts), np.minimum(ends[kept], until)])
+        gap_to = np.concatenate([np.maximum(starts[kept], since), ticks.matching([until], starts)])
+        found = [Wait(*name, total) for name, total in self._totals(gap_from, gap_to) if total]
+        return tuple(sorted(found, key=lambda each: (-each.time_fs, each.name, each.device)))
+
+    def _totals(self, gap_from: Ints, gap_to: Ints) -> Iterator[tuple[tuple[str, str], int]]:
+        sides = [(at, np.minimum(np.searchsorted(self._ends, at, side="left"), len(self._ends) - 1)) for at in (gap_from, gap_to)]
+        for number, name in enumerate(self._names):
+            until = self._until[number]
+            low, high = (
+                until[piece] - np.where(self._who[piece] == number, np.maximum(self._ends[piece] - at, 0), 0)
+                for at, piece in sides
+            )
+            yield name, ticks.total(high - low)

@@ -1,0 +1,119 @@
+"""The critical path as a person would tell it: equal steps as one, a round that repeats as a round.
+
+add (dispatch)                     a run of one step, once
+add x 1000                         a thousand ops one after the other
+1000 x (dispatch, add, return)     a round of three steps, a thousand times
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from hwsim import ticks
+from hwsim.graph.opgraph import Ints, Label, OpGraph
+from hwsim.results.timeline import FEMTO, Timeline
+from hwsim.views.explain.cause import Cause
+from hwsim.views.explain.critical import CriticalPath
+
+LONGEST: Final = 12  # steps of a round that is looked for
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """`ops` ops of one label, one after the other, and what they waited for; `time_fs` is all their time together."""
+
+    label: Label
+    cause: Cause
+    ops: int
+    time_fs: int
+
+    @property
+    def time_s(self) -> float:
+        """Seconds."""
+        return self.time_fs / FEMTO
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """From `start_fs` to `end_fs` these steps in turn, `times` times; a step's numbers are of all the times together."""
+
+    start_fs: int
+    end_fs: int
+    times: int
+    steps: tuple[Step, ...]
+
+    @property
+    def start_s(self) -> float:
+        """Seconds."""
+        return self.start_fs / FEMTO
+
+    @property
+    def end_s(self) -> float:
+        """Seconds."""
+        return self.end_fs / FEMTO
+
+
+@dataclass(frozen=True, slots=True)
+class _Equal:
+    """Stretches of the path with one label and one cause, as columns."""
+
+    code: Ints
+    start: Ints
+    end: Ints
+    took: Ints
+    ops: Ints
+
+
+def runs(timeline: Timeline, path: CriticalPath) -> tuple[Run, ...]:
+    """The path in order of time, told shortly.  The times add up to the makespan."""
+    return tuple(_runs(timeline, path)) if len(path) else ()
+
+
+def _runs(timeline: Timeline, path: CriticalPath) -> Iterator[Run]:
+    rows, causes = _stretches(timeline, path), len(path.causes)
+    repeats = _repeats(rows.code)
+    at = 0
+    while at < len(rows.code):
+        period, times = 1, 1
+        for length, reach in repeats.items():
+            many = 1 + int(reach[at]) // length if at < len(reach) else 1
+            if many > 1 and many * length > period * times:
+                period, times = length, many
+        until = at + period * times
+        steps = tuple(
+            _step(timeline.flat.graph, path, int(rows.code[first]), causes, rows, slice(first, until, period))
+            for first in range(at, at + period)
+        )
+        yield Run(int(rows.start[at]), int(rows.end[until - 1]), times, steps)
+        at = until
+
+
+def _step(graph: OpGraph, path: CriticalPath, code: int, causes: int, rows: _Equal, which: slice) -> Step:
+    label, cause = divmod(code, causes)
+    return Step(graph.labels[label], path.causes[cause], int(rows.ops[which].sum()), ticks.total(rows.took[which]))
+
+
+def _stretches(timeline: Timeline, path: CriticalPath) -> _Equal:
+    code = timeline.flat.label[path.op].astype(np.int64) * len(path.causes) + path.cause
+    heads = np.flatnonzero(np.concatenate([[True], code[1:] != code[:-1]]))
+    tails = np.concatenate([heads[1:], [len(code)]])
+    other = np.concatenate([[True], path.op[1:] != path.op[:-1]])
+    other[heads] = True
+    ops = np.add.reduceat(other.astype(np.int64), heads)
+    took = ticks.group_totals(path.end - path.start, heads)
+    return _Equal(code[heads], path.start[heads], path.end[tails - 1], took, ops)
+
+
+def _repeats(code: Ints) -> dict[int, Ints]:
+    """Per length of a round, how many entries from each place on are those of one round later."""
+    found = {}
+    for length in range(2, min(LONGEST, len(code) // 2) + 1):
+        same = code[length:] == code[:-length]
+        place = np.arange(len(same))
+        ends = np.where(same, len(same), place)
+        found[length] = np.minimum.accumulate(ends[::-1])[::-1] - place
+    return found

@@ -1,0 +1,289 @@
+"""The next bottleneck: the run prepared and simulated again with one number of its files twice as good, the rest as it is.
+
+Every line has the `--set` that makes it, and is the run with that `--set`, to the femtosecond.  Causes are taken in the order
+of the time that the run waits for them, so the limit is always tried; then come the busiest capacities, to show what does
+not help.  Where the best line gives less than half of what half of the limit would, the limit and what comes next are changed
+at once (`together`).
+
+What no number of the files says (a model's own time, the servers of a pool) is tried on the op graph and is called
+hypothetical.  A service forms other batches when its times change, so none of that is tried with one.
+
+In a graph with several queues a better part may make the whole slower (Graham, 1969): a speed-up below 1 is possible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from hwsim.demand import Cost
+from hwsim.results.result import Result
+from hwsim.results.timeline import FEMTO, Timeline
+from hwsim.spec import SpecError
+from hwsim.views.explain.cause import Cause
+from hwsim.views.explain.critical import CriticalPath, Share, critical_path
+from hwsim.views.explain.family import family
+from hwsim.views.explain.hypothetical import Hypothetical, against, called
+from hwsim.views.explain.levers import Lever, Levers
+from hwsim.views.explain.measure import Measure, measure
+from hwsim.views.explain.numbers import Parts
+from hwsim.views.explain.stated import Stated
+
+LARGEST: Final = 200_000  # ops of a run that is simulated again unasked
+MOST: Final = ((20_000, 8), (50_000, 5), (LARGEST, 3))  # up to so many ops, so many changes; above, the last
+OF_SERVICE: Final = 4  # changes at most: each takes as long as the run
+EACH: Final = 2  # changes against one cause
+MATTERS: Final = 0.02  # of the run: a cause below it is tried only where there are few changes
+FEW: Final = 3
+CO_LIMITS: Final = 0.2  # of the run: the share of a limit from which on changes are tried together
+HALF: Final = 0.5  # of what half of the limit would give: below that, the limit is not alone
+BUSY: Final = 0.05  # utilisation from which on a capacity that the run does not wait for is tried
+BUSIEST: Final = 4  # of those
+JOINED: Final = 2  # runs of changes at once
+NONE: Final = 0.99  # of the time: what leaves more of it is no help
+COSTS: Final = 24  # kinds of ops looked at for a cause
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """What came of one change.
+
+    Args:
+        change: in words.
+        settings: paths and values of `--set`; none of a hypothetical change.
+        makespan_fs: None if the ops would wait for each other for ever: with pools that can depend on who comes first.
+        speedup: of the measure: the makespan, or what the service is measured by.
+        limited_by: on the critical path of the changed run, longest first.
+        together: several changes at once, as none of them helps alone.
+        measured: values of a service by name, as `expect:` names them.
+    """
+
+    change: str
+    makespan_fs: int | None
+    speedup: float
+    limited_by: tuple[Share, ...]
+    settings: tuple[tuple[str, str], ...] = ()
+    together: bool = False
+    measured: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def hypothetical(self) -> bool:
+        """Whether no number of the files makes the change."""
+        return not self.settings
+
+    @property
+    def makespan_s(self) -> float | None:
+        """Seconds."""
+        return None if self.makespan_fs is None else self.makespan_fs / FEMTO
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What was tried, the most helpful first.
+
+    Args:
+        untried: changes left out, as the run waits less for what they change.
+        left: causes without a change, and changes that were refused.
+        measure: what the speed-ups are of, None for the makespan.
+    """
+
+    rows: tuple[WhatIf, ...]
+    untried: int = 0
+    left: tuple[str, ...] = ()
+    measure: Measure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Limit:
+    """A cause with the causes of its family, how long the run waits for them, and the costs of the ops that do."""
+
+    cause: Cause
+    time_fs: int
+    costs: tuple[Cost, ...]
+
+
+def what_if(result: Result, path: CriticalPath, *, progress: Callable[[int, int], None] | None = None) -> Tried:
+    """Try one change after another.  progress: called with the changes tried and to be tried."""
+    return _Trial(result, path, progress).run()
+
+
+class _Trial:
+    def __init__(self, result: Result, path: CriticalPath, progress: Callable[[int, int], None] | None) -> None:
+        self._result, self._again, self._progress = result, result.again, progress
+        self._path, self._makespan = path, result.timeline.makespan_fs
+        rates = {one.name: one.rate for one in result.timeline.flat.graph.capacities}
+        self._levers = Levers(Parts(self._again.machine), rates) if self._again is not None else None
+        self._stated = Stated(self._again.workload) if self._again is not None else None
+        waits = sum(share.time_fs for share in path.limited_by if str(share.cause) == "arrivals")
+        self._measure = measure(result, arrivals=waits / self._makespan if self._makespan else 0.0)
+        self._left: list[str] = []
+        most = next((most for ops, most in MOST if len(result.timeline) <= ops), MOST[-1][1])
+        self._most = min(most, OF_SERVICE) if result.serving else most
+
+    def run(self) -> Tried:
+        limits = _limits(self._result.timeline, self._path)
+        wanted = list(self._wanted(limits))
+        chosen, rest = wanted[: self._most], wanted[self._most :]
+        rows: list[WhatIf] = []
+        firsts: dict[Lever, Result] = {}  # what was tried against the longest cause
+        for number, (limit, change) in enumerate(chosen):
+            row, run = self._try(change)
+            if row is not None:
+                rows.append(row)
+            if run is not None and isinstance(change, Lever) and limits and limit is limits[0]:
+                firsts[change] = run
+            if self._progress is not None:
+                self._progress(number + 1, len(chosen))
+        if limits and self._measure is None and (both := self._together(limits[0], rows, firsts)) is not None:
+            rows.append(both)
+        rows.sort(key=lambda one: (-one.speedup, one.hypothetical, one.change))
+        return Tried(tuple(rows), len(rest), tuple(dict.fromkeys(self._left)), self._measure)
+
+    def _wanted(self, limits: Sequence[_Limit]) -> Iterator[tuple[_Limit | None, Lever | Hypothetical]]:
+        """Changes in the order of the time that the run waits for what they change, none twice."""
+        seen: set[object] = set()
+        treated = {called(limit.cause.name) for limit in limits if limit.cause.kind == "capacity"}
+        count = 0
+        late: list[tuple[_Limit | None, Lever | Hypothetical]] = []
+        for limit in limits:
+            for change in self._against(limit):
+                key = change.settings if isinstance(change, Lever) else change.text
+                if key in seen:
+                    continue
+                seen.add(key)
+                if limit.time_fs >= MATTERS * self._makespan:
+                    count += 1
+                    yield limit, change
+                else:
+                    late.append((limit, change))
+        for change in self._of_busy(treated):
+            if change.settings not in seen:
+                seen.add(change.settings)
+                count += 1
+                yield None, change
+        yield from late[: max(0, FEW - count)]
+
+    def _against(self, limit: _Limit) -> Iterator[Lever | Hypothetical]:
+        found: list[Lever] = []
+        if self._levers is not None and self._stated is not None:
+            stated = self._stated.against(limit.cause, limit.costs) if limit.cause.kind != "latency" else None
+            found = [*([stated] if stated is not None else []), *self._levers.against(limit.cause, limit.costs)]
+        yield from found[: EACH + 1 if limit.cause.op else EACH]
+        if found or limit.time_fs < MATTERS * self._makespan or str(limit.cause) == "start":
+            return
+        if not self._result.serving and (other := against(limit.cause)) is not None:
+            yield other
+        else:
+            given = str(limit.cause) == "arrivals"
+            self._left.append(f"{family(str(limit.cause))}: {'given' if given else 'no number of the files makes it shorter'}")
+
+    def _of_busy(self, treated: Collection[str]) -> Iterator[Lever]:
+        """What makes busy capacities faster, the busiest first."""
+        if self._levers is None:
+            return
+        busy = [row for row in self._result.usage if row.utilisation >= BUSY]
+        busy.sort(key=lambda row: (-row.utilisation, row.capacity))
+        named: dict[str, str] = {}
+        for row in (row for row in busy if called(row.capacity) not in treated):
+            named.setdefault(called(row.capacity), row.capacity)
+        for name in list(named.values())[:BUSIEST]:
+            yield from list(self._levers.of_capacity(name))[:EACH]
+
+    def _try(self, change: Lever | Hypothetical) -> tuple[WhatIf | None, Result | None]:
+        from hwsim.engine import Deadlock, changing, simulate  # SimPy: reports that try nothing start without it
+
+        try:
+            if isinstance(change, Lever):
+                assert self._again is not None
+                run = self._again.simulate(dict(change.settings))
+                return self._row(change.text, run.timeline, change.settings, run), run
+            disturbed = self._result.changes
+            graph = change.apply(self._result.timeline.flat.graph)
+            timeline = simulate(graph, actors=(changing(disturbed),) if disturbed else ())
+            return self._row(change.text, timeline, ()), None
+        except Deadlock:
+            return WhatIf(change.text, None, 0.0, (), change.settings if isinstance(change, Lever) else ()), None
+        except SpecError as error:
+            self._left.append(f"{change.text}: {error.mistakes[0].message}")
+            return None, None
+
+    def _row(
+        self,
+        text: str,
+        timeline: Timeline,
+        settings: tuple[tuple[str, str], ...],
+        run: Result | None = None,
+        *,
+        together: bool = False,
+    ) -> WhatIf:
+        speedup = self._makespan / timeline.makespan_fs if timeline.makespan_fs else float("inf")
+        measured: tuple[tuple[str, float], ...] = ()
+        if self._measure is not None and run is not None and (other := measure(run, like=self._measure)) is not None:
+            speedup, measured = self._measure.gain(other), other.values
+        return WhatIf(text, timeline.makespan_fs, speedup, critical_path(timeline).limited_by, settings, together, measured)
+
+    def _together(self, limit: _Limit, rows: Sequence[WhatIf], firsts: Mapping[Lever, Result]) -> WhatIf | None:
+        """The limit and what comes next at once, where no line gives what half of the limit would."""
+        share = limit.time_fs / self._makespan
+        enough = 1 + HALF * (1 / (1 - share / 2) - 1)
+        best = max((row.speedup for row in rows), default=1.0)
+        if share < CO_LIMITS or best >= enough or not firsts or self._again is None:
+            return None
+        lever = min(firsts, key=lambda one: firsts[one].timeline.makespan_fs)
+        run: Result | None = firsts[lever]
+        if len(firsts) > 1 and firsts[lever].timeline.makespan_fs > NONE * self._makespan:  # none of them alone
+            for other in firsts:
+                lever = lever.and_(other)
+            run = None
+        found: WhatIf | None = None
+        for _ in range(JOINED):
+            if run is not None:
+                following = self._following(run, lever)
+                if following is None:
+                    break
+                lever = lever.and_(following)
+            try:
+                run = self._again.simulate(dict(lever.settings))
+            except SpecError:
+                break
+            row = self._row(lever.text, run.timeline, lever.settings, run, together=True)
+            found = row if found is None or row.speedup > found.speedup * 1.01 else found
+            if row.speedup >= enough:
+                break
+        return found if found is not None and found.speedup > best * 1.01 else None
+
+    def _following(self, run: Result, lever: Lever) -> Lever | None:
+        """What the changed run waits for longest that is not changed yet; of a flow over many links, the busiest of them."""
+        done = {path for path, _ in lever.settings}
+        for limit in _limits(run.timeline, critical_path(run.timeline)):
+            found = [*self._against(limit), *(self._of_busy(()) if limit.cause.line == "flow" else ())]
+            for change in found:
+                if isinstance(change, Lever) and not {path for path, _ in change.settings} <= done:
+                    return change
+        return None
+
+
+def _limits(timeline: Timeline, path: CriticalPath) -> list[_Limit]:
+    """What the run waits for, by family, longest first."""
+    flat, took = timeline.flat, path.end - path.start
+    spent: dict[str, int] = {}
+    members: dict[str, list[tuple[int, int]]] = {}  # (fs, cause)
+    numbers = {cause: number for number, cause in enumerate(path.causes)}
+    for share in path.limited_by:
+        cause = share.cause
+        if cause.kind != "wait":
+            name = called(cause.name) if cause.kind == "capacity" else f"{cause.kind} {family(str(cause))} {family(cause.op)}"
+            spent[name] = spent.get(name, 0) + share.time_fs
+            members.setdefault(name, []).append((share.time_fs, numbers[cause]))
+    found = []
+    for name, causes in members.items():
+        pieces = np.flatnonzero(np.isin(path.cause, [number for _, number in causes]))
+        costs, where = np.unique(flat.cost[path.op[pieces]], return_inverse=True)
+        longest = np.argsort(-np.bincount(where, took[pieces].astype(np.float64)), kind="stable")[:COSTS]
+        kinds = tuple(flat.graph.costs[int(costs[one])] for one in longest if costs[one] >= 0)
+        _, most = max(causes, key=lambda each: (each[0], -each[1]))
+        found.append(_Limit(path.causes[most], spent[name], kinds))
+    return sorted(found, key=lambda one: (-one.time_fs, str(one.cause)))

@@ -1,0 +1,53 @@
+"""What figures have in common: formats, colours, scales, and bytes that are the same for the same result."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FORMATS: Final = ("png", "svg", "pdf")
+LEGEND: Final = 12  # names with a colour of their own; the others are grey
+SCALES: Final = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"), (1e-12, "ps"))
+COLOURS: Final = (  # Okabe and Ito's, told apart with any kind of colour vision, then lighter ones
+    "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000",
+    "#7FB8D8", "#F2CF7F", "#7FCEB9", "#E5BCD3",
+)  # fmt: skip
+OTHER: Final = "#BBBBBB"
+
+
+@contextmanager
+def figure_bytes(suffix: str, *, width: float = 12, height: float) -> Iterator[tuple[Figure, io.BytesIO]]:
+    """A figure to draw on, and the buffer that holds it as a file afterwards.
+
+    Raises:
+        ValueError: the suffix is none of .png, .svg, .pdf.
+    """
+    kind = suffix.lower().lstrip(".")
+    if kind not in FORMATS:
+        raise ValueError(f"a figure is written as .png, .svg or .pdf, not as '{suffix or 'a file without suffix'}'")
+    import matplotlib as mpl
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    buffer = io.BytesIO()
+    settings: Any = {"svg.hashsalt": "hwsim", "svg.fonttype": "none", "font.family": "DejaVu Sans", "path.simplify": False}
+    with mpl.rc_context(settings):
+        figure = Figure(figsize=(width, height), dpi=100, layout="constrained")
+        FigureCanvasAgg(figure)
+        yield figure, buffer
+        undated: dict[str, Any] = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[kind]
+        figure.savefig(buffer, format=kind, metadata=undated)
+
+
+def time_scale(seconds: float) -> tuple[float, str]:
+    """The largest unit of time that a run of so many seconds is at least one of: (seconds, its name).
+
+    >>> time_scale(0.02), time_scale(3)
+    ((0.001, 'ms'), (1.0, 's'))
+    """
+    return next((pair for pair in SCALES if seconds >= pair[0]), SCALES[-1])

@@ -1,0 +1,166 @@
+"""The "latency numbers" of a machine: how long one of everything takes, on its own parts.
+
+**Source**: the rows are those of the two tables in Dive into Deep Learning, 13.4 (after Jeff Dean, "Building Software Systems
+at Google and Lessons Learned", 2010, and Eliot Eshelman's tables of CPUs and GPUs), and a few beside them.  What a row says is
+computed as for any op of a workload; `text_s` is what the text has.
+**Error**: docs/validation/components.md for the library's machine `d2l-latency`, which has the text's parts.
+**Range**: one op alone on an idle machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, Literal
+
+from hwsim.demand import Term
+from hwsim.devices import CannotCompute
+from hwsim.machine import Machine, NoRoute, UnknownName
+from hwsim.views.latency import of_cpu, of_gpu, of_network, of_storage
+from hwsim.views.latency.found import MEGABYTE, PAGE, Found, Lacks
+
+Table = Literal["common", "gpu"]
+MIB: Final = 1024.0**2
+TEXT: Final = "d2l 13.4"  # in the source of a number that comes from the text's tables
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row.  `why`: the lines that lowering wrote; `text_s`: what the text says, None where it has no such row."""
+
+    key: str
+    name: str
+    table: Table
+    seconds: float
+    text_s: float | None
+    part: str
+    how: str
+    why: tuple[Term, ...]
+
+    @property
+    def uses_text(self) -> bool:
+        """Whether a number of its derivation is taken from the text or fitted to it: then it is no prediction of the text."""
+        return any(TEXT in source for term in self.why for _, _, source in term.inputs)
+
+    @property
+    def ratio(self) -> float | None:
+        """Simulated over the text's."""
+        return None if self.text_s is None else self.seconds / self.text_s
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A row that the machine has no part for."""
+
+    key: str
+    name: str
+    table: Table
+    text_s: float | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Latencies:
+    """The rows in the order of the text's tables, and those left out."""
+
+    machine: str
+    rows: tuple[Row, ...]
+    missing: tuple[Missing, ...]
+
+    def row(self, key: str) -> Row | Missing:
+        """The row of that key.
+
+        Raises:
+            KeyError: no table has such a row.
+        """
+        every: tuple[Row | Missing, ...] = (*self.rows, *self.missing)
+        for each in every:
+            if each.key == key:
+                return each
+        raise KeyError(key)
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """How a row is found."""
+
+    key: str
+    name: str
+    measure: Callable[[Machine], Found]
+    text_s: float | None = None
+    table: Table = "common"
+
+
+def _memory(size: float, *, remote: bool) -> Callable[[Machine], Found]:
+    return partial(of_cpu.memory_read, working_set=size * MIB, remote=remote)
+
+
+def _sent(kinds: tuple[str, ...], size: float) -> Callable[[Machine], Found]:
+    return partial(of_network.message, kinds=kinds, size=size)
+
+
+PROBES: Final[tuple[Probe, ...]] = (
+    Probe("l1", "L1 cache hit", partial(of_cpu.cache_hit, at=0), 1.5e-9),
+    Probe("fma", "floating-point add, multiply or both", of_cpu.multiply_add, 1.5e-9),
+    Probe("l2", "L2 cache hit", partial(of_cpu.cache_hit, at=1), 5e-9),
+    Probe("mispredict", "branch guessed wrong", of_cpu.wrong_guess, 6e-9),
+    Probe("l3", "L3 cache hit", partial(of_cpu.cache_hit, at=2), 16e-9),
+    Probe("l3-shared", "L3 hit, line shared with another core", of_cpu.line_of_another_core, 25e-9),
+    Probe("mutex", "mutex lock and unlock", of_cpu.mutex, 25e-9),
+    Probe("l3-modified", "L3 hit, line modified in another core", of_cpu.line_of_another_core, 29e-9),
+    Probe("l3-remote", "L3 hit in another socket", of_cpu.line_of_another_socket, 40e-9),
+    Probe("socket-hop", "hop to another socket", of_cpu.socket_hop, 40e-9),
+    Probe("memory-64mb", "read in 64 MB of memory", _memory(64, remote=False), 46e-9),
+    Probe("memory-64mb-remote", "read in 64 MB, another socket's", _memory(64, remote=True), 70e-9),
+    Probe("memory-256mb", "read in 256 MB of memory", _memory(256, remote=False), 75e-9),
+    Probe("pmem-write", "persistent memory, random write", partial(of_storage.random_write, sort="persistent memory"), 94e-9),
+    Probe("memory-256mb-remote", "read in 256 MB, another socket's", _memory(256, remote=True), 120e-9),
+    Probe("pmem-read", "persistent memory, random read", partial(of_storage.random_read, sort="persistent memory"), 305e-9),
+    Probe("fabric-4kb", "send 4 KB over an HPC fabric", _sent(of_network.FABRICS, PAGE), 1e-6),
+    Probe("compress-1kb", "compress 1 KB (Snappy)", of_cpu.compress, 3e-6),
+    Probe("ethernet-4kb", "send 4 KB over Ethernet", _sent(("ethernet",), PAGE), 10e-6),
+    Probe("nvme-write-4kb", "write 4 KB randomly to an NVMe SSD", partial(of_storage.random_write, sort="NVMe SSD"), 30e-6),
+    Probe("memory-1mb", "read 1 MB of memory in a row", of_cpu.stream),
+    Probe("fabric-1mb", "send 1 MB over an HPC fabric", _sent(of_network.FABRICS, MEGABYTE)),
+    Probe("nvme-read-4kb", "read 4 KB randomly from an NVMe SSD", partial(of_storage.random_read, sort="NVMe SSD"), 120e-6),
+    Probe("nvme-read-1mb", "read 1 MB in a row from an NVMe SSD", partial(of_storage.long_read, sort="NVMe SSD"), 208e-6),
+    Probe("wifi-4kb", "send 4 KB over WiFi", _sent(("wifi",), PAGE)),
+    Probe("sata-write-4kb", "write 4 KB randomly to a SATA SSD", partial(of_storage.random_write, sort="SATA SSD"), 500e-6),
+    Probe("sata-read-4kb", "read 4 KB randomly from a SATA SSD", partial(of_storage.random_read, sort="SATA SSD"), 500e-6),
+    Probe("data-centre", "round trip in the data centre", partial(of_network.round_trip, far=False), 500e-6),
+    Probe("ethernet-1mb", "send 1 MB over Ethernet", _sent(("ethernet",), MEGABYTE)),
+    Probe("sata-read-1mb", "read 1 MB in a row from a SATA SSD", partial(of_storage.long_read, sort="SATA SSD"), 2e-3),
+    Probe("volume-read-4kb", "read 4 KB randomly from other storage", partial(of_storage.random_read, sort="other storage")),
+    Probe("volume-read-1mb", "read 1 MB in a row from other storage", partial(of_storage.long_read, sort="other storage")),
+    Probe("disk-read-1mb", "read 1 MB in a row from a hard disk", partial(of_storage.long_read, sort="hard disk"), 5e-3),
+    Probe("disk-read-4kb", "seek and rotation of a hard disk, 4 KB", partial(of_storage.random_read, sort="hard disk"), 10e-3),
+    Probe("wan", "round trip California to the Netherlands", partial(of_network.round_trip, far=True), 150e-3),
+    Probe("gpu-shared", "GPU shared memory (or L1) access", of_gpu.shared_memory, 30e-9, "gpu"),
+    Probe("gpu-l2", "GPU L2 access", of_gpu.second_level, None, "gpu"),
+    Probe("gpu-global", "GPU global memory access", of_gpu.global_memory, 200e-9, "gpu"),
+    Probe("gpu-launch", "launch a kernel", of_gpu.launch, 10e-6, "gpu"),
+    Probe("nvlink-1mb", "1 MB to another GPU over NVLink", of_gpu.peer_copy, 30e-6, "gpu"),
+    Probe("pcie-1mb", "1 MB from the host to the GPU", of_gpu.host_copy, 80e-6, "gpu"),
+)
+KEYS: Final = tuple(probe.key for probe in PROBES)
+
+
+def latencies(machine: Machine) -> Latencies:
+    """Both tables for a machine.  Rows whose part it lacks, or whose part does not say enough, are in `missing`."""
+    rows: list[Row] = []
+    missing: list[Missing] = []
+    for probe in PROBES:
+        try:
+            found = probe.measure(machine)
+        except Lacks as lack:
+            reason = str(lack)
+        except CannotCompute as cannot:
+            reason = cannot.message
+        except (NoRoute, UnknownName) as error:
+            reason = str(error)
+        else:
+            rows.append(Row(probe.key, probe.name, probe.table, found.seconds, probe.text_s, found.part, found.how, found.why))
+            continue
+        missing.append(Missing(probe.key, probe.name, probe.table, probe.text_s, reason))
+    return Latencies(machine.name, tuple(rows), tuple(missing))

@@ -1,0 +1,99 @@
+"""Latency numbers of a GPU: its memories, starting a kernel, copies into it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hwsim.devices import Accesses, Gpu, Work
+from hwsim.machine import Machine, NoRoute
+from hwsim.ops.copy import Copy
+from hwsim.ops.op import Scope
+from hwsim.units import precise
+from hwsim.views.latency.found import MEGABYTE, Found, Lacks, body, first_cpu, first_gpu
+
+BETWEEN_GPUS: Final = ("nvlink", "xgmi")
+
+
+def shared_memory(machine: Machine) -> Found:
+    """A read of what a multiprocessor holds itself: shared memory and the first level of cache are one array."""
+    name, gpu = first_gpu(machine)
+    if gpu.l1 is None or gpu.l1.latency <= 0:
+        raise Lacks(f"{name} does not say how long its l1 takes")
+    return _chased(name, gpu, gpu.l1.size / 4, "l1.latency, which serves all of it")
+
+
+def second_level(machine: Machine) -> Found:
+    """A read that the second level of cache serves."""
+    name, gpu = first_gpu(machine)
+    if gpu.l2 is None or gpu.l2.latency <= 0:
+        raise Lacks(f"{name} does not say how long its l2 takes")
+    near = gpu.l2.near or gpu.l2.size
+    size = near / 4 if gpu.l1 is None else max(near / 4, min(near * 0.75, gpu.l1.size * 4))
+    return _chased(name, gpu, size, f"{precise(size, 'B')}, from the l2")
+
+
+def global_memory(machine: Machine) -> Found:
+    """A read that no cache serves."""
+    name, gpu = first_gpu(machine)
+    found = _chased(name, gpu, None, "l2.miss" if gpu.l2 is not None and gpu.l2.miss > 0 else "memory.latency")
+    if found.seconds < 1e-9:
+        raise Lacks(f"{name} does not say the latency of its memory")
+    return found
+
+
+def launch(machine: Machine) -> Found:
+    """A kernel of no work that the host starts and waits for."""
+    name, gpu = first_gpu(machine)
+    cost = gpu.compute(name, Work(start="host", dtype=next(iter(gpu.flop))))
+    seconds = cost.demand.alone({each.name: each.rate for each in gpu.capacities(name)})
+    if seconds <= 0:
+        raise Lacks(f"{name} does not say how long a kernel takes to start")
+    why = tuple(term for term in cost.why if term.kind == "latency")
+    return Found(seconds, name, "start of a kernel that the host waits for", why)
+
+
+def host_copy(machine: Machine) -> Found:
+    """A megabyte from the memory of the nearest CPU."""
+    name, _ = first_gpu(machine)
+    first_cpu(machine)
+    node = machine.device(name).node
+    ways = []
+    for cpu in machine.devices_of("cpu", node):
+        try:
+            ways.append((len(machine.route(cpu, name)), cpu))
+        except NoRoute:
+            continue
+    if not ways:
+        raise Lacks(f"no CPU is linked to {name}")
+    return _copied(machine, min(ways)[1], name)
+
+
+def peer_copy(machine: Machine) -> Found:
+    """A megabyte from another GPU over links between GPUs."""
+    name, _ = first_gpu(machine)
+    for other in machine.devices_of("gpu", machine.device(name).node):
+        if other == name:
+            continue
+        try:
+            route = machine.route(name, other)
+        except NoRoute:
+            continue
+        if route and all(link.kind in BETWEEN_GPUS for link in route):
+            return _copied(machine, name, other)
+    raise Lacks(f"no other GPU is linked to {name} by NVLink or xGMI")
+
+
+def _copied(machine: Machine, source: str, target: str) -> Found:
+    cost = Copy(source=source, target=target, bytes=MEGABYTE).lower(Scope(machine)).cost
+    if cost is None:
+        raise Lacks("nothing to copy")
+    links = machine.route(source, target)
+    narrow = min(links, key=lambda link: link.bandwidth)
+    how = f"{source} to {target}, {narrow.kind} {precise(round(narrow.bandwidth / 1e8) * 1e8, 'B/s')}"
+    return Found(cost.demand.alone(machine.rates()), narrow.name, how, cost.why)
+
+
+def _chased(name: str, gpu: Gpu, size: float | None, how: str) -> Found:
+    cost = gpu.access(name, Accesses(count=1.0, size=4.0, pattern="dependent", working_set=size))
+    why = tuple(term for term in cost.why if term.kind == "floor")
+    return Found(body(gpu, name, cost), name, how, why)

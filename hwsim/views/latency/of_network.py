@@ -1,0 +1,95 @@
+"""Latency numbers of networks: messages from one machine's CPU to another's, and there and back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Final
+
+from hwsim.demand import Cost
+from hwsim.machine import Machine, NoRoute
+from hwsim.machine.placed import Link
+from hwsim.ops.op import Scope
+from hwsim.ops.send import Send
+from hwsim.units import precise
+from hwsim.views.latency.found import LINE, Found, Lacks, first_cpu
+
+NETWORKS: Final = {  # kinds of links, as people call them
+    "ethernet": "Ethernet",
+    "infiniband": "InfiniBand",
+    "omnipath": "Omni-Path",
+    "slingshot": "Slingshot",
+    "wifi": "WiFi",
+}
+FABRICS: Final = ("infiniband", "omnipath", "slingshot")
+PEERS: Final = 64  # other machines that are looked at, evenly spread
+NEAR: Final = 100e3  # metres of cable inside a data centre, at most
+FAR: Final = 1000e3  # metres of cable to another part of the world, at least
+
+
+def message(machine: Machine, kinds: tuple[str, ...], size: float) -> Found:
+    """One message to the nearest machine over these kinds of links, the slowest link of the way counted."""
+    best: Found | None = None
+    for source, target, route in _ways(machine):
+        over = [link for link in route if link.kind in NETWORKS]
+        if not {link.kind for link in over} <= set(kinds) or _distance(route) > NEAR:
+            continue
+        cost = _sent(machine, source, target, size)
+        slow = min(over, key=lambda link: link.model.peak())
+        how = f"{source} to {target}, {NETWORKS[slow.kind]} of {precise(8 * slow.model.peak() / 1e9, '1')} Gb/s"
+        found = Found(cost.demand.alone(machine.rates()), slow.name, how, cost.why)
+        best = found if best is None or found.seconds < best.seconds else best
+    if best is None:
+        called = " or ".join(NETWORKS[kind] for kind in kinds)
+        raise Lacks(_why_none(machine, called))
+    return best
+
+
+def round_trip(machine: Machine, *, far: bool) -> Found:
+    """A small message there and back: to the machine of the data centre that takes longest, or to another part of the world."""
+    best: Found | None = None
+    for source, target, route in _ways(machine):
+        length = _distance(route)
+        if (length < FAR) if far else (length > NEAR):
+            continue
+        there, back = _sent(machine, source, target, LINE), _sent(machine, target, source, LINE)
+        seconds = there.demand.alone(machine.rates()) + back.demand.alone(machine.rates())
+        passed = f", {length / 1e3:.0f} km each way" if far else ""
+        found = Found(seconds, target, f"{source} to {target} and back{passed}", (*there.why, *back.why))
+        best = found if best is None or found.seconds > best.seconds else best
+    if best is None:
+        raise Lacks(_why_none(machine, "a cable of more than 1000 km" if far else "a network"))
+    return best
+
+
+def _ways(machine: Machine) -> Iterator[tuple[str, str, tuple[Link, ...]]]:
+    """From the first CPU to CPUs that a network leads to: (from, to, route)."""
+    source, _ = first_cpu(machine)
+    if not any(link.kind in NETWORKS for link in machine.links):
+        return
+    others = [name for name in machine.devices_of("cpu") if name != source]
+    for target in others[:: max(1, len(others) // PEERS)]:
+        try:
+            route = machine.route(source, target)
+        except NoRoute:
+            continue
+        if any(link.kind in NETWORKS for link in route):
+            yield source, target, route
+
+
+def _sent(machine: Machine, source: str, target: str, size: float) -> Cost:
+    cost = Send(source=source, target=target, bytes=size).lower(Scope(machine)).cost
+    if cost is None:
+        raise Lacks("nothing to send")
+    return cost
+
+
+def _distance(route: tuple[Link, ...]) -> float:
+    return math.fsum(link.model.distance() for link in route)
+
+
+def _why_none(machine: Machine, what: str) -> str:
+    cards = machine.devices_of("nic")
+    if cards and not any(link.kind in NETWORKS for link in machine.links):
+        return f"no network is linked to {cards[0]}: write a machine of two of these, and a link between their cards"
+    return f"no two CPUs are connected by {what}"

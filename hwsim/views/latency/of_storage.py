@@ -1,0 +1,80 @@
+"""Latency numbers of disks: 4 KB anywhere, a megabyte of a long read in a row."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from hwsim.devices import Disk, Hdd, Ssd, Storage
+from hwsim.machine import Machine
+from hwsim.units import precise
+from hwsim.views.latency.found import LINE, MEGABYTE, PAGE, Found, Lacks
+
+Sort = Literal["hard disk", "NVMe SSD", "SATA SSD", "persistent memory", "other storage"]
+
+LONG: Final = 1000  # megabytes of a read of which one is counted: seeks and the first access are left behind
+SATA: Final = 600e6  # bytes per second that SATA carries at most
+SECTOR: Final = 512.0  # bytes: what takes less at a time is no block device
+
+
+def random_read(machine: Machine, sort: Sort) -> Found:
+    """4 KB (64 bytes of persistent memory) from anywhere, nothing else under way."""
+    return _random(machine, sort, "read")
+
+
+def random_write(machine: Machine, sort: Sort) -> Found:
+    """4 KB (64 bytes of persistent memory) to anywhere, nothing else under way."""
+    return _random(machine, sort, "write")
+
+
+def long_read(machine: Machine, sort: Sort) -> Found:
+    """A megabyte of a read of a gigabyte in a row."""
+    name = find(machine, sort)
+    cost = machine.read(name, LONG * MEGABYTE, to=_host(machine, name))
+    seconds = cost.demand.alone(machine.rates()) / LONG
+    return Found(seconds, name, f"1/{LONG} of a read of 1 GB, {precise(float(f'{MEGABYTE / seconds:.3g}'), 'B/s')}", cost.why)
+
+
+def find(machine: Machine, sort: Sort) -> str:
+    """The first disk of a sort.
+
+    Raises:
+        Lacks: there is none.
+    """
+    for name in machine.devices_of("disk"):
+        model = machine.device(name).model
+        if isinstance(model, Storage) and sort_of(model) == sort:
+            return name
+    raise Lacks(f"the machine has no {sort}")
+
+
+def sort_of(model: Storage) -> Sort:
+    """What people would call it, by how it is attached and what it takes at a time."""
+    match model:
+        case Hdd():
+            return "hard disk"
+        case Disk():
+            return "hard disk" if model.queue == 1 else "NVMe SSD"
+        case Ssd() if model.unit is not None and model.unit < SECTOR:
+            return "persistent memory"
+        case Ssd():
+            return "SATA SSD" if model.interface is not None and model.interface <= SATA else "NVMe SSD"
+        case _:
+            return "other storage"
+
+
+def _random(machine: Machine, sort: Sort, way: Literal["read", "write"]) -> Found:
+    name = find(machine, sort)
+    size = LINE if sort == "persistent memory" else PAGE
+    host = _host(machine, name)
+    cost = (
+        machine.read(name, size, access="random", to=host)
+        if way == "read"
+        else machine.write(name, size, access="random", of=host)
+    )
+    return Found(cost.demand.alone(machine.rates()), name, f"one {way} of {size:g} B, nothing else under way", cost.why)
+
+
+def _host(machine: Machine, disk: str) -> str:
+    """The CPU that reads it; "" where no link leads to one."""
+    cpus = machine.devices_of("cpu", machine.device(disk).node)
+    return cpus[0] if cpus and machine.links_from(disk) and machine.links_from(cpus[0]) else ""

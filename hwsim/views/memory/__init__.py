@@ -1,0 +1,1 @@
+"""The memory of each device over time as a figure."""

@@ -1,0 +1,1 @@
+"""The buffers of a pipeline over time as a figure."""

@@ -1,0 +1,152 @@
+"""The ceilings of a roofline: what the levels of memory carry, and what the units compute, of one device.
+
+    peak        what the part's numbers multiply to
+    sustained   what a long stream of reads, or a large product of matrices, reaches through the device's own model
+
+**Source**: Williams, Waterman, Patterson, "Roofline", CACM 52(4), 2009; a ceiling per level of cache as in Ilic, Pratas, Sousa,
+"Cache-aware Roofline Model", IEEE CAL 13(1), 2014.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+from hwsim.devices import CannotCompute, Cpu, Gpu, Product, Sockets, Work
+from hwsim.devices.gpu_memory import Stream
+from hwsim.devices.roofline import source_of
+from hwsim.machine import Machine, NoRoute
+from hwsim.units import BYTES
+from hwsim.views.latency.found import LINE, changed, rates
+
+STREAM: Final = 1e12  # bytes: so many that the start is nothing
+SIDE: Final = 16384  # of the square matrices whose product a GPU sustains
+
+
+@dataclass(frozen=True, slots=True)
+class Ceiling:
+    """What nothing gets past: bytes or FLOP per second.  key: as a reader calls it ("fp16", "fp16 vector", "L2")."""
+
+    key: str
+    sort: Literal["memory", "compute"]
+    peak: float
+    sustained: float
+    source: str
+
+
+def memory_ceilings(machine: Machine, name: str, *, links: bool = False) -> tuple[Ceiling, ...]:
+    """Of each level of cache that says its bandwidth, of memory, and (`links`) of the way from the host; fastest first."""
+    model = machine.device(name).model
+    found: list[Ceiling] = []
+    one = model.model if isinstance(model, Sockets) else model
+    if isinstance(one, Cpu):
+        found += _cpu_caches(one, name, len(model.names) if isinstance(model, Sockets) else 1)
+    elif isinstance(one, Gpu):
+        found += _gpu_caches(one, name)
+    if isinstance(model, Cpu | Sockets | Gpu) and isinstance(one, Cpu | Gpu):
+        count = len(model.names) if isinstance(model, Sockets) else 1
+        reached = STREAM / _body(model, name, Work(reads=STREAM))
+        peak = one.memory.bandwidth * count
+        found.append(Ceiling("memory", "memory", peak, min(reached, peak), source_of(one.sources, "memory.bandwidth")))
+    found += _link(machine, name) if links and isinstance(model, Gpu) else []
+    return tuple(sorted(found, key=lambda each: -each.peak))
+
+
+def compute_ceilings(machine: Machine, name: str) -> tuple[Ceiling, ...]:
+    """Of each number format, and of each class of instructions or kind of unit that computes in it; fastest first."""
+    model = machine.device(name).model
+    found: list[Ceiling] = []
+    if isinstance(model, Gpu):
+        found += _units(model, name)
+    elif isinstance(model, Cpu):
+        found += _instructions(model, model.cores)
+    elif isinstance(model, Sockets):
+        count = len(model.names)
+        found += [replace(each, peak=count * each.peak, sustained=count * each.sustained)
+                  for each in _instructions(model.model, model.model.cores)]  # fmt: skip
+    return tuple(sorted(found, key=lambda each: (-each.peak, each.key)))
+
+
+def _body(model: Cpu | Sockets | Gpu, name: str, work: Work) -> float:
+    return model.compute(name, work).demand.body(rates(model.capacities(name)))
+
+
+def _cpu_caches(cpu: Cpu, name: str, sockets: int) -> Iterator[Ceiling]:
+    for level, cache in (cpu.caches.levels if cpu.caches else {}).items():
+        if cpu.caches is None or (cache.bandwidth is None and cache.per_cycle is None and cache.together is None):
+            continue
+        alone = changed(cpu, caches=replace(cpu.caches, levels={level: cache}))
+        rate = sockets * STREAM / _body(alone, name, Work(reads=STREAM, working_set=LINE))
+        keys = (f"caches.levels.{level}.{key}" for key in ("bandwidth", "per_cycle", "together"))
+        yield Ceiling(level, "memory", rate, rate, next((source_of(cpu.sources, key) for key in keys if key in cpu.sources), ""))
+
+
+def _gpu_caches(gpu: Gpu, name: str) -> Iterator[Ceiling]:
+    if gpu.l1 is not None and gpu.l1.bandwidth is not None and gpu.sms is not None:
+        asked = Stream(reads=STREAM, working_set=gpu.l1.size / 4, together=True)
+        cost = gpu.stream(name, asked)
+        rate = gpu.l1.bandwidth * gpu.sms
+        reached = STREAM / cost.demand.body(rates(gpu.capacities(name)))
+        yield Ceiling("L1", "memory", rate, min(rate, reached), source_of(gpu.sources, "l1.bandwidth"))
+    if gpu.l2 is not None and gpu.l2.bandwidth is not None:
+        reached = STREAM / _body(gpu, name, Work(reads=STREAM, working_set=gpu.l2.size / 16))
+        yield Ceiling("L2", "memory", gpu.l2.bandwidth, min(gpu.l2.bandwidth, reached), source_of(gpu.sources, "l2.bandwidth"))
+
+
+def _link(machine: Machine, name: str) -> Iterator[Ceiling]:
+    """The narrowest link on the way from the nearest CPU."""
+    ways = []
+    for cpu in machine.devices_of("cpu", machine.device(name).node):
+        try:
+            ways.append(machine.route(cpu, name))
+        except NoRoute:
+            continue
+    route = min((way for way in ways if way), key=len, default=())
+    if route:
+        narrow = min(route, key=lambda link: link.bandwidth)
+        yield Ceiling(narrow.kind, "memory", narrow.model.peak() * narrow.count, narrow.bandwidth, narrow.model.formula())
+
+
+def _units(gpu: Gpu, name: str) -> Iterator[Ceiling]:
+    for dtype in BYTES:
+        if dtype in gpu.flop:
+            size = BYTES[dtype] * SIDE * SIDE
+            shape = Product(SIDE, SIDE, SIDE)
+            work = Work(flop=2.0 * SIDE**3, reads=2 * size, writes=size, dtype=dtype, mix="matmul", product=shape)
+            peak = gpu.flop[dtype]
+            yield Ceiling(
+                dtype, "compute", peak, min(peak, work.flop / _body(gpu, name, work)), source_of(gpu.sources, f"flop.{dtype}")
+            )
+        if dtype in gpu.vector:
+            rate = gpu.vector[dtype]
+            told = source_of(gpu.sources, f"vector.{dtype}")
+            yield Ceiling(f"{dtype} vector", "compute", rate, rate * gpu.efficiency.vector, told)
+
+
+def _instructions(cpu: Cpu, busy: int) -> Iterator[Ceiling]:
+    best = max(cpu.efficiency.matmul, cpu.efficiency.vector)
+    for dtype in BYTES:
+        if dtype in cpu.flop or dtype in cpu.per_cycle:
+            _, stated, key = cpu.peak(dtype)
+            if not any(_same(stated, rate) for rate in _classes(cpu, dtype, busy).values()):  # the widest class says as much
+                yield Ceiling(dtype, "compute", stated, stated * best, source_of(cpu.sources, key))
+        for isa, rate in _classes(cpu, dtype, busy).items():
+            yield Ceiling(f"{dtype} {isa}", "compute", rate, rate * best, source_of(cpu.sources, "clock"))
+
+
+def _classes(cpu: Cpu, dtype: str, busy: int) -> dict[str, float]:
+    """Peak of each class of instructions that computes in this format."""
+    found = {}
+    for isa in cpu.core.isa if cpu.core else ():
+        try:
+            used, rate, _ = cpu.peak(dtype, isa=isa, busy=busy)
+        except CannotCompute:
+            continue
+        if used == dtype:
+            found[isa] = rate
+    return found
+
+
+def _same(one: float, other: float) -> bool:
+    return abs(one - other) <= 1e-9 * max(one, other)

@@ -1,0 +1,1 @@
+"""The requests of services over time as a figure."""

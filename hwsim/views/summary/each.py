@@ -1,0 +1,172 @@
+"""What one op of each kind took: the rows of a run that has few kinds of ops.
+
+    each    mean time of one, from its start to its end, waiting in a queue not counted
+    rate    bytes that the accesses of one asked for by that time; else bytes or FLOP through what limited it; else FLOP,
+            or the bytes of the copy
+    count/s accesses, increments or messages of one by that time
+
+The last column is what held the slowest of them for the longest part of its time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from hwsim import ticks
+from hwsim.demand import Cost, Unit
+from hwsim.graph.opgraph import Ints, Label
+from hwsim.results.arrivals import ARRIVE, Arrivals, arrivals
+from hwsim.results.ops import weights
+from hwsim.results.timeline import FEMTO, Timeline
+from hwsim.units import format_quantity
+from hwsim.views.explain.cause import HOST, Cause
+from hwsim.views.explain.critical import pieces
+from hwsim.views.explain.family import family
+
+MOST: Final = 12  # kinds of ops; a run of more gets no rows, a pipeline the longest
+
+
+@dataclass(frozen=True, slots=True)
+class Each:
+    """Ops of one name and kind, on a device or on the members of a family.  rate, count: as text, "" if nothing is counted."""
+
+    name: str
+    times: int
+    mean_s: float
+    rate: str
+    count: str
+    limited_by: str
+
+
+def each_op(timeline: Timeline) -> tuple[Each, ...]:
+    """A row for each kind of op, in the order of the program; none if there are more than `MOST` kinds."""
+    flat = timeline.flat
+    labels = flat.graph.labels
+    rows: dict[tuple[str, str, str], list[int]] = {}
+    for number, label in enumerate(labels):
+        if label.device and label.kind not in HOST and label.kind != ARRIVE:
+            rows.setdefault((label.name, label.kind, family(label.device)), []).append(number)
+    if not len(timeline) or (len(rows) > MOST and not flat.graph.lines):
+        return ()
+    if len(rows) > MOST:
+        rows = _longest(timeline, rows)
+    names = [name for name, _, _ in rows]
+    by_label = np.argsort(flat.label, kind="stable")
+    bounds = np.searchsorted(flat.label[by_label], np.arange(len(labels) + 1))
+    found = []
+    met = arrivals(timeline)
+    stands_for = weights(timeline)
+    for (name, _, device), members in rows.items():
+        ops = np.concatenate([by_label[bounds[number] : bounds[number + 1]] for number in members])
+        if met is not None:  # a rank's leaving takes no time: what the ranks do together has its own rows
+            ops = ops[~met.leaves[ops]]
+        if not len(ops):
+            continue
+        took = timeline.end[ops] - timeline.start[ops]
+        many = stands_for[ops]
+        seconds = ticks.total(ticks.multiply(took, many)) / FEMTO
+        times = int(many.sum())
+        slowest = int(ops[int(np.argmax(took))])
+        cause = _limit(timeline, slowest)
+        rate, count = _rates([(flat.graph.costs[number], size) for number, size in _sizes(timeline, ops, many)], seconds, cause)
+        title = name if names.count(name) == 1 else f"{name} on {_device(labels, members, device)}"
+        found.append(
+            Each(
+                title,
+                times,
+                seconds / times,
+                rate,
+                count,
+                family(cause.of_op) if max(len(members), many.max()) > 1 else cause.of_op,
+            )
+        )
+    return (*found, *_waiting(timeline, met)) if met is not None else tuple(found)
+
+
+def _longest(timeline: Timeline, rows: dict[tuple[str, str, str], list[int]]) -> dict[tuple[str, str, str], list[int]]:
+    """Of a pipeline with many kinds of ops: those of its stages, and as many of a training's as there is room for."""
+    took = np.bincount(
+        timeline.flat.label, (timeline.end - timeline.start).astype(np.float64) / FEMTO, len(timeline.flat.graph.labels)
+    )
+    labels = timeline.flat.graph.labels
+    stages = [stage for line in timeline.flat.graph.lines for stage in line.stages if len(stage.ops) > MOST // 2]
+    inside = {label for stage in stages for label in stage.ops}
+    order = sorted(
+        rows, key=lambda row: (any(labels[each] in inside for each in rows[row]), -math.fsum(took[each] for each in rows[row]))
+    )
+    kept = set(order[:MOST])
+    return {row: members for row, members in rows.items() if row in kept}
+
+
+def _waiting(timeline: Timeline, met: Arrivals) -> Iterator[Each]:
+    """How long the ranks of each collective waited for one another, where they did."""
+    labels = timeline.flat.graph.labels
+    waited: dict[str, tuple[int, int]] = {}  # how many, and fs
+    many = weights(timeline).tolist()
+    for op in np.flatnonzero(met.leaves).tolist():
+        name = labels[timeline.flat.label[op]].name
+        times, waits = waited.get(name, (0, 0))
+        waited[name] = times + many[op], waits + many[op] * int(met.waiting[op])
+    for name, (times, waits) in waited.items():
+        if waits:
+            yield Each(f"{name}: waiting", times, waits / times / FEMTO, "", "", "the last to arrive")
+
+
+def _device(labels: Sequence[Label], members: Sequence[int], shared: str) -> str:
+    devices = {labels[number].device for number in members}
+    return shared if len(devices) > 1 else devices.pop()
+
+
+def _sizes(timeline: Timeline, ops: Ints, many: Ints) -> Iterator[tuple[int, float]]:
+    """(cost, how many times it was asked for) of these ops, each of which stands for so many."""
+    flat = timeline.flat
+    costs, where = np.unique(flat.cost[ops], return_inverse=True)
+    sizes = np.bincount(where, weights=flat.size[ops] * many)
+    yield from ((number, size) for number, size in zip(costs.tolist(), sizes.tolist(), strict=True) if number >= 0)
+
+
+def _limit(timeline: Timeline, op: int) -> Cause:
+    """What held the op for the longest part of its time."""
+    spent: dict[Cause, int] = {}
+    for piece in pieces(timeline, op):
+        spent[piece.cause] = spent.get(piece.cause, 0) + piece.end_fs - piece.start_fs
+    label = timeline.flat.graph.labels[int(timeline.flat.label[op])]
+    return max(spent, key=lambda cause: (spent[cause], cause), default=Cause("time", label.device, label.name))
+
+
+def _rates(costs: Sequence[tuple[Cost, float]], seconds: float, cause: Cause) -> tuple[str, str]:
+    """(bytes or FLOP a second, things counted a second) of ops that took so many seconds together."""
+    asked = counted = 0.0
+    named = family(cause.name)
+    chosen: dict[tuple[bool, bool, Unit], float] = {}
+    for cost, size in costs:
+        if cost.requests is not None:
+            asked += size * cost.requests.count * cost.requests.size
+            counted += size * cost.requests.count
+        else:
+            counted += size * max((amount for _, amount, unit in cost.moved if unit == "1"), default=0.0)
+        here: dict[tuple[Unit, str], float] = {}
+        for capacity, amount, unit in cost.moved:  # of a way over several members of a family, one
+            here[unit, family(capacity)] = max(here.get((unit, family(capacity)), 0.0), size * amount)
+        own = [
+            (capacity != named, unit != "FLOP", amount, unit)
+            for (unit, capacity), amount in here.items()
+            if unit in ("B", "FLOP")
+        ]
+        if own:  # chosen for each: the same thing may go by ways whose parts have other names
+            other, bytes_, amount, unit = min(own)
+            chosen[other, bytes_, unit] = chosen.get((other, bytes_, unit), 0.0) + amount
+    if seconds <= 0:
+        return "", ""
+    count = format_quantity(counted / seconds, "B").removesuffix("B").rstrip() if counted > 0 else ""
+    if asked > 0:
+        return format_quantity(asked / seconds, "B/s"), count
+    if not chosen:
+        return "", count
+    (_, _, unit), amount = min(chosen.items())
+    return format_quantity(amount / seconds, f"{unit}/s"), count

@@ -1,0 +1,1 @@
+"""A sweep as a figure."""

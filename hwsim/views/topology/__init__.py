@@ -1,0 +1,1 @@
+"""How a machine is connected: its links, routes between devices and bisection bandwidth."""
