@@ -193,8 +193,8 @@ def test_an_encoder_reads_a_batch_and_is_done() -> None:
 def test_images_pass_in_batches_as_the_estimate_has_them() -> None:
     from hwsim.devices import Gpu
     from hwsim.models.cnn_estimate import Kernels, inference
-    from hwsim.models.cnn_software import SOFTWARE
     from hwsim.models.networks import load_network
+    from hwsim.models.software import SOFTWARE
 
     gpu = load_machine("dgx-h100").device("gpu0").model
     assert isinstance(gpu, Gpu)

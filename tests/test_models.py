@@ -406,12 +406,12 @@ def test_a_stage_lists_what_the_estimate_adds_up() -> None:
     cluster = gpus(8)
     speed = Speed(cluster.gpu, framework)
     stage = stage_of(lay(model, plan, 8), framework)
-    items = (*stage.layer.forward, *stage.layer.again, *stage.layer.backward)
-    kernels = stage.layers * sum(speed.seconds(each) for each in items if isinstance(each, Kernel))
+    items = (*stage.layer.forward, *stage.layer.recompute, *stage.layer.backward)
+    kernels = stage.layer.times * sum(speed.seconds(each) for each in items if isinstance(each, Kernel))
     shares = estimate(model, plan, cluster, framework).shares
     kernels += sum(speed.seconds(each) for each in stage.first)  # the embedding
     assert kernels == pytest.approx(shares["matmul"] + shares["attention"] + shares["elementwise"])
-    assert [each.what for each in items if not isinstance(each, Kernel)] == ["all-reduce"] * 4
+    assert [each.operation for each in items if not isinstance(each, Kernel)] == ["all-reduce"] * 4
 
 
 def test_an_estimate_takes_milliseconds() -> None:

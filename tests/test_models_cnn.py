@@ -9,16 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hwsim.devices import Gpu
-from hwsim.models.cnn import Cnn
-from hwsim.models.cnn_entries import Bottleneck, Branches, Conv, Entry, Linear, Pool
+from hwsim.models.architectures.cnn import Cnn
+from hwsim.models.architectures.entries import Bottleneck, Branches, Conv, Entry, Linear, Pool
+from hwsim.models.architectures.mlp import Mlp
+from hwsim.models.architectures.unit_layers import activation_bytes, layers_of, memory_of, optimizer
+from hwsim.models.architectures.units import WrongNetwork
 from hwsim.models.cnn_estimate import Kernels, exposed, inference, training_step
-from hwsim.models.cnn_layers import activation_bytes, layers_of, memory_of, optimizer
-from hwsim.models.cnn_software import SOFTWARE, Software
-from hwsim.models.cnn_units import WrongNetwork
 from hwsim.models.convolution import Convolution
 from hwsim.models.convolving import CONVOLVING, units_of
-from hwsim.models.mlp import Mlp
+from hwsim.models.layer import kernels as kernels_of
 from hwsim.models.networks import described, load_network, read_network
+from hwsim.models.software import SOFTWARE, Software
 from hwsim.spec import SpecError, find, names, read, read_text
 from published.parts import part
 
@@ -72,7 +73,7 @@ def test_every_network_of_the_library_loads_and_adds_up(name: str) -> None:
 def test_the_backward_pass_has_twice_the_operations_but_for_the_images() -> None:
     network = load_network("resnet-50")
     layers = layers_of(network, 4, "fp16")
-    back = sum(op.work.flop for layer in layers for op in layer.backward if op.work.mix == "matmul")
+    back = sum(op.work.flop for layer in layers for op in kernels_of(layer.backward) if op.work.mix == "matmul")
     assert back == pytest.approx(2 * sum(layer.flop for layer in layers) - layers[0].flop)
 
 
@@ -114,7 +115,7 @@ def test_no_convolution_beats_the_peak_or_the_memory() -> None:
     for name in GPUS:
         gpu, asked = part(Gpu, name), kernels(name)
         for layer in layers_of(load_network("vgg-16"), 16, "fp32"):
-            for op in (*layer.forward, *layer.backward):
+            for op in kernels_of((*layer.forward, *layer.backward)):
                 for each in asked.chosen(op):
                     assert each.seconds >= 0.999 * each.work.flop / max(gpu.flop.values())
                     assert each.slower > 0

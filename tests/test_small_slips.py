@@ -25,7 +25,7 @@ from hwsim.devices.seek import Curve, Seek
 from hwsim.devices.storage import Asked
 from hwsim.devices.work import Product
 from hwsim.machine import build
-from hwsim.models.cnn_layers import _linear
+from hwsim.models.architectures.unit_layers import _linear
 from hwsim.models.convolving import units_of
 from hwsim.models.networks import read_network
 from hwsim.models.stages import _adding

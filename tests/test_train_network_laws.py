@@ -12,8 +12,8 @@ import hwsim
 from hwsim.api import Run, load_machine
 from hwsim.devices import Gpu
 from hwsim.models.cnn_estimate import Kernels, training_step
-from hwsim.models.cnn_software import SOFTWARE
 from hwsim.models.networks import load_network
+from hwsim.models.software import SOFTWARE
 from hwsim.spec import SpecError
 
 V100S = "p3.16xlarge"

@@ -6,9 +6,9 @@ from typing import Final
 
 import pytest
 
-from hwsim.models.cnn_layers import layer_of
-from hwsim.models.cnn_split import CannotSplit, blocks, split, stages
-from hwsim.models.cnn_units import size
+from hwsim.models.architectures.split import CannotSplit, blocks, split, stages
+from hwsim.models.architectures.unit_layers import layer_of
+from hwsim.models.architectures.units import size
 from hwsim.models.networks import load_network
 
 NETWORKS: Final = ("alexnet", "vgg-16", "resnet-18", "resnet-50", "inception-v3", "googlenet", "resnext-50-32x4d")
@@ -77,5 +77,5 @@ def test_no_other_cut_has_a_shorter_longest_stage() -> None:
 
 def test_what_is_done_in_place_is_not_kept_twice() -> None:
     units = load_network("resnet-50").chain()
-    kept = sum(layer_of(unit, 1, "fp32").kept for unit in units)
+    kept = sum(layer_of(unit, 1, "fp32").kept_bytes for unit in units)
     assert kept == pytest.approx(86e6, rel=0.1)  # two arrays a convolution, its own input and that of its norm

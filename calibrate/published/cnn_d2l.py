@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from hwsim.models.cnn import Cnn
-from hwsim.models.cnn_entries import Shape
+from hwsim.models.architectures.cnn import Cnn
+from hwsim.models.architectures.entries import Shape
 from hwsim.models.cnn_estimate import training_step
 from hwsim.models.networks import load_network
 from published.cnn_rows import exchange_of

@@ -1,6 +1,6 @@
 """Training of networks of convolutions: tf_cnn_benchmarks of 2017, Gavel's cluster, NVIDIA's examples.
 
-What libraries reach of a product (`hwsim.models.convolving`) and what frameworks add (`hwsim.models.cnn_software`) is fitted on
+What libraries reach of a product (`hwsim.models.convolving`) and what frameworks add (`hwsim.models.software`) is fitted on
 the even places of each network's sizes (GPUs, then batch) on a device; the odd places are scored.  Rows that are summed
 over several workers are left out.
 """
@@ -16,8 +16,8 @@ from typing import Any, Final
 
 from hwsim.devices import Gpu, Work
 from hwsim.models.cnn_estimate import Kernels, training_step
-from hwsim.models.cnn_software import SOFTWARE, Software
 from hwsim.models.convolving import CONVOLVING, Convolving, Units
+from hwsim.models.software import SOFTWARE, Software
 from published.cnn_rows import Row, exchange_of, network_of, rows
 from published.parts import part
 from published.score import Half, Miss, Score, group_median, halves, worst_of

@@ -18,8 +18,8 @@ from typing import Any, Final
 
 from hwsim.devices import Gpu
 from hwsim.models import Framework, Kernel, Slice, Speed, Transformer, embedding, forward, load_framework, output
+from hwsim.models.architectures.transformer_layers import product
 from hwsim.models.frameworks import Style
-from hwsim.models.kernels import product
 from published.parts import part, table
 from published.score import Miss, Score, group_median, halves, worst_of
 from published.search import descend

@@ -9,23 +9,24 @@ Everything here is pure: nothing is simulated, and no device is named before `Cl
 
 from __future__ import annotations
 
+from hwsim.models.architectures.transformer import Transformer
+from hwsim.models.architectures.transformer_layers import Slice, backward, embedding, forward, output
 from hwsim.models.cluster import Cluster, NotAlike, cluster_of
 from hwsim.models.estimate import Step, estimate, step
 from hwsim.models.frameworks import Framework, load_framework
 from hwsim.models.generations import GENERATIONS, Generation
-from hwsim.models.kernels import Kernel, Slice, backward, embedding, forward, output
+from hwsim.models.layer import Exchange, Item, Kernel, Layer
 from hwsim.models.library import described, load_model, read_model
 from hwsim.models.memory import Footprint, activations, kv_capacity, serving_memory, training_memory
 from hwsim.models.plan import Laid, ParallelPlan, WrongPlan, lay
 from hwsim.models.serving import Pass, decode, one_pass, prefill
 from hwsim.models.speed import Speed
-from hwsim.models.stages import Collect, Item, Layer, Stage, layer_of, stage_of
-from hwsim.models.transformer import Transformer
+from hwsim.models.stages import Stage, stage_of
 
 __all__ = [
     "GENERATIONS",
     "Cluster",
-    "Collect",
+    "Exchange",
     "Footprint",
     "Framework",
     "Generation",
@@ -52,7 +53,6 @@ __all__ = [
     "forward",
     "kv_capacity",
     "lay",
-    "layer_of",
     "load_framework",
     "load_model",
     "one_pass",

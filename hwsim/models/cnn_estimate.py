@@ -21,13 +21,14 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from hwsim.devices import Gpu, Work
-from hwsim.models.cnn_layers import layers_of, optimizer
-from hwsim.models.cnn_software import Software
-from hwsim.models.cnn_units import size
+from hwsim.models.architectures.unit_layers import layers_of, optimizer
+from hwsim.models.architectures.units import size
 from hwsim.models.convolution import Convolution
 from hwsim.models.convolving import CONVOLVING, Convolving, Units, matrix_units, units_of
-from hwsim.models.layers import LayerOp, Share
+from hwsim.models.layer import Kernel, Kind
+from hwsim.models.layer import kernels as kernels_of
 from hwsim.models.networks import Network
+from hwsim.models.software import Software
 from hwsim.units import BYTES
 
 BUCKET: Final = 25 * 2**20  # bytes; torch.nn.parallel.DistributedDataParallel, bucket_cap_mb
@@ -40,7 +41,7 @@ class Timed:
     """A kernel as it is chosen: the work, and how much longer it takes than the GPU's own model says."""
 
     name: str
-    share: Share
+    kind: Kind
     work: Work
     slower: float
     seconds: float
@@ -55,7 +56,7 @@ class Kernels:
     constants: Mapping[Units, Convolving] = field(default_factory=lambda: CONVOLVING)
     known: dict[Work, float] = field(default_factory=dict)
     rates: Mapping[str, float] = field(default_factory=dict)
-    asked: dict[tuple[Share, Work, Convolution | None], float] = field(default_factory=dict)
+    asked: dict[tuple[Kind, Work, object], float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.rates = {each.name: each.rate for each in self.gpu.capacities(_NAME)}
@@ -67,31 +68,31 @@ class Kernels:
             found = self.known[work] = self.gpu.compute(_NAME, work).demand.alone(self.rates)
         return found
 
-    def chosen(self, op: LayerOp) -> tuple[Timed, ...]:
+    def chosen(self, op: Kernel) -> tuple[Timed, ...]:
         """The kernels that the library takes for it: the fastest way."""
         work = op.work
-        if op.convolution is None:
-            if op.share == "elementwise":
+        if not isinstance(op.shape, Convolution):
+            if op.kind == "elementwise":
                 factor = self.software.moved
                 work = Work(
                     reads=factor * work.reads, writes=factor * work.writes, dtype=work.dtype, working_set=work.working_set
                 )
             return (self._timed(op, work, 1.0),)
         constants = self.constants[units_of(self.gpu, work.dtype)]
-        ways = op.convolution.ways(work.dtype, matrix_units=matrix_units(self.gpu, work.dtype))
+        ways = op.shape.ways(work.dtype, matrix_units=matrix_units(self.gpu, work.dtype))
         found = []
         for way in ways:
             part = constants.part if len(way) == 1 else constants.transformed
             copied: tuple[Work, ...] = ()
             if constants.reordered and way[0].mix == "matmul":
-                images = op.convolution.images_moved(BYTES[work.dtype])
+                images = op.shape.images_moved(BYTES[work.dtype])
                 copied = (Work(reads=images, writes=images, dtype=work.dtype, working_set=2 * images),)
             found.append(tuple(self._timed(op, each, self._slower(each, part, constants)) for each in (*copied, *way)))
         return min(found, key=lambda way: math.fsum(each.seconds for each in way))
 
-    def seconds(self, op: LayerOp) -> float:
+    def seconds(self, op: Kernel) -> float:
         """Of all kernels that are chosen for it."""
-        key = op.share, op.work, op.convolution
+        key = op.kind, op.work, op.shape
         found = self.asked.get(key)
         if found is None:
             found = self.asked[key] = math.fsum(each.seconds for each in self.chosen(op))
@@ -107,8 +108,8 @@ class Kernels:
         moving = self.alone(Work(reads=work.reads, writes=work.writes, dtype=work.dtype))
         return max(alone / part, moving) / alone
 
-    def _timed(self, op: LayerOp, work: Work, slower: float) -> Timed:
-        return Timed(op.name, op.share, work, slower, self.alone(work) * slower)
+    def _timed(self, op: Kernel, work: Work, slower: float) -> Timed:
+        return Timed(op.name, op.kind, work, slower, self.alone(work) * slower)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,11 +145,11 @@ def training_step(
     shares: dict[str, float] = {}
     count = 0
     for layer in layers:
-        for op in layer.forward:
+        for op in kernels_of(layer.forward):
             count += _add(shares, kernels, op)
     marks, at = [], 0.0
     for layer in reversed(layers):
-        for op in layer.backward:
+        for op in kernels_of(layer.backward):
             count += _add(shares, kernels, op)
             at += kernels.seconds(op)
         marks.append((at, layer.parameters * software.gradient))
@@ -192,7 +193,7 @@ def inference(network: Network, batch: int, dtype: str, kernels: Kernels) -> Cnn
     shares: dict[str, float] = {}
     count = 0
     for layer in layers_of(network, batch, dtype, training=False):
-        for op in layer.forward:
+        for op in kernels_of(layer.forward):
             count += _add(shares, kernels, op)
     waited = max(0.0, _issuing(kernels.software, dtype, count, batch * size(network.input)) - math.fsum(shares.values()))
     shares["host"] = kernels.software.waits + waited
@@ -206,7 +207,7 @@ def _issuing(software: Software, dtype: str, count: int, numbers: int) -> float:
     return max(software.dispatch * casting * count, software.number * numbers)
 
 
-def _add(shares: dict[str, float], kernels: Kernels, op: LayerOp) -> int:
+def _add(shares: dict[str, float], kernels: Kernels, op: Kernel) -> int:
     """Add its seconds to those of its kind; how many times the host has to issue something."""
-    shares[op.share] = shares.get(op.share, 0.0) + kernels.seconds(op)
+    shares[op.kind] = shares.get(op.kind, 0.0) + kernels.seconds(op)
     return 1

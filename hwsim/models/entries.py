@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from hwsim.models import library, networks
-from hwsim.models.cnn import Cnn
-from hwsim.models.mlp import Mlp
-from hwsim.models.transformer import Transformer
+from hwsim.models.architectures.cnn import Cnn
+from hwsim.models.architectures.mlp import Mlp
+from hwsim.models.architectures.transformer import Transformer
 from hwsim.spec import Tree
 from hwsim.spec.schema import json_schema
 

@@ -18,14 +18,14 @@ from dataclasses import dataclass, replace
 
 from hwsim.devices.roofline import peak_of
 from hwsim.models import hiding
+from hwsim.models.architectures.transformer import Transformer
 from hwsim.models.cluster import Cluster
 from hwsim.models.frameworks import Framework
-from hwsim.models.kernels import Kernel
+from hwsim.models.layer import Axis, Exchange, Item, Kernel
 from hwsim.models.memory import Footprint, training_memory
-from hwsim.models.plan import Axis, Laid, ParallelPlan, lay
+from hwsim.models.plan import Laid, ParallelPlan, lay
 from hwsim.models.speed import Speed
-from hwsim.models.stages import Collect, Item, Stage, stage_of
-from hwsim.models.transformer import Transformer
+from hwsim.models.stages import Stage, stage_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +72,13 @@ def step(laid: Laid, cluster: Cluster, framework: Framework, speed: Speed) -> St
     layer = stage.layer
     shares: dict[str, float] = {}
     ahead = _seconds(layer.forward, laid, cluster, speed)
-    back = _seconds((*layer.again, *layer.backward), laid, cluster, speed)
+    back = _seconds((*layer.recompute, *layer.backward), laid, cluster, speed)
     body = dict(ahead)
     _add(body, back, 1.0)
     for name, seconds in body.items():
-        shares[name] = m * stage.layers * seconds
+        shares[name] = m * laid.layers * seconds
     layer_seconds = math.fsum(body.values())
-    one = stage.layers * layer_seconds
+    one = laid.layers * layer_seconds
     first = _seconds(stage.first, laid, cluster, speed)
     final = stage if plan.pp == 1 else stage_of(laid, framework, plan.pp - 1)
     last = _seconds(final.last, laid, cluster, speed)
@@ -100,9 +100,9 @@ def step(laid: Laid, cluster: Cluster, framework: Framework, speed: Speed) -> St
         shares["accumulate"] = m * added
     heavier = stage if before >= behind else final
     _add(shares, _seconds(heavier.ending, laid, cluster, speed), 1.0)
-    passes = stage.layers * math.fsum(ahead.values()), stage.layers * math.fsum(back.values())
+    passes = laid.layers * math.fsum(ahead.values()), laid.layers * math.fsum(back.values())
     beyond = math.fsum(
-        _beyond(each, heavier.number, passes, laid, cluster) for each in heavier.ending if isinstance(each, Collect)
+        _beyond(each, heavier.number, passes, laid, cluster) for each in heavier.ending if isinstance(each, Exchange)
     )
     if beyond > 0:
         shares["dp"] += beyond
@@ -118,20 +118,20 @@ def _seconds(items: Iterable[Item], laid: Laid, cluster: Cluster, speed: Speed) 
     found: dict[str, float] = {}
     for item in items:
         if isinstance(item, Kernel):
-            found[item.share] = found.get(item.share, 0.0) + speed.seconds(item)
+            found[item.kind] = found.get(item.kind, 0.0) + speed.seconds(item)
         else:
             seconds = item.times * item.exposed * collective(item, laid, cluster)
             found[item.axis] = found.get(item.axis, 0.0) + seconds
     return found
 
 
-def collective(item: Collect, laid: Laid, cluster: Cluster) -> float:
+def collective(item: Exchange, laid: Laid, cluster: Cluster) -> float:
     """Seconds of one, alone with its like of the other groups."""
     sizes: dict[Axis, int] = {"tp": laid.plan.tp, "cp": laid.plan.cp, "ep": laid.plan.ep, "pp": 2, "dp": laid.dp}
     ranks = sizes[item.axis]
-    if item.axis == "dp" and item.what != "all-reduce" and item.name == "weights":
+    if item.axis == "dp" and item.operation != "all-reduce" and item.name == "weights":
         ranks = laid.shards
-    return cluster.seconds(item.what, item.size, ranks, laid.stride(item.axis))
+    return cluster.seconds(item.operation, item.size, ranks, laid.stride(item.axis))
 
 
 def _sharded(stage: Stage, laid: Laid, cluster: Cluster, computing: float) -> float:
@@ -144,7 +144,7 @@ def _sharded(stage: Stage, laid: Laid, cluster: Cluster, computing: float) -> fl
     return moving - hidden + hiding.left(hidden, computing)
 
 
-def _beyond(item: Collect, stage: int, passes: tuple[float, float], laid: Laid, cluster: Cluster) -> float:
+def _beyond(item: Exchange, stage: int, passes: tuple[float, float], laid: Laid, cluster: Cluster) -> float:
     """What an exchange at the end of a step takes beyond its exposed part.  passes: seconds of one forward, one backward."""
     if item.exposed >= 1.0:
         return 0.0

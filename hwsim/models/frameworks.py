@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from hwsim.devices.work import Start
-from hwsim.models.kernels import Attention
+from hwsim.models.architectures.transformer_layers import Attention
 from hwsim.spec import Mistakes, decode, find, read, resolve, sources
 from hwsim.spec.fields import field
 from hwsim.units import Ratio, Seconds

@@ -23,8 +23,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from hwsim.models.layer import Exchange
 from hwsim.models.plan import Laid
-from hwsim.models.stages import Collect
 
 MOST: Final = 16  # buckets of a backward pass, where nobody says how many
 
@@ -34,7 +34,7 @@ def pieces(laid: Laid, stage: int, said: int | None = None) -> int:
     return min(max(1, laid.layers_of(stage) // laid.plan.chunks), said or MOST)
 
 
-def in_buckets(gradients: Collect, count: int) -> Collect:
+def in_buckets(gradients: Exchange, count: int) -> Exchange:
     """The exchange with the part exposed that so many buckets leave."""
     least = 1.0 / count
     return gradients if gradients.exposed >= least else replace(gradients, exposed=least)

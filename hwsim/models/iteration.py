@@ -21,11 +21,12 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeVar
 
 from hwsim.devices import Work
-from hwsim.models import kernels
-from hwsim.models.kernels import Kernel, Slice
+from hwsim.models.architectures import transformer_layers as kernels
+from hwsim.models.architectures.transformer import Transformer
+from hwsim.models.architectures.transformer_layers import Slice
+from hwsim.models.layer import Kernel
 from hwsim.models.serving import passed
 from hwsim.models.speed import Speed
-from hwsim.models.transformer import Transformer
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -113,7 +114,7 @@ class Iterations:
     def _of_rows(self, rows: int, *, products: bool) -> Taken:
         found = NOTHING
         for times, group in passed(self.model, self._slice(1, rows, rows))[:2]:
-            chosen = (each for each in group if each.share != "attention" and (each.work.product is not None) == products)
+            chosen = (each for each in group if each.kind != "attention" and (each.work.product is not None) == products)
             found = found.plus(self._taken(chosen), times)
         return found
 
@@ -155,7 +156,7 @@ class Iterations:
 
 
 def _attention(model: Transformer, part: Slice) -> tuple[Kernel, ...]:
-    return tuple(each for each in kernels.forward(model, part) if each.share == "attention")
+    return tuple(each for each in kernels.forward(model, part) if each.kind == "attention")
 
 
 def _known(table: dict[K, V], key: K, make: Callable[[K], V]) -> V:

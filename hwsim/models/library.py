@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from hwsim.models.transformer import Transformer
+from hwsim.models.architectures.transformer import Transformer
 from hwsim.spec import Mistakes, Tree, decode, find, read, resolve, sources
 
 _ENTRY: Final = frozenset({"hwsim", "kind", "name", "notes", "use", "let"})

@@ -19,9 +19,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from hwsim.models.kernels import Attention
+from hwsim.models.architectures.transformer import Transformer
+from hwsim.models.architectures.transformer_layers import Attention
 from hwsim.models.plan import Laid, ParallelPlan
-from hwsim.models.transformer import Transformer
 from hwsim.units import BYTES, format_quantity
 
 RESERVED: Final = 1.5e9  # CUDA context, NCCL's buffers and cuBLAS' workspaces; typical figures of nvidia-smi, quoted from memory

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from hwsim.models.cnn import Cnn
-from hwsim.models.mlp import Mlp
+from hwsim.models.architectures.cnn import Cnn
+from hwsim.models.architectures.mlp import Mlp
 from hwsim.spec import Mistakes, Tree, decode, find, read, resolve, sources
 
 Network = Cnn | Mlp

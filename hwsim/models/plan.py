@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from hwsim.models.transformer import Transformer
+from hwsim.models.architectures.transformer import Transformer
+from hwsim.models.layer import Axis
 from hwsim.spec.fields import field
 
 Schedule = Literal["gpipe", "1f1b", "interleaved"]
@@ -21,7 +22,6 @@ Sharding = Literal["none", "zero-0", "zero-1", "zero-2", "zero-3", "fsdp"]
 Recompute = Literal["none", "selective", "full"]
 Optimizer = Literal["adam", "sgd"]
 Dtype = Literal["fp32", "tf32", "bf16", "fp16", "fp8"]
-Axis = Literal["tp", "cp", "ep", "pp", "dp"]
 
 
 class WrongPlan(ValueError):

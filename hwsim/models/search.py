@@ -18,13 +18,13 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
+from hwsim.models.architectures.transformer import Transformer
 from hwsim.models.cluster import Cluster
 from hwsim.models.estimate import Step, step
 from hwsim.models.frameworks import Framework
 from hwsim.models.memory import Footprint, training_memory
 from hwsim.models.plan import Laid, ParallelPlan, Recompute, Sharding, WrongPlan, lay
 from hwsim.models.speed import Speed
-from hwsim.models.transformer import Transformer
 
 MICROBATCHES: Final = (1, 2, 4, 8)
 SHARDINGS: Final[tuple[Sharding, ...]] = ("zero-0", "zero-1", "zero-3")

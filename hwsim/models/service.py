@@ -13,12 +13,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from hwsim.models.architectures.transformer import Transformer
 from hwsim.models.cluster import Cluster
 from hwsim.models.frameworks import Framework
 from hwsim.models.memory import Footprint, kv_capacity, serving_memory
 from hwsim.models.serving import Pass, decode, one_pass, prefill
 from hwsim.models.speed import Speed
-from hwsim.models.transformer import Transformer
 
 Phase = Literal["prefill", "decode"]
 

@@ -16,14 +16,15 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from hwsim.models import kernels
+from hwsim.models.architectures import transformer_layers as kernels
+from hwsim.models.architectures.transformer import Transformer
+from hwsim.models.architectures.transformer_layers import Slice
 from hwsim.models.cluster import Cluster
 from hwsim.models.frameworks import Framework
-from hwsim.models.kernels import Kernel, Slice
+from hwsim.models.layer import Kernel
 from hwsim.models.memory import Footprint, serving_memory
 from hwsim.models.plan import WrongPlan
 from hwsim.models.speed import Speed
-from hwsim.models.transformer import Transformer
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ def one_pass(model: Transformer, part: Slice, cluster: Cluster, framework: Frame
     shares: dict[str, float] = {}
     for count, group in passed(model, part):
         for kernel in group:
-            shares[kernel.share] = shares.get(kernel.share, 0.0) + count * speed.seconds(kernel)
+            shares[kernel.kind] = shares.get(kernel.kind, 0.0) + count * speed.seconds(kernel)
     if part.tensor > 1:
         size = part.rows * model.hidden * part.width
         shares["tp"] = 2 * model.layers * cluster.reduced(size, part.tensor)

@@ -13,7 +13,7 @@ from hwsim.devices.gpu_matmul import waves
 from hwsim.devices.roofline import peak_of
 from hwsim.models.frameworks import Framework
 from hwsim.models.generations import GENERATIONS, Generation, generation, throttle
-from hwsim.models.kernels import Kernel, Share
+from hwsim.models.layer import FusedAttention, Kernel, Kind
 from hwsim.units import BYTES
 
 _NAME: Final = "gpu"
@@ -59,7 +59,7 @@ class Speed:
             factor, count = style.moved, style.kernels
             flop = style.flop * work.writes / BYTES[work.dtype]
         else:
-            factor = {"attention": self.framework.scores, "elementwise": self.framework.moved}.get(kernel.share, 1.0)
+            factor = {"attention": self.framework.scores, "elementwise": self.framework.moved}.get(kernel.kind, 1.0)
             count, flop = 1, 0.0
         held = work.traffic if self.framework.cached else None
         return dataclasses.replace(
@@ -79,26 +79,26 @@ class Speed:
         if constants is None or limited is None or kernel.work.mix != "matmul":
             return 1.0
         limited = limited if self.framework.steady else 1.0
-        if kernel.flash:
-            work = kernel.work
+        if isinstance(kernel.shape, FusedAttention):
+            work, shape = kernel.work, kernel.shape
             peak = peak_of(self.gpu.flop, work.dtype, _NAME)[1]
             part = self.gpu.attention or constants.flash
             part *= constants.flash_backward / constants.flash if kernel.name.startswith("d-") else 1.0
-            part *= self.framework.flash * (constants.narrow if kernel.narrow else 1.0)
-            part *= self.filled(kernel) * kernel.context / (kernel.context + constants.short)
+            part *= self.framework.flash * (constants.narrow if shape.narrow else 1.0)
+            part *= self.filled(shape) * shape.context / (shape.context + constants.short)
             return max(1.0, work.flop / (peak * part * limited) / self.alone(self.asked(kernel)))
-        lasting = constants.plain if kernel.share == "attention" else constants.products
+        lasting = constants.plain if kernel.kind == "attention" else constants.products
         part = lasting if self.framework.steady else 1.0
         part *= self.framework.fp8 if kernel.work.dtype == "fp8" else 1.0
         return 1.0 / (part * limited)
 
-    def filled(self, kernel: Kernel) -> float:
+    def filled(self, shape: FusedAttention) -> float:
         """Part of the multiprocessors that attention keeps busy: a block for each head and 128 queries, or 64, in waves."""
-        if self.gpu.sms is None or kernel.rows == 1:
+        if self.gpu.sms is None or shape.rows == 1:
             return 1.0
         found = 0.0
         for rows, relative in BLOCKS:
-            blocks = kernel.groups * math.ceil(kernel.rows / rows)
+            blocks = shape.groups * math.ceil(shape.rows / rows)
             found = max(found, relative * blocks / (self.gpu.sms * waves(blocks, self.gpu.sms, LOST)))
         return found
 
@@ -112,9 +112,9 @@ class Speed:
         work = self.asked(kernel)
         return kernel.times * max(least * work.kernels, start + self.alone(work))
 
-    def shares(self, kernels: Iterable[Kernel]) -> dict[Share, float]:
+    def shares(self, kernels: Iterable[Kernel]) -> dict[Kind, float]:
         """Seconds by what they are spent on."""
-        found: dict[Share, float] = {}
+        found: dict[Kind, float] = {}
         for kernel in kernels:
-            found[kernel.share] = found.get(kernel.share, 0.0) + self.seconds(kernel)
+            found[kernel.kind] = found.get(kernel.kind, 0.0) + self.seconds(kernel)
         return found

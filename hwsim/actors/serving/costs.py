@@ -22,13 +22,14 @@ from hwsim.demand import Cost, Demand, Term, Unit
 from hwsim.engine import Host, IssuedOp
 from hwsim.graph.opgraph import Label, Queue
 from hwsim.machine import Machine
+from hwsim.models.architectures.transformer import Transformer
+from hwsim.models.architectures.unit_layers import layers_of
 from hwsim.models.cnn_estimate import Kernels, inference
-from hwsim.models.cnn_layers import layers_of
-from hwsim.models.cnn_software import Software
 from hwsim.models.frameworks import Framework
 from hwsim.models.iteration import Iterations, Taken
+from hwsim.models.layer import kernels as kernels_in
+from hwsim.models.software import Software
 from hwsim.models.speed import Speed
-from hwsim.models.transformer import Transformer
 from hwsim.units import BYTES, precise
 from hwsim.workload.serving.plan import ServicePlan
 
@@ -53,7 +54,7 @@ def kernels_of(plan: ServicePlan) -> Callable[[Batch], Taken]:
         count = len(batch.prompts)
         if count not in known:
             step = inference(model, count, plan.dtype, kernels)
-            works = [op.work for layer in layers_of(model, count, plan.dtype, training=False) for op in layer.forward]
+            works = [op.work for layer in layers_of(model, count, plan.dtype, training=False) for op in kernels_in(layer.forward)]
             busy = step.seconds - step.shares["host"]
             flop, moved = math.fsum(work.flop for work in works), math.fsum(work.traffic for work in works)
             known[count] = Taken(step.seconds, busy, min(busy, moved / plan.gpu.memory.bandwidth), flop, moved)

@@ -12,12 +12,12 @@ from hwsim import ticks
 from hwsim.devices import Gpu
 from hwsim.graph.opgraph import Held
 from hwsim.machine import Machine, UnknownName
-from hwsim.models.cnn_software import SOFTWARE, Software
+from hwsim.models.architectures.transformer import Transformer
 from hwsim.models.frameworks import Framework, load_framework
 from hwsim.models.library import read_model
 from hwsim.models.memory import Footprint, kv_capacity, serving_memory
 from hwsim.models.networks import NETWORKS, Network, read_network
-from hwsim.models.transformer import Transformer
+from hwsim.models.software import SOFTWARE, Software
 from hwsim.spec import Mistakes, Place, SpecError, Tree, Warning, decode, did_you_mean, find, read
 from hwsim.units import BYTES, format_quantity
 from hwsim.workload.serving.requests import Drawn, Request, draw, least, mean_tokens

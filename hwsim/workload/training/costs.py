@@ -126,7 +126,7 @@ class Computing:
         compute = memory = flop = size = 0.0
         for kernel in kernels:
             found = self.one(kernel)
-            seconds[kernel.share] = seconds.get(kernel.share, 0.0) + found[0]
+            seconds[kernel.kind] = seconds.get(kernel.kind, 0.0) + found[0]
             compute, memory, flop, size = compute + found[1], memory + found[2], flop + found[3], size + found[4]
         return Spent(seconds, each=((compute, memory, flop, size),))
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from hwsim.graph.builder import GraphBuilder, OpRef, block
-from hwsim.models import Collect, Kernel
+from hwsim.models import Exchange, Kernel
 from hwsim.workload.programs import MAIN
 from hwsim.workload.training.costs import EXPOSED, HIDDEN
 from hwsim.workload.training.held import hold
@@ -158,7 +158,7 @@ class Emission:
     # ---- what copies exchange
 
     def _exchange(
-        self, stage: int, each: Collect, count: float, after: Sequence[int], *, hidden: bool, times: float = 1.0
+        self, stage: int, each: Exchange, count: float, after: Sequence[int], *, hidden: bool, times: float = 1.0
     ) -> int:
         """A collective of the stage's copies on the comm queue; the part of it that nothing waits for, or the other."""
         part = times * (1.0 - each.exposed if hidden else each.exposed)
@@ -166,7 +166,7 @@ class Emission:
             return -1
         cost = self._teams.scaled(self._teams.exchanging(stage, each, count), part, HIDDEN if hidden else EXPOSED)
         first = self._teams.layout.team(stage, self._teams.copies[0])[0]
-        label = self._builder.label(each.name, each.what, first, self._name)
+        label = self._builder.label(each.name, each.operation, first, self._name)
         queue = "scatter" if each.name == "gradients" and self._teams.stages[stage].gathered else "dp"  # side by side
         return self._rows.add(label, cost, self._queue(first, queue), after)
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from hwsim.devices import Gpu
 from hwsim.graph.opgraph import Speaks
 from hwsim.machine import Machine
-from hwsim.models import Collect, Item, Kernel
+from hwsim.models import Exchange, Item, Kernel
+from hwsim.models.layer import kernels
 from hwsim.workload.training.costs import Computing, Spent
 from hwsim.workload.training.layout import Layout, Names
-from hwsim.workload.training.pieces import kernels
 
 
 def kinds_of(machine: Machine, devices: Sequence[str]) -> tuple[tuple[Gpu, ...], tuple[int, ...]] | str:
@@ -79,7 +79,7 @@ class Kinds:
             return self.run(kernels(listed), among)
         spent, run = Spent(), list[Kernel]()
         for item in listed:
-            if isinstance(item, Collect):
+            if isinstance(item, Exchange):
                 spent, run = spent.and_then(self.run(run, among)), []
             else:
                 run.append(item)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from hwsim.models import Laid
-from hwsim.models.plan import Axis
+from hwsim.models.layer import Axis
 
 Names = tuple[str, ...]
 

@@ -14,10 +14,11 @@ from hwsim.graph.builder import GraphBuilder, OpRef
 from hwsim.graph.opgraph import Speaks, Trained
 from hwsim.machine import Machine, NoRoute, UnknownName
 from hwsim.machine.libraries.operations import CannotCollect
+from hwsim.models.architectures.unit_layers import layer_of
 from hwsim.models.cnn_estimate import Kernels
-from hwsim.models.cnn_layers import layer_of
-from hwsim.models.cnn_software import Software
+from hwsim.models.layer import kernels
 from hwsim.models.networks import Network
+from hwsim.models.software import Software
 from hwsim.ops.exchange import AUTO, chosen
 from hwsim.spec import Mistakes, Tree, decode
 from hwsim.workload.file import Each
@@ -205,7 +206,7 @@ def _slowest(plan: NetworkPlan, costs: list[Costs]) -> Costs:
     if len(kinds) == 1:
         return kinds[0]
     layers = [layer_of(unit, max(1, plan.batches[0] // plan.microbatches), plan.dtype) for unit in plan.network.chain()]
-    ops = [op for layer in layers for op in (*layer.forward, *layer.backward)]
+    ops = [op for layer in layers for op in kernels((*layer.forward, *layer.backward))]
     return max(kinds, key=lambda each: math.fsum(map(each.seconds, ops)))
 
 

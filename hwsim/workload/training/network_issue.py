@@ -10,7 +10,7 @@ from hwsim.devices import Cpu
 from hwsim.graph.builder import GraphBuilder, OpRef
 from hwsim.machine import Machine
 from hwsim.machine.libraries.operations import Operation
-from hwsim.models.layers import LayerOp
+from hwsim.models.layer import Kernel
 from hwsim.units import BYTES
 from hwsim.workload.training.network_exchange import Exchanges
 from hwsim.workload.training.network_items import AFTER, BEFORE, Item
@@ -97,13 +97,13 @@ class Issuing:
         if seconds > 0:
             worker.waits.append(self.host(worker.thread, "dispatch", seconds))
 
-    def kernel(self, worker: Worker, op: LayerOp, direction: str, firsts: dict[str, OpRef] | None = None) -> OpRef:
+    def kernel(self, worker: Worker, op: Kernel, direction: str, firsts: dict[str, OpRef] | None = None) -> OpRef:
         """All kernels of one layer op, after all that the GPU waits for."""
         here = None
         for at, timed in enumerate(worker.costs.chosen(op)):
             here = self.builder.op(
                 f"{direction} {op.name}" if direction != op.name else op.name,
-                kind=op.share,
+                kind=op.kind,
                 device=worker.device,
                 program=self.name,
                 cost=worker.costs.of(timed, worker.device),

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hwsim.machine.libraries.operations import Operation
-from hwsim.models.cnn_layers import layer_of
-from hwsim.models.cnn_split import Piece, passed_on, split, stages
-from hwsim.models.cnn_units import Unit
-from hwsim.models.layers import Layer, LayerOp
+from hwsim.models.architectures.split import Piece, passed_on, split, stages
+from hwsim.models.architectures.unit_layers import layer_of
+from hwsim.models.architectures.units import Unit
+from hwsim.models.layer import Kernel, Layer, kernels
 from hwsim.units import BYTES
 from hwsim.workload.training.network_kernels import Costs
 from hwsim.workload.training.network_plan import NetworkPlan
@@ -25,7 +25,7 @@ class Item:
     """
 
     name: str
-    ops: tuple[LayerOp, ...]
+    ops: tuple[Kernel, ...]
     gathered: float = 0.0
     scattered: float = 0.0
     parameters: int = 0
@@ -62,7 +62,7 @@ def cut(plan: NetworkPlan, costs: Costs) -> tuple[tuple[Piece, ...], ...]:
 
     def seconds(unit: Unit) -> float:
         layer = layer_of(unit, max(1, plan.batches[0] // plan.microbatches), plan.dtype)
-        return math.fsum(costs.seconds(op) for op in (*layer.forward, *layer.backward))
+        return math.fsum(costs.seconds(op) for op in kernels((*layer.forward, *layer.backward)))
 
     return tuple(tuple(Piece(unit) for unit in each) for each in stages(units, plan.pp, seconds))
 
@@ -76,7 +76,7 @@ def stage_of(pieces: Sequence[Piece], batch: int, dtype: str, *, first: bool, tr
     for at, piece in enumerate(pieces):
         layer = layer_of(piece.unit, batch, dtype, training=training, first=first and at == 0)
         layers.append(layer)
-        forward.append(Item(piece.unit.name, layer.forward, gathered=piece.gathers * width))
-        backward.append(Item(piece.unit.name, layer.backward, scattered=piece.scatters * width,
-                             parameters=layer.parameters, tensors=layer.tensors))  # fmt: skip
+        forward.append(Item(piece.unit.name, kernels(layer.forward), gathered=piece.gathers * width))
+        backward.append(Item(piece.unit.name, kernels(layer.backward), scattered=piece.scatters * width,
+                             parameters=int(layer.parameters), tensors=layer.tensors))  # fmt: skip
     return Stage(tuple(forward), tuple(reversed(backward)), tuple(layers), passed_on(pieces[-1].unit, batch, dtype))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from hwsim.demand import Cost, Term
 from hwsim.devices import Work
 from hwsim.models.cnn_estimate import Kernels, Timed
-from hwsim.models.layers import LayerOp
+from hwsim.models.layer import Kernel
 from hwsim.units import precise
 
 _NAME = "gpu"  # of the one GPU that costs are worked out for; every other GPU of its kind has the same under its own name
@@ -25,9 +25,9 @@ class Costs:
     kernels: Kernels
     _known: dict[tuple[Work, float], Cost] = field(default_factory=dict)
     _placed: dict[tuple[Work, float, str], Cost] = field(default_factory=dict)
-    _chosen: dict[LayerOp, tuple[Timed, ...]] = field(default_factory=dict)
+    _chosen: dict[Kernel, tuple[Timed, ...]] = field(default_factory=dict)
 
-    def chosen(self, op: LayerOp) -> tuple[Timed, ...]:
+    def chosen(self, op: Kernel) -> tuple[Timed, ...]:
         """The kernels that the library takes for it."""
         found = self._chosen.get(op)
         if found is None:
@@ -44,7 +44,7 @@ class Costs:
             found = self._placed[(*key, device)] = renamed(self._known[key], device)
         return found
 
-    def seconds(self, op: LayerOp) -> float:
+    def seconds(self, op: Kernel) -> float:
         """Of all kernels that are chosen for it."""
         return self.kernels.seconds(op)
 

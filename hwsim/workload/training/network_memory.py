@@ -15,7 +15,7 @@ from hwsim.devices import Gpu
 from hwsim.graph.builder import GraphBuilder
 from hwsim.graph.opgraph import Buffer, Mark
 from hwsim.machine import Machine
-from hwsim.models.cnn_layers import activation_bytes
+from hwsim.models.architectures.unit_layers import activation_bytes
 from hwsim.units import BYTES
 from hwsim.workload.training.network_issue import Worker
 from hwsim.workload.training.network_plan import KEPT, NetworkPlan

@@ -17,12 +17,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from hwsim.models.architectures.split import CannotSplit, blocks, split
+from hwsim.models.architectures.unit_layers import SGD
 from hwsim.models.cnn_estimate import BUCKET
-from hwsim.models.cnn_layers import SGD
-from hwsim.models.cnn_software import SOFTWARE, Software
-from hwsim.models.cnn_split import CannotSplit, blocks, split
 from hwsim.models.networks import Network
 from hwsim.models.plan import Dtype, Schedule
+from hwsim.models.software import SOFTWARE, Software
 from hwsim.spec import Place, Tree, did_you_mean, field, place_field, tree_field
 from hwsim.units import Bytes
 

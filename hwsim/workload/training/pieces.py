@@ -8,10 +8,10 @@ A piece is so many layers, not always a whole number, and what comes before or a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from hwsim.models import Collect, Item, Kernel, Laid, Stage
+from hwsim.models import Item, Laid, Stage
 
 FORWARD_OUTPUT = frozenset({"final norm", "logits", "loss"})
 
@@ -46,7 +46,7 @@ def pieces(stage: Stage, laid: Laid, chunk: int, *, forward: bool, count: int = 
     if forward:
         before, each, behind = first[: len(first) // 2], stage.layer.forward, ahead
     else:
-        before, each, behind = back, (*stage.layer.again, *stage.layer.backward), first[len(first) // 2 :]
+        before, each, behind = back, (*stage.layer.recompute, *stage.layer.backward), first[len(first) // 2 :]
     found = []
     for number in range(count):
         groups: list[tuple[tuple[Item, ...], float]] = []
@@ -58,13 +58,3 @@ def pieces(stage: Stage, laid: Laid, chunk: int, *, forward: bool, count: int = 
             groups += [] if forward or not stage.adding else [(stage.adding, 1.0 / plan.chunks)]
         found.append(Piece(tuple(groups)))
     return tuple(found)
-
-
-def kernels(items: Iterable[Item]) -> tuple[Kernel, ...]:
-    """Those that compute."""
-    return tuple(each for each in items if isinstance(each, Kernel))
-
-
-def collects(items: Iterable[Item]) -> tuple[Collect, ...]:
-    """Those that exchange."""
-    return tuple(each for each in items if isinstance(each, Collect))

@@ -12,7 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from hwsim.models.plan import Axis, Dtype, Optimizer, Recompute, Schedule, Sharding
+from hwsim.models.layer import Axis
+from hwsim.models.plan import Dtype, Optimizer, Recompute, Schedule, Sharding
 from hwsim.spec import Place, Tree, field, place_field
 
 Detail = Literal["auto", "stage", "layer"]

@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 
 from hwsim.demand import Cost
 from hwsim.graph.builder import GraphBuilder
-from hwsim.models import Collect, Kernel, Stage, hiding, stage_of
+from hwsim.models import Exchange, Kernel, Stage, hiding, stage_of
+from hwsim.models.layer import exchanges as exchanges_in
 from hwsim.workload.training.costs import EXPOSED, Exchanges, Spent, beside, restricted, scaled
 from hwsim.workload.training.kinds import Kinds
 from hwsim.workload.training.layout import Layout, Names
-from hwsim.workload.training.pieces import Piece, collects, pieces
+from hwsim.workload.training.pieces import Piece, pieces
 from hwsim.workload.training.planning import Planned
 from hwsim.workload.training.schedule import Turn
 from hwsim.workload.training.wide import LEAST
@@ -43,9 +44,9 @@ def between(layout: Layout, stages: Sequence[Stage], exchanges: Exchanges) -> li
     if layout.laid.gpus // len(stages) >= LEAST:
         return found
     for number, stage in enumerate(stages):
-        for item in (*stage.gathered, *collects(stage.ending)):
+        for item in (*stage.gathered, *exchanges_in(stage.ending)):
             shards = layout.laid.shards if item.name == "weights" else layout.laid.dp
-            found.append(exchanges.cost(layout.across(number, shards), item.what, item.size))
+            found.append(exchanges.cost(layout.across(number, shards), item.operation, item.size))
     return found
 
 
@@ -72,7 +73,7 @@ class Teams:
         self._layered, self._buckets = layered, buckets
         self._whole = len(copies) == self.laid.dp
         self._segments: dict[tuple[int, int, bool, bool, int, int], tuple[Segment, ...]] = {}
-        self._recipes: dict[tuple[object, ...], Sequence[tuple[Spent, Collect | None]]] = {}
+        self._recipes: dict[tuple[object, ...], Sequence[tuple[Spent, Exchange | None]]] = {}
         self._neighbours: dict[tuple[int, int], tuple[int, ...]] = {}
         self._parts: dict[tuple[int, float, str], Cost] = {}
         self._sent: dict[tuple[int, int, int], int] = {}  # by stages and copy
@@ -91,9 +92,9 @@ class Teams:
         each = self.gradients(stage)
         return each is not None and each.exposed < 1.0
 
-    def gradients(self, stage: int) -> Collect | None:
+    def gradients(self, stage: int) -> Exchange | None:
         """Their exchange at the end of a step, in as many buckets as the last backward pass has pieces."""
-        found = next((each for each in collects(self.stages[stage].ending) if each.name == "gradients"), None)
+        found = next((each for each in exchanges_in(self.stages[stage].ending) if each.name == "gradients"), None)
         if found is None or found.exposed >= 1.0:
             return found
         return hiding.in_buckets(found, self.laid.plan.chunks * hiding.pieces(self.laid, stage, self._buckets))
@@ -153,7 +154,7 @@ class Teams:
                     compute()
                     spent = Spent()
                 waited = item.times * item.exposed
-                found.append((f"{item.name} ({item.axis})", item.what, item.axis, self._scaled(cost, waited), 0.0))
+                found.append((f"{item.name} ({item.axis})", item.operation, item.axis, self._scaled(cost, waited), 0.0))
                 spent = spent.and_then(self._exchanges.spent(cost, item.axis, 0.0, item.times - waited))
                 continue
             spent = spent.and_then(self._exchanges.spent(cost, item.axis, item.times * item.exposed, part))
@@ -172,7 +173,7 @@ class Teams:
 
     def _recipe(
         self, stage: int, turn: Turn, last: bool, number: int, among: tuple[int, ...]
-    ) -> Sequence[tuple[Spent, Collect | None]]:
+    ) -> Sequence[tuple[Spent, Exchange | None]]:
         """What is computed, and the collective that follows it, again and again: the same on all copies of these kinds."""
         key = (stage, turn.chunk, turn.forward, last, number, among)
         found = self._recipes.get(key)
@@ -181,9 +182,9 @@ class Teams:
             found = self._recipes[key] = (self._layers if self._layered else self._at_once)(cut[number], among)
         return found
 
-    def _layers(self, piece: Piece, among: tuple[int, ...]) -> list[tuple[Spent, Collect | None]]:
+    def _layers(self, piece: Piece, among: tuple[int, ...]) -> list[tuple[Spent, Exchange | None]]:
         """Layer by layer."""
-        found: list[tuple[Spent, Collect | None]] = []
+        found: list[tuple[Spent, Exchange | None]] = []
         run: list[Kernel] = []
         for items in piece.runs():
             for item in items:
@@ -194,16 +195,16 @@ class Teams:
                     run = []
         return [*found, (self.kinds.run(run, among), None)]
 
-    def _at_once(self, piece: Piece, among: tuple[int, ...]) -> list[tuple[Spent, Collect | None]]:
+    def _at_once(self, piece: Piece, among: tuple[int, ...]) -> list[tuple[Spent, Exchange | None]]:
         """All layers as one."""
-        spent, found = Spent(), dict[Collect, float]()
+        spent, found = Spent(), dict[Exchange, float]()
         for items, times in piece.groups:
             spent = spent.and_then(self.kinds.between(items, among), times)
-            for each in collects(items):
+            for each in exchanges_in(items):
                 found[each] = found.get(each, 0.0) + times
         return [(spent, None), *((Spent(), replace(each, times=each.times * times)) for each, times in found.items())]
 
-    def _awaited(self, stage: int, *, forward: bool) -> list[tuple[Collect, float]]:
+    def _awaited(self, stage: int, *, forward: bool) -> list[tuple[Exchange, float]]:
         """Collectives of sharded weights that the computing of a piece partly waits for."""
         if not self.stages[stage].gathered:
             return []
@@ -211,9 +212,9 @@ class Teams:
         times = 1.0 if forward else max(1.0, weights.times - 1.0)
         return [(weights, weights.exposed * times), *([] if forward else [(gradients, gradients.exposed)])]
 
-    def _inside(self, item: Collect, stage: int, copy: int) -> Cost:
+    def _inside(self, item: Exchange, stage: int, copy: int) -> Cost:
         """A collective of a team."""
-        return self._exchanges.cost(self.layout.groups(item.axis, stage, copy), item.what, item.size)
+        return self._exchanges.cost(self.layout.groups(item.axis, stage, copy), item.operation, item.size)
 
     def sending(self, stage: int, target: int, copy: int) -> int:
         """Index of the cost of a send from one stage of a copy to another, beside those of the copies it speaks for."""
@@ -250,13 +251,13 @@ class Teams:
             self._groups[stage, size] = self.layout.across(stage, size)
         return self._groups[stage, size]
 
-    def exchanging(self, stage: int, each: Collect, count: float = 1.0) -> Cost:
+    def exchanging(self, stage: int, each: Exchange, count: float = 1.0) -> Cost:
         """A collective of all copies of a stage, one of `count` pieces."""
         shards = self.laid.shards if each.name == "weights" else self.laid.dp
         groups = self._across(stage, shards)
         if not self._whole and len(groups) * shards >= LEAST:
-            return self._exchanges.told(groups, self._across(0, shards)[0], each.what, each.size / count)
-        cost = self._exchanges.cost(groups, each.what, each.size / count)
+            return self._exchanges.told(groups, self._across(0, shards)[0], each.operation, each.size / count)
+        cost = self._exchanges.cost(groups, each.operation, each.size / count)
         return cost if self._whole else restricted(cost, self._telling())
 
     def _telling(self) -> frozenset[str]:
@@ -268,7 +269,7 @@ class Teams:
             for stage in range(len(self.stages)):
                 copy = self.copies[0]
                 layer = self.stages[stage].layer
-                for item in dict.fromkeys(collects((*layer.forward, *layer.backward))):
+                for item in dict.fromkeys(exchanges_in((*layer.forward, *layer.backward))):
                     used.update(name for name, _ in self._inside(item, stage, copy).demand.amounts)
                 for target in {stage - 1, stage + 1} & set(range(len(self.stages))):
                     used.update(name for name, _ in self._sends(stage, target, copy).demand.amounts)

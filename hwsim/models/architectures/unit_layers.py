@@ -24,9 +24,9 @@ from functools import lru_cache
 from typing import Final
 
 from hwsim.devices import Product, Work
-from hwsim.models.cnn_units import Unit, size
+from hwsim.models.architectures.units import Unit, size
 from hwsim.models.convolution import Convolution, Pass
-from hwsim.models.layers import Layer, LayerOp
+from hwsim.models.layer import Kernel, Layer
 from hwsim.models.networks import Network
 from hwsim.units import BYTES
 
@@ -60,11 +60,12 @@ def layer_of(unit: Unit, batch: int, dtype: str, *, training: bool = True, first
     ops = tuple(_forward(unit, batch, dtype, training))
     back = tuple(_backward(unit, batch, dtype, first=first)) if training else ()
     again = unit.kind in ("add", "concat", "activation") or unit.name.endswith(".around")  # in place, or kept by another
-    kept = 0.0 if again else batch * size(unit.into) * BYTES[dtype]
-    return Layer(unit.name, unit.out, ops, back, unit.parameters, unit.tensors, kept if training else 0.0)
+    kept = 0.0 if again or not training else batch * size(unit.into) * BYTES[dtype]
+    out = batch * size(unit.out) * BYTES[dtype]
+    return Layer(unit.name, ops, (), back, unit.parameters, unit.tensors, kept, out)
 
 
-def _forward(unit: Unit, batch: int, dtype: str, training: bool) -> Iterator[LayerOp]:
+def _forward(unit: Unit, batch: int, dtype: str, training: bool) -> Iterator[Kernel]:
     match unit.kind:
         case "conv":
             yield _convolution(unit, batch, dtype, "forward")
@@ -78,7 +79,7 @@ def _forward(unit: Unit, batch: int, dtype: str, training: bool) -> Iterator[Lay
             yield _moving(unit, batch, dtype, *_MOVED[kind][:2], "")
 
 
-def _backward(unit: Unit, batch: int, dtype: str, *, first: bool) -> Iterator[LayerOp]:
+def _backward(unit: Unit, batch: int, dtype: str, *, first: bool) -> Iterator[Kernel]:
     """First what the layers before wait for."""
     match unit.kind:
         case "conv":
@@ -94,10 +95,10 @@ def _backward(unit: Unit, batch: int, dtype: str, *, first: bool) -> Iterator[La
             yield _moving(unit, batch, dtype, *_MOVED[kind][2:], " backward")
     if unit.tensors == 2 and unit.kind in ("conv", "linear"):
         reads = batch * size(unit.out) * BYTES[dtype]
-        yield LayerOp(f"{unit.name} bias", "elementwise", Work(reads=reads, dtype=dtype, working_set=reads))
+        yield Kernel(f"{unit.name} bias", "elementwise", Work(reads=reads, dtype=dtype, working_set=reads))
 
 
-def _convolution(unit: Unit, batch: int, dtype: str, what: Pass) -> LayerOp:
+def _convolution(unit: Unit, batch: int, dtype: str, what: Pass) -> Kernel:
     shape = Convolution(
         images=batch,
         channels_in=unit.into[0],
@@ -111,26 +112,26 @@ def _convolution(unit: Unit, batch: int, dtype: str, what: Pass) -> LayerOp:
         what=what,
     )
     name = unit.name if what == "forward" else f"{unit.name} {what}"
-    return LayerOp(name, "convolution", shape.work(dtype), shape)
+    return Kernel(name, "convolution", shape.work(dtype), shape=shape)
 
 
-def _linear(name: str, m: int, n: int, k: int, dtype: str) -> LayerOp:
+def _linear(name: str, m: int, n: int, k: int, dtype: str) -> Kernel:
     width = BYTES[dtype]
     work = Work(flop=2.0 * m * n * k, reads=(m * k + k * n) * width, writes=m * n * width, dtype=dtype, mix="matmul",
                 product=Product(m, n, k, element=width))  # fmt: skip
-    return LayerOp(name, "matmul", work)
+    return Kernel(name, "matmul", work)
 
 
-def _moving(unit: Unit, batch: int, dtype: str, reads: tuple[float, float], writes: tuple[float, float], suffix: str) -> LayerOp:
+def _moving(unit: Unit, batch: int, dtype: str, reads: tuple[float, float], writes: tuple[float, float], suffix: str) -> Kernel:
     into, out = (batch * size(shape) * BYTES[dtype] for shape in (unit.into, unit.out))
     read, written = reads[0] * into + reads[1] * out, writes[0] * into + writes[1] * out
-    return LayerOp(unit.name + suffix, "elementwise", Work(reads=read, writes=written, dtype=dtype, working_set=into + out))
+    return Kernel(unit.name + suffix, "elementwise", Work(reads=read, writes=written, dtype=dtype, working_set=into + out))
 
 
-def optimizer(layers: tuple[Layer, ...], each: float = SGD) -> LayerOp:
+def optimizer(layers: tuple[Layer, ...], each: float = SGD) -> Kernel:
     """The update of all parameters, `each` bytes of memory for one of them."""
     size = sum(layer.parameters for layer in layers) * each
-    return LayerOp("optimizer", "optimizer", Work(reads=0.6 * size, writes=0.4 * size))
+    return Kernel("optimizer", "optimizer", Work(reads=0.6 * size, writes=0.4 * size))
 
 
 def memory_of(layers: tuple[Layer, ...]) -> dict[str, float]:
@@ -144,4 +145,4 @@ def memory_of(layers: tuple[Layer, ...]) -> dict[str, float]:
 
 def activation_bytes(layers: tuple[Layer, ...]) -> float:
     """Bytes kept from the forward pass for the backward pass."""
-    return math.fsum(layer.kept for layer in layers)
+    return math.fsum(layer.kept_bytes for layer in layers)

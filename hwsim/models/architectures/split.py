@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from hwsim.models.cnn_units import Unit, size
+from hwsim.models.architectures.units import Unit, size
 from hwsim.units import BYTES
 
 _PRODUCTS: Final = ("conv", "linear")

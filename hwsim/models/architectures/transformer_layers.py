@@ -1,4 +1,4 @@
-"""What one GPU does for a micro-batch: the kernels of a layer, of the embedding and of the output, forward and backward.
+"""Layers of a transformer on one GPU, for one micro-batch: embedding, blocks, head.
 
 Matrix products are those of the layer's linear maps, split over `tensor` GPUs; a product of m x n x k is two more backward,
 m x k x n for its input and n x k x m for its weights.  Attention is either `plain` (two batched products with the scores written
@@ -18,34 +18,15 @@ from functools import lru_cache
 from typing import Final, Literal
 
 from hwsim.devices import Product, Work
-from hwsim.models.transformer import Transformer
+from hwsim.models.architectures.transformer import Transformer
+from hwsim.models.layer import Exchange, FusedAttention, Item, Kernel, Kind, Layer
 from hwsim.units import BYTES
 
-Share = Literal["matmul", "attention", "elementwise", "output", "optimizer"]
 Attention = Literal["plain", "flash"]
 
 FLASH_BACKWARD: Final = 2.5  # of the forward work: five products in place of two
 FORWARD_PASSES: Final = 6.0  # over the scores of plain attention: scale and mask, softmax, dropout, each read and written
 BACKWARD_PASSES: Final = 8.0
-
-
-@dataclass(frozen=True, slots=True)
-class Kernel:
-    """One kernel, or several equal ones.  narrow: of attention, that its heads are 64 wide or less; context: tokens it
-    looks at; rows, groups: queries of each head, and heads times sequences.
-    across: elements of a row, which one block of threads walks along.
-    """
-
-    name: str
-    share: Share
-    work: Work
-    times: float = 1.0
-    flash: bool = False
-    narrow: bool = False
-    context: int = 0
-    rows: int = 1
-    groups: int = 1
-    across: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +65,7 @@ class Slice:
         return BYTES[self.dtype]
 
 
-def product(name: str, rows: int, columns: int, depth: int, part: Slice, batch: int = 1, share: Share = "matmul") -> Kernel:
+def product(name: str, rows: int, columns: int, depth: int, part: Slice, batch: int = 1, kind: Kind = "matmul") -> Kernel:
     """(rows x depth) by (depth x columns): a linear map of that many tokens."""
     dtype = part.products or part.dtype
     work = Work(
@@ -95,12 +76,12 @@ def product(name: str, rows: int, columns: int, depth: int, part: Slice, batch: 
         mix="matmul",
         product=Product(max(1, rows), max(1, columns), max(1, depth), batch),
     )
-    return Kernel(name, share, work)
+    return Kernel(name, kind, work)
 
 
-def moving(name: str, reads: float, writes: float, dtype: str, share: Share = "elementwise", across: int = 0) -> Kernel:
+def moving(name: str, reads: float, writes: float, dtype: str, kind: Kind = "elementwise", across: int = 0) -> Kernel:
     """A kernel that only moves bytes."""
-    return Kernel(name, share, Work(reads=reads, writes=writes, dtype=dtype), across=across)
+    return Kernel(name, kind, Work(reads=reads, writes=writes, dtype=dtype), across=across)
 
 
 @lru_cache(maxsize=4096)
@@ -141,8 +122,8 @@ def attention(model: Transformer, part: Slice) -> Iterator[Kernel]:
         keys = 2.0 * part.sequences * part.context * max(model.keys / t, model.of_head) / part.ring
         work = Work(flop=4.0 * scores * model.of_head * seen, reads=(queries + keys) * w, writes=queries * w, dtype=part.dtype,
                     mix="matmul")  # fmt: skip
-        yield Kernel("attention", "attention", work, flash=True, narrow=model.of_head <= 64, context=part.context,
-                     rows=part.tokens, groups=part.sequences * heads)  # fmt: skip
+        shape = FusedAttention(part.context, part.tokens, part.sequences * heads, narrow=model.of_head <= 64)
+        yield Kernel("attention", "attention", work, shape=shape)
         return
     batch = part.sequences * heads
     yield product("scores", part.tokens, part.context, model.of_head, part, batch, "attention")
@@ -186,14 +167,13 @@ def _gradients(kernel: Kernel, part: Slice, model: Transformer) -> Iterator[Kern
             ("d", shape.m, shape.k, shape.n),
             ("w", shape.k, shape.n, shape.m),
         ):
-            yield product(f"{name}-{kernel.name}", rows, columns, depth, part, shape.batch, kernel.share)
+            yield product(f"{name}-{kernel.name}", rows, columns, depth, part, shape.batch, kernel.kind)
     elif kernel.flash:
         more = dataclasses.replace(work, flop=FLASH_BACKWARD * work.flop, reads=3 * work.reads, writes=3 * work.writes)
-        yield Kernel("d-attention", kernel.share, more, flash=True, narrow=kernel.narrow, context=kernel.context,
-                     rows=kernel.rows, groups=kernel.groups)  # fmt: skip
+        yield Kernel("d-attention", kernel.kind, more, shape=kernel.shape)
     elif kernel.name == "softmax":
         factor = BACKWARD_PASSES / FORWARD_PASSES
-        yield moving("d-softmax", factor * work.reads, factor * work.writes, work.dtype, kernel.share)
+        yield moving("d-softmax", factor * work.reads, factor * work.writes, work.dtype, kernel.kind)
     elif kernel.name == "residual":  # the gradient passes on as it is; a mask is applied to it
         yield moving("d-residual", work.reads / 2 + (work.reads / 2 if model.dropout else 0), work.reads / 2, work.dtype)
     elif kernel.name in ("norm", "activation"):  # its input, and the gradient of its output
@@ -216,7 +196,7 @@ def output(model: Transformer, part: Slice, *, training: bool = True) -> tuple[K
     """Final norm, logits and, in training, the loss and the way back; the table is split over `tensor` GPUs."""
     rows, columns, h = part.rows, max(1, model.vocab // part.tensor), model.hidden
     half = dataclasses.replace(part, products="")
-    logits = product("logits", rows, columns, h, half, share="output")
+    logits = product("logits", rows, columns, h, half, kind="output")
     norm = rows * h * part.width
     found = [moving("final norm", norm, norm, part.dtype, "output"), logits]
     if training:
@@ -224,8 +204,72 @@ def output(model: Transformer, part: Slice, *, training: bool = True) -> tuple[K
         found += [
             moving("loss", 2 * scores, scores, "fp32", "output"),
             moving("d-loss", scores, scores / 2, "fp32", "output"),
-            product("d-logits", rows, h, columns, half, share="output"),
-            product("w-logits", h, columns, rows, half, share="output"),
+            product("d-logits", rows, h, columns, half, kind="output"),
+            product("w-logits", h, columns, rows, half, kind="output"),
             moving("d-final norm", 2 * norm, norm, part.dtype, "output"),
         ]
     return tuple(found)
+
+
+@lru_cache(maxsize=1024)
+def block(model: Transformer, part: Slice, recompute: str = "none", exposed: float = 1.0, repeated: float = 0.0) -> Layer:
+    """One block, with the exchanges of tensor, context and expert parallel.
+
+    Args:
+        recompute: what backward repeats: none, selective (attention scores), full.
+        exposed: part of tensor-parallel collectives that nothing hides.
+        repeated: part of the matrix products that selective recompute repeats.
+    """
+    ahead = _with_exchanges(model, part, forward(model, part), ("projection", "down"), exposed)
+    back = _with_exchanges(model, part, backward(model, part), ("d-qkv", "d-up"), exposed)
+    again: tuple[Item, ...] = ()
+    if recompute == "full":
+        again = ahead
+    elif recompute == "selective":
+        scores = [kernel for kernel in forward(model, part) if kernel.kind == "attention" and not kernel.flash]
+        cheap = [kernel for kernel in forward(model, part) if kernel.kind == "elementwise"] if repeated > 0 else []
+        products = [kernel for kernel in forward(model, part) if kernel.kind == "matmul"] if repeated > 0 else []
+        again = (*scores, *cheap, *(dataclasses.replace(kernel, times=repeated) for kernel in products))
+    experts = model.experts * model.expert_parameters
+    parameters = (model.layer_parameters - experts) / part.tensor + experts / (part.tensor * part.expert)
+    return Layer("block", ahead, again, back, parameters, output_bytes=part.rows * model.hidden * part.width)
+
+
+def _with_exchanges(
+    model: Transformer, part: Slice, kernels: tuple[Kernel, ...], after: tuple[str, str], exposed: float
+) -> tuple[Item, ...]:
+    """The kernels and what the GPUs exchange between them.
+
+    Args:
+        after: kernels whose results the GPUs of a tensor-parallel group sum.
+    """
+    size = part.rows * model.hidden * part.width
+    items: list[Item] = []
+    for kernel in kernels:
+        if part.expert > 1 and kernel.name in ("dispatch", "combine", "d-dispatch", "d-combine"):
+            items.append(Exchange("tokens", "all-to-all", "ep", size * model.top_k / (part.tensor if part.sharded else 1)))
+        if part.ring > 1 and kernel.flash:
+            keys = 2.0 * part.sequences * part.context * max(model.keys / part.tensor, model.of_head) * part.width
+            turns = 2.0 if kernel.name.startswith("d-") else 1.0
+            items.append(Exchange("keys and values", "all-gather", "cp", keys, exposed=0.5, times=turns))
+        items.append(kernel)
+        if part.tensor > 1 and kernel.name in after:
+            if part.sharded:
+                items.append(Exchange("gather", "all-gather", "tp", size, exposed))
+                items.append(Exchange("scatter", "reduce-scatter", "tp", size, exposed))
+            else:
+                items.append(Exchange("sum", "all-reduce", "tp", size, exposed))
+    return tuple(items)
+
+
+def embedding_layer(model: Transformer, part: Slice) -> Layer:
+    """The tables before the first block; backward writes as much as forward reads."""
+    kernels, size = embedding(model, part), part.rows * model.hidden * part.width
+    return Layer("embedding", kernels, (), kernels, model.embedding_parameters / part.tensor, output_bytes=size)
+
+
+def head_layer(model: Transformer, part: Slice, *, copied: bool = False) -> Layer:
+    """Final norm, logits and loss; `copied`: the stage has a copy of the embedding table."""
+    kernels = output(model, part)
+    table = model.vocab * model.hidden if copied else 0
+    return Layer("head", kernels[:3], (), kernels[3:], (model.head_parameters + table) / part.tensor)

@@ -18,8 +18,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hwsim.models.cnn_entries import Activation, Linear, Shape
-from hwsim.models.cnn_units import Unit, Walk
+from hwsim.models.architectures.entries import Activation, Linear, Shape
+from hwsim.models.architectures.units import Unit, Walk
 from hwsim.spec.fields import field
 
 

@@ -30,8 +30,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hwsim.models.cnn_entries import Activation, Entry
-from hwsim.models.cnn_units import Unit, Walk, WrongNetwork
+from hwsim.models.architectures.entries import Activation, Entry
+from hwsim.models.architectures.units import Unit, Walk, WrongNetwork
 from hwsim.spec.fields import field
 
 
