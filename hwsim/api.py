@@ -8,7 +8,7 @@ both files come together in one `SpecError`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -20,6 +20,7 @@ from hwsim.disturbance import Disturbance
 from hwsim.engine import Which
 from hwsim.graph.opgraph import Change, Names, OpGraph
 from hwsim.machine import Machine, UnknownName, build
+from hwsim.records import dataclass
 from hwsim.results.again import Again
 from hwsim.results.checks import check
 from hwsim.results.expect import Wanted, verdicts, wanted_of

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from hwsim.records import dataclass
 from hwsim.units import format_quantity
 
 

@@ -15,9 +15,10 @@ import difflib
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Final
+
+from hwsim.records import dataclass
 
 _BASES: Final = ("s", "B", "FLOP", "T", "USD", "J", "m")
 Exponents = tuple[int, ...]

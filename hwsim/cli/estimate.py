@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from hwsim.cli.arguments import MACHINE, LibraryName, Text, settings_option
+from hwsim.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -126,7 +127,7 @@ def command(
         ctx.exit(EXIT_VIOLATED)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class _What:
     """What is estimated, and how it is told."""
 

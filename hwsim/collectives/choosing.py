@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from hwsim.collectives.algorithms import Algorithm, Direct, DoubleTree, Hierarchical, InNetwork, Ring
@@ -23,6 +22,7 @@ from hwsim.links import Nvlink
 from hwsim.machine import Machine
 from hwsim.machine.libraries.nccl import Bus, Estimate, Nccl
 from hwsim.machine.libraries.overheads import Overheads
+from hwsim.records import dataclass
 
 _LONG: Final = 1e9  # bytes that no latency of a link shows in
 RINGS: Final = Ring(found=True, both=True)

@@ -6,7 +6,6 @@ A ring among a thousand ranks is two million sends and two courses: a thousand l
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -19,6 +18,7 @@ from hwsim.collectives.stepwise import cost_of_send
 from hwsim.demand import Cost
 from hwsim.machine import Machine
 from hwsim.machine.libraries.overheads import PLAIN, Overheads
+from hwsim.records import dataclass
 
 
 class Leg(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from hwsim.collectives.algorithms import Algorithm, InNetwork, ParameterServer, Ring, Written
@@ -14,6 +14,7 @@ from hwsim.machine import Machine
 from hwsim.machine.handling import PLAIN as COPIES
 from hwsim.machine.handling import Handling
 from hwsim.machine.libraries.nccl import Nccl
+from hwsim.records import dataclass
 
 _MANY: Final = 64
 

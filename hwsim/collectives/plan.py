@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from hwsim.machine.libraries.operations import OPERATIONS, CannotCollect, Group, Operation
+from hwsim.records import dataclass
 
 __all__ = ["OPERATIONS", "SUMS", "CannotCollect", "Group", "Operation", "Plan", "Send"]
 

@@ -10,10 +10,10 @@ Range: meant for up to 16 GPUs; beyond the budget of steps the best rings so far
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from hwsim.machine import Machine
+from hwsim.records import dataclass
 
 _STEPS: Final = 200_000  # of the search, about 0.3 s
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from hwsim.collectives.plan import Plan
+from hwsim.records import dataclass
 
 Pair = tuple[int, int, float]  # source, target, share of the bytes in one step
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -30,6 +29,7 @@ from hwsim.devices import Cpu, Gpu, Memory
 from hwsim.devices.roofline import WORKLOAD, source_of
 from hwsim.machine import Machine
 from hwsim.machine.libraries.overheads import PLAIN, Overheads
+from hwsim.records import dataclass
 from hwsim.units import precise
 
 _LOOKED_AT: Final = 64  # pairs of a step, for the one that waits longest

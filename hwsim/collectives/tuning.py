@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from hwsim.machine.libraries.nccl import PROTOCOLS, Method, Protocol
 from hwsim.machine.libraries.operations import CannotCollect, Group, Operation
+from hwsim.records import dataclass
 
 Generation = Literal["volta", "ampere", "hopper", "blackwell"]
 OPERATIONS: Final[tuple[Operation, ...]] = ("all-reduce", "reduce-scatter", "all-gather", "broadcast", "reduce")

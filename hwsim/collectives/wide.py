@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -24,6 +23,7 @@ from hwsim.graph.opgraph import Ints
 from hwsim.machine import Machine
 from hwsim.machine.draws import Draws
 from hwsim.machine.libraries.overheads import Overheads
+from hwsim.records import dataclass
 
 LEAST: Final = 512  # ranks from which columns are quicker
 SEVERAL: Final = 64  # ranks from which one look at all pairs is

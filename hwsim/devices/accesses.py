@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from hwsim.demand import Pattern
 from hwsim.devices.calls import Call
+from hwsim.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

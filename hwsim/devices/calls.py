@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from hwsim.devices.work import Product
+from hwsim.records import dataclass
 from hwsim.units import BYTES
 
 Role = Literal["read", "write", "update"]

@@ -17,8 +17,8 @@ Range: a line that is written all the time.  Readers in between, back-off of loc
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
+from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.units import Seconds
 

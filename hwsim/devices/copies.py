@@ -18,8 +18,7 @@ under way (its `fetches`); while the first of them come in, less than the link's
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.units import Bytes, BytesPerSecond, Ratio, Seconds
 

@@ -13,10 +13,11 @@ kind of instruction; heat and power shorten a boost that the table of clocks pro
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Final, Literal, get_args
 
+from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.spec.mistakes import did_you_mean
 from hwsim.units import Hertz

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from hwsim.demand import Capacity, Cost, Demand, Term, Unit
@@ -26,6 +26,7 @@ from hwsim.devices.kernels import Kernels
 from hwsim.devices.numa import Numa
 from hwsim.devices.roofline import WORKLOAD, CannotCompute, Efficiency, LocalMemory, peak_of, unknown_dtypes
 from hwsim.devices.work import Work
+from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.units import BytesPerSecond, FlopPerSecond, Hertz, PerSecond, Seconds, Watts, precise
 

@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from hwsim.demand import Cost, Term
 from hwsim.devices.numa import Numa
 from hwsim.devices.roofline import WORKLOAD, CannotCompute, Draw, Input, assemble, latency_terms, memory_draw, source_of
 from hwsim.devices.work import Work
+from hwsim.records import dataclass
 from hwsim.units import BYTES, precise
 
 if TYPE_CHECKING:

@@ -21,10 +21,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from hwsim.devices.curves import soft_min
+from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.units import Bytes, Seconds, TransfersPerSecond
 

@@ -10,9 +10,9 @@ Source: JESD218 and JESD219 (JEDEC) define what a maker states.  Range: wear lev
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
+from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.units import Bytes, Seconds
 

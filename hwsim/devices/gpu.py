@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from hwsim.demand import Capacity, Cost, Demand, Term
@@ -34,6 +33,7 @@ from hwsim.devices.roofline import (
     unknown_dtypes,
 )
 from hwsim.devices.work import Mix, Start, Work
+from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.units import FlopPerSecond, Hertz, PerSecond, Ratio, Seconds, Watts, precise
 

@@ -10,12 +10,12 @@ next one bit by bit (`Ramp`), so that the time per byte is a weighted mean.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from hwsim.demand import Term
 from hwsim.devices.accesses import Accesses, lines_touched
 from hwsim.devices.gpu_memory import SECTOR, Hierarchy, Stream, softly
 from hwsim.devices.roofline import WORKLOAD, Draw, Input, source_of
+from hwsim.records import dataclass
 from hwsim.units import precise
 
 

@@ -26,10 +26,10 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from hwsim.devices.work import Product
+from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.units import Bytes, Ratio, Seconds
 

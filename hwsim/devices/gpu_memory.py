@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from dataclasses import field as attribute
 from typing import Final
 
 from hwsim.devices.curves import hit_share
 from hwsim.devices.roofline import LocalMemory
 from hwsim.devices.work import Start
+from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.units import Bytes, BytesPerSecond, PerSecond, Ratio, Seconds
 

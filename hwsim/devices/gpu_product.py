@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from hwsim.demand import Term
 from hwsim.devices.gpu_matmul import ROUNDING, Chip, Cut, Tiling, best, rounded
 from hwsim.devices.roofline import Draw, Input, latency_terms, source_of
 from hwsim.devices.work import Product, Work
+from hwsim.records import dataclass
 from hwsim.units import precise
 
 

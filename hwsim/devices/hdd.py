@@ -25,7 +25,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import ClassVar
 
 from hwsim.demand import Capacity, Cost
@@ -33,6 +32,7 @@ from hwsim.devices.platter import Platter
 from hwsim.devices.roofline import CannotCompute, Input, source_of
 from hwsim.devices.seek import Seek
 from hwsim.devices.storage import Asked, Direction, Limit, cost_of, drained, each, given, number
+from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.units import Bytes, BytesPerSecond, Seconds, precise
 

@@ -23,11 +23,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from dataclasses import field as attribute
 from typing import Final, Literal, NamedTuple
 
 from hwsim.devices.calls import Call, Operand
+from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.units import Bytes, BytesPerSecond, FlopPerSecond, Seconds
 

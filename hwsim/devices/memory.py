@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import ClassVar
 
 from hwsim.demand import Capacity, Cost, Demand, Requests, Term
 from hwsim.devices.accesses import Accesses
 from hwsim.devices.dram import Dram
 from hwsim.devices.roofline import WORKLOAD, CannotCompute, installed, latency_term, source_of
+from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.units import Bytes, BytesPerSecond, Seconds, precise
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import ClassVar, Final, Literal
 
 from hwsim.demand import Capacity
+from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.spec.mistakes import did_you_mean
 from hwsim.units import BytesPerSecond, PerSecond, Seconds, Watts

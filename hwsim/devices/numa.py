@@ -17,9 +17,9 @@ Range: static division of the work and data on the domain of its core; a schedul
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from hwsim.devices.curves import soft_min
+from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.units import BytesPerSecond, Ratio, Seconds
 

@@ -10,9 +10,9 @@ Source: geometry.  Range: one density everywhere; sector headers, error correcti
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Annotated
 
+from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.units import LENGTH, SIZE, Metres, Ratio
 

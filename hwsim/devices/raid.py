@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, Final, Literal
 
 from hwsim.demand import Capacity, Cost, Term
@@ -31,6 +31,7 @@ from hwsim.devices.roofline import source_of
 from hwsim.devices.ssd import Ssd
 from hwsim.devices.storage import Asked, Direction, mixed
 from hwsim.devices.volume import Volume
+from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.units import Bytes, precise
 

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from hwsim.demand import Cost, Demand, Term, Unit
 from hwsim.devices.dram import Dram
 from hwsim.devices.work import Mix
+from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.spec.mistakes import did_you_mean
 from hwsim.units import BYTES, Bytes, BytesPerSecond, Ratio, Seconds, precise

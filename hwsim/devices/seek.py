@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.units import Seconds
 

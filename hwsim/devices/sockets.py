@@ -11,13 +11,14 @@ transfers use it too: a copy from socket to socket does, an op with `remote` doe
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from hwsim.demand import Capacity, Cost
 from hwsim.devices.accesses import Accesses
 from hwsim.devices.cpu import Cpu
 from hwsim.devices.work import Work
+from hwsim.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

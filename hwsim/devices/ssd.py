@@ -22,7 +22,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, Literal
 
 from hwsim.demand import Capacity, Cost, Term
@@ -30,6 +30,7 @@ from hwsim.devices.endurance import Endurance
 from hwsim.devices.flash import Flash, amplification, moved_pages
 from hwsim.devices.roofline import Input, source_of
 from hwsim.devices.storage import PAGE, Asked, Direction, Limit, cost_of, drained, each, given, number, rate_at
+from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.units import Bytes, BytesPerSecond, PerSecond, Ratio, Seconds, format_quantity, precise
 

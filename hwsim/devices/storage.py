@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, Literal, Protocol
 
 from hwsim.demand import Cost, Demand, Requests, Term, Unit
 from hwsim.devices.roofline import WORKLOAD, CannotCompute, Input, latency_term, source_of
+from hwsim.records import dataclass
 from hwsim.units import precise
 
 Access = Literal["sequential", "random"]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +18,7 @@ from hwsim.demand import Capacity, Demand
 from hwsim.engine.fair import FULL, LEVEL_BITS, WEIGHT_BITS
 from hwsim.engine.fluid import FlowClass
 from hwsim.graph.opgraph import FlatGraph
+from hwsim.records import dataclass
 from hwsim.ticks import FEMTO
 
 

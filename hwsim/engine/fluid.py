@@ -13,10 +13,10 @@ looked at.  The result is that of `fair.fill` for all classes at once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
 from hwsim.engine.fair import FULL, UNBOUND
+from hwsim.records import dataclass
 from hwsim.results.timeline import Pace
 
 ALONE, FULL_AT, EXPECTED = 0, 1, 2  # what may happen at a level, in this order

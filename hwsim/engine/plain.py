@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from typing import Final
 
@@ -35,6 +35,7 @@ from hwsim.engine.fair import FULL, UNBOUND, fill
 from hwsim.engine.fluid import FlowClass
 from hwsim.engine.issued import Issued, IssuedOp
 from hwsim.graph.opgraph import FlatGraph, Label, OpGraph, Pool, Queue, concatenate, flatten
+from hwsim.records import dataclass
 from hwsim.results.timeline import Pace, Timeline
 
 ROUND: Final = EventPriority(2)

@@ -9,13 +9,14 @@ the timeline is the one of the whole graph, op by op, and equals that of a full 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 from hwsim import ticks
 from hwsim.graph.opgraph import Block, Ints, OpGraph, flatten
+from hwsim.records import dataclass
 from hwsim.results.steady import Steady
 from hwsim.results.timeline import Pace, Timeline
 

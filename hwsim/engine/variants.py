@@ -7,7 +7,7 @@ variant.  Ops are worked through level by level (a level: the ops with equally m
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from hwsim.engine.compile import Active, Compiled, compile_flat
 from hwsim.engine.inorder import is_forward, is_in_order, timeline_of, wrapped
 from hwsim.graph.opgraph import FlatGraph, Ints, OpGraph, flatten
+from hwsim.records import dataclass
 from hwsim.results.timeline import Timeline
 
 BATCH_BYTES: Final = 2**26  # of the ends of the variants that are worked out together

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -37,6 +37,7 @@ from hwsim.graph.opgraph import (
     Queue,
     Trained,
 )
+from hwsim.records import dataclass
 
 FEMTO = ticks.FEMTO  # fs in a second
 

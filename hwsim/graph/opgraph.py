@@ -12,13 +12,14 @@ A pool is arbitration: `servers` of them, given by readiness, then op number.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hwsim.demand import Capacity, Cost
+from hwsim.records import dataclass
 
 Ints = NDArray[np.signedinteger[Any]]
 Floats = NDArray[np.float64]

@@ -10,9 +10,9 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import ClassVar, Final, Literal, final
 
+from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.units import Ratio, Seconds
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from hwsim.links.carrier import Carrier
+from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.units import BytesPerSecond, Metres
 

@@ -10,11 +10,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from hwsim.links.carrier import Framing, Protocol
 from hwsim.links.network import Network, power_of_two
+from hwsim.records import dataclass
 
 AROUND: Final = 38.0  # bytes on the wire around the MTU
 LEAST: Final = 84.0  # a frame of 64 bytes with preamble and gap

@@ -8,11 +8,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from hwsim.links.carrier import Framing, Protocol
 from hwsim.links.network import Network
+from hwsim.records import dataclass
 
 AROUND: Final = 26.0
 

@@ -6,10 +6,10 @@ latency = that of the ports + length / (2/3 of light)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from hwsim.links.carrier import Carrier, Framing, reached
+from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.units import Bytes, BytesPerSecond, Metres, Ratio
 

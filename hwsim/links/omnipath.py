@@ -10,11 +10,11 @@ of CRC and credits.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from hwsim.links.carrier import Framing, Protocol
 from hwsim.links.network import Network
+from hwsim.records import dataclass
 
 AROUND: Final = 26.0
 FLITS: Final = 1024 / 1056  # data bits of a transfer packet

@@ -16,10 +16,10 @@ are less than twice one (`two_way`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import ClassVar, Final, Literal
 
 from hwsim.links.carrier import Carrier, Framing, beside_bandwidth, reached
+from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.units import Bytes, BytesPerSecond, Ratio
 

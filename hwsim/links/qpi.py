@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from hwsim.links.sockets import SocketLink
+from hwsim.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

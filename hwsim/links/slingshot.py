@@ -9,11 +9,11 @@ preamble, gap and minimal frame cut down (32 bytes instead of 64) for RDMA betwe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from hwsim.links.carrier import Framing, Protocol
 from hwsim.links.network import Network, power_of_two
+from hwsim.records import dataclass
 
 AROUND: Final = 62.0
 LEAST: Final = 40.0

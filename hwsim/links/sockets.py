@@ -9,10 +9,10 @@ of 80 bits with 64 of data.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from hwsim.links.carrier import Carrier, reached
+from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.units import Ratio, TransfersPerSecond
 

@@ -6,10 +6,10 @@ protocol bits, as in QPI.  Defaults: first generation (10.4 GT/s, 2 links); Sapp
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from hwsim.links.sockets import SocketLink
+from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.units import TransfersPerSecond
 

@@ -8,12 +8,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import ClassVar, Final, Literal
 
 from hwsim.links.carrier import Framing, Protocol
 from hwsim.links.ethernet import HEADERS, USUAL_MTU
 from hwsim.links.network import Network
+from hwsim.records import dataclass
 from hwsim.spec.fields import field
 
 AROUND: Final = 36.0  # MAC header 24 with QoS 2, LLC 8 less what Ethernet's MTU leaves out, check sequence 4

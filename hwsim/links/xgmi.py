@@ -10,10 +10,10 @@ direction: AMD Instinct MI250 datasheet), MI300X at 32 GT/s (64 GB/s: AMD CDNA 3
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import ClassVar
 
 from hwsim.links.carrier import Carrier, beside_bandwidth, reached
+from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.units import BytesPerSecond, Ratio, TransfersPerSecond
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 from hwsim.machine.layout import Layout
 from hwsim.machine.parts import Part
 from hwsim.machine.wires import Ints
+from hwsim.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

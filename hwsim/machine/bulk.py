@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
@@ -21,6 +20,7 @@ from hwsim.machine.routes import Routes, Way
 from hwsim.machine.skeleton import Place, Skeleton, Skeletons
 from hwsim.machine.transfer import Transfers
 from hwsim.machine.wires import Ints
+from hwsim.records import dataclass
 
 _MOST: Final = 1 << 62
 ABSOLUTE, FROM, TO, OUT, IN = range(5)  # what a row's number is relative to: nothing, either host, either host's wire

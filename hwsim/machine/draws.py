@@ -11,13 +11,13 @@ A pair costs a microsecond or less once a pair like it is known: of equal nodes 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hwsim.demand import Cost
+from hwsim.records import dataclass
 
 Ints = NDArray[np.signedinteger[Any]]
 Floats = NDArray[np.float64]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, Literal
 
 from hwsim.demand import Term, Unit
@@ -12,6 +12,7 @@ from hwsim.devices.nic import ON_CORES
 from hwsim.devices.roofline import WORKLOAD, latency_term, source_of
 from hwsim.links import Pcie, Protocol
 from hwsim.machine.placed import Link, PlacedDevice
+from hwsim.records import dataclass
 from hwsim.units import precise
 
 Pages = Literal["pinned", "pageable"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Final
 
 from hwsim.demand import Capacity, Cost
@@ -20,6 +20,7 @@ from hwsim.machine.placed import Link, PlacedDevice, PlacedNode
 from hwsim.machine.routes import Routes
 from hwsim.machine.transfer import Transfers, join
 from hwsim.machine.views import Kinds
+from hwsim.records import dataclass
 
 if TYPE_CHECKING:
     from hwsim.machine.libraries.kinds import Library

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
 from hwsim.machine.layout import Layout
 from hwsim.machine.naming import UnknownName, below, listed
 from hwsim.machine.parts import Numbered, Part
+from hwsim.records import dataclass
 from hwsim.spec.mistakes import did_you_mean
 from hwsim.units import natural
 

@@ -7,13 +7,13 @@ part:    for each of its devices the capacities of its model, or for each of its
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
 
 from hwsim.machine.capacities import over
 from hwsim.machine.layout import Layout
 from hwsim.machine.naming import UnknownName, below
 from hwsim.machine.net import Net
 from hwsim.machine.parts import Part
+from hwsim.records import dataclass
 
 BOTH = 2  # of the three numbers of a wire
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, overload
 
 from hwsim.devices import Device
+from hwsim.records import dataclass
 
 if TYPE_CHECKING:
     from hwsim.machine.layout import Layout

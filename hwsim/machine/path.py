@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from hwsim.demand import Term
 from hwsim.devices.roofline import WORKLOAD
 from hwsim.links import Framing, Protocol
 from hwsim.machine.placed import Link
+from hwsim.records import dataclass
 from hwsim.units import precise
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from hwsim.devices import Device, Sockets
 from hwsim.links import LinkKind
+from hwsim.records import dataclass
 
 Routing = Literal["single", "ecmp", "adaptive"]
 

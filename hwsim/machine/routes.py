@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import groupby, pairwise
 from math import lcm
@@ -33,6 +32,7 @@ from hwsim.machine.hosts import Hosts
 from hwsim.machine.layout import Layout
 from hwsim.machine.net import Net
 from hwsim.machine.placed import Link, Routing
+from hwsim.records import dataclass
 
 _KEPT: Final = 200_000
 _SPREAD: Final[tuple[Routing, ...]] = ("ecmp", "adaptive")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, Final, Literal
 
 from hwsim import devices, links
 from hwsim.machine.placed import Routing
 from hwsim.machine.topologies import TOPOLOGIES
+from hwsim.records import dataclass
 from hwsim.spec import Place, Tree, field, json_schema, place_field, tree_field
 from hwsim.units import Watts
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from hwsim.links import LinkKind
 from hwsim.machine.placed import Link, Routing
+from hwsim.records import dataclass
 from hwsim.units import natural
 
 Ints = NDArray[np.signedinteger[Any]]

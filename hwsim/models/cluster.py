@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, Literal
 
 from hwsim.collectives import ALGORITHMS, cost, timing
 from hwsim.demand import softened
 from hwsim.devices import Gpu
 from hwsim.machine import Machine
+from hwsim.records import dataclass
 
 Ring = Literal["all-reduce", "all-gather", "reduce-scatter", "all-to-all", "send"]
 _LONG: Final = 1e9

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from hwsim.devices import Gpu, Work
@@ -29,6 +29,7 @@ from hwsim.models.layer import Kernel, Kind
 from hwsim.models.layer import kernels as kernels_of
 from hwsim.models.networks import Network
 from hwsim.models.software import Software
+from hwsim.records import dataclass
 from hwsim.units import BYTES
 
 BUCKET: Final = 25 * 2**20  # bytes; torch.nn.parallel.DistributedDataParallel, bucket_cap_mb

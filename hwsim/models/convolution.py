@@ -20,10 +20,10 @@ the vector units.  The library takes the fastest.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from hwsim.devices import Product, Work
+from hwsim.records import dataclass
 from hwsim.units import BYTES
 
 Pass = Literal["forward", "input", "weights"]

@@ -15,11 +15,11 @@ half of the rows: `calibrate/published/cnn_training.py`, and `cnn_inference.py` 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from hwsim.devices import Gpu
 from hwsim.devices.roofline import CannotCompute, peak_of
+from hwsim.records import dataclass
 
 Units = Literal["kepler", "vector", "vector-turing", "volta", "turing", "tf32", "ampere", "hopper"]
 

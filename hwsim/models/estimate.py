@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hwsim.devices.roofline import peak_of
 from hwsim.models import hiding
@@ -26,6 +26,7 @@ from hwsim.models.memory import Footprint, training_memory
 from hwsim.models.plan import Laid, ParallelPlan, lay
 from hwsim.models.speed import Speed
 from hwsim.models.stages import Stage, stage_of
+from hwsim.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Final
 
 from hwsim.devices.work import Start
 from hwsim.models.architectures.transformer_layers import Attention
+from hwsim.records import dataclass
 from hwsim.spec import Mistakes, decode, find, read, resolve, sources
 from hwsim.spec.fields import field
 from hwsim.units import Ratio, Seconds

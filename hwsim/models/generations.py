@@ -13,10 +13,10 @@ The generation is told by the number formats that a GPU has matrix units for.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from hwsim.devices import Gpu
+from hwsim.records import dataclass
 
 Name = Literal["volta", "ampere", "hopper", "blackwell"]
 

@@ -17,7 +17,7 @@ answers at 32 batches and 8 contexts, and drawn straight between them; products,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, NamedTuple, TypeVar
 
 from hwsim.devices import Work
@@ -27,6 +27,7 @@ from hwsim.models.architectures.transformer_layers import Slice
 from hwsim.models.layer import Kernel
 from hwsim.models.serving import passed
 from hwsim.models.speed import Speed
+from hwsim.records import dataclass
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal
 
 from hwsim.devices import Work
 from hwsim.models.convolution import Convolution
+from hwsim.records import dataclass
 
 Kind = Literal["convolution", "matmul", "attention", "elementwise", "output", "optimizer"]
 Axis = Literal["tp", "cp", "ep", "pp", "dp"]

@@ -16,12 +16,12 @@ Rajbhandari et al., "ZeRO", arXiv:1910.02054, 2020 (what each stage divides); Na
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from hwsim.models.architectures.transformer import Transformer
 from hwsim.models.architectures.transformer_layers import Attention
 from hwsim.models.plan import Laid, ParallelPlan
+from hwsim.records import dataclass
 from hwsim.units import BYTES, format_quantity
 
 RESERVED: Final = 1.5e9  # CUDA context, NCCL's buffers and cuBLAS' workspaces; typical figures of nvidia-smi, quoted from memory

@@ -10,11 +10,11 @@ then pipeline, then data, unless said otherwise.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
 
 from hwsim.models.architectures.transformer import Transformer
 from hwsim.models.layer import Axis
+from hwsim.records import dataclass
 from hwsim.spec.fields import field
 
 Schedule = Literal["gpipe", "1f1b", "interleaved"]

@@ -15,7 +15,7 @@ Everything else is as the plan at hand says, and so is whatever is fixed.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from hwsim.models.architectures.transformer import Transformer
@@ -25,6 +25,7 @@ from hwsim.models.frameworks import Framework
 from hwsim.models.memory import Footprint, training_memory
 from hwsim.models.plan import Laid, ParallelPlan, Recompute, Sharding, WrongPlan, lay
 from hwsim.models.speed import Speed
+from hwsim.records import dataclass
 
 MICROBATCHES: Final = (1, 2, 4, 8)
 SHARDINGS: Final[tuple[Sharding, ...]] = ("zero-0", "zero-1", "zero-3")

@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from hwsim.models.architectures.transformer import Transformer
@@ -19,6 +18,7 @@ from hwsim.models.frameworks import Framework
 from hwsim.models.memory import Footprint, kv_capacity, serving_memory
 from hwsim.models.serving import Pass, decode, one_pass, prefill
 from hwsim.models.speed import Speed
+from hwsim.records import dataclass
 
 Phase = Literal["prefill", "decode"]
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hwsim.models.architectures import transformer_layers as kernels
 from hwsim.models.architectures.transformer import Transformer
@@ -25,6 +25,7 @@ from hwsim.models.layer import Kernel
 from hwsim.models.memory import Footprint, serving_memory
 from hwsim.models.plan import WrongPlan
 from hwsim.models.speed import Speed
+from hwsim.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

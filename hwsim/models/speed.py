@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from hwsim.devices import Gpu, Work
@@ -14,6 +14,7 @@ from hwsim.devices.roofline import peak_of
 from hwsim.models.frameworks import Framework
 from hwsim.models.generations import GENERATIONS, Generation, generation, throttle
 from hwsim.models.layer import FusedAttention, Kernel, Kind
+from hwsim.records import dataclass
 from hwsim.units import BYTES
 
 _NAME: Final = "gpu"

@@ -6,7 +6,7 @@ The same lists feed the closed form, which sums them, and the op graph, which pl
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hwsim.devices import Work
 from hwsim.models.architectures.transformer_layers import Slice, block, embedding_layer, head_layer
@@ -14,6 +14,7 @@ from hwsim.models.frameworks import Framework
 from hwsim.models.layer import Exchange, Item, Kernel, Layer, Operation, kernels
 from hwsim.models.memory import activations, stage_parameters
 from hwsim.models.plan import Laid
+from hwsim.records import dataclass
 from hwsim.units import BYTES
 
 

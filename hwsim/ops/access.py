@@ -8,12 +8,13 @@ device waits for many lines at once; dependent: each access needs the one before
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from hwsim.demand import Pattern
 from hwsim.devices import Accesses, Call, Into, Memory, lookup_call
 from hwsim.ops.op import CannotPlace, DeviceOp, Dtype, Placed, Scope
+from hwsim.records import dataclass
 from hwsim.spec import field
 from hwsim.units import BYTES, Bytes, Ratio
 

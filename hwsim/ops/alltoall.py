@@ -7,11 +7,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from hwsim.machine.libraries.operations import Operation
 from hwsim.ops.exchange import ExchangeOp
+from hwsim.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,11 +12,11 @@ A compiled body cannot hold one: when it is compiled there is no value yet.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from hwsim.devices import Cpu, Work
 from hwsim.ops.op import FetchOp, Placed, Scope
+from hwsim.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

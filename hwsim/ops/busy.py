@@ -11,12 +11,13 @@ cores share the cores.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from hwsim.demand import Cost, Term
 from hwsim.devices import WORKLOAD, Cpu, Gpu, Sockets
 from hwsim.ops.op import CannotPlace, DeviceOp, Placed, Scope
+from hwsim.records import dataclass
 from hwsim.spec import field
 from hwsim.units import Seconds, precise
 

@@ -8,11 +8,11 @@ depends on caches and fusion.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from hwsim.devices import Mix, Work
 from hwsim.ops.op import ComputeOp, Dtype, Placed, Scope, compute
+from hwsim.records import dataclass
 from hwsim.spec import field
 from hwsim.units import Bytes, Flop, Ratio
 

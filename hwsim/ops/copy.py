@@ -11,11 +11,11 @@ Draws its bytes from every link direction on the route and from the memories at 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from hwsim.machine import Handling
 from hwsim.ops.op import CannotPlace, Op, Placed, Scope
+from hwsim.records import dataclass
 from hwsim.spec import field
 from hwsim.units import Bytes
 

@@ -12,11 +12,11 @@ an array and a number.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from hwsim.devices import Work
 from hwsim.ops.op import ArrayOp, Dtype, Placed, Pointwise, Scope, compute
+from hwsim.records import dataclass
 from hwsim.spec import field
 from hwsim.units import BYTES, precise
 

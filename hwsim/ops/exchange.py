@@ -10,13 +10,13 @@ over it; `steps: explicit` makes every send an op of its own.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
 from hwsim.demand import Cost
 from hwsim.machine import Machine, UnknownName
 from hwsim.machine.libraries.operations import CannotCollect, Operation
 from hwsim.ops.op import CannotPlace, Op, Placed, Scope
+from hwsim.records import dataclass
 from hwsim.spec import NOWHERE, Mistakes, Tree, decode, did_you_mean, field, tree_field
 from hwsim.units import Bytes
 

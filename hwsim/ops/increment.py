@@ -8,11 +8,11 @@ by accident (false sharing): the line goes from core to core for every increment
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from hwsim.devices import Gpu
 from hwsim.ops.op import CannotPlace, DeviceOp, Placed, Scope
+from hwsim.records import dataclass
 from hwsim.spec import field
 
 

@@ -8,10 +8,10 @@ compiled there is no value yet.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from hwsim.ops.op import FetchOp
+from hwsim.records import dataclass
 from hwsim.spec import field
 from hwsim.units import Bytes
 

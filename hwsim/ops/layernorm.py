@@ -11,11 +11,11 @@ are read a second time (`passes`).  Scale and shift, one number for each column,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from hwsim.devices import Work
 from hwsim.ops.op import ArrayOp, Placed, Scope, compute
+from hwsim.records import dataclass
 from hwsim.spec import field
 from hwsim.units import BYTES, precise
 

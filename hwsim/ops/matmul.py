@@ -10,11 +10,11 @@ crosses to memory once, as if blocking for caches were perfect.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from hwsim.devices import Product, Work, product_call
 from hwsim.ops.op import CalledOp, Dtype, Placed, Scope, compute
+from hwsim.records import dataclass
 from hwsim.spec import field
 from hwsim.units import BYTES
 

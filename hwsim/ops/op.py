@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from dataclasses import field as attribute
+from dataclasses import replace
 from typing import Literal
 
 from hwsim.demand import Cost
 from hwsim.devices import Call, Cpu, Gpu, Into, Sockets, Start, Work, elementwise_call
 from hwsim.machine import Handling, Machine, UnknownName
+from hwsim.records import dataclass
 from hwsim.spec import Place, field, place_field
 from hwsim.units import BYTES, Bytes
 

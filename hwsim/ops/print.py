@@ -9,10 +9,10 @@ runtime.  In a compiled body nothing is printed: the program is not there when i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from hwsim.ops.op import FetchOp
+from hwsim.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,11 +10,11 @@ Runs on the queue `compute` of its device.  On a cpu with measured `kernels` it 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from hwsim.devices import Work
 from hwsim.ops.op import ArrayOp, Placed, Scope, compute
+from hwsim.records import dataclass
 from hwsim.units import BYTES, precise
 
 

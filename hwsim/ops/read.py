@@ -8,11 +8,11 @@ machine links the disk to `to`, the bytes from the links and from the memory the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from hwsim.devices.storage import Access, Asked
 from hwsim.ops.op import Op, Placed, Scope
+from hwsim.records import dataclass
 from hwsim.spec import field
 from hwsim.units import Bytes, Ratio
 

@@ -10,11 +10,11 @@ On a cpu with measured `kernels` it is a `sum` of all elements unless `function`
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from hwsim.devices import Work, reduce_call
 from hwsim.ops.op import ArrayOp, Placed, Scope, compute
+from hwsim.records import dataclass
 from hwsim.units import BYTES, precise
 
 

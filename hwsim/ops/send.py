@@ -9,11 +9,11 @@ on the way and of the cores beside them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from hwsim.machine import Handling
 from hwsim.ops.op import CannotPlace, Op, Placed, Scope
+from hwsim.records import dataclass
 from hwsim.spec import field
 from hwsim.units import Bytes
 

@@ -12,11 +12,11 @@ which reads and writes the array: `kernels: 5, passes: 5, results: 5`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from hwsim.devices import Work
 from hwsim.ops.op import ArrayOp, Placed, Scope, compute
+from hwsim.records import dataclass
 from hwsim.spec import field
 from hwsim.units import BYTES, precise
 

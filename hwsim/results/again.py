@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from hwsim.records import dataclass
 from hwsim.spec import Tree
 
 if TYPE_CHECKING:

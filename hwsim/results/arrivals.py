@@ -7,12 +7,11 @@ have come: so it is shown.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from hwsim.graph.opgraph import Ints
+from hwsim.records import dataclass
 from hwsim.results.timeline import Timeline
 
 ARRIVE = "arrive"  # kind of the label

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from hwsim.demand import Choice
+from hwsim.records import dataclass
 from hwsim.results.timeline import Timeline
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from hwsim.demand import Cost
+from hwsim.records import dataclass
 from hwsim.results.timeline import Timeline
 from hwsim.units import format_share
 

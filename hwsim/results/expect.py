@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Final, Literal
 
+from hwsim.records import dataclass
 from hwsim.results.verdict import Verdict
 from hwsim.spec import Expectation, Mistakes, Tree, did_you_mean, parse_expectation
 from hwsim.units import RATE, RATIO, TIME, Dimension, UnitError, format_quantity

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from hwsim.records import dataclass
 from hwsim.results.timeline import FEMTO, Timeline
 
 

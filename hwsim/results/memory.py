@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
@@ -33,6 +32,7 @@ from hwsim import ticks
 from hwsim.devices import Cpu, Gpu, Memory, Sockets
 from hwsim.graph.opgraph import Buffer, Held, Ints, Mark, OpGraph
 from hwsim.machine import Machine
+from hwsim.records import dataclass
 from hwsim.results.timeline import FEMTO, Timeline
 from hwsim.units import format_quantity
 

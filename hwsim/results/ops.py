@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import cached_property
 from typing import overload
 
 import numpy as np
 
 from hwsim.graph.opgraph import Ints, Label, Names
+from hwsim.records import dataclass
 from hwsim.results.arrivals import Arrivals, arrivals
 from hwsim.results.timeline import FEMTO, Timeline
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from hwsim.disturbance import Disturbance
 from hwsim.graph.opgraph import Change
+from hwsim.records import dataclass
 from hwsim.results.again import Again
 from hwsim.results.front_end import issued_s
 from hwsim.results.jobs import JobSpan

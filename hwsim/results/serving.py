@@ -13,12 +13,13 @@ import math
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
 
+from hwsim.records import dataclass
 from hwsim.results.timeline import FEMTO
 
 LEAST_QUARTER: Final = 5  # requests of a quarter, below which nothing is said of a trend

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from itertools import zip_longest
 from operator import attrgetter
@@ -14,6 +14,7 @@ import numpy as np
 
 from hwsim import ticks
 from hwsim.graph.opgraph import FlatGraph, Ints
+from hwsim.records import dataclass
 
 FEMTO = ticks.FEMTO  # fs in a second
 

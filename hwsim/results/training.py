@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from hwsim.graph.opgraph import Trained
+from hwsim.records import dataclass
 from hwsim.results.timeline import FEMTO, Timeline
 
 Span = tuple[int, int]

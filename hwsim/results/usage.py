@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from hwsim import ticks
 from hwsim.demand import Capacity, Cost, Unit
 from hwsim.graph.opgraph import Floats, Ints
+from hwsim.records import dataclass
 from hwsim.results.timeline import FEMTO, Timeline
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from hwsim.records import dataclass
 
 Status = Literal["met", "violated", "skipped"]
 

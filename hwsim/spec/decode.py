@@ -14,10 +14,10 @@ import dataclasses
 import re
 import types
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from hwsim.records import dataclass
 from hwsim.spec.mistakes import Mistakes, Place, did_you_mean
 from hwsim.spec.shapes import (
     FAILED,

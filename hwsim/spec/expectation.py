@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 from typing import Final
 
+from hwsim.records import dataclass
 from hwsim.units import COUNT, Dimension, Quantity, UnitError, parse
 
 _AT: Final = re.compile(r"at\s+(most|least)\s+(.+)", re.DOTALL)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
+from hwsim.records import dataclass
 from hwsim.units import UnitError
 
 _SHOWN: Final = 50  # mistakes written out; the rest are counted

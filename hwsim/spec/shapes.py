@@ -6,10 +6,10 @@ import dataclasses
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 from hwsim import ticks
+from hwsim.records import dataclass
 from hwsim.spec.mistakes import Mistakes, did_you_mean
 from hwsim.spec.tree import Tree
 from hwsim.units import RATIO, TIME, Dimension, Quantity, UnitError, format_quantity, parse_as

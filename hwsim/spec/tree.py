@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import ItemsView, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
+from hwsim.records import dataclass
 from hwsim.spec.mistakes import NOWHERE, Place
 from hwsim.units import Quantity
 

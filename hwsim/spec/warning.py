@@ -6,9 +6,9 @@ A run goes on with its warnings.  What cannot be answered is a mistake (`hwsim.s
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Final
 
+from hwsim.records import dataclass
 from hwsim.spec.mistakes import Place, one_line
 
 CODES: Final = {

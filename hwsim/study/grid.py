@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from math import prod
 from typing import Final
 
+from hwsim.records import dataclass
 from hwsim.spec import Mistake, SpecError
 from hwsim.study.values import parse_values, scalar
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
+from hwsim.records import dataclass
 from hwsim.results.result import Result
 from hwsim.results.timeline import FEMTO
 from hwsim.spec import did_you_mean

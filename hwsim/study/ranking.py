@@ -7,9 +7,9 @@ not asked for: arrivals fix its time, and which of its latencies and paces count
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from hwsim.records import dataclass
 from hwsim.study.measures import SERVICE, TIME, Measure, measure, throughput
 from hwsim.study.work import differing, uncounted
 from hwsim.units import format_quantity

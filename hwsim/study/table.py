@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
+from hwsim.records import dataclass
 from hwsim.spec import Warning
 from hwsim.study.cells import written_warnings, written_work
 from hwsim.study.curves import curves

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from hwsim.graph.builder import GraphBuilder, OpRef, block
 from hwsim.graph.opgraph import LAST, PAIRED, Buffer, Mark
+from hwsim.records import dataclass
 from hwsim.workload.emit import Emitter, Loop
 from hwsim.workload.steady import Chunk
 from hwsim.workload.thread import Ref

@@ -21,11 +21,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import groupby
 from typing import Final
 
 from hwsim.graph.opgraph import Freeing
+from hwsim.records import dataclass
 from hwsim.spec import SpecError
 from hwsim.spec.mistakes import Mistake
 from hwsim.workload.statements import Barrier, Call, Collective, Fetch, Issue, PlacedOp, Repeat, Statement, Wait

@@ -17,13 +17,13 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from hwsim import ticks
 from hwsim.disturbance import Disturbance
 from hwsim.graph.opgraph import Change
 from hwsim.machine import Machine, UnknownName
+from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Place, did_you_mean, field, place_field
 from hwsim.units import Ratio, Seconds
 

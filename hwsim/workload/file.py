@@ -12,11 +12,12 @@ program:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, Literal
 
 from hwsim.devices import Start
 from hwsim.graph.opgraph import Freeing
+from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Place, Tree, check_header, decode, field, place_field, resolve, tree_of
 from hwsim.units import Seconds
 from hwsim.workload.events import Event

@@ -7,7 +7,7 @@ the first rank of each class, what those ranks issue on behalf of all, and of th
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -16,6 +16,7 @@ from hwsim.demand import Capacity
 from hwsim.graph.builder import GraphBuilder
 from hwsim.graph.fold import CannotFold, Classes, Fold, fold
 from hwsim.graph.opgraph import Alike, Label
+from hwsim.records import dataclass
 from hwsim.workload.emit import HostRuntime, HostTime
 from hwsim.workload.reading import Group
 from hwsim.workload.statements import (

@@ -15,11 +15,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hwsim.devices import Cpu, Gpu, Sockets, Start, Work
 from hwsim.graph.builder import GraphBuilder
 from hwsim.machine import Machine
+from hwsim.records import dataclass
 from hwsim.workload.programs import Program
 from hwsim.workload.statements import Collective, Fetch, Issue, PlacedOp, Repeat, Statement, Wait, walk
 

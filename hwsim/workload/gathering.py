@@ -8,12 +8,13 @@ several nodes name the same devices: then those nodes meet.  A program that stan
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from hwsim.machine import NoRoute, UnknownName
 from hwsim.ops import CannotPlace, ExchangeOp
 from hwsim.ops.exchange import Courses
+from hwsim.records import dataclass
 from hwsim.workload.groups import CannotGroup, RankGroups
 from hwsim.workload.placing import Placing
 from hwsim.workload.programs import Program

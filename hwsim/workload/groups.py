@@ -11,8 +11,8 @@ model training on GPU clusters using Megatron-LM", SC 2021).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from hwsim.records import dataclass
 from hwsim.spec import field
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Place, Tree, did_you_mean
 
 Path = tuple[int, ...]  # the repeats around a statement, outermost first

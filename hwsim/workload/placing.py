@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import ceil
 from typing import Final
 
@@ -12,6 +12,7 @@ from hwsim.devices import CannotCompute
 from hwsim.graph.builder import GraphBuilder
 from hwsim.machine import NoRoute, UnknownName
 from hwsim.ops import AnyOp, CannotPlace, ComputeOp, FetchOp, Home, Placed, stated
+from hwsim.records import dataclass
 from hwsim.spec import Mistakes
 from hwsim.workload.file import Runtime
 from hwsim.workload.programs import Program, Queues

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from hwsim.devices import Cpu
 from hwsim.graph.builder import GraphBuilder
 from hwsim.machine import Machine, UnknownName
 from hwsim.ops import Placed, Scope
+from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Tree
 from hwsim.workload.file import Each, Runtime
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from hwsim.graph.builder import GraphBuilder
 from hwsim.machine import Machine
 from hwsim.ops import OPS, AnyOp, ExchangeOp, FetchOp
+from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Place, Tree, Value, decode, did_you_mean, field, place_field, substitute
 from hwsim.workload.file import Each, Runtime
 from hwsim.workload.fuse import fuse

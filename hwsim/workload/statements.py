@@ -6,11 +6,11 @@ One tree of statements serves all the programs of an `each`: an `Issue` has one 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from hwsim.graph.builder import GraphBuilder
 from hwsim.ops import Pointwise
+from hwsim.records import dataclass
 from hwsim.spec import NOWHERE, Place
 
 

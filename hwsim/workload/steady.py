@@ -8,8 +8,9 @@ absolute terms for what lies before the loop), then the next will be the same ag
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from hwsim.records import dataclass
 from hwsim.workload.thread import Freed, Ref, Snapshot
 
 Row = tuple[int, int, float, int, int, int]  # label, cost, size, time, queue, insert

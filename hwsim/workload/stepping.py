@@ -7,10 +7,11 @@ A send waits for what both its ends did in the step before, and for the one befo
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from hwsim.graph.builder import GraphBuilder
+from hwsim.records import dataclass
 from hwsim.spec import Mistake, SpecError
 from hwsim.workload.statements import Collective, Gathering, Repeat, Statement, Step
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from hwsim.graph.builder import GraphBuilder
 from hwsim.graph.fold import TemplateOp
+from hwsim.records import dataclass
 from hwsim.workload.emit import HostRuntime, HostTime
 from hwsim.workload.reading import Group
 from hwsim.workload.statements import Collective, Fetch, Issue, PlacedOp, Sends, walk

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
+from hwsim.records import dataclass
 from hwsim.workload.statements import PlacedOp
 
 Ref = tuple[int, int]  # (chunk, position): in the order of issue

@@ -9,7 +9,6 @@ and credits come back, are not looked for: with them the time is between the two
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -19,6 +18,7 @@ from hwsim.devices import Cpu, Gpu, Memory, Storage
 from hwsim.devices.storage import Asked
 from hwsim.graph.opgraph import OpGraph
 from hwsim.machine import Machine
+from hwsim.records import dataclass
 from hwsim.spec import Warning
 from hwsim.units import format_quantity
 

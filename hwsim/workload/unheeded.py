@@ -7,7 +7,7 @@ Warned of: what another machine, or another value of another key, would give a m
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from hwsim.devices import CannotCompute, Cpu, Gpu, Memory, Sockets
@@ -17,6 +17,7 @@ from hwsim.devices.kernels import Kernels
 from hwsim.machine import Machine, UnknownName
 from hwsim.ops import OPS, CannotPlace, ExchangeOp, Scope
 from hwsim.ops.op import CalledOp
+from hwsim.records import dataclass
 from hwsim.spec import Mistakes, SpecError, Tree, Value, Warning, decode, did_you_mean, plan, substitute
 from hwsim.workload.file import Each, Runtime, Workload
 from hwsim.workload.lower import programs_of

@@ -16,12 +16,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, Protocol
 
 import numpy as np
 
 from hwsim.demand import Requests
+from hwsim.records import dataclass
 from hwsim.results.requests import RequestStatistics
 
 MOST_REQUESTS: Final = 1_000_000

@@ -17,10 +17,11 @@ Agrawal et al., "Sarathi-Serve", OSDI 2024 (chunks).
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from hwsim.actors.serving.cache import Cache
+from hwsim.records import dataclass
 from hwsim.workload.serving.requests import Request
 
 SPARE: Final = 0.01  # of the blocks that no prompt joins with, so that answers can go on; vLLM's `watermark`, quoted from memory

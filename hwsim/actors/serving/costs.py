@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 
 from hwsim import ticks
@@ -30,6 +30,7 @@ from hwsim.models.iteration import Iterations, Taken
 from hwsim.models.layer import kernels as kernels_in
 from hwsim.models.software import Software
 from hwsim.models.speed import Speed
+from hwsim.records import dataclass
 from hwsim.units import BYTES, precise
 from hwsim.workload.serving.plan import ServicePlan
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from hwsim.actors.serving.batching import Continuous, Sequence, Static
 from hwsim.actors.serving.cache import Cache
@@ -10,6 +10,7 @@ from hwsim.actors.serving.costs import Costs, kernels_of
 from hwsim.engine import Event, Host, IssuedOp, Waits
 from hwsim.graph.opgraph import Label, Queue
 from hwsim.machine import Machine
+from hwsim.records import dataclass
 from hwsim.results.serving import Log, ServiceStatistics, statistics
 from hwsim.workload.serving.plan import ServicePlan
 

@@ -11,11 +11,11 @@ Range: short messages; the whole buffer passes every level, unpipelined.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from hwsim.collectives.plan import Group, Operation, Plan, Send
 from hwsim.collectives.rounds import Round, Wires, rounds_of
+from hwsim.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,11 @@ Range: switches and hosts that many senders address at once lose some of the ban
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import ClassVar
 
 from hwsim.collectives.plan import Group, Operation, Plan, Send
 from hwsim.collectives.rounds import Round, Wires, rounds_of
+from hwsim.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,11 @@ Range: pieces that are small against a x B waste steps; for two or three ranks a
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import ClassVar
 
 from hwsim.collectives.plan import Group, Operation, Plan, Send
 from hwsim.collectives.rounds import Pair, Round, Wires, largest
+from hwsim.records import dataclass
 from hwsim.spec.fields import field
 
 

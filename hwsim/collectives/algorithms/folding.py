@@ -6,7 +6,7 @@ too many, each of the first r odd ranks takes over what its even neighbour has, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from hwsim.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

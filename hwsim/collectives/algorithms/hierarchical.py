@@ -15,12 +15,12 @@ Range: nodes of unequal size only for all-reduce; the ranks beyond the smallest 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import ClassVar
 
 from hwsim.collectives.algorithms.two_levels import Levels
 from hwsim.collectives.plan import CannotCollect, Group, Operation, Plan, Send
 from hwsim.collectives.rounds import Round, Wires, largest, rounds_of
+from hwsim.records import dataclass
 from hwsim.spec.fields import field
 
 

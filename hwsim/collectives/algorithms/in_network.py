@@ -14,11 +14,11 @@ Range: one switch, or a tree that acts as one.  Switches of several nodes are a 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from hwsim.collectives.plan import Group, Operation, Plan, Send
 from hwsim.collectives.rounds import Round, Wires, rounds_of
+from hwsim.records import dataclass
 from hwsim.spec.fields import field
 
 

@@ -10,11 +10,11 @@ Range: a network that has no full bisection slows the steps of far pairs; on a M
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from hwsim.collectives.plan import Group, Operation, Plan, Send
 from hwsim.collectives.rounds import Round, Wires, rounds_of
+from hwsim.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

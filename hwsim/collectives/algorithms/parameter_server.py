@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Final, Literal
 
 from hwsim.collectives.plan import CannotCollect, Group, Operation, Plan, Send
 from hwsim.collectives.rounds import Round, Wires, rounds_of
+from hwsim.records import dataclass
 from hwsim.spec.fields import field
 
 WHOLE: Final = 1_000_000  # numbers of an array below which MXNet leaves it on one server (MXNET_KVSTORE_BIGARRAY_BOUND)

@@ -15,12 +15,12 @@ Range: short messages: every exchange of an all-reduce carries the whole buffer.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import ClassVar
 
 from hwsim.collectives.algorithms.folding import Folded
 from hwsim.collectives.plan import Group, Operation, Plan, Send
 from hwsim.collectives.rounds import Round, Wires, rounds_of
+from hwsim.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

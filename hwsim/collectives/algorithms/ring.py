@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import ClassVar
 
 from hwsim.collectives.plan import CannotCollect, Group, Operation, Plan, Send
 from hwsim.collectives.rounds import Pair, Round, Wires
+from hwsim.records import dataclass
 from hwsim.spec.fields import field
 
 

@@ -11,12 +11,12 @@ Range: rows of equal length; a rank's links to its row and to its column do not 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import ClassVar
 
 from hwsim.collectives.algorithms.two_levels import Levels
 from hwsim.collectives.plan import CannotCollect, Group, Operation, Plan, Send
 from hwsim.collectives.rounds import Round, Wires
+from hwsim.records import dataclass
 from hwsim.spec.fields import field
 
 

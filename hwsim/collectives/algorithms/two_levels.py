@@ -7,11 +7,11 @@ with its counterparts, and gives it to its node.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import repeat
 
 from hwsim.collectives.plan import CannotCollect, Group, Operation, Send
 from hwsim.collectives.rounds import Pair, Round
+from hwsim.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,12 @@ Source: whoever wrote it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import ClassVar
 
 from hwsim.collectives.execute import WrongPlan, prove
 from hwsim.collectives.plan import CannotCollect, Group, Operation, Plan, Send
 from hwsim.collectives.rounds import Round, Wires, rounds_of, walk
+from hwsim.records import dataclass
 from hwsim.spec.fields import field
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -12,6 +12,7 @@ from hwsim.demand import Capacity, Cost, Term
 from hwsim.graph.fold.refine import Ints, Ties, is_equitable, refine
 from hwsim.graph.fold.template import TOUCH, Template, TemplateOp, template_of
 from hwsim.graph.fold.twins import Draw
+from hwsim.records import dataclass
 
 MOST_WORK: Final = 100_000_000  # ties looked at before a template is given up as one without equals
 

@@ -8,11 +8,12 @@ meet by chance: `is_equitable` compares the classes themselves and is what a fol
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+
+from hwsim.records import dataclass
 
 Ints = NDArray[np.signedinteger[Any]]
 Words = NDArray[np.uint64]

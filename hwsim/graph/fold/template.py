@@ -7,7 +7,6 @@ apart: what they are called in `colours`, with whom they meet, which capacities 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from hwsim.demand import Capacity, Cost, Unit
 from hwsim.graph.fold.refine import Ints
 from hwsim.graph.fold.twins import Draw, Twins
+from hwsim.records import dataclass
 
 SLACK: Final = 1e-9  # a capacity that is full to so much less than this is not said never to bind
 TOUCH: Final = "touch:"  # before the name of what is no capacity

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from hwsim.demand import Unit, Wide
 from hwsim.graph.fold.refine import Ints
+from hwsim.records import dataclass
 
 
 class Draw(NamedTuple):

@@ -22,11 +22,11 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import ClassVar, Final, Literal
 
 from hwsim.demand import softened
 from hwsim.machine.libraries.operations import CannotCollect, Group, Operation
+from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.units import Bytes, Ratio, Seconds
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final, Literal, get_args
+
+from hwsim.records import dataclass
 
 Operation = Literal[
     "all-reduce",

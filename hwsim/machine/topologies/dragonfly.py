@@ -15,11 +15,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 
 from hwsim.devices.switch import Switch
 from hwsim.machine.topologies.edge import Edge
+from hwsim.records import dataclass
 from hwsim.spec.fields import field
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import overload
+
+from hwsim.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,11 @@ C-34(10), 1985; Al-Fares, Loukissas, Vahdat, SIGCOMM 2008; rails: NVIDIA DGX Sup
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from hwsim.devices.switch import Switch
 from hwsim.machine.topologies.edge import Edges
 from hwsim.machine.topologies.leaf_spine import uplinks
+from hwsim.records import dataclass
 from hwsim.spec.fields import field
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import Final
 
 from hwsim.machine.topologies.edge import Edge
+from hwsim.records import dataclass
 
 MOST_MEMBERS: Final = 2000
 

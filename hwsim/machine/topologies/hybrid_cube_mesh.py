@@ -9,10 +9,10 @@ network topology; the doubled connections as `nvidia-smi topo -m` prints them on
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from hwsim.machine.topologies.edge import Edge
+from hwsim.records import dataclass
 
 # (GPU, GPU, NVLinks between them): the upper half of the matrix of `nvidia-smi topo -m`.
 LINKS: Final = (

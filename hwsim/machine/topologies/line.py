@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from hwsim.machine.topologies.edge import Edge
+from hwsim.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

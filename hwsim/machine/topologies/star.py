@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from hwsim.machine.topologies.edge import Edges
+from hwsim.records import dataclass
 from hwsim.spec.fields import field
 
 

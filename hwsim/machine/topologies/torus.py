@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from hwsim.machine.topologies.edge import Edge
+from hwsim.records import dataclass
 from hwsim.spec.fields import field
 
 

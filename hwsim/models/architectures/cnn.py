@@ -27,11 +27,11 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import ClassVar
 
 from hwsim.models.architectures.entries import Activation, Entry
 from hwsim.models.architectures.units import Unit, Walk, WrongNetwork
+from hwsim.records import dataclass
 from hwsim.spec.fields import field
 
 

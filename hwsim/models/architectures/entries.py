@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 from typing import Literal
 
+from hwsim.records import dataclass
 from hwsim.spec.fields import field
 
 Shape = tuple[int, int, int]

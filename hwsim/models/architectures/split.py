@@ -18,10 +18,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from hwsim.models.architectures.units import Unit, size
+from hwsim.records import dataclass
 from hwsim.units import BYTES
 
 _PRODUCTS: Final = ("conv", "linear")

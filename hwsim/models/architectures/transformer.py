@@ -26,9 +26,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from hwsim.records import dataclass
 from hwsim.spec.fields import field
 
 Positions = Literal["learned", "rotary", "alibi", "none"]

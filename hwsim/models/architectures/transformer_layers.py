@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal
 
 from hwsim.devices import Product, Work
 from hwsim.models.architectures.transformer import Transformer
 from hwsim.models.layer import Exchange, FusedAttention, Item, Kernel, Kind, Layer
+from hwsim.records import dataclass
 from hwsim.units import BYTES
 
 Attention = Literal["plain", "flash"]

@@ -15,13 +15,13 @@ sends and receives, as they print it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from hwsim.collectives import ALGORITHMS, Algorithm, CannotCollect, Operation
 from hwsim.collectives.timing import library_of, timed, usual
 from hwsim.demand import Choice
 from hwsim.machine import Machine, NoRoute, UnknownName
+from hwsim.records import dataclass
 
 AUTO: Final = "auto"
 ALL: Final = "all"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from hwsim import invariants
+from hwsim.records import dataclass
 from hwsim.spec import Warning
 from hwsim.units import format_quantity, percent
 from hwsim.views.kit import warned

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, Literal
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from hwsim import ticks
 from hwsim.demand import Cost, Term, TermKind
 from hwsim.graph.opgraph import Ints, Label, OpGraph
+from hwsim.records import dataclass
 
 Kind = Literal["capacity", "time", "floor", "latency", "dispatch", "return", "pool", "wait"]
 

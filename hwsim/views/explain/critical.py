@@ -10,7 +10,6 @@ While an op of the path was ready but had no server, the pool is the cause, what
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
@@ -18,6 +17,7 @@ import numpy as np
 
 from hwsim import ticks
 from hwsim.graph.opgraph import Ints
+from hwsim.records import dataclass
 from hwsim.results.timeline import FEMTO, Timeline
 from hwsim.views.explain.cause import Cause, Causes
 from hwsim.views.explain.pools import lack_servers

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from hwsim.demand import Cost, Demand, Term
 from hwsim.graph.opgraph import Ints, Label
+from hwsim.records import dataclass
 from hwsim.results.timeline import FEMTO, Timeline
 from hwsim.units import format_quantity
 from hwsim.views.explain.cause import HOST

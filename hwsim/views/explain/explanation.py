@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from hwsim.graph.opgraph import Ints
 from hwsim.invariants import refuse
+from hwsim.records import dataclass
 from hwsim.results.checks import adds_up
 from hwsim.results.result import Result
 from hwsim.views.explain.critical import CriticalPath, Share, critical_path

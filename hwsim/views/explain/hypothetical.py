@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from hwsim.demand import Capacity, Cost
 from hwsim.graph.opgraph import Block, OpGraph
+from hwsim.records import dataclass
 from hwsim.views.explain.cause import HOST, Cause, binding, is_modelled, latency_parts, link
 from hwsim.views.explain.family import family
 

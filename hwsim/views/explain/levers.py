@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from hwsim.demand import Cost, Term
+from hwsim.records import dataclass
 from hwsim.views.explain.cause import Cause, binding, holder, link
 from hwsim.views.explain.family import family
 from hwsim.views.explain.numbers import Number, Parts, together

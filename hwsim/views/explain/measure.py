@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+from hwsim.records import dataclass
 from hwsim.results.result import Result
 
 SHOWN: Final = ("ttft_p95", "tpot_p95", "tokens_per_s")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from hwsim import ticks
 from hwsim.graph.opgraph import Ints, Label
+from hwsim.records import dataclass
 from hwsim.results.timeline import FEMTO, Timeline
 from hwsim.views.explain.critical import CriticalPath
 from hwsim.views.explain.family import family

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -19,6 +19,7 @@ import numpy as np
 
 from hwsim import ticks
 from hwsim.graph.opgraph import Ints, Label, Line, LineStage
+from hwsim.records import dataclass
 from hwsim.results.timeline import FEMTO, Timeline
 from hwsim.views.explain.critical import last_predecessors
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from hwsim.demand import Cost
+from hwsim.records import dataclass
 from hwsim.spec import SpecError, Tree, used
 from hwsim.units import TIME, Quantity, UnitError, parse
 from hwsim.views.explain.cause import Cause

@@ -8,13 +8,13 @@ add x 1000                         a thousand ops one after the other
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from hwsim import ticks
 from hwsim.graph.opgraph import Ints, Label, OpGraph
+from hwsim.records import dataclass
 from hwsim.results.timeline import FEMTO, Timeline
 from hwsim.views.explain.cause import Cause
 from hwsim.views.explain.critical import CriticalPath

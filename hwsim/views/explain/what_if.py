@@ -14,12 +14,12 @@ In a graph with several queues a better part may make the whole slower (Graham, 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from hwsim.demand import Cost
+from hwsim.records import dataclass
 from hwsim.results.result import Result
 from hwsim.results.timeline import FEMTO, Timeline
 from hwsim.spec import SpecError

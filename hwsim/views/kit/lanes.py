@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from heapq import heappop, heappush
 
 import numpy as np
 
 from hwsim.graph.opgraph import Ints
+from hwsim.records import dataclass
 from hwsim.results.result import Result
 from hwsim.units import natural
 

@@ -10,13 +10,13 @@ computed as for any op of a workload; `text_s` is what the text has.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Final, Literal
 
 from hwsim.demand import Term
 from hwsim.devices import CannotCompute
 from hwsim.machine import Machine, NoRoute, UnknownName
+from hwsim.records import dataclass
 from hwsim.views.latency import of_cpu, of_gpu, of_network, of_storage
 from hwsim.views.latency.found import MEGABYTE, PAGE, Found, Lacks
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, TypeVar
 
 from hwsim.demand import Capacity, Cost, Term
 from hwsim.devices import Cpu, Gpu
 from hwsim.machine import Machine
+from hwsim.records import dataclass
 
 LINE: Final = 64.0  # bytes of a cache line, and of a small message
 PAGE: Final = 4096.0  # bytes: 4 KB, as disks and networks are asked for

@@ -10,13 +10,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, Literal
 
 from hwsim.devices import CannotCompute, Cpu, Gpu, Product, Sockets, Work
 from hwsim.devices.gpu_memory import Stream
 from hwsim.devices.roofline import source_of
 from hwsim.machine import Machine, NoRoute
+from hwsim.records import dataclass
 from hwsim.units import BYTES
 from hwsim.views.latency.found import LINE, changed, rates
 

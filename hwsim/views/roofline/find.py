@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from hwsim.demand import Cost, Term
 from hwsim.devices import Cpu, Gpu, Sockets
 from hwsim.graph.opgraph import OpGraph
 from hwsim.machine import Machine, UnknownName
+from hwsim.records import dataclass
 from hwsim.units import UnitError, parse
 from hwsim.views.roofline.ceilings import Ceiling, compute_ceilings, memory_ceilings
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -20,6 +19,7 @@ import numpy as np
 from hwsim import ticks
 from hwsim.demand import Cost, Unit
 from hwsim.graph.opgraph import Ints, Label
+from hwsim.records import dataclass
 from hwsim.results.arrivals import ARRIVE, Arrivals, arrivals
 from hwsim.results.ops import weights
 from hwsim.results.timeline import FEMTO, Timeline

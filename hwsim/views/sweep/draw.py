@@ -5,10 +5,10 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
+from hwsim.records import dataclass
 from hwsim.units import format_quantity, parse
 from hwsim.views.kit.figure import COLOURS, FORMATS, LEGEND, OTHER
 from hwsim.views.kit.table import BINARY, size_text

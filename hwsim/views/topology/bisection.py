@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import Final
 
 from hwsim.machine import Link, Machine
+from hwsim.records import dataclass
 from hwsim.views.topology.flow import Network
 
 MOST_CUTS: Final = 1000

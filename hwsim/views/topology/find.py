@@ -7,11 +7,11 @@ and of up to 16 of them how every pair is linked.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from hwsim.links import LinkKind, Nvlink, Pcie
 from hwsim.machine import Link, Machine, NoRoute
+from hwsim.records import dataclass
 from hwsim.units import format_quantity
 from hwsim.views.topology.bisection import Bisection, bisection
 from hwsim.views.topology.reach import Reach, reach

@@ -6,9 +6,9 @@ A set of devices is the bits of one integer, so that a step from all devices to 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from hwsim.machine import Link, Machine
+from hwsim.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from typing import Final
 
+from hwsim.records import dataclass
 from hwsim.units import natural
 
 GAP: Final = 1.0  # from the middle of one part to the next

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from hwsim.ops import Placed, Scope
 from hwsim.ops.copy import Copy
 from hwsim.ops.write import Write
+from hwsim.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Place, Tree, field, place_field
 from hwsim.units import Bytes, Seconds
 from hwsim.workload.pipeline.cache import Policy

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from hwsim.demand import Cost, Demand, Term
@@ -14,6 +14,7 @@ from hwsim.graph.opgraph import OpGraph
 from hwsim.machine import Handling, Machine, NoRoute, UnknownName
 from hwsim.ops import OPS, AnyOp, CannotPlace, ExchangeOp, Placed
 from hwsim.ops.read import Read
+from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Tree, Value, decode, did_you_mean, substitute, tree_of
 from hwsim.units import precise
 from hwsim.workload.pipeline.cache import hit_rate

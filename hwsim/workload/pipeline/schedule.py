@@ -7,9 +7,10 @@ the first of the other, so a body that repeats then holds as many batches as an 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
+
+from hwsim.records import dataclass
 
 LONGEST: Final = 4096  # batches between checkpoints that are still one body
 

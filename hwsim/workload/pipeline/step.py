@@ -6,13 +6,14 @@ A step begins when the batches of all programs are there and ends with its last 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
 from hwsim.graph.builder import FEMTO, GraphBuilder, OpRef, capacities_of
 from hwsim.graph.opgraph import EVERY, LAST, Mark, OpGraph
 from hwsim.machine import Machine
+from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Tree, tree_of
 
 

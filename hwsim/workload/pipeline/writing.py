@@ -13,13 +13,14 @@ i - ahead - 1 lets go.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import pairwise
 from typing import Final
 
 from hwsim import ticks
 from hwsim.graph.builder import GraphBuilder, OpRef
 from hwsim.graph.opgraph import Label, Line, LineStage
+from hwsim.records import dataclass
 from hwsim.spec import Mistakes
 from hwsim.workload.gathering import Gatherings
 from hwsim.workload.pipeline.checkpoint import Saving

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +17,7 @@ from hwsim.models.library import read_model
 from hwsim.models.memory import Footprint, kv_capacity, serving_memory
 from hwsim.models.networks import NETWORKS, Network, read_network
 from hwsim.models.software import SOFTWARE, Software
+from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Place, SpecError, Tree, Warning, decode, did_you_mean, find, read
 from hwsim.units import BYTES, format_quantity
 from hwsim.workload.serving.requests import Drawn, Request, draw, least, mean_tokens

@@ -11,13 +11,13 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from hwsim import ticks
+from hwsim.records import dataclass
 from hwsim.spec import Mistake, Place, SpecError
 from hwsim.workload.serving.schema import ArrivalKeys, InferKeys, LengthKeys
 

@@ -12,9 +12,9 @@ infer:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
 
+from hwsim.records import dataclass
 from hwsim.spec import Place, Tree, field, place_field
 from hwsim.units import PerSecond, Ratio, Seconds
 

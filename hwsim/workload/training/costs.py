@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 
 from hwsim.collectives.plan import Operation
@@ -23,6 +23,7 @@ from hwsim.demand import Cost, Demand, Term, Unit, softened
 from hwsim.machine import Machine
 from hwsim.models import Framework, Kernel, Speed
 from hwsim.models.cluster import KNEE, NETWORK
+from hwsim.records import dataclass
 from hwsim.units import precise
 from hwsim.workload.training.layout import Names
 from hwsim.workload.training.wide import WideExchanges

@@ -12,10 +12,11 @@ in each direction.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from hwsim.graph.builder import GraphBuilder, OpRef, block
 from hwsim.models import Exchange, Kernel
+from hwsim.records import dataclass
 from hwsim.workload.programs import MAIN
 from hwsim.workload.training.costs import EXPOSED, HIDDEN
 from hwsim.workload.training.held import hold

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from hwsim.devices import Gpu
 from hwsim.graph.opgraph import Speaks
 from hwsim.machine import Machine
 from hwsim.models import Exchange, Item, Kernel
 from hwsim.models.layer import kernels
+from hwsim.records import dataclass
 from hwsim.workload.training.costs import Computing, Spent
 from hwsim.workload.training.layout import Layout, Names
 

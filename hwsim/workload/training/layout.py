@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from hwsim.models import Laid
 from hwsim.models.layer import Axis
+from hwsim.records import dataclass
 
 Names = tuple[str, ...]
 

@@ -8,7 +8,7 @@ after the other, in the order they come.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from hwsim.demand import Cost, Demand
@@ -17,6 +17,7 @@ from hwsim.graph.builder import GraphBuilder, OpRef
 from hwsim.machine import Machine
 from hwsim.machine.libraries.operations import CannotCollect, Operation
 from hwsim.ops.exchange import AUTO, chosen
+from hwsim.records import dataclass
 from hwsim.spec import Mistakes
 from hwsim.workload.programs import MAIN
 from hwsim.workload.training.network_plan import UPDATED, NetworkPlan

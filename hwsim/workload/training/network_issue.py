@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from hwsim.demand import Cost
 from hwsim.devices import Cpu
@@ -11,6 +11,7 @@ from hwsim.graph.builder import GraphBuilder, OpRef
 from hwsim.machine import Machine
 from hwsim.machine.libraries.operations import Operation
 from hwsim.models.layer import Kernel
+from hwsim.records import dataclass
 from hwsim.units import BYTES
 from hwsim.workload.training.network_exchange import Exchanges
 from hwsim.workload.training.network_items import AFTER, BEFORE, Item

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from hwsim.machine.libraries.operations import Operation
 from hwsim.models.architectures.split import Piece, passed_on, split, stages
 from hwsim.models.architectures.unit_layers import layer_of
 from hwsim.models.architectures.units import Unit
 from hwsim.models.layer import Kernel, Layer, kernels
+from hwsim.records import dataclass
 from hwsim.units import BYTES
 from hwsim.workload.training.network_kernels import Costs
 from hwsim.workload.training.network_plan import NetworkPlan

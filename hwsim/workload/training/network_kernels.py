@@ -7,12 +7,13 @@ draws of the GPU's compute capacity is that time, what it draws of its memory th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from hwsim.demand import Cost, Term
 from hwsim.devices import Work
 from hwsim.models.cnn_estimate import Kernels, Timed
 from hwsim.models.layer import Kernel
+from hwsim.records import dataclass
 from hwsim.units import precise
 
 _NAME = "gpu"  # of the one GPU that costs are worked out for; every other GPU of its kind has the same under its own name

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from hwsim.models.architectures.split import CannotSplit, blocks, split
@@ -23,6 +22,7 @@ from hwsim.models.cnn_estimate import BUCKET
 from hwsim.models.networks import Network
 from hwsim.models.plan import Dtype, Schedule
 from hwsim.models.software import SOFTWARE, Software
+from hwsim.records import dataclass
 from hwsim.spec import Place, Tree, did_you_mean, field, place_field, tree_field
 from hwsim.units import Bytes
 

@@ -9,9 +9,10 @@ A piece is so many layers, not always a whole number, and what comes before or a
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hwsim.models import Item, Laid, Stage
+from hwsim.records import dataclass
 
 FORWARD_OUTPUT = frozenset({"final norm", "logits", "loss"})
 

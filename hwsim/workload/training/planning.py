@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +11,7 @@ from hwsim.collectives import CannotCollect
 from hwsim.devices import Gpu
 from hwsim.machine import Machine, NoRoute, UnknownName
 from hwsim.models import Framework, Laid, NotAlike, ParallelPlan, Transformer, WrongPlan, cluster_of, lay, load_framework
+from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Place, SpecError, Tree, decode
 from hwsim.workload.training.kinds import kinds_of
 from hwsim.workload.training.schema import ParallelKeys, TrainKeys

@@ -9,11 +9,11 @@ train:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from hwsim.models.layer import Axis
 from hwsim.models.plan import Dtype, Optimizer, Recompute, Schedule, Sharding
+from hwsim.records import dataclass
 from hwsim.spec import Place, Tree, field, place_field
 
 Detail = Literal["auto", "stage", "layer"]

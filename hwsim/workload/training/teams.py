@@ -8,12 +8,13 @@ and of one of all others on which the same is drawn.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hwsim.demand import Cost
 from hwsim.graph.builder import GraphBuilder
 from hwsim.models import Exchange, Kernel, Stage, hiding, stage_of
 from hwsim.models.layer import exchanges as exchanges_in
+from hwsim.records import dataclass
 from hwsim.workload.training.costs import EXPOSED, Exchanges, Spent, beside, restricted, scaled
 from hwsim.workload.training.kinds import Kinds
 from hwsim.workload.training.layout import Layout, Names

@@ -11,13 +11,14 @@ all the others comes from the ways between neighbours on their rings, in columns
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 import numpy as np
 
 from hwsim.machine import Machine
 from hwsim.machine.draws import Floats, Ints
+from hwsim.records import dataclass
 from hwsim.workload.training.layout import Names
 
 LEAST: Final = 4096  # devices that exchange, from which names would take seconds
