@@ -203,8 +203,8 @@ def _si(text: str) -> str:
 
 
 def test_nobody_to_move_it_is_a_mistake(box: Machine) -> None:
-    from hwsim.ops.copy import Copy
     from hwsim.ops.op import Scope
+    from hwsim.ops.transfer import Copy
 
     with pytest.raises(CannotPlace, match="needs a cpu"):
         Copy(source="gpu0", target="gpu1", bytes=1.0, by="cpu").lower(Scope(box))

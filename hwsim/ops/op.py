@@ -6,11 +6,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import field as attribute
 from dataclasses import replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 from hwsim.demand import Cost
-from hwsim.devices import Call, Cpu, Gpu, Into, Sockets, Start, Work, elementwise_call
-from hwsim.machine import Handling, Machine, UnknownName
+from hwsim.devices import Call, Cpu, Gpu, Into, Sockets, Start, Work
+from hwsim.machine import Machine
 from hwsim.records import dataclass
 from hwsim.spec import Place, field, place_field
 from hwsim.units import BYTES, Bytes
@@ -152,6 +152,8 @@ class Placed:
 class Op:
     """Keys that every op has."""
 
+    kind: ClassVar[str]
+
     name: str = field("what `wait`, `after` and the results call it (default: its kind)", default="")
     queue: str = field("another queue of its device than the default; ops of one queue run in order", default="")
     reads: tuple[str, ...] = field("values it needs: it starts after their last writer", default=(), one_or_many=True)
@@ -174,6 +176,14 @@ class Op:
         exclusive_minimum=0.0,
     )
     place: Place = place_field()
+
+    def lower(self, scope: Scope) -> Placed:
+        """Queue and cost of the op on the machine.
+
+        Raises:
+            CannotPlace, CannotCompute, UnknownName, NoRoute: the op does not fit the machine.
+        """
+        raise NotImplementedError
 
     def weighted(self, cost: Cost | None) -> Cost | None:
         """The cost with the op's part of what it shares: twice the weight, twice the rate while they compete."""
@@ -233,71 +243,6 @@ class CalledOp(ComputeOp):
         return self.since or (() if self.working_set is None else (self.working_set,) * operands)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArrayOp(CalledOp):
-    """An op over the elements of an array; exactly one of count and shape."""
-
-    count: float | None = field("number of elements", default=None, minimum=0, example="1e6")
-    shape: tuple[float, ...] = field(
-        "lengths of the array's axes", default=(), one_or_many=True, minimum=0, example="[2000, 2000]"
-    )
-    dtype: Dtype = field("type of the elements", default="fp32")
-    function: str = field(
-        "function of a library that it is, where those were measured on the cpu (`kernels`)", default="", example="exp"
-    )
-    rows: float = field("of the function: inner loops it takes", default=1.0, minimum=1)
-
-    def called(self, inputs: int = 1, function: str = "", form: str = "", result: str = "") -> Call | None:
-        """The call of the library that it is: of its own `function`, else of this one; None if it is none."""
-        if not (self.function or function):
-            return None
-        call = elementwise_call(
-            self.function or function,
-            dtype=self.dtype,
-            count=self.elements(),
-            inputs=inputs,
-            form=self.form or ("" if self.function else form),
-            rows=self.rows,
-            into=self.into,
-            result=result,
-            since=self.ages(inputs + 1),
-            cores=self.cores,
-        )
-        return self.as_called(call)
-
-    def elements(self) -> float:
-        """Number of elements.
-
-        Raises:
-            CannotPlace: neither or both of count and shape are given.
-        """
-        if (self.count is None) == (not self.shape):
-            raise CannotPlace("the op needs `count` or `shape`, not both", "count: 1e6   or   shape: [1000, 1000]")
-        return math.prod(self.shape) if self.count is None else self.count
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchOp(Op):
-    """A value brought to the program itself, which waits until it has it."""
-
-    reads: tuple[str, ...] = field("the value", one_or_many=True)
-    bytes: Bytes | None = field("how much of it is brought (default: all)", default=None)
-
-    def lower(self, scope: Scope) -> Placed:
-        """A copy to the host's memory where the value lies in a GPU's; elsewhere nothing but the wait (queue "")."""
-        if len(self.reads) != 1:
-            raise CannotPlace(f"one value is read, not {len(self.reads)}", "write one statement for each")
-        found = scope.values.get(self.reads[0], Home(scope.host))
-        size = found.bytes if self.bytes is None else self.bytes
-        if not found.memory or not scope.host or scope.kind(found.memory) != "gpu":
-            return Placed(scope.host, "", None, output=size)
-        if self.bytes is None and not found.bytes:
-            hint = f"say so where it is written, writes: {{{self.reads[0]}: 4 MB}}, or here, bytes: 4 MB"
-            raise CannotPlace(f"nobody says how large '{self.reads[0]}' is", hint)
-        cost = scope.machine.transfer(found.memory, scope.host, size, Handling(waited=True))
-        return Placed(found.memory, self.queue or "d2h", cost, output=size, home=scope.host)
-
-
 def compute(
     scope: Scope,
     op: ComputeOp,
@@ -330,25 +275,3 @@ def saying(cost: Cost, said: Mapping[str, str]) -> Cost:
         for term in cost.why
     )
     return replace(cost, why=why)
-
-
-__all__ = [
-    "ArrayOp",
-    "ArraySize",
-    "CalledOp",
-    "CannotPlace",
-    "ComputeOp",
-    "DeviceOp",
-    "Dtype",
-    "FetchOp",
-    "Home",
-    "Op",
-    "Placed",
-    "Pointwise",
-    "Scope",
-    "UnknownName",
-    "Values",
-    "compute",
-    "saying",
-    "stated",
-]

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from hwsim.ops import OPS
-from hwsim.ops.op import FetchOp
+from hwsim.ops import OPS, FetchOp
 from hwsim.spec import Mistakes, Tree, Value, Warning, decode, did_you_mean, different, substitute
 from hwsim.workload.file import Workload
 from hwsim.workload.pipeline import PipelineKeys, StageKeys, operations, refuse_sharded, with_defaults
@@ -16,7 +15,6 @@ from hwsim.workload.reading import STATEMENTS
 from hwsim.workload.unheeded import refuse_statement
 
 _ANYONE: Final[dict[str, Value]] = {"self": "self", "rank": 0, "ranks": 1}  # stands for every program of an `each`
-_STATEMENTS: Final[Mapping[str, Any]] = {**OPS, **STATEMENTS}
 _MAKES: Final = ("writes", "updates")
 
 
@@ -47,7 +45,7 @@ def _check_stages(pipeline: Tree, mistakes: Mistakes) -> None:
     refuse_sharded(keys, mistakes)
     for tree in [op for stage in keys.stages for op in operations(stage)]:
         filled = {kind: with_defaults(kind, inner, keys, pipeline.get("dataset")) for kind, inner in _items(tree)}
-        _check(replace(tree, value=filled) if filled else tree, mistakes, OPS)
+        _check(replace(tree, value=filled) if filled else tree, mistakes, of_stage=True)
 
 
 def suspicions(workload: Workload) -> tuple[Warning, ...]:
@@ -156,16 +154,16 @@ def _barrier(tree: Tree) -> str:
     return str(tree.value) if not tree.is_mapping else tree.text("name") or ""
 
 
-def _check(tree: Tree, mistakes: Mistakes, allowed: Mapping[str, Any] = _STATEMENTS) -> None:
+def _check(tree: Tree, mistakes: Mistakes, of_stage: bool = False) -> None:
     items = _items(tree)
     if len(items) != 1:
         mistakes.add(tree.place, f"a statement is a mapping of one key, such as `wait: all`, not {tree.what()}")
         return
     [(kind, inner)] = items
-    cls: Any = allowed.get(kind)
+    cls: Any = OPS.get(kind) or (None if of_stage else STATEMENTS.get(kind))
     if cls is None:
-        what = "op" if allowed is OPS else "op or statement"
-        mistakes.add(tree.key_place(kind), f"there is no {what} '{kind}'", did_you_mean(kind, list(allowed)))
+        what, kinds = ("op", [*OPS]) if of_stage else ("op or statement", [*OPS, *STATEMENTS])
+        mistakes.add(tree.key_place(kind), f"there is no {what} '{kind}'", did_you_mean(kind, kinds))
         return
     if not inner.is_mapping and (kind in ("wait", "barrier") or issubclass(cls, FetchOp)):
         return  # a name is all there is

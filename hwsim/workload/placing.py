@@ -11,7 +11,7 @@ from hwsim import ticks
 from hwsim.devices import CannotCompute
 from hwsim.graph.builder import GraphBuilder
 from hwsim.machine import NoRoute, UnknownName
-from hwsim.ops import AnyOp, CannotPlace, ComputeOp, FetchOp, Home, Placed, stated
+from hwsim.ops import CannotPlace, ComputeOp, FetchOp, Home, Op, Placed, stated
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes
 from hwsim.workload.file import Runtime
@@ -51,7 +51,7 @@ class Placing:
         """Whether a value is fetched in the text before it is said where it lies: in the iteration before."""
         return any(value in self.homes[program] for program, value in sorted(self.missed))
 
-    def place(self, op: AnyOp, kind: str, program: Program, call: int, layer: bool = False) -> PlacedOp | None:
+    def place(self, op: Op, kind: str, program: Program, call: int, layer: bool = False) -> PlacedOp | None:
         """The op of one program; None once what is wrong is noted.
 
         call: number of the compiled body it stands in, or -1.  layer: it stands in a body that is not compiled.

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from hwsim.graph.builder import GraphBuilder
 from hwsim.machine import Machine
-from hwsim.ops import OPS, AnyOp, ExchangeOp, FetchOp
+from hwsim.ops import OPS, ExchangeOp, FetchOp, Op
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Place, Tree, Value, decode, did_you_mean, field, place_field, substitute
 from hwsim.workload.file import Each, Runtime
@@ -238,8 +238,8 @@ class _Reader:
         if ranked is not None and not self._programs[0].own:
             self._mistakes.add(ranked.place, f"{ranked.what()} has a meaning only under `each`")
             return None
-        op: AnyOp | None = None
-        ops: list[AnyOp] = []
+        op: Op | None = None
+        ops: list[Op] = []
         found: list[PlacedOp] = []
         for place, program in enumerate(self._programs):
             if ranked is not None or place == 0:
@@ -266,7 +266,7 @@ class _Reader:
             return None
         return self._gatherings.collective(ops, placed, kind, pieces)
 
-    def _compiled(self, placed: PlacedOp, op: AnyOp | None) -> PlacedOp:
+    def _compiled(self, placed: PlacedOp, op: Op | None) -> PlacedOp:
         """An op of a compiled body: if anything waits for it, the call as a whole does, or the interpreter that issues it."""
         if op is not None and op.block:
             self._mistakes.add(op.place, "a compiled body cannot wait for one of its ops", "put a `wait` behind the `call`")
@@ -276,19 +276,19 @@ class _Reader:
             self._awaited[placed.name] = None
         return replace(placed, block=False)
 
-    def _decode(self, kind: str, tree: Tree, program: Program) -> AnyOp | None:
+    def _decode(self, kind: str, tree: Tree, program: Program) -> Op | None:
         names: Mapping[str, Value] = {"self": program.own, "rank": program.rank, "ranks": program.ranks}
         cls: Any = OPS[kind]
         before = len(self._mistakes)
         known = substitute(tree, names, self._mistakes, keep=())
-        op: AnyOp | None = decode(known, cls, self._mistakes) if len(self._mistakes) == before else None
+        op: Op | None = decode(known, cls, self._mistakes) if len(self._mistakes) == before else None
         if op is not None and op.queue == "host":
             at = tree.get("queue") or tree
             self._mistakes.add(at.place, "the queue 'host' is the program's own thread", "choose another name")
             return None
         return op
 
-    def _note(self, op: AnyOp | None, tree: Tree, here: Stand) -> None:
+    def _note(self, op: Op | None, tree: Tree, here: Stand) -> None:
         """What the op defines, and what it asks for."""
         if op is None:
             return

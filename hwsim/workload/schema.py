@@ -16,7 +16,6 @@ _STATEMENTS: Final = {"type": "array", "items": {"$ref": "#/$defs/Statement"}}
 _WORDS: Final[Mapping[str, Any]] = {  # statements that may also be written as a name or a list of names
     "wait": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}],
     "barrier": [{"type": "string"}],
-    **{kind: [{"type": "string"}] for kind, op in OPS.items() if issubclass(op, FetchOp)},
 }
 
 
@@ -26,7 +25,8 @@ def workload_schema() -> dict[str, Any]:
     definitions = out.setdefault("$defs", {})
     kinds = {**STATEMENTS, **OPS}
     statement = {kind: _embedded(cls, definitions) for kind, cls in sorted(kinds.items())}
-    for kind, words in _WORDS.items():
+    fetches = {kind: [{"type": "string"}] for kind, op in OPS.items() if issubclass(op, FetchOp)}
+    for kind, words in {**_WORDS, **fetches}.items():
         statement[kind] = {"anyOf": [*words, statement[kind]]}
     definitions["Statement"] = {
         "title": "statement",

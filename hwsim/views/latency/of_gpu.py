@@ -6,8 +6,8 @@ from typing import Final
 
 from hwsim.devices import Accesses, Gpu, Work
 from hwsim.machine import Machine, NoRoute
-from hwsim.ops.copy import Copy
 from hwsim.ops.op import Scope
+from hwsim.ops.transfer import Copy
 from hwsim.units import precise
 from hwsim.views.latency.found import MEGABYTE, Found, Lacks, body, first_cpu, first_gpu
 

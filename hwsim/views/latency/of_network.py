@@ -10,7 +10,7 @@ from hwsim.demand import Cost
 from hwsim.machine import Machine, NoRoute
 from hwsim.machine.placed import Link
 from hwsim.ops.op import Scope
-from hwsim.ops.send import Send
+from hwsim.ops.transfer import Send
 from hwsim.units import precise
 from hwsim.views.latency.found import LINE, Found, Lacks, first_cpu
 

@@ -13,8 +13,8 @@ import math
 from collections.abc import Mapping
 
 from hwsim.ops import Placed, Scope
-from hwsim.ops.copy import Copy
-from hwsim.ops.write import Write
+from hwsim.ops.disk import Write
+from hwsim.ops.transfer import Copy
 from hwsim.records import dataclass
 
 

@@ -12,8 +12,8 @@ from hwsim.devices import CannotCompute
 from hwsim.devices.roofline import Input
 from hwsim.graph.opgraph import OpGraph
 from hwsim.machine import Handling, Machine, NoRoute, UnknownName
-from hwsim.ops import OPS, AnyOp, CannotPlace, ExchangeOp, Placed
-from hwsim.ops.read import Read
+from hwsim.ops import OPS, CannotPlace, ExchangeOp, Op, Placed
+from hwsim.ops.disk import Read
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Tree, Value, decode, did_you_mean, substitute, tree_of
 from hwsim.units import precise
@@ -141,7 +141,7 @@ class Reader:
         program = self.programs[rank]
         names: Mapping[str, Value] = {"self": program.own, "rank": rank, "ranks": len(self.programs)}
         known = with_defaults(kind, substitute(inner, names, self.mistakes, keep=()), self.keys, self.dataset)
-        cls: type[AnyOp] = OPS[kind]
+        cls: type[Op] = OPS[kind]
         op = decode(known, cls, self.mistakes)
         for key in NOT_HERE:
             if inner.get(key) is not None:
@@ -158,7 +158,7 @@ class Reader:
         except (CannotCompute, CannotPlace, NoRoute, UnknownName) as error:
             self.mistakes.add(op.place, error.message, error.hint)
 
-    def _placed(self, op: AnyOp, program: Program) -> Iterator[Placed]:
+    def _placed(self, op: Op, program: Program) -> Iterator[Placed]:
         """In the first epoch, and in those after it as far as they differ."""
         cold = op.lower(program.scope)
         yield cold

@@ -1,9 +1,10 @@
-"""Reads from a disk, `times` of `bytes` each, on to the memory of another device.
+"""Reads from a disk and writes to it, `times` of `bytes` each.
 
     read: {from: disk, bytes: 110 kB, times: 64, access: random, depth: 8}
+    write: {to: disk, bytes: 16 MB, times: 10}
 
-Runs on the queue `read` of the disk.  Draws what the disk needs for that access and, where the
-machine links the disk to `to`, the bytes from the links and from the memory there.
+They run on the queues `read` and `write` of the disk, and draw what the disk needs for that access and, where the machine links
+the disk to the other device, the bytes from the links and from the memory there.
 """
 
 from __future__ import annotations
@@ -51,3 +52,28 @@ class Read(Op):
             region=self.region,
             written=self.write_share,
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Write(Op):
+    """`times` x `bytes` to a disk."""
+
+    kind: ClassVar[str] = "write"
+
+    target: str = field("the disk", key="to", example="disk")
+    source: str = field("whose memory it comes from (default: the program's host)", key="from", default="")
+    bytes: Bytes = field("bytes of one write", example="16 MB")
+    times: int = field("how many writes", default=1, minimum=0)
+    access: Access = field("one after another on the disk, or anywhere", default="sequential")
+    depth: int = field("writes in flight at once", default=1, minimum=1)
+    region: Bytes | None = field(
+        "the part of the disk it stays within, from its outer edge (default: all of it)", default=None, exclusive_minimum=0.0
+    )
+    sync: bool = field("each is on the medium before the next starts, as with fsync: no cache, no queue", default=False)
+
+    def lower(self, scope: Scope) -> Placed:
+        disk = scope.one(self.target)
+        of = scope.one(self.source) if self.source else scope.host
+        asked = Asked(size=self.bytes, times=self.times, access=self.access, depth=self.depth, region=self.region, sync=self.sync)
+        cost = scope.machine.serve(disk, "write", asked, of)
+        return Placed(disk, self.queue or "write", cost)

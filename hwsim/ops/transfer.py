@@ -1,12 +1,17 @@
-"""Bytes from one device's memory to another's, over the links between them.
+"""Bytes from one device to another, over the links between them.
 
     copy: {from: gpu, to: cpu, bytes: 16 MB, reads: y}
     copy: {from: cpu, to: gpu, bytes: 16 MB, memory: pageable}      # through a pinned buffer, by a core
     copy: {from: cpu, to: gpu, bytes: 4 kB, by: cpu}                # a core stores every word, and does nothing else
+    send: {to: gpu1, bytes: 40 MB}
+    send: {from: node0.cpu, to: node1.cpu, bytes: 64 B, messages: 1000, protocol: udp}
 
-Default queue: between a GPU and another kind of device `d2h` or `h2d` of the GPU, between two GPUs
-`p2p` of the source, else `copy` of the source.  `queue: compute` puts it in line with the kernels.
-Draws its bytes from every link direction on the route and from the memories at both ends.
+A copy goes from memory to memory. Its default queue is `d2h` or `h2d` of the GPU between a GPU and another kind of device, `p2p`
+of the source between two GPUs, else `copy` of the source; `queue: compute` puts it in line with the kernels. It draws its bytes
+from every link direction on the route and from the memories at both ends.
+
+A send starts at the program's own device by default, on the queue `send` of the source. It costs what a copy of that size costs,
+and what its messages take of the NICs on the route and of the cores at both ends.
 """
 
 from __future__ import annotations
@@ -59,3 +64,28 @@ def copy_queue(scope: Scope, source: str, target: str) -> tuple[str, str]:
             return target, "h2d"
         case _:
             return source, "copy"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Send(Op):
+    """`bytes` to another device."""
+
+    kind: ClassVar[str] = "send"
+
+    target: str = field("device it goes to", key="to", example="gpu1")
+    source: str = field("device it comes from (default: $self)", key="from", default="")
+    bytes: Bytes = field("how much, in each message", example="40 MB")
+    messages: int = field("how many, one after the other", default=1, minimum=1)
+    protocol: Literal["tcp", "udp", "rdma"] | None = field(
+        "what the network cards on the way speak (default: as they say)", default=None
+    )
+
+    def lower(self, scope: Scope) -> Placed:
+        if not self.source and not scope.own:
+            raise CannotPlace("`send` needs `from` here", "only under `each` is there a $self to send from")
+        source = scope.one(self.source) if self.source else scope.own
+        target = scope.one(self.target)
+        size = self.bytes * self.messages
+        handling = Handling(protocol=self.protocol, messages=self.messages)
+        cost = scope.machine.transfer(source, target, size, handling)
+        return Placed(source, self.queue or "send", cost, output=size, home=target)
