@@ -28,7 +28,7 @@ from hwsim_calibrate.session import Plan, measure
 from hwsim_calibrate.store import Amounts, Measurements, Row, load
 from hwsim_calibrate.validate import Report
 
-DATA = Path(__file__).resolve().parent.parent / "calibrate" / "data"
+DATA = Path(environment.__file__).parent / "data"
 ROW = Row(
     "kernels", "add n=4", "add", {"n": 4, "shape": (2, 2), "dtype": "fp32"}, Amounts(4, 32, 16, 1), (2e-7, 1e-7), "cpu", ("few",),
     ((2e-7, 3e-7), (1e-7,)), (0.0, 2.0),

@@ -25,8 +25,8 @@ from hwsim_calibrate.fit import Fitted
 from hwsim_calibrate.fit.heldout import HeldOut, Told, score
 from hwsim_calibrate.fit.kernels import FittedKernels, without_corrections
 from hwsim_calibrate.harness import run
-from hwsim_calibrate.program import workload_of
-from hwsim_calibrate.record import record
+from hwsim_calibrate.recording.ops import workload_of
+from hwsim_calibrate.recording.patching import calls_of
 from hwsim_calibrate.store import Amounts, Row
 
 SUITE: Final = "programs"
@@ -189,7 +189,7 @@ def case_of(program: Program) -> Case:
 
 
 def _make(program: Program, _: ExitStack) -> Callable[[], object]:
-    return program.make(lambda array: array)
+    return program.make()
 
 
 def predict(program: Program, machine: Any, measured: float) -> Predicted:
@@ -197,7 +197,7 @@ def predict(program: Program, machine: Any, measured: float) -> Predicted:
     import hwsim
     from hwsim.results.coverage import coverage
 
-    calls = record(program.make)
+    calls = calls_of(program.make)
     result = hwsim.simulate(machine, workload_of(program.name, calls))
     share = coverage(result.timeline)
     told = Told(program.name, measured, result.makespan_s)

@@ -1,4 +1,4 @@
-"""Programs that serve for nothing but the score: see `programs`."""
+"""Programs that serve only the score: see `programs`."""
 
 from __future__ import annotations
 
@@ -7,17 +7,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from hwsim_calibrate.composites.programs import F4, F8, Program, Wrap, attention, layernorm, mlp_step, near_one, places
-from hwsim_calibrate.record import Step
+from hwsim_calibrate.composites.programs import F4, F8, Program, Step, attention, layernorm, mlp_step, near_one, places
 
 
-def k_means(points: int, wide: int, groups: int, dtype: Any, wrap: Wrap) -> Step:
+def k_means(points: int, wide: int, groups: int, dtype: Any) -> Step:
     """Squared distances by a product, the nearest centre of each point, the centres' means by another product."""
-    x, centres, one_hot = (
-        wrap(near_one(points, wide, dtype=dtype)),
-        wrap(near_one(groups, wide, dtype=dtype)),
-        wrap(np.eye(groups, dtype=dtype)),
-    )
+    x, centres, one_hot = near_one(points, wide, dtype=dtype), near_one(groups, wide, dtype=dtype), np.eye(groups, dtype=dtype)
 
     def step() -> object:
         apart = (x * x).sum(axis=1)[:, None] - dtype(2) * (x @ centres.T) + (centres * centres).sum(axis=1)[None, :]
@@ -27,12 +22,12 @@ def k_means(points: int, wide: int, groups: int, dtype: Any, wrap: Wrap) -> Step
     return step
 
 
-def convolution(channels: int, side: int, kernel: int, filters: int, dtype: Any, wrap: Wrap) -> Step:
+def convolution(channels: int, side: int, kernel: int, filters: int, dtype: Any) -> Step:
     """Windows copied out, one product, bias, relu."""
     image, out = near_one(channels, side, side, dtype=dtype), side - kernel + 1
-    seen = wrap(np.lib.stride_tricks.sliding_window_view(image, (kernel, kernel), (1, 2)).transpose(0, 3, 4, 1, 2))
-    columns = wrap(np.ones((channels, kernel, kernel, out, out), dtype))
-    weights, bias = wrap(near_one(filters, channels * kernel * kernel, dtype=dtype)), wrap(near_one(filters, 1, dtype=dtype))
+    seen = np.lib.stride_tricks.sliding_window_view(image, (kernel, kernel), (1, 2)).transpose(0, 3, 4, 1, 2)
+    columns = np.ones((channels, kernel, kernel, out, out), dtype)
+    weights, bias = near_one(filters, channels * kernel * kernel, dtype=dtype), near_one(filters, 1, dtype=dtype)
 
     def step() -> object:
         np.copyto(columns, seen)
@@ -41,9 +36,9 @@ def convolution(channels: int, side: int, kernel: int, filters: int, dtype: Any,
     return step
 
 
-def blocked_matmul(side: int, block: int, dtype: Any, wrap: Wrap) -> Step:
+def blocked_matmul(side: int, block: int, dtype: Any) -> Step:
     """C in blocks, each the product of a band of rows and a band of columns."""
-    a, b, c = (wrap(near_one(side, side, dtype=dtype, seed=seed)) for seed in (1, 2, 3))
+    a, b, c = (near_one(side, side, dtype=dtype, seed=seed) for seed in (1, 2, 3))
 
     def step() -> None:
         for i in range(0, side, block):
@@ -53,9 +48,9 @@ def blocked_matmul(side: int, block: int, dtype: Any, wrap: Wrap) -> Step:
     return step
 
 
-def stencil(side: int, dtype: Any, wrap: Wrap) -> Step:
+def stencil(side: int, dtype: Any) -> Step:
     """A step of Jacobi's iteration on a grid."""
-    a, b = wrap(near_one(side, side, dtype=dtype)), wrap(near_one(side, side, dtype=dtype))
+    a, b = near_one(side, side, dtype=dtype), near_one(side, side, dtype=dtype)
 
     def step() -> None:
         b[1:-1, 1:-1] = (a[:-2, 1:-1] + a[2:, 1:-1] + a[1:-1, :-2] + a[1:-1, 2:]) * dtype(0.25)
@@ -63,9 +58,9 @@ def stencil(side: int, dtype: Any, wrap: Wrap) -> Step:
     return step
 
 
-def heat(count: int, turns: int, dtype: Any, wrap: Wrap) -> Step:
+def heat(count: int, turns: int, dtype: Any) -> Step:
     """Several steps of the heat equation along a line, in place."""
-    u = wrap(near_one(count, dtype=dtype))
+    u = near_one(count, dtype=dtype)
 
     def step() -> None:
         for _ in range(turns):
@@ -74,9 +69,9 @@ def heat(count: int, turns: int, dtype: Any, wrap: Wrap) -> Step:
     return step
 
 
-def momentum(count: int, dtype: Any, wrap: Wrap) -> Step:
+def momentum(count: int, dtype: Any) -> Step:
     """Gradient descent with momentum and weight decay."""
-    p, g, v = (wrap(near_one(count, dtype=dtype, seed=seed)) for seed in range(3))
+    p, g, v = (near_one(count, dtype=dtype, seed=seed) for seed in range(3))
 
     def step() -> None:
         np.multiply(v, dtype(0.9), out=v)
@@ -86,9 +81,9 @@ def momentum(count: int, dtype: Any, wrap: Wrap) -> Step:
     return step
 
 
-def softmax_loss(rows: int, classes: int, dtype: Any, wrap: Wrap) -> Step:
+def softmax_loss(rows: int, classes: int, dtype: Any) -> Step:
     """Softmax and the logarithm of the likelihood."""
-    scores, one_hot = wrap(near_one(rows, classes, dtype=dtype)), wrap(np.eye(classes, dtype=dtype)[places(rows, classes)])
+    scores, one_hot = near_one(rows, classes, dtype=dtype), np.eye(classes, dtype=dtype)[places(rows, classes)]
 
     def step() -> object:
         e = np.exp(scores - scores.max(axis=1, keepdims=True))
@@ -98,10 +93,10 @@ def softmax_loss(rows: int, classes: int, dtype: Any, wrap: Wrap) -> Step:
     return step
 
 
-def page_rank(nodes: int, edges: int, dtype: Any, wrap: Wrap) -> Step:
+def page_rank(nodes: int, edges: int, dtype: Any) -> Step:
     """One step: ranks looked up along all edges, added up where they end."""
-    rank, share = wrap(near_one(nodes, dtype=dtype)), wrap(near_one(nodes, dtype=dtype))
-    source, target = wrap(places(edges, nodes)), wrap(np.sort(places(edges, nodes)))
+    rank, share = near_one(nodes, dtype=dtype), near_one(nodes, dtype=dtype)
+    source, target = places(edges, nodes), np.sort(places(edges, nodes))
 
     def step() -> object:
         flow = np.take(rank * share, source)
@@ -110,13 +105,9 @@ def page_rank(nodes: int, edges: int, dtype: Any, wrap: Wrap) -> Step:
     return step
 
 
-def neighbours(nodes: int, degree: int, wide: int, dtype: Any, wrap: Wrap) -> Step:
+def neighbours(nodes: int, degree: int, wide: int, dtype: Any) -> Step:
     """A layer of a graph network: rows of neighbours looked up, averaged, multiplied."""
-    x, w, edges = (
-        wrap(near_one(nodes, wide, dtype=dtype)),
-        wrap(near_one(wide, wide, dtype=dtype)),
-        wrap(places(nodes * degree, nodes)),
-    )
+    x, w, edges = near_one(nodes, wide, dtype=dtype), near_one(wide, wide, dtype=dtype), places(nodes * degree, nodes)
 
     def step() -> object:
         mean = x[edges].reshape(nodes, degree, wide).sum(axis=1) * dtype(1.0 / degree)
@@ -125,9 +116,9 @@ def neighbours(nodes: int, degree: int, wide: int, dtype: Any, wrap: Wrap) -> St
     return step
 
 
-def embedding(words: int, wide: int, batch: int, dtype: Any, wrap: Wrap) -> Step:
+def embedding(words: int, wide: int, batch: int, dtype: Any) -> Step:
     """Rows of a table looked up, scaled, added up."""
-    table, index = wrap(near_one(words, wide, dtype=dtype)), wrap(places(batch, words))
+    table, index = near_one(words, wide, dtype=dtype), places(batch, words)
 
     def step() -> object:
         return (table[index] * dtype(0.5)).sum(axis=0)
@@ -135,9 +126,9 @@ def embedding(words: int, wide: int, batch: int, dtype: Any, wrap: Wrap) -> Step
     return step
 
 
-def histogram(count: int, bins: int, wrap: Wrap) -> Step:
+def histogram(count: int, bins: int) -> Step:
     """Numbers to bins, bins counted with their weights."""
-    x, weight = wrap(near_one(count, dtype=F8)), wrap(near_one(count, dtype=F8))
+    x, weight = near_one(count, dtype=F8), near_one(count, dtype=F8)
 
     def step() -> object:
         index = (x * (bins / 2.0)).astype(np.int64)
@@ -146,21 +137,21 @@ def histogram(count: int, bins: int, wrap: Wrap) -> Step:
     return step
 
 
-def pca(rows: int, wide: int, dtype: Any, wrap: Wrap) -> Step:
+def pca(rows: int, wide: int, dtype: Any) -> Step:
     """A step of subspace iteration on centred data."""
-    x, basis = wrap(near_one(rows, wide, dtype=dtype)), wrap(near_one(wide, 8, dtype=dtype))
+    x, basis = near_one(rows, wide, dtype=dtype), near_one(wide, 8, dtype=dtype)
 
     def step() -> object:
         away = x - x.mean(axis=0)
-        found = away.T @ (away @ basis)
-        return found / np.sqrt((found * found).sum(axis=0))
+        image = away.T @ (away @ basis)
+        return image / np.sqrt((image * image).sum(axis=0))
 
     return step
 
 
-def standardise(rows: int, wide: int, dtype: Any, wrap: Wrap) -> Step:
+def standardise(rows: int, wide: int, dtype: Any) -> Step:
     """Each column made to have mean 0 and variance 1."""
-    x = wrap(near_one(rows, wide, dtype=dtype))
+    x = near_one(rows, wide, dtype=dtype)
 
     def step() -> object:
         away = x - x.mean(axis=0)
@@ -169,13 +160,9 @@ def standardise(rows: int, wide: int, dtype: Any, wrap: Wrap) -> Step:
     return step
 
 
-def logistic(rows: int, wide: int, dtype: Any, wrap: Wrap) -> Step:
+def logistic(rows: int, wide: int, dtype: Any) -> Step:
     """A step of logistic regression."""
-    x, y, w = (
-        wrap(near_one(rows, wide, dtype=dtype)),
-        wrap(near_one(rows, dtype=dtype)),
-        wrap(near_one(wide, dtype=dtype) * dtype(1e-3)),
-    )
+    x, y, w = near_one(rows, wide, dtype=dtype), near_one(rows, dtype=dtype), near_one(wide, dtype=dtype) * dtype(1e-3)
 
     def step() -> None:
         p = dtype(1) / (dtype(1) + np.exp(-(x @ w)))
@@ -184,9 +171,9 @@ def logistic(rows: int, wide: int, dtype: Any, wrap: Wrap) -> Step:
     return step
 
 
-def black_scholes(count: int, dtype: Any, wrap: Wrap) -> Step:
+def black_scholes(count: int, dtype: Any) -> Step:
     """Prices of options, the normal distribution by tanh."""
-    spot, strike, time = (wrap(near_one(count, dtype=dtype, seed=seed)) for seed in range(3))
+    spot, strike, time = (near_one(count, dtype=dtype, seed=seed) for seed in range(3))
 
     def step() -> object:
         root = np.sqrt(time) * dtype(0.2)
@@ -198,13 +185,9 @@ def black_scholes(count: int, dtype: Any, wrap: Wrap) -> Step:
     return step
 
 
-def gelu(rows: int, wide: int, dtype: Any, wrap: Wrap) -> Step:
+def gelu(rows: int, wide: int, dtype: Any) -> Step:
     """A linear layer and its activation."""
-    x, w, b = (
-        wrap(near_one(rows, wide, dtype=dtype)),
-        wrap(near_one(wide, 4 * wide, dtype=dtype)),
-        wrap(near_one(4 * wide, dtype=dtype)),
-    )
+    x, w, b = near_one(rows, wide, dtype=dtype), near_one(wide, 4 * wide, dtype=dtype), near_one(4 * wide, dtype=dtype)
 
     def step() -> object:
         h = x @ w + b
@@ -213,14 +196,10 @@ def gelu(rows: int, wide: int, dtype: Any, wrap: Wrap) -> Step:
     return step
 
 
-def recurrent(batch: int, wide: int, turns: int, dtype: Any, wrap: Wrap) -> Step:
+def recurrent(batch: int, wide: int, turns: int, dtype: Any) -> Step:
     """A recurrent network over several steps."""
-    x, h0 = wrap(near_one(turns, batch, wide, dtype=dtype)), wrap(near_one(batch, wide, dtype=dtype))
-    wx, wh, b = (
-        wrap(near_one(wide, wide, dtype=dtype)),
-        wrap(near_one(wide, wide, dtype=dtype)),
-        wrap(near_one(wide, dtype=dtype)),
-    )
+    x, h0 = near_one(turns, batch, wide, dtype=dtype), near_one(batch, wide, dtype=dtype)
+    wx, wh, b = near_one(wide, wide, dtype=dtype), near_one(wide, wide, dtype=dtype), near_one(wide, dtype=dtype)
 
     def step() -> object:
         h = h0
@@ -231,13 +210,9 @@ def recurrent(batch: int, wide: int, turns: int, dtype: Any, wrap: Wrap) -> Step
     return step
 
 
-def batch_norm(rows: int, wide: int, dtype: Any, wrap: Wrap) -> Step:
+def batch_norm(rows: int, wide: int, dtype: Any) -> Step:
     """Normalised over the batch, relu."""
-    x, scale, shift = (
-        wrap(near_one(rows, wide, dtype=dtype)),
-        wrap(near_one(wide, dtype=dtype)),
-        wrap(near_one(wide, dtype=dtype)),
-    )
+    x, scale, shift = near_one(rows, wide, dtype=dtype), near_one(wide, dtype=dtype), near_one(wide, dtype=dtype)
 
     def step() -> object:
         mean = x.sum(axis=0) * dtype(1.0 / rows)
@@ -248,9 +223,9 @@ def batch_norm(rows: int, wide: int, dtype: Any, wrap: Wrap) -> Step:
     return step
 
 
-def knn(queries: int, points: int, wide: int, dtype: Any, wrap: Wrap) -> Step:
+def knn(queries: int, points: int, wide: int, dtype: Any) -> Step:
     """Scores of all pairs, each row sorted, the best kept."""
-    q, x = wrap(near_one(queries, wide, dtype=dtype)), wrap(near_one(points, wide, dtype=dtype, seed=1))
+    q, x = near_one(queries, wide, dtype=dtype), near_one(points, wide, dtype=dtype, seed=1)
 
     def step() -> object:
         return np.sort(q @ x.T)[:, -10:]
@@ -258,9 +233,9 @@ def knn(queries: int, points: int, wide: int, dtype: Any, wrap: Wrap) -> Step:
     return step
 
 
-def power_iteration(side: int, turns: int, dtype: Any, wrap: Wrap) -> Step:
+def power_iteration(side: int, turns: int, dtype: Any) -> Step:
     """A matrix times a vector, made to length one, again and again."""
-    a, v0 = wrap(near_one(side, side, dtype=dtype)), wrap(near_one(side, dtype=dtype))
+    a, v0 = near_one(side, side, dtype=dtype), near_one(side, dtype=dtype)
 
     def step() -> object:
         v = v0
@@ -272,13 +247,9 @@ def power_iteration(side: int, turns: int, dtype: Any, wrap: Wrap) -> Step:
     return step
 
 
-def gradient_of_least_squares(rows: int, wide: int, dtype: Any, wrap: Wrap) -> Step:
+def gradient_of_least_squares(rows: int, wide: int, dtype: Any) -> Step:
     """X^T (X W - Y) and a step along it."""
-    x, w, y = (
-        wrap(near_one(rows, wide, dtype=dtype)),
-        wrap(near_one(wide, 16, dtype=dtype)),
-        wrap(near_one(rows, 16, dtype=dtype)),
-    )
+    x, w, y = near_one(rows, wide, dtype=dtype), near_one(wide, 16, dtype=dtype), near_one(rows, 16, dtype=dtype)
 
     def step() -> None:
         np.subtract(w, (x.T @ (x @ w - y)) * dtype(1e-12), out=w)
@@ -286,7 +257,7 @@ def gradient_of_least_squares(rows: int, wide: int, dtype: Any, wrap: Wrap) -> S
     return step
 
 
-def monte_carlo(count: int, wrap: Wrap) -> Step:  # noqa: ARG001 (it draws its own arrays)
+def monte_carlo(count: int) -> Step:
     """Paths of a price: drawn, exponentiated, averaged."""
 
     def step() -> object:
@@ -296,9 +267,9 @@ def monte_carlo(count: int, wrap: Wrap) -> Step:  # noqa: ARG001 (it draws its o
     return step
 
 
-def wave(count: int, dtype: Any, wrap: Wrap) -> Step:
+def wave(count: int, dtype: Any) -> Step:
     """Sines and cosines of a phase, and their power."""
-    t = wrap(near_one(count, dtype=dtype))
+    t = near_one(count, dtype=dtype)
 
     def step() -> object:
         phase = t * dtype(3.0)
@@ -308,9 +279,9 @@ def wave(count: int, dtype: Any, wrap: Wrap) -> Step:
     return step
 
 
-def running_sum(count: int, dtype: Any, wrap: Wrap) -> Step:
+def running_sum(count: int, dtype: Any) -> Step:
     """Differences, their absolute values, and the largest."""
-    x = wrap(near_one(count, dtype=dtype))
+    x = near_one(count, dtype=dtype)
 
     def step() -> object:
         change = np.absolute(x[1:] - x[:-1])
@@ -319,13 +290,9 @@ def running_sum(count: int, dtype: Any, wrap: Wrap) -> Step:
     return step
 
 
-def low_rank(rows: int, rank: int, dtype: Any, wrap: Wrap) -> Step:
+def low_rank(rows: int, rank: int, dtype: Any) -> Step:
     """A product of thin matrices added to a large one, in place."""
-    w, a, b = (
-        wrap(near_one(rows, rows, dtype=dtype)),
-        wrap(near_one(rows, rank, dtype=dtype)),
-        wrap(near_one(rank, rows, dtype=dtype)),
-    )
+    w, a, b = near_one(rows, rows, dtype=dtype), near_one(rows, rank, dtype=dtype), near_one(rank, rows, dtype=dtype)
 
     def step() -> None:
         np.add(w, (a @ b) * dtype(1e-9), out=w)
@@ -333,9 +300,9 @@ def low_rank(rows: int, rank: int, dtype: Any, wrap: Wrap) -> Step:
     return step
 
 
-def turn(rows: int, columns: int, dtype: Any, wrap: Wrap) -> Step:
+def turn(rows: int, columns: int, dtype: Any) -> Step:
     """A matrix copied with its axes swapped, and scaled."""
-    a, b = wrap(near_one(rows, columns, dtype=dtype)), wrap(near_one(columns, rows, dtype=dtype))
+    a, b = near_one(rows, columns, dtype=dtype), near_one(columns, rows, dtype=dtype)
 
     def step() -> None:
         np.copyto(b, a.T)

@@ -1,8 +1,8 @@
-"""Small programs of numpy: what they compute, once, as code that is timed and, on recording arrays, becomes a list of calls.
+"""Small programs of numpy: the same code is timed, and recorded as a list of calls.
 
-Each `make(wrap)` prepares its arrays and gives a step that can be run again and again; values stay where they are, or nearly,
-so that no step meets infinities or denormal numbers.  `DEVELOPMENT` were looked at while the model was built; `BLIND` were
-written before it was first scored on them, and serve for nothing but the score.
+Each function prepares arrays and returns a step that can run any number of times. Values stay nearly unchanged, so that no step
+meets infinities or denormal numbers. `DEVELOPMENT` programs were looked at while the model was built. `BLIND` programs were
+written before the model was first scored on them, and serve only the score.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from typing import Any, Final
 
 import numpy as np
 
-from hwsim_calibrate.record import Array, Make, Step
+from hwsim_calibrate.recording.operands import Array
 
-Wrap = Callable[[Array], Array]
+Step = Callable[[], object]
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program by its name."""
+    """A program; blind: it serves only the score."""
 
     name: str
-    make: Make
+    make: Callable[[], Step]
     blind: bool = True
 
 
@@ -35,22 +35,22 @@ def near_one(*shape: int, dtype: Any = np.float32, seed: int = 7) -> Array:
 
 
 def places(count: int, below: int) -> Array:
-    """Whole numbers below `below`."""
+    """`count` whole numbers from 0 to `below` - 1."""
     return np.random.default_rng(3).integers(0, below, count)
 
 
 # ---- looked at while the model was built ----
 
 
-def mlp_step(batch: int, wide: int, hidden: int, classes: int, dtype: Any, wrap: Wrap) -> Step:
+def mlp_step(batch: int, wide: int, hidden: int, classes: int, dtype: Any) -> Step:
     """A step of training: one hidden layer, softmax, plain gradient descent."""
     x, w1, b1 = (
-        wrap(near_one(batch, wide, dtype=dtype)),
-        wrap(near_one(wide, hidden, dtype=dtype) / dtype(wide)),
-        wrap(near_one(hidden, dtype=dtype)),
+        near_one(batch, wide, dtype=dtype),
+        near_one(wide, hidden, dtype=dtype) / dtype(wide),
+        near_one(hidden, dtype=dtype),
     )
-    w2, b2 = wrap(near_one(hidden, classes, dtype=dtype) / dtype(hidden)), wrap(near_one(classes, dtype=dtype))
-    y, rate = wrap(np.eye(classes, dtype=dtype)[places(batch, classes)]), dtype(1e-7)
+    w2, b2 = near_one(hidden, classes, dtype=dtype) / dtype(hidden), near_one(classes, dtype=dtype)
+    y, rate = np.eye(classes, dtype=dtype)[places(batch, classes)], dtype(1e-7)
 
     def step() -> None:
         z = x @ w1 + b1
@@ -67,13 +67,9 @@ def mlp_step(batch: int, wide: int, hidden: int, classes: int, dtype: Any, wrap:
     return step
 
 
-def layernorm(rows: int, wide: int, dtype: Any, wrap: Wrap) -> Step:
+def layernorm(rows: int, wide: int, dtype: Any) -> Step:
     """Rows made to have mean 0 and variance 1, scaled and shifted."""
-    x, scale, shift = (
-        wrap(near_one(rows, wide, dtype=dtype)),
-        wrap(near_one(wide, dtype=dtype)),
-        wrap(near_one(wide, dtype=dtype)),
-    )
+    x, scale, shift = near_one(rows, wide, dtype=dtype), near_one(wide, dtype=dtype), near_one(wide, dtype=dtype)
     part = dtype(1.0 / wide)
 
     def step() -> object:
@@ -84,9 +80,9 @@ def layernorm(rows: int, wide: int, dtype: Any, wrap: Wrap) -> Step:
     return step
 
 
-def attention(length: int, wide: int, dtype: Any, wrap: Wrap) -> Step:
+def attention(length: int, wide: int, dtype: Any) -> Step:
     """One head: scores of every pair, softmax, weighted sums."""
-    q, k, v = (wrap(near_one(length, wide, dtype=dtype, seed=seed)) for seed in (1, 2, 3))
+    q, k, v = (near_one(length, wide, dtype=dtype, seed=seed) for seed in (1, 2, 3))
     root = dtype(wide**-0.5)
 
     def step() -> object:
@@ -97,10 +93,10 @@ def attention(length: int, wide: int, dtype: Any, wrap: Wrap) -> Step:
     return step
 
 
-def adam(count: int, dtype: Any, wrap: Wrap) -> Step:
+def adam(count: int, dtype: Any) -> Step:
     """A step of the optimizer on one long vector, in place."""
-    p, g, m, v = (wrap(near_one(count, dtype=dtype, seed=seed)) for seed in range(4))
-    t, u = wrap(near_one(count, dtype=dtype)), wrap(near_one(count, dtype=dtype))
+    p, g, m, v = (near_one(count, dtype=dtype, seed=seed) for seed in range(4))
+    t, u = near_one(count, dtype=dtype), near_one(count, dtype=dtype)
 
     def step() -> None:
         np.multiply(m, dtype(0.9), out=m)
@@ -119,7 +115,7 @@ def adam(count: int, dtype: Any, wrap: Wrap) -> Step:
     return step
 
 
-def normal_dot(side: int, times: int, wrap: Wrap) -> Step:  # noqa: ARG001 (it draws its own arrays)
+def normal_dot(side: int, times: int) -> Step:
     """The text's benchmark of asynchronous computation: matrices drawn and multiplied."""
 
     def step() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from statistics import median
 from typing import Final
 
@@ -176,9 +176,9 @@ def page_faults(fitted: FittedKernels, measurements: Measurements) -> FittedKern
 def mixed_calls(side: int) -> tuple[Call, ...]:
     """What the case `mixed` calls."""
     from hwsim_calibrate.kernels.mixed import step_of
-    from hwsim_calibrate.record import record
+    from hwsim_calibrate.recording.patching import calls_of
 
-    return tuple(record(lambda wrap: step_of(side, wrap)))
+    return tuple(calls_of(partial(step_of, side)))
 
 
 def _refit(model: Model, rows: Sequence[Timed], weights: Floats, x: Floats, draw: np.random.Generator) -> Floats:

@@ -6,26 +6,19 @@ A call takes longer there than in a loop of nothing but itself; by how much is o
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from hwsim_calibrate.kernels.kernel import Kernel, Params, whole
 from hwsim_calibrate.store import Amounts
 
-Step = Callable[[], None]
-Wrap = Callable[[Any], Any]
 
-
-def step_of(side: int, wrap: Wrap = lambda array: array) -> Step:
-    """A sequence of 20 calls on square arrays; on arrays that record (`hwsim_calibrate.record`), a list of those."""
-    a, b, m = (wrap(np.full((side, side), 0.5, np.float32)) for _ in range(3))
-    to, row, column = (
-        wrap(np.ones((side, side), np.float32)),
-        wrap(np.ones(side, np.float32)),
-        wrap(np.ones((side, 1), np.float32)),
-    )
-    half, wide = np.float32(0.5), wrap(np.full((side, side), 0.5))
+def step_of(side: int) -> Callable[[], None]:
+    """A sequence of 20 calls on square arrays."""
+    a, b, m = (np.full((side, side), 0.5, np.float32) for _ in range(3))
+    to, row, column = np.ones((side, side), np.float32), np.ones(side, np.float32), np.ones((side, 1), np.float32)
+    half, wide = np.float32(0.5), np.full((side, side), 0.5)
 
     def step() -> None:
         product = a @ m

@@ -1,4 +1,4 @@
-"""Functions that make arrays, and random generators, replaced by ones that tell; put back whatever happens."""
+"""numpy while it is recorded: functions that make arrays, and random generators, are replaced, and restored whatever happens."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from hwsim_calibrate.recording import describing as say
+from hwsim.devices.calls import Call
+from hwsim_calibrate.recording import describing
 from hwsim_calibrate.recording.arrays import TracedArray, perform, plain, wrap
+from hwsim_calibrate.recording.operands import Recency
 from hwsim_calibrate.recording.tape import Describe, Tape, current, ended, started, unheard
 
 MADE: Final = (
@@ -26,11 +28,26 @@ SILENT: Final = frozenset({
     "seed", "get_state", "set_state", "spawn", "get_bit_generator", "set_bit_generator", "bytes", "test", "default_rng",
 })  # fmt: skip
 IN_PLACE: Final = ("shuffle",)
+WARM: Final = 2  # runs of a step before the ones that are recorded
+
+
+def calls_of(make: Callable[[], Callable[[], object]]) -> list[Call]:
+    """The calls of one run of the step that `make` prepares, warm: `since` counts from the run before it."""
+    tape = Tape()
+    with recording(tape):
+        step = make()
+        for _ in range(WARM):
+            step()
+        tape.recent = Recency()
+        step()
+        tape.steps.clear()
+        step()
+    return [done.op.call for done in tape.steps if done.op.call is not None]
 
 
 @contextmanager
 def recording(tape: Tape) -> Iterator[Tape]:
-    """While it lasts, what numpy is asked for on this thread is written to the tape."""
+    """Record the calls of numpy on this thread."""
     before: list[tuple[Any, str, Any]] = []
     random: Any = np.random
 
@@ -39,15 +56,17 @@ def recording(tape: Tape) -> Iterator[Tape]:
         setattr(owner, name, new)
 
     try:
-        for names, describe in ((MADE, say.created), (ALIKE, say.created), (READ, say.unknown), (GIVEN, say.from_objects)):
+        for names, describe in (
+            ((*MADE, *ALIKE), describing.created), (READ, describing.unknown), (GIVEN, describing.from_objects),
+        ):  # fmt: skip
             for name in names:
-                replace(np, name, _told(name, getattr(np, name), describe))
+                replace(np, name, _recorded(name, getattr(np, name), describe))
         for name in dir(random):
             function = getattr(random, name)
             if _draws(name, function):
                 replace(random, name, _drawing(name, function))
-        replace(random, "Generator", _telling(random.Generator))
-        replace(random, "RandomState", _telling(random.RandomState))
+        replace(random, "Generator", _generator(random.Generator))
+        replace(random, "RandomState", _generator(random.RandomState))
         replace(random, "default_rng", _default_rng(random.default_rng, random.Generator))
         started(tape)
         try:
@@ -59,24 +78,25 @@ def recording(tape: Tape) -> Iterator[Tape]:
             setattr(owner, name, old)
 
 
-def _told(name: str, function: Callable[..., Any], describe: Describe) -> Callable[..., Any]:
-    """The function, telling; as itself while nothing is recorded."""
+def _recorded(name: str, function: Callable[..., Any], describe: Describe) -> Callable[..., Any]:
+    """The function, recorded; unchanged while no tape runs."""
 
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:
         if current() is None:
             return function(*args, **options)
-        given, said = plain(args), plain(options)
-        found = perform(describe, name, function, given, said) if _works(name, given, said) else function(*given, **said)
-        if args and isinstance(args[0], TracedArray) and found is given[0]:
+        given, keywords = plain(args), plain(options)
+        works = _works(name, given, keywords)
+        result = perform(describe, name, function, given, keywords) if works else function(*given, **keywords)
+        if args and isinstance(args[0], TracedArray) and result is given[0]:
             return args[0]
-        return wrap(found)
+        return wrap(result)
 
     return call
 
 
 def _works(name: str, args: Any, options: Any) -> bool:
-    """Whether there is something to do: `asarray` of an array of the same type only looks at it."""
+    """Whether the call does anything: `asarray` of an array of the same type returns it."""
     if not name.startswith("as") or not args or not isinstance(args[0], np.ndarray):
         return True
     return len(args) > 1 or bool(options)
@@ -93,21 +113,21 @@ def _drawing(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     def call(*args: Any, **options: Any) -> Any:
         if current() is None:
             return function(*args, **options)
-        given, said = plain(args), plain(options)
+        given, keywords = plain(args), plain(options)
         if name in IN_PLACE:
             changed = [each for each in given if isinstance(each, np.ndarray)]
-            return perform(say.unknown, name, function, given, said, changes=changed)
-        found = perform(say.drawn, DRAWS.get(name, name), function, given, said)
+            return perform(describing.unknown, name, function, given, keywords, changes=changed)
+        result = perform(describing.drawn, DRAWS.get(name, name), function, given, keywords)
         out = options.get("out")
-        return out if isinstance(out, TracedArray) else wrap(found)
+        return out if isinstance(out, TracedArray) else wrap(result)
 
     return call
 
 
-def _telling(generator: Any) -> Any:
-    """A class of generators whose draws are told."""
-    found = {name: getattr(generator, name) for name in dir(generator)}
-    methods = {name: _drawing_method(name, function) for name, function in found.items() if _draws(name, function)}
+def _generator(generator: Any) -> Any:
+    """A class of generators whose draws are recorded."""
+    functions = {name: getattr(generator, name) for name in dir(generator)}
+    methods = {name: _drawing_method(name, function) for name, function in functions.items() if _draws(name, function)}
     return type(generator.__name__, (generator,), {"__module__": generator.__module__, **methods})
 
 
@@ -122,13 +142,13 @@ def _drawing_method(name: str, function: Callable[..., Any]) -> Callable[..., An
 
 
 def _default_rng(default_rng: Callable[..., Any], generator: Any) -> Callable[..., Any]:
-    told = np.random.Generator
+    recorded = np.random.Generator
 
     @functools.wraps(default_rng)
     def call(seed: Any = None) -> Any:
         if isinstance(seed, generator):
             return seed
-        with unheard():  # a seed is spread by arrays, too
-            return told(default_rng(plain(seed)).bit_generator)
+        with unheard():  # a seed is spread with arrays, too
+            return recorded(default_rng(plain(seed)).bit_generator)
 
     return call

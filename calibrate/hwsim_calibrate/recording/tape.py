@@ -1,6 +1,6 @@
 """What a recorded program did: its calls in their order, which arrays each works on, and how long it took.
 
-An array is known by the memory it lies in: a view is the array it is of.
+An array stands for the memory it owns, so a view counts as the array whose memory it shows.
 """
 
 from __future__ import annotations
@@ -16,14 +16,17 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hwsim.devices.calls import Call
 from hwsim_calibrate.clocks import Usage, usage_reader
-from hwsim_calibrate.reuse import Recency
+from hwsim_calibrate.recording.operands import Array, Recency, dtype_of, root, span
 
-Array = NDArray[Any]
-_SILENT: Final = (str(Path(np.__file__).parent), str(Path(__file__).parent), "<")  # files whose lines no user wrote
+_SILENT: Final = (str(Path(np.__file__).parent), str(Path(__file__).parent), "<")  # files whose lines are not the user's
 _PROBES: Final = 200
+
+
+class NoOp(Exception):
+    """hwsim has no op for a call; the text says why."""
 
 
 class Made(NamedTuple):
@@ -33,28 +36,60 @@ class Made(NamedTuple):
     shape: tuple[int, ...]
     dtype: str
     bytes: int
-    fresh: bool = True  # else it was there before, made by nothing that was recorded
+    fresh: bool = True  # False: it existed before, made by no recorded call
 
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A call as an op: its kind and keys; since: bytes gone over since each operand was used.
+    """A call as an op.
 
-    reason: why hwsim does not know what it takes; then its kind is busy.
+    Args:
+        kind: kind of op; `busy` if hwsim has none for this call.
+        keys: keys of the op.
+        since: bytes used since the last use of each operand.
+        reason: why the kind is `busy`.
+        call: the call that the op lowers to; None if hwsim has no such call.
     """
 
     kind: str
     keys: Mapping[str, Any]
     since: tuple[float, ...] = ()
     reason: str = ""
+    call: Call | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Performed:
+    """A call that was made on plain arrays.
+
+    Args:
+        name: name of the function.
+        args, options: its arguments.
+        result: what it returned.
+        since: marks arrays as used; returns the bytes used since the last use of each.
+    """
+
+    name: str
+    args: tuple[Any, ...]
+    options: Mapping[str, Any]
+    result: Any
+    since: Callable[..., tuple[float, ...]]
+
+    def option(self, key: str, place: int, otherwise: Any = None) -> Any:
+        """An argument by its keyword, or by its place."""
+        return self.options.get(key, self.args[place] if len(self.args) > place else otherwise)
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A call that was made.
+    """One call.
 
-    name: of the function.  line: of the script, or `module:line`.  reads, updates: numbers of arrays, None: one that nothing
-    recorded has made.  wall, cpu: seconds.  faults: pages of memory met for the first time.
+    Args:
+        name: name of the function.
+        line: line of the script, or `module:line`.
+        reads, updates: numbers of arrays; None for an array that no recorded call made.
+        wall, cpu: seconds.
+        faults: pages of memory touched for the first time.
     """
 
     name: str
@@ -68,11 +103,11 @@ class Step:
     faults: float = 0.0
 
 
-Describe = Callable[["Tape", str, tuple[Any, ...], Mapping[str, Any], Any], Described]
+Describe = Callable[[Performed], Described]
 
 
 def _overhead() -> tuple[float, float]:
-    """Seconds that reading the clocks adds to (wall, CPU) of a call: the median of calls of nothing."""
+    """Seconds that reading the clocks adds to (wall, CPU) of a call: the median of empty calls."""
     walls, cpus = [], []
     for _ in range(_PROBES):
         cpu, wall = time.thread_time_ns(), time.perf_counter_ns()
@@ -82,7 +117,7 @@ def _overhead() -> tuple[float, float]:
 
 
 class Timing(NamedTuple):
-    """A call by its name and the shape of its result; seconds of (wall, CPU), pages of memory met for the first time."""
+    """A call by its name and the shape of its result; seconds of (wall, CPU), pages of memory touched for the first time."""
 
     name: str
     shape: tuple[int, ...]
@@ -93,9 +128,11 @@ class Timing(NamedTuple):
 
 @dataclass(slots=True)
 class Tape:
-    """Calls as they are recorded; script: the file whose lines go without a name.
+    """Calls as they are recorded.
 
-    only_times: nothing is written down but what each call took, for describing it would cool the caches between calls.
+    Args:
+        script: file whose lines are given without a file name.
+        only_times: record only the time of each call, because describing it would cool the caches between calls.
     """
 
     script: str = ""
@@ -103,9 +140,9 @@ class Tape:
     times: list[Timing] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     recent: Recency = field(default_factory=Recency)
-    inside: int = 0  # a call that is recorded is under way: what it calls is part of it
+    inside: int = 0  # recorded calls in progress; calls inside them are part of them
     elsewhere: int = 0  # calls of other threads, which are not recorded
-    _known: dict[int, tuple[int, weakref.ref[Array]]] = field(default_factory=dict)  # by id of the array that owns the memory
+    _numbers: dict[int, tuple[int, weakref.ref[Array]]] = field(default_factory=dict)  # by id of the array that owns the memory
     _count: int = 0
     _thread: int = field(default_factory=threading.get_ident)
     _overhead: tuple[float, float] = field(default_factory=_overhead)
@@ -128,19 +165,19 @@ class Tape:
         *,
         changes: Iterable[Array] = (),
     ) -> Any:
-        """Make a call on plain arrays, and write it down.  changes: arrays that it works on in place."""
+        """Make a call on plain arrays, and record it; `changes` are arrays that it changes in place."""
         if self.only_times:
             return self._time(name, function, args, options)[0]
         changed = [*_arrays(options.get("out")), *changes]
         self.inside += 1
         try:
-            found, took = self._time(name, function, args, options)
+            result, took = self._time(name, function, args, options)
             given = [*_arrays(args), *_arrays(tuple(value for key, value in options.items() if key != "out"))]
-            op = _described(describe, self, name, args, options, found)
-            self._write(name, op, given, changed, _arrays(found), took)
+            op = _described(describe, Performed(name, args, options, result, self._since))
+            self._write(name, op, given, changed, _arrays(result), took)
         finally:
             self.inside -= 1
-        return found
+        return result
 
     def _time(
         self, name: str, function: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any]
@@ -150,29 +187,26 @@ class Tape:
         before = self._usage().faults
         try:
             cpu, wall = time.thread_time_ns(), time.perf_counter_ns()
-            found = function(*args, **options)
+            result = function(*args, **options)
             wall, cpu = time.perf_counter_ns() - wall, time.thread_time_ns() - cpu
         finally:
             self.inside -= 1
         faults = self._usage().faults - before
         more, most = self._overhead
-        took = Timing(name, getattr(found, "shape", ()), max(wall * 1e-9 - more, 1e-9), max(cpu * 1e-9 - most, 1e-9), faults)
+        took = Timing(name, getattr(result, "shape", ()), max(wall * 1e-9 - more, 1e-9), max(cpu * 1e-9 - most, 1e-9), faults)
         self.times.append(took)
-        return found, took
+        return result, took
 
-    def since(self, *arrays: Array) -> tuple[float, ...]:
-        """Of each array, bytes gone over since it was last used; it is used now."""
-        from hwsim_calibrate.reuse import span
-
+    def _since(self, *arrays: Array) -> tuple[float, ...]:
         return tuple(self.recent.touch(*span(each)) for each in arrays)
 
     def value(self, array: Array) -> int | None:
-        """The number of the array, None of one that nothing recorded has made."""
-        known = self._known.get(id(root(array)))
-        return known[0] if known else None
+        """The number of an array; None for one that no recorded call made."""
+        entry = self._numbers.get(id(root(array)))
+        return entry[0] if entry else None
 
     def _write(
-        self, name: str, op: Described, given: list[Array], changed: list[Array], found: list[Array], took: Timing
+        self, name: str, op: Described, given: list[Array], changed: list[Array], results: list[Array], took: Timing
     ) -> None:
         among = {id(root(each)) for each in changed}
         reads = tuple(self.value(each) for each in given if id(root(each)) not in among)
@@ -184,15 +218,13 @@ class Tape:
             if number is None:
                 made.append(self._new(each, fresh=False))
         sources = {id(root(each)) for each in given} | among
-        made += [self._new(each) for each in found if self.value(each) is None and id(root(each)) not in sources]
+        made += [self._new(each) for each in results if self.value(each) is None and id(root(each)) not in sources]
         self.steps.append(Step(name, self._line(), op, reads, tuple(updates), tuple(made), took.wall, took.cpu, took.faults))
 
     def _new(self, array: Array, *, fresh: bool = True) -> Made:
-        from hwsim_calibrate.recording.describing import dtype_of
-
         owner, self._count = root(array), self._count + 1
         key = id(owner)
-        self._known[key] = (self._count, weakref.ref(owner, lambda _: self._known.pop(key, None)))
+        self._numbers[key] = (self._count, weakref.ref(owner, lambda _: self._numbers.pop(key, None)))
         return Made(self._count, tuple(owner.shape), dtype_of(owner), int(owner.nbytes), fresh)
 
     def _line(self) -> str:
@@ -206,34 +238,28 @@ class Tape:
         return str(frame.f_lineno) if file == self.script else f"{Path(file).stem}:{frame.f_lineno}"
 
 
-def root(array: Array) -> Array:
-    """The array whose memory it is.
-
-    >>> a = np.zeros((2, 3))
-    >>> root(a.T[1:]) is a
-    True
-    """
-    while isinstance(array.base, np.ndarray):
-        array = array.base
-    return array
-
-
 def _arrays(value: Any) -> list[Array]:
-    """The arrays among arguments or results, in their order."""
+    """The arrays among arguments or results, in order."""
     if isinstance(value, np.ndarray):
         return [value]
     if isinstance(value, tuple | list):
-        return [each for one in value[:64] if isinstance(one, np.ndarray | tuple | list) for each in _arrays(one)]
+        return [array for each in value[:64] if isinstance(each, np.ndarray | tuple | list) for array in _arrays(each)]
     return []
 
 
-def _described(
-    describe: Describe, tape: Tape, name: str, args: tuple[Any, ...], options: Mapping[str, Any], found: Any
-) -> Described:
+def _described(describe: Describe, done: Performed) -> Described:
     try:
-        return describe(tape, name, args, options, found)
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError):  # the script must not fail for a call nobody foresaw
-        return Described("busy", {}, reason=f"arguments of {name} that are unknown")
+        return describe(done)
+    except NoOp as reason:
+        return Described("busy", {}, reason=f"{done.name}: {reason}")
+    except (
+        AttributeError,
+        IndexError,
+        KeyError,
+        TypeError,
+        ValueError,
+    ):  # a call with unforeseen arguments must not stop the script
+        return Described("busy", {}, reason=f"arguments of {done.name} that are unknown")
 
 
 _TAPES: list[Tape] = []  # the one that runs, last
@@ -259,10 +285,10 @@ def unheard() -> Iterator[None]:
 
 
 def started(tape: Tape) -> None:
-    """From now on calls are written to it."""
+    """Record calls on this tape from now on."""
     _TAPES.append(tape)
 
 
 def ended() -> None:
-    """The tape before it goes on, if there was one."""
+    """Go on with the tape before it, if there was one."""
     _TAPES.pop()

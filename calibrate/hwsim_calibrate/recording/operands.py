@@ -1,0 +1,115 @@
+"""Operands of a call of numpy: number format, memory, the order of walking through it, and when it was last used."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+FORMATS: Final = {
+    "float64": "fp64", "float32": "fp32", "float16": "fp16", "int64": "int64", "int32": "int32", "int8": "int8", "bool": "bool",
+    "uint8": "int8", "uint64": "int64", "uint32": "int32",
+}  # fmt: skip
+PIECES: Final = 4000  # pieces of memory whose last use is remembered
+
+
+def dtype_of(array: Any) -> str:
+    """hwsim's name of an array's number format, "" if it has none like it."""
+    return FORMATS.get(str(array.dtype), "")
+
+
+def root(array: Array) -> Array:
+    """The array that owns the memory of a view.
+
+    >>> a = np.zeros((2, 3))
+    >>> root(a.T[1:]) is a
+    True
+    """
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
+def span(array: Array) -> tuple[int, int]:
+    """The first address of an array and the bytes of its elements, without gaps between its rows.
+
+    >>> a = np.zeros(100)
+    >>> span(a)[1], span(a[::2])[1]
+    (800, 400)
+    """
+    low = np.lib.array_utils.byte_bounds(array)[0] if hasattr(np.lib, "array_utils") else int(array.ctypes.data)
+    return int(low), int(array.size * array.itemsize)
+
+
+def stored_transposed(array: Array) -> bool:
+    """Whether a matrix is stored with its last two axes swapped."""
+    return array.ndim > 1 and abs(array.strides[-1]) > abs(array.strides[-2]) and array.shape[-1] > 1
+
+
+@dataclass(slots=True)
+class Recency:
+    """Pieces of memory as (first address, bytes), the last used last."""
+
+    pieces: list[tuple[int, int]] = field(default_factory=list)
+
+    def touch(self, begin: int, size: int) -> float:
+        """Use a piece of memory.  Returns the bytes used since its last use, its own included; all bytes if it is new.
+
+        >>> recent = Recency()
+        >>> recent.touch(0, 100), recent.touch(1000, 50), recent.touch(0, 100), recent.touch(0, 100)
+        (100.0, 150.0, 150.0, 100.0)
+        """
+        end, since = begin + size, 0
+        kept: list[tuple[int, int]] = []
+        is_old = False
+        for start, length in reversed(self.pieces):
+            shared = min(end, start + length) - max(begin, start)
+            if shared <= 0:
+                since += 0 if is_old else length
+                kept.append((start, length))
+                continue
+            is_old = is_old or 2 * shared >= min(size, length)
+            if start < begin:
+                kept.append((start, begin - start))
+            if start + length > end:
+                kept.append((end, start + length - end))
+        self.pieces = [*kept[::-1][-PIECES:], (begin, size)]
+        return float(since + size)
+
+
+def layout(arrays: Sequence[Array], result: Array) -> tuple[str, float]:
+    """(form, inner loops) of an elementwise call, its axes in the order of the result's memory."""
+    shape = result.shape
+    axes = sorted((axis for axis, length in enumerate(shape) if length > 1), key=lambda axis: -abs(result.strides[axis]))
+    if not result.size or not axes:
+        return "", 1.0
+    strides = [np.broadcast_to(array, shape).strides for array in arrays] + [result.strides]
+    inner = [axes[-1]]
+    for axis in reversed(axes[:-1]):  # axes that every operand walks through as if they were one
+        if not all(steps[axis] == steps[inner[-1]] * shape[inner[-1]] for steps in strides):
+            break
+        inner.append(axis)
+    rows = result.size / math.prod(shape[axis] for axis in inner)
+    widths = [array.itemsize for array in arrays] + [result.itemsize]
+    if any(abs(steps[axes[-1]]) > width for steps, width in zip(strides, widths, strict=True)):
+        return "across", rows
+    if rows <= 1:
+        return "", 1.0
+    if any(steps[axes[-1]] == 0 for steps in strides):
+        return "column", rows
+    return "row" if any(steps[axis] == 0 for steps in strides for axis in axes[:-1]) else "strided", rows
+
+
+def layout_reduced(array: Array, axis: Any) -> tuple[str, float]:
+    """(form, inner loops) of a reduction: of all elements (""), of `rows` along the innermost axis, or of `columns` across it."""
+    axes = range(array.ndim) if axis is None else axis if isinstance(axis, tuple) else (int(axis),)
+    reduced = {each % max(array.ndim, 1) for each in axes}
+    if len(reduced) >= array.ndim:
+        return "", 1.0
+    innermost = int(np.argmin([abs(step) if array.shape[at] > 1 else math.inf for at, step in enumerate(array.strides)]))
+    return "rows" if innermost in reduced else "columns", array.size / max(array.shape[innermost], 1)
