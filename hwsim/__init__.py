@@ -5,7 +5,7 @@
     result = hwsim.simulate("machine.yaml", "workload.yaml", set={"batch": 128})
 
 A path or the name of a machine or workload of the library; every mistake in the files comes as one
-`SpecError` with file, line and column.  Names are imported on first use, so that `import hwsim`
+`SpecError` with file, line and column. Names are imported on first use, so that `import hwsim`
 costs nothing.
 """
 
@@ -14,7 +14,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-__version__ = "0.1.0"
+from hwsim.version import __version__
 
 __all__ = [
     "Deadlock",

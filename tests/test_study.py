@@ -17,11 +17,10 @@ from hypothesis import strategies as st
 
 from hwsim.api import simulate
 from hwsim.spec import SpecError
-from hwsim.study import Interrupted, Row, Sweep, pool, sweep, sweeping
-from hwsim.study.grid import MOST_POINTS, Grid, written
+from hwsim.study import Interrupted, Sweep, pool, sweep, sweeping
+from hwsim.study.csv_file import earlier_points
+from hwsim.study.grid import MOST_POINTS, Grid, parse_values, parse_vary, written
 from hwsim.study.point import Outcome, run_point
-from hwsim.study.resume import known_points
-from hwsim.study.values import parse_values, parse_vary
 
 MACHINE = {"hwsim": "machine/1", "name": "one core", "parts": {"cpu": {"kind": "cpu", "use": "d2l-laptop-cpu"}}}
 WORKLOAD = """\
@@ -370,8 +369,8 @@ def test_the_table_reads_well() -> None:
 @given(st.integers(1, 6), st.integers(1, 60), st.text(min_size=1, max_size=60), st.text(max_size=200))
 def test_the_table_is_100_columns_wide(paths: int, length: int, value: str, error: str) -> None:
     vary = tuple((f"{'machine.' * (length // 8)}p{place}.{'x' * length}", (value, 1)) for place in range(paths))
-    row = Row((value,) * paths, Outcome(1.0, "gpu*.compute", 0.5, "", "f"))
-    found = Sweep("m" * 20, "w" * 20, (("a", "b"),), vary, 2**paths, (row, Row(row.values, Outcome(error=error or "x"))))
+    row = Outcome(1.0, "gpu*.compute", 0.5, "", "f").at((value,) * paths)
+    found = Sweep("m" * 20, "w" * 20, (("a", "b"),), vary, 2**paths, (row, Outcome(error=error or "x").at(row.values)))
     table = str(found).split("\n\n")[1].splitlines()
     assert max(map(len, table)) <= 100
 
@@ -445,7 +444,7 @@ def test_what_no_sweep_has_written_is_refused(text: str, tmp_path: Path) -> None
     file = tmp_path / "other.csv"
     file.write_text(text, encoding="utf-8")
     with pytest.raises(SpecError, match="no result of an earlier sweep"):
-        known_points(file)
+        earlier_points(file)
 
 
 # ---- what runs have beside their time
@@ -460,7 +459,7 @@ pipeline: {batches: 8, stages: [{busy: {name: a, device: cpu, time: $time}}]}
 def test_a_study_of_pipelines_has_their_pace_in_table_csv_and_json(tmp_path: Path) -> None:
     found = sweep(MACHINE, PIPELINE, {"time": ["10 us", "20 us"]})
     assert found.measured == ("batches_per_s", "busy")
-    assert [dict(row.outcome.measures)["batches_per_s"] for row in found.rows] == pytest.approx([1e5, 5e4])
+    assert [dict(row.measures)["batches_per_s"] for row in found.rows] == pytest.approx([1e5, 5e4])
     assert "batches/s" in str(found)
     assert found.to_json()["rows"][0]["measures"]["batches_per_s"] == pytest.approx(1e5)
     file = tmp_path / "earlier.csv"
@@ -469,14 +468,14 @@ def test_a_study_of_pipelines_has_their_pace_in_table_csv_and_json(tmp_path: Pat
 
 
 def test_no_point_of_a_service_is_called_the_fastest() -> None:
-    row = Row((1,), Outcome(1.0, "x", 1.0, "", "f", (("requests_per_s", 2.0),)))
-    found = Sweep("m", "w", (), (("rate", (1, 2)),), 2, (row, Row((2,), row.outcome)))
+    row = Outcome(1.0, "x", 1.0, "", "f", (("requests_per_s", 2.0),)).at((1,))
+    found = Sweep("m", "w", (), (("rate", (1, 2)),), 2, (row, row.at((2,))))
     assert "fastest" not in str(found)
     assert "requests/s" in str(found)
     assert found.speed_ups == (None, None)
 
 
 def test_a_long_reason_to_fail_is_cut_in_the_table_and_whole_in_json() -> None:
-    found = Sweep("m", "w", (), (("n", (1,)),), 1, (Row((1,), Outcome(error="word " * 100)),))
+    found = Sweep("m", "w", (), (("n", (1,)),), 1, (Outcome(error="word " * 100).at((1,)),))
     assert max(map(len, str(found).splitlines())) <= 100
     assert found.to_json()["rows"][0]["error"] == "word " * 100

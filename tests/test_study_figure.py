@@ -7,7 +7,6 @@ import pytest
 from hwsim.study import Sweep
 from hwsim.study.curves import curves, numbers
 from hwsim.study.point import Outcome
-from hwsim.study.table import Row
 from hwsim.views.sweep.draw import Curve, Curves, render
 
 
@@ -15,7 +14,7 @@ def found(vary: dict[str, list[object]], seconds: list[float | None]) -> Sweep:
     from hwsim.study.grid import Grid
 
     grid = Grid.of(vary)
-    rows = tuple(Row(values, Outcome(time, "x", 1.0)) for values, time in zip(grid, seconds, strict=True))
+    rows = tuple(Outcome(time, "x", 1.0).at(values) for values, time in zip(grid, seconds, strict=True))
     return Sweep("m", "w", (), tuple(zip(grid.paths, grid.values, strict=True)), len(grid), rows)
 
 

@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 
 from hwsim.cli import main
 from hwsim.spec import SpecError
-from hwsim.study import Row, Sweep, sweep
+from hwsim.study import Sweep, sweep
+from hwsim.study.csv_file import earlier_points
 from hwsim.study.measures import measure
 from hwsim.study.point import Outcome
-from hwsim.study.resume import known_points
-from hwsim.study.work import Work, differing
+from hwsim.study.ranking import differing
+from hwsim.study.work import Work
 
 MACHINE = """\
 hwsim: machine/1
@@ -82,7 +83,7 @@ def test_rows_of_which_nothing_is_counted_compare_by_time_and_say_so_if_their_op
 
 def test_a_larger_batch_of_a_training_is_compared_by_samples_a_second() -> None:
     found = sweep(MACHINE, TRAINING, {"batch": [32, 256]}, workers=1)
-    rates = [dict(row.outcome.measures)["samples_per_s"] for row in found.rows]
+    rates = [dict(row.measures)["samples_per_s"] for row in found.rows]
     assert found.ranking.values == tuple(rates)
     assert found.speed_ups[1] == pytest.approx(rates[1] / rates[0])
     assert found.rows[1].makespan_s > found.rows[0].makespan_s  # type: ignore[operator]
@@ -92,7 +93,7 @@ def test_a_larger_batch_of_a_training_is_compared_by_samples_a_second() -> None:
 def test_the_collective_that_sends_more_bytes_does_not_do_more_work() -> None:
     reduce = "hwsim: workload/1\nlet: {how: ring}\nprogram: {each: gpu*, do: [{allreduce: {bytes: 1 GB, algorithm: $how}}]}\n"
     found = sweep(MACHINE, reduce, {"how": ["ring", "ps-cpu"]}, workers=1)
-    assert [row.outcome.work for row in found.rows] == [(), ()]
+    assert [row.work for row in found.rows] == [(), ()]
     assert found.ranking.measure == measure("time")
 
 
@@ -109,7 +110,7 @@ def test_the_speed_up_does_not_depend_on_how_work_is_cut(pairs: list[tuple[float
     def study(outcomes: list[Outcome]) -> Sweep:
         values = tuple(range(len(outcomes)))
         return Sweep(
-            "m", "w", (), (("n", values),), len(values), tuple(Row((n,), one) for n, one in zip(values, outcomes, strict=True))
+            "m", "w", (), (("n", values),), len(values), tuple(one.at((n,)) for n, one in zip(values, outcomes, strict=True))
         )
 
     assert study(rows).ranking.unit == study(more).ranking.unit
@@ -145,7 +146,7 @@ def test_any_number_of_the_result_can_be_named(by: str, unit: str, best: str, tm
     assert best in str(found)
     table = tmp_path / "rows.csv"
     table.write_text(found.to_csv(), encoding="utf-8")
-    assert len(known_points(table)) == 2
+    assert len(earlier_points(table)) == 2
     assert sweep(MACHINE, TRAINING, {"batch": [32, 256]}, by=by, resume=table) == found
 
 

@@ -14,7 +14,7 @@ import hwsim
 from hwsim.cli import main
 from hwsim.spec import CODES, Warning
 from hwsim.spec.warning import EXCEEDS
-from hwsim.study.resume import known_points
+from hwsim.study.csv_file import earlier_points
 
 ROOT = Path(__file__).resolve().parent.parent
 CPU: Final = """  cpu:
@@ -222,7 +222,7 @@ def test_resumed_warnings_are_those_of_the_run(files: Path) -> None:
     found = hwsim.sweep(*both, {"n": (10, 20)}, workers=1)
     table = files / "again.csv"
     table.write_text(found.to_csv(), encoding="utf-8")
-    assert [each.warnings for each in known_points(table).values()] == [row.warnings for row in found.rows]
+    assert [each.warnings for each in earlier_points(table).values()] == [row.warnings for row in found.rows]
     assert found.rows[0].warnings[0].place is not None
 
 

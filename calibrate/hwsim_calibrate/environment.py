@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from hwsim import __version__
+from hwsim.version import __version__
 from hwsim_calibrate import blas
 from hwsim_calibrate.clocks import stolen
 from hwsim_calibrate.suites import usable_cpus

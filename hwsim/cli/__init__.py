@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import click
 
-from hwsim import __version__
 from hwsim.invariants import CONTRADICTS, DEFECT, BrokenInvariant
+from hwsim.version import __version__
 
 # numpy starts a thread per core for linear algebra; a simulator does none, and they cost 0.1 s of CPU at start-up
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -96,7 +96,7 @@ def command(
 
 
 def _varied(texts: tuple[str, ...]) -> dict[str, tuple[object, ...]]:
-    from hwsim.study.values import parse_vary
+    from hwsim.study.grid import parse_vary
 
     found: dict[str, tuple[object, ...]] = {}
     for text in texts:

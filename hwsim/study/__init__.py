@@ -1,8 +1,9 @@
-"""Many runs put side by side: each point of a study is one call of `hwsim.api.simulate`."""
+"""Studies: many runs compared, each point one call of `hwsim.api.simulate`."""
 
 from __future__ import annotations
 
+from hwsim.study.point import Row
 from hwsim.study.sweeping import Interrupted, sweep
-from hwsim.study.table import Row, Sweep
+from hwsim.study.table import Sweep
 
 __all__ = ["Interrupted", "Row", "Sweep", "sweep"]

@@ -1,4 +1,4 @@
-"""What a sweep's figure shows: which path is across, and which combinations of the others are lines."""
+"""The figure of a sweep as data: one path is across, each combination of the others is a line."""
 
 from __future__ import annotations
 
@@ -20,21 +20,19 @@ def curves(sweep: Sweep) -> Curves:
     across = next((place for place, (_, values) in enumerate(sweep.vary) if numbers(values)), 0)
     path, values = sweep.vary[across]
     measured = numbers(values)
-    asked = sweep.ranking.measure or measure("ttft_p95" if "ttft_p95_s" in sweep.measured else SERVICE)
-    shown = (
-        sweep.ranking.values if sweep.ranking.measure else [dict(row.outcome.measures).get(asked.column) for row in sweep.rows]
-    )
+    compared = sweep.ranking.measure or measure("ttft_p95" if "ttft_p95_s" in sweep.measured else SERVICE)
+    shown = sweep.ranking.values if sweep.ranking.measure else [dict(row.measures).get(compared.column) for row in sweep.rows]
     times: dict[tuple[str, ...], dict[str, float]] = {}
     for row, value in zip(sweep.rows, shown, strict=True):
         others = tuple(written(value) for place, value in enumerate(row.values) if place != across)
-        found = times.setdefault(others, {})
+        line = times.setdefault(others, {})
         if value is not None:
-            found[written(row.values[across])] = value
+            line[written(row.values[across])] = value
     names = [_last(each) for place, each in enumerate(sweep.paths) if place != across]
     return Curves(
         title=figure_title(f"{sweep.workload} on {sweep.machine}", sweep.settings),
-        measure=asked.title,
-        measure_unit="" if asked.unit == "1" else asked.unit,
+        measure=compared.title,
+        measure_unit="" if compared.unit == "1" else compared.unit,
         across=path,
         binary=any("iB" in written(value) for value in values),
         unit=measured[0].dimension.unit if measured and not measured[0].dimension.plain else "",
@@ -42,22 +40,22 @@ def curves(sweep: Sweep) -> Curves:
         names=tuple(map(written, values)),
         legend=", ".join(names),
         lines=tuple(
-            Curve(", ".join(others), tuple(found.get(written(value)) for value in values)) for others, found in times.items()
+            Curve(", ".join(others), tuple(line.get(written(value)) for value in values)) for others, line in times.items()
         ),
     )
 
 
 def numbers(values: Sequence[object]) -> tuple[Quantity, ...]:
     """The values as quantities of one dimension; nothing if some are not."""
-    found: list[Quantity] = []
+    quantities: list[Quantity] = []
     for value in values:
         if isinstance(value, bool) or value is None:
             return ()
         try:
-            found.append(Quantity(float(value), COUNT) if isinstance(value, int | float) else parse(written(value)))
+            quantities.append(Quantity(float(value), COUNT) if isinstance(value, int | float) else parse(written(value)))
         except (UnitError, OverflowError):
             return ()
-    return tuple(found) if all(each.dimension.fits(found[0].dimension) for each in found) else ()
+    return tuple(quantities) if all(each.dimension.fits(quantities[0].dimension) for each in quantities) else ()
 
 
 def _last(path: str) -> str:

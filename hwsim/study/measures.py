@@ -1,4 +1,4 @@
-"""Numbers of a run by which its points are compared: columns of a study, and any other number of its result by name."""
+"""Measures of a run: the columns of a study, and any other number of a result by name."""
 
 from __future__ import annotations
 
@@ -55,7 +55,11 @@ class NoSuchNumber(LookupError):
 class Measure:
     """A number by which rows are compared.
 
-    column: its name in CSV and JSON.  title: its name in tables.  unit: of SI.  most: the highest is the best.
+    Args:
+        column: its name in CSV and JSON.
+        title: its name in tables.
+        unit: its SI unit.
+        most: whether the highest is the best.
     """
 
     column: str
@@ -82,7 +86,7 @@ class Measure:
 
 
 def measure(name: str) -> Measure:
-    """The measure that a user calls so, or a column.
+    """The measure that a user's word or a column names.
 
     >>> measure("samples/s").column, measure("TTFT p95").column, measure("memory.0.peak_bytes").unit
     ('samples_per_s', 'ttft_p95_s', 'B')
@@ -107,46 +111,49 @@ def throughput(unit: str) -> Measure:
     >>> throughput("FLOP").title, throughput("samples").column
     ('FLOP/s', 'samples_per_s')
     """
-    known = measure(f"{unit}/s")
-    if known.column in UNITS:
-        return known
+    column = measure(f"{unit}/s")
+    if column.column in UNITS:
+        return column
     return Measure(f"{unit.casefold()}_per_s", f"{unit}/s", f"{unit}/s" if unit in ("FLOP", "B") else "1", most=True)
 
 
 def measures(result: Result) -> tuple[tuple[str, float], ...]:
     """(column, value in SI units) in the order of `UNITS`: of the first training, service and pipeline."""
-    found = dict(_found(result))
-    return tuple((name, found[name]) for name in UNITS if name in found)
+    values = dict(_values(result))
+    return tuple((name, values[name]) for name in UNITS if name in values)
 
 
-def number(result: Result, asked: Measure, document: Callable[[], Mapping[str, Any]]) -> float:
-    """The value of a measure.  document: makes what `simulate --json` prints, for a path into it.
+def number(result: Result, wanted: Measure, document: Callable[[], Mapping[str, Any]]) -> float:
+    """The value of a measure.
+
+    Args:
+        document: makes the JSON of `simulate --json`, for a path into it.
 
     Raises:
         NoSuchNumber: the result has no such number.
     """
-    known = {TIME: result.makespan_s, **dict(measures(result))}
+    values = {TIME: result.makespan_s, **dict(measures(result))}
     if result.memory:
-        known[PEAK] = float(max(each.peak for each in result.memory))
-    if asked.column in known:
-        return known[asked.column]
-    if asked.column.startswith(BUSY):
-        name = asked.column.removeprefix(BUSY)
-        used = {each.capacity: each.utilisation for each in result.usage}
+        values[PEAK] = float(max(device.peak for device in result.memory))
+    if wanted.column in values:
+        return values[wanted.column]
+    if wanted.column.startswith(BUSY):
+        name = wanted.column.removeprefix(BUSY)
+        used = {usage.capacity: usage.utilisation for usage in result.usage}
         if name in used:
             return used[name]
-        raise NoSuchNumber(asked.column, did_you_mean(name, used) or "a capacity as the summary names it: busy:gpu0.compute")
-    found = _at(document(), asked.column.split("."))
-    if isinstance(found, bool) or not isinstance(found, int | float):
-        titles = [measure(each).title for each in known]
-        hint = did_you_mean(asked.title, titles) or ""
+        raise NoSuchNumber(wanted.column, did_you_mean(name, used) or "a capacity as the summary names it: busy:gpu0.compute")
+    value = _at(document(), wanted.column.split("."))
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        titles = [measure(column).title for column in values]
+        hint = did_you_mean(wanted.title, titles) or ""
         listed = f"there are {', '.join(titles)}, busy:CAPACITY, and each number of `simulate --json` by its path: {TIME}"
-        raise NoSuchNumber(asked.title, listed if not hint or hint.startswith("known") else f"{hint} {listed}")
-    return float(found)
+        raise NoSuchNumber(wanted.title, listed if not hint or hint.startswith("known") else f"{hint} {listed}")
+    return float(value)
 
 
 def _at(inside: Any, steps: Sequence[str]) -> Any:
-    """What a path leads to: keys, places in lists, or elements by name; names may have dots in them."""
+    """The value at a path of keys, places in lists, or elements by name; names may have dots in them."""
     if not steps:
         return inside
     for length in range(len(steps), 0, -1):
@@ -154,10 +161,10 @@ def _at(inside: Any, steps: Sequence[str]) -> Any:
         if isinstance(inside, Mapping) and step in inside:
             return _at(inside[step], rest)
         if isinstance(inside, list):
-            for place, each in enumerate(inside):
-                named = isinstance(each, Mapping) and step in (each.get("name"), each.get("device"), each.get("cause"))
-                if named or step == str(place):
-                    return _at(each, rest)
+            for place, element in enumerate(inside):
+                names = [element.get(key) for key in ("name", "device", "cause")] if isinstance(element, Mapping) else []
+                if step in (*names, str(place)):
+                    return _at(element, rest)
     return None
 
 
@@ -165,7 +172,7 @@ def _is_most(name: str) -> bool:
     return name.endswith(_MOST)
 
 
-def _found(result: Result) -> Iterator[tuple[str, float]]:
+def _values(result: Result) -> Iterator[tuple[str, float]]:
     lines = pipelines(result.timeline)
     for trained in result.trainings[:1]:
         yield "step_s", trained.step_s

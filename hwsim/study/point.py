@@ -1,16 +1,15 @@
-"""One point of a study: simulated where an executor likes, so what goes in and out is small and can be pickled."""
+"""One point of a study. It may run in another process, so its input and its result are small and can be pickled."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import field, fields, replace
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Literal
 
-from hwsim import __version__
 from hwsim.api import OutOfMemory, Source, load_machine, simulate
 from hwsim.engine import Deadlock
 from hwsim.invariants import CONTRADICTS, DEFECT, BrokenInvariant
@@ -19,18 +18,24 @@ from hwsim.records import dataclass
 from hwsim.spec import Mistakes, SpecError, Tree, Warning, apply_set, different, find, read, resolve, tree_of
 from hwsim.study.measures import TIME, NoSuchNumber, measure, measures, number
 from hwsim.study.work import Work, work_of
+from hwsim.version import __version__
 from hwsim.views.explain.critical import limited_by
 from hwsim.views.kit.table import causes
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a point.
+    """The result of a point.
 
-    makespan_s: seconds; None if it failed.  limited_by: what it spent most of its time on, and the `share` of it.
-    error: why it failed, in one line.  fingerprint: stands for all that went in; empty if that could not be read.
-    measures: what else the run has (see `hwsim.study.measures`), and the number that was asked for.
-    warnings: those of the run.  work: how much it did, the most telling first.
+    Args:
+        makespan_s: time of the run (seconds); None if it failed.
+        limited_by: the cause of most of that time.
+        share: its part of the time.
+        error: the reason for a failure, in one line.
+        fingerprint: hash of both files as they were run; empty if they could not be read.
+        measures: further numbers of the run (see `hwsim.study.measures`), with the one that was requested.
+        warnings: warnings of the run, each with a code.
+        work: amounts of work, the most specific unit first.
     """
 
     makespan_s: float | None = None
@@ -42,12 +47,24 @@ class Outcome:
     warnings: tuple[Warning, ...] = ()
     work: tuple[Work, ...] = ()
 
+    def at(self, values: tuple[object, ...]) -> Row:
+        """The row of a point: the values of the varied paths in their order, and the result."""
+        return Row(values=values, **{part.name: getattr(self, part.name) for part in fields(Outcome)})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row(Outcome):
+    """The result of a point, with the values of the varied paths in their order."""
+
+    values: tuple[object, ...]
+
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """What a machine or workload says; equal to another if that says the same, settings and used files put in.
+class Content:
+    """The content of a machine or workload file; equal contents are equal with settings and used files put in.
 
-    digest: of all that; empty if a used file cannot be found.
+    Args:
+        digest: hash of the content; empty if a used file cannot be found.
     """
 
     kind: Literal["machine", "workload"]
@@ -55,32 +72,32 @@ class Said:
     tree: Tree = field(compare=False, repr=False)
 
     @classmethod
-    def of(cls, kind: Literal["machine", "workload"], tree: Tree) -> Said:
+    def of(cls, kind: Literal["machine", "workload"], tree: Tree) -> Content:
         mistakes = Mistakes()
         text = json.dumps(resolve(tree, mistakes, kind=kind).plain(), default=str)
         return cls(kind, "" if len(mistakes) else sha256(text.encode()).hexdigest(), tree)
 
-    def become(self, tree: Tree) -> Said:
-        """The same for another tree; nothing to do if that is the one it has."""
-        return self if tree is self.tree else Said.of(self.kind, tree)
+    def become(self, tree: Tree) -> Content:
+        """Return the content of another tree; nothing to do if that is the present one."""
+        return self if tree is self.tree else Content.of(self.kind, tree)
 
 
-def read_source(kind: Literal["machine", "workload"], source: Source) -> Said:
+def read_source(kind: Literal["machine", "workload"], source: Source) -> Content:
     """Read a machine or workload, once for all points.
 
     Raises:
         SpecError: there is no such file, or it is no YAML.
     """
     if isinstance(source, Tree):
-        return Said.of(kind, source)
+        return Content.of(kind, source)
     if isinstance(source, Mapping):
-        return Said.of(kind, tree_of(source))
+        return Content.of(kind, tree_of(source))
     if isinstance(source, Path) or source == "-" or "\n" in source:
-        return Said.of(kind, read(source))
-    return Said.of(kind, read(find(kind, source)))
+        return Content.of(kind, read(source))
+    return Content.of(kind, read(find(kind, source)))
 
 
-def changed(machine: Said, workload: Said, settings: Mapping[str, object]) -> tuple[Said, Said, tuple[Warning, ...]]:
+def changed(machine: Content, workload: Content, settings: Mapping[str, object]) -> tuple[Content, Content, tuple[Warning, ...]]:
     """Both with the settings of a point, and the warnings of the settings.
 
     Raises:
@@ -93,15 +110,19 @@ def changed(machine: Said, workload: Said, settings: Mapping[str, object]) -> tu
     return machine.become(machine_tree), workload.become(workload_tree), tuple(warnings)
 
 
-def fingerprint_of(machine: Said, workload: Said) -> str:
-    """The same for two points if both files say the same to the same version of hwsim; empty if one cannot be read."""
+def fingerprint_of(machine: Content, workload: Content) -> str:
+    """Hash of both contents and of the version of hwsim; empty if a file cannot be read."""
     if not machine.digest or not workload.digest:
         return ""
     return sha256(f"{__version__} {machine.digest} {workload.digest}".encode()).hexdigest()[:16]
 
 
-def run_point(machine: Said, workload: Said, settings: Mapping[str, object], by: str = "") -> Outcome:
-    """Simulate one point; what is wrong with it becomes its outcome.  by: a number that the outcome shall have."""
+def run_point(machine: Content, workload: Content, settings: Mapping[str, object], by: str = "") -> Outcome:
+    """Simulate one point; an error becomes its outcome.
+
+    Args:
+        by: a number that the outcome must have; "" for none.
+    """
     fingerprint = ""
     warnings: tuple[Warning, ...] = ()
     try:
@@ -113,41 +134,41 @@ def run_point(machine: Said, workload: Said, settings: Mapping[str, object], by:
     except Deadlock as error:
         return Outcome(error=" ".join(str(error).split()), fingerprint=fingerprint, warnings=_small(warnings))
     except OutOfMemory as error:
-        found = different(warnings, error.run.warnings)
-        return Outcome(error=" ".join(str(error).split()), fingerprint=fingerprint, warnings=_small(found))
+        warnings = different(warnings, error.run.warnings)
+        return Outcome(error=" ".join(str(error).split()), fingerprint=fingerprint, warnings=_small(warnings))
     except BrokenInvariant as error:
         return Outcome(error=f"{CONTRADICTS}: {error}; {DEFECT}", fingerprint=fingerprint, warnings=_small(warnings))
-    asked: tuple[tuple[str, float], ...] = ()
+    requested: tuple[tuple[str, float], ...] = ()
     if by:
         column = measure(by)
         try:
-            asked = ((column.column, number(run, column, run.to_json)),)
+            requested = ((column.column, number(run, column, run.to_json)),)
         except NoSuchNumber as error:
             return Outcome(error=f"{error} ({error.hint})", fingerprint=fingerprint, warnings=_small(warnings))
     name, share = next(iter(causes(limited_by(run.timeline))), ("", None))
-    found = _small(different(warnings, run.warnings))
-    more = dict((*measures(run), *asked))
-    more.pop(TIME, None)
-    return Outcome(run.makespan_s, name, share, "", fingerprint, tuple(more.items()), found, work_of(run))
+    numbers = tuple(pair for pair in {**dict(measures(run)), **dict(requested)}.items() if pair[0] != TIME)
+    warnings = _small(different(warnings, run.warnings))
+    return Outcome(run.makespan_s, name, share, "", fingerprint, numbers, warnings, work_of(run))
 
 
 def _small(warnings: tuple[Warning, ...]) -> tuple[Warning, ...]:
-    """The warnings without the text of the files that they point into: each point sends them to the first process."""
-    return tuple(replace(each, place=replace(each.place, source=None)) if each.place else each for each in warnings)
+    """The warnings without the text of their files: each point sends them to the first process."""
+    return tuple(
+        replace(warning, place=replace(warning.place, source=None)) if warning.place else warning for warning in warnings
+    )
 
 
 @lru_cache(maxsize=2)
-def _built(machine: Said) -> Machine:
+def _built(machine: Content) -> Machine:
     """Most studies vary one side; a machine that stays is built once per process."""
     return load_machine(machine.tree)
 
 
 def _in_one_line(error: SpecError) -> str:
-    """All mistakes, what is wrong first; without the lines they stand in, and that a value was set is known."""
-    said = []
-    for each in error.mistakes:
-        at = each.place if each.place and each.place.file and not each.place.file.startswith("--") else None
-        more = [each.hint or "", f"at {replace(at, file=Path(at.file).name)}" if at else ""]
-        hint = "; ".join(filter(None, more))
-        said.append(each.message + (f" ({hint})" if hint else ""))
-    return "; ".join(said)
+    """All mistakes with their hints and places, without the lines of their files; a place in a setting is left out."""
+    messages = []
+    for mistake in error.mistakes:
+        at = mistake.place if mistake.place and mistake.place.file and not mistake.place.file.startswith("--") else None
+        hint = "; ".join(filter(None, [mistake.hint or "", f"at {replace(at, file=Path(at.file).name)}" if at else ""]))
+        messages.append(mistake.message + (f" ({hint})" if hint else ""))
+    return "; ".join(messages)

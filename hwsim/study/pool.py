@@ -1,4 +1,4 @@
-"""Where points run: here while that is quick, then in a pool of processes, or wherever an executor takes them."""
+"""Run points: in this process while that is quick, then in a pool of processes; or in an executor that is passed in."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def run_all(
     """Outcomes with the numbers of their tasks, as they finish.
 
     Args:
-        workers: processes; 1 is this one only.  None: as many as there are cores, once a second has passed.
+        workers: processes; 1 is this one only. None: as many as there are cores, once a second has passed.
         executor: runs the tasks instead; it is not shut down.
     """
     waiting = dict(tasks)
@@ -37,18 +37,18 @@ def run_all(
         return
     count = min(workers or _cores(), len(waiting))
     if count > 1 and len(waiting) >= FEW:
-        yield from _here(waiting, time.monotonic() + (PATIENCE if workers is None else 0.0))
+        yield from _in_this_process(waiting, time.monotonic() + (PATIENCE if workers is None else 0.0))
         if len(waiting) >= FEW:
             yield from _in_processes(waiting, min(count, len(waiting)))
             return
-    yield from _here(waiting, None)
+    yield from _in_this_process(waiting, None)
 
 
 def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _here(waiting: dict[int, Task], until: float | None) -> Iterator[tuple[int, Outcome]]:
+def _in_this_process(waiting: dict[int, Task], until: float | None) -> Iterator[tuple[int, Outcome]]:
     """Run tasks one after the other, taking them out of `waiting`, until the clock says so."""
     while waiting and (until is None or time.monotonic() < until):
         number = next(iter(waiting))
@@ -58,7 +58,7 @@ def _here(waiting: dict[int, Task], until: float | None) -> Iterator[tuple[int, 
 
 
 def _in_processes(waiting: dict[int, Task], count: int) -> Iterator[tuple[int, Outcome]]:
-    """A pool of our own; whoever stops listening stops its processes too."""
+    """Run tasks in a new pool; closing the generator stops its processes."""
     others = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), initializer=_leave_ctrl_c_to_the_parent)
     finished = False
@@ -73,7 +73,7 @@ def _in_processes(waiting: dict[int, Task], count: int) -> Iterator[tuple[int, O
 
 
 def _borrowed(executor: Executor, waiting: Mapping[int, Task]) -> Iterator[tuple[int, Outcome]]:
-    """Somebody else's executor; whoever stops listening takes back what has not begun."""
+    """Run tasks in the executor that was passed in; closing the generator cancels tasks that have not begun."""
     futures: list[Future[Outcome]] = []
     try:
         yield from _through(executor, waiting, futures)

@@ -1,28 +1,32 @@
-"""By which number the rows of a study are compared.
+"""The number by which the rows of a study are compared.
 
-Time compares rows of the same work.  Where their work differs, work a second does; a service is compared by nothing that is
-not asked for: arrivals fix its time, and which of its latencies and paces counts depends on who asks.
+Time compares rows of the same work. Where their work differs, work a second does. A service is compared only by a measure that
+is requested: arrivals fix its time, and which latency or rate counts depends on the question.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Final
 
 from hwsim.records import dataclass
 from hwsim.study.measures import SERVICE, TIME, Measure, measure, throughput
-from hwsim.study.work import differing, uncounted
+from hwsim.study.point import Row
+from hwsim.study.work import OPS_DONE, Work
 from hwsim.units import format_quantity
 
-if TYPE_CHECKING:
-    from hwsim.study.table import Row
+SAME: Final = 0.01  # amounts this near each other are the same work
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """A measure and its value for each row; measure: None, no row is better than another.
+    """A measure and its value for each row.
 
-    why: in words, "" where time is compared because nothing speaks against it.  unit: of the work that differs, "" if none.
+    Args:
+        measure: None if no row is better than another.
+        values: one for each row.
+        why: in words; "" where time is compared by default.
+        unit: unit of the work that differs; "" if none does.
     """
 
     measure: Measure | None
@@ -39,30 +43,48 @@ class Ranking:
 
 
 def ranking(rows: Sequence[Row], by: str = "") -> Ranking:
-    """What the rows are compared by: what was asked for, else time, or work a second where their work differs."""
+    """The requested measure, else time, or work a second where the rows' work differs."""
     if by:
-        asked = measure(by)
-        return Ranking(asked, tuple(_value(row, asked) for row in rows), "as asked for")
-    ran = [row.outcome for row in rows if row.makespan_s is not None]
-    if any(SERVICE in dict(each.measures) for each in ran):
+        requested = measure(by)
+        return Ranking(requested, tuple(_value(row, requested) for row in rows), "as asked for")
+    ran = [row for row in rows if row.makespan_s is not None]
+    if any(SERVICE in dict(row.measures) for row in ran):
         return Ranking(
             None, (None,) * len(rows), "which row of a service is best depends on the measure: --by ttft_p95, tpot_p95, ..."
         )
-    unit = differing([each.work for each in ran])
+    unit = differing([row.work for row in ran])
     if not unit:
         time = measure(TIME)
-        ops = uncounted([each.work for each in ran])
+        ops = uncounted([row.work for row in ran])
         why = f"no op says how much work it is; the rows have {_amounts(*ops, 'ops')}" if ops else ""
         return Ranking(time, tuple(row.makespan_s for row in rows), why)
-    amounts = sorted({one.amount for each in ran for one in each.work if one.unit == unit})
-    paces = [next((one.per_s for one in row.outcome.work if one.unit == unit), None) for row in rows]
-    asked = throughput(unit)
+    amounts = sorted({work.amount for row in ran for work in row.work if work.unit == unit})
+    paces = [next((work.per_s for work in row.work if work.unit == unit), None) for row in rows]
     why = f"the rows do different amounts of work, {_amounts(amounts[0], amounts[-1], unit)}"
-    return Ranking(asked, tuple(paces), why, unit)
+    return Ranking(throughput(unit), tuple(paces), why, unit)
 
 
-def _value(row: Row, asked: Measure) -> float | None:
-    return row.makespan_s if asked.column == TIME else dict(row.outcome.measures).get(asked.column)
+def differing(works: Sequence[tuple[Work, ...]]) -> str:
+    """The unit in which runs did different amounts of work; "" if they did the same, or no unit is common to all.
+
+    >>> differing([(Work("samples", 64, 10),), (Work("samples", 128, 15),)])
+    'samples'
+    """
+    for unit in [work.unit for work in works[0] if work.unit != OPS_DONE] if works else ():
+        amounts = [work.amount for run in works for work in run if work.unit == unit]
+        if len(amounts) == len(works) and max(amounts) > (1 + SAME) * min(amounts):
+            return unit
+    return ""
+
+
+def uncounted(works: Sequence[tuple[Work, ...]]) -> tuple[float, float] | None:
+    """Fewest and most ops of runs that count nothing else and did different numbers of them."""
+    amounts = [run[0].amount for run in works if len(run) == 1 and run[0].unit == OPS_DONE]
+    return (min(amounts), max(amounts)) if len(amounts) == len(works) > 0 and max(amounts) > (1 + SAME) * min(amounts) else None
+
+
+def _value(row: Row, measure: Measure) -> float | None:
+    return row.makespan_s if measure.column == TIME else dict(row.measures).get(measure.column)
 
 
 def _amounts(least: float, most: float, unit: str) -> str:

@@ -1,4 +1,4 @@
-"""The same workload on the same machine, again and again, with other values at some paths."""
+"""Run a study: a workload on a machine once for each combination of values."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pathlib import Path
 
 from hwsim.api import Source
 from hwsim.spec import Mistake, SpecError
+from hwsim.study.csv_file import earlier_points
 from hwsim.study.grid import Grid, written
 from hwsim.study.measures import TIME, measure
-from hwsim.study.point import Outcome, Said, changed, fingerprint_of, read_source, run_point
+from hwsim.study.point import Content, Outcome, changed, fingerprint_of, read_source, run_point
 from hwsim.study.pool import run_all
-from hwsim.study.resume import known_points
-from hwsim.study.table import Row, Sweep
+from hwsim.study.table import Sweep
 
 Progress = Callable[[int, int], None]  # points done, points of the study
 
@@ -42,7 +42,7 @@ def sweep(
 ) -> Sweep:
     """Simulate every combination of the values.
 
-    A point that cannot be simulated is a row that says why.  The rows do not depend on where or in what order points ran.
+    A point that cannot be simulated is a row with an error. The rows do not depend on where or in what order points ran.
 
     Args:
         machine, workload: a path, a name of the library, the text of a file, or what it would say.
@@ -52,15 +52,15 @@ def sweep(
         executor: where points run instead, any `concurrent.futures.Executor` that pickles its tasks.
         progress: called with the points done and the points of the study.
         by: the number that rows are compared by: time, samples/s, ttft_p95, peak_memory, busy:gpu0.compute, or a path into the
-            JSON of a result.  Default: time, or work a second where the points do different amounts of work.
+            JSON of a result. Default: time, or work a second where the points do different amounts of work.
         resume: a CSV file of an earlier sweep; a point in it whose machine and workload have not changed is not run again.
 
     Raises:
         SpecError: a file cannot be read, or the grid makes no sense.
         Interrupted: Ctrl-C; it has the points finished so far.
 
-    >>> found = sweep("d2l-laptop", "d2l/async-loop", {"blocking": [True, False]}, set={"n": 100})
-    >>> [row.makespan_s for row in found.rows]
+    >>> study = sweep("d2l-laptop", "d2l/async-loop", {"blocking": [True, False]}, set={"n": 100})
+    >>> [row.makespan_s for row in study.rows]
     [0.005, 0.00302]
     """
     grid = Grid.of(vary)
@@ -70,12 +70,12 @@ def sweep(
     both = read_source("machine", machine), read_source("workload", workload)
     if workers is not None and workers < 1:
         raise SpecError([Mistake(None, f"a study needs at least one worker, not {workers}")])
-    known = known_points(resume) if resume is not None else {}
+    earlier = earlier_points(resume) if resume is not None else {}
     points = [{**settings, **dict(zip(grid.paths, values, strict=True))} for values in grid]
     outcomes: dict[int, Outcome] = {}
     try:
-        for number, point in enumerate(points if known else []):
-            if (outcome := _known(known, *both, point)) is not None and _has(outcome, by):
+        for number, point in enumerate(points if earlier else []):
+            if (outcome := _earlier(earlier, *both, point)) is not None and _has(outcome, by):
                 outcomes[number] = outcome
         tasks = {n: partial(run_point, *both, point, by) for n, point in enumerate(points) if n not in outcomes}
         with closing(run_all(tasks, workers=workers, executor=executor)) as finished:
@@ -88,11 +88,11 @@ def sweep(
     return _table(grid, both, settings, outcomes, by)
 
 
-def _known(known: Mapping[str, Outcome], machine: Said, workload: Said, point: Mapping[str, object]) -> Outcome | None:
+def _earlier(earlier: Mapping[str, Outcome], machine: Content, workload: Content, point: Mapping[str, object]) -> Outcome | None:
     try:
-        return known.get(fingerprint_of(*changed(machine, workload, point)[:2]))
+        return earlier.get(fingerprint_of(*changed(machine, workload, point)[:2]))
     except SpecError:
-        return None  # said when the point is run
+        return None  # the error is reported when the point is run
 
 
 def _has(outcome: Outcome, by: str) -> bool:
@@ -102,9 +102,9 @@ def _has(outcome: Outcome, by: str) -> bool:
 
 
 def _table(
-    grid: Grid, both: tuple[Said, Said], settings: Mapping[str, object], outcomes: Mapping[int, Outcome], by: str
+    grid: Grid, both: tuple[Content, Content], settings: Mapping[str, object], outcomes: Mapping[int, Outcome], by: str
 ) -> Sweep:
-    machine, workload = (said.tree.text("name") or Path(said.tree.place.file).stem or said.kind for said in both)
+    machine, workload = (file.tree.text("name") or Path(file.tree.place.file).stem or file.kind for file in both)
     return Sweep(
         machine=machine,
         workload=workload,
@@ -112,5 +112,5 @@ def _table(
         vary=tuple(zip(grid.paths, grid.values, strict=True)),
         points=len(grid),
         by=by,
-        rows=tuple(Row(values, outcomes[number]) for number, values in enumerate(grid) if number in outcomes),
+        rows=tuple(outcomes[number].at(values) for number, values in enumerate(grid) if number in outcomes),
     )

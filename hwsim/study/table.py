@@ -1,72 +1,29 @@
-"""What a sweep found: a row per point, as data, as CSV and as JSON."""
+"""The rows of a study, and what they are compared by: as data, text, JSON, CSV and a figure."""
 
 from __future__ import annotations
 
-import csv
-import io
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from hwsim.records import dataclass
-from hwsim.spec import Warning
-from hwsim.study.cells import written_warnings, written_work
-from hwsim.study.curves import curves
-from hwsim.study.grid import written
+from hwsim.study import csv_file
 from hwsim.study.measures import UNITS
-from hwsim.study.point import Outcome
+from hwsim.study.point import Row
 from hwsim.study.ranking import Ranking, ranking
-from hwsim.study.text import text
-from hwsim.views.kit.warned import as_dicts
 from hwsim.views.kit.writing import write
-from hwsim.views.sweep import draw as figure
-
-ASKED: Final = "by:"  # before the name of a column that `by` asked for
-FOUND: Final = (  # columns after the varied paths
-    "makespan_s", "speed_up", "work", "limited_by", "share", "warnings", "error", "fingerprint",
-)  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A point: the values of the varied paths in their order, and what came of it."""
-
-    values: tuple[object, ...]
-    outcome: Outcome
-
-    @property
-    def makespan_s(self) -> float | None:
-        """Seconds; None if the point failed."""
-        return self.outcome.makespan_s
-
-    @property
-    def limited_by(self) -> str:
-        """What the run spent most of its time on."""
-        return self.outcome.limited_by
-
-    @property
-    def share(self) -> float | None:
-        """How much of its time the run spent on that."""
-        return self.outcome.share
-
-    @property
-    def warnings(self) -> tuple[Warning, ...]:
-        """What is right at this point but probably not meant, each with a code."""
-        return self.outcome.warnings
-
-    @property
-    def error(self) -> str:
-        """Why the point failed; empty if it did not."""
-        return self.outcome.error
 
 
 @dataclass(frozen=True)
 class Sweep:
     """The rows in the order of the grid.
 
-    machine, workload: their names.  settings: what was set at every point.  vary: the paths and their values.
-    points: how many the study has; there are fewer rows if it was interrupted.
-    by: the measure that was asked for, "" if none was.
+    Args:
+        machine, workload: their names.
+        settings: paths and values that were set at every point.
+        vary: the paths and their values.
+        points: points of the study; there are fewer rows if it was interrupted.
+        by: the measure that was requested; "" if none was.
     """
 
     machine: str
@@ -79,7 +36,7 @@ class Sweep:
 
     @cached_property
     def ranking(self) -> Ranking:
-        """By what the rows are compared, and why."""
+        """The measure that the rows are compared by, and why."""
         return ranking(self.rows, self.by)
 
     @property
@@ -89,14 +46,14 @@ class Sweep:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the columns of `to_csv`: the varied paths, then what was found."""
-        return (*self.paths, *(each if each in UNITS else f"{ASKED}{each}" for each in self.measured), *FOUND)
+        """Headings of `to_csv`: the varied paths, then the results."""
+        return (*self.paths, *map(csv_file.heading, self.measured), *csv_file.LAST)
 
     @property
     def measured(self) -> tuple[str, ...]:
-        """What the runs have beside their time: `step_s`, `requests_per_s`, `batches_per_s`, ..."""
-        found = {name for row in self.rows for name, _ in row.outcome.measures}
-        return tuple(name for name in (*UNITS, *sorted(found - UNITS.keys())) if name in found)
+        """Measures of the runs in addition to their time: `step_s`, `requests_per_s`, `batches_per_s`, ..."""
+        names = {name for row in self.rows for name, _ in row.measures}
+        return tuple(name for name in (*UNITS, *sorted(names - UNITS.keys())) if name in names)
 
     @property
     def failed(self) -> tuple[Row, ...]:
@@ -105,18 +62,18 @@ class Sweep:
 
     @property
     def speed_ups(self) -> tuple[float | None, ...]:
-        """Per row, how many times as fast as the first point that did not fail it is, by time or by work a second.
+        """Speed-up of each row over the first point that did not fail, by time or by work a second.
 
-        None where a row has no such number, or it is 0.  None for all where rows are compared by something else, and while
-        the first point of the grid has not been run: it may come to be the first.
+        None where a row has no such number, or it is 0. None for all rows if they are compared by something else, and while
+        the first point of the grid has not been run, because it may still become the first.
         """
-        asked, values = self.ranking.measure, self.ranking.values
-        if asked is None or not asked.is_pace or not self.rows:
+        measure, values = self.ranking.measure, self.ranking.values
+        if measure is None or not measure.is_pace or not self.rows:
             return (None,) * len(self.rows)
         if self.rows[0].values != tuple(values[0] for _, values in self.vary):
             return (None,) * len(self.rows)
-        first = next((each for each in values if each is not None), None)
-        pairs = [(value, first) if asked.most else (first, value) for value in values]
+        first = next((value for value in values if value is not None), None)
+        pairs = [(value, first) if measure.most else (first, value) for value in values]
         return tuple(above / below if above and below else None for above, below in pairs)
 
     def to_json(self) -> dict[str, Any]:
@@ -134,40 +91,36 @@ class Sweep:
                     "set": dict(zip(self.paths, row.values, strict=True)),
                     "makespan_s": row.makespan_s,
                     "speed_up": speed_up,
-                    "work": {each.unit: each.amount for each in row.outcome.work},
-                    **({"measures": dict(row.outcome.measures)} if row.outcome.measures else {}),
+                    "work": {work.unit: work.amount for work in row.work},
+                    **({"measures": dict(row.measures)} if row.measures else {}),
                     "limited_by": row.limited_by,
                     "share": row.share,
-                    "warnings": as_dicts(row.warnings),
+                    "warnings": [warning.as_dict() for warning in row.warnings],
                     "error": row.error,
-                    "fingerprint": row.outcome.fingerprint,
+                    "fingerprint": row.fingerprint,
                 }
                 for row, speed_up in zip(self.rows, self.speed_ups, strict=True)
             ],
         }
 
     def to_csv(self) -> str:
-        """A line per row under a line of names.  Numbers are written so that reading them gives them back exactly."""
-        buffer = io.StringIO()
-        lines = csv.writer(buffer, lineterminator="\n")
-        lines.writerow(self.columns)
-        for row, speed_up in zip(self.rows, self.speed_ups, strict=True):
-            more = dict(row.outcome.measures)
-            columns = [more.get(name) for name in self.measured]
-            warnings, fingerprint = written_warnings(row.warnings), row.outcome.fingerprint
-            work = written_work(row.outcome.work)
-            found = (*columns, row.makespan_s, speed_up, work, row.limited_by, row.share, warnings, row.error, fingerprint)
-            lines.writerow([*map(written, row.values), *("" if each is None else each for each in found)])
-        return buffer.getvalue()
+        """A line per row under a line of headings; numbers are written so that reading them back is exact."""
+        return csv_file.to_csv(self.paths, self.measured, zip(self.rows, self.speed_ups, strict=True))
 
     def plot(self, path: str | Path) -> Path:
-        """Write a figure, .png, .svg or .pdf: what rows are compared by over the first path that takes numbers, a line per
-        combination of the others.
+        """Write a figure, .png, .svg or .pdf: the measure over the first path that takes numbers.
+
+        Each combination of the other paths is a line.
 
         Raises:
             ValueError: another suffix.
         """
-        return write(path, figure.render(curves(self), Path(path).suffix))
+        from hwsim.study.curves import curves
+        from hwsim.views.sweep import draw
+
+        return write(path, draw.render(curves(self), Path(path).suffix))
 
     def __str__(self) -> str:
+        from hwsim.study.text import text
+
         return text(self)

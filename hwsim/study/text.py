@@ -12,16 +12,18 @@ from typing import TYPE_CHECKING, Final
 from hwsim.study.grid import written
 from hwsim.study.measures import TIME, measure
 from hwsim.units import format_quantity, format_share
+from hwsim.views.kit.aligned import Column, aligned, shortened
 
 if TYPE_CHECKING:
     from hwsim.study.measures import Measure
-    from hwsim.study.table import Row, Sweep
+    from hwsim.study.point import Row
+    from hwsim.study.table import Sweep
 
 WIDTH: Final = 100
-CAUSE: Final = 24  # what the last column keeps, whatever the others need
-ERRORS: Final = 8  # reasons told
-MOST: Final = 600  # letters of a reason to fail; JSON and CSV have all of it
-LEAST: Final = 6  # of a column of values
+CAUSE: Final = 24  # letters that the last column keeps, however wide the others are
+ERRORS: Final = 8  # different reasons of failures that are shown
+MOST: Final = 600  # letters of such a reason; JSON and CSV have all of it
+LEAST: Final = 6  # letters of a column of values
 
 
 def text(sweep: Sweep) -> str:
@@ -32,9 +34,9 @@ def text(sweep: Sweep) -> str:
 def _lines(sweep: Sweep) -> Iterator[str]:
     yield f"{sweep.workload}  on  {sweep.machine}"
     if sweep.settings:
-        said = ", ".join(f"{path}={value}" for path, value in sweep.settings)
+        settings = ", ".join(f"{path}={value}" for path, value in sweep.settings)
         yield from textwrap.wrap(
-            said, WIDTH, initial_indent="  set          ", subsequent_indent=" " * 15, break_long_words=False
+            settings, WIDTH, initial_indent="  set          ", subsequent_indent=" " * 15, break_long_words=False
         )
     yield ""
     yield from _table(sweep)
@@ -48,52 +50,39 @@ def _lines(sweep: Sweep) -> Iterator[str]:
 
 def _table(sweep: Sweep) -> Iterator[str]:
     ranked = sweep.ranking
-    times = ["-" if row.makespan_s is None else format_quantity(row.makespan_s, "s") for row in sweep.rows]
-    speed_ups = ["-" if each is None else factor(each) for each in sweep.speed_ups]
-    causes = [f"{row.limited_by} {format_share(row.share)}" if row.share is not None else row.limited_by for row in sweep.rows]
-    causes = [f"failed: {row.error}" if row.error else cause for row, cause in zip(sweep.rows, causes, strict=True)]
-    right = [_column("time", times, WIDTH, numbers=True)]
+    right = [Column("time", ["-" if row.makespan_s is None else format_quantity(row.makespan_s, "s") for row in sweep.rows])]
     if ranked.measure is not None and ranked.measure.is_pace:
-        right.append(_column("speed-up", speed_ups, WIDTH, numbers=True))
+        right.append(Column("speed-up", ["-" if speed_up is None else factor(speed_up) for speed_up in sweep.speed_ups]))
     if ranked.unit and ranked.measure is not None and ranked.measure.column not in sweep.measured:
-        cells = [ranked.measure.shown(value) for value in ranked.values]
-        right.append(_column(ranked.measure.title, cells, WIDTH, numbers=True))
-    for name in sweep.measured:
-        cells = [measure(name).shown(dict(row.outcome.measures).get(name)) for row in sweep.rows]
-        right.append(_column(_title(name), cells, WIDTH, numbers=True))
-    marks = _marks(sweep)
-    if marks:
+        right.append(Column(ranked.measure.title, [ranked.measure.shown(value) for value in ranked.values]))
+    right += [
+        Column(_heading(name), [measure(name).shown(dict(row.measures).get(name)) for row in sweep.rows])
+        for name in sweep.measured
+    ]
+    if marks := _marks(sweep):
         cells = ["".join(marks[code] for code in dict.fromkeys(each.code for each in row.warnings)) for row in sweep.rows]
-        right.append(_column("warned", cells, WIDTH))
-    room = WIDTH - CAUSE - sum(len(column[0]) + 2 for column in right) - 2
+        right.append(Column("warned", cells, right=False))
+    room = WIDTH - CAUSE - sum(len(column.lines()[0]) + 2 for column in right) - 2
     widest = max(room // max(len(sweep.vary), 1) - 2, LEAST)
-    columns = [
-        _column(name, [written(row.values[place]) for row in sweep.rows], widest, numbers=_numbers(values))
+    varied = [
+        Column(name, [" ".join(written(row.values[place]).split()) for row in sweep.rows], _are_numbers(values), widest)
         for place, (name, (_, values)) in enumerate(zip(_names(sweep.paths, widest), sweep.vary, strict=True))
     ]
-    for *cells, cause in zip(*columns, *right, ["limited by", *causes], strict=True):
-        line = "  " + "  ".join([*cells, cause])
-        yield (line if len(line) <= WIDTH else line[: WIDTH - 3] + "...").rstrip()
+    yield from aligned([*varied, *right, Column("limited by", list(map(_cause, sweep.rows)), right=False)], widest=WIDTH)
 
 
-def _column(title: str, cells: Sequence[str], widest: int, *, numbers: bool = False) -> list[str]:
-    """Cells of one width under their title, numbers to the right."""
-    shown = [title, *(_short(cell, widest) for cell in cells)]
-    width = max(map(len, shown))
-    return [cell.rjust(width) if numbers else cell.ljust(width) for cell in shown]
+def _cause(row: Row) -> str:
+    if row.error:
+        return f"failed: {row.error}"
+    return f"{row.limited_by} {format_share(row.share)}" if row.share is not None else row.limited_by
 
 
-def _numbers(values: Sequence[object]) -> bool:
-    return all(isinstance(each, int | float) and not isinstance(each, bool) for each in values)
-
-
-def _short(cell: str, widest: int) -> str:
-    cell = " ".join(cell.split())
-    return cell if len(cell) <= widest else cell[: widest - 3] + "..."
+def _are_numbers(values: Sequence[object]) -> bool:
+    return all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
 
 
 def _names(paths: Sequence[str], widest: int) -> list[str]:
-    """Paths, or where they are too long the ends that tell them apart.
+    """Paths, or where they are too long the shortest ends that differ.
 
     >>> _names(["machine.node.gpu.count", "machine.node.cpu.count", "workload.runtime.queue_depth"], 20)
     ['gpu.count', 'cpu.count', 'runtime.queue_depth']
@@ -107,8 +96,8 @@ def _names(paths: Sequence[str], widest: int) -> list[str]:
     return list(paths)
 
 
-def _title(column: str) -> str:
-    """The heading of a measure; the end of a long path."""
+def _heading(column: str) -> str:
+    """The title of a measure; the end of a long path."""
     title = measure(column).title
     return title if len(title) <= CAUSE else "..." + title[3 - CAUSE :]
 
@@ -120,17 +109,17 @@ def _marks(sweep: Sweep) -> dict[str, str]:
 
 
 def _warnings(sweep: Sweep) -> Iterator[str]:
-    """Each code that a row was marked with, on how many rows, and what it says of the first of them."""
+    """A line for each code of a warning: its mark, the number of rows, and the first message."""
     for code, mark in _marks(sweep).items():
-        said = [warning.message for row in sweep.rows for warning in row.warnings if warning.code == code]
+        messages = [warning.message for row in sweep.rows for warning in row.warnings if warning.code == code]
         rows = sum(any(warning.code == code for warning in row.warnings) for row in sweep.rows)
         where = "every row" if rows == len(sweep.rows) else f"{rows} of {len(sweep.rows)} rows"
-        more = ", and the like" if len(set(said)) > 1 else ""
-        yield f"{mark}: warning {code}, {where}: {said[0]}{more}"
+        more = ", and the like" if len(set(messages)) > 1 else ""
+        yield f"{mark}: warning {code}, {where}: {messages[0]}{more}"
 
 
 def factor(value: float) -> str:
-    """How many times as fast.
+    """A speed-up with three digits.
 
     >>> factor(1), factor(0.0523), factor(16.26), factor(12345.6)
     ('1.00', '0.0523', '16.3', '12346')
@@ -141,19 +130,19 @@ def factor(value: float) -> str:
 
 
 def _best(title: str, sweep: Sweep, measure: Measure, ran: Sequence[tuple[float, Row]]) -> str:
-    """The best of some rows, and its warnings; of equal ones the first without any."""
+    """The best of some rows, and its warnings; of equal ones the first with the fewest warnings."""
     most = _ahead(measure, ran)
-    equal = [each for each in ran if math.isclose(each[0], most, rel_tol=1e-9)]  # work a second is a quotient
-    best_value, best = min(equal, key=lambda each: len(each[1].warnings))
+    equal = [pair for pair in ran if math.isclose(pair[0], most, rel_tol=1e-9)]  # work a second is a quotient
+    best_value, best = min(equal, key=lambda pair: len(pair[1].warnings))
     alike = len(equal) - 1
     values = ", ".join(f"{path}={written(value)}" for path, value in zip(sweep.paths, best.values, strict=True))
-    codes = ", ".join(dict.fromkeys(each.code for each in best.warnings))
-    said = f" (warning {codes})" if codes else ""
-    return f"{title}: {values} with {_with(measure, best_value)}" + (f", and {alike} alike" if alike else "") + said
+    codes = ", ".join(dict.fromkeys(warning.code for warning in best.warnings))
+    warned = f" (warning {codes})" if codes else ""
+    return f"{title}: {values} with {_with(measure, best_value)}" + (f", and {alike} alike" if alike else "") + warned
 
 
 def _with(measure: Measure, value: float) -> str:
-    """A value with its unit, or with the name of what is counted."""
+    """A value with its unit, or with the name of the things counted."""
     shown = measure.shown(value)
     return f"{shown} {measure.title}" if measure.unit == "1" and measure.title.endswith("/s") else shown
 
@@ -164,29 +153,26 @@ def _ahead(measure: Measure, ran: Sequence[tuple[float, Row]]) -> float:
 
 
 def _end(sweep: Sweep) -> Iterator[str]:
-    """The best point by what rows are compared by, and what is missing."""
-    asked, why = sweep.ranking.measure, sweep.ranking.why
+    """Lines below the table: the best point, why rows are compared by that measure, failures, points that did not run."""
+    compared, why = sweep.ranking.measure, sweep.ranking.why
     ran = [(value, row) for value, row in zip(sweep.ranking.values, sweep.rows, strict=True) if value is not None]
-    if len(ran) > 1 and asked is not None:
-        word = "fastest" if asked.column == TIME else f"{'highest' if asked.most else 'lowest'} {asked.title}"
-        yield _best(word, sweep, asked, ran)
-        sound = [each for each in ran if not any(warning.exceeds for warning in each[1].warnings)]
-        if sound and len(sound) < len(ran) and not math.isclose(_ahead(asked, ran), _ahead(asked, sound), rel_tol=1e-9):
-            yield _best(f"{word} that the machine can do", sweep, asked, sound)
+    if len(ran) > 1 and compared is not None:
+        word = "fastest" if compared.column == TIME else f"{'highest' if compared.most else 'lowest'} {compared.title}"
+        yield _best(word, sweep, compared, ran)
+        sound = [pair for pair in ran if not any(warning.exceeds for warning in pair[1].warnings)]
+        if sound and len(sound) < len(ran) and not math.isclose(_ahead(compared, ran), _ahead(compared, sound), rel_tol=1e-9):
+            yield _best(f"{word} that the machine can do", sweep, compared, sound)
     if len(sweep.rows) > 1 and why and not sweep.by:
-        by = (
-            "" if asked is None else "compared by time: " if asked.column == TIME else f"compared by {asked.title}, not by time: "
-        )
-        yield f"{by}{why}"
+        by_time = "compared by time: " if compared is not None and compared.column == TIME else ""
+        yield (by_time if compared is None or by_time else f"compared by {compared.title}, not by time: ") + why
     if sweep.failed:
         yield f"{len(sweep.failed)} of {len(sweep.rows)} points failed"
         times = Counter(row.error for row in sweep.failed)
         for error, many in list(times.items())[:ERRORS]:
-            said = f"{many} x {error}" if len(times) > 1 else error
-            yield said if len(said) <= MOST else said[: MOST - 3] + "..."
+            yield shortened(f"{many} x {error}" if len(times) > 1 else error, MOST)
         if len(times) > ERRORS:
             yield f"and {len(times) - ERRORS} other reasons"
-        if sweep.rows[0].makespan_s is None and ran and asked is not None and asked.is_pace:
+        if sweep.rows[0].makespan_s is None and ran and compared is not None and compared.is_pace:
             yield "speed-ups are relative to the first point that did not fail"
     if len(sweep.rows) < sweep.points:
         yield f"{sweep.points - len(sweep.rows)} of {sweep.points} points were not run"

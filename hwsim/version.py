@@ -1,0 +1,5 @@
+"""The version of hwsim, in a module of its own so that every room can import it."""
+
+from __future__ import annotations
+
+__version__ = "0.1.0"
