@@ -140,8 +140,9 @@ def _table(cls: type, heading: str) -> Iterator[str]:
 def _row(each: FieldPlan) -> str:
     default = "required" if each.required else _default(each.default)
     meaning = each.doc + (f"; such as `{each.example}`" if each.example else "")
+    value = ", ".join(f"`{choice}`" for choice in each.bounds.choices or ()) or _value(each.annotation)
     recorded = f"; *recorded only*: {each.record}" if each.record else ""
-    return f"| `{each.key}` | {_value(each.annotation)} | {default} | {meaning}{recorded} |"
+    return f"| `{each.key}` | {value} | {default} | {meaning}{recorded} |"
 
 
 def _default(default: Any) -> str:

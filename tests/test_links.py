@@ -6,22 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hwsim.links import (
-    Direct,
-    Ethernet,
-    Framing,
-    Infiniband,
-    LinkKind,
-    Nvlink,
-    Omnipath,
-    Pcie,
-    Protocol,
-    Qpi,
-    Slingshot,
-    Upi,
-    Wifi,
-    Xgmi,
-)
+from hwsim.links import Framing, LinkKind, Protocol
+from hwsim.links.direct import Direct
+from hwsim.links.ethernet import Ethernet, Wifi
+from hwsim.links.fabrics import Infiniband, Omnipath, Slingshot
+from hwsim.links.nvlink import Nvlink
+from hwsim.links.pcie import Pcie
+from hwsim.links.sockets import Qpi, Upi
+from hwsim.links.xgmi import Xgmi
 
 WIDTHS = (1, 2, 4, 8, 12, 16, 32)
 GENS = (1, 2, 3, 4, 5, 6)

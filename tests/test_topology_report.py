@@ -17,7 +17,7 @@ from hwsim.spec import Mistakes, find, read, read_text
 from hwsim.views.topology import say as report
 from hwsim.views.topology.bisection import bisection
 from hwsim.views.topology.draw import render
-from hwsim.views.topology.find import called, topology
+from hwsim.views.topology.find import topology
 from hwsim.views.topology.layout import drawing
 from hwsim.views.topology.reach import reach
 
@@ -270,7 +270,7 @@ def test_a_ring_stands_on_a_circle_and_every_kind_of_link_has_a_line_in_the_lege
 
 
 def test_links_are_called_by_generation_and_rate() -> None:
-    names = {link.kind: called(link.model) for link in library("d2l-two-nodes").links}
+    names = {link.kind: link.model.label() for link in library("d2l-two-nodes").links}
     assert names == {"pcie": "PCIe 2 x8", "ethernet": "Ethernet 10 Gb/s"}
 
 

@@ -142,7 +142,7 @@ def machine_of(tree: Tree, settings: Mapping[str, str], source: str) -> Machine:
 def _check_part(tree: Tree, mistakes: Mistakes) -> tuple[Warning, ...]:
     """A device alone in a machine; a link by its keys."""
     kind = tree.text("kind")
-    if kind in links.KINDS:
+    if kind is not None and kind in links.KINDS:
         decode(resolve(tree, mistakes, kind=kind), links.KINDS[kind], mistakes, ignore=LINK_KEYS | {"hwsim"}, sourced=True)
         return ()
     if kind == "framework":

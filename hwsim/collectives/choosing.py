@@ -18,7 +18,7 @@ from hwsim.collectives.steady import Flows, cost, longest
 from hwsim.collectives.tuning import NVLINK, OPERATIONS, PCIE, Candidate, Generation, Hardware, candidates
 from hwsim.demand import Choice
 from hwsim.devices import Nic
-from hwsim.links import Nvlink
+from hwsim.links.nvlink import Nvlink
 from hwsim.machine import Machine
 from hwsim.machine.libraries.nccl import Bus, Estimate, Nccl
 from hwsim.machine.libraries.overheads import Overheads

@@ -1,52 +1,26 @@
-"""Every link kind hwsim knows.  A new kind is a new file here and a name in this union."""
+"""Every kind of link.  A new kind is a new file here and a line in `KINDS`; its class says all else (see `hwsim.links.kind`)."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from hwsim.links.carrier import Framing, Protocol
-from hwsim.links.direct import Direct
-from hwsim.links.ethernet import Ethernet
-from hwsim.links.infiniband import Infiniband
-from hwsim.links.nvlink import Nvlink
-from hwsim.links.omnipath import Omnipath
-from hwsim.links.pcie import Pcie
-from hwsim.links.qpi import Qpi
-from hwsim.links.slingshot import Slingshot
-from hwsim.links.upi import Upi
-from hwsim.links.wifi import Wifi
-from hwsim.links.xgmi import Xgmi
+from hwsim.links.kind import Framing, Keys, LinkKind, Protocol, Wait
+from hwsim.spec.kinds import Kinds
 
-LinkKind = Direct | Ethernet | Infiniband | Nvlink | Omnipath | Pcie | Qpi | Slingshot | Upi | Wifi | Xgmi
+KINDS: Final = Kinds[type[LinkKind]](
+    {
+        "direct": "hwsim.links.direct:Direct",
+        "ethernet": "hwsim.links.ethernet:Ethernet",
+        "infiniband": "hwsim.links.fabrics:Infiniband",
+        "nvlink": "hwsim.links.nvlink:Nvlink",
+        "omnipath": "hwsim.links.fabrics:Omnipath",
+        "pcie": "hwsim.links.pcie:Pcie",
+        "qpi": "hwsim.links.sockets:Qpi",
+        "slingshot": "hwsim.links.fabrics:Slingshot",
+        "upi": "hwsim.links.sockets:Upi",
+        "wifi": "hwsim.links.ethernet:Wifi",
+        "xgmi": "hwsim.links.xgmi:Xgmi",
+    }
+)
 
-KINDS: Final[dict[str, type[LinkKind]]] = {
-    "direct": Direct,
-    "ethernet": Ethernet,
-    "infiniband": Infiniband,
-    "nvlink": Nvlink,
-    "omnipath": Omnipath,
-    "pcie": Pcie,
-    "qpi": Qpi,
-    "slingshot": Slingshot,
-    "upi": Upi,
-    "wifi": Wifi,
-    "xgmi": Xgmi,
-}
-
-__all__ = [
-    "KINDS",
-    "Direct",
-    "Ethernet",
-    "Framing",
-    "Infiniband",
-    "LinkKind",
-    "Nvlink",
-    "Omnipath",
-    "Pcie",
-    "Protocol",
-    "Qpi",
-    "Slingshot",
-    "Upi",
-    "Wifi",
-    "Xgmi",
-]
+__all__ = ["KINDS", "Framing", "Keys", "LinkKind", "Protocol", "Wait"]

@@ -2,35 +2,24 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-from hwsim.links.carrier import Carrier
+from hwsim.links.kind import LinkKind
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.units import BytesPerSecond, Metres
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Direct(Carrier):
+class Direct(LinkKind):
     """Bandwidth and latency as given."""
 
-    kind: ClassVar[str] = "direct"
-    budget: ClassVar[str] = "ports"
-    network: ClassVar[bool] = True
+    kind, called, short, colour = "direct", "direct", "DIR", "sky"
+    joins, network, budget = "anything", True, "ports"
+    examples = ({"bandwidth": "10 GB/s", "length": "100 m"},)
     bandwidth: BytesPerSecond = field("each direction", exclusive_minimum=0.0)
     length: Metres = field("of the cable, in glass fibre", default=0.0)
 
     def peak(self) -> float:
-        """Bytes per second in each direction."""
         return self.bandwidth
-
-    def carried(self) -> float:
-        """Bytes per second of payload in each direction."""
-        return self.bandwidth
-
-    def formula(self) -> str:
-        """Where `carried` is from, in words."""
-        return "bandwidth as given"
 
     def distance(self) -> float:
         return self.length

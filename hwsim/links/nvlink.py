@@ -14,9 +14,9 @@ to nvlink5 state what was published.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import ClassVar, Final, Literal
+from typing import Final, Literal
 
-from hwsim.links.carrier import Carrier, Framing, beside_bandwidth, reached
+from hwsim.links.kind import Framing, LinkKind, Problem, void_keys
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.units import Bytes, BytesPerSecond, Ratio
@@ -26,12 +26,15 @@ GENERATIONS: Final[Mapping[int, float]] = {1: 20e9, 2: 25e9, 3: 25e9, 4: 25e9, 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Nvlink(Carrier):
+class Nvlink(LinkKind):
     """A generation, and how many of its links run side by side."""
 
-    kind: ClassVar[str] = "nvlink"
-    budget: ClassVar[str] = "nvlinks"
-    network: ClassVar[bool] = False
+    kind, called, short, joins, colour = "nvlink", "NVLink", "NV", "gpus", "green"
+    budget = "nvlinks"
+    examples = (
+        {"gen": 2, "links": 2, "payload": "256 B", "header": "16 B", "efficiency": "90 %"},
+        {"bandwidth": "20 GB/s"},
+    )
     gen: Literal[1, 2, 3, 4, 5] | None = field("generation", default=None)
     links: int = field("links side by side", default=1, minimum=1)
     bandwidth: BytesPerSecond | None = field(
@@ -43,18 +46,12 @@ class Nvlink(Carrier):
     header: Bytes = field("bytes of flits beside the data", default=16.0)
     efficiency: Ratio = field("part of what packets leave that is reached", default=1.0, exclusive_minimum=0.0)
 
-    def problems(self) -> Iterator[tuple[str, str, str | None]]:
-        """(key, message, hint) of what cannot be."""
+    def problems(self) -> Iterator[Problem]:
         if self.bandwidth is None and self.gen is None:
             yield "kind", "an nvlink link needs gen", "write `gen: 2`, or the `bandwidth: 25 GB/s` of one link"
-        if self.bandwidth is not None and self.gen is not None:
-            yield "gen", "the generation has no effect beside a bandwidth", "leave out one of them"
-        yield from beside_bandwidth(
-            self.bandwidth,
-            {"payload": self.payload is not None, "efficiency": self.efficiency < 1},
-            "a bandwidth is what is carried",
-        )
-        yield from Carrier.problems(self)
+        stated = {"gen": self.gen is not None, "payload": self.payload is not None, "efficiency": self.efficiency < 1}
+        yield from void_keys(self.bandwidth, stated)
+        yield from LinkKind.problems(self)
 
     def peak(self) -> float:
         """Bytes per second that the wires carry in each direction.
@@ -74,11 +71,12 @@ class Nvlink(Carrier):
         return self.peak() * packets * self.efficiency
 
     def formula(self) -> str:
-        """Where `carried` is from, in words."""
         which = "of a given bandwidth" if self.bandwidth is not None else f"of NVLink {self.gen} (NVIDIA)"
         packets = "" if self.payload is None else f", {self.payload:g} of {self.payload + self.header:g} bytes of a packet"
-        return f"{self.links} links {which}{packets}" + reached(self.efficiency, self.sources.get("efficiency"))
+        return f"{self.links} links {which}{packets}" + self.reached(self.efficiency)
+
+    def label(self) -> str:
+        return self.called if self.gen is None else f"{self.called} {self.gen}"
 
     def uses(self) -> int:
-        """NVLink links it takes of the device at either end."""
         return self.links

@@ -16,9 +16,9 @@ are less than twice one (`two_way`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import ClassVar, Final, Literal
+from typing import Final, Literal
 
-from hwsim.links.carrier import Carrier, Framing, beside_bandwidth, reached
+from hwsim.links.kind import Framing, LinkKind, Problem, void_keys
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.units import Bytes, BytesPerSecond, Ratio
@@ -35,12 +35,15 @@ GENERATIONS: Final[Mapping[int, tuple[float, float]]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pcie(Carrier):
+class Pcie(LinkKind):
     """A generation and a number of lanes, or a bandwidth as given."""
 
-    kind: ClassVar[str] = "pcie"
-    budget: ClassVar[str] = "lanes"
-    network: ClassVar[bool] = False
+    kind, called, short, joins, colour = "pcie", "PCIe", "PCIE", "host", "blue"
+    budget = "lanes"
+    examples = (
+        {"gen": 3, "lanes": 8, "payload": "256 B", "header": "26 B", "efficiency": "90 %"},
+        {"bandwidth": "12 GB/s"},
+    )
     gen: Literal[1, 2, 3, 4, 5, 6] | None = field("generation", default=None)
     lanes: Literal[1, 2, 4, 8, 12, 16, 32] | None = field("lanes it is wide", default=None)
     bandwidth: BytesPerSecond | None = field(
@@ -57,19 +60,13 @@ class Pcie(Carrier):
         exclusive_minimum=0.0,
     )
 
-    def problems(self) -> Iterator[tuple[str, str, str | None]]:
-        """(key, message, hint) of what cannot be."""
+    def problems(self) -> Iterator[Problem]:
         if self.bandwidth is None and (self.gen is None or self.lanes is None):
             missing = "gen and lanes" if self.gen is None and self.lanes is None else "lanes" if self.lanes is None else "gen"
             yield "kind", f"a pcie link needs {missing}", "write `gen: 3, lanes: 16`, or its `bandwidth: 16 GB/s`"
-        if self.bandwidth is not None and self.gen is not None:
-            yield "gen", "the generation has no effect beside a bandwidth", "leave out one of them"
-        yield from beside_bandwidth(
-            self.bandwidth,
-            {"payload": self.payload is not None, "efficiency": self.efficiency < 1},
-            "a bandwidth is what is carried",
-        )
-        yield from Carrier.problems(self)
+        stated = {"gen": self.gen is not None, "payload": self.payload is not None, "efficiency": self.efficiency < 1}
+        yield from void_keys(self.bandwidth, stated)
+        yield from LinkKind.problems(self)
 
     def peak(self) -> float:
         """Bytes per second that the wires carry in each direction.
@@ -94,13 +91,16 @@ class Pcie(Carrier):
         return self.peak() * packets * self.efficiency
 
     def formula(self) -> str:
-        """Where `carried` is from, in words."""
         if self.bandwidth is not None:
             return "bandwidth as given"
         packets = "" if self.payload is None else f", {self.payload:g} of {self.payload + self.header:g} bytes of a packet"
-        return f"PCIe {self.gen}, {self.lanes} lanes (PCI-SIG){packets}" + reached(
-            self.efficiency, self.sources.get("efficiency")
-        )
+        return f"PCIe {self.gen}, {self.lanes} lanes (PCI-SIG){packets}" + self.reached(self.efficiency)
+
+    def label(self) -> str:
+        return self.called if self.gen is None or self.lanes is None else f"{self.called} {self.gen} x{self.lanes}"
+
+    def fetched(self) -> Ratio:
+        return self.fetches
 
     def uses(self) -> int:
         """Lanes it takes of the device at either end; 0 where they are not stated."""

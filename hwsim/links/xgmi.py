@@ -10,21 +10,20 @@ direction: AMD Instinct MI250 datasheet), MI300X at 32 GT/s (64 GB/s: AMD CDNA 3
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar
 
-from hwsim.links.carrier import Carrier, beside_bandwidth, reached
+from hwsim.links.kind import LinkKind, Problem, void_keys
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.units import BytesPerSecond, Ratio, TransfersPerSecond
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Xgmi(Carrier):
-    """A transfer rate, lanes and how many links run side by side."""
+class Xgmi(LinkKind):
+    """A transfer rate, lanes and the number of parallel links."""
 
-    kind: ClassVar[str] = "xgmi"
-    budget: ClassVar[str] = "xgmi_links"
-    network: ClassVar[bool] = False
+    kind, called, short, joins, colour = "xgmi", "xGMI", "XGMI", "gpus", "red"
+    budget = "xgmi_links"
+    examples = ({"rate": "16 GT/s", "lanes": 16, "links": 2, "efficiency": "90 %"}, {"bandwidth": "30 GB/s"})
     rate: TransfersPerSecond = field("transfers per second of a lane", default=32e9, exclusive_minimum=0.0)
     lanes: int = field("lanes of a link", default=16, minimum=1)
     links: int = field("links side by side", default=1, minimum=1)
@@ -33,30 +32,24 @@ class Xgmi(Carrier):
     )
     efficiency: Ratio = field("part of what the wires carry that is reached", default=1.0, exclusive_minimum=0.0)
 
-    def problems(self) -> Iterator[tuple[str, str, str | None]]:
-        """(key, message, hint) of what cannot be."""
-        yield from beside_bandwidth(self.bandwidth, {"efficiency": self.efficiency < 1}, "a bandwidth is what is carried")
-        yield from Carrier.problems(self)
+    def problems(self) -> Iterator[Problem]:
+        yield from void_keys(self.bandwidth, {"efficiency": self.efficiency < 1})
+        yield from LinkKind.problems(self)
 
     def peak(self) -> float:
-        """Bytes per second that the wires carry in each direction.
-
-        >>> Xgmi().peak() / 1e9
+        """>>> Xgmi().peak() / 1e9
         64.0
         """
         return self.links * (self.rate * self.lanes / 8 if self.bandwidth is None else self.bandwidth)
 
     def carried(self) -> float:
-        """Bytes per second of payload in each direction."""
         return self.peak() * self.efficiency
 
     def formula(self) -> str:
-        """Where `carried` is from, in words."""
         which = (
             "of a given bandwidth" if self.bandwidth is not None else f"of {self.lanes} lanes at {self.rate / 1e9:g} GT/s (AMD)"
         )
-        return f"{self.links} xGMI links {which}" + reached(self.efficiency, self.sources.get("efficiency"))
+        return f"{self.links} xGMI links {which}" + self.reached(self.efficiency)
 
     def uses(self) -> int:
-        """Links it takes of the device at either end."""
         return self.links

@@ -10,7 +10,7 @@ from hwsim.demand import Term, Unit
 from hwsim.devices import Cpu, Gpu, Memory, Nic
 from hwsim.devices.nic import ON_CORES
 from hwsim.devices.roofline import WORKLOAD, latency_term, source_of
-from hwsim.links import Pcie, Protocol
+from hwsim.links import Protocol
 from hwsim.machine.placed import Link, PlacedDevice
 from hwsim.records import dataclass
 from hwsim.units import precise
@@ -172,9 +172,10 @@ def _by_engine(tally: Tally, gpu: Gpu, links: Sequence[Link], size: float, into:
                 kind="latency",
             )
         )
-    if isinstance(narrow.model, Pcie) and narrow.model.fetches < 1:
-        part = ("fetches", precise(narrow.model.fetches, "%"), source_of(narrow.model.sources, "fetches"))
-        seconds = size / (narrow.model.fetches * narrow.bandwidth)
+    fetched = narrow.model.fetched()
+    if fetched < 1:
+        part = ("fetches", precise(fetched, "%"), source_of(narrow.model.sources, "fetches"))
+        seconds = size / (fetched * narrow.bandwidth)
         tally.floors.append(Term("fetches", "bytes / (fetches x bandwidth)", (*inputs, part), seconds, narrow.capacity))
 
 

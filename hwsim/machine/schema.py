@@ -36,9 +36,7 @@ class MachineFile:
 class PartEntry:
     """What any part may say, whatever its kind."""
 
-    kind: Literal["cpu", "gpu", "memory", "disk", "hdd", "ssd", "volume", "raid", "filesystem", "nic", "switch", "machine"] = (
-        field("what it is")
-    )
+    kind: str = field("what it is", choices=(*devices.KINDS, "machine"))
     use: str | None = field("a part or machine of the library, or a file; the keys beside it override", default=None)
     count: int | None = field("how many: gpu0, gpu1, ...; a lone part without a number if left out", default=None, minimum=1)
     name: str = field("what a reader calls it", default="", record="for readers")
@@ -60,9 +58,7 @@ class LibraryEntry:
 class LinkEntry:
     """What any link may say, whatever its kind: `between` two groups of parts, or a `topology` of one."""
 
-    kind: Literal["direct", "ethernet", "infiniband", "nvlink", "omnipath", "pcie", "qpi", "slingshot", "upi", "wifi", "xgmi"] = (
-        field("what it is made of")
-    )
+    kind: str = field("what it is made of", choices=links.KINDS)
     name: str | None = field("what it is called; its kind if left out", default=None)
     notes: str = field("anything worth knowing", default="", record="for readers")
     use: str | None = field("a link of the library, or a file; the keys beside it override", default=None)

@@ -81,7 +81,11 @@ def plan(cls: type) -> tuple[FieldPlan, ...]:
             continue
         given = each.metadata
         bounds = Bounds(
-            given.get("minimum"), given.get("maximum"), given.get("exclusive_minimum"), bool(given.get("one_or_many"))
+            given.get("minimum"),
+            given.get("maximum"),
+            given.get("exclusive_minimum"),
+            bool(given.get("one_or_many")),
+            given.get("choices"),
         )
         required = each.default is _MISSING and each.default_factory is _MISSING
         key, doc = given.get("key", each.name), given.get("doc", "")
@@ -189,6 +193,8 @@ def _shape(annotation: Any, bounds: Bounds) -> Shape:
             lambda tree, context: _read_dataclass(annotation, tree, context, ignore),
         )
     if annotation is str:
+        if bounds.choices is not None:
+            return _literal(bounds.choices)
         return Shape("a text", "scalar", _read_text)
     if annotation is bool:
         return Shape("true or false", "scalar", _read_bool)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from hwsim.spec.mistakes import NOWHERE
@@ -21,6 +21,7 @@ def field(
     maximum: float | None = None,
     exclusive_minimum: float | None = None,
     one_or_many: bool = False,
+    choices: Iterable[str] | None = None,
     example: str | None = None,
     record: str | None = None,
 ) -> Any:
@@ -32,6 +33,7 @@ def field(
         minimum, maximum, exclusive_minimum: bounds in SI units, for the number or every number of a tuple.
             A field with a unit is never negative unless a minimum below zero is given.
         one_or_many: for `tuple[X, ...]`: a single X stands for a tuple of one.
+        choices: for `str`: the texts that are accepted.
         record: the reason why no result depends on the value; every other key changes a result, warns or is refused.
     """
     given = {
@@ -40,6 +42,7 @@ def field(
         "maximum": maximum,
         "exclusive_minimum": exclusive_minimum,
         "one_or_many": one_or_many or None,
+        "choices": tuple(choices) if choices is not None else None,
         "example": example,
         "record": record,
     }

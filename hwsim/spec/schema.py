@@ -99,7 +99,7 @@ class _Writer:
                     self.definitions[name].pop("required", None)
             return {"$ref": f"#/$defs/{name}"}
         if annotation is str:
-            return {"type": "string"}
+            return {"type": "string"} if bounds.choices is None else {"anyOf": [{"enum": list(bounds.choices)}, _EXPRESSION]}
         if annotation is bool:
             return {"anyOf": [{"type": "boolean"}, _EXPRESSION]}
         if annotation in (int, float):

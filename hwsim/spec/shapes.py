@@ -27,6 +27,7 @@ class Bounds:
     maximum: float | None = None
     exclusive_minimum: float | None = None
     one_or_many: bool = False
+    choices: tuple[str, ...] | None = None
 
 
 NO_BOUNDS: Final = Bounds()

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from hwsim.devices import Accesses, Gpu, Work
 from hwsim.machine import Machine, NoRoute
 from hwsim.ops.op import Scope
 from hwsim.ops.transfer import Copy
 from hwsim.units import precise
 from hwsim.views.latency.found import MEGABYTE, Found, Lacks, body, first_cpu, first_gpu
-
-BETWEEN_GPUS: Final = ("nvlink", "xgmi")
 
 
 def shared_memory(machine: Machine) -> Found:
@@ -78,7 +74,7 @@ def peer_copy(machine: Machine) -> Found:
             route = machine.route(name, other)
         except NoRoute:
             continue
-        if route and all(link.kind in BETWEEN_GPUS for link in route):
+        if route and all(link.model.joins == "gpus" for link in route):
             return _copied(machine, name, other)
     raise Lacks(f"no other GPU is linked to {name} by NVLink or xGMI")
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import Final
 
+from hwsim import links
 from hwsim.demand import Cost
 from hwsim.machine import Machine, NoRoute
 from hwsim.machine.placed import Link
@@ -14,33 +15,29 @@ from hwsim.ops.transfer import Send
 from hwsim.units import precise
 from hwsim.views.latency.found import LINE, Found, Lacks, first_cpu
 
-NETWORKS: Final = {  # kinds of links, as people call them
-    "ethernet": "Ethernet",
-    "infiniband": "InfiniBand",
-    "omnipath": "Omni-Path",
-    "slingshot": "Slingshot",
-    "wifi": "WiFi",
-}
-FABRICS: Final = ("infiniband", "omnipath", "slingshot")
+NETWORKS: Final = ("lan", "fabric")  # what the links of a network join
 PEERS: Final = 64  # other machines that are looked at, evenly spread
 NEAR: Final = 100e3  # metres of cable inside a data centre, at most
 FAR: Final = 1000e3  # metres of cable to another part of the world, at least
 
 
 def message(machine: Machine, kinds: tuple[str, ...], size: float) -> Found:
-    """One message to the nearest machine over these kinds of links, the slowest link of the way counted."""
+    """One message to the nearest machine, the slowest link of the route counted.
+
+    kinds: kinds of links, or what they join ("fabric").
+    """
     best: Found | None = None
     for source, target, route in _ways(machine):
-        over = [link for link in route if link.kind in NETWORKS]
-        if not {link.kind for link in over} <= set(kinds) or _distance(route) > NEAR:
+        over = [link for link in route if link.model.joins in NETWORKS]
+        if not all(link.kind in kinds or link.model.joins in kinds for link in over) or _distance(route) > NEAR:
             continue
         cost = _sent(machine, source, target, size)
         slow = min(over, key=lambda link: link.model.peak())
-        how = f"{source} to {target}, {NETWORKS[slow.kind]} of {precise(8 * slow.model.peak() / 1e9, '1')} Gb/s"
+        how = f"{source} to {target}, {slow.model.called} of {precise(8 * slow.model.peak() / 1e9, '1')} Gb/s"
         found = Found(cost.demand.alone(machine.rates()), slow.name, how, cost.why)
         best = found if best is None or found.seconds < best.seconds else best
     if best is None:
-        called = " or ".join(NETWORKS[kind] for kind in kinds)
+        called = " or ".join(each.called for each in links.KINDS.values() if each.kind in kinds or each.joins in kinds)
         raise Lacks(_why_none(machine, called))
     return best
 
@@ -65,7 +62,7 @@ def round_trip(machine: Machine, *, far: bool) -> Found:
 def _ways(machine: Machine) -> Iterator[tuple[str, str, tuple[Link, ...]]]:
     """From the first CPU to CPUs that a network leads to: (from, to, route)."""
     source, _ = first_cpu(machine)
-    if not any(link.kind in NETWORKS for link in machine.links):
+    if not any(link.model.joins in NETWORKS for link in machine.links):
         return
     others = [name for name in machine.devices_of("cpu") if name != source]
     for target in others[:: max(1, len(others) // PEERS)]:
@@ -73,7 +70,7 @@ def _ways(machine: Machine) -> Iterator[tuple[str, str, tuple[Link, ...]]]:
             route = machine.route(source, target)
         except NoRoute:
             continue
-        if any(link.kind in NETWORKS for link in route):
+        if any(link.model.joins in NETWORKS for link in route):
             yield source, target, route
 
 
@@ -90,6 +87,6 @@ def _distance(route: tuple[Link, ...]) -> float:
 
 def _why_none(machine: Machine, what: str) -> str:
     cards = machine.devices_of("nic")
-    if cards and not any(link.kind in NETWORKS for link in machine.links):
+    if cards and not any(link.model.joins in NETWORKS for link in machine.links):
         return f"no network is linked to {cards[0]}: write a machine of two of these, and a link between their cards"
     return f"no two CPUs are connected by {what}"

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
+from hwsim import links
 from hwsim.machine import Machine
 from hwsim.units import format_quantity
 from hwsim.views.kit.figure import COLOURS, figure_bytes
@@ -16,9 +17,7 @@ from hwsim.views.topology.rows import HEIGHT, Box, Drawing, Line, arc_depth, bes
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_BLUE, _ORANGE, _GREEN, _PURPLE, _SKY, _RED, _YELLOW, _BLACK = COLOURS[:8]
-_LINES: Final = {"pcie": _BLUE, "nvlink": _GREEN, "qpi": _RED, "upi": _RED, "xgmi": _RED, "ethernet": _ORANGE,
-                 "infiniband": _PURPLE, "direct": _SKY, "omnipath": _BLACK, "slingshot": _BLACK, "wifi": _YELLOW}  # fmt: skip
+_PALETTE: Final = dict(zip(("blue", "orange", "green", "purple", "sky", "red", "yellow", "black"), COLOURS, strict=False))
 _FILLS: Final = {"cpu": "#FBE9D0", "gpu": "#D5F0E5", "switch": "#E6E6E6", "nic": "#F6E3EE", "memory": "#DCEBF6"}
 _OTHER: Final = "#FFFFFF"
 _LEGEND: Final = 10
@@ -100,7 +99,7 @@ def _thick(found: Drawing, line: Line) -> float:
 
 
 def _colour(line: Line) -> str:
-    return _LINES.get(line.kind, _BLACK)
+    return _PALETTE[links.KINDS[line.kind].colour]
 
 
 def _draw(axes: Axes, found: Drawing) -> None:

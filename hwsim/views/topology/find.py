@@ -9,19 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from hwsim.links import LinkKind, Nvlink, Pcie
 from hwsim.machine import Link, Machine, NoRoute
 from hwsim.records import dataclass
-from hwsim.units import format_quantity
 from hwsim.views.topology.bisection import Bisection, bisection
 from hwsim.views.topology.reach import Reach, reach
 
 MOST_PAIRS: Final = 16  # devices whose pairs are listed one by one
 MOST_DEVICES: Final = 20_000
-CALLED: Final = {"nvlink": "NVLink", "pcie": "PCIe", "ethernet": "Ethernet", "infiniband": "InfiniBand", "qpi": "QPI",
-                 "upi": "UPI", "xgmi": "xGMI", "omnipath": "Omni-Path", "slingshot": "Slingshot", "wifi": "Wi-Fi"}  # fmt: skip
-SHORT: Final = {"nvlink": "NV", "ethernet": "ETH", "infiniband": "IB", "omnipath": "OPA", "slingshot": "SS", "xgmi": "XGMI",
-                "wifi": "WIFI", "direct": "DIR", "qpi": "QPI", "upi": "UPI"}  # fmt: skip
 
 
 class TooLarge(ValueError):
@@ -124,19 +118,6 @@ def _starred_node(machine: Machine, name: str) -> str:
     return f"{_starred_node(machine, node.node)}.{own}" if node.node else own
 
 
-def called(model: LinkKind) -> str:
-    """A kind of link with its generation and width."""
-    name = CALLED.get(model.kind, model.kind)
-    match model:
-        case Nvlink(gen=gen) if gen is not None:
-            return f"{name} {gen}"
-        case Pcie(gen=gen, lanes=lanes) if gen is not None and lanes is not None:
-            return f"{name} {gen} x{lanes}"
-        case _:
-            rate = getattr(model, "rate", None)
-            return f"{name} {format_quantity(rate, 'b/s')}" if model.network and rate is not None else name
-
-
 def side_by_side(link: Link) -> int:
     """How many links one connection is."""
     return link.count * int(getattr(link.model, "links", 1))
@@ -153,7 +134,7 @@ def alike(machine: Machine) -> list[Alike]:
         counts: dict[tuple[str, float, str], int] = {}
         for link in leaving.get(name, ()):
             number = side_by_side(link)
-            key = called(link.model), link.bandwidth / number, families[link.target]
+            key = link.model.label(), link.bandwidth / number, families[link.target]
             counts[key] = counts.get(key, 0) + number
         links = [LinksTo(count, what, each, to) for (what, each, to), count in counts.items()]
         ordered = tuple(sorted(links, key=lambda one: (-one.count * one.bandwidth, one.what, one.to)))
@@ -219,4 +200,4 @@ def _how(machine: Machine, route: Sequence[Link]) -> str:
         return "SYS" if passed.count("cpu") > 1 else "PHB"
     if kinds == {"pcie"} and passed:
         return "PIX" if len(passed) == 1 else "PXB"
-    return SHORT.get(route[0].kind, route[0].kind.upper()) if len(kinds) == 1 else "MIX"
+    return route[0].model.short if len(kinds) == 1 else "MIX"

@@ -17,7 +17,7 @@ from typing import Final
 
 from hwsim.machine import Link, Machine
 from hwsim.units import natural
-from hwsim.views.topology.find import called, side_by_side, starred
+from hwsim.views.topology.find import side_by_side, starred
 from hwsim.views.topology.rows import (
     ROW,
     Box,
@@ -195,7 +195,7 @@ def _lines(machine: Machine, boxes: Mapping[str, Box], box_of: Mapping[str, str]
 
 def _said(link: Link) -> str:
     many = side_by_side(link)
-    return f"{many} × {called(link.model)}" if many > 1 else called(link.model)
+    return f"{many} × {link.model.label()}" if many > 1 else link.model.label()
 
 
 def _near(lines: Iterable[Line]) -> dict[str, list[str]]:

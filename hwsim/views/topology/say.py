@@ -11,7 +11,7 @@ from hwsim.spec import Warning
 from hwsim.units import format_quantity, natural
 from hwsim.views.kit.warned import as_dicts
 from hwsim.views.topology.bisection import Bisection
-from hwsim.views.topology.find import CALLED, Alike, Pair, Topology
+from hwsim.views.topology.find import Alike, Pair, Topology
 
 _LISTED: Final = 8  # ranges of names that are written out
 _MEANINGS: Final = {
@@ -134,7 +134,7 @@ def _figures(found: Topology) -> Iterator[tuple[str, str]]:
     if not found.bisections:
         yield "bisection", "none: links do not connect them all"
     for at, each in enumerate(found.bisections):
-        alone = f" over {CALLED.get(each.over, each.over)} alone" if each.over else ""
+        alone = f" over {links.KINDS[each.over].called} alone" if each.over else ""
         yield "" if at else "bisection", f"{format_quantity(each.bandwidth, 'B/s')} each way{alone}: {_limits(each)}"
         how = f"the least of all {each.cuts} ways to halve them" if each.exact else f"at most that: the least of {each.cuts} ways"
         if each.exact and each.cuts == 1:
@@ -154,7 +154,7 @@ def _figures(found: Topology) -> Iterator[tuple[str, str]]:
 def _limits(each: Bisection) -> str:
     """What the worst cut goes through; the peak of its wires where that is more."""
     parts = [
-        f"{one.count} {CALLED.get(one.what, one.what)}" if one.what in links.KINDS else f"{one.what} (its own rate), {one.count}"
+        f"{one.count} {links.KINDS[one.what].called}" if one.what in links.KINDS else f"{one.what} (its own rate), {one.count}"
         for one in each.limits
     ]
     wires = f", {format_quantity(each.wires, 'B/s')} on the wires" if each.wires > 1.001 * each.bandwidth else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from hwsim import links
 from tests.keys.examples.writing import CPU, PLAIN_GPU, between, in_turn, machine, program
 from tests.keys.feeling import Example
 
@@ -15,22 +16,9 @@ BOTH_WAYS: Final = (
 )
 BOTH: Final = program(*BOTH_WAYS)
 FULL: Final[dict[str, Any]] = {"latency": "1 us", "duplex": "full", "two_way": 1.5}
-LINKS: Final[dict[str, tuple[dict[str, Any], ...]]] = {
-    "direct": ({"bandwidth": "10 GB/s", "length": "100 m"},),
-    "ethernet": ({"rate": "25 Gb/s", "length": "100 m", "mtu": "1500 B", "efficiency": "90 %"},),
-    "infiniband": ({"rate": "100 Gb/s", "length": "100 m", "mtu": "4096 B", "efficiency": "90 %"},),
-    "omnipath": ({"rate": "100 Gb/s", "length": "100 m", "mtu": "8192 B", "efficiency": "90 %"},),
-    "slingshot": ({"rate": "200 Gb/s", "length": "100 m", "mtu": "2048 B", "efficiency": "90 %"},),
-    "wifi": ({"rate": "866 Mb/s", "length": "100 m", "mtu": "1500 B", "efficiency": "60 %"},),
-    "nvlink": ({"gen": 2, "links": 2, "payload": "256 B", "header": "16 B", "efficiency": "90 %"}, {"bandwidth": "20 GB/s"}),
-    "pcie": ({"gen": 3, "lanes": 8, "payload": "256 B", "header": "26 B", "efficiency": "90 %"}, {"bandwidth": "12 GB/s"}),
-    "qpi": ({"rate": "9.6 GT/s", "links": 2, "efficiency": "90 %"},),
-    "upi": ({"rate": "10.4 GT/s", "links": 2, "efficiency": "90 %"},),
-    "xgmi": ({"rate": "16 GT/s", "lanes": 16, "links": 2, "efficiency": "90 %"}, {"bandwidth": "30 GB/s"}),
-}
 
 
-def _link(kind: str, number: int, keys: dict[str, Any]) -> Example:
+def _link(kind: str, number: int, keys: links.Keys) -> Example:
     shared = FULL if kind != "wifi" else {"latency": "1 us", "two_way": 2.0}
     return Example(
         f"link {kind} {number}".removesuffix(" 0"),
@@ -100,10 +88,10 @@ TOO_FEW: Final = {
     "switch.nvlinks": (3, "nvlinks"),
 }
 EXAMPLES: Final = (
-    *(_link(kind, number, keys) for kind, every in LINKS.items() for number, keys in enumerate(every)),
+    *(_link(kind, number, keys) for kind, cls in links.KINDS.items() for number, keys in enumerate(cls.examples)),
     *(
         Example(f"{kind} of one direction at a time", machine(between("a", "b", kind, duplex="half", **keys), a=CPU, b=CPU), BOTH)
-        for kind, (keys, *_) in LINKS.items()
+        for kind, keys in ((kind, cls.examples[0]) for kind, cls in links.KINDS.items())
     ),
     Example(
         "cards and a switch",
