@@ -4,40 +4,39 @@ from __future__ import annotations
 
 from typing import Final
 
-from hwsim.kinds import Kinds
 from hwsim.ops.exchange import ExchangeOp, Part
 from hwsim.ops.fetch import FetchOp
 from hwsim.ops.op import CannotPlace, ComputeOp, Home, Op, Placed, Pointwise, Scope, stated
+from hwsim.spec.kinds import Kinds
 
-OPS: Final = Kinds[Op](
-    "hwsim.ops",
+OPS: Final = Kinds[type[Op]](
     {
-        "access": "access:Access",
-        "allgather": "collective:Allgather",
-        "allreduce": "collective:Allreduce",
-        "alltoall": "collective:Alltoall",
-        "asnumpy": "fetch:Asnumpy",
-        "broadcast": "collective:Broadcast",
-        "busy": "busy:Busy",
-        "collective": "collective:Collective",
-        "compute": "compute:Compute",
-        "copy": "transfer:Copy",
-        "elementwise": "arrays:Elementwise",
-        "gather": "collective:Gather",
-        "increment": "increment:Increment",
-        "item": "fetch:Item",
-        "layernorm": "arrays:Layernorm",
-        "matmul": "matmul:Matmul",
-        "print": "fetch:Print",
-        "random": "arrays:Random",
-        "read": "disk:Read",
-        "reduce": "arrays:Reduce",
-        "reduce-scatter": "collective:ReduceScatter",
-        "scatter": "collective:Scatter",
-        "send": "transfer:Send",
-        "softmax": "arrays:Softmax",
-        "write": "disk:Write",
-    },
+        "access": "hwsim.ops.access:Access",
+        "allgather": "hwsim.ops.collective:Allgather",
+        "allreduce": "hwsim.ops.collective:Allreduce",
+        "alltoall": "hwsim.ops.collective:Alltoall",
+        "asnumpy": "hwsim.ops.fetch:Asnumpy",
+        "broadcast": "hwsim.ops.collective:Broadcast",
+        "busy": "hwsim.ops.busy:Busy",
+        "collective": "hwsim.ops.collective:Collective",
+        "compute": "hwsim.ops.compute:Compute",
+        "copy": "hwsim.ops.transfer:Copy",
+        "elementwise": "hwsim.ops.arrays:Elementwise",
+        "gather": "hwsim.ops.collective:Gather",
+        "increment": "hwsim.ops.increment:Increment",
+        "item": "hwsim.ops.fetch:Item",
+        "layernorm": "hwsim.ops.arrays:Layernorm",
+        "matmul": "hwsim.ops.matmul:Matmul",
+        "print": "hwsim.ops.fetch:Print",
+        "random": "hwsim.ops.arrays:Random",
+        "read": "hwsim.ops.disk:Read",
+        "reduce": "hwsim.ops.arrays:Reduce",
+        "reduce-scatter": "hwsim.ops.collective:ReduceScatter",
+        "scatter": "hwsim.ops.collective:Scatter",
+        "send": "hwsim.ops.transfer:Send",
+        "softmax": "hwsim.ops.arrays:Softmax",
+        "write": "hwsim.ops.disk:Write",
+    }
 )
 
 __all__ = [
