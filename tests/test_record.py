@@ -11,8 +11,8 @@ import yaml
 
 import hwsim
 from hwsim.spec import SpecError
+from hwsim_calibrate.compare import compare
 from hwsim_calibrate.recording.arrays import TracedArray
-from hwsim_calibrate.recording.compare import compare
 from hwsim_calibrate.recording.folding import fold
 from hwsim_calibrate.recording.nodes import Loop
 from hwsim_calibrate.recording.patching import recording
@@ -387,7 +387,7 @@ def test_comparing_sorts_by_the_share_of_the_error(tmp_path: Path) -> None:
     path = tmp_path / "written.yaml"
     path.write_text(text, encoding="utf-8")
     compared = compare("laptop", path, measured)
-    assert [abs(each.off) for each in compared.ops] == sorted((abs(each.off) for each in compared.ops), reverse=True)
+    assert [each.missed for each in compared.ops] == sorted((each.missed for each in compared.ops), reverse=True)
     assert compared.measured == pytest.approx(found.inside)
     assert compared.predicted == pytest.approx(hwsim.simulate("laptop", path).makespan_s)
     assert sum(each.times for each in compared.ops) == len(found.steps)

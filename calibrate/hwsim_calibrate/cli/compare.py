@@ -17,7 +17,7 @@ FILE: Final = click.Path(path_type=Path, dir_okay=False)
 @click.argument("workload", type=WORKLOAD)
 @click.argument("measured", type=FILE, required=False)
 @settings_option
-@click.option("--clock", type=click.Choice(["cpu", "wall"]), help="Time of the CPU or of the world (default: as recorded).")
+@click.option("--clock", type=click.Choice(["cpu", "wall"]), help="CPU time or wall time (default: as recorded).")
 @click.option("--all", "every", is_flag=True, help="Print every op.")
 @click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: comparison/1).")
 @click.option("--plot", type=FILE, metavar="FILE", help="Write a figure (.png, .svg or .pdf).")
@@ -31,21 +31,21 @@ def command(
     as_json: bool,
     plot: Path | None,
 ) -> None:
-    """Simulate a recorded WORKLOAD on MACHINE, and put each op beside what it took when it was recorded.
+    """Simulate a recorded WORKLOAD on MACHINE, and compare each op with its recorded time.
 
-    MEASURED is what `hwsim record` wrote beside the workload (default: its name with .measured.json.gz).  Ops come by
-    their share of the error.
+    MEASURED is what `hwsim record` wrote next to the workload (default: its name with .measured.json.gz). Rows are sorted
+    by their share of the error.
     """
     refuse_unwritable(plot)
     from hwsim.cli.errors import in_words
-    from hwsim.views.compare import say as report
     from hwsim.views.kit.writing import write
-    from hwsim_calibrate.recording.compare import compare, load
+    from hwsim_calibrate import compare_report as report
+    from hwsim_calibrate.compare import compare, load
     from hwsim_calibrate.recording.writing import measured_path
 
     with in_words():
         recorded = load(measured_path(workload) if measured is None else measured)
-        found = compare(machine, workload, recorded, settings=settings, clock=clock or "")
+        compared = compare(machine, workload, recorded, settings=settings, clock=clock or "")
     if plot is not None:
-        click.echo(f"wrote {write(plot, report.render(found, plot.suffix))}", err=True)
-    click.echo(report.document(found) if as_json else report.text(found, every=every), nl=False)
+        click.echo(f"wrote {write(plot, report.render(compared, plot.suffix))}", err=True)
+    click.echo(report.document(compared) if as_json else report.text(compared, every=every), nl=False)
