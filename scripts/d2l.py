@@ -58,7 +58,7 @@ ADDING = "workload.program.repeat.repeat.do.add.busy.time"
 SECTIONS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
     "Compilers and interpreters": (
         (
-            "A network of five small ops, called 1000 times.  Issued one by one, each op costs Python far more than the CPU "
+            "A network of five small ops, called 1000 times. Issued one by one, each op costs Python far more than the CPU "
             "needs to compute it; compiled, the network is issued as one."
         ),
         (
@@ -148,7 +148,7 @@ SECTIONS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
         ),
     ),
     "Asynchronous computation": (
-        "Ten times a random matrix and its square, on the CPU.  An asynchronous frontend is done long before the backend.",
+        "Ten times a random matrix and its square, on the CPU. An asynchronous frontend is done long before the backend.",
         (
             Row(
                 "numpy",
@@ -273,7 +273,7 @@ SECTIONS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "predicted",
                 "d2l-gpu-workstation",
                 "d2l/async-matmul-gpu",
-                "the GPU is not named: this one would reach 170 GFLOP/s.  Here it is that of the next section, 966 GFLOP/s",
+                "the GPU is not named: this one would reach 170 GFLOP/s. Here it is that of the next section, 966 GFLOP/s",
             ),
             Row(
                 "V100: PyTorch, issued (two runs: 0.0011, 0.0013)",
@@ -307,7 +307,7 @@ SECTIONS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
     ),
     "Memory of a queue": (
         (
-            "150 batches of 1024 x 512 through a small network, with and without a barrier after each.  Without it Python issues "
+            "150 batches of 1024 x 512 through a small network, with and without a barrier after each. Without it Python issues "
             "everything at once, and what is queued holds its buffers."
         ),
         (
@@ -359,7 +359,7 @@ SECTIONS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "d2l/queue-memory",
                 (
                     "here a buffer is taken when its op is issued, as a program must be ready for; MXNet takes it when the "
-                    "op runs, and hands on what an op before gave back.  So measured, less than with the barrier"
+                    "op runs, and hands on what an op before gave back. So measured, less than with the barrier"
                 ),
                 {"barrier": 0},
                 memory,
@@ -439,7 +439,7 @@ SECTIONS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "d2l/copy-overlap",
                 (
                     "the notebooks copy 3.2 GB through pageable memory, 2.3 s alone at 1.4 GB/s; with non_blocking=True they "
-                    "measured products and copies together as faster than the copies alone.  Here the copies go at PCIe's rate"
+                    "measured products and copies together as faster than the copies alone. Here the copies go at PCIe's rate"
                 ),
                 {"gpu": "gpu0", "cpu": "cpu0", "n": 4000, "times": 50},
             ),
@@ -448,8 +448,8 @@ SECTIONS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
     "Training on several GPUs": (
         (
             "An epoch of Fashion-MNIST, 60,000 images, on one and two V100 of a server with four: LeNet written by hand, 256 "
-            "images a batch, and ResNet-18 of the framework, 256 images a GPU.  The figures are those of notebooks that the "
-            "text's authors ran with MXNet in July 2019.  A small network is no faster on two GPUs, a larger one nearly twice "
+            "images a batch, and ResNet-18 of the framework, 256 images a GPU. The figures come from notebooks that the "
+            "text's authors ran with MXNet in July 2019. A small network is no faster on two GPUs, a larger one nearly twice "
             "as fast."
         ),
         (
@@ -493,8 +493,8 @@ SECTIONS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
     ),
     "Hardware": (
         (
-            "The text's arithmetic on memory, disks and links, and its exercises.  These rows say that the parts named after the "
-            "text are what it says they are; real parts and their errors are another page.  How to ask: the lab sheet."
+            "The text's arithmetic on memory, disks and links, and its exercises. These rows show that the parts named after the "
+            "text have its numbers; errors of real parts are on another page. The lab sheet has the commands."
         ),
         (
             Row(
@@ -618,12 +618,12 @@ SECTIONS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
 
 HEAD = """# The d2l chapter, measured and simulated
 
-The timings that the chapter "Computational Performance" of *Dive into Deep Learning* prints for its experiments on compilers,
-asynchrony and automatic parallelism, and what it works out of its numbers of hardware, beside what hwsim says.  Written by
-`python scripts/d2l.py`.  Workloads for class, with what to see and what to vary: [the lab sheet](class.md).
+This page compares the timings that the chapter "Computational Performance" of *Dive into Deep Learning* prints for its experiments
+on compilers, asynchrony and automatic parallelism, and its arithmetic on hardware numbers, with hwsim's answers. Written by
+`python scripts/d2l.py`. Workloads for class, with what to see and what to vary: [the lab sheet](class.md).
 
-**fitted** rows went into the machine or the runtime: they show that the model can say so much, and count for nothing.
-**closed form** rows are the text's own arithmetic.  **predicted** rows used nothing of the figure they stand beside.  Where the
+**fitted** rows went into the machine or the runtime: they show that the model can represent the figure, and are not scored.
+**closed form** rows are the text's own arithmetic. **predicted** rows used no part of the figure that they are compared with. Where the
 column *printed* is empty, the text prints no measurement.
 """
 
