@@ -619,12 +619,12 @@ SECTIONS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
 HEAD = """# The d2l chapter, measured and simulated
 
 This page compares the timings that the chapter "Computational Performance" of *Dive into Deep Learning* prints for its
-experiments on compilers, asynchrony and automatic parallelism, and its arithmetic on hardware numbers, with hwsim's answers. Written
-by `python scripts/d2l.py`. Workloads for class, with what to see and what to vary: [the lab sheet](class.md).
+experiments on compilers, asynchrony and automatic parallelism, and its arithmetic on hardware numbers, with hwsim's answers.
+Written by `python scripts/d2l.py`. Workloads for class, with what to see and what to vary: [the lab sheet](class.md).
 
 **fitted** rows went into the machine or the runtime: they show that the model can represent the figure, and are not scored.
-**closed form** rows are the text's own arithmetic. **predicted** rows used no part of the figure that they are compared with. Where
-the column *printed* is empty, the text prints no measurement.
+**closed form** rows are the text's own arithmetic. **predicted** rows used no part of the figure that they are compared with.
+Where the column *printed* is empty, the text prints no measurement.
 """
 
 
