@@ -67,6 +67,7 @@ MOST_OPS = 30_000_000
 BYTES_PER_OP = 300  # measured, see benchmarks
 
 Progress = Callable[[int, int], None]  # ops done, ops known
+Figure = Literal["gantt", "latency", "memory", "queues", "serving"]
 
 
 class ExpectationFailed(Exception):
@@ -110,7 +111,7 @@ class Run(Result):
         """Write the timeline for Perfetto; packed if the name ends in .gz."""
         return write(path, REPORTS["trace"](self, Path(path).suffix))
 
-    def plot(self, figure: Literal["gantt", "latency", "memory", "queues", "serving"], path: str | Path) -> Path:
+    def plot(self, figure: Figure, path: str | Path) -> Path:
         """Write a figure: .png, .svg or .pdf.
 
         Raises:

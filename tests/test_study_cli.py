@@ -16,7 +16,6 @@ from click.testing import CliRunner, Result
 
 from hwsim import study
 from hwsim.cli import main
-from hwsim.cli.sweep import AFTER, _Progress
 from hwsim.study import sweep, sweeping
 
 LOOP = ("d2l-laptop", "d2l/async-loop")
@@ -120,19 +119,6 @@ def test_interrupted_before_the_first_point_is_an_empty_table(monkeypatch: pytes
     assert json.loads(found.stdout)["rows"] == []
     assert "interrupted: 0 of 2 points are done" in found.stderr
     assert "2 of 2 points were not run" in run(*LOOP, "--vary", "n=1,2").stdout
-
-
-def test_progress_is_shown_after_a_second_and_cleared(capsys: pytest.CaptureFixture[str]) -> None:
-    now = 0.0
-    progress = _Progress(lambda: now)
-    progress(1, 3)
-    progress.clear()
-    assert capsys.readouterr().err == ""
-    now = AFTER
-    progress(2, 3)
-    progress(3, 3)
-    progress.clear()
-    assert capsys.readouterr().err == "\r2 of 3 points" + "\r" + " " * 13 + "\r"
 
 
 @pytest.mark.slow

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import click
 from click.shell_completion import CompletionItem
@@ -15,6 +16,8 @@ else:  # a class without a parameter until click 8.3
     Text = click.ParamType
 
 F = TypeVar("F", bound=Callable[..., Any])
+FILE: Final = click.Path(path_type=Path, dir_okay=False)
+FIGURES: Final = (".png", ".svg", ".pdf")
 
 
 class LibraryName(Text):
@@ -32,29 +35,28 @@ class LibraryName(Text):
     ) -> list[CompletionItem]:
         from hwsim.spec import names
 
-        found = [CompletionItem(name) for name in names(self.kind) if name.startswith(incomplete)]
-        return [*found, CompletionItem(incomplete, type="file")]
+        items = [CompletionItem(name) for name in names(self.kind) if name.startswith(incomplete)]
+        return [*items, CompletionItem(incomplete, type="file")]
 
 
 MACHINE: Final = LibraryName("machine")
 WORKLOAD: Final = LibraryName("workload")
-FIGURES: Final = (".png", ".svg", ".pdf")
 
 
 def _settings(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
-    """--set K=V ... as a mapping; a later one of the same path wins."""
-    found: dict[str, str] = {}
+    """--set K=V ... as a mapping; the last value of a path wins."""
+    settings: dict[str, str] = {}
     for text in values:
         path, equals, value = text.partition("=")
         if not equals or not path:
             raise click.BadParameter(f"'{text}' is not of the form PATH=VALUE", ctx, param)
-        found.pop(path, None)
-        found[path] = value
-    return found
+        settings.pop(path, None)
+        settings[path] = value
+    return settings
 
 
 def once(ctx: click.Context, param: click.Parameter, values: tuple[Any, ...]) -> Any:
-    """For an option that may be given once: click would keep the last in silence."""
+    """The value of an option that may be given once; click alone would keep the last."""
     if len(values) > 1:
         raise click.BadParameter("it can be given once; run again for another file", ctx, param)
     return values[0] if values else None
@@ -72,9 +74,38 @@ def settings_option(function: F) -> F:
     )(function)
 
 
-def refuse_unwritable(plot: Path | None, option: str = "--plot") -> None:
-    """A figure that could not be written: better said before the work than after it."""
-    if plot is not None and plot.suffix.lower() not in FIGURES:
-        raise click.BadParameter(f"a figure is written as .png, .svg or .pdf, not as '{plot.name}'", param_hint=option)
-    if plot is not None and not plot.absolute().parent.is_dir():
-        raise click.BadParameter(f"there is no folder '{plot.parent}'", param_hint=option)
+def run_arguments(function: F) -> F:
+    """The arguments MACHINE and WORKLOAD, one of them perhaps standard input, and the option --set."""
+
+    @wraps(function)
+    def command(machine: str, workload: str, **options: Any) -> Any:
+        if machine == workload == "-":
+            raise click.UsageError("only one of the two files can be standard input")
+        return function(machine, workload, **options)
+
+    command = settings_option(command)
+    command = click.argument("workload", type=WORKLOAD)(command)
+    return cast("F", click.argument("machine", type=MACHINE)(command))
+
+
+def refuse_unwritable(
+    path: Path | None, option: str = "--plot", thing: str = "figure", suffixes: tuple[str, ...] = FIGURES
+) -> None:
+    """Raise, before the work is done, if a file could not be written after it.
+
+    Args:
+        thing: a word for its content.
+        suffixes: ends of its name, one of which it must have; none for any name.
+    """
+    if path is not None and not path.absolute().parent.is_dir():
+        raise click.BadParameter(f"there is no folder '{path.parent}'", param_hint=option)
+    if path is not None and suffixes and not path.name.lower().endswith(suffixes):
+        accepted = f"{', '.join(suffixes[:-1])} or {suffixes[-1]}"
+        raise click.BadParameter(f"a {thing} is written as {accepted}, not as '{path.name}'", param_hint=option)
+
+
+def write_files(files: Iterable[tuple[Path | None, Callable[[Path], Path]]], *, quiet: bool = False) -> None:
+    """Write each file that was requested, with its function, then report the names."""
+    written = [write(path) for path, write in files if path is not None]
+    for path in written if not quiet else ():
+        click.echo(f"wrote {path}", err=True)

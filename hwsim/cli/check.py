@@ -22,24 +22,24 @@ if TYPE_CHECKING:
 def command(files: tuple[str, ...], form: str, machine: str | None) -> None:
     """Validate each FILE (machine, workload or part; a path, a name of the library, or -).
 
-    Says all mistakes with line and column, each once, and the warnings; exit code 2 if there are mistakes.
+    Prints every mistake once with line and column, and the warnings; exit code 2 if there are mistakes.
     """
     from hwsim import api
     from hwsim.cli.files import check
     from hwsim.spec import Place, SpecError
 
     failed = False
-    known: set[Mistake] = set()
+    printed: set[Mistake] = set()
     for file in files:
         try:
             warnings = check(file) if machine is None else api.prepare(machine, file).warnings
         except SpecError as error:
             failed = True
-            new = [each for each in error.mistakes if each not in known]
-            if len(new) < len(error.mistakes):  # of a file that another one uses as well
-                places = ", ".join(str(each.place) for each in error.mistakes if each in known and each.place)
+            new = [mistake for mistake in error.mistakes if mistake not in printed]
+            if len(new) < len(error.mistakes):  # mistakes of a file that another one uses as well
+                places = ", ".join(str(mistake.place) for mistake in error.mistakes if mistake in printed and mistake.place)
                 click.echo(f"{file}: the same mistakes as above" + (f": {places}" if places else ""), err=True)
-            known.update(new)
+            printed.update(new)
             if new:
                 click.echo(_github(new) if form == "github" else str(SpecError(new)), err=form == "text")
         else:
@@ -54,8 +54,8 @@ def command(files: tuple[str, ...], form: str, machine: str | None) -> None:
 
 def _github(mistakes: Sequence[Mistake]) -> str:
     """Workflow commands of GitHub Actions: `::error file=,line=,col=::message`."""
-    said = [(each.place, each.message + (f" (hint: {each.hint})" if each.hint else "")) for each in mistakes]
-    return "\n".join(_annotation("error", place, text) for place, text in said)
+    texts = [(mistake.place, mistake.message + (f" (hint: {mistake.hint})" if mistake.hint else "")) for mistake in mistakes]
+    return "\n".join(_annotation("error", place, text) for place, text in texts)
 
 
 def _annotation(level: str, place: Place | None, text: str) -> str:

@@ -66,7 +66,7 @@ def command(
         built = machine_with(machine, settings)
     title = built.name or ("machine" if machine == "-" else Path(machine).stem)
     try:
-        with progress(shown=sys.stderr.isatty(), what="rows", after=AFTER) as tell:
+        with progress(shown=sys.stderr.isatty(), unit="rows", after=AFTER) as tell:
             devices = _devices(built, among)
             does = next(each for each in OPERATIONS if each == operation)
             found = measure(built, does, devices, wanted, names, tell)

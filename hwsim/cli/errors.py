@@ -1,4 +1,4 @@
-"""What users can cause is said in words and an exit code, without a traceback."""
+"""Errors that users can cause: a message and an exit code, without a traceback."""
 
 from __future__ import annotations
 

@@ -7,21 +7,17 @@ from pathlib import Path
 
 import click
 
-from hwsim.cli.arguments import MACHINE, WORKLOAD, settings_option
-
-FIGURES = (".png", ".svg", ".pdf")
+from hwsim.cli.arguments import FILE, refuse_unwritable, run_arguments, write_files
 
 
 @click.command("explain")
-@click.argument("machine", type=MACHINE)
-@click.argument("workload", type=WORKLOAD)
-@settings_option
+@run_arguments
 @click.option("--op", metavar="NAME", help="Derive how long the ops of this name take (default: those on the critical path).")
 @click.option("--path", "pieces", is_flag=True, help="The critical path piece by piece, equal steps not put together.")
 @click.option("--what-if/--no-what-if", "again", default=None,
               help="Run again with one number twice as good at a time (default: up to 200,000 ops).")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON (hwsim: explain/1).")
-@click.option("--plot", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+@click.option("--plot", type=FILE, metavar="FILE",
               help="Write the critical path as a figure (.png, .svg or .pdf).")  # fmt: skip
 def command(
     machine: str,
@@ -36,38 +32,31 @@ def command(
     """Say why WORKLOAD takes as long as it does on MACHINE: where the time goes, how long each op takes and
     why, what hides behind what, and what one number of the files that is twice as good would change.
 
-    The times of the causes add up to the time of the run exactly.  What the workload expects is not checked.
+    The times of the causes add up to the time of the run exactly. The `expect:` of the workload is not checked.
     """
-    if machine == workload == "-":
-        raise click.UsageError("only one of the two files can be standard input")
-    if plot is not None and plot.suffix.lower() not in FIGURES:
-        raise click.BadParameter(f"a figure is written as .png, .svg or .pdf, not as '{plot.name}'", param_hint="--plot")
-    if plot is not None and not plot.absolute().parent.is_dir():
-        raise click.BadParameter(f"there is no folder '{plot.parent}'", param_hint="--plot")
+    refuse_unwritable(plot)
     from hwsim import api
     from hwsim.cli.errors import in_words
     from hwsim.cli.progress import progress
     from hwsim.spec import did_you_mean
-    from hwsim.views.explain import document as report
-    from hwsim.views.explain import draw as explain_figure
+    from hwsim.views.explain import document, draw
     from hwsim.views.explain.explanation import NoSuchOp, explain
     from hwsim.views.explain.say import text
     from hwsim.views.kit.writing import write
 
     shown = sys.stderr.isatty()
     with in_words():
-        with progress(shown=shown) as told:
+        with progress(shown=shown) as report:
             try:
-                run = api.simulate(machine, workload, set=settings, expect=False, progress=told)
+                run = api.simulate(machine, workload, set=settings, expect=False, progress=report)
             except api.ExpectationFailed as failed:
                 run = failed.run
                 click.echo(f"note: {failed}", err=True)
-        with progress(shown=shown) as told:
+        with progress(shown=shown) as report:
             try:
-                found = explain(run, op=op, again=again, progress=told)
+                explanation = explain(run, op=op, again=again, progress=report)
             except NoSuchOp as error:
                 hint = did_you_mean(error.name, error.names)
                 raise click.BadParameter(f"{error}" + (f"; {hint}" if hint else ""), param_hint="--op") from error
-    if plot is not None:
-        click.echo(f"wrote {write(plot, explain_figure.render(run, found, plot.suffix))}", err=True)
-    click.echo(report.document(run, found, path=pieces) if as_json else text(run, found, path=pieces), nl=False)
+    write_files([(plot, lambda path: write(path, draw.render(run, explanation, path.suffix)))])
+    click.echo((document.document if as_json else text)(run, explanation, path=pieces), nl=False)

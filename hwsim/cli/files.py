@@ -70,30 +70,26 @@ def _checked(tree: Tree) -> tuple[Warning, ...]:
 
 
 def any_tree(source: str) -> Tree:
-    """What a file says, whatever kind of file it is: by path, or by a name that the library has once.
+    """The content of a file of any kind: by path, or by a name that the library has once.
 
     Raises:
         SpecError: no such file, or not YAML.
     """
     if source == "-":
         return read(source)
-    for kind in ("machine", "workload", "part", "model", "runtime", "framework"):
-        if source in names(kind) or (kind == "part" and source in {name.rpartition("/")[2] for name in names(kind)}):
+    kinds = ("machine", "workload", "part", "model", "runtime", "framework")
+    short = {kind: [name.rpartition("/")[2] if kind == "part" else name for name in names(kind)] for kind in kinds}
+    for kind in kinds:
+        if source in names(kind) or source in short[kind]:
             return read(find(kind, source))
     if not source.endswith((".yaml", ".yml")) and "/" not in source:
-        every = [
-            *names("machine"),
-            *names("workload"),
-            *names("model"),
-            *names("framework"),
-            *(name.rpartition("/")[2] for name in names("part")),
-        ]
+        every = [name for kind in ("machine", "workload", "model", "framework", "part") for name in short[kind]]
         raise SpecError([Mistake(None, f"there is no file '{source}' in the library", did_you_mean(source, every))])
     return read(find("machine", source))
 
 
 def resolved(tree: Tree) -> Tree:
-    """A file with everything it uses filled in and its parameters put in, each value knowing its source.
+    """A file with the files that it uses and its parameters put in; each value has its source.
 
     Raises:
         SpecError: what cannot be found.
@@ -101,17 +97,17 @@ def resolved(tree: Tree) -> Tree:
     mistakes = Mistakes()
     kind = tree.text("kind") or ""
     part = kind if kind in ("runtime", "framework") else "part"
-    found = resolve(
+    tree = resolve(
         tree,
         mistakes,
         kind={"machine/1": "machine", "workload/1": "workload", "model/1": "model"}.get(tree.text("hwsim") or "", part),
     )
     mistakes.raise_if_any()
-    return found
+    return tree
 
 
 def machine_with(source: str, settings: Mapping[str, str]) -> Machine:
-    """A machine by path or name, with values set as `--set machine.PATH=VALUE` says.
+    """A machine by path or name, with values set as by `--set machine.PATH=VALUE`.
 
     Raises:
         SpecError: its mistakes.
@@ -120,7 +116,7 @@ def machine_with(source: str, settings: Mapping[str, str]) -> Machine:
 
 
 def machine_of(tree: Tree, settings: Mapping[str, str], source: str) -> Machine:
-    """As `machine_with`, of what a file says.
+    """A machine from the content of its file, with values set.
 
     Raises:
         SpecError: its mistakes.

@@ -36,7 +36,7 @@ FILES: Final = {"machine.yaml": MACHINE, "workload.yaml": WORKLOAD}
 @click.command("new")
 @click.argument("folder", metavar="[DIR]", default=".", type=click.Path(path_type=Path, file_okay=False))
 def command(folder: Path) -> None:
-    """Write machine.yaml and workload.yaml into DIR (default: here).  Files that exist are left alone."""
+    """Write machine.yaml and workload.yaml into DIR (default: the working directory). Files that exist are not changed."""
     from hwsim.views.kit.writing import write
 
     present = [name for name in FILES if (folder / name).exists()]

@@ -14,22 +14,22 @@ AFTER: Final = 1.0  # seconds before anything is shown
 
 
 @contextmanager
-def progress(*, shown: bool, what: str = "ops", after: float | None = None) -> Iterator[Callable[[int, int], None] | None]:
-    """What the engine tells how far it is; None if nobody would see it."""
+def progress(*, shown: bool, unit: str = "ops", after: float | None = None) -> Iterator[Callable[[int, int], None] | None]:
+    """A function to call with the units done and the units known; None if there is no terminal to show them."""
     if not shown:
         yield None
         return
     bar: Progress | None = None
     began = time.monotonic()
 
-    def report(done: int, known: int) -> None:
+    def report(done: int, total: int) -> None:
         nonlocal bar
         if bar is None:
             if time.monotonic() - began < (AFTER if after is None else after):
                 return
-            bar = _bar(what)
+            bar = _bar(unit)
             bar.start()
-        bar.update(bar.task_ids[0], completed=done, total=known)
+        bar.update(bar.task_ids[0], completed=done, total=total)
 
     try:
         yield report
@@ -38,11 +38,11 @@ def progress(*, shown: bool, what: str = "ops", after: float | None = None) -> I
             bar.stop()
 
 
-def _bar(what: str) -> Progress:
+def _bar(unit: str) -> Progress:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (TextColumn(unit), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     bar = Progress(*columns, console=Console(stderr=True), transient=True)
-    bar.add_task(what)
+    bar.add_task(unit)
     return bar

@@ -3,30 +3,31 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 import click
 
 from hwsim.cli import EXIT_VIOLATED
-from hwsim.cli.arguments import MACHINE, WORKLOAD, once, settings_option
+from hwsim.cli.arguments import FILE, once, refuse_unwritable, run_arguments, write_files
+from hwsim.views import FIGURES
 
 if TYPE_CHECKING:
-    from hwsim.api import Run
+    from hwsim.api import Figure, Run
 
-_FIGURES: Final[dict[str, Literal["gantt", "latency", "memory", "queues", "serving"]]] = {
-    "gantt": "gantt",
-    "latency": "latency",
-    "memory": "memory",
-    "queues": "queues",
-    "serving": "serving",
+# figure -> (attribute of a run that it draws, the message if the run has none)
+DRAWN: Final = {
+    "memory": ("memory", "no value of the run has a known size: say it as writes: {y: 2 MB}"),
+    "queues": ("timeline.flat.graph.lines", "the workload has no pipeline, between whose stages batches could lie"),
+    "serving": ("serving", "the workload has no `infer`: no service answers requests"),
+    "latency": ("curves", "no part is simulated request by request: name one with --requests"),
 }
 
 
 @click.command("simulate")
-@click.argument("machine", type=MACHINE)
-@click.argument("workload", type=WORKLOAD)
-@settings_option
+@run_arguments
 @click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: result/1).")
 @click.option("--ops", is_flag=True, help="With --json: a row per op.")
 @click.option("--rank", type=click.IntRange(min=0), metavar="N", help="With --ops: those of rank N, simulated or not.")
@@ -39,11 +40,11 @@ _FIGURES: Final[dict[str, Literal["gantt", "latency", "memory", "queues", "servi
               help="Simulate long loops only until they repeat to the femtosecond, and write out the rest.")  # fmt: skip
 @click.option("--engine", type=click.Choice(["auto", "simpy"]), default="auto",
               help="simpy: play every op as a SimPy process, slowly, with the same times to the femtosecond.")  # fmt: skip
-@click.option("--trace", multiple=True, callback=once, type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+@click.option("--trace", multiple=True, callback=once, type=FILE, metavar="FILE",
               help="Write the timeline for ui.perfetto.dev (.json or .json.gz).")  # fmt: skip
 @click.option("--plot", multiple=True, callback=once,
-              type=(click.Choice(sorted(_FIGURES)), click.Path(path_type=Path, dir_okay=False)),
-              metavar="gantt|latency|memory|queues|serving FILE", help="Write a figure (.png, .svg or .pdf).")  # fmt: skip
+              type=(click.Choice(sorted(FIGURES)), FILE), metavar=f"{'|'.join(sorted(FIGURES))} FILE",
+              help="Write a figure (.png, .svg or .pdf).")  # fmt: skip
 @click.option("--expect/--no-expect", default=None, help="Check what the workload expects always, or never.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but mistakes and warnings.")
 def command(
@@ -59,25 +60,25 @@ def command(
     steady: bool,
     engine: Literal["auto", "simpy"],
     trace: Path | None,
-    plot: tuple[str, Path] | None,
+    plot: tuple[Figure, Path] | None,
     expect: bool | None,
     quiet: bool,
 ) -> None:
     """Run WORKLOAD on MACHINE: how long it takes, and what limits it.
 
-    Both are files or names of the library; one of them may be - (standard input).  What the
-    workload expects is checked on the machine it names, with nothing set; if it is violated,
+    Both are files or names of the library; one of them may be - (standard input). The `expect:` of
+    the workload is checked on the machine it names, with nothing set; if it is violated,
     or a device has too little memory for the values of the run, the exit code is 3.
     """
-    if machine == workload == "-":
-        raise click.UsageError("only one of the two files can be standard input")
     if ops and not as_json:
         raise click.UsageError("--ops goes with --json")
     if rank is not None and not ops:
         raise click.UsageError("--rank goes with --ops")
     if fold_check and (fold is False or steady or requests):
         raise click.UsageError("--fold-check does not go with --no-fold, --steady and --requests")
-    _refuse_unwritable(trace, plot)
+    refuse_unwritable(trace, "--trace", "trace", (".json", ".json.gz"))
+    figure, figure_file = plot or (None, None)
+    refuse_unwritable(figure_file)
     from hwsim import api
     from hwsim.cli.errors import in_words
     from hwsim.cli.progress import progress
@@ -91,7 +92,7 @@ def command(
                 set=settings,
                 expect="auto" if expect is None else expect,
                 requests=requests,
-                latency=plot is not None and plot[0] == "latency",
+                latency=figure == "latency",
                 steady=steady,
                 fold="always" if fold or fold_check else "auto" if fold is None else "never",
                 progress=report,
@@ -102,11 +103,13 @@ def command(
     if fold_check:
         violated |= not _is_alike(run, machine, workload, settings)
     if rank is not None and run.trainings and not run.jobs:
-        said = "a training has no ranks to ask for: an op of a team stands for all its GPUs, and those of one copy that is "
-        raise click.BadParameter(f"{said}simulated for all copies; --no-fold simulates every copy", param_hint="--rank")
+        message = "a training has no ranks: an op of a stage group stands for all its GPUs, and one data-parallel replica for all"
+        raise click.BadParameter(f"{message}; --no-fold simulates every replica", param_hint="--rank")
     if rank is not None and rank >= run.ranks:
         raise click.BadParameter(f"there is no rank {rank}: they are 0 to {run.ranks - 1}", param_hint="--rank")
-    _write_files(run, trace, plot, quiet=quiet)
+    if figure in DRAWN and not attrgetter(DRAWN[figure][0])(run):
+        raise click.BadParameter(DRAWN[figure][1], param_hint="--plot")
+    write_files([(trace, run.trace), (figure_file, partial(run.plot, figure or "gantt"))], quiet=quiet)
     if not quiet:
         from hwsim.views.summary import document as json
         from hwsim.views.summary import say as summary
@@ -126,57 +129,26 @@ def command(
 
 
 def _is_alike(run: Run, machine: str, workload: str, settings: dict[str, str]) -> bool:
-    """Say whether the run with all its ranks is the same."""
+    """Simulate with all ranks and print whether the run is the same."""
     from hwsim import api
     from hwsim.cli.errors import in_words
     from hwsim.results.alike import copies_differ, differences
 
     graph = run.timeline.flat.graph
-    told = [each for each in run.trainings if each.told > 1]
-    if graph.alike is None and not told:
+    replicas = [training.told for training in run.trainings if training.told > 1]
+    if graph.alike is None and not replicas:
         click.echo("fold check: nothing is folded" + (f"; {graph.unfolded}" if graph.unfolded else ""), err=True)
         return True
     with in_words():
         try:
-            whole = api.simulate(machine, workload, set=settings, expect=False, fold="never")
+            unfolded = api.simulate(machine, workload, set=settings, expect=False, fold="never")
         except api.ExpectationFailed as failed:
-            whole = failed.run
-    found = list((copies_differ if told else differences)(run.timeline, whole.timeline))
-    for each in found:
-        click.echo(f"fold check: {each}", err=True)
-    simulated, all_ops = len(run.timeline), len(whole.timeline)
-    if not found and told:
-        copies = ", ".join(f"{each.told:,} copies of the model" for each in told)
-        click.echo(f"fold check: {all_ops:,} ops of {copies} are those of the {simulated:,} simulated", err=True)
-    elif not found:
-        click.echo(f"fold check: {all_ops:,} ops of {run.ranks:,} ranks are those of the {simulated:,} simulated", err=True)
-    return not found
-
-
-def _refuse_unwritable(trace: Path | None, plot: tuple[str, Path] | None) -> None:
-    """Better said before a long run than after it."""
-    for option, path in (("--trace", trace), ("--plot", plot[1] if plot else None)):
-        if path is not None and not path.absolute().parent.is_dir():
-            raise click.BadParameter(f"there is no folder '{path.parent}'", param_hint=option)
-    if trace is not None and not trace.name.endswith((".json", ".json.gz")):
-        raise click.BadParameter(f"a trace is written as .json or .json.gz, not as '{trace.name}'", param_hint="--trace")
-    if plot is not None and plot[1].suffix.lower() not in {".png", ".svg", ".pdf"}:
-        raise click.BadParameter(f"a figure is written as .png, .svg or .pdf, not as '{plot[1].name}'", param_hint="--plot")
-
-
-def _write_files(run: Run, trace: Path | None, plot: tuple[str, Path] | None, *, quiet: bool) -> None:
-    written = []
-    if trace is not None:
-        written.append(run.trace(trace))
-    if plot is not None:
-        if plot[0] == "memory" and not run.memory:
-            raise click.BadParameter("no value of the run has a known size: say it as writes: {y: 2 MB}", param_hint="--plot")
-        if plot[0] == "queues" and not run.timeline.flat.graph.lines:
-            raise click.BadParameter("the workload has no pipeline, between whose stages batches could lie", param_hint="--plot")
-        if plot[0] == "serving" and not run.serving:
-            raise click.BadParameter("the workload has no `infer`: no service answers requests", param_hint="--plot")
-        if plot[0] == "latency" and not run.curves:
-            raise click.BadParameter("no part is simulated request by request: name one with --requests", param_hint="--plot")
-        written.append(run.plot(_FIGURES[plot[0]], plot[1]))
-    for path in written if not quiet else ():
-        click.echo(f"wrote {path}", err=True)
+            unfolded = failed.run
+    lines = list((copies_differ if replicas else differences)(run.timeline, unfolded.timeline))
+    equal = not lines
+    if equal:
+        ranks = ", ".join(f"{many:,} replicas" for many in replicas) if replicas else f"{run.ranks:,} ranks"
+        lines = [f"{len(unfolded.timeline):,} ops of {ranks} are those of the {len(run.timeline):,} simulated"]
+    for line in lines:
+        click.echo(f"fold check: {line}", err=True)
+    return equal

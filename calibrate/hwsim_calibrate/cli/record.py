@@ -58,7 +58,7 @@ def command(script: Path, arguments: tuple[str, ...], output: Path | None, runs:
     except (ScriptFailed, NothingRecorded) as error:
         click.echo(f"{error}\nnothing is written", err=True)
         click.get_current_context().exit(EXIT_FAILED)
-    with progress(shown=sys.stderr.isatty(), what="calls") as tell:
+    with progress(shown=sys.stderr.isatty(), unit="calls") as tell:
         text, measured = writing.document(found, loops=loops, tell=tell)
     write(beside, [writing.packed(measured)])
     write(output, [text.encode()])

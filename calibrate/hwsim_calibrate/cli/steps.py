@@ -133,7 +133,7 @@ def _progress(plan: Plan) -> AbstractContextManager[Any]:
 
     @contextmanager
     def shown() -> Iterator[Any]:
-        with progress(shown=sys.stderr.isatty(), what="seconds", after=AFTER) as tell:
+        with progress(shown=sys.stderr.isatty(), unit="seconds", after=AFTER) as tell:
             total = round(plan.budget)
             yield None if tell is None else lambda now: tell(min(total, round(total - now.left)), total)
 
