@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import hwsim
-from hwsim.devices.calls import elementwise_call, product_call
 from hwsim.devices.kernels import Corrections
+from hwsim.devices.work import elementwise_call, product_call
 from hwsim_calibrate.fit import Fitted, fit
 from hwsim_calibrate.fit.calls import call_from, call_of, measured_as
 from hwsim_calibrate.fit.corrections import correct

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hwsim.demand import Capacity, Cost
-from hwsim.devices import CannotCompute, Cpu, Device, Disk, Gpu, Memory, Nic, Sockets, Switch, Work
-from hwsim.devices.disk import Access
+from hwsim.devices import CannotCompute, Cpu, Device, Gpu, Memory, Nic, Sockets, Switch, Work
+from hwsim.devices.disk import Access, Disk
 from hwsim.devices.roofline import WIDER, Efficiency, LocalMemory, source_of
 from hwsim.devices.work import Mix
 

@@ -17,13 +17,12 @@ from hwsim.collectives.plan import Group
 from hwsim.collectives.timing import sent
 from hwsim.collectives.tuning import PCIE, Hardware, candidates
 from hwsim.devices import Gpu
-from hwsim.devices.calls import Call
+from hwsim.devices.arm import Curve, Seek
 from hwsim.devices.kernels import Corrections, Kernels, ProductTime
 from hwsim.devices.numa import Numa
 from hwsim.devices.roofline import CannotCompute, LocalMemory
-from hwsim.devices.seek import Curve, Seek
 from hwsim.devices.storage import Asked
-from hwsim.devices.work import Product
+from hwsim.devices.work import Call, Product
 from hwsim.machine import build
 from hwsim.models.architectures.unit_layers import _linear
 from hwsim.models.convolving import units_of

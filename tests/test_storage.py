@@ -12,14 +12,16 @@ from hypothesis import strategies as st
 
 from hwsim import api
 from hwsim.demand import Cost
-from hwsim.devices import CannotCompute, Disk, Filesystem, Hdd, Raid, Ssd, Storage, Volume
-from hwsim.devices.endurance import Endurance
-from hwsim.devices.flash import Flash, amplification
-from hwsim.devices.platter import Platter
-from hwsim.devices.raid import Level
-from hwsim.devices.seek import Seek
-from hwsim.devices.ssd import WriteCache
+from hwsim.devices import CannotCompute, Storage
+from hwsim.devices.arm import Platter, Seek
+from hwsim.devices.disk import Disk
+from hwsim.devices.filesystem import Filesystem
+from hwsim.devices.flash import Endurance, Flash, amplification
+from hwsim.devices.hdd import Hdd
+from hwsim.devices.raid import Level, Raid
+from hwsim.devices.ssd import Ssd, WriteCache
 from hwsim.devices.storage import Access, Asked, Direction, drained, mixed, rate_at
+from hwsim.devices.volume import Volume
 from hwsim.spec import names
 from tests.test_devices import NAME, alone, check
 

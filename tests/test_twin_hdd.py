@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from hwsim.actors.request_level import CannotPlay, Served, columns, poisson, serve
 from hwsim.actors.request_level.hdd import HddTwin, Policy, hdd_play
 from hwsim.actors.request_level.steady import steady_rate
-from hwsim.devices import Hdd
-from hwsim.devices.seek import Seek
+from hwsim.devices.arm import Seek
+from hwsim.devices.hdd import Hdd
 
 DISK = Hdd(
     rpm=7200,

@@ -15,8 +15,8 @@ from hwsim.actors.request_level import CannotPlay, Served, columns, poisson, ser
 from hwsim.actors.request_level.flash_map import PlaneMap, used
 from hwsim.actors.request_level.ssd import SsdTwin, ssd_play
 from hwsim.actors.request_level.steady import steady_rate
-from hwsim.devices import Ssd
 from hwsim.devices.flash import Flash
+from hwsim.devices.ssd import Ssd
 
 FLASH = Flash(
     channels=4,

@@ -9,8 +9,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-from hwsim.devices.calls import Call, elementwise_call, product_call
 from hwsim.devices.kernels import Kernels
+from hwsim.devices.work import Call, elementwise_call, product_call
 from hwsim.spec import Mistake, Mistakes, SpecError, Tree, decode, find, read
 from hwsim.units import BYTES, UnitError, parse
 from hwsim_calibrate.environment import differences

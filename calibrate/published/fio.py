@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from hwsim.devices import Ssd
+from hwsim.devices.ssd import Ssd
 from hwsim.devices.storage import Access, Asked, mixed
 from published.parts import part, table
 from published.score import Miss, Score, group_median, worst_of

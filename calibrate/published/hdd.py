@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from hwsim.devices import Hdd
+from hwsim.devices.hdd import Hdd
 from hwsim.devices.storage import Asked
 from published.parts import part, table
 from published.score import Miss, Score, mean_error, worst_of

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from hwsim.devices import Ssd
+from hwsim.devices.ssd import Ssd
 from hwsim.devices.storage import Access, Asked, Direction
 from published.parts import part, table
 from published.score import Miss, Score, mean_error, worst_of

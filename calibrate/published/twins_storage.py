@@ -30,7 +30,9 @@ from hwsim.actors.request_level.flash_map import used
 from hwsim.actors.request_level.hdd import HddTwin, Policy
 from hwsim.actors.request_level.ssd import SsdTwin
 from hwsim.actors.request_level.steady import steady_rate
-from hwsim.devices import Cpu, Hdd, Ssd
+from hwsim.devices import Cpu
+from hwsim.devices.hdd import Hdd
+from hwsim.devices.ssd import Ssd
 from hwsim.devices.storage import Asked, Direction
 from published.parts import part, table
 from published.score import Miss, Score, mean_error, worst_of

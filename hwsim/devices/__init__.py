@@ -1,70 +1,48 @@
-"""Every device kind hwsim knows.  A new kind is a new file here and a name in this union."""
+"""Every kind of device hwsim knows. A new kind is a new file here and its line in the table."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from hwsim.devices.accesses import Accesses
-from hwsim.devices.calls import Call, Into, elementwise_call, lookup_call, product_call, reduce_call
 from hwsim.devices.cpu import Cpu
-from hwsim.devices.disk import Disk
-from hwsim.devices.filesystem import Filesystem
 from hwsim.devices.gpu import Gpu
-from hwsim.devices.hdd import Hdd
+from hwsim.devices.kind import Device, Storage
 from hwsim.devices.memory import Memory
-from hwsim.devices.nic import Nic
-from hwsim.devices.raid import Raid
+from hwsim.devices.network import Nic, Switch
 from hwsim.devices.roofline import WORKLOAD, CannotCompute
 from hwsim.devices.sockets import Sockets
-from hwsim.devices.ssd import Ssd
-from hwsim.devices.switch import Switch
-from hwsim.devices.volume import Volume
-from hwsim.devices.work import Mix, Product, Start, Work
+from hwsim.devices.work import (
+    Call,
+    Into,
+    Mix,
+    Product,
+    Start,
+    Work,
+    elementwise_call,
+    lookup_call,
+    product_call,
+    reduce_call,
+)
+from hwsim.spec.kinds import Kinds
 
-Storage = Disk | Hdd | Ssd | Volume | Raid | Filesystem  # what the name `disk` may mean
-Device = Cpu | Gpu | Memory | Storage | Nic | Switch
-
-KINDS: Final[dict[str, type[Device]]] = {
-    "cpu": Cpu,
-    "gpu": Gpu,
-    "memory": Memory,
-    "disk": Disk,
-    "hdd": Hdd,
-    "ssd": Ssd,
-    "volume": Volume,
-    "raid": Raid,
-    "filesystem": Filesystem,
-    "nic": Nic,
-    "switch": Switch,
-}
+KINDS: Final = Kinds[type[Device]](
+    {
+        "cpu": "hwsim.devices.cpu:Cpu",
+        "gpu": "hwsim.devices.gpu:Gpu",
+        "memory": "hwsim.devices.memory:Memory",
+        "disk": "hwsim.devices.disk:Disk",
+        "hdd": "hwsim.devices.hdd:Hdd",
+        "ssd": "hwsim.devices.ssd:Ssd",
+        "volume": "hwsim.devices.volume:Volume",
+        "raid": "hwsim.devices.raid:Raid",
+        "filesystem": "hwsim.devices.filesystem:Filesystem",
+        "nic": "hwsim.devices.network:Nic",
+        "switch": "hwsim.devices.network:Switch",
+    }
+)
 
 __all__ = [
-    "KINDS",
-    "WORKLOAD",
-    "Accesses",
-    "Call",
-    "CannotCompute",
-    "Cpu",
-    "Device",
-    "Disk",
-    "Filesystem",
-    "Gpu",
-    "Hdd",
-    "Into",
-    "Memory",
-    "Mix",
-    "Nic",
-    "Product",
-    "Raid",
-    "Sockets",
-    "Ssd",
-    "Start",
-    "Storage",
-    "Switch",
-    "Volume",
-    "Work",
-    "elementwise_call",
-    "lookup_call",
-    "product_call",
-    "reduce_call",
-]
+    "KINDS", "WORKLOAD", "Accesses", "Call", "CannotCompute", "Cpu", "Device", "Gpu", "Into", "Memory", "Mix", "Nic", "Product",
+    "Sockets", "Start", "Storage", "Switch", "Work", "elementwise_call", "lookup_call", "product_call", "reduce_call",
+]  # fmt: skip

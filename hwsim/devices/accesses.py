@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from hwsim.demand import Pattern
-from hwsim.devices.calls import Call
+from hwsim.devices.work import Call
 from hwsim.records import dataclass
 
 

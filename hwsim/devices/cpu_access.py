@@ -11,21 +11,19 @@ Range: no other program on the cores; the accesses are the only thing the cores 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hwsim.demand import Cost, Demand, Requests, Term, Unit
 from hwsim.devices.accesses import Accesses, crossings, lines_touched
+from hwsim.devices.cpu_keys import CpuKeys
 from hwsim.devices.cpu_work import memory_time, reach, through_caches, to_memory
 from hwsim.devices.roofline import WORKLOAD, CannotCompute, Draw, Input, assemble, source_of
 from hwsim.units import format_share, precise
 
-if TYPE_CHECKING:
-    from hwsim.devices.cpu import Cpu
-
 PREFETCHED: Final = 2048.0  # bytes: prefetchers of the L2 follow strides within a page of 4 KiB, twice at least
 
 
-def access_cost(cpu: Cpu, name: str, accesses: Accesses, used: int) -> Cost:
+def access_cost(cpu: CpuKeys, name: str, accesses: Accesses, used: int) -> Cost:
     """See `Cpu.access`."""
     line = cpu.caches.line if cpu.caches else 64.0
     lines = lines_touched(accesses, line)
@@ -69,7 +67,7 @@ def access_cost(cpu: Cpu, name: str, accesses: Accesses, used: int) -> Cost:
     return replace(cost, why=(*cost.why, *terms[1:], *reached, *waits), requests=asked)
 
 
-def access_latency(cpu: Cpu, working_set: float | None, *, busy: int = 1, chains: int = 1, remote: float = 0.0) -> float:
+def access_latency(cpu: CpuKeys, working_set: float | None, *, busy: int = 1, chains: int = 1, remote: float = 0.0) -> float:
     """Seconds from one access of a chain to the next, `chains` side by side on the core.
 
     working_set: bytes it goes over at random; None: every access reaches memory.
@@ -80,13 +78,13 @@ def access_latency(cpu: Cpu, working_set: float | None, *, busy: int = 1, chains
     return cpu.caches.group_time(working_set, cpu.clock_of("scalar", busy) or 1.0, memory, chains)
 
 
-def memory_latency(cpu: Cpu) -> float:
+def memory_latency(cpu: CpuKeys) -> float:
     """Seconds of one access to memory: as stated, else that of its DRAM; 0 where nobody said."""
     dram = cpu.memory.dram
     return cpu.memory.latency if cpu.memory.latency > 0 or dram is None else dram.latency()
 
 
-def _in_flight(cpu: Cpu) -> float:
+def _in_flight(cpu: CpuKeys) -> float:
     return cpu.caches.in_flight if cpu.caches else 10.0
 
 
@@ -98,7 +96,7 @@ def _footprint(accesses: Accesses, line: float) -> float:
     return working_set / accesses.step * min(lines_touched(accesses, line) * line, max(accesses.step, line))
 
 
-def _issuing(cpu: Cpu, name: str, accesses: Accesses, used: int, line: float) -> Term:
+def _issuing(cpu: CpuKeys, name: str, accesses: Accesses, used: int, line: float) -> Term:
     """The line of the instructions: an access that crosses into another line takes two."""
     clock = cpu.clock_of("scalar", used)
     per_cycle = cpu.core.loads if cpu.core else 2.0
@@ -117,7 +115,7 @@ def _issuing(cpu: Cpu, name: str, accesses: Accesses, used: int, line: float) ->
 
 
 def _waiting(
-    cpu: Cpu, name: str, accesses: Accesses, footprint: float | None, lines: float, missed: float, used: int
+    cpu: CpuKeys, name: str, accesses: Accesses, footprint: float | None, lines: float, missed: float, used: int
 ) -> list[Term]:
     """The lines of a core that waits for its accesses, and of a memory that serves them at random."""
     chains = accesses.chains if accesses.pattern == "dependent" else 1
@@ -147,7 +145,7 @@ def _waiting(
     return found
 
 
-def _steps(cpu: Cpu, working_set: float | None, busy: int, chains: int) -> str:
+def _steps(cpu: CpuKeys, working_set: float | None, busy: int, chains: int) -> str:
     """How the latency of an access comes about, level by level."""
     of_memory = f"memory.latency: {source_of(cpu.sources, 'memory.latency')}"
     if cpu.caches is None:
@@ -158,7 +156,7 @@ def _steps(cpu: Cpu, working_set: float | None, busy: int, chains: int) -> str:
     return f"{beside}{', '.join(told)}; {of_memory}"
 
 
-def increment_cost(cpu: Cpu, name: str, times: float, used: int, *, shared: bool, atomic: bool, sockets: int) -> Cost:
+def increment_cost(cpu: CpuKeys, name: str, times: float, used: int, *, shared: bool, atomic: bool, sockets: int) -> Cost:
     """See `Cpu.increment`."""
     clock = cpu.clock_of("scalar", used)
     if cpu.core is None or clock <= 0:
@@ -186,7 +184,7 @@ def increment_cost(cpu: Cpu, name: str, times: float, used: int, *, shared: bool
     return _increments(cpu, name, [alone, handed], used, max(own, line), line, times)
 
 
-def _increments(cpu: Cpu, name: str, why: list[Term], used: int, seconds: float, line: float, times: float) -> Cost:
+def _increments(cpu: CpuKeys, name: str, why: list[Term], used: int, seconds: float, line: float, times: float) -> Cost:
     """The cores are busy (or wait, which is as good) all the time; the line is held for its part."""
     amounts = {f"{name}.cores": used * seconds, f"{name}.line": line}
     drawn = tuple(sorted((capacity, amount) for capacity, amount in amounts.items() if amount > 0))

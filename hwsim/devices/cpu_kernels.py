@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hwsim.demand import Cost, Term, Unit
-from hwsim.devices.calls import Call
+from hwsim.devices.cpu_keys import CpuKeys
 from hwsim.devices.kernels import Kernels, Time
 from hwsim.devices.roofline import CannotCompute, Draw, Input, assemble, latency_term, source_of
+from hwsim.devices.work import Call
 from hwsim.units import precise
-
-if TYPE_CHECKING:
-    from hwsim.devices.cpu import Cpu
 
 UNCALIBRATED: Final = "uncalibrated"  # labels of lines that say how well a time is known
 EXTRAPOLATED: Final = "extrapolated"
 
 
 def measured_cost(
-    cpu: Cpu, name: str, call: Call | None, flop: float, otherwise: Callable[[], Cost], unit: Unit = "FLOP"
+    cpu: CpuKeys, name: str, call: Call | None, flop: float, otherwise: Callable[[], Cost], unit: Unit = "FLOP"
 ) -> Cost:
     """The cost of a call if the CPU's functions were measured and this one among them, else what the formulas say."""
     if cpu.kernels is None:
@@ -38,7 +36,7 @@ def measured_cost(
     return _cost(cpu, cpu.kernels, name, call, flop, unit)
 
 
-def _takes_time(cpu: Cpu, cost: Cost) -> bool:
+def _takes_time(cpu: CpuKeys, cost: Cost) -> bool:
     """Whether accesses were given a time: those that wait for each other need a latency, all others anything."""
     if cost.requests is not None and cost.requests.pattern in ("random", "dependent"):
         levels = cpu.caches.levels.values() if cpu.caches else ()
@@ -47,7 +45,7 @@ def _takes_time(cpu: Cpu, cost: Cost) -> bool:
     return cost.demand.floor > 0 or any(amount > 0 for _, amount in cost.demand.amounts)
 
 
-def _cost(cpu: Cpu, kernels: Kernels, name: str, call: Call, flop: float, unit: Unit) -> Cost:
+def _cost(cpu: CpuKeys, kernels: Kernels, name: str, call: Call, flop: float, unit: Unit) -> Cost:
     """One thread from start to end, and what of its bytes comes from memory."""
     time = kernels.time(call)
     source = source_of(cpu.sources, f"kernels.{kernels.entry(call)}.call")

@@ -16,17 +16,15 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hwsim.demand import Cost, Term
+from hwsim.devices.cpu_keys import CpuKeys
 from hwsim.devices.numa import Numa
 from hwsim.devices.roofline import WORKLOAD, CannotCompute, Draw, Input, assemble, latency_terms, memory_draw, source_of
 from hwsim.devices.work import Work
 from hwsim.records import dataclass
 from hwsim.units import BYTES, precise
-
-if TYPE_CHECKING:
-    from hwsim.devices.cpu import Cpu
 
 # Normal numbers that numpy draws on one core each second: fitted to the text's laptop (d2l 13.2), for every core whose part says
 # nothing.  An EPYC 7003 draws 48.4 million (hwsim_calibrate/data), a busy V100 server of 2021 about 10 million.
@@ -47,7 +45,7 @@ class Traffic:
         return self.read + self.written
 
 
-def work_cost(cpu: Cpu, name: str, work: Work, used: int) -> Cost:
+def work_cost(cpu: CpuKeys, name: str, work: Work, used: int) -> Cost:
     """See `Cpu.compute`."""
     core = _arithmetic(cpu, name, work, used)
     served = cpu.caches.streamed(work.working_set, used) if cpu.caches else ()
@@ -75,7 +73,7 @@ def work_cost(cpu: Cpu, name: str, work: Work, used: int) -> Cost:
 # ---- cores ----
 
 
-def _arithmetic(cpu: Cpu, name: str, work: Work, used: int) -> Draw:
+def _arithmetic(cpu: CpuKeys, name: str, work: Work, used: int) -> Draw:
     """Core-seconds: the same however many cores share them, but for the clock."""
     capacity, flop, dtype, mix = f"{name}.cores", work.flop, work.dtype, work.mix
     if mix == "random":
@@ -110,7 +108,7 @@ def _arithmetic(cpu: Cpu, name: str, work: Work, used: int) -> Draw:
     return Draw(capacity, amount, float(cpu.cores), flop, "FLOP", why)
 
 
-def _any_peak(cpu: Cpu, work: Work, name: str, used: int) -> tuple[str, float, str]:
+def _any_peak(cpu: CpuKeys, work: Work, name: str, used: int) -> tuple[str, float, str]:
     """That of its type or else of any: no arithmetic takes no time at each of them."""
     for dtype in (work.dtype, *BYTES):
         with suppress(CannotCompute):
@@ -118,7 +116,7 @@ def _any_peak(cpu: Cpu, work: Work, name: str, used: int) -> tuple[str, float, s
     return cpu.peak(work.dtype, name, work.isa, used)
 
 
-def _origin(cpu: Cpu, dtype: str, key: str, used: int) -> str:
+def _origin(cpu: CpuKeys, dtype: str, key: str, used: int) -> str:
     """Where a peak is from; one that is worked out says how."""
     source = source_of(cpu.sources, key)
     if key.startswith("flop."):
@@ -133,7 +131,7 @@ def _origin(cpu: Cpu, dtype: str, key: str, used: int) -> str:
     return f"cores x clock x per_cycle = {cpu.cores} x {clock} x {precise(cpu.per_cycle[dtype], '1')}: {source}"
 
 
-def _wrong_guesses(cpu: Cpu, name: str, work: Work, used: int) -> tuple[float, tuple[Input, ...], str]:
+def _wrong_guesses(cpu: CpuKeys, name: str, work: Work, used: int) -> tuple[float, tuple[Input, ...], str]:
     """(core-seconds, inputs, the rest of the formula) of branches whose way was guessed wrong."""
     if work.branches * work.mispredicted <= 0:
         return 0.0, (), ""
@@ -153,7 +151,7 @@ def _wrong_guesses(cpu: Cpu, name: str, work: Work, used: int) -> tuple[float, t
     return lost, inputs, " + branches x mispredicted x cycles / (clock x busy)"
 
 
-def _instructions(cpu: Cpu, name: str, work: Work, used: int) -> list[Term]:
+def _instructions(cpu: CpuKeys, name: str, work: Work, used: int) -> list[Term]:
     """The line of counted instructions, if there are any."""
     if work.instructions <= 0:
         return []
@@ -171,7 +169,7 @@ def _instructions(cpu: Cpu, name: str, work: Work, used: int) -> list[Term]:
     return [Term("instructions", "instructions / (ipc x clock x busy)" + wrong, inputs, seconds, f"{name}.cores")]
 
 
-def _clock(cpu: Cpu, name: str, isa: str, used: int) -> float:
+def _clock(cpu: CpuKeys, name: str, isa: str, used: int) -> float:
     """Of the instructions' class; of scalar ones where the op does not say.
 
     Raises:
@@ -187,7 +185,7 @@ def _clock(cpu: Cpu, name: str, isa: str, used: int) -> float:
 
 
 def through_caches(
-    cpu: Cpu, name: str, reads: float, writes: float, in_place: float, served: tuple[float, ...], used: int, near: float = 1.0
+    cpu: CpuKeys, name: str, reads: float, writes: float, in_place: float, served: tuple[float, ...], used: int, near: float = 1.0
 ) -> Term:
     """The line of a core's time for its part of the bytes through all levels."""
     if cpu.caches is None:
@@ -202,7 +200,7 @@ def through_caches(
     return Term("caches", formula, inputs, max(times) if cpu.caches.overlap else math.fsum(times), f"{name}.cores")
 
 
-def to_memory(cpu: Cpu, reads: float, writes: float, in_place: float, served: float) -> Traffic:
+def to_memory(cpu: CpuKeys, reads: float, writes: float, in_place: float, served: float) -> Traffic:
     """What misses the last level of cache, which serves that part."""
     missed = 1.0 - served
     filled = max(0.0, writes - in_place) if cpu.caches and cpu.caches.write_allocate else 0.0
@@ -212,7 +210,7 @@ def to_memory(cpu: Cpu, reads: float, writes: float, in_place: float, served: fl
     return Traffic((reads + filled) * missed, writes * missed, "; ".join(told))
 
 
-def memory_time(cpu: Cpu, name: str, traffic: Traffic) -> Draw:
+def memory_time(cpu: CpuKeys, name: str, traffic: Traffic) -> Draw:
     """The time traffic takes of the memory of the whole socket."""
     if cpu.numa is None:
         draw = memory_draw(name, traffic.bytes, cpu.memory, cpu.sources)
@@ -234,7 +232,7 @@ def memory_time(cpu: Cpu, name: str, traffic: Traffic) -> Draw:
     return Draw(capacity, seconds, 1.0, traffic.bytes, "B", why)
 
 
-def _weighted(numa: Numa, traffic: Traffic, cpu: Cpu) -> tuple[float, str, tuple[Input, ...]]:
+def _weighted(numa: Numa, traffic: Traffic, cpu: CpuKeys) -> tuple[float, str, tuple[Input, ...]]:
     """(bytes, a written one counted by what it costs, formula, inputs)."""
     told = f"{WORKLOAD}: {traffic.why}" if traffic.why else WORKLOAD
     if traffic.written <= 0:
@@ -247,7 +245,7 @@ def _weighted(numa: Numa, traffic: Traffic, cpu: Cpu) -> tuple[float, str, tuple
     return traffic.read + numa.write_cost * traffic.written, "(read + write_cost x written)", inputs
 
 
-def reach(cpu: Cpu, name: str, traffic: Traffic, used: int, remote: float) -> tuple[float, tuple[Term, ...]]:
+def reach(cpu: CpuKeys, name: str, traffic: Traffic, used: int, remote: float) -> tuple[float, tuple[Term, ...]]:
     """(seconds that these cores need at least for their traffic, the lines that say so).
 
     Raises:
@@ -290,6 +288,6 @@ def reach(cpu: Cpu, name: str, traffic: Traffic, used: int, remote: float) -> tu
     return max((term.seconds for term in found), default=0.0), tuple(found)
 
 
-def _level_source(cpu: Cpu, level: str) -> str:
+def _level_source(cpu: CpuKeys, level: str) -> str:
     keys = (f"caches.levels.{level}.bandwidth", f"caches.levels.{level}.per_cycle")
     return next((source_of(cpu.sources, key) for key in keys if key in cpu.sources), "no limit given")

@@ -12,12 +12,12 @@ Error: not yet measured.  No cache, no seek curve, no write amplification.
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import ClassVar
 
 from hwsim.demand import Capacity, Cost, Demand, Term
+from hwsim.devices.kind import AccessTimes, Problem
 from hwsim.devices.roofline import WORKLOAD, CannotCompute, latency_term, source_of
 from hwsim.devices.storage import Access, Asked, Direction
 from hwsim.records import dataclass
@@ -28,11 +28,10 @@ __all__ = ["Access", "Disk"]
 
 
 @dataclass(frozen=True, slots=True)
-class Disk:
+class Disk(AccessTimes):
     """Reads and writes share the media; a number for writing left out is that for reading."""
 
     kind: ClassVar[str] = "disk"
-    role: ClassVar[str] = "disk"
     read_bandwidth: BytesPerSecond = field("bandwidth of reading", key="read", exclusive_minimum=0.0)
     write_bandwidth: BytesPerSecond | None = field("bandwidth of writing", key="write", default=None, exclusive_minimum=0.0)
     latency: Seconds = field("one access: seek and rotation, or flash page", default=0.0)
@@ -42,10 +41,8 @@ class Disk:
     queue: int = field("accesses it works on at once; 1 for an arm", default=1, minimum=1)
     size: Bytes | None = field("bytes it holds; unlimited if left out", default=None, exclusive_minimum=0.0)
     lanes: int | None = field("PCIe lanes it has; unchecked if left out", default=None, minimum=0)
-    sources: Mapping[str, str] = dataclasses.field(default_factory=dict, init=False, repr=False)  # key -> where from
 
-    def problems(self) -> Iterator[tuple[str, str, str | None]]:
-        """(key, message, hint) of what cannot be."""
+    def problems(self) -> Iterator[Problem]:
         if self.write_iops is not None and self.iops is None:
             yield "write_iops", "accesses per second are given for writing only", "add `iops:` for reading"
 
@@ -74,12 +71,7 @@ class Disk:
         """What a transfer that reads (or, reaching it, writes) it draws of the media, in one sequence."""
         return f"{name}.media", size / (self.read_bandwidth if leaving or self.write_bandwidth is None else self.write_bandwidth)
 
-    def copy_latency(self, *, leaving: bool = True) -> float:
-        """Seconds before the first byte: one access."""
-        return self.latency if leaving or self.write_latency is None else self.write_latency
-
     def copy_key(self, *, leaving: bool = True) -> tuple[str, str]:
-        """Which keys the two numbers above are from."""
         speed = "read" if leaving or self.write_bandwidth is None else "write"
         return speed, "latency" if leaving or self.write_latency is None else "write_latency"
 

@@ -12,12 +12,11 @@ Range: no metadata server beyond `requests`, no client cache.
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
-from hwsim.demand import Capacity, Cost
+from hwsim.demand import Cost
+from hwsim.devices.kind import AccessTimes
 from hwsim.devices.roofline import Input, source_of
 from hwsim.devices.storage import Asked, Direction, Limit, cost_of, each, given, number
 from hwsim.records import dataclass
@@ -26,11 +25,10 @@ from hwsim.units import Bytes, BytesPerSecond, PerSecond, Seconds, precise
 
 
 @dataclass(frozen=True, slots=True)
-class Filesystem:
+class Filesystem(AccessTimes):
     """What all clients share, what one client gets, what one stream gets; a number for writing left out is that for reading."""
 
     kind: ClassVar[str] = "filesystem"
-    role: ClassVar[str] = "disk"
     bandwidth: BytesPerSecond = field("reading, all clients together", exclusive_minimum=0.0)
     write_bandwidth: BytesPerSecond | None = field("writing, all clients together", default=None, exclusive_minimum=0.0)
     client: BytesPerSecond | None = field("one client, e.g. its mount or its network card", default=None, exclusive_minimum=0.0)
@@ -45,17 +43,8 @@ class Filesystem:
     )
     size: Bytes | None = field("bytes it holds; unlimited if left out", default=None, exclusive_minimum=0.0)
     lanes: int | None = field("PCIe lanes it has; unchecked if left out", default=None, minimum=0)
-    sources: Mapping[str, str] = dataclasses.field(default_factory=dict, init=False, repr=False)  # key -> where from
-
-    def problems(self) -> Iterator[tuple[str, str, str | None]]:
-        """(key, message, hint) of what cannot be: nothing beyond the bounds of its fields."""
-        yield from ()
-
-    def capacities(self, name: str) -> tuple[Capacity, ...]:
-        return (Capacity(f"{name}.media", 1.0),)
 
     def serve(self, name: str, direction: Direction, asked: Asked) -> Cost:
-        """What every storage device answers."""
         key, rate = self._rate(direction == "read")
         speed = given("bandwidth", rate, "B/s", self.sources, key)
         limits = [Limit("media", "times x size / bandwidth", (number(asked), each(asked), speed), asked.bytes / rate)]
@@ -93,12 +82,7 @@ class Filesystem:
         """What a transfer draws of what all clients share."""
         return f"{name}.media", size / self._rate(leaving)[1]
 
-    def copy_latency(self, *, leaving: bool = True) -> float:
-        """Seconds before the first byte."""
-        return self.latency if leaving or self.write_latency is None else self.write_latency
-
     def copy_key(self, *, leaving: bool = True) -> tuple[str, str]:
-        """Which keys the two numbers above are from."""
         return self._rate(leaving)[0], "latency" if leaving or self.write_latency is None else "write_latency"
 
     def _rate(self, reading: bool) -> tuple[str, float]:

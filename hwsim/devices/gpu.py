@@ -5,6 +5,23 @@ caches are those of `hwsim.devices.gpu_access`.  What a part leaves out is ideal
 
 **Error**: see `docs/validation/components.md`.
 **Range**: kernels that the libraries have; convolutions count as products at the peak times the efficiency, without tiles.
+
+What the copy engines of a GPU take, and the other ways to move bytes into it and out of it.
+
+    by DMA, out of the GPU      setup + bytes / link
+    by DMA, into the GPU        setup + fetch + bytes x fill / (bytes + fill) / link + bytes / (fetches x link)
+    from pageable memory        + a core that copies to a pinned buffer: bytes / pageable at least
+    by the GPU's own cores      bytes / kernel_host or kernel_peer at least
+    by a core of the CPU        store_setup, or bytes / stores if that is longer, and the core is held
+    inside one GPU              local_setup + 2 x bytes / (local x memory bandwidth)
+
+An engine that reads host memory has a round trip more to go than one that writes (`fetch`), and a link has only so many reads
+under way (its `fetches`); while the first of them come in, less than the link's bandwidth is used (`fill`).
+
+**Source**: NVIDIA, "CUDA C++ Best Practices Guide", 10.1 (pinned and pageable copies); PCI Express Base Specification 2.2.9
+(reads are requests and completions).  Figures: each part's own.
+**Error**: V100 over PCIe 3.0, 1 kB to 68 MB pinned, half of the sizes fitted: see the report of the published copies.
+**Range**: one copy at a time on each engine; pageable rates depend on the host's core and on the pages being there already.
 """
 
 from __future__ import annotations
@@ -15,11 +32,11 @@ from typing import ClassVar, Final
 
 from hwsim.demand import Capacity, Cost, Demand, Term
 from hwsim.devices.accesses import Accesses
-from hwsim.devices.copies import Copies
 from hwsim.devices.gpu_access import Served, scattered, stream
 from hwsim.devices.gpu_matmul import Chip, Tiling, tiles_like
 from hwsim.devices.gpu_memory import Hierarchy, Launch, Level1, Level2, Occupancy, Stream, Sustained, memory_problems
 from hwsim.devices.gpu_product import Tiled
+from hwsim.devices.kind import Device, Problem
 from hwsim.devices.roofline import (
     WORKLOAD,
     CannotCompute,
@@ -35,7 +52,7 @@ from hwsim.devices.roofline import (
 from hwsim.devices.work import Mix, Start, Work
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
-from hwsim.units import FlopPerSecond, Hertz, PerSecond, Ratio, Seconds, Watts, precise
+from hwsim.units import Bytes, BytesPerSecond, FlopPerSecond, Hertz, PerSecond, Ratio, Seconds, Watts, precise
 
 # A normal number of a generator by counters (Philox, ten rounds for four numbers) and the Box-Muller method, in operations of
 # fp32: an estimate from the two algorithms, not measured.
@@ -43,8 +60,31 @@ DRAWING: Final = 100.0
 GUESSED: Final = "random: guess, for every GPU: ten rounds of Philox for four numbers, and Box-Muller"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copies:
+    """The defaults are the ideal: no setup, all of what the links carry."""
+
+    setup: Seconds = field("of a copy by its engines, before the first byte", default=0.0)
+    fetch: Seconds = field("more of one that reads the host's memory: the way there and back", default=0.0)
+    waited: Seconds = field("more where the program waits for it (cudaMemcpy)", default=0.0)
+    fill: Bytes = field("bytes over which reads of the host's memory get up to speed", default=0.0)
+    local_setup: Seconds = field("of a copy inside its memory", default=0.0)
+    local: Ratio | None = field(
+        "part of the memory's bandwidth that a copy inside it reaches (default: `sustained.copy`)",
+        default=None,
+        exclusive_minimum=0.0,
+    )
+    pageable: BytesPerSecond | None = field(
+        "of a copy from or to pageable host memory; as fast as pinned if left out", default=None, exclusive_minimum=0.0
+    )
+    kernel_host: BytesPerSecond | None = field("of a copy kernel from or to the host", default=None, exclusive_minimum=0.0)
+    kernel_peer: BytesPerSecond | None = field("of a copy kernel from or to another GPU", default=None, exclusive_minimum=0.0)
+    store_setup: Seconds = field("the least that a copy by a core of the CPU takes", default=0.0)
+    stores: BytesPerSecond | None = field("of a core of the CPU that writes into its memory", default=None, exclusive_minimum=0.0)
+
+
 @dataclass(frozen=True, slots=True)
-class Gpu:
+class Gpu(Device):
     """Roofline GPU.  `flop` holds dense peaks; a type without one runs in the next wider type
     that has one (tf32, bf16, fp16 in fp32; fp8 in fp16; fp4 in fp8; int4 in int8)."""
 
@@ -78,10 +118,8 @@ class Gpu:
     lanes: int | None = field("PCIe lanes it has; unchecked if left out", default=None, minimum=0)
     nvlinks: int | None = field("NVLink links it has; unchecked if left out", default=None, minimum=0)
     forwards: bool = field("passes on traffic between its neighbours", default=False)
-    sources: Mapping[str, str] = dataclasses.field(default_factory=dict, init=False, repr=False)  # key -> where from
 
-    def problems(self) -> Iterator[tuple[str, str, str | None]]:
-        """(key, message, hint) of what cannot be."""
+    def problems(self) -> Iterator[Problem]:
         if not self.flop:
             yield "flop", "a gpu needs at least one peak", "such as {fp32: 15.7 TFLOP/s}"
         yield from unknown_dtypes("flop", self.flop)

@@ -2,7 +2,7 @@
 
     one random access = overhead + (seek + half a turn) / n^gain + size / rate,  n = accesses under way
 
-- Seek: see `hwsim.devices.seek`; of random accesses its mean over the cylinders in use, so that a `region` of the disk
+- Seek: see `hwsim.devices.arm`; of random accesses its mean over the cylinders in use, so that a `region` of the disk
   is served faster than all of it (short-stroking).
 - Rotation: 60 / rpm at worst (8.33 ms at 7,200 a minute, 6 ms at 10,000), half of it on average.
 - Queue: with n accesses to choose from the disk takes the one it reaches first; the time to get there shrinks as n^-gain.
@@ -22,15 +22,14 @@ No shingled recording, no defects, no skew between tracks (the rate is what is s
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import ClassVar
 
-from hwsim.demand import Capacity, Cost
-from hwsim.devices.platter import Platter
+from hwsim.demand import Cost
+from hwsim.devices.arm import Platter, Seek
+from hwsim.devices.kind import Problem, Storage
 from hwsim.devices.roofline import CannotCompute, Input, source_of
-from hwsim.devices.seek import Seek
 from hwsim.devices.storage import Asked, Direction, Limit, cost_of, drained, each, given, number
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
@@ -38,11 +37,10 @@ from hwsim.units import Bytes, BytesPerSecond, Seconds, precise
 
 
 @dataclass(frozen=True, slots=True)
-class Hdd:
+class Hdd(Storage):
     """One arm for all surfaces: one access at a time, from a queue."""
 
     kind: ClassVar[str] = "hdd"
-    role: ClassVar[str] = "disk"
     rpm: float = field("turns a minute", exclusive_minimum=0.0)
     seek: Seek = field("time of the arm from track to track")
     outer: BytesPerSecond | None = field(
@@ -65,10 +63,8 @@ class Hdd:
         "SATA or SAS, e.g. 600 MB/s; no limit if left out", default=None, exclusive_minimum=0.0
     )
     lanes: int | None = field("PCIe lanes it has; unchecked if left out", default=None, minimum=0)
-    sources: Mapping[str, str] = dataclasses.field(default_factory=dict, init=False, repr=False)  # key -> where from
 
-    def problems(self) -> Iterator[tuple[str, str, str | None]]:
-        """(key, message, hint) of what cannot be."""
+    def problems(self) -> Iterator[Problem]:
         for key, message, hint in self.seek.problems():
             yield f"seek.{key}", message, hint
         if self.outer is None and self.platter is None:
@@ -77,9 +73,6 @@ class Hdd:
             yield "inner", "an inner track holds less than an outer one", "swap `outer` and `inner`"
         if self.write_cache and not self.cache:
             yield "write_cache", "there is no cache to write to", "add `cache: 256 MiB`"
-
-    def capacities(self, name: str) -> tuple[Capacity, ...]:
-        return (Capacity(f"{name}.media", 1.0),)
 
     @property
     def turn(self) -> float:
@@ -114,7 +107,6 @@ class Hdd:
         return self.seek.mean(cylinders) + 0.5 * self.turn
 
     def serve(self, name: str, direction: Direction, asked: Asked) -> Cost:
-        """What every storage device answers."""
         part = self._part(asked)
         if asked.access == "sequential":
             return self._sequential(name, direction, asked, part)
@@ -125,11 +117,9 @@ class Hdd:
         return f"{name}.media", size / self._through(self.rate(0.0))
 
     def copy_latency(self, *, leaving: bool = True) -> float:  # noqa: ARG002 (as of any disk)
-        """Seconds before the first byte: one access."""
         return self.overhead + self.position()
 
     def copy_key(self, *, leaving: bool = True) -> tuple[str, str]:  # noqa: ARG002 (as of any disk)
-        """Which keys the two numbers above are from."""
         return "outer", "seek"
 
     @property

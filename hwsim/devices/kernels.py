@@ -26,7 +26,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field as attribute
 from typing import Final, Literal, NamedTuple
 
-from hwsim.devices.calls import Call, Operand
+from hwsim.devices.work import Call, Operand
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.units import Bytes, BytesPerSecond, FlopPerSecond, Seconds

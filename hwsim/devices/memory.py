@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import ClassVar
 
 from hwsim.demand import Capacity, Cost, Demand, Requests, Term
 from hwsim.devices.accesses import Accesses
 from hwsim.devices.dram import Dram
+from hwsim.devices.kind import Device, Problem
 from hwsim.devices.roofline import WORKLOAD, CannotCompute, installed, latency_term, source_of
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
@@ -17,7 +17,7 @@ from hwsim.units import Bytes, BytesPerSecond, Seconds, precise
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class Memory(Device):
     """One bandwidth for reading and writing together, stated or that of its DRAM; with a DRAM also random access.
 
     Raises:
@@ -33,15 +33,13 @@ class Memory:
     lanes: int | None = field("PCIe lanes it has; unchecked if left out", default=None, minimum=0)
     dram: Dram | None = field("what it is made of: what random access needs", default=None)
     channels: int | None = field("channels that hold memory, in place of the dram's", default=None, minimum=1)
-    sources: Mapping[str, str] = dataclasses.field(default_factory=dict, init=False, repr=False)  # key -> where from
 
     def __post_init__(self) -> None:
         dram, bandwidth = installed(self.dram, self.channels, self.bandwidth)
         object.__setattr__(self, "dram", dram)
         object.__setattr__(self, "bandwidth", bandwidth)
 
-    def problems(self) -> Iterator[tuple[str, str, str | None]]:
-        """(key, message, hint) of what cannot be."""
+    def problems(self) -> Iterator[Problem]:
         for key, message, hint in self.dram.problems() if self.dram else ():
             yield f"dram.{key}", message, hint
 

@@ -19,14 +19,14 @@ smallest parity arrays (3 and 4 or 5 members) read fewer blocks for a small writ
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import ClassVar, Final, Literal
 
 from hwsim.demand import Capacity, Cost, Term
 from hwsim.devices.disk import Disk
 from hwsim.devices.hdd import Hdd
+from hwsim.devices.kind import Problem, Storage
 from hwsim.devices.roofline import source_of
 from hwsim.devices.ssd import Ssd
 from hwsim.devices.storage import Asked, Direction, mixed
@@ -42,11 +42,10 @@ _PARITIES: Final[dict[int, int]] = {5: 1, 6: 2}
 
 
 @dataclass(frozen=True, slots=True)
-class Raid:
+class Raid(Storage):
     """Members alike; exactly one of hdd, ssd, disk and volume says what each is."""
 
     kind: ClassVar[str] = "raid"
-    role: ClassVar[str] = "disk"
     level: Level = field("0, 1, 5, 6 or 10")
     members: int = field("disks in it", minimum=1)
     stripe: Bytes = field("bytes on one member before the next one's turn", default=65536.0, exclusive_minimum=0.0)
@@ -55,10 +54,8 @@ class Raid:
     disk: Disk | None = field("each member, a disk by bandwidth and latency", default=None)
     volume: Volume | None = field("each member, a volume in the cloud", default=None)
     lanes: int | None = field("PCIe lanes it has; unchecked if left out", default=None, minimum=0)
-    sources: Mapping[str, str] = dataclasses.field(default_factory=dict, init=False, repr=False)  # key -> where from
 
-    def problems(self) -> Iterator[tuple[str, str, str | None]]:
-        """(key, message, hint) of what cannot be."""
+    def problems(self) -> Iterator[Problem]:
         given = [(key, each) for key, each in self._given() if each is not None]
         if len(given) != 1:
             yield (
@@ -124,11 +121,9 @@ class Raid:
         return self.member.copy_bytes(name, size / self.width("read" if leaving else "write"), leaving=leaving)
 
     def copy_latency(self, *, leaving: bool = True) -> float:
-        """Seconds before the first byte: one access of a member."""
         return self.member.copy_latency(leaving=leaving)
 
     def copy_key(self, *, leaving: bool = True) -> tuple[str, str]:
-        """Which keys the two numbers above are from."""
         key = next(key for key, each in self._given() if each is not None)
         speed, slow = self.member.copy_key(leaving=leaving)
         return f"{key}.{speed}", f"{key}.{slow}"

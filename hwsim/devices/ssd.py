@@ -19,15 +19,14 @@ program or an erase on their chip (tails) is left to the request-level twin.
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import ClassVar, Literal
 
-from hwsim.demand import Capacity, Cost, Term
-from hwsim.devices.endurance import Endurance
-from hwsim.devices.flash import Flash, amplification, moved_pages
+from hwsim.demand import Cost, Term
+from hwsim.devices.flash import Endurance, Flash, amplification, moved_pages
+from hwsim.devices.kind import Problem, Storage
 from hwsim.devices.roofline import Input, source_of
 from hwsim.devices.storage import PAGE, Asked, Direction, Limit, cost_of, drained, each, given, number, rate_at
 from hwsim.records import dataclass
@@ -46,11 +45,10 @@ class WriteCache:
 
 
 @dataclass(frozen=True, slots=True)
-class Ssd:
+class Ssd(Storage):
     """Data sheet and flash; a number of the data sheet that is stated is taken."""
 
     kind: ClassVar[str] = "ssd"
-    role: ClassVar[str] = "disk"
     read: BytesPerSecond | None = field("sequential reading", default=None, exclusive_minimum=0.0)
     write: BytesPerSecond | None = field("sequential writing, once a cache is full", default=None, exclusive_minimum=0.0)
     latency: Seconds | None = field("one random read of 4 KiB alone", default=None)
@@ -83,10 +81,8 @@ class Ssd:
     endurance: Endurance | None = field("how much can be written to it", default=None, record="no run wears it out")
     size: Bytes | None = field("bytes it holds; unlimited if left out", default=None, exclusive_minimum=0.0)
     lanes: int | None = field("PCIe lanes it has; unchecked if left out", default=None, minimum=0)
-    sources: Mapping[str, str] = dataclasses.field(default_factory=dict, init=False, repr=False)  # key -> where from
 
-    def problems(self) -> Iterator[tuple[str, str, str | None]]:
-        """(key, message, hint) of what cannot be."""
+    def problems(self) -> Iterator[Problem]:
         if self.flash is None:
             if self.read is None:
                 yield "read", "an ssd needs a bandwidth", "add `read: 3 GB/s`, or the `flash:` it is made of"
@@ -97,9 +93,6 @@ class Ssd:
         if self.endurance is not None:
             for key, message, hint in self.endurance.problems():
                 yield f"endurance.{key}", message, hint
-
-    def capacities(self, name: str) -> tuple[Capacity, ...]:
-        return (Capacity(f"{name}.media", 1.0),)
 
     # ---- what it does, whichever way it is described ----
 
@@ -192,11 +185,9 @@ class Ssd:
         return f"{name}.media", size / self.bandwidth("read" if leaving else "write")
 
     def copy_latency(self, *, leaving: bool = True) -> float:
-        """Seconds before the first byte."""
         return self.sequential_latency if self.sequential_latency is not None else self.one("read" if leaving else "write", PAGE)
 
     def copy_key(self, *, leaving: bool = True) -> tuple[str, str]:
-        """Which keys the two numbers above are from."""
         slow = "latency" if leaving or self.write_latency is None else "write_latency"
         return "read" if leaving else "write", slow if self.sequential_latency is None else "sequential_latency"
 

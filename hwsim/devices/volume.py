@@ -12,12 +12,12 @@ would take longer as one, the run warns (see `hwsim.workload.totals`).
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import ClassVar
 
-from hwsim.demand import Capacity, Cost
+from hwsim.demand import Cost
+from hwsim.devices.kind import AccessTimes, Problem
 from hwsim.devices.roofline import Input, source_of
 from hwsim.devices.storage import Asked, Direction, Limit, cost_of, drained
 from hwsim.records import dataclass
@@ -28,11 +28,10 @@ _GIB = 2.0**30
 
 
 @dataclass(frozen=True, slots=True)
-class Volume:
+class Volume(AccessTimes):
     """Base and burst, in accesses and in bytes a second; reads and writes count alike."""
 
     kind: ClassVar[str] = "volume"
-    role: ClassVar[str] = "disk"
     iops: PerSecond = field("accesses a second at any time", exclusive_minimum=0.0)
     bandwidth: BytesPerSecond = field("bytes a second at any time", exclusive_minimum=0.0)
     iops_per_gib: PerSecond = field("accesses a second for each GiB of its size, where that is more", default=0.0)
@@ -49,19 +48,14 @@ class Volume:
     queue: int = field("accesses under way at once", default=65536, minimum=1)
     size: Bytes | None = field("bytes it holds; unlimited if left out", default=None, exclusive_minimum=0.0)
     lanes: int | None = field("PCIe lanes it has; unchecked if left out", default=None, minimum=0)
-    sources: Mapping[str, str] = dataclasses.field(default_factory=dict, init=False, repr=False)  # key -> where from
 
-    def problems(self) -> Iterator[tuple[str, str, str | None]]:
-        """(key, message, hint) of what cannot be."""
+    def problems(self) -> Iterator[Problem]:
         if self.iops_per_gib and self.size is None:
             yield "iops_per_gib", "accesses for each GiB need a size", "add `size: 500 GiB`"
         if self.credits and self.burst_iops is None:
             yield "credits", "credits need a rate to be spent at", "add `burst_iops: 3 kIOPS`"
         if self.byte_credits and self.burst_bandwidth is None:
             yield "byte_credits", "credits need a rate to be spent at", "add `burst_bandwidth: 250 MiB/s`"
-
-    def capacities(self, name: str) -> tuple[Capacity, ...]:
-        return (Capacity(f"{name}.media", 1.0),)
 
     @property
     def base(self) -> float:
@@ -70,7 +64,6 @@ class Volume:
         return grown if self.iops_most is None else min(grown, self.iops_most)
 
     def serve(self, name: str, direction: Direction, asked: Asked) -> Cost:
-        """What every storage device answers."""
         key = "write_latency" if direction == "write" and self.write_latency is not None else "latency"
         one = (self.write_latency if key == "write_latency" else self.latency) or 0.0
         whole = math.ceil(asked.size / self.chunk) if asked.access == "random" else asked.size / self.chunk
@@ -114,12 +107,7 @@ class Volume:
         """What a transfer draws: at the rate it keeps up, in accesses of one chunk."""
         return f"{name}.media", size / min(self.bandwidth, self.base * self.chunk)
 
-    def copy_latency(self, *, leaving: bool = True) -> float:
-        """Seconds before the first byte: one access."""
-        return self.latency if leaving or self.write_latency is None else self.write_latency
-
     def copy_key(self, *, leaving: bool = True) -> tuple[str, str]:
-        """Which keys the two numbers above are from."""
         return "bandwidth", "latency" if leaving or self.write_latency is None else "write_latency"
 
     def _bucket(

@@ -1,16 +1,18 @@
-"""What an op asks of a computing device, in amounts that no device changes."""
+"""What an op asks of a computing device: amounts that no device changes, and the call of an array library that it is."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+import math
+from collections.abc import Sequence
+from typing import Literal
 
 from hwsim.records import dataclass
-
-if TYPE_CHECKING:
-    from hwsim.devices.calls import Call
+from hwsim.units import BYTES
 
 Mix = Literal["matmul", "vector", "reduce", "random"]
 Start = Literal["stream", "graph", "host"]
+Role = Literal["read", "write", "update"]
+Into = Literal["new", "out", "self"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,65 @@ class Product:
     batch: int = 1
     transposed: bool = False
     element: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """An array that a call goes through.
+
+    since: bytes that were gone over since it was last used, its own included; None: those of this call.
+    """
+
+    bytes: float
+    role: Role = "read"
+    since: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One call.
+
+    function: what the library calls it; `form`: how its operands lie (`scalar`, `row`, `column`, `strided`, ...).
+    count: elements it goes through, in `rows` inner loops.  into: where the result goes: to a new array, to one that is
+    there, to an operand itself.  lookups: of the elements, how many are looked up anywhere in `span` bytes.
+    """
+
+    function: str
+    form: str = ""
+    dtype: str = "fp64"
+    count: float = 0.0
+    rows: float = 1.0
+    operands: tuple[Operand, ...] = ()
+    into: Into = "out"
+    product: Product | None = None
+    lookups: float = 0.0
+    span: float = 0.0
+    cores: int | None = None
+    paged: bool | None = None  # whether what it writes is new pages; None: a new array by its size
+    faults: float = 0.0  # where they are: how many of the smallest size the system makes
+    among_others: bool = False  # it comes after calls of other functions, whose code is where its own would be
+
+    @property
+    def moved(self) -> float:
+        """Bytes of all its operands."""
+        return math.fsum(operand.bytes for operand in self.operands)
+
+    @property
+    def made(self) -> float:
+        """Bytes of the array it makes."""
+        return math.fsum(operand.bytes for operand in self.operands if operand.role == "write") if self.into == "new" else 0.0
+
+    @property
+    def written(self) -> float:
+        """Bytes that it writes, to whatever array."""
+        return math.fsum(operand.bytes for operand in self.operands if operand.role != "read")
+
+    @property
+    def point(self) -> tuple[float, ...]:
+        """Where it is among calls of its function and form: m, n, k and batch of a product, else elements and inner loops."""
+        if self.product is not None:
+            return float(self.product.m), float(self.product.n), float(self.product.k), float(self.product.batch)
+        return max(self.count, 1.0), max(self.rows, 1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,3 +136,128 @@ class Work:
     def traffic(self) -> float:
         """Bytes read and written."""
         return self.reads + self.writes
+
+
+def elementwise_call(
+    function: str,
+    *,
+    dtype: str,
+    count: float,
+    inputs: int = 1,
+    form: str = "",
+    rows: float = 1.0,
+    into: Into = "new",
+    result: str = "",
+    since: Sequence[float] = (),
+    cores: int | None = None,
+) -> Call:
+    """A function of each element of `inputs` arrays of `count`.
+
+    form: with `mask` one of them is of bool, with `from fp64` they are of that type.  result: number format of the result,
+    where it is another.  since: of each input, then of the result.
+    """
+    source = form.removeprefix("from ")
+    width, made = BYTES[source if source != form else dtype], BYTES[result or dtype]
+    sizes = [count * width] * inputs
+    if form == "mask" and inputs > 1:
+        sizes[-1] = count * BYTES["bool"]
+    ages: list[float | None] = [*since[: inputs + 1], *([None] * (inputs + 1 - len(since)))]
+    read = [Operand(size, "read", age) for size, age in zip(sizes, ages, strict=False)]
+    written = Operand(count * made, "update" if into == "self" else "write", ages[inputs])
+    return Call(
+        function=function, form=form, dtype=dtype, count=count, rows=rows, operands=(*read, written), into=into, cores=cores
+    )
+
+
+def reduce_call(
+    function: str,
+    *,
+    dtype: str,
+    count: float,
+    form: str = "",
+    rows: float = 1.0,
+    into: Into = "new",
+    since: Sequence[float] = (),
+    cores: int | None = None,
+) -> Call:
+    """A reduction of `count` elements: all of them, each of `rows` rows (form `rows`), or across them (form `columns`)."""
+    read = Operand(count * BYTES[dtype], "read", since[0] if since else None)
+    return Call(function=function, form=form, dtype=dtype, count=count, rows=rows, operands=(read,), into=into, cores=cores)
+
+
+def product_call(
+    m: int,
+    k: int,
+    n: int,
+    *,
+    dtype: str,
+    batch: int = 1,
+    form: str = "",
+    into: Into = "new",
+    since: Sequence[float] = (),
+    cores: int | None = None,
+) -> Call:
+    """A product of (m x k) by (k x n).  form: which factor is stored transposed, `a` or `b`; `gram`: of a matrix with itself.
+
+    With a vector on one side it is another function: `matvec`, or `vecmat` where the matrix is gone over across its rows.
+    """
+    width = BYTES[dtype]
+    sizes = (m * k * batch * width, k * n * batch * width, m * n * batch * width)
+    ages: list[float | None] = [*since[:3], *([None] * (3 - len(since)))]
+    operands = (Operand(sizes[0], "read", ages[0]), Operand(sizes[1], "read", ages[1]), Operand(sizes[2], "write", ages[2]))
+    if 1 in (m, n) and batch == 1:
+        along = (form != "a") if n == 1 else (form == "b")
+        return Call(
+            function="matvec" if along else "vecmat",
+            dtype=dtype,
+            count=float(m) * k * n,
+            rows=float(max(m, n) if along else k),
+            operands=operands,
+            into=into,
+            cores=cores,
+        )
+    return Call(
+        function="matmul",
+        form=form,
+        dtype=dtype,
+        count=float(m) * k * n * batch,
+        operands=operands,
+        into=into,
+        product=Product(m, n, k, batch),
+        cores=cores,
+    )
+
+
+def lookup_call(
+    function: str,
+    *,
+    dtype: str,
+    count: float,
+    table: float,
+    length: float = 1.0,
+    into: Into = "new",
+    since: Sequence[float] = (),
+    cores: int | None = None,
+) -> Call:
+    """`count` elements, or rows of `length` elements, found by an index anywhere in `table` elements.
+
+    since: of the table, the index, the result.
+    """
+    width = BYTES[dtype]
+    ages: list[float | None] = [*since[:3], *([None] * (3 - len(since)))]
+    size = count * length * width
+    span = ages[0] if ages[0] is not None else table * width
+    read = [Operand(count * BYTES["int64"], "read", ages[1])]
+    if length > 1:  # beyond its first line a row is a stream
+        read.append(Operand(size, "read", max(span, table * width)))
+    return Call(
+        function=function,
+        dtype=dtype,
+        count=count * length,
+        rows=count if length > 1 else 1.0,
+        operands=(*read, Operand(size, "write", ages[2])),
+        into=into,
+        lookups=count,
+        span=table * width,
+        cores=cores,
+    )

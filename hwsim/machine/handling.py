@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from hwsim.demand import Term, Unit
 from hwsim.devices import Cpu, Gpu, Memory, Nic
-from hwsim.devices.nic import ON_CORES
+from hwsim.devices.network import ON_CORES
 from hwsim.devices.roofline import WORKLOAD, latency_term, source_of
 from hwsim.links import Protocol
 from hwsim.machine.placed import Link, PlacedDevice

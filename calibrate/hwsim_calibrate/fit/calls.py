@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Final
 
-from hwsim.devices.calls import Call, Into, elementwise_call, lookup_call, product_call, reduce_call
+from hwsim.devices.work import Call, Into, elementwise_call, lookup_call, product_call, reduce_call
 from hwsim.units import BYTES
 from hwsim_calibrate.store import Param, Row
 

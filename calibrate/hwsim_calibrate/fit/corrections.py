@@ -12,8 +12,8 @@ from typing import Final
 
 import numpy as np
 
-from hwsim.devices.calls import Call
 from hwsim.devices.kernels import Corrections, key_of
+from hwsim.devices.work import Call
 from hwsim_calibrate.fit.solve import Floats
 
 WIDTHS: Final = (0.35, 0.7, 1.0, 1.5, 2.5)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from statistics import median
 from typing import Any, Final
 
-from hwsim.devices.calls import elementwise_call
 from hwsim.devices.kernels import Kernels
+from hwsim.devices.work import elementwise_call
 from hwsim_calibrate.fit.gpu import reached
 from hwsim_calibrate.fit.kernels import FittedKernels, told_sizes
 from hwsim_calibrate.fit.writing import kernels_block, quantity

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hwsim.devices.calls import Call
+from hwsim.devices.work import Call
 from hwsim_calibrate.fit.solve import Floats
 
 Name = tuple[str, ...]

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from hwsim.devices.calls import Call, Into, elementwise_call, lookup_call, product_call, reduce_call
+from hwsim.devices.work import Call, Into, elementwise_call, lookup_call, product_call, reduce_call
 from hwsim_calibrate.fit.calls import REDUCTIONS
 from hwsim_calibrate.recording.operands import Array, dtype_of, layout, layout_reduced, root, span, stored_transposed
 from hwsim_calibrate.recording.ops import op_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from hwsim.devices.calls import Call
+from hwsim.devices.work import Call
 from hwsim.units import BYTES
 from hwsim_calibrate.fit.calls import DRAWN, REDUCTIONS
 

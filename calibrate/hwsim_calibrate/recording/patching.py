@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from hwsim.devices.calls import Call
+from hwsim.devices.work import Call
 from hwsim_calibrate.recording import describing
 from hwsim_calibrate.recording.arrays import TracedArray, perform, plain, wrap
 from hwsim_calibrate.recording.operands import Recency

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from hwsim.devices.calls import Call
+from hwsim.devices.work import Call
 from hwsim_calibrate.clocks import Usage, usage_reader
 from hwsim_calibrate.recording.operands import Array, Recency, dtype_of, root, span
 

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-from hwsim.devices.switch import Switch
+from hwsim.devices.network import Switch
 from hwsim.machine.topologies.edge import Edge
 from hwsim.records import dataclass
 from hwsim.spec.fields import field

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hwsim.devices.switch import Switch
+from hwsim.devices.network import Switch
 from hwsim.machine.topologies.edge import Edges
 from hwsim.machine.topologies.leaf_spine import uplinks
 from hwsim.records import dataclass

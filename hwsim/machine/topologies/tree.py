@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from hwsim.devices.switch import Switch
+from hwsim.devices.network import Switch
 from hwsim.machine.topologies.edge import Edge
 from hwsim.records import dataclass
 from hwsim.spec.fields import field

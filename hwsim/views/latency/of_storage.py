@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from hwsim.devices import Disk, Hdd, Ssd, Storage
+from hwsim.devices import Storage
+from hwsim.devices.disk import Disk
+from hwsim.devices.hdd import Hdd
+from hwsim.devices.ssd import Ssd
 from hwsim.machine import Machine
 from hwsim.units import precise
 from hwsim.views.latency.found import LINE, MEGABYTE, PAGE, Found, Lacks

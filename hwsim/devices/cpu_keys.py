@@ -1,0 +1,163 @@
+"""A CPU socket: cores with their caches, that share one memory.
+
+One op takes the longest of what it asks of the cores (arithmetic, instructions, bytes through the caches) and of the
+memory.  What a part does not say is ideal: without `caches` everything comes from memory once, without `core` only the
+stated peaks count, without `numa` the whole memory serves every core.
+
+Source, error and range of each piece: `core`, `cache`, `numa`, `coherence`, `cpu_work`, `cpu_access`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Self
+
+from hwsim.demand import Capacity, Cost, Demand, Term
+from hwsim.devices.cache import Caches
+from hwsim.devices.core import Core
+from hwsim.devices.kernels import Kernels
+from hwsim.devices.kind import Device, Problem
+from hwsim.devices.numa import Coherence, Numa
+from hwsim.devices.roofline import WORKLOAD, CannotCompute, Efficiency, LocalMemory, peak_of, unknown_dtypes
+from hwsim.records import dataclass
+from hwsim.spec.fields import field
+from hwsim.units import BytesPerSecond, FlopPerSecond, Hertz, PerSecond, Seconds, Watts, precise
+
+
+@dataclass(frozen=True, slots=True)
+class CpuKeys(Device):
+    """Roofline CPU.  An op has all cores unless it says how many.
+
+    Peaks are of the whole socket: as stated in `flop`, else cores x clock x `per_cycle`, else those of the widest
+    instructions of `core`.  A type without a peak runs in the next wider one (see `roofline.WIDER`).
+    """
+
+    cores: int = field("physical cores", minimum=1)
+    memory: LocalMemory = field("main memory of the socket")
+    flop: Mapping[str, FlopPerSecond] = field(
+        "peak of the socket by number format, e.g. {fp32: 500 GFLOP/s}", default_factory=dict, exclusive_minimum=0.0
+    )
+    clock: Hertz | None = field("sustained with all cores busy", default=None, exclusive_minimum=0.0)
+    per_cycle: Mapping[str, float] = field(
+        "FLOP per cycle and core by number format, e.g. {fp32: 32}", default_factory=dict, exclusive_minimum=0.0
+    )
+    efficiency: Efficiency = field("part of the peaks that is reached", default_factory=Efficiency)
+    overhead: Seconds = field("start of one op", default=0.0)
+    random: PerSecond | None = field(
+        "random numbers per second and core (default: 32.5 million, as numpy draws normal ones on a laptop)",
+        default=None,
+        exclusive_minimum=0.0,
+    )
+    core_bandwidth: BytesPerSecond | None = field("memory bandwidth one core reaches alone", default=None, exclusive_minimum=0.0)
+    core: Core | None = field("what one core does in a cycle", default=None)
+    caches: Caches | None = field("caches and TLBs; none: memory serves everything", default=None)
+    numa: Numa | None = field("NUMA domains, and what the memory sustains", default=None)
+    coherence: Coherence | None = field("how long a line takes from core to core", default=None)
+    kernels: Kernels | None = field("functions of a library as measured on it; none: the formulas above", default=None)
+    lanes: int | None = field("PCIe lanes it has; unchecked if left out", default=None, minimum=0)
+    dimm_slots: int | None = field("memory modules it has places for; unchecked if left out", default=None, minimum=0)
+    power: Watts | None = field("the most it may draw", default=None)
+
+    def problems(self) -> Iterator[Problem]:
+        yield from unknown_dtypes("flop", self.flop)
+        yield from unknown_dtypes("per_cycle", self.per_cycle)
+        classes = self.core.isa if self.core else {}
+        if self.per_cycle and self.clock is None:
+            yield "per_cycle", "FLOP per cycle need a clock", "add `clock: 2.3 GHz`"
+        if self.clock is not None and not (self.per_cycle or self.core or self.caches):
+            yield "clock", "the clock has no effect without FLOP per cycle", "add `per_cycle: {fp32: 32}` or leave it out"
+        if not (self.flop or self.per_cycle or classes):
+            yield "flop", "a cpu needs at least one peak", "such as {fp32: 500 GFLOP/s}"
+        for dtype in self.flop:
+            if dtype in self.per_cycle:
+                yield f"flop.{dtype}", f"the {dtype} peak is given twice, in `flop` and in `per_cycle`", None
+        if self.core:
+            yield from self.core.problems(self.cores, self.clock)
+        if self.caches:
+            yield from self.caches.problems()
+            if self.clock is None and any(each.cycles or each.per_cycle for each in self.caches.levels.values()):
+                yield "caches", "cycles need a clock", "add `clock: 2.3 GHz`"
+        if self.numa and self.numa.domains > self.cores:
+            yield "numa.domains", f"{self.cores} cores cannot be in {self.numa.domains} domains", None
+        if self.kernels:
+            yield from ((f"kernels.{key}", message, hint) for key, message, hint in self.kernels.problems())
+
+    def capacities(self, name: str) -> tuple[Capacity, ...]:
+        own = Capacity(f"{name}.cores", float(self.cores)), Capacity(f"{name}.memory", 1.0)
+        return (*own, Capacity(f"{name}.line", 1.0)) if self.coherence else own
+
+    def busy(self, name: str, seconds: float) -> Cost:
+        """One core for a known time."""
+        time = Term(
+            "time", "given, on one core", (("given, on one core", precise(seconds, "s"), WORKLOAD),), seconds, kind="stated"
+        )
+        amounts = ((f"{name}.cores", seconds),) if seconds > 0 else ()
+        share = seconds / self.cores * self.memory.bandwidth or 1.0
+        return Cost(Demand(amounts=amounts, floor=seconds, share=share), why=(time,))
+
+    def copy_bytes(self, name: str, size: float) -> tuple[str, float]:
+        """What a transfer that leaves (or reaches) this memory draws of it: memory time."""
+        return f"{name}.memory", size / self.memory.bandwidth
+
+    def copy_latency(self) -> float:
+        """Seconds before the first byte of a transfer that ends here."""
+        return self.memory.latency
+
+    def like(
+        self, *, cores: int, flop: Mapping[str, float], memory: LocalMemory, sources: Mapping[str, str], sockets: int = 1
+    ) -> Self:
+        """The same CPU with another number of cores, other peaks and another memory, from these sources.
+
+        sockets: how many of it are counted as one: clocks follow the busy cores of each, domains add up.
+        """
+        numa = replace(self.numa, domains=self.numa.domains * sockets) if self.numa else None
+        core = self.core.of_sockets(sockets) if self.core else None
+        other = replace(self, cores=cores, flop=flop, memory=memory, numa=numa, core=core)
+        object.__setattr__(other, "sources", sources)  # no key of a file, hence no argument
+        return other
+
+    def clock_of(self, isa: str, busy: int) -> float:
+        """Hertz of instructions of this class with so many cores busy; 0 if nobody said."""
+        found = self.core.isa.get(isa) if self.core else None
+        return found.clock_of(busy, self.clock or 0.0) if found else self.clock or 0.0
+
+    def peak(self, dtype: str, where: str = "the cpu", isa: str = "", busy: int | None = None) -> tuple[str, float, str]:
+        """(the type it is computed in, peak of the socket in FLOP/s, the key that says so).
+
+        isa: with this class of instructions only; busy: at the clock of so many busy cores (default: all).
+
+        Raises:
+            CannotCompute: no peak for it, or no such instructions.
+        """
+        classes = self.core.isa if self.core else {}
+        if isa and isa not in classes:
+            known = ", ".join(classes) or "none"
+            raise CannotCompute(
+                f"{where} has no {isa} instructions", f"it has: {known}; add them as `core: {{isa: {{{isa}: ...}}}}`"
+            )
+        derived: dict[str, tuple[float, str]] = {}
+        for name, each in classes.items():
+            if isa in ("", name):
+                for kind in each.formats:
+                    rate = self.cores * self.clock_of(name, busy or self.cores) * each.per_cycle(kind)
+                    derived[kind] = max(derived.get(kind, (0.0, "")), (rate, f"core.isa.{name}"))
+        if not isa:
+            derived |= {
+                each: (self.cores * (self.clock or 0.0) * flops, f"per_cycle.{each}") for each, flops in self.per_cycle.items()
+            }
+            derived |= {each: (rate, f"flop.{each}") for each, rate in self.flop.items()}
+        used, rate = peak_of({each: rate for each, (rate, _) in derived.items()}, dtype, where)
+        return used, rate, derived[used][1]
+
+    def used(self, name: str, cores: int | None) -> int:
+        """Cores an op has.
+
+        Raises:
+            CannotCompute: more than there are.
+        """
+        if cores is None:
+            return self.cores
+        if not 1 <= cores <= self.cores:
+            raise CannotCompute(f"{name} has {self.cores} cores, not {cores}", f"write a number from 1 to {self.cores}")
+        return cores

@@ -1,0 +1,74 @@
+"""What every kind of device is, whatever it does; a new kind is a class of `Device` or of `Storage`."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, ClassVar
+
+from hwsim.demand import Capacity, Cost
+from hwsim.records import dataclass
+from hwsim.units import Seconds
+
+if TYPE_CHECKING:
+    from hwsim.devices.storage import Asked, Direction
+
+Problem = tuple[str, str, str | None]  # key, message, hint
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A part of a machine. Its fields are the keys of a file; `sources` says where their numbers are from, by key."""
+
+    kind: ClassVar[str]
+    sources: Mapping[str, str] = dataclasses.field(default_factory=dict, init=False, repr=False)
+
+    def problems(self) -> Iterator[Problem]:
+        """Contradictions between its keys, beyond the bounds of each."""
+        yield from ()
+
+    def capacities(self, name: str) -> tuple[Capacity, ...]:  # noqa: ARG002 (kinds that have some use it)
+        """What ops on the device of this name share."""
+        return ()
+
+
+class Storage(Device):
+    """A device that the name `disk` may mean."""
+
+    __slots__ = ()
+    role: ClassVar[str] = "disk"
+
+    @property
+    def size(self) -> float | None:
+        """Bytes it holds; None: any number."""
+        raise NotImplementedError
+
+    def capacities(self, name: str) -> tuple[Capacity, ...]:
+        return (Capacity(f"{name}.media", 1.0),)
+
+    def serve(self, name: str, direction: Direction, asked: Asked) -> Cost:
+        """Reads or writes of one op."""
+        raise NotImplementedError
+
+    def copy_bytes(self, name: str, size: float, *, leaving: bool = True) -> tuple[str, float]:
+        """(capacity, amount) drawn by a transfer that leaves the device, or reaches it."""
+        raise NotImplementedError
+
+    def copy_latency(self, *, leaving: bool = True) -> float:
+        """Seconds before the first byte of a transfer: one access."""
+        raise NotImplementedError
+
+    def copy_key(self, *, leaving: bool = True) -> tuple[str, str]:
+        """Keys of a file behind `copy_bytes` and `copy_latency`."""
+        raise NotImplementedError
+
+
+class AccessTimes(Storage):
+    """Storage whose accesses have one time, and those that write may have another."""
+
+    __slots__ = ()
+    latency: Seconds
+    write_latency: Seconds | None
+
+    def copy_latency(self, *, leaving: bool = True) -> float:
+        return self.latency if leaving or self.write_latency is None else self.write_latency
