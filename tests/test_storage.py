@@ -332,7 +332,7 @@ def test_the_mean_seek_is_the_mean_of_the_curve_between_two_random_places(seek: 
 
 @given(hdds(), st.floats(0.0, 1.0))
 def test_a_stretch_takes_as_long_as_its_tracks_one_by_one(disk: Hdd, part: float) -> None:
-    n = 2000
+    n = 4000  # the rate may fall to 0 at the inner edge, where the sum is the least exact
     by_hand = sum(part / n / disk.rate(part * (index + 0.5) / n) for index in range(n))
     assert by_hand * disk.stretch(part) == pytest.approx(part, rel=5e-3)
 
