@@ -252,10 +252,11 @@ def parse(text: str) -> Quantity:
     >>> parse("100 ns").value, parse("3 kWh").value, parse("7200 rpm").value
     (1e-07, 10800000.0, 120.0)
     """
-    return _parse(text, None)
+    return Quantity(*_parse(text, None))
 
 
-def _parse(text: str, wanted: Dimension | None) -> Quantity:
+def _parse(text: str, wanted: Dimension | None) -> tuple[float, Dimension]:
+    """The value in SI units and what it measures."""
     stripped = text.strip()
     shown = stripped if len(stripped) <= 60 else stripped[:57] + "..."
     what = wanted.name if wanted else "a quantity"
@@ -275,7 +276,7 @@ def _parse(text: str, wanted: Dimension | None) -> Quantity:
         raise UnitError(f"'{shown}' is too large to be a number")
     if value == 0 and mantissa.strip("+-0."):
         raise UnitError(f"'{shown}' is too small to be told from zero")
-    return Quantity(value, dimension)
+    return value, dimension
 
 
 def _unknown(shown: str, unit: str, what: str, wanted: Dimension | None) -> UnitError:
@@ -297,33 +298,32 @@ def parse_as(given: str | float | Quantity, dimension: Dimension) -> float:
     (0.95, 8.0, 65536.0)
     """
     if isinstance(given, str):
-        found = _parse(given, dimension)
-        shown = f"'{given.strip()}'"
-        bare = found.dimension.plain and "%" not in given
+        value, measured = _parse(given, dimension)
+        shown, has_no_unit = f"'{given.strip()}'", measured.plain and "%" not in given
     elif isinstance(given, Quantity):
-        found, shown, bare = given, str(given), given.dimension.plain
+        value, measured, shown, has_no_unit = given.value, given.dimension, str(given), given.dimension.plain
+    elif isinstance(given, bool) or not isinstance(given, int | float):
+        raise UnitError(f"{given!r} is not {dimension.name}")
     else:
-        if isinstance(given, bool) or not isinstance(given, int | float):
-            raise UnitError(f"{given!r} is not {dimension.name}")
         try:
-            found, shown, bare = Quantity(float(given), COUNT), f"{given!r}", True
+            value, measured, shown, has_no_unit = float(given), COUNT, f"{given!r}", True
         except OverflowError:
             raise UnitError("a number too large for a float") from None
-    if not math.isfinite(found.value):
+    if not math.isfinite(value):
         raise UnitError(f"{shown} is not a finite number")
-    if found.dimension.exponents != dimension.exponents:
-        if bare:
+    if measured.exponents != dimension.exponents:
+        if has_no_unit:
             raise UnitError(
                 f"{shown.strip(chr(39))} has no unit: {dimension.name} is needed, such as '{_like(shown, dimension)}'"
             )
-        rate = _unit(found.dimension.unit + "/s")
+        rate = _unit(measured.unit + "/s")
         hint = None
         if isinstance(given, str) and rate and rate[2].fits(dimension):
             hint = f"did you mean '{given.strip()}/s'?"
-        raise UnitError(f"{shown} is {found.dimension.name}, but {dimension.name} is needed here", hint)
+        raise UnitError(f"{shown} is {measured.name}, but {dimension.name} is needed here", hint)
     if dimension is COUNT and isinstance(given, str) and "%" in given:
         raise UnitError(f"{shown} is a ratio, but a number is needed here")
-    return found.value
+    return value
 
 
 def _like(shown: str, dimension: Dimension) -> str:

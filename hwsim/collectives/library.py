@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from hwsim.machine.libraries.mpi import Mpi
 from hwsim.machine.libraries.nccl import Nccl
-from hwsim.spec import Mistakes, decode, find, read, resolve, sources
+from hwsim.spec import Mistakes, decode, find, read, resolve
 
 Measured = TypeVar("Measured", Nccl, Mpi)
 _ENTRY = frozenset({"hwsim", "kind", "name", "notes", "use"})
@@ -27,5 +27,4 @@ def measured(model: type[Measured], name: str) -> Measured:
     mistakes.raise_if_any()
     if found is None:
         raise TypeError(f"{name} is no {model.kind}")
-    object.__setattr__(found, "sources", {path: str(origin) for path, origin in sources(tree).items()})  # as `finish` of a part
     return found

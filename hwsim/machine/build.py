@@ -21,7 +21,6 @@ from hwsim.machine.model import Machine
 from hwsim.machine.names import Names
 from hwsim.machine.net import Links, Net
 from hwsim.machine.parts import Numbered, Part
-from hwsim.machine.provenance import finish
 from hwsim.machine.routes import Routes
 from hwsim.machine.schema import HEADER, PART_KEYS, MachineFile, PartEntry
 from hwsim.machine.transfer import Transfers
@@ -152,6 +151,5 @@ def _only(tree: Tree, keys: frozenset[str]) -> Tree:
 def _model(kind: str, tree: Tree, mistakes: Mistakes) -> Device | None:
     model = decode(tree, devices.KINDS[kind], mistakes, ignore=PART_KEYS, sourced=True)
     if model is not None:
-        finish(model, tree, mistakes)
         check_dimms(model, tree, mistakes)
     return model

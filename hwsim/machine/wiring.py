@@ -15,7 +15,6 @@ from hwsim.machine.layout import Layout
 from hwsim.machine.names import Names
 from hwsim.machine.naming import UnknownName, listed
 from hwsim.machine.parts import Part
-from hwsim.machine.provenance import finish
 from hwsim.machine.schema import LINK_KEYS, PART_KEYS, TOPOLOGY_KEYS, LinkEntry
 from hwsim.machine.topologies import TOPOLOGIES, Edge, Edges, Topology, WithSwitches
 from hwsim.machine.wires import Bundle
@@ -46,10 +45,7 @@ def _entry(tree: Tree, mistakes: Mistakes) -> LinkEntry | None:
 def _model(kind: str, tree: Tree, mistakes: Mistakes) -> LinkKind | None:
     topology = TOPOLOGY_KEYS if tree.get("topology") is not None else frozenset()
     ignore = LINK_KEYS | topology | (PART_KEYS - {"count"})
-    model = decode(tree, links.KINDS[kind], mistakes, ignore=ignore, sourced=True)
-    if model is not None:
-        finish(model, tree, mistakes)
-    return model
+    return decode(tree, links.KINDS[kind], mistakes, ignore=ignore, sourced=True)
 
 
 def _wire(layout: Layout, names: Names, tree: Tree, entry: LinkEntry, model: LinkKind, mistakes: Mistakes) -> None:

@@ -10,7 +10,7 @@ from typing import ClassVar, Final
 from hwsim.devices.work import Start
 from hwsim.models.architectures.transformer_layers import Attention
 from hwsim.records import dataclass
-from hwsim.spec import Mistakes, decode, find, read, resolve, sources
+from hwsim.spec import Mistakes, decode, find, read, resolve
 from hwsim.spec.fields import field
 from hwsim.units import Ratio, Seconds
 
@@ -88,5 +88,4 @@ def load_framework(name: str, relative_to: Path | None = None) -> Framework:
     mistakes.raise_if_any()
     if found is None:
         raise TypeError("no framework was read, and no mistake noted")
-    object.__setattr__(found, "sources", {path: str(origin) for path, origin in sources(tree).items()})  # as `finish` of a part
     return found

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from hwsim.models.architectures.transformer import Transformer
-from hwsim.spec import Mistakes, Tree, decode, find, read, resolve, sources
+from hwsim.spec import Mistakes, Tree, decode, find, read, resolve
 
 _ENTRY: Final = frozenset({"hwsim", "kind", "name", "notes", "use", "let"})
 
@@ -39,11 +39,6 @@ def read_model(tree: Tree) -> Transformer:
     mistakes.raise_if_any()
     if found is None:
         raise TypeError("no model was read, and no mistake noted")
-    for key, message, hint in found.problems():
-        at = whole.get(key)
-        mistakes.add(at.place if at is not None else whole.place, message, hint)
-    mistakes.raise_if_any()
-    object.__setattr__(found, "sources", {path: str(origin) for path, origin in sources(whole).items()})  # as `finish` of a part
     return found
 
 

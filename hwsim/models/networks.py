@@ -8,7 +8,7 @@ from typing import Final
 
 from hwsim.models.architectures.cnn import Cnn
 from hwsim.models.architectures.mlp import Mlp
-from hwsim.spec import Mistakes, Tree, decode, find, read, resolve, sources
+from hwsim.spec import Mistakes, Tree, decode, find, read, resolve
 
 Network = Cnn | Mlp
 NETWORKS: Final[Mapping[str, type[Cnn] | type[Mlp]]] = {"cnn": Cnn, "mlp": Mlp}
@@ -44,11 +44,6 @@ def read_network(tree: Tree) -> Network:
     mistakes.raise_if_any()
     if found is None:
         raise TypeError("no network was read, and no mistake noted")
-    for key, message, hint in found.problems():
-        at = whole.get(key)
-        mistakes.add(at.place if at is not None else whole.place, message, hint)
-    mistakes.raise_if_any()
-    object.__setattr__(found, "sources", {path: str(origin) for path, origin in sources(whole).items()})  # as `finish` of a part
     return found
 
 

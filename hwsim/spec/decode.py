@@ -19,6 +19,7 @@ from typing import Annotated, Any, Final, Literal, TypeVar, Union, get_args, get
 
 from hwsim.records import dataclass
 from hwsim.spec.mistakes import Mistakes, Place, did_you_mean
+from hwsim.spec.provenance import origins
 from hwsim.spec.shapes import (
     FAILED,
     NO_BOUNDS,
@@ -26,10 +27,8 @@ from hwsim.spec.shapes import (
     Bounds,
     Context,
     Shape,
-    float_shape,
-    quantity_shape,
+    number_shape,
     short,
-    whole_shape,
 )
 from hwsim.spec.tree import Tree
 from hwsim.units import Dimension, UnitError
@@ -44,16 +43,40 @@ def decode(tree: Tree, cls: type[T], mistakes: Mistakes, *, ignore: Collection[s
 
     Args:
         ignore: keys that the caller reads itself (`kind`, `use`, `count`).
-        sourced: `source:` and `ref:` may stand in every mapping, as in the files of machines and parts.
+        sourced: `source:` and `ref:` may stand in every mapping, as in the files of machines and parts. A class with `sources`
+            is given where each of its numbers is from, and its `problems()` are noted.
     """
-    found = _read_dataclass(cls, tree, Context(mistakes, sourced), frozenset(ignore))
-    return None if found is FAILED else found
+    value: Any = _read_dataclass(cls, tree, Context(mistakes, sourced), frozenset(ignore))
+    if value is FAILED:
+        return None
+    if sourced and hasattr(value, "sources"):
+        _set_sources(value, origins(tree))
+        for key, message, hint in value.problems():
+            *path, last = key.split(".")
+            node = tree
+            for step in path:
+                node = node.get(step) or node
+            mistakes.add(node.key_place(last), message, hint)
+    decoded: T = value
+    return decoded
+
+
+def _set_sources(value: Any, by_path: Mapping[str, str]) -> None:
+    """Give a model, and the parts inside it, the source of each number by key."""
+    object.__setattr__(value, "sources", by_path)  # no key of the file, and the model is new
+    cls: type = type(value)
+    for each in plan(cls):
+        inner = getattr(value, each.name)
+        if hasattr(inner, "sources"):
+            start = f"{each.key}."
+            _set_sources(inner, {path.removeprefix(start): text for path, text in by_path.items() if path.startswith(start)})
 
 
 def decode_value(tree: Tree, annotation: Any, mistakes: Mistakes, *, sourced: bool = False) -> Any:
     """A value of any type that a field may have (`Seconds`, `tuple[str, ...]`), or None once its mistakes are noted."""
-    found = _shape(annotation, NO_BOUNDS).read(tree, Context(mistakes, sourced))
-    return None if found is FAILED else found
+    shape = _shape(annotation, NO_BOUNDS)
+    value = None if shape.optional and tree.value is None else shape.read(tree, Context(mistakes, sourced))
+    return None if value is FAILED else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,28 +141,31 @@ def _read_dataclass(cls: type, tree: Tree, context: Context, ignore: frozenset[s
             tree.place, f"a mapping is needed for {title(cls)}, not {tree.what()}", f"its keys: {keys}" if keys else None
         )
         return FAILED
-    whole = True  # not told from the count of mistakes: what an alias repeats is noted once
+    complete = True  # not taken from the count of mistakes: what an alias repeats is noted once
     values: dict[str, Any] = {}
     known = ignore.union(each.key for each in fields)
     for key in tree.value:
         if key not in known and not (context.sourced and key in SOURCE_KEYS):
             mistakes.add(tree.key_place(key), f"unknown key '{short(key)}' in {title(cls)}", did_you_mean(key, known))
-            whole = False
+            complete = False
     for each in fields:
         child = tree.value.get(each.key)
         if child is None:
             if each.required:
                 mistakes.add(tree.place, f"'{each.key}' is missing", _what_it_is(each))
-                whole = False
+                complete = False
             continue
         shape = _shape(each.annotation, each.bounds)
-        if child.value is None and shape.takes != "any" and not _optional(each.annotation):
-            mistakes.add(tree.key_place(each.key), f"'{each.key}' has no value", _what_it_is(each))
-            whole = False
+        if child.value is None and shape.optional:
+            values[each.name] = None
             continue
-        found = values[each.name] = shape.read(child, context)
-        whole = whole and found is not FAILED
-    if not whole:
+        if child.value is None and shape.takes != "any":
+            mistakes.add(tree.key_place(each.key), f"'{each.key}' has no value", _what_it_is(each))
+            complete = False
+            continue
+        value = values[each.name] = shape.read(child, context)
+        complete = complete and value is not FAILED
+    if not complete:
         return FAILED
     for name in _place_names(cls):
         values[name] = tree.place
@@ -157,10 +183,6 @@ def _what_it_is(each: FieldPlan) -> str:
     return f"{each.doc.rstrip('.')}: {needs}" if each.doc else needs
 
 
-def _optional(annotation: Any) -> bool:
-    return get_origin(annotation) in (Union, types.UnionType) and type(None) in get_args(annotation)
-
-
 # ---- types to shapes ----
 
 
@@ -171,7 +193,7 @@ def _shape(annotation: Any, bounds: Bounds) -> Shape:
     if origin is Annotated:
         for extra in arguments[1:]:
             if isinstance(extra, Dimension):
-                return quantity_shape(extra, bounds)
+                return number_shape(bounds, extra)
         return _shape(arguments[0], bounds)
     if origin in (Union, types.UnionType):
         return _union(tuple(_shape(each, bounds) for each in arguments if each is not type(None)), type(None) in arguments)
@@ -199,9 +221,9 @@ def _shape(annotation: Any, bounds: Bounds) -> Shape:
     if annotation is bool:
         return Shape("true or false", "scalar", _read_bool)
     if annotation is int:
-        return whole_shape(bounds)
+        return number_shape(bounds, whole=True)
     if annotation is float:
-        return float_shape(bounds)
+        return number_shape(bounds)
     raise TypeError(f"a schema cannot have a field of type {annotation!r}")
 
 
@@ -281,8 +303,11 @@ def _tuple(arguments: tuple[Any, ...], bounds: Bounds) -> Shape:
 
 
 def _all(trees: list[Tree], shapes: list[Shape], context: Context) -> Any:
-    found = [shape.read(tree, context) for tree, shape in zip(trees, shapes, strict=True)]
-    return FAILED if any(each is FAILED for each in found) else tuple(found)
+    values = [
+        None if shape.optional and tree.value is None else shape.read(tree, context)
+        for tree, shape in zip(trees, shapes, strict=True)
+    ]
+    return FAILED if any(value is FAILED for value in values) else tuple(values)
 
 
 def _mapping(element: Shape) -> Shape:
@@ -291,33 +316,35 @@ def _mapping(element: Shape) -> Shape:
             context.mistakes.add(tree.place, f"a mapping is needed, not {tree.what()}", f"names, and for each {element.expects}")
             return FAILED
         skipped = SOURCE_KEYS if context.sourced else ()
-        found = {key: element.read(each, context) for key, each in tree.value.items() if key not in skipped}
-        return FAILED if any(each is FAILED for each in found.values()) else found
+        values = {
+            key: None if element.optional and each.value is None else element.read(each, context)
+            for key, each in tree.value.items()
+            if key not in skipped
+        }
+        return FAILED if any(value is FAILED for value in values.values()) else values
 
     return Shape(f"a mapping from names, each {element.expects}", "mapping", read)
 
 
 def _union(shapes: tuple[Shape, ...], optional: bool) -> Shape:
+    if len(shapes) == 1:
+        return dataclasses.replace(shapes[0], optional=optional)
     expects = " or ".join(dict.fromkeys(each.expects for each in shapes))
 
     def read(tree: Tree, context: Context) -> Any:
-        if tree.value is None and optional:
-            return None
         node = "mapping" if tree.is_mapping else "list" if tree.is_list else "scalar"
         candidates = [each for each in shapes if each.takes in (node, "any")]
         if node == "mapping" and tree.get("value") is not None:  # a number with its source
             candidates = [each for each in shapes if each.takes == "scalar"] or candidates
-        if not candidates and len(shapes) == 1:
-            candidates = list(shapes)
         if len(candidates) == 1:
             return candidates[0].read(tree, context)
         for each in candidates:
             trial = Mistakes()
-            found = each.read(tree, Context(trial, context.sourced))
-            if found is not FAILED and not len(trial):
-                return found
+            value = each.read(tree, Context(trial, context.sourced))
+            if value is not FAILED and not len(trial):
+                return value
         context.mistakes.add(tree.place, f"{tree.what()} is not {expects}")
         return FAILED
 
     takes = shapes[0].takes if len({each.takes for each in shapes}) == 1 else "any"
-    return Shape(expects, takes, read)
+    return Shape(expects, takes, read, optional)

@@ -9,6 +9,7 @@ named is remembered to say (nobody had it in hand), `measured` and `fitted` come
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -54,28 +55,34 @@ def _inside(tree: Tree, default: Origin | None, file: str) -> tuple[Origin | Non
 
 
 def sources(tree: Tree) -> dict[str, Origin]:
-    """Path of each number that has a source -> where it is from; `parts.gpu.memory.bandwidth`.
+    """Source of each number that has one, by path: `parts.gpu.memory.bandwidth`.
 
     The path of an element of a list ends in its `name:` where it has one, else in its index.
     """
-    found: dict[str, Origin] = {}
+    return {path: node.origin for path, node in _values(with_origins(tree), "") if node.origin is not None and _is_number(node)}
 
-    def walk(node: Tree, path: str) -> None:
-        if isinstance(node.value, dict):
-            if "value" in node.value and set(node.value) <= set(NUMBER_KEYS):
-                walk(node.value["value"], path)
-                return
-            for key, each in node.value.items():
-                if key not in SOURCE_KEYS and key != "hwsim":
-                    walk(each, f"{path}.{key}" if path else key)
-        elif isinstance(node.value, list):
-            for index, each in enumerate(node.value):
-                walk(each, f"{path}.{each.text('name') or index}")
-        elif node.origin is not None and _is_number(node):
-            found[path] = node.origin
 
-    walk(with_origins(tree), "")
-    return found
+def origins(tree: Tree) -> dict[str, str]:
+    """Source of each value of a resolved mapping in words, by path; "as given" for values without one."""
+    return {
+        path: str(node.origin) if node.origin is not None and _is_number(node) else "as given" for path, node in _values(tree, "")
+    }
+
+
+def _values(node: Tree, path: str) -> Iterator[tuple[str, Tree]]:
+    """Path and node of each scalar and list; a number with its source counts as one scalar."""
+    if isinstance(node.value, dict):
+        if "value" in node.value and set(node.value) <= set(NUMBER_KEYS):
+            yield from _values(node.value["value"], path)
+            return
+        for key, child in node.value.items():
+            if key not in SOURCE_KEYS and key != "hwsim":
+                yield from _values(child, f"{path}.{key}" if path else key)
+        return
+    yield path, node
+    if isinstance(node.value, list):
+        for index, child in enumerate(node.value):
+            yield from _values(child, f"{path}.{child.text('name') or index}")
 
 
 def _is_number(tree: Tree) -> bool:

@@ -1,8 +1,7 @@
-"""How single numbers are read, and what the readers of all types have in common."""
+"""How numbers are read, and what the readers of all types have in common."""
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import re
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from hwsim.units import RATIO, TIME, Dimension, Quantity, UnitError, format_quan
 SOURCE_KEYS: Final = ("source", "ref")
 NUMBER_KEYS: Final = ("value", "source", "ref", "ci95", "points", "note")
 FAILED: Final = object()
+_LONGEST: Final = ticks.LONGEST / ticks.FEMTO  # seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ NO_BOUNDS: Final = Bounds()
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a reader is given beside the node: where mistakes go, and whether sources may stand everywhere."""
+    """What a reader is given with the node: where mistakes go, and whether sources may stand everywhere."""
 
     mistakes: Mistakes
     sourced: bool
@@ -43,11 +43,15 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How one type is read, what it is called, and which nodes it may be: scalar, list, mapping, any."""
+    """How one type is read, what it is called, and which nodes it may be: scalar, list, mapping, any.
+
+    optional: null is None, and is not handed to `read`.
+    """
 
     expects: str
     takes: str
     read: Callable[[Tree, Context], Any]
+    optional: bool = False
 
 
 def short(text: str) -> str:
@@ -68,108 +72,81 @@ def number_of(tree: Tree, mistakes: Mistakes) -> Tree | None:
     return tree.value["value"]
 
 
-def quantity_shape(dimension: Dimension, bounds: Bounds) -> Shape:
-    """How a number with a unit is read; not below zero, and a ratio not above one, unless its bounds say so."""
-    unit = "%" if dimension is RATIO else dimension.unit
-    if bounds.minimum is None and bounds.exclusive_minimum is None:
-        bounds = dataclasses.replace(bounds, minimum=0.0)
-    if bounds.maximum is None and dimension is RATIO:
-        bounds = dataclasses.replace(bounds, maximum=1.0)
-    if bounds.maximum is None and dimension is TIME:
-        bounds = dataclasses.replace(bounds, maximum=ticks.LONGEST / ticks.FEMTO)
+def number_shape(bounds: Bounds, dimension: Dimension | None = None, *, whole: bool = False) -> Shape:
+    """How a number is read: with a unit, whole (`1e9` is), or any.
+
+    A quantity is not below zero, a ratio not above one and a time not above the longest, unless its bounds say so.
+    """
+    least, above, most = bounds.minimum, bounds.exclusive_minimum, bounds.maximum
+    if dimension is not None:
+        least = 0.0 if least is None and above is None else least
+        most = (1.0 if dimension is RATIO else _LONGEST if dimension is TIME else None) if most is None else most
 
     def read(tree: Tree, context: Context) -> Any:
-        number = number_of(tree, context.mistakes)
+        number = tree if not isinstance(tree.value, dict) else number_of(tree, context.mistakes)
         if number is None:
             return FAILED
-        given = number.value
-        if isinstance(given, bool) or not isinstance(given, str | int | float | Quantity):
-            context.mistakes.add(number.place, f"{number.what()} is not {dimension.name}", f"such as '{dimension.example}'")
+        value: Any
+        if dimension is None:
+            value = _plain_number(number, context, whole=whole)
+        elif isinstance(number.value, bool) or not isinstance(number.value, str | int | float | Quantity):
+            example = f"such as '{dimension.example}'"
+            context.mistakes.add(number.place, f"{number.what()} is not {dimension.name}", example)
             return FAILED
-        try:
-            value = parse_as(given, dimension)
-        except UnitError as error:
-            context.mistakes.add_unit_error(number.place, error)
+        else:
+            try:
+                value = parse_as(number.value, dimension)
+            except UnitError as error:
+                context.mistakes.add_unit_error(number.place, error)
+                return FAILED
+        if value is FAILED:
             return FAILED
-        return _within(value, value, bounds, number, context, unit)
+        unit = "1" if dimension is None else "%" if dimension is RATIO else dimension.unit
+        if least is not None and value < least:
+            message = "cannot be negative" if least == 0 else f"is less than the least, {_bound(least, unit)}"
+        elif above is not None and value <= above:
+            message = "must be more than 0" if above == 0 else f"must be more than {_bound(above, unit)}"
+        elif most is not None and value > most:
+            message = f"is more than the most, {_bound(most, unit)}"
+        else:
+            return value
+        forgot = unit == "%" and 1 < value <= 100 and isinstance(number.value, int | float)
+        context.mistakes.add(number.place, f"{number.what()} {message}", f"did you mean '{number.value} %'?" if forgot else None)
+        return FAILED
 
-    return Shape(f"{dimension.name}, such as '{dimension.example}'", "scalar", read)
-
-
-def _within(value: Any, compared: float, bounds: Bounds, tree: Tree, context: Context, unit: str) -> Any:
-    """The value if its bounds allow it."""
-    least, above, most = bounds.minimum, bounds.exclusive_minimum, bounds.maximum
-    message = None
-    if least is not None and compared < least:
-        message = "cannot be negative" if least == 0 else f"is less than the least, {_bound(least, unit)}"
-    elif above is not None and compared <= above:
-        message = "must be more than 0" if above == 0 else f"must be more than {_bound(above, unit)}"
-    elif most is not None and compared > most:
-        message = f"is more than the most, {_bound(most, unit)}"
-    if message is None:
-        return value
-    forgot = unit == "%" and 1 < compared <= 100 and isinstance(tree.value, int | float)
-    context.mistakes.add(tree.place, f"{tree.what()} {message}", f"did you mean '{tree.value} %'?" if forgot else None)
-    return FAILED
+    plain = "a whole number" if whole else "a number"
+    return Shape(plain if dimension is None else f"{dimension.name}, such as '{dimension.example}'", "scalar", read)
 
 
 def _bound(value: float, unit: str) -> str:
-    if unit == TIME.unit and value == ticks.LONGEST / ticks.FEMTO:
+    if unit == TIME.unit and value == _LONGEST:
         return ticks.LONGEST_TEXT
     return f"{value:.15g}" if unit == "1" else format_quantity(value, unit)
 
 
-def _plain_number(tree: Tree, context: Context, needed: str) -> Any:
-    number = number_of(tree, context.mistakes)
-    if number is None:
-        return FAILED, tree
-    given = number.value
+def _plain_number(number: Tree, context: Context, *, whole: bool) -> Any:
+    """A number without a unit; FAILED once its mistake is noted."""
+    given, needed, hint = number.value, "a whole number" if whole else "a number", None
+    message = f"{number.what()} is not {needed}"
     if isinstance(given, Quantity):
-        if given.dimension.plain:
-            return given.value, number
-        context.mistakes.add(number.place, f"{number.what()} is {given.dimension.name}, but {needed} is needed here")
-        return FAILED, number
+        if not given.dimension.plain:
+            message = f"{number.what()} is {given.dimension.name}, but {needed} is needed here"
+        given = given.value if given.dimension.plain else None
+    elif isinstance(given, str):
+        squeezed = given.replace("_", "").replace(",", "").strip()
+        if re.fullmatch(r"[-+]?0[0-9]{1,20}", squeezed):
+            hint = f"write {squeezed.lstrip('+0') or '0'} (or 0o... for octal)"
+        elif re.fullmatch(r"[-+]?[0-9]{1,20}(\.[0-9]{1,20})?", squeezed):
+            hint = f"write {squeezed} without quotes" if squeezed == given else f"write {squeezed}"
     if isinstance(given, bool) or not isinstance(given, int | float):
-        hint = None
-        if isinstance(given, str):
-            squeezed = given.replace("_", "").replace(",", "").strip()
-            if re.fullmatch(r"[-+]?0[0-9]{1,20}", squeezed):
-                hint = f"write {squeezed.lstrip('+0') or '0'} (or 0o... for octal)"
-            elif re.fullmatch(r"[-+]?[0-9]{1,20}(\.[0-9]{1,20})?", squeezed):
-                hint = f"write {squeezed} without quotes" if squeezed == given else f"write {squeezed}"
-        context.mistakes.add(number.place, f"{number.what()} is not {needed}", hint)
-        return FAILED, number
-    return given, number
-
-
-def whole_shape(bounds: Bounds) -> Shape:
-    """How a whole number is read; `1e9` is one."""
-
-    def read(tree: Tree, context: Context) -> Any:
-        given, number = _plain_number(tree, context, "a whole number")
-        if given is FAILED:
-            return FAILED
-        if isinstance(given, float):
-            if not math.isfinite(given) or not given.is_integer():
-                context.mistakes.add(number.place, f"{number.what()} is not a whole number")
-                return FAILED
-            given = int(given)
-        if abs(given) > 2**63 - 1:
-            context.mistakes.add(number.place, f"{number.what()} is too large")
-            return FAILED
-        return _within(given, given, bounds, number, context, "1")
-
-    return Shape("a whole number", "scalar", read)
-
-
-def float_shape(bounds: Bounds) -> Shape:
-    """How a number without a unit is read."""
-
-    def read(tree: Tree, context: Context) -> Any:
-        given, number = _plain_number(tree, context, "a number")
-        if given is FAILED:
-            return FAILED
-        value = float(given)  # a whole number of a file has at most 40 digits
-        return _within(value, value, bounds, number, context, "1")
-
-    return Shape("a number", "scalar", read)
+        context.mistakes.add(number.place, message, hint)
+        return FAILED
+    if not whole:
+        return float(given)  # a whole number of a file has at most 40 digits
+    if isinstance(given, float) and (not math.isfinite(given) or not given.is_integer()):
+        context.mistakes.add(number.place, message)
+        return FAILED
+    if abs(int(given)) > 2**63 - 1:
+        context.mistakes.add(number.place, f"{number.what()} is too large")
+        return FAILED
+    return int(given)

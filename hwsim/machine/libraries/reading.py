@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from hwsim.machine.provenance import finish
 from hwsim.machine.schema import PART_KEYS
 from hwsim.spec import Mistakes, Tree, decode, did_you_mean
 
@@ -33,7 +32,7 @@ def read_libraries(tree: Tree, mistakes: Mistakes) -> Libraries:
         entries = {key: each.put("kind", each.get("kind") or Tree(key, each.place)) for key, each in tree.items() if key in KINDS}
     else:
         entries = {tree.text("kind") or "overheads": tree}
-    found: dict[str, Library] = {}
+    libraries: dict[str, Library] = {}
     for key, each in entries.items():
         kind = each.text("kind") or key
         if kind not in KINDS or kind != key:
@@ -43,9 +42,8 @@ def read_libraries(tree: Tree, mistakes: Mistakes) -> Libraries:
             continue
         library = decode(each, KINDS[kind], mistakes, ignore=PART_KEYS, sourced=True)
         if library is not None:
-            finish(library, each, mistakes)
-            found[kind] = library
-    return found
+            libraries[kind] = library
+    return libraries
 
 
 def library_of(known: Mapping[str, Libraries], nodes: Sequence[str], kinds: Sequence[str]) -> Library | None:
