@@ -175,10 +175,10 @@ def page_faults(fitted: FittedKernels, measurements: Measurements) -> FittedKern
 @cache
 def mixed_calls(side: int) -> tuple[Call, ...]:
     """What the case `mixed` calls."""
-    from hwsim_calibrate.kernels.mixed import step_of
+    from hwsim_calibrate.kernels import mixed_step
     from hwsim_calibrate.recording.patching import calls_of
 
-    return tuple(calls_of(partial(step_of, side)))
+    return tuple(calls_of(partial(mixed_step, side)))
 
 
 def _refit(model: Model, rows: Sequence[Timed], weights: Floats, x: Floats, draw: np.random.Generator) -> Floats:

@@ -1,18 +1,20 @@
-"""Kernels of numpy on one thread: what an op costs to start, per element, and by where its operands lie.
+"""Kernels of numpy on one thread: the start of an op, the time per element, and the effect of where its operands lie.
 
-Sizes go from one element, where only the start of an op counts, past every cache.  Which ops are there matters more than how
-many sizes of each: an op that was never timed cannot be predicted.
+Sizes go from one element, where only the start of an op counts, past every cache. The range of ops matters more than the number of
+sizes of each, because an op that was never timed cannot be predicted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from hwsim_calibrate.case import Case
 from hwsim_calibrate.kernels import Params, kernel_case
+from hwsim_calibrate.store import Param
 from hwsim_calibrate.suites import Scope
 
+Size = int | tuple[int, ...]
 FLAT: Final = (1, 256, 1024, 4096, 8192, 16384, 32768, 65536, 1 << 17, 1 << 18, 1 << 19, 1 << 20, 1 << 21, 1 << 22, 1 << 23)
 SOME: Final = (1, 1024, 8192, 65536, 1 << 18, 1 << 20, 1 << 22)
 FEW: Final = (1024, 65536, 1 << 20)
@@ -22,127 +24,87 @@ OBLONGS: Final = (
     (64, 1024, 64), (1024, 64, 1024), (256, 784, 256), (256, 256, 10), (4096, 32, 16), (32, 4096, 32), (1024, 1024, 8),
     (8, 1024, 1024), (2048, 16, 256), (128, 32, 2048), (32, 400, 3000), (20000, 24, 40),
 )  # fmt: skip
+VECTORS: Final = ((64, 64, 1), (512, 512, 1), (2048, 2048, 1), (1, 512, 512), (1, 65536, 1))
+TURNED: Final = ((64, 64, 64), (784, 256, 256), (1024, 1024, 64), (64, 2048, 1), (1, 1024, 1024))
+FRESH: Final = ((256, 784, 256), (1024, 64, 1024), (300, 64, 300), (1500, 1500, 64))
+IMAGES: Final = ((1, 28, 28, 3), (8, 32, 32, 3), (16, 64, 64, 5), (32, 128, 128, 3))
 FLOATS: Final = ("fp32", "fp64")
 
-
-def missing() -> str:
-    """Why this machine has none of it; "" if it has."""
-    return ""
+# Ops, sizes (elements, or shapes), and further params, for each of FLOATS.
+GRID: Final[Sequence[tuple[str, Sequence[Size], Mapping[str, Param]]]] = (
+    ("add", FLAT, {"into": "out", "other": "array"}),
+    ("add", FLAT, {"into": "new", "other": "array"}),
+    ("multiply", FLAT, {"into": "out", "other": "scalar"}),
+    ("exp", FLAT, {"into": "out"}),
+    ("add", SOME, {"into": "self", "other": "array"}),
+    ("multiply", SOME, {"into": "self", "other": "scalar"}),
+    ("divide maximum", SOME, {"into": "out", "other": "array"}),
+    ("sqrt log tanh sin negative", SOME, {"into": "out"}),
+    ("maximum greater", SOME, {"into": "new", "other": "scalar"}),
+    ("subtract", FEW, {"into": "out", "other": "array"}),
+    ("multiply", FEW, {"into": "new", "other": "same"}),
+    ("multiply", FEW, {"into": "new", "other": "mask"}),
+    ("power", FEW, {"into": "out", "other": "scalar"}),
+    ("absolute square cos log1p expm1", FEW, {"into": "out"}),
+    ("add", GRIDS, {"into": "new", "other": "row"}),
+    ("subtract", GRIDS, {"into": "new", "other": "column"}),
+    ("add", GRIDS, {"into": "new", "other": "array", "layout": "strided"}),
+    ("divide", GRIDS[::3], {"into": "new", "other": "column"}),
+    ("sum", FLAT[::2], {"axis": "none"}),
+    ("max", SOME[::2], {"axis": "none"}),
+    ("sum", GRIDS, {"axis": "0"}),
+    ("sum", GRIDS, {"axis": "0", "method": True}),
+    ("sum", GRIDS, {"axis": "1"}),
+    ("sum", GRIDS, {"axis": "1", "method": True}),
+    ("max", GRIDS, {"axis": "1", "method": True}),
+    ("argmin", GRIDS, {"axis": "1"}),
+    ("max", GRIDS[1::2], {"axis": "0"}),
+    ("mean", GRIDS[1::2], {"axis": "1", "method": True}),
+    ("matmul", (*((side,) * 3 for side in SQUARES), *OBLONGS, *VECTORS), {"into": "out", "transposed": "none"}),
+    ("matmul", TURNED, {"into": "out", "transposed": "a"}),
+    ("matmul", TURNED, {"into": "out", "transposed": "b"}),
+    ("matmul", FRESH, {"into": "new", "transposed": "none"}),
+    ("matmul", ((64, 64, 64),), {"into": "new", "transposed": "none", "batch": 32}),
+    ("copyto", FLAT[::2], {}),
+    ("fill", SOME, {}),
+    ("copy sort standard_normal random", FEW, {}),
+    ("copyto", GRIDS[::2], {"layout": "columns"}),
+    ("copyto", GRIDS[::2], {"layout": "strided"}),
+    ("take", (1024, 8192), {"index": 4096}),
+    ("take", SOME[3:], {"index": 65536}),
+    ("takerows", ((16, 16),), {"index": 20000}),
+    ("takerows", ((1024, 16),), {"index": 1024}),
+    ("takerows", ((65536, 64),), {"index": 8192}),
+    ("takerows", ((10000, 32),), {"index": 80000}),
+    ("argsort concatenate", (65536,), {}),
+    ("sort", ((8, 500), (64, 4000)), {}),
+    ("window", IMAGES, {}),
+)
 
 
 def cases(scope: Scope) -> Iterator[Case]:
-    """All of them."""
-    for op, params in [*_starts(), *_elementwise(), *_reductions(), *_products(), *_moving(), *_drawing()]:
+    """All cases."""
+    for op, params in (*_without_format(), *_grid()):
         case = kernel_case(op, params)
         if case.work.reads + case.work.writes <= scope.memory:
             yield case
 
 
-def _starts() -> Iterator[tuple[str, Params]]:
-    for op in ("pass", "slice", "transpose", "reshape"):
-        yield op, {}
-    for side in (4, 16, 48):
-        yield "mixed", {"side": side}
+def _grid() -> Iterator[tuple[str, Params]]:
+    for ops, sizes, more in GRID:
+        for op in ops.split():
+            for dtype in FLOATS:
+                yield from ((op, {"shape" if isinstance(size, tuple) else "n": size, "dtype": dtype, **more}) for size in sizes)
 
 
-def _elementwise() -> Iterator[tuple[str, Params]]:
-    for dtype in FLOATS:
-        for n in FLAT:
-            yield "add", {"n": n, "dtype": dtype, "into": "out", "other": "array"}
-            yield "add", {"n": n, "dtype": dtype, "into": "new", "other": "array"}
-            yield "multiply", {"n": n, "dtype": dtype, "into": "out", "other": "scalar"}
-            yield "exp", {"n": n, "dtype": dtype, "into": "out"}
-        for n in SOME:
-            yield "add", {"n": n, "dtype": dtype, "into": "self", "other": "array"}
-            yield "multiply", {"n": n, "dtype": dtype, "into": "self", "other": "scalar"}
-            for op in ("divide", "maximum"):
-                yield op, {"n": n, "dtype": dtype, "into": "out", "other": "array"}
-            for op in ("sqrt", "log", "tanh", "sin", "negative"):
-                yield op, {"n": n, "dtype": dtype, "into": "out"}
-            yield "maximum", {"n": n, "dtype": dtype, "into": "new", "other": "scalar"}
-            yield "greater", {"n": n, "dtype": dtype, "into": "new", "other": "scalar"}
-        for n in FEW:
-            yield "subtract", {"n": n, "dtype": dtype, "into": "out", "other": "array"}
-            yield "multiply", {"n": n, "dtype": dtype, "into": "new", "other": "same"}
-            yield "multiply", {"n": n, "dtype": dtype, "into": "new", "other": "mask"}
-            yield "power", {"n": n, "dtype": dtype, "into": "out", "other": "scalar"}
-            for op in ("absolute", "square", "cos", "log1p", "expm1"):
-                yield op, {"n": n, "dtype": dtype, "into": "out"}
-        for shape in GRIDS:
-            yield "add", {"shape": shape, "dtype": dtype, "into": "new", "other": "row"}
-            yield "subtract", {"shape": shape, "dtype": dtype, "into": "new", "other": "column"}
-            yield "add", {"shape": shape, "dtype": dtype, "into": "new", "other": "array", "layout": "strided"}
-        for shape in GRIDS[::3]:
-            yield "divide", {"shape": shape, "dtype": dtype, "into": "new", "other": "column"}
-
-
-def _reductions() -> Iterator[tuple[str, Params]]:
-    for dtype in FLOATS:
-        for n in FLAT[::2]:
-            yield "sum", {"n": n, "dtype": dtype, "axis": "none"}
-        for n in SOME[::2]:
-            yield "max", {"n": n, "dtype": dtype, "axis": "none"}
-        for shape in GRIDS:
-            for axis in ("0", "1"):
-                yield "sum", {"shape": shape, "dtype": dtype, "axis": axis}
-                yield "sum", {"shape": shape, "dtype": dtype, "axis": axis, "method": True}
-            yield "max", {"shape": shape, "dtype": dtype, "axis": "1", "method": True}
-            yield "argmin", {"shape": shape, "dtype": dtype, "axis": "1"}
-        for shape in GRIDS[1::2]:
-            yield "max", {"shape": shape, "dtype": dtype, "axis": "0"}
-            yield "mean", {"shape": shape, "dtype": dtype, "axis": "1", "method": True}
-
-
-def _products() -> Iterator[tuple[str, Params]]:
-    for dtype in FLOATS:
-        for shape in [(side, side, side) for side in SQUARES] + list(OBLONGS):
-            yield "matmul", {"shape": shape, "dtype": dtype, "into": "out", "transposed": "none"}
-        for shape in ((64, 64, 64), (784, 256, 256), (1024, 1024, 64), (64, 2048, 1), (1, 1024, 1024)):
-            for turned in ("a", "b"):
-                yield "matmul", {"shape": shape, "dtype": dtype, "into": "out", "transposed": turned}
-        for shape in ((64, 64, 1), (512, 512, 1), (2048, 2048, 1), (1, 512, 512), (1, 65536, 1)):
-            yield "matmul", {"shape": shape, "dtype": dtype, "into": "out", "transposed": "none"}
-        for shape in ((256, 784, 256), (1024, 64, 1024), (300, 64, 300), (1500, 1500, 64)):
-            yield "matmul", {"shape": shape, "dtype": dtype, "into": "new", "transposed": "none"}
-        yield "matmul", {"shape": (64, 64, 64), "dtype": dtype, "into": "new", "transposed": "none", "batch": 32}
-
-
-def _moving() -> Iterator[tuple[str, Params]]:
-    for dtype in FLOATS:
-        for n in FLAT[::2]:
-            yield "copyto", {"n": n, "dtype": dtype}
-        for n in SOME:
-            yield "fill", {"n": n, "dtype": dtype}
-        for n in FEW:
-            yield "copy", {"n": n, "dtype": dtype}
-        for shape in GRIDS[::2]:
-            yield "copyto", {"shape": shape, "dtype": dtype, "layout": "columns"}
-            yield "copyto", {"shape": shape, "dtype": dtype, "layout": "strided"}
-        for n in SOME[1:]:
-            yield "take", {"n": n, "dtype": dtype, "index": 4096 if n <= 8192 else 65536}
-        for shape, count in (((16, 16), 20000), ((1024, 16), 1024), ((65536, 64), 8192), ((10000, 32), 80000)):
-            yield "takerows", {"shape": shape, "dtype": dtype, "index": count}
-        for n in FEW:
-            yield "sort", {"n": n, "dtype": dtype}
-        yield "argsort", {"n": 65536, "dtype": dtype}
-        for shape in ((8, 500), (64, 4000)):
-            yield "sort", {"shape": shape, "dtype": dtype}
-        for image in ((1, 28, 28, 3), (8, 32, 32, 3), (16, 64, 64, 5), (32, 128, 128, 3)):
-            yield "window", {"shape": image, "dtype": dtype}
-        yield "concatenate", {"n": 65536, "dtype": dtype}
+def _without_format() -> Iterator[tuple[str, Params]]:
+    """Ops in one number format alone, or in none."""
+    yield from ((op, {}) for op in ("pass", "slice", "transpose", "reshape"))
+    yield from (("mixed", {"side": side}) for side in (4, 16, 48))
     for n in FEW:
         yield "copyto", {"n": n, "dtype": "fp32", "source": "fp64"}
         yield "astype", {"n": n, "dtype": "fp64", "source": "fp32"}
         yield "bincount", {"n": n, "groups": 16}
-
-
-def _drawing() -> Iterator[tuple[str, Params]]:
-    for n in (1, 1024, 16384, 1 << 18, 1 << 20):
-        yield "normal", {"n": n, "dtype": "fp64"}
-        yield "uniform", {"n": n, "dtype": "fp64"}
-    for n in FEW:
-        for dtype in FLOATS:
-            yield "standard_normal", {"n": n, "dtype": dtype}
-            yield "random", {"n": n, "dtype": dtype}
         yield "integers", {"n": n, "dtype": "int64"}
+    yield from ((op, {"n": n, "dtype": "fp64"}) for n in (1, 1024, 16384, 1 << 18, 1 << 20) for op in ("normal", "uniform"))
     yield "permutation", {"n": 65536, "dtype": "int64"}
