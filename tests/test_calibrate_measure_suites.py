@@ -13,7 +13,7 @@ import pytest
 from hwsim_calibrate import blas, device, environment, harness, native
 from hwsim_calibrate.case import CannotMeasure, Case
 from hwsim_calibrate.kernels import KERNELS, Params, kernel_case
-from hwsim_calibrate.suites import SUITES, Scope, gpu, storage, suite
+from hwsim_calibrate.suites import SUITES, Scope, gpu, missing, storage, suite
 from hwsim_calibrate.suites.arrays import DTYPES, numbers
 
 MiB = 1 << 20
@@ -56,7 +56,7 @@ def test_every_suite_is_a_module_and_every_module_a_suite() -> None:
 
 @pytest.mark.parametrize("name", [each for each in SUITES if each not in ("gpu", "kernels")])
 def test_a_suite_runs_its_smallest_cases(name: str, scope: Scope) -> None:
-    reason = suite(name).missing()
+    reason = missing(name)
     if reason:
         pytest.skip(reason)
     smallest: dict[str, Case] = {}
@@ -190,7 +190,7 @@ def test_the_file_of_storage_is_gone_afterwards(tmp_path: Path) -> None:
 
 
 def stand_in() -> gpu.Bench:
-    found = device.StandIn()
+    found = device.Device()
     return gpu.Bench(found, found.stream())
 
 
@@ -210,13 +210,13 @@ def test_a_gpu_s_rows_are_by_its_own_clock_unless_the_host_waits(scope: Scope) -
 
 @pytest.mark.gpu
 def test_the_suite_of_a_gpu_runs_on_a_gpu(scope: Scope) -> None:
-    if device.missing():
-        pytest.skip(device.missing())
+    if gpu.missing():
+        pytest.skip(gpu.missing())
     once(list(gpu.cases(scope)))
 
 
 def test_a_machine_without_a_gpu_says_why() -> None:
-    assert device.missing() or device.describe()["name"]
+    assert gpu.missing() or gpu.describe()["name"]
 
 
 def test_the_fingerprint_names_no_host_user_or_folder() -> None:

@@ -1,5 +1,6 @@
-"""A CUDA device through cupy.  Matrix products go to cuBLAS itself, so that the number format of the arithmetic is the one asked
-for: `cupy.matmul` chooses by rules of its own.
+"""A CUDA device through cupy.
+
+Matrix products go to cuBLAS itself, because `cupy.matmul` chooses the number format of the arithmetic by rules of its own.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 
 from hwsim_calibrate.case import CannotMeasure, Timer
 from hwsim_calibrate.clocks import Call, Sample
-from hwsim_calibrate.device import Stream
+from hwsim_calibrate.device import Device
 from hwsim_calibrate.suites.arrays import DTYPES, numbers
 
 # Number format: (type of the factors, of the result, of the arithmetic: cublasComputeType_t, their arrays, the scalars).
@@ -27,11 +28,11 @@ _PRODUCTS: Final[Mapping[str, tuple[int, int, int, Any, Any, Any]]] = {
     "bf16": (14, 14, 68, np.uint16, np.uint16, ctypes.c_float),
     "int8": (3, 10, 72, np.int8, np.int32, ctypes.c_int32),
 }
-_ENQUEUING: Final = 12_000  # cycles in which the host has surely enqueued one more call
+_ENQUEUING: Final = 12_000  # cycles in which the host enqueues one more call, at most
 _SPIN: Final = 40_000_000  # cycles, at most
 
 
-class Cuda:
+class Cuda(Device):
     """The current device."""
 
     xp: Any = cupy
@@ -55,11 +56,10 @@ class Cuda:
     def synchronize(self) -> None:
         cupy.cuda.Device().synchronize()
 
-    def stream(self) -> Stream:
-        found: Stream = cupy.cuda.Stream(non_blocking=True)
-        return found
+    def stream(self) -> Any:
+        return cupy.cuda.Stream(non_blocking=True)
 
-    def timer(self, stream: Stream) -> Timer:
+    def timer(self, stream: Any) -> Timer:
         first, last = cupy.cuda.Event(), cupy.cuda.Event()
 
         def sample(call: Call, loops: int) -> Sample:
@@ -82,13 +82,12 @@ class Cuda:
         return cupy.ones(shape, DTYPES[dtype])
 
     def host(self, size: int, *, pinned: bool) -> Any:
-        found = cupyx.empty_pinned(size, np.uint8) if pinned else np.empty(size, np.uint8)
-        found.fill(1)
-        return found
+        array = cupyx.empty_pinned(size, np.uint8) if pinned else np.empty(size, np.uint8)
+        array.fill(1)
+        return array
 
-    def copy(self, to: Any, source: Any, stream: Stream) -> None:
+    def copy(self, to: Any, source: Any, stream: Any) -> None:
         runtime = cupy.cuda.runtime
-        where: Any = stream
         ends = [(each.data.ptr, True) if isinstance(each, cupy.ndarray) else (each.ctypes.data, False) for each in (to, source)]
         (target, to_device), (origin, from_device) = ends
         kinds = {
@@ -96,7 +95,7 @@ class Cuda:
             (False, True): runtime.memcpyDeviceToHost,
             (True, True): runtime.memcpyDeviceToDevice,
         }
-        runtime.memcpyAsync(target, origin, source.nbytes, kinds[to_device, from_device], where.ptr)
+        runtime.memcpyAsync(target, origin, source.nbytes, kinds[to_device, from_device], stream.ptr)
 
     def kernel(self) -> Call:
         return lambda: self._null((1,), (1,), ())
@@ -112,16 +111,16 @@ class Cuda:
             stream.begin_capture()
             for _ in range(times):
                 call()
-            found = stream.end_capture()
-        return lambda: found.launch(cupy.cuda.get_current_stream())
+            graph = stream.end_capture()
+        return lambda: graph.launch(cupy.cuda.get_current_stream())
 
     def moving(self, op: str) -> Callable[[Any, Any, Any], object]:
-        found: dict[str, Callable[[Any, Any, Any], object]] = {
-            "copy": lambda _, two, to: self._copy(two, to),
+        functions: dict[str, Callable[[Any, Any, Any], object]] = {
+            "copy": lambda _, source, to: self._copy(source, to),
             "triad": self._triad,
             "read": lambda one, _, __: one.sum(),
         }
-        return found[op]
+        return functions[op]
 
     def product(self, kind: str, m: int, k: int, n: int) -> Call:
         """C = A B with rows stored one after another, which to cuBLAS is C' = B' A' with columns."""
@@ -149,16 +148,16 @@ class Cuda:
 
 
 def describe() -> Mapping[str, Any]:
-    """What the runtime says of the current device."""
+    """Properties of the current device, as its runtime and NVIDIA's management library report them."""
     runtime = cupy.cuda.runtime
-    said = runtime.getDeviceProperties(cupy.cuda.Device().id)
+    properties = runtime.getDeviceProperties(cupy.cuda.Device().id)
     return {
-        "name": said["name"].decode(),
-        "compute": f"{said['major']}.{said['minor']}",
-        "multiprocessors": said["multiProcessorCount"],
-        "l2": said["l2CacheSize"],
-        "memory": said["totalGlobalMem"],
-        "bus_bits": said.get("memoryBusWidth"),
+        "name": properties["name"].decode(),
+        "compute": f"{properties['major']}.{properties['minor']}",
+        "multiprocessors": properties["multiProcessorCount"],
+        "l2": properties["l2CacheSize"],
+        "memory": properties["totalGlobalMem"],
+        "bus_bits": properties.get("memoryBusWidth"),
         "cupy": cupy.__version__,
         "runtime": runtime.runtimeGetVersion(),
         "driver": runtime.driverGetVersion(),

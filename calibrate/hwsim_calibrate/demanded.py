@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from hwsim.demand import Cost
@@ -11,6 +11,7 @@ from hwsim.devices import Accesses, Call, Cpu, Gpu, Sockets, Work
 from hwsim.devices.roofline import CannotCompute, LocalMemory
 from hwsim.machine import Machine, build
 from hwsim.ops import OPS, CannotPlace, Scope
+from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Tree, Value, decode, find, read, substitute, tree_of
 from hwsim.workload import Workload, check_statements, read_workload
 from hwsim_calibrate.case import CannotMeasure, Case

@@ -1,16 +1,14 @@
-"""What the suite `gpu` needs of a device, on a GPU through cupy, and on numpy as a stand-in that tests can run.
+"""A device as the suite `gpu` times it: arrays, copies, kernels, streams and clocks, here on numpy.
 
-On a GPU a call only enqueues.  The device's own time of a few calls is taken between two events, behind a kernel that spins
-until all of them are in the queue: else the time of small kernels is the time in which the host launches them (the idea is
-nvbench's).  The host's time of the same calls is what enqueuing takes.
+What is measured on numpy means nothing; that it runs shows that the suite runs, without a GPU. `hwsim_calibrate.cuda` overrides
+all of it for a GPU.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from importlib.util import find_spec
-from typing import Any, Final, Protocol
+from collections.abc import Callable
+from typing import Any, Final
 
 import numpy as np
 
@@ -18,89 +16,49 @@ from hwsim_calibrate.case import Timer
 from hwsim_calibrate.clocks import Call, Sample
 from hwsim_calibrate.suites.arrays import DTYPES
 
-MiB: Final = 1 << 20
-
-
-class Stream(Protocol):
-    """A list of things the device does in order."""
-
-    def __enter__(self) -> Any: ...
-
-    def __exit__(self, *said: Any) -> Any: ...
-
-    def synchronize(self) -> None: ...
-
-
-class Device(Protocol):
-    """Arrays, copies, kernels and clocks of one device.
-
-    xp: the module of array functions.  products: number formats of matrix products.  dtypes: of everything else.
-    """
-
-    xp: Any
-    products: tuple[str, ...]
-    dtypes: tuple[str, ...]
-
-    def free(self) -> int: ...
-
-    def tidy(self) -> None: ...
-
-    def synchronize(self) -> None: ...
-
-    def stream(self) -> Stream: ...
-
-    def timer(self, stream: Stream) -> Timer: ...
-
-    def array(self, dtype: str, *shape: int) -> Any: ...
-
-    def host(self, size: int, *, pinned: bool) -> Any: ...
-
-    def copy(self, to: Any, source: Any, stream: Stream) -> None: ...
-
-    def kernel(self) -> Call: ...
-
-    def spin(self, cycles: int) -> None: ...
-
-    def graph(self, call: Call, times: int) -> Call: ...
-
-    def moving(self, op: str) -> Callable[[Any, Any, Any], object]: ...
-
-    def product(self, kind: str, m: int, k: int, n: int) -> Call: ...
+MEMORY: Final = 64 << 20  # bytes that the stand-in says are free
 
 
 class HostStream:
-    """A stream that has done everything at once."""
+    """A list of calls in order, each of which is done at once."""
 
     def __enter__(self) -> HostStream:
         return self
 
-    def __exit__(self, *said: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         return None
 
     def synchronize(self) -> None:
-        return None
+        """Wait for all calls."""
 
 
-class StandIn:
-    """numpy in the place of a GPU: what it measures means nothing, that it runs means that the suite does."""
+class Device:
+    """A device.
+
+    xp: the module of its array functions. products, dtypes: number formats of matrix products, and of everything else.
+    """
 
     xp: Any = np
     products: tuple[str, ...] = ("fp64", "fp32")
     dtypes: tuple[str, ...] = ("fp32", "fp64")
 
     def free(self) -> int:
-        return 64 * MiB
+        """Bytes of memory that are free."""
+        return MEMORY
 
     def tidy(self) -> None:
-        return None
+        """Give memory back that no array uses."""
 
     def synchronize(self) -> None:
-        return None
+        """Wait for everything."""
 
-    def stream(self) -> Stream:
+    def stream(self) -> Any:
+        """A new stream; `with stream:` enqueues calls to it."""
         return HostStream()
 
-    def timer(self, stream: Stream) -> Timer:
+    def timer(self, stream: Any) -> Timer:
+        """The time of calls on a stream, by the device's clock."""
+
         def sample(call: Call, loops: int) -> Sample:
             began = time.perf_counter()
             with stream:
@@ -112,62 +70,38 @@ class StandIn:
         return sample
 
     def array(self, dtype: str, *shape: int) -> Any:
+        """Ones in the device's memory."""
         return np.ones(shape, DTYPES[dtype])
 
-    def host(self, size: int, *, pinned: bool) -> Any:  # noqa: ARG002 (all memory of the host is alike)
+    def host(self, size: int, *, pinned: bool) -> Any:  # noqa: ARG002
+        """Bytes in the host's memory; pinned: they cannot be swapped out."""
         return np.ones(size, np.uint8)
 
-    def copy(self, to: Any, source: Any, stream: Stream) -> None:  # noqa: ARG002 (there is one stream)
+    def copy(self, to: Any, source: Any, stream: Any) -> None:  # noqa: ARG002
+        """Copy between host and device, or within one."""
         np.copyto(to, source)
 
     def kernel(self) -> Call:
+        """An empty kernel."""
         return lambda: None
 
-    def spin(self, cycles: int) -> None:  # noqa: ARG002 (numpy has no queue to fill)
-        return None
+    def spin(self, cycles: int) -> None:
+        """Keep the device busy for so many cycles; numpy has no queue to fill meanwhile."""
 
     def graph(self, call: Call, times: int) -> Call:
+        """A recorded list of calls."""
         return lambda: [call() for _ in range(times)]
 
     def moving(self, op: str) -> Callable[[Any, Any, Any], object]:
-        found: dict[str, Callable[[Any, Any, Any], object]] = {
-            "copy": lambda _, two, to: np.copyto(to, two),
+        """`copy`, `triad` or `read` as a function of two arrays to read and one to write."""
+        functions: dict[str, Callable[[Any, Any, Any], object]] = {
+            "copy": lambda _, source, to: np.copyto(to, source),
             "triad": lambda one, two, to: np.add(one, two, out=to),
             "read": lambda one, _, __: one.sum(),
         }
-        return found[op]
+        return functions[op]
 
     def product(self, kind: str, m: int, k: int, n: int) -> Call:
-        one, two, to = self.array(kind, m, k), self.array(kind, k, n), self.array(kind, m, n)
-        return lambda: np.matmul(one, two, out=to)
-
-
-def missing() -> str:
-    """Why there is no GPU to measure; "" if there is one."""
-    if not find_spec("cupy"):
-        return "cupy is not installed: pip install hwsim[gpu]"
-    import cupy
-
-    try:
-        if not cupy.cuda.runtime.getDeviceCount():
-            return "there is no CUDA device"
-        cupy.ones(8).sum().item()  # compiles and runs a kernel: the libraries for it may be missing
-    except (ImportError, OSError, RuntimeError, cupy.cuda.compiler.CompileException) as error:
-        return f"no CUDA device can be used ({str(error).splitlines()[0]})"
-    return ""
-
-
-def device() -> Device:
-    """The first GPU; only where nothing is `missing`."""
-    from hwsim_calibrate.cuda import Cuda
-
-    return Cuda()
-
-
-def describe() -> Mapping[str, Any]:
-    """Name, memory, clocks and versions of the GPU; empty without one."""
-    if missing():
-        return {}
-    from hwsim_calibrate.cuda import describe as described
-
-    return described()
+        """(m x k) by (k x n) in one number format."""
+        left, right, to = self.array(kind, m, k), self.array(kind, k, n), self.array(kind, m, n)
+        return lambda: np.matmul(left, right, out=to)

@@ -16,7 +16,7 @@ from hwsim_calibrate import environment
 from hwsim_calibrate.case import CannotMeasure
 from hwsim_calibrate.clocks import SystemClocks, stolen, take
 from hwsim_calibrate.native import chaser
-from hwsim_calibrate.suites import SUITES, MiB, suite
+from hwsim_calibrate.suites import SUITES, MiB, missing
 
 Level = Literal["well", "note", "warning"]
 _SPIN: Final = 0.3  # seconds of looking at how the machine is disturbed
@@ -67,7 +67,7 @@ def look() -> Seen:
         plugged_in(),
         shutil.disk_usage(folder).free,
         environment.file_system(folder),
-        {name: reason for name in SUITES if (reason := suite(name).missing())},
+        {name: reason for name in SUITES if (reason := missing(name))},
         _chain(),
         bool(sysconfig.get_config_var("Py_DEBUG")),
         sys.gettrace() is not None,

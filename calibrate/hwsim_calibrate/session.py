@@ -17,7 +17,7 @@ from hwsim_calibrate.case import Case
 from hwsim_calibrate.clocks import Clocks
 from hwsim_calibrate.environment import differences
 from hwsim_calibrate.store import Measurements, Row, load
-from hwsim_calibrate.suites import SUITES, MiB, Scope, suite
+from hwsim_calibrate.suites import SUITES, MiB, Scope, missing, suite
 
 BUDGET: Final = 120.0  # seconds; with fit and validation a calibration takes less than three minutes
 RUN_BUDGET: Final = 90.0  # of `run`, which fits and validates as well
@@ -139,7 +139,7 @@ def _cases(plan: Plan, scope: Scope) -> tuple[list[Case], dict[str, str]]:
     if plan.needed and not plan.suites:
         cases += needed(scope)
     for name in plan.suites or (() if plan.more else SUITES):
-        reason = suite(name).missing()
+        reason = missing(name)
         if reason:
             skipped[name] = reason
         else:
@@ -152,7 +152,7 @@ def needed(scope: Scope) -> list[Case]:
     return [
         case
         for name, ops in NEEDED.items()
-        if not suite(name).missing()
+        if not missing(name)
         for case in suite(name).cases(scope)
         if case.op in ops and _is_needed(case, ops[case.op])
     ]
@@ -186,10 +186,10 @@ def _settle_allocator() -> None:
 
 
 def _gpu() -> dict[str, Any]:
-    from hwsim_calibrate.device import describe
+    from hwsim_calibrate.suites.gpu import describe
 
-    found = describe()
-    return {"gpu": found} if found else {}
+    properties = describe()
+    return {"gpu": properties} if properties else {}
 
 
 def _temporary() -> str:

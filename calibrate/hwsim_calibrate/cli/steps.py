@@ -75,16 +75,16 @@ def refuse_no_folder(output: Path | None) -> None:
 
 def refuse_nothing(suites: tuple[str, ...], more: Sequence[Case], workload: str | None, left: Mapping[str, str]) -> None:
     """Nothing that could be timed: say so instead of timing everything else."""
-    from hwsim_calibrate.suites import SUITES, suite
+    from hwsim_calibrate.suites import SUITES, missing
 
     for reason, names in _by_reason(left).items():
         count = f" (and {len(names) - 1} more)" if len(names) > 1 else ""
         click.echo(f"not measured: {names[0]}{count}: {reason}", err=True)
-    missing = {name: suite(name).missing() for name in suites if name in SUITES}
+    reasons = {name: missing(name) for name in suites if name in SUITES}
     if workload and not more and not suites:
         click.echo(f"there is no op in {workload} that can be timed", err=True)
-    elif suites and not more and len(missing) == len(suites) and all(missing.values()):
-        for name, reason in missing.items():
+    elif suites and not more and len(reasons) == len(suites) and all(reasons.values()):
+        for name, reason in reasons.items():
             click.echo(f"the suite {name} cannot be measured: {reason}", err=True)
     else:
         return

@@ -1,4 +1,4 @@
-"""What is timed: one module per suite, with `missing()`, the reason why this machine lacks it, and `cases(scope)`.
+"""What is timed: one module per suite, with `cases(scope)` and, where a machine may lack it, `missing()`: the reason.
 
 The words that `op` and `params` of a row are written in:
 
@@ -69,14 +69,17 @@ class Scope:
 class Suite(Protocol):
     """What a module of this package offers."""
 
-    def missing(self) -> str: ...
-
     def cases(self, scope: Scope) -> Iterator[Case]: ...
 
 
 def suite(name: str) -> Suite:
     """The module of a suite."""
     return cast("Suite", import_module(f"{__name__}.{name}"))
+
+
+def missing(name: str) -> str:
+    """Why this machine cannot run a suite; "" if it can."""
+    return str(getattr(suite(name), "missing", str)())
 
 
 def usable_cpus() -> int:

@@ -26,13 +26,8 @@ MAPPED: Final = (65536, MiB, 16 * MiB, 64 * MiB)
 _ADVICE: Final = {"default": "", "small": "MADV_NOHUGEPAGE", "huge": "MADV_HUGEPAGE"}
 
 
-def missing() -> str:
-    """Why this machine has none of it; "" if it has."""
-    return ""
-
-
 def cases(scope: Scope) -> Iterator[Case]:
-    """All of them."""
+    """All cases."""
     for size in EMPTY:
         yield Case("allocation", "empty", {"bytes": size}, Amounts(), _empty(size))
     for size in TOUCHED:

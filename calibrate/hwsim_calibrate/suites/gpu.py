@@ -1,31 +1,35 @@
-"""A GPU: launches, copies, its memory, matrix products, what runs beside what.
+"""A GPU: launches, copies, its memory, matrix products, concurrent work.
 
-By the device's own clock, unless the host has to wait: then by the wall clock (`launch` with wait, `duplex`, `overlap`).
-`memory` grows past the L2 cache; `cold` runs after everything in it was overwritten.
+A call on a GPU only enqueues. The device's own time of a few calls is taken between two events, behind a kernel that spins until
+all of them are in the queue; otherwise the time of small kernels is the time in which the host launches them (the idea is
+nvbench's). Where the host has to wait, the wall clock counts (`launch` with wait, `duplex`, `overlap`). `memory` grows past the
+L2 cache; `cold` runs after everything in it was overwritten.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from typing import Any, Final
 
-from hwsim_calibrate import device as devices
-from hwsim_calibrate import gpu_calls as calls
+import numpy as np
+
 from hwsim_calibrate.case import Case, Timer
 from hwsim_calibrate.clocks import Call, Sample
-from hwsim_calibrate.device import Device, Stream
-from hwsim_calibrate.gpu_calls import FLUSHED
+from hwsim_calibrate.device import Device
 from hwsim_calibrate.store import Amounts, Clock, Param
 from hwsim_calibrate.suites import MiB, Scope
 from hwsim_calibrate.suites.arrays import width
 
 COPIED: Final = (4, 1024, 16384, 65536, 262144, MiB, 4 * MiB, 16 * MiB, 64 * MiB, 256 * MiB)
 MEMORY: Final = tuple(1 << power for power in range(12, 32))  # bytes of each array
+MOVED: Final = {"copy": (1, 1, 0), "triad": (2, 1, 2), "read": (1, 0, 0)}  # arrays read, arrays written, FLOP an element
 ELEMENTS: Final = (1 << 10, 1 << 14, 1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 26)
+ELEMENTWISE: Final = {"add": 2, "exp": 1, "tanh": 1, "sqrt": 1}  # arrays read
 SQUARES: Final = (64, 128, 256, 512, 1024, 2048, 3072, 4096, 8192)
 OBLONGS: Final = (
     (16, 4096, 4096), (1, 4096, 4096), (128, 4096, 11008), (4096, 64, 4096), (4096, 4096, 64), (256, 16384, 256),
@@ -33,6 +37,9 @@ OBLONGS: Final = (
 )  # fmt: skip
 QUEUED: Final = (64, 256, 1024, 2048, 4096)
 GRAPH: Final = 100  # kernels
+FLUSHED: Final = 256 * MiB  # more than any L2
+ROW: Final = 256  # elements
+IN_STREAM: Final = 20  # kernels
 _BUSY: Final = 200_000_000  # cycles: 0.1 s, longer than it takes to enqueue the most
 _MOST_FLOP: Final = 1.2e12
 
@@ -42,18 +49,17 @@ class Bench:
     """A device and the stream that everything is timed on."""
 
     device: Device
-    stream: Stream
+    stream: Any
 
     def case(self, op: str, params: dict[str, Param], work: Amounts, make: Callable[[], Call], clock: Clock = "device") -> Case:
-        """A case by the device's events; by the wall clock, it is the host's time of enqueuing."""
+        """A case by the device's events; by the wall clock it is the host's time of enqueuing."""
 
         def made(stack: ExitStack) -> Call:
             stack.callback(self.device.tidy)
             with self.stream:
                 return make()
 
-        timer = self.device.timer(self.stream)
-        return Case("gpu", op, params, work, made, clock, 5, 2e-3, timer, most=400)
+        return Case("gpu", op, params, work, made, clock, 5, 2e-3, self.device.timer(self.stream), most=400)
 
     def waited(self, op: str, params: dict[str, Param], work: Amounts, make: Callable[[], Call], loop: int = 1) -> Case:
         """A case by the wall clock, whose call waits for the device itself."""
@@ -66,25 +72,43 @@ class Bench:
 
 
 def missing() -> str:
-    """Why this machine has none of it; "" if it has."""
-    return devices.missing()
+    """Why there is no GPU to measure; "" if there is one."""
+    if not find_spec("cupy"):
+        return "cupy is not installed: pip install hwsim[gpu]"
+    import cupy
+
+    try:
+        if not cupy.cuda.runtime.getDeviceCount():
+            return "there is no CUDA device"
+        cupy.ones(8).sum().item()  # compiles and runs a kernel: the libraries for it may be missing
+    except (ImportError, OSError, RuntimeError, cupy.cuda.compiler.CompileException) as error:
+        return f"no CUDA device can be used ({str(error).splitlines()[0]})"
+    return ""
+
+
+def describe() -> Mapping[str, Any]:
+    """Name, memory, clocks and versions of the GPU; empty without one."""
+    if missing():
+        return {}
+    from hwsim_calibrate import cuda
+
+    return cuda.describe()
 
 
 def cases(scope: Scope) -> Iterator[Case]:
-    """All of them."""
-    found = devices.device()
-    yield from cases_of(Bench(found, found.stream()), scope)
+    """All cases on the first GPU; only where nothing is `missing`."""
+    from hwsim_calibrate.cuda import Cuda
+
+    device = Cuda()
+    yield from cases_of(Bench(device, device.stream()), scope)
 
 
 def cases_of(bench: Bench, _: Scope) -> Iterator[Case]:
     """The cases of any device."""
     room = bench.device.free() // 4
     yield from _launches(bench)
-    yield from _copies(bench, room)
-    yield from _memory(bench, room)
-    yield from _elementwise(bench, room)
-    yield from _products(bench, room)
-    yield from _overlap(bench, room)
+    for part in (_copies, _memory, _elementwise, _products, _overlap):
+        yield from part(bench, room)
 
 
 def _launches(bench: Bench) -> Iterator[Case]:
@@ -104,7 +128,7 @@ def _launches(bench: Bench) -> Iterator[Case]:
         yield Case("gpu", "queue", {"n": count}, Amounts(calls=count), lambda _: null, "wall", 3, 0.0, timer)
 
 
-def _queue_timer(device: Device, stream: Stream, count: int) -> Timer:
+def _queue_timer(device: Device, stream: Any, count: int) -> Timer:
     """The host's time per kernel while the device is busy with another: it jumps where the queue is full."""
 
     def sample(call: Call, _: int) -> Sample:
@@ -121,85 +145,171 @@ def _queue_timer(device: Device, stream: Stream, count: int) -> Timer:
 
 
 def _copies(bench: Bench, room: int) -> Iterator[Case]:
-    device, stream = bench.device, bench.stream
     for size in (each for each in COPIED if each <= room):
+        work = Amounts(0, size, size)
         for op in ("h2d", "d2h"):
-            for pinned in (True, False):
-                params: dict[str, Param] = {"bytes": size, "pinned": pinned}
-                make = calls.copying(device, stream, op, size, pinned=pinned)
-                work = Amounts(0, size, size)
-                yield bench.case(op, params, work, make) if pinned else bench.waited(op, params, work, make)
-        yield bench.case("d2d", {"bytes": size}, Amounts(0, size, size), calls.copying(device, stream, "d2d", size, pinned=True))
+            yield bench.case(op, {"bytes": size, "pinned": True}, work, partial(_copy, bench, op, size))
+            yield bench.waited(op, {"bytes": size, "pinned": False}, work, partial(_copy, bench, op, size, pinned=False))
+        yield bench.case("d2d", {"bytes": size}, work, partial(_copy, bench, "d2d", size))
     size = min(256 * MiB, room // 4)
-    yield bench.waited("duplex", {"bytes": size}, Amounts(0, 2 * size, 2 * size), partial(calls.both_ways, device, size))
+    yield bench.waited("duplex", {"bytes": size}, Amounts(0, 2 * size, 2 * size), partial(_both_ways, bench.device, size))
+
+
+def _bytes(device: Device, size: int) -> Any:
+    return device.array("int8", size).view(np.uint8)
+
+
+def _copy(bench: Bench, op: str, size: int, *, pinned: bool = True) -> Call:
+    """Host to device, device to host, or within the device; from pageable memory the host waits."""
+    device, stream = bench.device, bench.stream
+    one, two = _bytes(device, size), _bytes(device, size) if op == "d2d" else device.host(size, pinned=pinned)
+    to, source = (two, one) if op == "d2h" else (one, two)
+
+    def call() -> None:
+        device.copy(to, source, stream)
+        if not pinned:
+            stream.synchronize()
+
+    return call
+
+
+def _both_ways(device: Device, size: int) -> Call:
+    """A copy in each direction at the same time."""
+    on_host = [device.host(size, pinned=True) for _ in range(2)]
+    on_device = [_bytes(device, size) for _ in range(2)]
+    up, down = device.stream(), device.stream()
+
+    def call() -> None:
+        device.copy(on_device[0], on_host[0], up)
+        device.copy(on_host[1], on_device[1], down)
+        up.synchronize()
+        down.synchronize()
+
+    return call
 
 
 def _memory(bench: Bench, room: int) -> Iterator[Case]:
     device = bench.device
-    arrays = {"copy": (1, 1), "triad": (2, 1), "read": (1, 0)}
     for dtype in device.dtypes:
         for size in MEMORY if dtype == device.dtypes[0] else MEMORY[::4]:
             if 3 * size > room:
                 continue
-            for op, (read, written) in arrays.items():
-                work = Amounts(size / width(dtype) * (2 if op == "triad" else 0), read * size, written * size)
+            for op, (read, written, flop) in MOVED.items():
+                work = Amounts(size / width(dtype) * flop, read * size, written * size)
                 params: dict[str, Param] = {"bytes": size, "dtype": dtype}
-                yield bench.case(op, params, work, partial(calls.moving, device, op, dtype, size))
+                yield bench.case(op, params, work, partial(_moving, device, op, dtype, size))
                 if op == "triad" and MiB <= size <= 64 * MiB and size + FLUSHED <= room:
-                    yield bench.case(op, params | {"cold": True}, work, partial(calls.cold, device, dtype, size))
+                    yield bench.case(op, params | {"cold": True}, work, partial(_cold, device, dtype, size))
+
+
+def _moving(device: Device, op: str, dtype: str, size: int) -> Call:
+    one, two, to = (device.array(dtype, size // width(dtype)) for _ in range(3))
+    function = device.moving(op)
+    return lambda: function(one, two, to)
+
+
+def _cold(device: Device, dtype: str, size: int) -> Call:
+    """The triad after the L2 was overwritten; the time of overwriting alone is the row `fill` of `FLUSHED` bytes."""
+    call, other = _moving(device, "triad", dtype, size), device.array("int8", FLUSHED)
+
+    def both() -> None:
+        other.fill(0)
+        call()
+
+    return both
 
 
 def _elementwise(bench: Bench, room: int) -> Iterator[Case]:
-    device, xp = bench.device, bench.device.xp
-    flush = min(FLUSHED, room // 2)
-    yield bench.case("fill", {"bytes": flush}, Amounts(0, 0, flush), partial(calls.filling, device, flush))
+    device, flush = bench.device, min(FLUSHED, room // 2)
+    yield bench.case("fill", {"bytes": flush}, Amounts(0, 0, flush), partial(_fill, device, flush))
     for dtype in device.dtypes:
         for n in (each for each in ELEMENTS if 2 * each * width(dtype) <= room):
-            size = n * width(dtype)
-            ops: dict[str, tuple[int, Callable[[Any, Any], Call]]] = {
-                "add": (2, lambda one, to: lambda: xp.add(one, one, out=to)),
-                "exp": (1, lambda one, to: lambda: xp.exp(one, out=to)),
-                "tanh": (1, lambda one, to: lambda: xp.tanh(one, out=to)),
-                "sqrt": (1, lambda one, to: lambda: xp.sqrt(one, out=to)),
-                "sum": (1, lambda one, _: one.sum),
-            }
-            for op, (read, build) in ops.items():
-                params: dict[str, Param] = {"n": n, "dtype": dtype}
-                params |= {} if op == "sum" else {"into": "out"}
-                work = Amounts(n, read * size, 0 if op == "sum" else size)
-                yield bench.case(op, params, work, partial(calls.with_pair, build, device, dtype, n))
-            params = {"n": n, "dtype": dtype, "into": "new"}
-            yield bench.case("add", params, Amounts(n, 2 * size, size), partial(calls.fresh, device, dtype, n))
-            if n >= 256:
-                params = {"shape": (n // 256, 256), "dtype": dtype, "axis": "1"}
-                yield bench.case("max", params, Amounts(n, size, size / 256), partial(calls.row_maxima, device, dtype, n))
+            size, make = n * width(dtype), partial(_on_arrays, device, dtype, n)
+            params: dict[str, Param] = {"n": n, "dtype": dtype}
+            for op, read in ELEMENTWISE.items():
+                yield bench.case(op, params | {"into": "out"}, Amounts(n, read * size, size), partial(make, op))
+            yield bench.case("sum", params, Amounts(n, size), partial(make, "sum"))
+            yield bench.case("add", params | {"into": "new"}, Amounts(n, 2 * size, size), partial(make, "new"))
+            if n >= ROW:
+                params = {"shape": (n // ROW, ROW), "dtype": dtype, "axis": "1"}
+                yield bench.case("max", params, Amounts(n, size, size / ROW), partial(make, "max"))
+
+
+def _fill(device: Device, size: int) -> Call:
+    to = device.array("int8", size)
+    return lambda: to.fill(0)
+
+
+def _on_arrays(device: Device, dtype: str, n: int, op: str) -> Call:
+    """An op into a given array; `new`: an addition into a new one; `max`: of each row of 256."""
+    if op == "max":
+        rows = device.array(dtype, n // ROW, ROW)
+        return lambda: rows.max(axis=1)
+    one, to = device.array(dtype, n), device.array(dtype, n)
+    if op == "sum":
+        total: Call = one.sum
+        return total
+    if op == "new":
+        return lambda: one + to
+    function = getattr(device.xp, op)
+    return (lambda: function(one, one, out=to)) if op == "add" else (lambda: function(one, out=to))
 
 
 def _products(bench: Bench, room: int) -> Iterator[Case]:
-    device = bench.device
-    for kind in device.products:
-        stored = {"tf32": 4, "bf16": 2}.get(kind) or width(kind)
-        for m, k, n in [(side, side, side) for side in SQUARES] + list(OBLONGS):
-            if (m * k + k * n + m * n) * 8 > room or (kind == "int8" and (m % 4 or k % 4 or n % 4)):
-                continue
+    for kind in bench.device.products:
+        size = {"tf32": 4, "bf16": 2}.get(kind) or width(kind)
+        for m, k, n in [*((side, side, side) for side in SQUARES), *OBLONGS]:
             flop = 2.0 * m * k * n
-            if flop > _MOST_FLOP:
+            unaligned = kind == "int8" and (m % 4 or k % 4 or n % 4)
+            if (m * k + k * n + m * n) * 8 > room or unaligned or flop > _MOST_FLOP:
                 continue
-            work = Amounts(flop, (m * k + k * n) * stored, m * n * (4 if kind == "int8" else stored))
-            params: dict[str, Param] = {"shape": (m, k, n), "dtype": kind}
-            yield bench.case("matmul", params, work, partial(device.product, kind, m, k, n))
+            work = Amounts(flop, (m * k + k * n) * size, m * n * (4 if kind == "int8" else size))
+            make = partial(bench.device.product, kind, m, k, n)
+            yield bench.case("matmul", {"shape": (m, k, n), "dtype": kind}, work, make)
 
 
 def _overlap(bench: Bench, room: int) -> Iterator[Case]:
-    """A copy beside products, and the same kernels in one stream and in two."""
-    device = bench.device
-    size, side = min(128 * MiB, room // 4), 2048 if room > 1024 * MiB else 128
+    """A copy and products, alone and concurrent, and the same kernels in one stream and in two."""
+    size, side, n = min(128 * MiB, room // 4), 2048 if room > 1024 * MiB else 128, 1 << 20
     for parts in (("copy",), ("matmul",), ("copy", "matmul")):
         params: dict[str, Param] = {"parts": " ".join(parts), "bytes": size, "side": side}
         work = Amounts(2.0 * side**3 * ("matmul" in parts), size * ("copy" in parts), 0)
-        yield bench.waited("overlap", params, work, partial(calls.beside, device, parts, size, side))
-    n = 1 << 20
+        yield bench.waited("overlap", params, work, partial(_concurrent, bench.device, parts, size, side))
     for streams in (1, 2):
         params = {"n": n, "dtype": "fp32", "streams": streams}
         work = Amounts(n * streams, 4.0 * n * streams, 4.0 * n * streams, streams)
-        yield bench.waited("streams", params, work, partial(calls.in_streams, device, n, streams), loop=20)
+        yield bench.waited("streams", params, work, partial(_in_streams, bench.device, n, streams), loop=IN_STREAM)
+
+
+def _concurrent(device: Device, parts: tuple[str, ...], size: int, side: int) -> Call:
+    """A copy from the host, a product, or both in two streams; the host waits for them."""
+    on_host, on_device = device.host(size, pinned=True), _bytes(device, size)
+    copying, computing = device.stream(), device.stream()
+    product = device.product("fp32", side, side, side)
+
+    def call() -> None:
+        if "copy" in parts:
+            device.copy(on_device, on_host, copying)
+        if "matmul" in parts:
+            with computing:
+                product()
+        copying.synchronize()
+        computing.synchronize()
+
+    return call
+
+
+def _in_streams(device: Device, n: int, count: int) -> Call:
+    """Exponentials in each of so many streams; the host waits for them."""
+    calls = [_on_arrays(device, "fp32", n, "exp") for _ in range(count)]
+    streams = [device.stream() for _ in range(count)]
+
+    def call() -> None:
+        for stream, exponential in zip(streams, calls, strict=True):
+            with stream:
+                for _ in range(IN_STREAM):
+                    exponential()
+        for stream in streams:
+            stream.synchronize()
+
+    return call

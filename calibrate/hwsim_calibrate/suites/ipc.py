@@ -22,13 +22,8 @@ PIPED: Final = (1, 1024, 65536, 1 << 20)
 QUEUES: Final[dict[str, type[Any]]] = {"queue": queue.Queue, "simple_queue": queue.SimpleQueue}
 
 
-def missing() -> str:
-    """Why this machine has none of it; "" if it has."""
-    return ""
-
-
 def cases(_: Scope) -> Iterator[Case]:
-    """All of them."""
+    """All cases."""
     for op, kind in QUEUES.items():
         yield Case("ipc", op, {"pattern": "handoff", "threads": 2}, Amounts(), partial(_echo, kind), "wall", 9, 5e-3, loop=2)
         yield Case("ipc", op, {"pattern": "same_thread", "threads": 1}, Amounts(), partial(_same, kind))

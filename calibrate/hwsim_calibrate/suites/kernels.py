@@ -1,7 +1,7 @@
 """Kernels of numpy on one thread: the start of an op, the time per element, and the effect of where its operands lie.
 
-Sizes go from one element, where only the start of an op counts, past every cache. The range of ops matters more than the number of
-sizes of each, because an op that was never timed cannot be predicted.
+Sizes go from one element, where only the start of an op counts, past every cache. The range of ops matters more than the number
+of sizes of each, because an op that was never timed cannot be predicted.
 """
 
 from __future__ import annotations
@@ -94,17 +94,22 @@ def _grid() -> Iterator[tuple[str, Params]]:
     for ops, sizes, more in GRID:
         for op in ops.split():
             for dtype in FLOATS:
-                yield from ((op, {"shape" if isinstance(size, tuple) else "n": size, "dtype": dtype, **more}) for size in sizes)
+                for size in sizes:
+                    yield op, {"shape" if isinstance(size, tuple) else "n": size, "dtype": dtype, **more}
 
 
 def _without_format() -> Iterator[tuple[str, Params]]:
     """Ops in one number format alone, or in none."""
-    yield from ((op, {}) for op in ("pass", "slice", "transpose", "reshape"))
-    yield from (("mixed", {"side": side}) for side in (4, 16, 48))
+    for op in ("pass", "slice", "transpose", "reshape"):
+        yield op, {}
+    for side in (4, 16, 48):
+        yield "mixed", {"side": side}
     for n in FEW:
         yield "copyto", {"n": n, "dtype": "fp32", "source": "fp64"}
         yield "astype", {"n": n, "dtype": "fp64", "source": "fp32"}
         yield "bincount", {"n": n, "groups": 16}
         yield "integers", {"n": n, "dtype": "int64"}
-    yield from ((op, {"n": n, "dtype": "fp64"}) for n in (1, 1024, 16384, 1 << 18, 1 << 20) for op in ("normal", "uniform"))
+    for n in (1, 1024, 16384, 1 << 18, 1 << 20):
+        yield "normal", {"n": n, "dtype": "fp64"}
+        yield "uniform", {"n": n, "dtype": "fp64"}
     yield "permutation", {"n": 65536, "dtype": "int64"}

@@ -28,13 +28,8 @@ GATHERED: Final = 65536  # indices
 STEPS: Final = 20_000  # of a chain, in one call
 
 
-def missing() -> str:
-    """Why this machine has none of it; "" if it has."""
-    return ""
-
-
 def cases(scope: Scope) -> Iterator[Case]:
-    """All of them."""
+    """All cases."""
     for size in SETS:
         if size > scope.memory:
             continue

@@ -26,7 +26,7 @@ _SECONDS: Final = 10.0  # that an answer may take
 
 
 def missing() -> str:
-    """Why this machine has none of it; "" if it has."""
+    """Why this machine cannot run the suite; "" if it can."""
     try:
         with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname(), _SECONDS):
             return ""
@@ -35,7 +35,7 @@ def missing() -> str:
 
 
 def cases(scope: Scope) -> Iterator[Case]:
-    """All of them."""
+    """All cases."""
     port = _Port(scope.session)
     for size in MESSAGES:
         work = Amounts(0, size, size)

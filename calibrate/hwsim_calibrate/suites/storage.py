@@ -29,12 +29,12 @@ _CACHED: Final = 32 * MiB  # of the file, that reads through the page cache go t
 
 
 def missing() -> str:
-    """Why this machine has none of it; "" if it has."""
+    """Why this machine cannot run the suite; "" if it can."""
     return "" if hasattr(os, "preadv") else "the system has no reads at a place (preadv)"
 
 
 def cases(scope: Scope) -> Iterator[Case]:
-    """All of them."""
+    """All cases."""
     file = _File(scope)
     for size in (each for each in SIZES if each <= scope.file // 2):
         for op in ("read", "write"):

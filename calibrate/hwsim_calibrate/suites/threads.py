@@ -25,13 +25,8 @@ PRODUCTS: Final = (256, 512, 1024)
 _COUNT: Final = 20_000  # of a loop of Python
 
 
-def missing() -> str:
-    """Why this machine has none of it; "" if it has."""
-    return ""
-
-
 def cases(scope: Scope) -> Iterator[Case]:
-    """All of them."""
+    """All cases."""
     most = scope.threads or usable_cpus()
     counts = sorted({1, *(1 << power for power in range(1, 12) if 1 << power <= most), most})
     for count in counts:
