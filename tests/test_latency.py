@@ -12,8 +12,10 @@ from click.testing import CliRunner, Result
 from hwsim import api
 from hwsim.cli import main
 from hwsim.spec import names
-from hwsim.views.latency import say as latency_numbers
-from hwsim.views.latency.find import KEYS, Missing, Row, latencies
+from hwsim.views.kit.view import Heading
+from hwsim.views.latency.draw import figure
+from hwsim.views.latency.find import KEYS, Missing, Row
+from hwsim.views.latency.find import find as latencies
 
 TEXT = "d2l-latency"
 
@@ -192,4 +194,4 @@ def test_the_figure_is_written_and_is_the_same_twice(tmp_path: Path, suffix: str
     assert hwsim("latency", TEXT, "--plot", path).exit_code == 0
     assert path.stat().st_size > 5_000
     found = latencies(api.load_machine(TEXT))
-    assert list(latency_numbers.render(found, found.machine, suffix)) == [path.read_bytes()]
+    assert list(figure(found, Heading(found.machine), suffix)) == [path.read_bytes()]

@@ -29,11 +29,11 @@ from hwsim.views.explain.critical import limited_by
 from hwsim.views.gantt import draw as gantt
 from hwsim.views.kit.figure import COLOURS
 from hwsim.views.kit.lanes import lanes
-from hwsim.views.kit.table import capacities, causes
 from hwsim.views.kit.writing import write
 from hwsim.views.summary import document as as_json
 from hwsim.views.summary import html
 from hwsim.views.summary import say as summary
+from hwsim.views.summary.capacities import capacities, causes
 from hwsim.views.summary.each import MOST, each_op
 from hwsim.views.summary.say import _line
 from hwsim.views.trace import write as trace

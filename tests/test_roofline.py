@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 from hwsim import api
 from hwsim.cli import main
 from hwsim.spec import names
-from hwsim.views.roofline import say as report
-from hwsim.views.roofline.find import NoRoofline, Roofline, rooflines
+from hwsim.views.kit.view import Unshowable
+from hwsim.views.roofline import draw, say
+from hwsim.views.roofline.find import Roofline
+from hwsim.views.roofline.find import find as rooflines
 
 LAYER = """\
 hwsim: workload/1
@@ -110,13 +112,13 @@ def test_an_op_in_the_caches_has_no_intensity_and_the_peak_as_its_roof() -> None
     (point,) = one.points
     assert math.isinf(point.intensity)
     assert one.roof(point) == point.peak
-    assert report.as_dict([one], "m")["devices"][0]["ops"][0]["intensity_flop_per_byte"] is None
+    assert say.document([one])["devices"][0]["ops"][0]["intensity_flop_per_byte"] is None
 
 
 def test_one_format_only() -> None:
     for one in rooflines(GPU, dtype="fp16"):
         assert {each.key.partition(" ")[0] for each in one.compute} == {"fp16"}
-    with pytest.raises(NoRoofline, match="fp4"):
+    with pytest.raises(Unshowable, match="fp4"):
         rooflines(GPU, dtype="fp4")
 
 
@@ -205,9 +207,9 @@ def test_labels_beside_the_ceilings_do_not_overlap() -> None:
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
     (one,) = rooflines(api.load_machine("dgx-a100"), device="gpu0")
-    _, beside = report._panel(axes, one)
+    _, beside = draw._panel(axes, one)
     figure.draw_without_rendering()
-    report._apart(axes, beside)
+    draw._apart(axes, beside)
     figure.draw_without_rendering()
     boxes = sorted((label.get_window_extent() for label in beside), key=lambda box: box.y0)
     assert all(low.y1 <= high.y0 + 0.5 for low, high in pairwise(boxes))

@@ -12,12 +12,13 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hwsim.machine import Machine, NoRoute, UnknownName, build
+from hwsim.machine import Machine, NoRoute, build
 from hwsim.spec import Mistakes, find, read, read_text
-from hwsim.views.topology import say as report
+from hwsim.views.kit.view import Heading, Unshowable
+from hwsim.views.topology import say
 from hwsim.views.topology.bisection import bisection
-from hwsim.views.topology.draw import render
-from hwsim.views.topology.find import topology
+from hwsim.views.topology.draw import figure
+from hwsim.views.topology.find import find as topology
 from hwsim.views.topology.layout import drawing
 from hwsim.views.topology.reach import reach
 
@@ -217,16 +218,16 @@ def test_a_pair_under_adaptive_routing_has_the_bandwidth_of_all_its_ways() -> No
 def test_what_cannot_be_halved_is_said() -> None:
     laptop = library("d2l-laptop")
     assert topology(laptop).of == ()
-    assert "--of" in report.text(topology(laptop), "laptop")
+    assert "--of" in say.text(topology(laptop), Heading("laptop"))
     apart = machine(f"parts: {{gpu: {{{GPU}, count: 2}}}}\n")
-    said = report.text(topology(apart), "apart")
+    said = say.text(topology(apart), Heading("apart"))
     assert "none: links do not connect them all" in said
-    with pytest.raises(UnknownName):
-        topology(laptop, "gpu*")
+    with pytest.raises(Unshowable):
+        topology(laptop, of="gpu*")
 
 
 def test_parts_that_are_alike_are_one_line() -> None:
-    said = report.text(topology(library("p3.16xlarge")), "p3")
+    said = say.text(topology(library("p3.16xlarge")), Heading("p3"))
     assert "8 gpu        gpu*  each: 6 NVLink 2 (25 GB/s each way) to gpu*" in said
     assert "150 GB/s each way over NVLink alone: 6 NVLink" in said
     assert len([line for line in said.splitlines() if " cpu " in line]) == 2  # only one of them has the card
@@ -242,7 +243,7 @@ def test_a_thousand_gpus_take_seconds_and_are_nodes_times_ports() -> None:
     assert found.pairs == ()
     assert found.bisections[0].bandwidth == 64 * 8 * 50e9
     assert not found.bisections[0].exact
-    assert "node0..63.gpu0..7 and node64..127.gpu0..7" in report.text(found, "rails")
+    assert "node0..63.gpu0..7 and node64..127.gpu0..7" in say.text(found, Heading("rails"))
     drawn = drawing(of)
     assert [frame.label for frame in drawn.frames] == ["node*  × 128"]
     assert len(drawn.boxes) < 40
@@ -257,14 +258,14 @@ def test_nothing_is_drawn_over_something_else(name: str) -> None:
 
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
 def test_the_same_machine_gives_the_same_picture(suffix: str) -> None:
-    first, second = (b"".join(render(library("p3.16xlarge"), "p3", suffix)) for _ in range(2))
+    first, second = (b"".join(figure(topology(library("p3.16xlarge")), Heading("p3"), suffix)) for _ in range(2))
     assert first == second
     assert len(first) > 5000
 
 
 def test_a_ring_stands_on_a_circle_and_every_kind_of_link_has_a_line_in_the_legend() -> None:
     assert drawing(gpus(20, "topology: ring")).round
-    svg = b"".join(render(library("p3.16xlarge"), "p3", ".svg")).decode()
+    svg = b"".join(figure(topology(library("p3.16xlarge")), Heading("p3"), ".svg")).decode()
     for said in ("2 × NVLink 2: 50 GB/s each way", "NVLink 2: 25 GB/s each way", "PCIe 3 x16", "2 × QPI", "gpu7", "psw3"):
         assert said in svg
 
@@ -303,5 +304,5 @@ def test_no_pair_is_wider_or_narrower_than_what_its_route_says() -> None:
     assert min(pair.bandwidth for pair in found.pairs) == found.reach.narrowest
     for pair in found.pairs:
         assert pair.bandwidth == min(link.bandwidth for link in air.route(pair.a, pair.b))
-    said = report.text(found, "air")
+    said = say.text(found, Heading("air"))
     assert any(cut in said for cut in ("a against b, c", "b, c against a", "a, b against c", "c against a, b"))

@@ -9,8 +9,7 @@ from typing import Any, Final
 from hwsim import invariants
 from hwsim.units import format_quantity, percent
 from hwsim.views.kit import warned
-from hwsim.views.kit.figure import COLOURS, figure_bytes
-from hwsim.views.kit.title import figure_title
+from hwsim.views.kit.figure import COLOURS, figure_bytes, figure_title
 from hwsim_calibrate.compare import STANDINGS, Comparison, OpError
 
 SHOWN: Final = 20  # rows of the table

@@ -15,6 +15,7 @@ import click
 
 from hwsim.invariants import CONTRADICTS, DEFECT, BrokenInvariant
 from hwsim.version import __version__
+from hwsim.views import VIEWS
 
 # numpy starts a thread per core for linear algebra; a simulator does none, and they cost 0.1 s of CPU at start-up
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -23,9 +24,7 @@ COMMANDS: Final = {  # in the order of the help; a module of a package `cli` eac
     "simulate": "Run a workload on a machine.",
     "sweep": "Run it again and again with other values: a table of times.",
     "explain": "Say why a run takes as long as it does, and what would help.",
-    "latency": "How long one of everything takes on a machine: caches, disks, networks, GPUs.",
-    "roofline": "The ceilings of a device, and a workload's ops below them.",
-    "collectives": "What an all-reduce and its kin take on a machine, by size and algorithm.",
+    **VIEWS,
     "calibrate": "Turn this computer into a machine file: measure, fit, validate.",
     "record": "Run a script of numpy, and write what it calls as a workload.",
     "compare": "A recorded workload: predicted against measured, op by op.",
@@ -52,6 +51,10 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 (click's signature)
         if cmd_name not in COMMANDS:
             return None
+        if cmd_name in VIEWS:
+            from hwsim.cli.views import view_command
+
+            return view_command(cmd_name)
         home = "hwsim_calibrate" if cmd_name in MEASURING else "hwsim"
         found: click.Command = import_module(f"{home}.cli.{cmd_name}").command
         return found

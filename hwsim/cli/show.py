@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hwsim.cli.arguments import MACHINE, LibraryName, refuse_unwritable, settings_option
+from hwsim.cli.arguments import MACHINE, LibraryName, settings_option
+from hwsim.cli.views import show
+from hwsim.views import view
 
 if TYPE_CHECKING:
     from hwsim.spec import Tree
@@ -41,7 +43,10 @@ def command(
             raise click.UsageError("--topology is of a machine alone: leave out --lowered and --machine")
         if not name:  # `hwsim show --topology MACHINE`: click takes the name for a file
             name, figure = figure, ""
-        _topology(name, figure, of, settings, as_json=as_json)
+        if not name:
+            raise click.UsageError("--topology needs the name of a machine")
+        plot = Path(figure) if figure else None
+        show(view("topology"), (name, None), settings, {"of": of}, as_json=as_json, plot=plot, plot_option="--topology")
         return
     if of is not None or as_json:
         raise click.UsageError("--of and --json go with --topology")
@@ -75,37 +80,6 @@ def command(
         made = api.prepare(machine, tree, set=settings)
         click.echo("\n".join([describe(made.graph), *(str(each) for each in made.services)]))
         click.echo(warned.text(made.warnings), nl=False)
-
-
-def _topology(name: str, figure: str, of: str | None, settings: dict[str, str], *, as_json: bool) -> None:
-    """What `--topology` prints and draws."""
-    if not name:
-        raise click.UsageError("--topology needs the name of a machine")
-    plot = Path(figure) if figure else None
-    refuse_unwritable(plot, "--topology")
-    from hwsim.cli.errors import in_words
-    from hwsim.cli.files import machine_with
-    from hwsim.spec import Mistake, SpecError
-    from hwsim.views.kit import warned
-    from hwsim.views.topology import say as report
-    from hwsim.views.topology.find import TooLarge, topology
-
-    with in_words():
-        built = machine_with(name, settings)
-        try:
-            found = topology(built, of or "")
-        except TooLarge as error:
-            raise SpecError([Mistake(None, str(error), error.hint)]) from error
-    title = built.name or Path(name).stem
-    if plot is not None:
-        from hwsim.views.kit.writing import write
-        from hwsim.views.topology.draw import render
-
-        click.echo(f"wrote {write(plot, render(built, title, plot.suffix, settings.items()))}", err=True)
-    if as_json:
-        click.echo(report.document(found, title, built.warnings), nl=False)
-    else:
-        click.echo(report.text(found, title) + warned.text(built.warnings, ""), nl=False)
 
 
 def _library() -> Iterator[str]:

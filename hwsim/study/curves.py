@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hwsim.study.grid import written
 from hwsim.study.measures import SERVICE, measure
 from hwsim.units import COUNT, Quantity, UnitError, parse
-from hwsim.views.kit.title import figure_title
+from hwsim.views.kit.figure import figure_title
 from hwsim.views.sweep.draw import Curve, Curves
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from hwsim.study.measures import TIME, NoSuchNumber, measure, measures, number
 from hwsim.study.work import Work, work_of
 from hwsim.version import __version__
 from hwsim.views.explain.critical import limited_by
-from hwsim.views.kit.table import causes
+from hwsim.views.summary.capacities import causes
 
 
 @dataclass(frozen=True, slots=True)

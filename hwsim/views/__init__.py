@@ -8,6 +8,20 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from hwsim.results.result import Result
+    from hwsim.views.kit.view import View
+
+VIEWS: Final = {  # of a machine, each a package and a command
+    "latency": "How long one of everything takes on a machine: caches, disks, networks, GPUs.",
+    "roofline": "The ceilings of a device, and a workload's ops below them.",
+    "collectives": "Time of an all-reduce or another collective on a machine, by size and algorithm.",
+}
+
+
+def view(name: str) -> View:
+    """The view in the package of that name."""
+    loaded: View = import_module(f"hwsim.views.{name}").VIEW
+    return loaded
+
 
 Report = Callable[["Result", str], Iterable[bytes]]
 

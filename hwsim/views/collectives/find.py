@@ -17,14 +17,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from hwsim.collectives import ALGORITHMS, Algorithm, CannotCollect, Operation
+from hwsim.collectives import ALGORITHMS, OPERATIONS, Algorithm, CannotCollect, Operation
 from hwsim.collectives.timing import library_of, timed, usual
 from hwsim.demand import Choice
 from hwsim.machine import Machine, NoRoute, UnknownName
 from hwsim.records import dataclass
+from hwsim.spec import did_you_mean
+from hwsim.spec.ranges import is_range, parse_range
+from hwsim.units import SIZE, UnitError, parse_as
+from hwsim.views.kit.view import Unshowable
 
 AUTO: Final = "auto"
 ALL: Final = "all"
+MOST: Final = 10_000  # sizes
 NAMES: Final = (AUTO, *ALGORITHMS)
 _PARTS: Final[frozenset[Operation]] = frozenset({"all-gather", "reduce-scatter", "all-to-all", "gather", "scatter"})
 
@@ -77,6 +82,61 @@ def factor(operation: Operation, ranks: int) -> float:
     if operation == "all-reduce":
         return 2 * (ranks - 1) / ranks
     return (ranks - 1) / ranks if operation in _PARTS else 1.0
+
+
+def find(
+    machine: Machine, *, operation: str, sizes: str, among: str = "", algorithm: str = "", progress: Progress | None = None
+) -> Measured:
+    """Rows of a collective by the texts that a user gives: see `measure`.
+
+    Raises:
+        Unshowable: an option is wrong, or the collective cannot be done among these devices.
+    """
+    _refuse_unknown(operation, OPERATIONS, "--op", "operation")
+    names = tuple(name.strip() for name in algorithm.split(",")) if algorithm else ()
+    for name in names:
+        _refuse_unknown(name, (*NAMES, ALL), "--algorithm", "algorithm")
+    does = next(each for each in OPERATIONS if each == operation)
+    try:
+        return measure(machine, does, _devices(machine, among), _sizes(sizes), names, progress)
+    except (CannotCollect, NoRoute, UnknownName) as error:
+        raise Unshowable(str(error), error.hint) from error
+
+
+def _refuse_unknown(name: str, names: Sequence[str], option: str, kind: str) -> None:
+    if name not in names:
+        hint = did_you_mean(name, names) or f"there are {', '.join(names)}"
+        raise Unshowable(f"there is no {kind} '{name}'", hint, option)
+
+
+def _devices(machine: Machine, among: str) -> tuple[str, ...]:
+    if not among:
+        return machine.devices_of("gpu") or machine.devices_of("cpu")
+    try:
+        return machine.select([name.strip() for name in among.split(",")])
+    except UnknownName as error:
+        raise Unshowable(error.message, error.hint, "--among") from error
+
+
+def _sizes(text: str) -> tuple[float, ...]:
+    """Bytes of a range, or of several sizes with commas; a range without a step doubles."""
+    sizes: list[float] = []
+    try:
+        for part in text.split(","):
+            if is_range(part):
+                span = parse_range(part if ":" in part else f"{part}:x2")
+                if not span.dimension.plain and not span.dimension.fits(SIZE):
+                    raise UnitError(f"'{part}' is {span.dimension.name}, not bytes", "such as 1KiB..16GiB")
+                sizes += span.values(40)
+            else:
+                sizes.append(parse_as(part.strip(), SIZE))
+    except UnitError as error:
+        raise Unshowable(str(error), getattr(error, "hint", None), "--bytes") from error
+    if len(sizes) > MOST:
+        raise Unshowable(f"{len(sizes)} sizes: at most {MOST}", option="--bytes")
+    if any(size < 0 for size in sizes):
+        raise Unshowable("a size cannot be negative", option="--bytes")
+    return tuple(dict.fromkeys(float(size) for size in sizes))
 
 
 def measure(

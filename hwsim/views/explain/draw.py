@@ -13,8 +13,7 @@ from hwsim.units import format_quantity, format_share
 from hwsim.views.explain.explanation import Explanation
 from hwsim.views.explain.family import family
 from hwsim.views.gantt.draw import PIXELS, merged
-from hwsim.views.kit.figure import COLOURS, LEGEND, OTHER, figure_bytes, time_scale
-from hwsim.views.kit.title import figure_title
+from hwsim.views.kit.figure import COLOURS, LEGEND, OTHER, figure_bytes, figure_title, time_scale
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

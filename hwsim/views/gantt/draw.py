@@ -11,9 +11,8 @@ from hwsim.graph.opgraph import Floats, Ints
 from hwsim.results.result import Result
 from hwsim.results.timeline import FEMTO
 from hwsim.units import format_quantity
-from hwsim.views.kit.figure import COLOURS, LEGEND, OTHER, figure_bytes, time_scale
+from hwsim.views.kit.figure import COLOURS, LEGEND, OTHER, figure_bytes, figure_title, time_scale
 from hwsim.views.kit.lanes import Lane, lanes
-from hwsim.views.kit.title import figure_title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

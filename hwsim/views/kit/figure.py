@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+import textwrap
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FORMATS: Final = ("png", "svg", "pdf")
+TITLE: Final = 100  # letters of a line
 LEGEND: Final = 12  # names with a colour of their own; the others are grey
 SCALES: Final = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"), (1e-12, "ps"))
 COLOURS: Final = (  # Okabe and Ito's, told apart with any kind of colour vision, then lighter ones
@@ -51,3 +53,14 @@ def time_scale(seconds: float) -> tuple[float, str]:
     ((0.001, 'ms'), (1.0, 's'))
     """
     return next((pair for pair in SCALES if seconds >= pair[0]), SCALES[-1])
+
+
+def figure_title(name: str, settings: Iterable[tuple[str, str]] = ()) -> str:
+    """What is drawn, and below it what was set for it: figures of different runs have different titles.
+
+    >>> print(figure_title("a on b: 1 ms", [("n", "10"), ("batch", "64")]))
+    a on b: 1 ms
+    set n=10, batch=64
+    """
+    said = ", ".join(f"{path}={value}" for path, value in settings)
+    return "\n".join([name, *textwrap.wrap(f"set {said}", TITLE, break_long_words=False)]) if said else name

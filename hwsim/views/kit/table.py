@@ -1,33 +1,30 @@
-"""The rows that text and HTML show: causes and capacities, with members of a family that look alike as one."""
+"""Tables of text, and sizes in bytes."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
-from hwsim.records import dataclass
-from hwsim.results.usage import Usage
-from hwsim.units import format_quantity, format_share, natural
-from hwsim.views.explain.critical import Share
-from hwsim.views.explain.family import family
+from hwsim.units import format_quantity
 
 BINARY: Final = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One line of the table of capacities, as text; `utilisation` also as a number."""
+def table(rows: Iterable[Sequence[str]], columns: str, indent: str = "  ", gap: str = "  ") -> list[str]:
+    """Lines of a table, each column as wide as its longest cell.
 
-    name: str
-    busy: str
-    moved: str
-    rate: str
-    utilisation: float
+    Args:
+        columns: alignment and least width of each column, such as "< >8 <".
 
-    @property
-    def percent(self) -> str:
-        return format_share(self.utilisation)
+    >>> table([("link", "rate"), ("uplink:cpu", "8 GB/s")], "< >8")
+    ['  link            rate', '  uplink:cpu    8 GB/s']
+    """
+    lines = list(rows)
+    formats = []
+    for number, column in enumerate(columns.split()):
+        width = max([int(column[1:] or 0), *(len(cells[number]) for cells in lines)])
+        formats.append(f"{column[0]}{width}")
+    return [(indent + gap.join(f"{cell:{spec}}" for cell, spec in zip(cells, formats, strict=True))).rstrip() for cells in lines]
 
 
 def size_text(size: float) -> str:
@@ -40,70 +37,3 @@ def size_text(size: float) -> str:
         if unit <= size < 10_000 * unit and (size / unit).is_integer():
             return f"{size / unit:.0f} {name}"
     return format_quantity(size, "B")
-
-
-def causes(shares: Iterable[Share]) -> list[tuple[str, float]]:
-    """Families of causes with their share of the run, largest first."""
-    total: dict[str, list[tuple[str, float]]] = {}
-    for share in shares:
-        text = str(share.cause)
-        total.setdefault(family(text), []).append((text, share.share))
-    found = [(rows[0][0] if len(rows) == 1 else name, math.fsum(part for _, part in rows)) for name, rows in total.items()]
-    return sorted(found, key=lambda row: (-row[1], natural(row[0])))
-
-
-def capacities(usage: Sequence[Usage], limited: Iterable[Share] = ()) -> tuple[list[Row], list[str]]:
-    """Rows of the capacities that were used, and the names of the others.
-
-    Those that limit the run come first, by the share of its time that is due to them; then the fullest, then the busiest.
-    What is due to a device and to none of its capacities counts for its fullest, except latency, which fills none.
-    """
-    fullest: dict[str, Usage] = {}
-    for one in usage:
-        device = one.capacity.rpartition(".")[0]
-        if not device:  # a link
-            continue
-        fullest[device] = max(fullest.get(device, one), one, key=lambda each: (each.utilisation, each.busy_fs))
-    held: dict[str, float] = {}
-    for share in limited:
-        elsewhere = share.cause.kind == "latency" or share.cause.line == "flow"  # of a collective, which is due to links
-        name = fullest[share.cause.name].capacity if share.cause.name in fullest and not elsewhere else share.cause.name
-        held[name] = held.get(name, 0.0) + share.share
-    sizes: dict[str, int] = {}
-    alike: dict[tuple[str, tuple[str, str, str, str] | None], list[Usage]] = {}
-    for one in sorted(usage, key=lambda one: _place(one, held)):
-        name = family(one.capacity)
-        sizes[name] = sizes.get(name, 0) + one.alike
-        alike.setdefault((name, _look(one) if one.busy_fs else None), []).append(one)
-    rows, unused = [], []
-    for (name, look), members in alike.items():
-        count = sum(one.alike for one in members)
-        title = group(sorted((one.capacity for one in members), key=natural), whole=sizes[name] == count, count=count)
-        if look is not None:
-            busy, moved, rate, _ = look
-            rows.append(Row(title, busy, moved, rate, members[0].utilisation))
-        else:
-            unused.append(title)
-    return rows, unused
-
-
-def _place(one: Usage, held: Mapping[str, float]) -> tuple[object, ...]:
-    """A sort key; shares and utilisations by what is shown of them, so that members of a family stay together."""
-    return (-round(held.get(one.capacity, 0.0), 3), -round(one.utilisation, 3), -one.busy_fs, natural(one.capacity))
-
-
-def group(names: Sequence[str], *, whole: bool, count: int = 0) -> str:
-    """What to call several capacities: the family if these are all of it.  count: how many they are, if more than the names.
-
-    >>> group(["gpu0.compute", "gpu1.compute"], whole=True), group(["gpu2.compute", "gpu3.compute"], whole=False)
-    ('gpu*.compute (2)', 'gpu2.compute + 1 alike')
-    """
-    count = max(count, len(names))
-    if count == 1:
-        return names[0]
-    return f"{family(names[0])} ({count:,})" if whole else f"{names[0]} + {count - 1:,} alike"
-
-
-def _look(one: Usage) -> tuple[str, str, str, str]:
-    rate = f"{one.rate:.3g} at once" if one.unit == "s" else format_quantity(one.rate, f"{one.unit}/s")
-    return format_quantity(one.busy_s, "s"), format_quantity(one.moved, one.unit), rate, format_share(one.utilisation)

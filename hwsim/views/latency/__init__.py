@@ -1,1 +1,18 @@
-"""The latency numbers every programmer should know, as the models of a machine give them."""
+"""How long one of everything takes on MACHINE: a read of each cache, a branch guessed wrong, a mutex, 4 KB from
+each disk and over each network, a kernel launch, ... next to the numbers of Dive into Deep Learning.
+"""
+
+from __future__ import annotations
+
+from hwsim.views.kit.view import Option, View
+
+VIEW = View(
+    "latency",
+    "machine",
+    "latency/1",
+    (
+        Option("--all", "every", "Also name the rows that the machine has no part for."),
+        Option("--explain", "key", "Derive one row: every line of it, with the sources of its numbers.", "ROW",
+               without=("--json", "--all")),
+    ),
+)  # fmt: skip

@@ -146,7 +146,7 @@ PROBES: Final[tuple[Probe, ...]] = (
 KEYS: Final = tuple(probe.key for probe in PROBES)
 
 
-def latencies(machine: Machine) -> Latencies:
+def find(machine: Machine, **_: object) -> Latencies:
     """Both tables for a machine.  Rows whose part it lacks, or whose part does not say enough, are in `missing`."""
     rows: list[Row] = []
     missing: list[Missing] = []

@@ -12,8 +12,7 @@ from hwsim.results.memory import DeviceMemory
 from hwsim.results.result import Result
 from hwsim.results.timeline import FEMTO
 from hwsim.units import format_quantity
-from hwsim.views.kit.figure import COLOURS, figure_bytes, time_scale
-from hwsim.views.kit.title import figure_title
+from hwsim.views.kit.figure import COLOURS, figure_bytes, figure_title, time_scale
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,8 +11,7 @@ from hwsim.graph.opgraph import Floats
 from hwsim.results.result import Result
 from hwsim.results.timeline import FEMTO
 from hwsim.views.explain.starving import Buffered, buffers
-from hwsim.views.kit.figure import COLOURS, figure_bytes, time_scale
-from hwsim.views.kit.title import figure_title
+from hwsim.views.kit.figure import COLOURS, figure_bytes, figure_title, time_scale
 from hwsim.views.memory.draw import thinned
 
 if TYPE_CHECKING:

@@ -19,6 +19,7 @@ from hwsim.graph.opgraph import OpGraph
 from hwsim.machine import Machine, UnknownName
 from hwsim.records import dataclass
 from hwsim.units import UnitError, parse
+from hwsim.views.kit.view import Unshowable
 from hwsim.views.roofline.ceilings import Ceiling, compute_ceilings, memory_ceilings
 
 STARTS: Final = "start"  # what bounds an op that takes longer to start than to run
@@ -79,16 +80,8 @@ class Roofline:
         return ceiling.peak / self.bandwidth
 
 
-class NoRoofline(Exception):
-    """Nothing computes there; `hint` says what does."""
-
-    def __init__(self, message: str, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.hint = hint
-
-
-def rooflines(
-    machine: Machine, graph: OpGraph | None = None, *, device: str = "", dtype: str = "", links: bool = False
+def find(
+    machine: Machine, graph: OpGraph | None = None, *, device: str = "", dtype: str | None = None, links: bool = False
 ) -> tuple[Roofline, ...]:
     """One for each computing device that differs from the ones before; with a workload those that its ops compute on.
 
@@ -99,21 +92,21 @@ def rooflines(
         links: also the way from the host to the device.
 
     Raises:
-        NoRoofline: the machine has no such device, nothing computes, or nothing computes in that format.
+        Unshowable: the machine has no such device, nothing computes, or nothing computes in that format.
     """
     found = []
     for name, members in _computing(machine, device):
         every = compute_ceilings(machine, name)
-        compute = tuple(each for each in every if dtype in ("", each.key.partition(" ")[0]))
+        compute = tuple(each for each in every if not dtype or dtype == each.key.partition(" ")[0])
         most = max((each.peak for each in every), default=math.inf)
         points, idle = _points(machine, graph, members, most) if graph is not None else ((), ())
         if compute and (graph is None or points or device):
             alike = 1 if device else sum(1 for each in members if each in machine.devices) if _is_gpu(machine, name) else 1
             found.append(Roofline(name, alike, memory_ceilings(machine, name, links=links), compute, points, idle))
     if not found and dtype:
-        raise NoRoofline(f"no device computes in {dtype}", "leave out --dtype for all formats")
+        raise Unshowable(f"no device computes in {dtype}", "leave out --dtype for all formats")
     if not found and graph is not None:
-        return rooflines(machine, None, device=device, dtype=dtype, links=links)
+        return find(machine, None, device=device, dtype=dtype, links=links)
     return tuple(found)
 
 
@@ -126,15 +119,15 @@ def _computing(machine: Machine, device: str) -> list[tuple[str, frozenset[str]]
     known = [*machine.groups, *machine.devices]
     able = [name for name in known if isinstance(machine.device(name).model, Cpu | Sockets | Gpu)]
     if not able:
-        raise NoRoofline("nothing on this machine computes", "a roofline needs a cpu or a gpu")
+        raise Unshowable("nothing on this machine computes", "a roofline needs a cpu or a gpu")
     if device:
         try:
             name = machine.one(device)
         except UnknownName as error:
-            raise NoRoofline(str(error), f"one of {', '.join(able[:12])}") from error
+            raise Unshowable(str(error), f"one of {', '.join(able[:12])}") from error
         if name not in able:
             kind = machine.device(name).kind if name in machine.devices else "machine"
-            raise NoRoofline(f"'{name}' is a {kind}, which does not compute", f"one of {', '.join(able[:12])}")
+            raise Unshowable(f"'{name}' is a {kind}, which does not compute", f"one of {', '.join(able[:12])}")
         return [(name, frozenset({name, *_sockets(machine, name)}))]
     found: list[tuple[str, set[str]]] = []
     grouped = {each for name in machine.groups for each in _sockets(machine, name)}

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hwsim.results.result import Result
-from hwsim.views.kit.figure import COLOURS, figure_bytes, time_scale
-from hwsim.views.kit.title import figure_title
+from hwsim.views.kit.figure import COLOURS, figure_bytes, figure_title, time_scale
 
 
 def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:

@@ -8,7 +8,7 @@ from html import escape
 from hwsim.results.result import Result
 from hwsim.units import format_quantity, format_share
 from hwsim.views.explain.critical import limited_by
-from hwsim.views.kit.table import capacities, causes
+from hwsim.views.summary.capacities import capacities, causes
 
 
 def render(result: Result, suffix: str = "") -> Iterable[bytes]:  # noqa: ARG001 (every report takes a suffix)

@@ -18,8 +18,8 @@ from hwsim.units import format_change, format_quantity, format_share
 from hwsim.views.explain.critical import limited_by
 from hwsim.views.explain.starving import pipelines
 from hwsim.views.kit import warned
-from hwsim.views.kit.table import Row, capacities, causes
 from hwsim.views.summary import pipeline, serving, training
+from hwsim.views.summary.capacities import Row, capacities, causes
 from hwsim.views.summary.each import Each, each_op
 
 WIDTH: Final = 100

@@ -9,7 +9,7 @@ from typing import Any
 from hwsim.results.training import MAIN, Training
 from hwsim.units import format_quantity, format_share
 from hwsim.views.explain.family import family
-from hwsim.views.kit.table import group
+from hwsim.views.summary.capacities import group
 
 
 def lines(found: Training) -> Iterator[tuple[str, str]]:

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from hwsim import links
-from hwsim.machine import Machine
 from hwsim.units import format_quantity
-from hwsim.views.kit.figure import COLOURS, figure_bytes
-from hwsim.views.kit.title import figure_title
+from hwsim.views.kit.figure import COLOURS, figure_bytes, figure_title
+from hwsim.views.kit.view import Heading
+from hwsim.views.topology.find import Topology
 from hwsim.views.topology.layout import drawing
 from hwsim.views.topology.rows import HEIGHT, Box, Drawing, Line, arc_depth, beside, feet
 
@@ -24,13 +24,13 @@ _LEGEND: Final = 10
 _LABELLED: Final = 48  # boxes on a circle that have room for names
 
 
-def render(machine: Machine, name: str, suffix: str = ".png", settings: Iterable[tuple[str, str]] = ()) -> Iterable[bytes]:
+def figure(topology: Topology, heading: Heading, suffix: str) -> Iterable[bytes]:
     """The figure as bytes; same machine, same bytes with the same matplotlib.
 
     Raises:
         ValueError: the suffix is none of .png, .svg, .pdf.
     """
-    found = drawing(machine)
+    found = drawing(topology.machine)
     if found.round:
         _on_circle(found)
     left, right, bottom, top = _extent(found)
@@ -38,20 +38,20 @@ def render(machine: Machine, name: str, suffix: str = ".png", settings: Iterable
     width, height = max(right - left, 6.0), top - bottom
     columns = max(1, int(width / 2.8))
     below = 0.3 + 0.22 * math.ceil(len(legend) / columns)
-    with figure_bytes(suffix, width=width + 0.2, height=height + below + 0.5) as (figure, buffer):
-        axes = figure.add_subplot()
+    with figure_bytes(suffix, width=width + 0.2, height=height + below + 0.5) as (canvas, buffer):
+        axes = canvas.add_subplot()
         axes.set_axis_off()
         middle = (left + right) / 2
         axes.set_xlim(middle - width / 2, middle + width / 2)
         axes.set_ylim(bottom, top)
         axes.set_aspect("equal")
-        axes.set_title(figure_title(name, settings), fontsize="large")
+        axes.set_title(figure_title(heading.machine, heading.settings), fontsize="large")
         _draw(axes, found)
         if legend:
             from matplotlib.lines import Line2D
 
             handles = [Line2D([], [], color=_colour(line), linewidth=_thick(found, line), label=said) for said, line in legend]
-            figure.legend(handles=handles, loc="outside lower center", ncol=columns, frameon=False, fontsize="small")
+            canvas.legend(handles=handles, loc="outside lower center", ncol=columns, frameon=False, fontsize="small")
     return (buffer.getvalue(),)
 
 

@@ -9,23 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from hwsim.machine import Link, Machine, NoRoute
+from hwsim.machine import Link, Machine, NoRoute, UnknownName
 from hwsim.records import dataclass
+from hwsim.views.kit.view import Unshowable
 from hwsim.views.topology.bisection import Bisection, bisection
 from hwsim.views.topology.reach import Reach, reach
 
 MOST_PAIRS: Final = 16  # devices whose pairs are listed one by one
 MOST_DEVICES: Final = 20_000
-
-
-class TooLarge(ValueError):
-    """A machine of which nobody wants every device listed."""
-
-    def __init__(self, devices: int) -> None:
-        super().__init__(
-            f"{devices:,} devices are too many for a topology, which goes through every pair; the most is {MOST_DEVICES:,}"
-        )
-        self.hint = "fewer nodes of the same kind hang together in the same way: --set let.nodes=16"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +59,7 @@ class Pair:
 class Topology:
     """Findings; bisections: over all links, and over the widest kind alone where a second kind connects them too."""
 
+    machine: Machine
     devices: int
     connections: int
     alike: tuple[Alike, ...]
@@ -77,18 +69,23 @@ class Topology:
     pairs: tuple[Pair, ...]
 
 
-def topology(machine: Machine, of: str = "") -> Topology:
-    """Of a machine.
+def find(machine: Machine, *, of: str = "") -> Topology:
+    """The topology of a machine, with distances between the devices `of` a pattern.
 
     Raises:
-        UnknownName: nothing is called `of`.
-        TooLarge: it has more devices than are gone through one by one.
+        Unshowable: nothing is called `of`, or the machine has more devices than can be compared pair by pair.
     """
     if len(machine.devices) > MOST_DEVICES:
-        raise TooLarge(len(machine.devices))
-    members = machine.select(of) if of else _those_that_matter(machine)
+        message = f"{len(machine.devices):,} devices are too many for a topology, which goes through every pair"
+        hint = "fewer nodes of the same kind are connected in the same way: --set let.nodes=16"
+        raise Unshowable(f"{message}; the most is {MOST_DEVICES:,}", hint)
+    try:
+        members = machine.select(of) if of else _those_that_matter(machine)
+    except UnknownName as error:
+        raise Unshowable(error.message, error.hint, "--of") from error
     several = len(members) > 1
     return Topology(
+        machine=machine,
         devices=len(machine.devices),
         connections=len(machine.links) // 2,
         alike=tuple(alike(machine)),

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from hwsim import links
-from hwsim.spec import Warning
 from hwsim.units import format_quantity, natural
-from hwsim.views.kit.warned import as_dicts
+from hwsim.views.kit.view import Heading
 from hwsim.views.topology.bisection import Bisection
 from hwsim.views.topology.find import Alike, Pair, Topology
 
@@ -24,24 +22,22 @@ _MEANINGS: Final = {
 }
 
 
-def text(found: Topology, name: str) -> str:
+def text(topology: Topology, heading: Heading, **_: object) -> str:
     """Parts, links, bisection bandwidth, distances and, of few devices, how each pair is linked."""
-    lines = [f"{name}: {found.devices} devices, {found.connections} connections", ""]
-    lines += _parts(found.alike)
-    if not found.of:
+    lines = [f"{heading.machine}: {topology.devices} devices, {topology.connections} connections", ""]
+    lines += _parts(topology.alike)
+    if not topology.of:
         return "\n".join([*lines, "", "no two GPUs, network cards or CPUs to go between: name others with --of"]) + "\n"
-    lines += ["", f"between {len(found.of)} devices: {ranges(found.of)}"]
-    lines += [f"  {label:<11} {said}" if label else f"  {'':<11} {said}" for label, said in _figures(found)]
-    if found.pairs:
-        lines += ["", *_matrix(found)]
+    lines += ["", f"between {len(topology.of)} devices: {ranges(topology.of)}"]
+    lines += [f"  {label:<11} {said}" if label else f"  {'':<11} {said}" for label, said in _figures(topology)]
+    if topology.pairs:
+        lines += ["", *_matrix(topology)]
     return "\n".join(lines) + "\n"
 
 
-def document(found: Topology, name: str, warnings: Sequence[Warning] = ()) -> str:
+def document(topology: Topology) -> dict[str, Any]:
     """All numbers in SI units."""
-    whole: dict[str, Any] = {
-        "hwsim": "topology/1",
-        "machine": name,
+    numbers: dict[str, Any] = {
         "devices": [
             {
                 "family": each.family,
@@ -52,26 +48,25 @@ def document(found: Topology, name: str, warnings: Sequence[Warning] = ()) -> st
                     for one in each.links
                 ],
             }
-            for each in found.alike
+            for each in topology.alike
         ],
-        "of": list(found.of),
-        "bisection": [_bisection(each) for each in found.bisections],
+        "of": list(topology.of),
+        "bisection": [_bisection(each) for each in topology.bisections],
         "pairs": [
             {"from": each.a, "to": each.b, "how": each.how, "hops": each.hops, "bandwidth_bytes_per_s": each.bandwidth}
-            for each in found.pairs
+            for each in topology.pairs
         ],
-        "warnings": as_dicts(warnings),
     }
-    if found.reach is not None:
-        whole["distance"] = {
-            "diameter_hops": found.reach.diameter,
-            "farthest": list(found.reach.farthest),
-            "mean_hops": found.reach.mean,
-            "narrowest_bytes_per_s": found.reach.narrowest,
-            "narrowest_pair": list(found.reach.worst),
-            "pairs_apart": found.reach.apart,
+    if topology.reach is not None:
+        numbers["distance"] = {
+            "diameter_hops": topology.reach.diameter,
+            "farthest": list(topology.reach.farthest),
+            "mean_hops": topology.reach.mean,
+            "narrowest_bytes_per_s": topology.reach.narrowest,
+            "narrowest_pair": list(topology.reach.worst),
+            "pairs_apart": topology.reach.apart,
         }
-    return json.dumps(whole, indent=2) + "\n"
+    return numbers
 
 
 def ranges(names: Sequence[str]) -> str:

@@ -1,0 +1,123 @@
+"""Commands made of views (`hwsim.views.kit.view`): arguments -> find -> print and draw."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from hwsim.cli.arguments import MACHINE, WORKLOAD, refuse_unwritable, settings_option
+from hwsim.views import view as view_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from hwsim.graph.opgraph import OpGraph
+    from hwsim.machine import Machine
+    from hwsim.views.kit.view import Heading, Option, View
+
+FILE: Final = click.Path(path_type=Path, dir_okay=False)
+
+
+def view_command(name: str) -> click.Command:
+    """The command of a view: its arguments, `--set`, its own options, `--json` and `--plot`."""
+    view = view_of(name)
+
+    def run(machine: str, settings: dict[str, str], as_json: bool, plot: Path | None, workload: str | None = None,
+            **options: Any) -> None:  # fmt: skip
+        show(view, (machine, workload), settings, options, as_json=as_json, plot=plot)
+
+    decorators: list[Callable[[Any], Any]] = [
+        click.argument("machine", type=MACHINE),
+        *([click.argument("workload", type=WORKLOAD, required=False)] if "workload" in view.needs else []),
+        settings_option,
+        *map(_option, view.options),
+        click.option("--json", "as_json", is_flag=True, help=f"Print all numbers as JSON (hwsim: {view.schema})."),
+        click.option("--plot", type=FILE, metavar="FILE", help=view.plots),
+    ]
+    decorated: Any = run
+    for decorate in reversed(decorators):
+        decorated = decorate(decorated)
+    text = inspect.cleandoc(import_module(f"hwsim.views.{name}").__doc__ or "")
+    return click.command(name, help=text)(decorated)
+
+
+def show(
+    view: View,
+    files: tuple[str, str | None],
+    settings: Mapping[str, str],
+    options: dict[str, Any],
+    *,
+    as_json: bool,
+    plot: Path | None,
+    plot_option: str = "--plot",
+) -> None:
+    """Find, print, and draw if asked to.
+
+    Args:
+        files: machine and workload.
+        plot_option: the option that names the file of the figure.
+    """
+    from hwsim.cli import EXIT_MISTAKE
+    from hwsim.cli.progress import progress
+    from hwsim.views.kit.view import Unshowable
+    from hwsim.views.kit.writing import write
+
+    machine, workload = files
+    if machine == workload == "-":
+        raise click.UsageError("only one of the two files can be standard input")
+    given = {"--json"} if as_json else {option.flag for option in view.options if options[option.name]}
+    for option in view.options:
+        if options[option.name] and not given.isdisjoint(option.without):
+            raise click.UsageError(f"{option.flag} goes alone: leave out {' and '.join(option.without)}")
+    refuse_unwritable(plot, plot_option)
+    built, graph, heading = _read(machine, workload, settings)
+    extra = {"graph": graph} if "workload" in view.needs else {}
+    try:
+        with progress(shown=bool(view.counts) and sys.stderr.isatty(), unit=view.counts) as report:
+            findings = view.find(built, **extra, **({"progress": report} if view.counts else {}), **options)
+        printed = view.document(findings, heading) if as_json else view.text(findings, heading, **options)
+    except Unshowable as error:
+        if error.option:
+            hint = f"; {error.hint}" if error.hint else ""
+            raise click.BadParameter(f"{error}{hint}", param_hint=error.option) from error
+        click.echo(f"{error}" + (f"\n    hint: {error.hint}" if error.hint else ""), err=True)
+        click.get_current_context().exit(EXIT_MISTAKE)
+    if plot is not None:
+        try:
+            click.echo(f"wrote {write(plot, view.figure(findings, heading, plot.suffix))}", err=True)
+        except Unshowable as error:
+            raise click.BadParameter(str(error), param_hint=plot_option) from error
+    click.echo(printed, nl=False)
+
+
+def _read(machine: str, workload: str | None, settings: Mapping[str, str]) -> tuple[Machine, OpGraph | None, Heading]:
+    from hwsim.cli.errors import in_words
+    from hwsim.cli.files import machine_with
+    from hwsim.views.kit.view import Heading
+
+    changes = tuple(settings.items())
+    with in_words():
+        if workload is None:
+            built = machine_with(machine, settings)
+            name = built.name or ("machine" if machine == "-" else Path(machine).stem)
+            return built, None, Heading(name, "", changes, built.warnings)
+        from hwsim import api
+
+        lowered = api.prepare(machine, workload, set=settings)
+        heading = Heading(lowered.machine_name, lowered.workload_name, changes, lowered.warnings)
+        return lowered.machine, lowered.graph, heading
+    raise AssertionError("a mistake has ended the command")
+
+
+def _option(option: Option) -> Callable[[Any], Any]:
+    names = (option.flag, option.name)
+    if not option.metavar:
+        return click.option(*names, is_flag=True, help=option.help)
+    kind = click.Choice(option.choices) if option.choices else str
+    shown = bool(option.default)
+    return click.option(*names, type=kind, metavar=option.metavar, default=option.default, show_default=shown, help=option.help)
