@@ -220,7 +220,7 @@ parts:
   switch: {kind: switch}
 links: [{between: [cpu*, switch], kind: infiniband, rate: 100 Gb/s}]
 """
-    from hwsim.collectives.library import measured
+    from hwsim.collectives.measured import measured
     from hwsim.machine.libraries.mpi import Mpi
 
     mpi = measured(Mpi, "openmpi-ucx-edr")

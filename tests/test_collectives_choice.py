@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from hwsim.collectives import CannotCollect, Group
 from hwsim.collectives.choosing import bus, choose, hardware
-from hwsim.collectives.library import measured
+from hwsim.collectives.flows import Task
+from hwsim.collectives.measured import measured
 from hwsim.collectives.tuning import Hardware, candidates
 from hwsim.machine import Machine, build
 from hwsim.machine.libraries.mpi import Curve, Mpi
@@ -106,7 +107,7 @@ def test_the_tables_see_what_a_machine_has() -> None:
 
 def test_without_measured_numbers_the_links_give_the_time_of_the_choice() -> None:
     gpus = EIGHT_H200.select("gpu*")
-    chosen = choose(EIGHT_H200, "all-reduce", gpus, 4 * GIB)
+    chosen = choose(Task(EIGHT_H200, "all-reduce", gpus, 4 * GIB))
     assert chosen.choice.name == "nvls, simple"
     assert chosen.choice.runner_up.startswith("ring")
     assert chosen.flows.alone(EIGHT_H200.rates()) == pytest.approx(4 * GIB * 9 / 8 / 376.2e9, rel=0.01)
@@ -117,7 +118,7 @@ def test_without_measured_numbers_the_links_give_the_time_of_the_choice() -> Non
 def test_measured_numbers_are_the_time_on_the_machine(size: int, operation: str) -> None:
     gpus = EIGHT_A100.select("gpu0..1" if operation == "send" else "gpu*")
     numbers = measured(Nccl, "nd96asr-v4")
-    chosen = choose(EIGHT_A100, operation, gpus, size, numbers)  # type: ignore[arg-type]
+    chosen = choose(Task(EIGHT_A100, operation, gpus, size), numbers)  # type: ignore[arg-type]
     rates = EIGHT_A100.rates()
     assert chosen.flows.alone(rates) == pytest.approx(max(numbers.issue, chosen.choice.seconds), rel=1e-9)
     assert chosen.choice.seconds <= chosen.choice.runner_up_seconds
@@ -128,7 +129,7 @@ def test_measured_numbers_are_the_time_on_the_machine(size: int, operation: str)
 
 @pytest.mark.parametrize(("size", "name"), [(MIB, "ring, ll"), (2 * MIB, "nvls, simple"), (GIB, "nvls, simple")])
 def test_measured_h200_change_where_nccl_said_they_do(size: int, name: str) -> None:
-    assert choose(EIGHT_H200, "all-reduce", EIGHT_H200.select("gpu*"), size, measured(Nccl, "h200")).choice.name == name
+    assert choose(Task(EIGHT_H200, "all-reduce", EIGHT_H200.select("gpu*"), size), measured(Nccl, "h200")).choice.name == name
 
 
 def test_the_bus_of_a_hybrid_cube_mesh_is_its_rings_in_both_directions() -> None:
@@ -141,7 +142,7 @@ def test_the_bus_of_a_hybrid_cube_mesh_is_its_rings_in_both_directions() -> None
 
 
 def test_one_device_has_nothing_to_choose() -> None:
-    chosen = choose(EIGHT_H200, "all-reduce", ("gpu0",), 1e9)
+    chosen = choose(Task(EIGHT_H200, "all-reduce", ("gpu0",), 1e9))
     assert chosen.flows.alone(EIGHT_H200.rates()) == 0.0
 
 

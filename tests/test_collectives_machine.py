@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hwsim.collectives import ALGORITHMS, CannotCollect, Flows, Operation, Overheads, cost, find_rings
-from hwsim.collectives.algorithms import InNetwork, ParameterServer, Ring
+from hwsim.collectives.algorithms.in_network import InNetwork
+from hwsim.collectives.algorithms.parameter_server import ParameterServer
+from hwsim.collectives.algorithms.ring import Ring
 from hwsim.collectives.placing import adds
 from hwsim.machine import Machine, build
 from hwsim.machine.topologies.hybrid_cube_mesh import LINKS

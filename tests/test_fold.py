@@ -16,10 +16,12 @@ from hypothesis import strategies as st
 import hwsim
 from hwsim.api import Run, prepare
 from hwsim.cli import main
-from hwsim.collectives.algorithms import Algorithm, HalvingDoubling, Hierarchical, Ring
+from hwsim.collectives.algorithms import Algorithm
+from hwsim.collectives.algorithms.halving_doubling import HalvingDoubling
+from hwsim.collectives.algorithms.hierarchical import Hierarchical
+from hwsim.collectives.algorithms.ring import Ring
 from hwsim.collectives.plan import Group, Operation
-from hwsim.collectives.repeating import steps_of, unrolled
-from hwsim.collectives.steps import ExplicitSend, explicit
+from hwsim.collectives.steps import ExplicitSend, explicit, unrolled
 from hwsim.demand import Cost
 from hwsim.graph.fold import Fold, quotient
 from hwsim.results.alike import differences
@@ -296,7 +298,7 @@ def test_a_thousand_ranks_folded_are_a_thousand_ranks(algorithm: str, ranks: int
 def test_sends_of_steps_that_repeat_wait_for_what_those_of_the_plan_wait_for(
     algorithm: Algorithm, operation: Operation, group: Group, pieces: int
 ) -> None:
-    rounds = steps_of(algorithm, operation, group)
+    rounds = algorithm.repeated_steps(operation, group)
     assert rounds is not None
     plan = sorted(enumerate(explicit(algorithm.plan(operation, group), 1e6, pieces=pieces)), key=way)
     other = sorted(enumerate(unrolled(rounds, 1e6, pieces)), key=way)

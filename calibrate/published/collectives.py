@@ -15,7 +15,7 @@ from typing import Final
 
 from hwsim.collectives import Operation, timing
 from hwsim.collectives.choosing import bus
-from hwsim.collectives.library import measured
+from hwsim.collectives.measured import measured
 from hwsim.collectives.plan import Group
 from hwsim.machine import Machine, build
 from hwsim.machine.libraries.mpi import Mpi

@@ -1,21 +1,22 @@
-"""Collectives: who sends what to whom, how long it takes, and which algorithm to choose.
+"""Collectives: the sends of each algorithm, the time they take, and the choice of an algorithm.
 
 ALGORITHMS["ring"].plan("all-reduce", Group(8))     the sends, chunk by chunk; `prove` checks them on integers
-cost(machine, ALGORITHMS["ps-cpu"], "all-reduce", devices, 160e6)    as steady flows: phases of demands
-explicit(plan, 160e6, pieces=4)                     as single sends with what each waits for
-choose(machine, "all-reduce", devices, 160e6)       what NCCL would do, and what came second
+cost(machine, ALGORITHMS["ps-cpu"], "all-reduce", devices, 160e6)    as steady flows: phases of demands.
+
+explicit(plan, 160e6, pieces=4)                     as single sends, each with the sends it waits for
+timing.timed(machine, None, "all-reduce", devices, 160e6)            as NCCL or the fastest algorithm would do it
 """
 
 from __future__ import annotations
 
-from hwsim.collectives.algorithms import ALGORITHMS, KINDS, Algorithm, Written
+from hwsim.collectives.algorithms import ALGORITHMS, KINDS, Algorithm
 from hwsim.collectives.execute import WrongPlan, execute, prove
+from hwsim.collectives.flows import Flows, Phase, cost
 from hwsim.collectives.plan import OPERATIONS, CannotCollect, Group, Operation, Plan, Send
 from hwsim.collectives.ring_search import FoundRing, find_rings
 from hwsim.collectives.rounds import Round, Wires, rounds_of
-from hwsim.collectives.steady import Flows, Phase, cost
+from hwsim.collectives.sends import CostedSend, sends
 from hwsim.collectives.steps import ExplicitSend, explicit
-from hwsim.collectives.stepwise import CostedSend, sends
 from hwsim.machine.libraries.overheads import PLAIN, Overheads
 
 __all__ = [
@@ -37,7 +38,6 @@ __all__ = [
     "Round",
     "Send",
     "Wires",
-    "Written",
     "WrongPlan",
     "cost",
     "execute",

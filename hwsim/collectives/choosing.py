@@ -1,6 +1,6 @@
-"""`algorithm: auto`: what NCCL would do on a machine, how long that takes, and what came second.
+"""`algorithm: auto`: what NCCL would do on a machine, the seconds that it takes, and what came second.
 
-With measured numbers (`Nccl`) the fastest of its estimates is taken, and its time is the answer.  Without, NCCL's own
+With measured numbers (`Nccl`) the fastest of its estimates is taken, and its time is the answer. Without, NCCL's own
 tables choose, and the machine's links give the time of what they chose.
 """
 
@@ -10,11 +10,16 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from hwsim.collectives.algorithms import Algorithm, Direct, DoubleTree, Hierarchical, InNetwork, Ring
+from hwsim.collectives.algorithms import Algorithm
+from hwsim.collectives.algorithms.direct import Direct
+from hwsim.collectives.algorithms.double_tree import DoubleTree
+from hwsim.collectives.algorithms.hierarchical import Hierarchical
+from hwsim.collectives.algorithms.in_network import InNetwork
+from hwsim.collectives.algorithms.ring import Ring
+from hwsim.collectives.flows import Flows, Task, cost, longest
 from hwsim.collectives.measured import as_measured
 from hwsim.collectives.placing import adds, place
 from hwsim.collectives.plan import Group, Operation
-from hwsim.collectives.steady import Flows, cost, longest
 from hwsim.collectives.tuning import NVLINK, OPERATIONS, PCIE, Candidate, Generation, Hardware, candidates
 from hwsim.demand import Choice
 from hwsim.devices import Nic
@@ -24,7 +29,7 @@ from hwsim.machine.libraries.nccl import Bus, Estimate, Nccl
 from hwsim.machine.libraries.overheads import Overheads
 from hwsim.records import dataclass
 
-_LONG: Final = 1e9  # bytes that no latency of a link shows in
+_LONG: Final = 1e9  # bytes, against which no latency of a link shows
 RINGS: Final = Ring(found=True, both=True)
 _BUILT: Final[Mapping[str, Algorithm]] = {
     "ring": RINGS,
@@ -46,33 +51,25 @@ class Chosen:
     choice: Choice
 
 
-def choose(
-    machine: Machine,
-    operation: Operation,
-    devices: Sequence[str],
-    size: float,
-    library: Nccl | None = None,
-    weights: Sequence[float] = (),
-) -> Chosen:
+def choose(task: Task, library: Nccl | None = None) -> Chosen:
     """The best that NCCL has for these devices and this size.
 
     Raises:
         CannotCollect, NoRoute, UnknownName: as `cost`.
     """
-    ranks = place(machine, Direct(), devices)
-    names = ranks.parties
-    if len(names) < 2:
-        flows = cost(machine, Direct(), operation, names, size)
-        return Chosen(flows, Choice("nothing to do", 0.0, "", 0.0))
-    if library is not None:
-        best, second, *_ = library.estimates(operation, ranks.group, size, bus(machine, names, operation))
-        flows = as_measured(machine, built(best.method, ranks.group), operation, names, size, library, best, weights)
-        return Chosen(flows, chosen_among(library, best, second, len(names), size))
-    return _tuned(machine, operation, names, ranks.group, size, weights)
+    ranks = place(task.machine, Direct(), task.devices)
+    task = task.among(ranks.parties)
+    if len(task.devices) < 2:
+        return Chosen(task.flows(Direct()), Choice("nothing to do", 0.0, "", 0.0))
+    if library is None:
+        return _tuned(task, ranks.group)
+    best, second, *_ = library.estimates(task.operation, ranks.group, task.size, bus(task.machine, task.devices, task.operation))
+    flows = as_measured(task, built(best.method, ranks.group), library, best)
+    return Chosen(flows, chosen_among(library, best, second, len(task.devices), task.size))
 
 
 def bus(machine: Machine, devices: Sequence[str], operation: Operation = "all-reduce", ring: Algorithm = RINGS) -> Bus:
-    """What the links let rings through these devices carry."""
+    """Bytes per second that rings through these devices carry, by their links."""
     ranks = place(machine, Direct(), devices)
     names, sizes = ranks.parties, ranks.group.sizes
     if operation == "send":
@@ -98,67 +95,60 @@ def _rate(machine: Machine, names: Sequence[str], algorithm: Algorithm, operatio
 
 
 def built(method: str, group: Group) -> Algorithm:
-    """The sends of what NCCL calls a method."""
+    """The algorithm behind a method of NCCL."""
     return _OVER_NODES if method in ("tree", "nvls-tree") and len(group.sizes) > 1 else _BUILT[method]
 
 
 def chosen_among(library: Nccl, best: Estimate, second: Estimate, ranks: int, size: float) -> Choice:
     """The choice among measured estimates."""
     channels = library.channels_of(best.method, best.protocol, ranks, size)
-    said, other = f"{best.method}, {best.protocol}", f"{second.method}, {second.protocol}"
-    return Choice(said, best.seconds, other, second.seconds, channels)
+    return Choice(_name(best), best.seconds, _name(second), second.seconds, channels)
 
 
-def _tuned(
-    machine: Machine, operation: Operation, names: Sequence[str], group: Group, size: float, weights: Sequence[float]
-) -> Chosen:
-    """NCCL's own tables, and the links of the machine."""
-    if operation not in OPERATIONS:
-        flows = cost(machine, Direct(), operation, names, size, weights=weights)
-        seconds = flows.alone(machine.rates())
-        return Chosen(flows, Choice("direct", seconds, "", 0.0))
-    seen = hardware(machine, names, group)
-    found = candidates(seen, operation, group, size)
-    best, second = found[0], found[1]
-    algorithm = built(best.method, group)
-    overheads = Overheads(start=best.latency, efficiency=_DATA[best.protocol])
-    flows = cost(machine, algorithm, operation, names, size, overheads=overheads, weights=weights)
-    rings = seen.nvls_channels(group) if best.method.startswith("nvls") else seen.channels(group)
-    return Chosen(flows, Choice(_name(best), best.seconds(size), _name(second), second.seconds(size), rings.count))
+def _tuned(task: Task, group: Group) -> Chosen:
+    """The choice of NCCL's own tables, timed on the links of the machine."""
+    if task.operation not in OPERATIONS:
+        flows = task.flows(Direct())
+        return Chosen(flows, Choice("direct", flows.alone(task.machine.rates()), "", 0.0))
+    gpus = hardware(task.machine, task.devices, group)
+    best, second, *_ = candidates(gpus, task.operation, group, task.size)
+    flows = task.flows(built(best.method, group), Overheads(start=best.latency, efficiency=_DATA[best.protocol]))
+    channels = gpus.nvls_channels(group) if best.method.startswith("nvls") else gpus.channels(group)
+    return Chosen(flows, Choice(_name(best), best.seconds(task.size), _name(second), second.seconds(task.size), channels.count))
 
 
-def _name(candidate: Candidate) -> str:
+def _name(candidate: Candidate | Estimate) -> str:
     return f"{candidate.method}, {candidate.protocol}"
 
 
 def hardware(machine: Machine, devices: Sequence[str], group: Group) -> Hardware:
-    """What NCCL would find: NVLinks of a GPU by their generation, else PCIe; the network cards of its node.
+    """The hardware that NCCL would detect: NVLinks of a GPU by their generation, else PCIe; the NICs of its node.
 
-    Of GPUs of several kinds what all of them have, as the ranks agree on it (NCCL, src/init.cc: the least of every rank's graph).
+    GPUs of several kinds use what all of them have: the ranks agree on the least of their graphs (NCCL, src/init.cc).
     """
-    found = [_hardware(machine, each.name, group) for each in machine.samples(devices)]
-    if len(found) == 1:
-        return found[0]
+    seen = [_hardware(machine, sample.name, group) for sample in machine.samples(devices)]
+    if len(seen) == 1:
+        return seen[0]
     return Hardware(
-        min((each.generation for each in found), key=list(_GENERATIONS.values()).index),
-        min(each.inside for each in found),
-        "nvlink" if all(each.link == "nvlink" for each in found) else "pcie",
-        min(each.nics for each in found),
-        min(each.nic for each in found),
-        nvls=all(each.nvls for each in found),
+        min((gpu.generation for gpu in seen), key=list(_GENERATIONS.values()).index),
+        min(gpu.inside for gpu in seen),
+        "nvlink" if all(gpu.link == "nvlink" for gpu in seen) else "pcie",
+        min(gpu.nics for gpu in seen),
+        min(gpu.nic for gpu in seen),
+        nvls=all(gpu.nvls for gpu in seen),
     )
 
 
 def _hardware(machine: Machine, first: str, group: Group) -> Hardware:
-    """As one GPU has it."""
-    mine = machine.links_from(first)
-    wires = [(link, link.model) for link in mine if isinstance(link.model, Nvlink)]
+    """The hardware that one GPU sees."""
+    links = machine.links_from(first)
+    wires = [(link, link.model) for link in links if isinstance(link.model, Nvlink)]
     node = machine.device(first).node
-    cards = [machine.device(name).model for name in machine.devices_of("nic", node)]
-    rates = [card.bandwidth for card in cards if isinstance(card, Nic)]
+    models = [machine.device(name).model for name in machine.devices_of("nic", node)]
+    rates = [model.bandwidth for model in models if isinstance(model, Nic)]
     nic = min(rates, default=0.0) / 1e9
     if not wires:
-        pcie = max((link.bandwidth for link in mine if link.kind == "pcie"), default=PCIE * 1e9) / 1e9
+        pcie = max((link.bandwidth for link in links if link.kind == "pcie"), default=PCIE * 1e9) / 1e9
         return Hardware("ampere", pcie * PCIE / 15.75, "pcie", len(rates), nic)
     generation = _GENERATIONS[max((model.gen or 2) for _, model in wires)]
     count = sum(link.count * model.links for link, model in wires)  # whole

@@ -1,4 +1,4 @@
-"""Plans carried out on integers: who ends with what.
+"""Plans carried out on integers: the chunks that each rank ends with.
 
 Each rank's contribution is a digit of its own in a large integer, so that a sum shows not only that
 every rank is in it, but that none is in it twice.
@@ -20,10 +20,10 @@ class WrongPlan(ValueError):
 
 
 def execute(plan: Plan, start: Sequence[Mapping[int, int]]) -> Buffers:
-    """What every participant holds at the end.
+    """Chunks, with their values, that every participant holds at the end.
 
     Raises:
-        WrongPlan: a send of a chunk that its source does not have, to nobody, to itself, or two that overwrite one chunk.
+        WrongPlan: a send of a chunk that its source does not have, to no participant, to itself, or two that overwrite one chunk.
     """
     parties = plan.ranks + plan.helpers
     held: Buffers = [dict(each) for each in start] + [{} for _ in range(parties - len(start))]
@@ -43,7 +43,7 @@ def execute(plan: Plan, start: Sequence[Mapping[int, int]]) -> Buffers:
 
 
 def _arrive(plan: Plan, number: int, held: Buffers, moved: Sequence[tuple[int, int, int, bool]]) -> None:
-    """Put in place what one step moved: first what is kept, then what is added."""
+    """Put the chunks of one step in place: first those that replace, then those that are added."""
     kept: set[tuple[int, int]] = set()
     for target, chunk, value, reduce in moved:
         if not reduce:
@@ -60,7 +60,7 @@ def _arrive(plan: Plan, number: int, held: Buffers, moved: Sequence[tuple[int, i
 
 
 def start(plan: Plan) -> Buffers:
-    """What the ranks hold before: a digit each where they are to be added, else what only the owner knows."""
+    """Chunks that the ranks hold before: a digit of their own if they are to be added, else a value that only the owner knows."""
     n, every = plan.ranks, range(plan.chunks)
     match plan.operation:
         case "all-reduce" | "reduce-scatter" | "reduce" | "barrier":
@@ -72,7 +72,7 @@ def start(plan: Plan) -> Buffers:
 
 
 def expected(plan: Plan) -> Buffers:
-    """What each rank must hold at the end; it may hold other chunks beside them."""
+    """Chunks that each rank must hold at the end; it may hold others too."""
     n, every = plan.ranks, range(plan.chunks)
     total = sum(1 << (_DIGIT * rank) for rank in range(n))  # whole
     value = {chunk: total if plan.operation in SUMS else chunk + 1 for chunk in every}
@@ -92,19 +92,15 @@ def expected(plan: Plan) -> Buffers:
 
 
 def prove(plan: Plan) -> None:
-    """Nothing if every rank ends with what the operation promises.
-
-    Raises:
-        WrongPlan: it does not; the first rank and chunk that are wrong.
-    """
-    found = execute(plan, start(plan))
+    """Raise WrongPlan, with the first rank and chunk that are wrong, unless every rank ends with what the operation promises."""
+    ended = execute(plan, start(plan))
     for rank, wanted in enumerate(expected(plan)):
         for chunk, value in wanted.items():
-            if found[rank].get(chunk) != value:
-                raise WrongPlan(f"rank {rank} ends with {_said(plan, found[rank].get(chunk))} in chunk {chunk}")
+            if ended[rank].get(chunk) != value:
+                raise WrongPlan(f"rank {rank} ends with {_in_words(plan, ended[rank].get(chunk))} in chunk {chunk}")
 
 
-def _said(plan: Plan, value: int | None) -> str:
+def _in_words(plan: Plan, value: int | None) -> str:
     """A wrong value in words."""
     if value is None:
         return "nothing"
@@ -113,5 +109,5 @@ def _said(plan: Plan, value: int | None) -> str:
     counts = [(value >> (_DIGIT * rank)) & ((1 << _DIGIT) - 1) for rank in range(plan.ranks)]
     missing = [str(rank) for rank, count in enumerate(counts) if count == 0]
     twice = [str(rank) for rank, count in enumerate(counts) if count > 1]
-    told = [f"ranks {', '.join(missing)} missing"] * bool(missing) + [f"ranks {', '.join(twice)} more than once"] * bool(twice)
-    return "a sum with " + " and ".join(told)
+    faults = [f"ranks {', '.join(missing)} missing"] * bool(missing) + [f"ranks {', '.join(twice)} more than once"] * bool(twice)
+    return "a sum with " + " and ".join(faults)

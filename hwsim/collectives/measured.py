@@ -1,7 +1,7 @@
-"""What was measured of a library, as demands on a machine: the time of an estimate over the links its algorithm uses.
+"""Measured numbers of a library as demands on a machine: the time of an estimate over the links that its algorithm uses.
 
-Error: on the machine it was fitted to, that of the fit (docs/validation/collectives.md); where links that
-were not there bind, theirs.
+Error: the error of the fit (docs/validation/collectives.md) on the machine that was measured; where links bind that this
+machine did not have, the error of the links.
 """
 
 from __future__ import annotations
@@ -9,67 +9,85 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
+from typing import TypeVar
 
-from hwsim.collectives.algorithms import Algorithm, ParameterServer
-from hwsim.collectives.plan import Group, Operation
-from hwsim.collectives.steady import Flows, Phase, cost, longest
+from hwsim.collectives.algorithms import Algorithm
+from hwsim.collectives.algorithms.parameter_server import ParameterServer
+from hwsim.collectives.flows import Flows, Phase, Task, longest
+from hwsim.collectives.plan import Group
 from hwsim.demand import Cost, Demand, Term
 from hwsim.devices import Gpu
 from hwsim.devices.roofline import source_of
+from hwsim.units import precise
 from hwsim.machine import Handling, Machine
 from hwsim.machine.libraries.mpi import Mpi
 from hwsim.machine.libraries.nccl import Bus, Estimate, Nccl, Protocol
 from hwsim.machine.libraries.overheads import PLAIN, Overheads
-from hwsim.units import precise
+from hwsim.spec import Mistakes, decode, find, read, resolve, sources
 
+Measured = TypeVar("Measured", Nccl, Mpi)
+
+_ENTRY = frozenset({"hwsim", "kind", "name", "notes", "use"})
 _MOST = 0.95  # of a GPU's compute
-_SENT = ("all-to-all", "gather", "scatter", "send")  # what NCCL does by sends
-_EACH = ("all-gather", "all-to-all")  # of these MPI counts what each rank gives
+_SENT = ("all-to-all", "gather", "scatter", "send")  # operations that NCCL does by sends
+_EACH = ("all-gather", "all-to-all")  # operations whose size MPI counts as the bytes that each rank gives
 
 
-def as_measured(
-    machine: Machine,
-    algorithm: Algorithm,
-    operation: Operation,
-    names: Sequence[str],
-    size: float,
-    library: Nccl,
-    best: Estimate,
-    weights: Sequence[float] = (),
-) -> Flows:
+@cache
+def measured(model: type[Measured], name: str) -> Measured:
+    """The numbers of a part of the library (machines/parts/nccl and machines/parts/mpi), by name or as a file.
+
+    Raises:
+        SpecError: there is no such file, or it has mistakes.
+    """
+    mistakes = Mistakes()
+    tree = resolve(read(find(model.kind, name)), mistakes, kind=model.kind)
+    mistakes.raise_if_any()
+    numbers = decode(tree, model, mistakes, ignore=_ENTRY, sourced=True)
+    mistakes.raise_if_any()
+    if numbers is None:
+        raise TypeError(f"{name} is no {model.kind}")
+    origins = {path: str(origin) for path, origin in sources(tree).items()}
+    object.__setattr__(numbers, "sources", origins)  # as `finish` of a part
+    return numbers
+
+
+def as_measured(task: Task, algorithm: Algorithm, library: Nccl, best: Estimate) -> Flows:
     """The time of an estimate of NCCL, over the links that its algorithm uses, as one phase.
 
-    Where the ranks' parts are not equal, the bytes flow for as much longer as the links are busy for longer.
+    If the ranks' parts are not equal, the bytes flow for as much longer as the links are busy for longer.
     """
-    held = share_of(machine, names, library.channels_of(best.method, best.protocol, len(names), size))
-    flows = cost(machine, algorithm, operation, names, size, overheads=Overheads(compute=held), weights=weights)
+    channels = library.channels_of(best.method, best.protocol, len(task.devices), task.size)
+    overheads = Overheads(compute=_held(task.machine, task.devices, channels))
+    flows = task.flows(algorithm, overheads)
     flow = max(library.issue, best.seconds) - best.latency
-    if weights:
-        even = cost(machine, algorithm, operation, names, size, overheads=Overheads(compute=held))
-        flow *= _busy(machine, flows) / (_busy(machine, even) or 1.0)
+    if task.weights:
+        even = replace(task, weights=()).flows(algorithm, overheads)
+        flow *= _busy(task.machine, flows) / (_busy(task.machine, even) or 1.0)
     inputs = (("waiting", precise(best.latency, "s"), f"start, steps and hops of {best.method}, {best.protocol}"),)
     terms = (
         Term("latency", "waiting", inputs, best.latency, kind="latency"),
         Term("flow", "flow", (("flow", precise(flow, "s"), f"nccl: {source_of(library.sources, 'start')}"),), flow, kind="flow"),
     )
-    return _as_one(machine, flows, f"{best.method}, {best.protocol}", best.latency, flow, terms)
+    return _as_one(task.machine, flows, f"{best.method}, {best.protocol}", best.latency, flow, terms)
 
 
-def as_curve(machine: Machine, algorithm: Algorithm, operation: Operation, names: Sequence[str], size: float, mpi: Mpi) -> Flows:
+def as_curve(task: Task, algorithm: Algorithm, mpi: Mpi) -> Flows:
     """The time of a curve of MPI, over the links of an algorithm.
 
     Raises:
         CannotCollect: there is no curve for the operation.
     """
-    counted = size / len(names) if operation in _EACH else size
-    start = mpi.seconds(operation, len(names), 0.0)
-    flow = mpi.seconds(operation, len(names), counted) - start
+    ranks, operation = len(task.devices), task.operation
+    start = mpi.seconds(operation, ranks, 0.0)
+    flow = mpi.seconds(operation, ranks, task.size / ranks if operation in _EACH else task.size) - start
     source = f"mpi: {source_of(mpi.sources, f'curves.{operation}.start')}"
     terms = (
         Term("latency", "start", (("start", precise(start, "s"), source),), start, kind="latency"),
         Term("flow", "flow", (("flow", precise(flow, "s"), source),), flow, kind="flow"),
     )
-    return _as_one(machine, cost(machine, algorithm, operation, names, size), "as measured", start, flow, terms)
+    return _as_one(task.machine, task.flows(algorithm), "as measured", start, flow, terms)
 
 
 def _as_one(machine: Machine, flows: Flows, name: str, latency: float, flow: float, terms: tuple[Term, ...]) -> Flows:
@@ -77,11 +95,11 @@ def _as_one(machine: Machine, flows: Flows, name: str, latency: float, flow: flo
     amounts: dict[str, float] = {}
     moved: dict[str, float] = {}
     for phase in flows.phases:
-        for each, amount in phase.cost.demand.amounts:
-            amounts[each] = amounts.get(each, 0.0) + amount
-        for each, amount, unit in phase.cost.moved:
+        for capacity, amount in phase.cost.demand.amounts:
+            amounts[capacity] = amounts.get(capacity, 0.0) + amount
+        for capacity, amount, unit in phase.cost.moved:
             if unit != "1":
-                moved[each] = moved.get(each, 0.0) + amount
+                moved[capacity] = moved.get(capacity, 0.0) + amount
     demands = [phase.cost.demand for phase in flows.phases]
     demand = Demand(
         latency=latency,
@@ -90,12 +108,12 @@ def _as_one(machine: Machine, flows: Flows, name: str, latency: float, flow: flo
         holds=demands[0].holds if demands else (),
         share=max((each.share for each in demands), default=1.0),
     )
-    one = Cost(demand, moved=tuple((each, amount, "B") for each, amount in sorted(moved.items())), why=terms)
-    over, binding = longest(machine, one)
-    if over > flow:  # links that the measured machine did not have bind
+    total = Cost(demand, moved=tuple((capacity, amount, "B") for capacity, amount in sorted(moved.items())), why=terms)
+    over, binding = longest(machine, total)
+    if over > flow:  # links bind that the measured machine did not have
         inputs = (("flow", precise(over, "s"), f"the links' own rates: {binding}"),)
-        one = replace(one, why=(*terms, Term(f"link {binding}", "flow", inputs, over, binding)))
-    return replace(flows, phases=(Phase(name, one),))
+        total = replace(total, why=(*terms, Term(f"link {binding}", "flow", inputs, over, binding)))
+    return replace(flows, phases=(Phase(name, total),))
 
 
 def _busy(machine: Machine, flows: Flows) -> float:
@@ -103,62 +121,56 @@ def _busy(machine: Machine, flows: Flows) -> float:
     return math.fsum(longest(machine, phase.cost)[0] for phase in flows.phases)
 
 
-def share_of(machine: Machine, names: Sequence[str], channels: int) -> float:
+def _held(machine: Machine, names: Sequence[str], channels: int) -> float:
     """Part of a GPU's compute that channels hold: each has a multiprocessor to itself."""
     models = [machine.device(name).model for name in names]
     counts = [model.sms for model in models if isinstance(model, Gpu) and model.sms]
     return min(_MOST, channels / min(counts)) if counts and channels else 0.0
 
 
-def overheads_as(
-    machine: Machine,
-    algorithm: Algorithm,
-    operation: Operation,
-    names: Sequence[str],
-    group: Group,
-    size: float,
-    library: Nccl,
-    protocol: Protocol,
-    carried: Bus,
-) -> Overheads:
+def overheads_as(task: Task, algorithm: Algorithm, group: Group, library: Nccl, protocol: Protocol, carried: Bus) -> Overheads:
     """One protocol of NCCL for an algorithm that was not measured: its start, steps and rate.
 
-    What a step of it takes beyond the latency of the links, which is in what was measured; a parameter server has none of it.
+    A step counts beyond the latency of the links, which is part of the measured time. A parameter server has no overheads.
     """
     if isinstance(algorithm, ParameterServer):
         return PLAIN
     speeds, several = library.speeds(protocol), len(group.sizes) > 1
-    sent = operation in _SENT and library.send is not None
-    near = next((start for start, count in zip(group.starts, group.sizes, strict=True) if count > 1), None)
-    held = share_of(machine, names, library.channels_of("ring", protocol, len(names), size))
+    sent = task.operation in _SENT and library.send is not None
+    near, hop = _steps(task.machine, task.devices, group, speeds.step, speeds.hop or 0.0)
     return Overheads(
         start=library.send if sent and library.send is not None else library.start,
-        step=speeds.step if near is None else _beyond(machine, names[near], names[near + 1], speeds.step),
-        hop=_beyond(machine, names[0], names[group.starts[1]], speeds.hop or 0.0) if several else None,
+        step=speeds.step if near is None else near,
+        hop=hop,
         efficiency=min(1.0, speeds.rate * library.efficiency(carried, several)),
-        compute=held,
-    ).told(_told(library.sources, "send" if sent else "start", protocol, carried.wire if several else carried.link))
+        compute=_held(task.machine, task.devices, library.channels_of("ring", protocol, len(task.devices), task.size)),
+    ).told(_sources(library.sources, "send" if sent else "start", protocol, carried.wire if several else carried.link))
 
 
 def overheads_like(machine: Machine, flows: Flows, best: Estimate, library: Nccl, group: Group) -> Overheads:
-    """An estimate as overheads of single sends: they take as long together where they follow one another without a gap."""
-    names = flows.parties[: group.ranks]
-    speeds, several = library.speeds(best.protocol), len(group.sizes) > 1
+    """An estimate as overheads of single sends: they take as long together if they follow one another without a gap."""
+    speeds = library.speeds(best.protocol)
     extra = library.nvls_start if best.method.startswith("nvls") else 0.0
     start = library.send if best.method == "direct" and library.send is not None else library.start
     busy = _busy(machine, flows)
-    near = next((at for at, count in zip(group.starts, group.sizes, strict=True) if count > 1), None)
-    stepped = not extra and near is not None
+    near, hop = _steps(machine, flows.parties, group, speeds.step, speeds.hop or 0.0)
     return Overheads(
         start=start + extra,
-        step=_beyond(machine, names[near], names[near + 1], speeds.step) if stepped and near is not None else 0.0,
-        hop=_beyond(machine, names[0], names[group.starts[1]], speeds.hop or 0.0) if several else None,
+        step=0.0 if extra or near is None else near,
+        hop=hop,
         efficiency=min(1.0, busy / best.body) if busy > 0 and 0 < best.body < math.inf else 1.0,
-    ).told(_told(library.sources, "start", best.protocol, "nvlink"))
+    ).told(_sources(library.sources, "start", best.protocol, "nvlink"))
+
+
+def _steps(machine: Machine, names: Sequence[str], group: Group, step: float, hop: float) -> tuple[float | None, float | None]:
+    """Measured seconds of a step in a node, and between nodes, beyond the latency of the links; None if there is no such step."""
+    near = next((start for start, count in zip(group.starts, group.sizes, strict=True) if count > 1), None)
+    inside = None if near is None else _beyond(machine, names[near], names[near + 1], step)
+    return inside, _beyond(machine, names[0], names[group.starts[1]], hop) if len(group.sizes) > 1 else None
 
 
 def overheads_of_messages(machine: Machine, names: Sequence[str], size: float, mpi: Mpi) -> Overheads:
-    """MPI's single messages as overheads, for algorithms that its curves do not know."""
+    """MPI's single messages as overheads, for algorithms that have no curve."""
     curve = mpi.curves.get("send")
     if curve is None or len(names) < 2:
         return PLAIN
@@ -173,11 +185,11 @@ def overheads_of_messages(machine: Machine, names: Sequence[str], size: float, m
 
 
 def _beyond(machine: Machine, a: str, b: str, seconds: float) -> float:
-    """What of a measured step is not the latency of the links."""
+    """Seconds of a measured step less the latency of the links."""
     return max(0.0, seconds - machine.transfer(a, b, 0.0, Handling(by="sm")).demand.latency)
 
 
-def _told(sources: Mapping[str, str], start: str, protocol: Protocol, link: str) -> dict[str, str]:
-    """Where the numbers of an overhead are from."""
+def _sources(sources: Mapping[str, str], start: str, protocol: Protocol, link: str) -> dict[str, str]:
+    """Sources of the numbers of an overhead."""
     keys = {"start": start, "step": f"{protocol}.step", "hop": f"{protocol}.hop", "efficiency": link}
     return {name: source_of(sources, key) for name, key in keys.items()}

@@ -1,4 +1,4 @@
-"""A collective on a machine: which devices are its ranks, and who takes part beside them."""
+"""A collective on a machine: which devices are its ranks, its servers and its switch."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from hwsim.collectives.algorithms import Algorithm, InNetwork, ParameterServer, Ring, Written
+from hwsim.collectives.algorithms import Algorithm
+from hwsim.collectives.algorithms.in_network import InNetwork
+from hwsim.collectives.algorithms.parameter_server import ParameterServer
+from hwsim.collectives.algorithms.ring import Ring
+from hwsim.collectives.algorithms.written import Written
 from hwsim.collectives.plan import CannotCollect, Group
 from hwsim.collectives.ring_search import find_rings, nvlink_edges
 from hwsim.devices import Switch
@@ -21,7 +25,7 @@ _MANY: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """An algorithm among devices.  parties: the device of every participant, ranks first."""
+    """An algorithm among devices. parties: the device of every participant, ranks first."""
 
     algorithm: Algorithm
     group: Group
@@ -60,15 +64,15 @@ def place(machine: Machine, algorithm: Algorithm, devices: Sequence[str]) -> Pla
     return Placed(algorithm, group, (*ranks, *helpers))
 
 
-def all_gpus(machine: Machine, devices: Sequence[str]) -> bool:
-    """Whether they are; a look at each takes longer than one at all GPUs there are."""
+def all_of_kind(machine: Machine, devices: Sequence[str], kind: str) -> bool:
+    """Whether all devices are of a kind; of many, a look at each takes longer than one at the machine's devices of that kind."""
     if len(devices) > _MANY:
-        return set(devices) <= set(machine.devices_of("gpu"))
-    return all(machine.device(name).kind == "gpu" for name in devices)
+        return set(devices) <= set(machine.devices_of(kind))
+    return all(machine.device(name).kind == kind for name in devices)
 
 
 def handling(machine: Machine, algorithm: Algorithm, a: str, b: str) -> Handling:
-    """Who moves the bytes: the kernels of a collective between two GPUs, copies of a parameter server."""
+    """The mover of the bytes: kernels of a collective between two GPUs, copies of a parameter server."""
     peers = machine.device(a).kind == machine.device(b).kind == "gpu"
     return Handling(by="sm") if peers and not isinstance(algorithm, ParameterServer) else COPIES
 
@@ -95,12 +99,12 @@ def _through_nodes(group: Group) -> tuple[tuple[int, ...], ...]:
     """
     if len(set(group.sizes)) > 1:
         return ()
-    each = group.sizes[0]
+    size = group.sizes[0]
     orders = []
-    for entry in range(each):
+    for entry in range(size):
         order: list[int] = []
         for node, start in enumerate(group.starts):
-            places = [(entry + step) % each for step in range(each)]
+            places = [(entry + step) % size for step in range(size)]
             order += [start + place for place in (places if node % 2 == 0 else reversed(places))]
         orders.append(tuple(order))
     return tuple(orders)
@@ -110,12 +114,15 @@ def _servers(machine: Machine, algorithm: ParameterServer, ranks: Sequence[str])
     node = machine.device(ranks[0]).node
     at = algorithm.at or ("cpu",)
     single = len(at) == 1 and _means_one(machine, at[0], node)
-    found = (machine.one(at[0], node),) if single else machine.select(at, node)
-    if set(found) & set(ranks):
-        raise CannotCollect("a server beside the workers is one of them", "`on: workers` puts the servers on the first workers")
-    if algorithm.servers is not None and algorithm.servers > len(found):
-        raise CannotCollect(f"{algorithm.servers} servers, but {len(found)} devices for them", "name more in `at`")
-    return found[: algorithm.servers]
+    servers = (machine.one(at[0], node),) if single else machine.select(at, node)
+    if set(servers) & set(ranks):
+        raise CannotCollect(
+            "the servers are devices of their own, and a worker is one of them",
+            "`on: workers` puts the servers on the first workers",
+        )
+    if algorithm.servers is not None and algorithm.servers > len(servers):
+        raise CannotCollect(f"{algorithm.servers} servers, but {len(servers)} devices for them", "name more in `at`")
+    return servers[: algorithm.servers]
 
 
 def _means_one(machine: Machine, pattern: str, node: str) -> bool:
@@ -124,26 +131,24 @@ def _means_one(machine: Machine, pattern: str, node: str) -> bool:
 
 
 def _switch(machine: Machine, ranks: Sequence[str], algorithm: InNetwork) -> str:
-    """The last switch that adds on the way from the first to the farthest rank, of those that every rank reaches.
+    """The last switch that adds on the route from the first to the farthest rank, among the switches that every rank reaches.
 
     Through switches and network cards alone; GPUs that read and write through it (nvls) reach it without cards.
     """
     route = max((machine.route(ranks[0], rank) for rank in ranks[1:]), key=len)
-    on_the_way = [link.target for link in route if machine.devices[link.target].kind == "switch"]
+    passed = [link.target for link in route if machine.devices[link.target].kind == "switch"]
     between = ("switch", "nic") if algorithm.by == "sharp" else ("switch",)
     shared = [
-        name
-        for name in reversed(on_the_way[: 1 + len(on_the_way) // 2])
-        if all(_only(machine, rank, name, between) for rank in ranks)
+        name for name in reversed(passed[: 1 + len(passed) // 2]) if all(_only(machine, rank, name, between) for rank in ranks)
     ]
     if not shared:
         raise CannotCollect("no switch lies between these devices", "an in-network collective needs one they are all linked to")
     measured = algorithm.by == "nvls" and _sums_measured(machine, ranks)
-    found = next((name for name in shared if measured or adds(machine, name)), None)
-    if found is None:
-        said = f"switch '{shared[0]}' does" if len(shared) == 1 else f"switches {', '.join(shared)} do"
-        raise CannotCollect(f"{said} not add", "a switch that adds says `reduces: true`, as nvswitch-h100 and quantum-hdr do")
-    return found
+    adding = next((name for name in shared if measured or adds(machine, name)), None)
+    if adding is None:
+        switches = f"switch '{shared[0]}' does" if len(shared) == 1 else f"switches {', '.join(shared)} do"
+        raise CannotCollect(f"{switches} not add", "a switch that adds says `reduces: true`, as nvswitch-h100 and quantum-hdr do")
+    return adding
 
 
 def adds(machine: Machine, name: str) -> bool:
@@ -159,5 +164,5 @@ def _sums_measured(machine: Machine, ranks: Sequence[str]) -> bool:
 
 
 def _only(machine: Machine, rank: str, switch: str, kinds: Sequence[str]) -> bool:
-    """Whether nothing but devices of these kinds is on the way."""
+    """Whether only devices of these kinds are on the route."""
     return all(machine.devices[link.target].kind in kinds for link in machine.route(rank, switch)[:-1])

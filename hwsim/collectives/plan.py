@@ -1,7 +1,7 @@
-"""The shape of a collective: which rank sends which chunks to whom, step by step.
+"""The shape of a collective: sender, receiver and chunks of every send, step by step.
 
-A plan says what moves, never how long it takes.  Because it names chunks it can be carried out on
-integers (`execute.prove`), so that an algorithm is known to be right before anybody times it.
+A plan says what moves, never how long it takes. Because it names chunks it can be carried out on
+integers (`execute.prove`), so that an algorithm is known to be right before it is timed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from hwsim.records import dataclass
 
 __all__ = ["OPERATIONS", "SUMS", "CannotCollect", "Group", "Operation", "Plan", "Send"]
 
-# What a rank ends with is a sum of what the ranks began with.
+# Operations after which a rank has the sum of what the ranks began with.
 SUMS: Final[frozenset[Operation]] = frozenset({"all-reduce", "reduce-scatter", "reduce", "barrier"})
 
 
@@ -38,8 +38,8 @@ class Plan:
     """Sends in the order of their steps.
 
     Args:
-        ranks: who takes part.  Participants beyond them, `helpers`, hold nothing at first: servers, switches.
-        chunks: pieces of the buffer.  An all-to-all has ranks x ranks: chunk s x ranks + t goes from s to t.
+        ranks: ranks that take part. Participants beyond them, `helpers`, hold nothing at first: servers, switches.
+        chunks: pieces of the buffer. An all-to-all has ranks x ranks: chunk s x ranks + t goes from s to t.
         shares: part of the bytes that each chunk has; equal ones if empty.
     """
 
@@ -52,7 +52,7 @@ class Plan:
 
     @property
     def steps(self) -> int:
-        """How many steps it takes."""
+        """Number of steps."""
         return 1 + max((send.step for send in self.sends), default=-1)
 
     def by_step(self) -> Iterator[tuple[Send, ...]]:
@@ -79,11 +79,11 @@ class Plan:
             return tuple(share * size for share in shares)
         if len(weights) != self.ranks or min(weights) < 0 or math.fsum(weights) <= 0:
             raise CannotCollect(f"{len(weights)} weights for {self.ranks} ranks", "one for each, not all zero")
-        found = list(shares)
+        weighted = list(shares)
         for rank, weight in enumerate(weights):  # of an all-to-all: what each rank sends
             part = self.part(rank)
             before = math.fsum(shares[chunk] for chunk in part)
             wanted = weight / math.fsum(weights) * math.fsum(shares)
             for chunk in part:
-                found[chunk] = shares[chunk] / before * wanted
-        return tuple(share * size for share in found)
+                weighted[chunk] = shares[chunk] / before * wanted
+        return tuple(share * size for share in weighted)

@@ -1,7 +1,7 @@
 """Rings in a graph of links: Hamiltonian cycles that together use as much of the links as possible.
 
 Widest first, with backtracking: at most half of a vertex's links can be in rings (one in, one out), which
-bounds what there is to find and ends the search when it is reached.  NCCL searches its graphs in the same way.
+bounds what there is to find and ends the search when it is reached. NCCL searches its graphs in the same way.
 
 Source: NCCL, src/graph/search.cc; the two rings of the hybrid cube mesh: d2l 13.7.2.
 Range: meant for up to 16 GPUs; beyond the budget of steps the best rings so far are taken, which may not be all there are.
@@ -20,7 +20,7 @@ _STEPS: Final = 200_000  # of the search, about 0.3 s
 
 @dataclass(frozen=True, slots=True)
 class FoundRing:
-    """A cycle through all vertices over `width` links side by side; it can be gone around in both directions."""
+    """A cycle through all vertices over `width` parallel links; it can be gone around in both directions."""
 
     order: tuple[int, ...]
     width: int
@@ -48,13 +48,13 @@ def find_rings(vertices: int, edges: Edges, *, steps: int = _STEPS) -> tuple[Fou
 def nvlink_edges(machine: Machine, devices: Sequence[str]) -> dict[tuple[int, int], int]:
     """NVLinks that run directly between devices, by their places in the list."""
     place = {name: at for at, name in enumerate(devices)}
-    found: dict[tuple[int, int], int] = {}
+    edges: dict[tuple[int, int], int] = {}
     for a, name in enumerate(devices):
         for link in machine.links_from(name):
             b = place.get(link.target)
             if link.kind == "nvlink" and b is not None and a < b:
-                found[a, b] = found.get((a, b), 0) + link.count * link.model.uses()
-    return found
+                edges[a, b] = edges.get((a, b), 0) + link.count * link.model.uses()
+    return edges
 
 
 class _Search:
@@ -79,9 +79,9 @@ class _Search:
                 rest = dict(left)
                 for a, b in _pairs(order):
                     rest[a, b] -= width
-                found = (FoundRing(order, width), *self.best(rest))
-                if sum(ring.width for ring in found) > sum(ring.width for ring in best):
-                    best = found
+                rings = (FoundRing(order, width), *self.best(rest))
+                if sum(ring.width for ring in rings) > sum(ring.width for ring in best):
+                    best = rings
                 if sum(ring.width for ring in best) == bound or self.steps <= 0:
                     return best
         return best

@@ -1,4 +1,4 @@
-"""What a plan asks of the links, without its chunks: equal steps taken together, as shares of the bytes.
+"""The load of a plan on the links, without its chunks: equal steps taken together, as shares of the bytes.
 
 This is enough to time an algorithm, and a ring of ten thousand ranks is two rounds of ten thousand
 pairs instead of two hundred million sends.
@@ -62,7 +62,7 @@ class Wires:
 def rounds_of(plan: Plan, weights: Sequence[float] = (), name: str = "") -> tuple[Round, ...]:
     """The rounds of a plan: consecutive steps that are equal become one."""
     shares = plan.sizes(1.0, weights)
-    found: list[Round] = []
+    rounds: list[Round] = []
     for step in plan.by_step():
         loads: dict[tuple[int, int], float] = {}
         for send in step:
@@ -70,12 +70,12 @@ def rounds_of(plan: Plan, weights: Sequence[float] = (), name: str = "") -> tupl
             loads[send.source, send.target] = loads.get((send.source, send.target), 0.0) + carried
         reduce = any(send.reduce for send in step)
         pairs = tuple((source, target, share) for (source, target), share in sorted(loads.items()))
-        last = found[-1] if found else None
+        last = rounds[-1] if rounds else None
         if last is not None and last.reduce == reduce and _same(last.pairs, pairs):
-            found[-1] = Round(last.name, last.pairs, last.times + 1, reduce)
+            rounds[-1] = Round(last.name, last.pairs, last.times + 1, reduce)
         else:
-            found.append(Round(name or ("reduce" if reduce else "send"), pairs, 1, reduce))
-    return tuple(found)
+            rounds.append(Round(name or ("reduce" if reduce else "send"), pairs, 1, reduce))
+    return tuple(rounds)
 
 
 def _same(first: Sequence[Pair], second: Sequence[Pair]) -> bool:
@@ -97,23 +97,9 @@ def largest(pairs: Iterable[Pair]) -> tuple[float, float]:
 
 
 def seconds(rounds: Iterable[Round], size: float, wires: Wires) -> float:
-    """How long these rounds take one after another on equal links."""
+    """Seconds of these rounds, one after another, on equal links."""
     total = 0.0
-    for each in rounds:
-        port, link = largest(each.pairs)
-        total += each.steps * wires.step(port * size, link * size) + each.hops * wires.latency
-    return total
-
-
-def walk(plan: Plan, size: float, wires: Wires, weights: Sequence[float] = ()) -> float:
-    """How long a plan takes on equal links if each step waits for all sends of the one before."""
-    sizes = plan.sizes(size, weights)
-    total = 0.0
-    for step in plan.by_step():
-        loads = [(send.source, send.target, math.fsum(sizes[send.chunk : send.chunk + send.chunks])) for send in step]
-        merged: dict[tuple[int, int], float] = {}
-        for source, target, carried in loads:
-            merged[source, target] = merged.get((source, target), 0.0) + carried
-        port, link = largest([(source, target, carried) for (source, target), carried in merged.items()])
-        total += wires.step(port, link)
+    for stage in rounds:
+        port, link = largest(stage.pairs)
+        total += stage.steps * wires.step(port * size, link * size) + stage.hops * wires.latency
     return total

@@ -1,9 +1,9 @@
-"""A collective on a machine with the library that the machine says it has: the way of ops, of tables and of validation.
+"""A collective on a machine with the library that the machine says it has: for ops, tables and validation.
 
-    measured NCCL     its estimate of the algorithm, or the best of all (auto); other algorithms with its start, steps and rate
-    measured MPI      its curve of the operation (auto); an algorithm with the start and rate of its messages
-    overheads         added to every algorithm; auto takes the fastest
-    nothing           the links at their rates; auto chooses by NCCL's own tables among GPUs, else takes the fastest
+    measured NCCL     its estimate of the algorithm, or the best of all (auto); other algorithms with its start, steps and rate.
+    measured MPI      its curve of the operation (auto); an algorithm with the start and rate of its messages.
+    overheads         added to every algorithm; auto takes the fastest.
+    nothing           the links at their rates; auto chooses by NCCL's own tables among GPUs, else takes the fastest.
 
 Range: an estimate belongs to the rings, trees and switches of the machine it was fitted to; `Ring` with orders of its own,
 trees in one node and all algorithms that NCCL does not have are not among them.
@@ -15,25 +15,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from hwsim.collectives.algorithms import (
-    Algorithm,
-    BinomialTree,
-    Direct,
-    DoubleTree,
-    HalvingDoubling,
-    Hierarchical,
-    InNetwork,
-    Pairwise,
-    RecursiveDoubling,
-    Ring,
-)
+from hwsim.collectives.algorithms import ALGORITHMS, Algorithm
+from hwsim.collectives.algorithms.direct import Direct
+from hwsim.collectives.algorithms.double_tree import DoubleTree
+from hwsim.collectives.algorithms.in_network import InNetwork
+from hwsim.collectives.algorithms.pairwise import Pairwise
+from hwsim.collectives.algorithms.ring import Ring
 from hwsim.collectives.choosing import RINGS, Chosen, built, bus, choose, chosen_among
-from hwsim.collectives.courses import Course, courses
+from hwsim.collectives.flows import Flows, Phase, Task, check
 from hwsim.collectives.measured import as_curve, as_measured, overheads_as, overheads_like, overheads_of_messages
-from hwsim.collectives.placing import all_gpus, place
+from hwsim.collectives.placing import all_of_kind, place
 from hwsim.collectives.plan import CannotCollect, Group, Operation
-from hwsim.collectives.steady import Flows, Phase, check, cost
-from hwsim.collectives.stepwise import CostedSend, sends
+from hwsim.collectives.sends import CostedSend, Course, courses, sends
 from hwsim.demand import Choice, Cost, Term
 from hwsim.machine import Machine
 from hwsim.machine.libraries.mpi import Mpi
@@ -44,35 +37,34 @@ from hwsim.machine.libraries.overheads import PLAIN, Overheads
 Library = Mpi | Nccl | Overheads
 
 AUTO: Final = "auto"
-USUAL: Final[Mapping[Operation, str]] = {  # of what a ring does not do
+USUAL: Final[Mapping[Operation, str]] = {  # operations that a ring does not do
     "all-to-all": "pairwise", "gather": "direct", "scatter": "direct", "barrier": "direct", "send": "direct",
 }  # fmt: skip
-_ANY: Final[tuple[tuple[str, Algorithm], ...]] = (  # what is tried where no tables choose
-    ("ring", RINGS),
-    ("direct", Direct()),
-    ("halving-doubling", HalvingDoubling()),
-    ("recursive-doubling", RecursiveDoubling()),
-    ("double-tree", DoubleTree()),
-    ("binomial-tree", BinomialTree()),
-    ("pairwise", Pairwise()),
-    ("hierarchical", Hierarchical()),
-)
+_TRIED: Final[Mapping[str, Algorithm]] = {  # where no tables choose
+    "ring": RINGS,
+    **{
+        name: ALGORITHMS[name]
+        for name in (
+            "direct", "halving-doubling", "recursive-doubling", "double-tree", "binomial-tree", "pairwise", "hierarchical",
+        )
+    },
+}  # fmt: skip
 _OF_MPI: Final[dict[Operation, Algorithm]] = {"all-to-all": Pairwise(), "send": Direct()}  # links in use; a ring's otherwise
 
 
 def library_of(machine: Machine, devices: Sequence[str]) -> Library | None:
-    """What these devices exchange data with: NCCL if all are GPUs, else MPI, as far as the machine says."""
+    """The library by which these devices exchange data: NCCL if all are GPUs, else MPI; None if the machine says none."""
     if not machine.libraries:
         return None
-    gpus = all_gpus(machine, devices)
+    gpus = all_of_kind(machine, devices, "gpu")
     return machine.library(devices, ("nccl", "overheads") if gpus else ("mpi", "overheads"))
 
 
 def usual(machine: Machine, operation: Operation, devices: Sequence[str]) -> str:
-    """The algorithm where nobody names one: the library's choice, else rings over what links the GPUs, else a ring."""
+    """The algorithm if none is named: the library's choice, else rings over the links between GPUs, else a ring."""
     if library_of(machine, devices) is not None:
         return AUTO
-    gpus = all_gpus(machine, devices)
+    gpus = all_of_kind(machine, devices, "gpu")
     return USUAL.get(operation, "rings-both-ways" if gpus else "ring")
 
 
@@ -86,22 +78,12 @@ def timed(
     weights: Sequence[float] = (),
     columns: bool = False,
 ) -> Flows:
-    """The phases of a collective as the machine's library does it; None is auto, and the first phase knows what was chosen.
+    """The phases of a collective as the machine's library does it; None is auto, and the first phase has the choice.
 
     Arguments otherwise and errors as of `cost`.
     """
-    library = library_of(machine, devices)
-    if algorithm is None:
-        return _auto(machine, library, operation, devices, size, weights, columns=columns)
-    check(algorithm, operation)
-    match library:
-        case Nccl():
-            return _measured(machine, library, algorithm, operation, devices, size, weights)[0]
-        case Mpi():
-            overheads = overheads_of_messages(machine, devices, size, library)
-        case _:
-            overheads = library or PLAIN
-    return cost(machine, algorithm, operation, devices, size, overheads=overheads, weights=weights, columns=columns)
+    task = Task(machine, operation, devices, size, weights, columns)
+    return _timed(task, library_of(machine, devices), algorithm)
 
 
 def sent(
@@ -114,209 +96,166 @@ def sent(
     pieces: int = 1,
     weights: Sequence[float] = (),
 ) -> Iterator[CostedSend]:
-    """The same as single sends.  Their kernels hold no compute: what they hold together is the steady level's."""
-    known, overheads, choice = _known(machine, algorithm, operation, devices, size, weights)
-    found = sends(machine, known, operation, devices, size, pieces=pieces, overheads=overheads, weights=weights)
-    for at, each in enumerate(found):
-        yield each if at or choice is None else each._replace(cost=_chosen(each.cost, choice))
+    """The same as single sends. Their kernels hold no compute: `timed` knows what they hold together."""
+    taken, overheads, choice = _as_sends(Task(machine, operation, devices, size, weights), algorithm)
+    costed = sends(machine, taken, operation, devices, size, pieces=pieces, overheads=overheads, weights=weights)
+    for number, send in enumerate(costed):
+        yield send if number or choice is None else send._replace(cost=_chosen(send.cost, choice))
 
 
 def courses_of(
     machine: Machine, algorithm: Algorithm | None, operation: Operation, devices: Sequence[str], size: float, *, pieces: int = 1
 ) -> tuple[Course, ...] | None:
     """The same as steps that repeat; None if they do not."""
-    known, overheads, choice = _known(machine, algorithm, operation, devices, size, ())
-    found = courses(machine, known, operation, devices, size, pieces=pieces, overheads=overheads)
-    if not found or choice is None:
-        return found
-    (leg, *legs), course = found[0].legs, found[0]
+    taken, overheads, choice = _as_sends(Task(machine, operation, devices, size), algorithm)
+    repeated = courses(machine, taken, operation, devices, size, pieces=pieces, overheads=overheads)
+    if not repeated or choice is None:
+        return repeated
+    (leg, *legs), course = repeated[0].legs, repeated[0]
     leg = leg._replace(first=_chosen(leg.first or leg.cost, choice))
-    return (replace(course, legs=(leg, *legs)), *found[1:])
+    return (replace(course, legs=(leg, *legs)), *repeated[1:])
 
 
 def _chosen(cost: Cost, choice: Choice) -> Cost:
-    return replace(cost, choice=choice, why=_saying(cost.why, choice))
+    """A cost with the choice that led to it; its derivation begins with the choice, and with what came second."""
+    why: tuple[Term, ...] = cost.why
+    if why and why[0].inputs:
+        (name, value, source), *inputs = why[0].inputs
+        why = (replace(why[0], inputs=((name, value, f"{source}; chosen: {choice}"), *inputs)), *why[1:])
+    return replace(cost, choice=choice, why=why)
 
 
-def _known(
-    machine: Machine,
-    algorithm: Algorithm | None,
-    operation: Operation,
-    devices: Sequence[str],
-    size: float,
-    weights: Sequence[float],
-) -> tuple[Algorithm, Overheads, Choice | None]:
-    """Which algorithm, with which overheads of each send, and what it was chosen for."""
-    library = library_of(machine, devices)
-    overheads, choice = PLAIN, None
-    match library:
-        case Nccl() if len(devices) > 1:
-            algorithm, overheads, choice = _as_sends(machine, library, algorithm, operation, devices, size, weights)
-        case Mpi():
-            overheads = overheads_of_messages(machine, devices, size, library)
-        case Overheads():
-            overheads = library
-        case _:
-            pass
+def _with_choice(chosen: Chosen) -> Flows:
+    """The phases, the first with the choice."""
+    if not chosen.flows.phases:
+        return chosen.flows
+    first, *rest = chosen.flows.phases
+    return replace(chosen.flows, phases=(Phase(first.name, _chosen(first.cost, chosen.choice)), *rest))
+
+
+def _timed(task: Task, library: Library | None, algorithm: Algorithm | None) -> Flows:
     if algorithm is None:
-        flows = _auto(machine, library, operation, devices, size, weights)
-        algorithm, choice = flows.algorithm, flows.phases[0].cost.choice if flows.phases else None
-    return algorithm, overheads, choice
+        return _auto(task, library)
+    check(algorithm, task.operation)
+    match library:
+        case Nccl():
+            return _measured(task, library, algorithm)[0]
+        case Mpi():
+            return task.flows(algorithm, overheads_of_messages(task.machine, task.devices, task.size, library))
+        case _:
+            return task.flows(algorithm, library or PLAIN)
 
 
-def _auto(
-    machine: Machine,
-    library: Library | None,
-    operation: Operation,
-    devices: Sequence[str],
-    size: float,
-    weights: Sequence[float],
-    *,
-    columns: bool = False,
-) -> Flows:
-    gpus = all_gpus(machine, devices)
+def _auto(task: Task, library: Library | None) -> Flows:
+    operation = task.operation
+    by_name = replace(task, columns=False)
     match library:
         case Nccl() if operation in RINGED or operation == "send":
-            return _with(choose(machine, operation, devices, size, library, weights))
-        case Mpi() if operation in library.curves and len(devices) > 1 and not weights:
-            return as_curve(machine, _OF_MPI.get(operation, Ring()), operation, devices, size, library)
-        case None if gpus and (operation in RINGED):
+            return _with_choice(choose(by_name, library))
+        case Mpi() if operation in library.curves and len(task.devices) > 1 and not task.weights:
+            return as_curve(by_name, _OF_MPI.get(operation, Ring()), library)
+        case None if operation in RINGED and all_of_kind(task.machine, task.devices, "gpu"):
             try:
-                return _with(choose(machine, operation, devices, size, weights=weights))
-            except CannotCollect:  # nodes without network cards: the tables know no such machine
-                return _fastest(machine, operation, devices, size, weights)
+                return _with_choice(choose(by_name))
+            except CannotCollect:  # nodes without NICs: the tables know no such machine
+                return _fastest(by_name, library)
         case _:
-            return _fastest(machine, operation, devices, size, weights, columns=columns)
+            return _fastest(task, library)
 
 
-def _with(chosen: Chosen) -> Flows:
-    """The phases, the first of which knows what was chosen."""
-    return _knowing(chosen.flows, chosen.choice)
-
-
-def _knowing(flows: Flows, choice: Choice | None) -> Flows:
-    if not flows.phases or choice is None:
-        return flows
-    first, *rest = flows.phases
-    cost = replace(first.cost, choice=choice, why=_saying(first.cost.why, choice))
-    return replace(flows, phases=(Phase(first.name, cost), *rest))
-
-
-def _saying(why: tuple[Term, ...], choice: Choice) -> tuple[Term, ...]:
-    """A derivation whose first line says what was chosen, and what came second."""
-    if not why or not why[0].inputs:
-        return why
-    (name, value, source), *others = why[0].inputs
-    return (replace(why[0], inputs=((name, value, f"{source}; chosen: {choice}"), *others)), *why[1:])
-
-
-def _fastest(
-    machine: Machine,
-    operation: Operation,
-    devices: Sequence[str],
-    size: float,
-    weights: Sequence[float],
-    *,
-    columns: bool = False,
-) -> Flows:
-    """The algorithm that takes least on this machine when nothing else runs.
+def _fastest(task: Task, library: Library | None) -> Flows:
+    """The phases of the algorithm that takes least on this machine when nothing else runs.
 
     Raises:
-        CannotCollect: none does it.
+        CannotCollect: none does the operation.
     """
-    rates = machine.rates()
-    found: list[tuple[float, int, str, Flows]] = []
-    for at, (name, algorithm) in enumerate(_ANY):
-        if operation not in algorithm.operations:
+    rates = task.machine.rates()
+    tried: list[tuple[float, str, Flows]] = []
+    for name, algorithm in _TRIED.items():
+        if task.operation not in algorithm.operations:
             continue
         try:
-            flows = timed(machine, algorithm, operation, devices, size, weights=weights, columns=columns)
+            flows = _timed(task, library, algorithm)
         except CannotCollect:
             continue
-        found.append((flows.alone(rates), at, name, flows))
-    if not found:
-        raise CannotCollect(f"no algorithm does {operation} among these devices")
-    found.sort(key=lambda each: each[:2])
-    (seconds, _, name, flows), *others = found
-    after, _, other, _ = others[0] if others else (0.0, 0, "", flows)
-    return _knowing(flows, Choice(name, seconds, other, after)) if len(devices) > 1 else flows
+        tried.append((flows.alone(rates), name, flows))
+    if not tried:
+        raise CannotCollect(f"no algorithm does {task.operation} among these devices")
+    tried.sort(key=lambda row: row[0])
+    (seconds, name, flows), *slower = tried
+    after, second, _ = slower[0] if slower else (0.0, "", flows)
+    return _with_choice(Chosen(flows, Choice(name, seconds, second, after))) if len(task.devices) > 1 else flows
 
 
-def _measured(
-    machine: Machine,
-    library: Nccl,
-    algorithm: Algorithm,
-    operation: Operation,
-    devices: Sequence[str],
-    size: float,
-    weights: Sequence[float],
-) -> tuple[Flows, Estimate | Overheads]:
-    """A named algorithm with measured numbers of NCCL, and what they were: an estimate of it, or overheads on its links."""
+def _measured(task: Task, library: Nccl, algorithm: Algorithm) -> tuple[Flows, Estimate | Overheads]:
+    """A named algorithm with measured numbers of NCCL, and these numbers: an estimate of it, or overheads on its links."""
     if isinstance(algorithm, InNetwork) and algorithm.by == "nvls" and library.nvls <= 0:
         raise CannotCollect("the machine's NCCL has no sums in the switch", "its `collectives` would say `nvls:`")
-    placed = place(machine, algorithm, devices)
-    group, names = placed.group, placed.parties[: placed.group.ranks]
+    placed = place(task.machine, algorithm, task.devices)
+    group = placed.group
     if isinstance(algorithm, InNetwork) and algorithm.by == "sharp" and len(group.sizes) < 2:
         raise CannotCollect("sharp adds in the switches between nodes, and there is one node", "nvls adds in a node's own")
+    task = task.among(placed.parties[: group.ranks])
     if group.ranks < 2:
-        return cost(machine, algorithm, operation, devices, size, weights=weights), PLAIN
-    best = _estimate(machine, library, algorithm, operation, names, group, size)
+        return task.flows(algorithm), PLAIN
+    best = _estimate(task, library, algorithm, group)
     if best is not None:
-        return as_measured(machine, algorithm, operation, names, size, library, best, weights), best
-    carried = bus(machine, names)
+        return as_measured(task, algorithm, library, best), best
+    carried = bus(task.machine, task.devices)
     tried = []
     for protocol in PROTOCOLS:
-        overheads = overheads_as(machine, algorithm, operation, names, group, size, library, protocol, carried)
-        flows = cost(machine, algorithm, operation, names, size, overheads=overheads, weights=weights)
-        tried.append((flows.alone(machine.rates()), flows, overheads))
-    _, flows, overheads = min(tried, key=lambda each: each[0])
+        overheads = overheads_as(task, algorithm, group, library, protocol, carried)
+        flows = task.flows(algorithm, overheads)
+        tried.append((flows.alone(task.machine.rates()), flows, overheads))
+    _, flows, overheads = min(tried, key=lambda row: row[0])
     return flows, overheads
 
 
-def _estimate(
-    machine: Machine, library: Nccl, algorithm: Algorithm, operation: Operation, names: Sequence[str], group: Group, size: float
-) -> Estimate | None:
+def _estimate(task: Task, library: Nccl, algorithm: Algorithm, group: Group) -> Estimate | None:
     """The best estimate of an algorithm that NCCL has, if there is one for this operation and group."""
     match algorithm:
-        case Ring(orders=()) if operation in RINGED:
+        case Ring(orders=()) if task.operation in RINGED:
             method, ring = "ring", algorithm
-        case DoubleTree() if operation == "all-reduce":
+        case DoubleTree() if task.operation == "all-reduce":
             method, ring = "tree", RINGS
-        case InNetwork(by="nvls") if operation == "all-reduce":
+        case InNetwork(by="nvls") if task.operation == "all-reduce":
             method, ring = "nvls", RINGS
-        case Direct() if operation == "send":
+        case Direct() if task.operation == "send":
             method, ring = "direct", RINGS
         case _:
             return None
-    found = library.estimates(operation, group, size, bus(machine, names, operation, ring))
-    return next((each for each in found if each.method == method), None)
+    carried = bus(task.machine, task.devices, task.operation, ring)
+    estimates = library.estimates(task.operation, group, task.size, carried)
+    return next((estimate for estimate in estimates if estimate.method == method), None)
 
 
-def _as_sends(
-    machine: Machine,
-    library: Nccl,
-    algorithm: Algorithm | None,
-    operation: Operation,
-    devices: Sequence[str],
-    size: float,
-    weights: Sequence[float],
-) -> tuple[Algorithm, Overheads, Choice | None]:
-    """Which algorithm, with which overheads of each send."""
+def _as_sends(task: Task, algorithm: Algorithm | None) -> tuple[Algorithm, Overheads, Choice | None]:
+    """The algorithm, the overheads of each send, and the choice that led to it."""
+    library = library_of(task.machine, task.devices)
     choice: Choice | None = None
-    if algorithm is None and operation not in (*RINGED, "send"):
-        flows = _fastest(machine, operation, devices, size, weights)
-        algorithm, choice = flows.algorithm, flows.phases[0].cost.choice
+    if isinstance(library, Nccl) and len(task.devices) > 1:
+        numbers: Estimate | Overheads
+        if algorithm is None and task.operation in (*RINGED, "send"):
+            placed = place(task.machine, Direct(), task.devices)
+            carried = bus(task.machine, placed.parties, task.operation)
+            best, second, *_ = library.estimates(task.operation, placed.group, task.size, carried)
+            numbers, algorithm = best, built(best.method, placed.group)
+            choice = chosen_among(library, best, second, placed.group.ranks, task.size)
+        else:
+            if algorithm is None:
+                flows = _fastest(task, library)
+                algorithm, choice = flows.algorithm, flows.phases[0].cost.choice
+            check(algorithm, task.operation)
+            numbers = _measured(task, library, algorithm)[1]
+        if isinstance(numbers, Overheads):
+            return algorithm, replace(numbers, compute=0.0).told(numbers.sources), choice
+        even = replace(task, weights=()).flows(algorithm)
+        group = place(task.machine, algorithm, task.devices).group
+        return algorithm, overheads_like(task.machine, even, numbers, library, group), choice
+    overheads = library if isinstance(library, Overheads) else PLAIN
+    if isinstance(library, Mpi):
+        overheads = overheads_of_messages(task.machine, task.devices, task.size, library)
     if algorithm is None:
-        placed = place(machine, Direct(), devices)
-        best, second, *_ = library.estimates(operation, placed.group, size, bus(machine, placed.parties, operation))
-        algorithm = built(best.method, placed.group)
-        choice = chosen_among(library, best, second, placed.group.ranks, size)
-        known: Estimate | Overheads = best
-    else:
-        check(algorithm, operation)
-        known = _measured(machine, library, algorithm, operation, devices, size, weights)[1]
-    if isinstance(known, Overheads):
-        return algorithm, replace(known, compute=0.0).told(known.sources), choice
-    plain = cost(machine, algorithm, operation, devices, size)
-    group = place(machine, algorithm, devices).group
-    return algorithm, overheads_like(machine, plain, known, library, group), choice
+        flows = _auto(task, library)
+        algorithm, choice = flows.algorithm, flows.phases[0].cost.choice if flows.phases else None
+    return algorithm, overheads, choice

@@ -1,9 +1,9 @@
-"""How NCCL chooses: a latency and a bandwidth for every algorithm and protocol, and the least sum wins.
+"""The way NCCL chooses: a latency and a bandwidth for every algorithm and protocol, and the least sum wins.
 
     time = latency + size / bandwidth
 
 It ranks well and times roughly: within 2 % of measured all-reduces of 1 GiB and more on 8 H200, 20 % too fast at
-64 MiB, 40 to 60 % below 16 MiB (what starts a kernel is not in it).  Use it to choose; `nccl` times.
+64 MiB. Below 16 MiB it is 40 to 60 % too fast (the start of a kernel is not in it). Use it to choose; `nccl` times.
 
 Source: NVIDIA NCCL, src/graph/tuning.cc, topo.h, search.cc and connect.cc at commit 5067397c2676 (2026); its units, us and
 GB/s, are kept in the tables.
@@ -31,7 +31,7 @@ _STEP: Final[Mapping[str, Mapping[str, _Three]]] = {
     "pcie": {"tree": (1.0, 1.9, 4.0), "ring": (1.0, 2.5, 5.7), "nvls": (0, 0, 0), "nvls-tree": (0, 0, 0)},
     "network": {"tree": (5.0, 8.5, 14.0), "ring": (2.7, 4.0, 14.0), "nvls": (0, 0, 18), "nvls-tree": (0, 0, 20.9)},
 }
-# Most bandwidth: for 1, 2 and more nodes.  LL over several nodes depends on the CPU: Intel's row, then AMD's.
+# Most bandwidth: for 1, 2 and more nodes. LL over several nodes depends on the CPU: Intel's row, then AMD's.
 _LL_ONE_NODE: Final[Mapping[Generation, float]] = {"volta": 39.0, "ampere": 87.7, "hopper": 141.0, "blackwell": 282.0}
 _LL_NODES: Final[Mapping[str, tuple[float, float]]] = {"intel": (39.0, 20.4), "amd": (22.5, 19.0)}
 _RING_LL128: Final[Mapping[Generation, float]] = {"volta": 20.0, "ampere": 20.0, "hopper": 36.7, "blackwell": 40.0}
@@ -83,7 +83,7 @@ _PIPELINES: Final = 32  # most channels after doubling
 
 @dataclass(frozen=True, slots=True)
 class Channels:
-    """How many rings there are, and what each carries inside a node and across, in GB/s."""
+    """Number of rings, and GB/s that each carries inside a node and across."""
 
     count: int
     inside: float
@@ -92,7 +92,7 @@ class Channels:
 
 @dataclass(frozen=True, slots=True)
 class Hardware:
-    """What NCCL looks at.
+    """The hardware as NCCL sees it.
 
     Args:
         inside: GB/s that a GPU has to the others of its node each way, as NCCL counts (`NVLINK` times links).
@@ -120,11 +120,11 @@ class Hardware:
         if len(group.sizes) > 1:
             if self.nics < 1 or self.nic <= 0:
                 raise CannotCollect("several nodes, but no network cards", "say how many each node has, and their rate")
-            speed = next((each for each in _ACROSS[self.generation] if each <= self.nic), _ACROSS[self.generation][-1])
+            speed = next((rate for rate in _ACROSS[self.generation] if rate <= self.nic), _ACROSS[self.generation][-1])
             count = max(1, min(self.nics * int(self.nic / speed), int(self.inside / speed)))
         else:
-            found = [(min(_SEARCHED, int(self.inside / each + 1e-9)), each) for each in _INSIDE[self.generation]]
-            count, speed = max(found, key=lambda each: (each[0] * each[1], each[1]))
+            searched = [(min(_SEARCHED, int(self.inside / rate + 1e-9)), rate) for rate in _INSIDE[self.generation]]
+            count, speed = max(searched, key=lambda row: (row[0] * row[1], row[1]))
             count, speed = (count, speed) if count else (1, self.inside)
         slow = speed < 25 or (self.generation in ("hopper", "blackwell") and speed < 50 and count > 4)
         doubled = count if slow else min(2 * count, _PIPELINES)
@@ -141,7 +141,7 @@ class Hardware:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """What NCCL expects of one algorithm and protocol; seconds and B/s."""
+    """Latency (s) and bandwidth (B/s) that NCCL expects of one algorithm and protocol."""
 
     method: Method
     protocol: Protocol
@@ -154,7 +154,7 @@ class Candidate:
 
 
 def candidates(hardware: Hardware, operation: Operation, group: Group, size: float) -> tuple[Candidate, ...]:
-    """All that NCCL weighs, the best first.
+    """Candidates that NCCL weighs, the best first.
 
     >>> h200 = Hardware("hopper", 18 * 20.6, nvls=True)
     >>> [candidates(h200, "all-reduce", Group(8), size)[0].method for size in (1 << 20, 2 << 20)]
@@ -167,8 +167,8 @@ def candidates(hardware: Hardware, operation: Operation, group: Group, size: flo
         raise CannotCollect(f"NCCL does not choose an algorithm for {operation}", f"it does for {', '.join(OPERATIONS)}")
     if group.ranks < 2:
         raise CannotCollect("a choice among algorithms needs two ranks or more")
-    found = [each for each in _all(hardware, operation, group, size) if each.bandwidth > 0]
-    return tuple(sorted(found, key=lambda each: each.seconds(size)))
+    weighed = [candidate for candidate in _all(hardware, operation, group, size) if candidate.bandwidth > 0]
+    return tuple(sorted(weighed, key=lambda candidate: candidate.seconds(size)))
 
 
 def _all(hardware: Hardware, operation: Operation, group: Group, size: float) -> Iterator[Candidate]:

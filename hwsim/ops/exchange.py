@@ -22,8 +22,8 @@ from hwsim.units import Bytes
 
 if TYPE_CHECKING:  # imported when the first collective is lowered: most runs have none
     from hwsim.collectives import Algorithm
-    from hwsim.collectives.courses import Course
-    from hwsim.collectives.steady import Flows
+    from hwsim.collectives.flows import Flows
+    from hwsim.collectives.sends import Course
 
 AUTO: Final = "auto"
 MOST_SENDS: Final = 2_000_000
@@ -221,9 +221,7 @@ def chosen(tree: Tree, mistakes: Mistakes) -> Algorithm | None:
         return None
     cls: type[Algorithm] = collectives.KINDS[kind]
     found = decode(tree, cls, mistakes, ignore=("kind",))
-    if not isinstance(found, collectives.Written):
-        return found
-    problems = list(found.problems())
+    problems = [] if found is None else list(found.problems())
     for key, message, hint in problems:
         mistakes.add(tree.key_place(key), message, hint)
     return None if problems else found

@@ -1,97 +1,36 @@
-"""Every algorithm hwsim knows.  A new one is a new file here and a line in the table.
-
-An algorithm is a frozen dataclass (its fields are the keys a workload may give) that says which
-`operations` it does and offers
-
-    plan(operation, group)                  the sends, chunk by chunk; proved by `execute.prove`
-    rounds(operation, group)                the same as equal steps and shares, for any number of ranks
-    seconds(operation, group, size, wires)  the closed form on equal links
-"""
+"""Every algorithm hwsim knows. A new one is a file here and a line in `KINDS`."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from hwsim.collectives.algorithms.binomial_tree import BinomialTree
-from hwsim.collectives.algorithms.direct import Direct
-from hwsim.collectives.algorithms.double_tree import DoubleTree
-from hwsim.collectives.algorithms.halving_doubling import HalvingDoubling
-from hwsim.collectives.algorithms.hierarchical import Hierarchical
-from hwsim.collectives.algorithms.in_network import InNetwork
-from hwsim.collectives.algorithms.pairwise import Pairwise
-from hwsim.collectives.algorithms.parameter_server import ParameterServer
-from hwsim.collectives.algorithms.recursive_doubling import RecursiveDoubling
-from hwsim.collectives.algorithms.ring import Ring
-from hwsim.collectives.algorithms.torus import Torus
-from hwsim.collectives.algorithms.written import Written
+from hwsim.collectives.algorithms.algorithm import Algorithm
+from hwsim.spec.kinds import Kinds
 
-Algorithm = (
-    BinomialTree
-    | Direct
-    | DoubleTree
-    | HalvingDoubling
-    | Hierarchical
-    | InNetwork
-    | Pairwise
-    | ParameterServer
-    | RecursiveDoubling
-    | Ring
-    | Torus
-    | Written
+KINDS: Final = Kinds[type[Algorithm]](
+    {
+        "binomial-tree": f"{__name__}.binomial_tree:BinomialTree",
+        "direct": f"{__name__}.direct:Direct",
+        "double-tree": f"{__name__}.double_tree:DoubleTree",
+        "halving-doubling": f"{__name__}.halving_doubling:HalvingDoubling",
+        "hierarchical": f"{__name__}.hierarchical:Hierarchical",
+        "in-network": f"{__name__}.in_network:InNetwork",
+        "pairwise": f"{__name__}.pairwise:Pairwise",
+        "parameter-server": f"{__name__}.parameter_server:ParameterServer",
+        "recursive-doubling": f"{__name__}.recursive_doubling:RecursiveDoubling",
+        "ring": f"{__name__}.ring:Ring",
+        "torus": f"{__name__}.torus:Torus",
+        "written": f"{__name__}.written:Written",
+    }
 )
 
-KINDS: Final[dict[str, type[Algorithm]]] = {
-    "binomial-tree": BinomialTree,
-    "direct": Direct,
-    "double-tree": DoubleTree,
-    "halving-doubling": HalvingDoubling,
-    "hierarchical": Hierarchical,
-    "in-network": InNetwork,
-    "pairwise": Pairwise,
-    "parameter-server": ParameterServer,
-    "recursive-doubling": RecursiveDoubling,
-    "ring": Ring,
-    "torus": Torus,
-    "written": Written,
-}
+# Algorithms that a workload may give by name; a mapping with `kind` and keys gives any other.
+ALGORITHMS: Final[dict[str, Algorithm]] = dict(
+    sorted(
+        (name, cls(**keys))
+        for kind, cls in KINDS.items()
+        for name, keys in ({kind: {}} if cls.presets is None else cls.presets).items()
+    )
+)
 
-# What a workload may call them by name; a mapping with `kind` and keys says the rest.
-ALGORITHMS: Final[dict[str, Algorithm]] = {
-    "binomial-tree": BinomialTree(),
-    "direct": Direct(),
-    "double-tree": DoubleTree(),
-    "halving-doubling": HalvingDoubling(),
-    "hierarchical": Hierarchical(),
-    "hierarchical-pipelined": Hierarchical(pieces=8),
-    "nvls": InNetwork(by="nvls"),
-    "pairwise": Pairwise(),
-    "ps-cpu": ParameterServer(servers=1, on="beside", at=("cpu",)),
-    "ps-gpu0": ParameterServer(servers=1),
-    "ps-sharded": ParameterServer(),
-    "recursive-doubling": RecursiveDoubling(),
-    "ring": Ring(),
-    "ring-both-ways": Ring(both=True),
-    "rings": Ring(found=True),
-    "rings-both-ways": Ring(found=True, both=True),
-    "sharp": InNetwork(by="sharp"),
-    "torus": Torus(),
-    "torus-both-ways": Torus(both=True),
-}
-
-__all__ = [
-    "ALGORITHMS",
-    "KINDS",
-    "Algorithm",
-    "BinomialTree",
-    "Direct",
-    "DoubleTree",
-    "HalvingDoubling",
-    "Hierarchical",
-    "InNetwork",
-    "Pairwise",
-    "ParameterServer",
-    "RecursiveDoubling",
-    "Ring",
-    "Torus",
-    "Written",
-]
+__all__ = ["ALGORITHMS", "KINDS", "Algorithm"]

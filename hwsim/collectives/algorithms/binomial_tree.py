@@ -1,4 +1,4 @@
-"""A binomial tree: every step doubles how many have it, or halves how many are still to be heard.
+"""A binomial tree: every step doubles the ranks that have the data, or halves those that have yet to send it.
 
     broadcast, reduce          ceil(log2 n) (a + S/B)
     all-reduce               2 ceil(log2 n) (a + S/B)           reduce, then broadcast
@@ -11,15 +11,16 @@ Range: short messages; the whole buffer passes every level, unpipelined.
 
 from __future__ import annotations
 
+from hwsim.records import dataclass
 from typing import ClassVar
 
+from hwsim.collectives.algorithms.algorithm import Algorithm
 from hwsim.collectives.plan import Group, Operation, Plan, Send
-from hwsim.collectives.rounds import Round, Wires, rounds_of
-from hwsim.records import dataclass
+from hwsim.collectives.rounds import Wires
 
 
 @dataclass(frozen=True, slots=True)
-class BinomialTree:
+class BinomialTree(Algorithm):
     """Any number of ranks; the root is rank 0."""
 
     kind: ClassVar[str] = "binomial-tree"
@@ -47,12 +48,7 @@ class BinomialTree:
                     sends.append(Send(begin + step, parent, child, *span))
         return Plan(operation, n, n if parts else 1, tuple(sends))
 
-    def rounds(self, operation: Operation, group: Group) -> tuple[Round, ...]:
-        """As the plan's steps: each level uses other links."""
-        return rounds_of(self.plan(operation, group))
-
     def seconds(self, operation: Operation, group: Group, size: float, wires: Wires) -> float:
-        """The closed form."""
         n = group.ranks
         levels = (n - 1).bit_length()
         match operation:

@@ -1,4 +1,4 @@
-"""Everyone with everyone at once: the fewest steps, and every link of a full mesh used.
+"""Every rank exchanges with every other at once: the fewest steps, and every link of a full mesh used.
 
     all-reduce                                    2 (a + (n - 1)/n S/P)      P: what a port carries, all links together
     reduce-scatter, all-gather, all-to-all,
@@ -16,13 +16,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
+from hwsim.collectives.algorithms.algorithm import Algorithm
 from hwsim.collectives.plan import Group, Operation, Plan, Send
 from hwsim.collectives.rounds import Round, Wires, rounds_of
 from hwsim.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Direct:
+class Direct(Algorithm):
     """Each rank exchanges with all others in one step."""
 
     kind: ClassVar[str] = "direct"
@@ -37,11 +38,9 @@ class Direct:
         return Plan(operation, n, chunks, tuple(_sends(operation, n)))
 
     def rounds(self, operation: Operation, group: Group) -> tuple[Round, ...]:
-        """As the plan's steps."""
         return rounds_of(self.plan(operation, group), name=operation)
 
     def seconds(self, operation: Operation, group: Group, size: float, wires: Wires) -> float:
-        """The closed form."""
         n = group.ranks
         if n == 1:
             return 0.0

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
+from hwsim.collectives.algorithms.algorithm import Algorithm
 from hwsim.collectives.plan import Group, Operation, Plan, Send
 from hwsim.collectives.rounds import Pair, Round, Wires, largest
 from hwsim.records import dataclass
@@ -22,7 +23,7 @@ from hwsim.spec.fields import field
 
 
 @dataclass(frozen=True, slots=True)
-class DoubleTree:
+class DoubleTree(Algorithm):
     """Pipelined; rank 0 is the root of a broadcast or a reduction."""
 
     kind: ClassVar[str] = "double-tree"
@@ -88,15 +89,15 @@ def _edges(operation: Operation, n: int, share: float) -> list[Pair]:
     for tree in (0, 1):
         for child, (parent, _) in _tree(operation, n, tree).items():
             loads[child, parent] = loads.get((child, parent), 0.0) + share
-    return [(child, parent, each) for (child, parent), each in loads.items()]
+    return [(child, parent, load) for (child, parent), load in loads.items()]
 
 
 def _tree(operation: Operation, n: int, tree: int) -> dict[int, tuple[int, int]]:
     """child -> (parent, level of the child; the root has 0).
 
     The first tree has its leaves at even places, the second is the first mirrored (an even number) or shifted
-    by one place (an odd one), so that who is inside one is a leaf of the other.  Where rank 0 must be the root of
-    both, the trees are over the others and hang below it.
+    by one place (an odd one), so that a rank inside one is a leaf of the other. If rank 0 must be the root of
+    both, the trees are over the other ranks and hang below it.
     """
     rooted = operation in ("broadcast", "reduce")
     members = list(range(1, n)) if rooted else list(range(n))
@@ -106,18 +107,18 @@ def _tree(operation: Operation, n: int, tree: int) -> dict[int, tuple[int, int]]
         places = [m - 1 - at if m % 2 == 0 else (at + 1) % m for at in range(m)]
         shape = [(places[at], -1 if parent < 0 else places[parent], level) for at, parent, level in shape]
     lower = 1 if rooted else 0
-    found: dict[int, tuple[int, int]] = {}
+    parent_of: dict[int, tuple[int, int]] = {}
     for at, parent, level in shape:
         if parent >= 0:
-            found[members[at]] = members[parent], level + lower
+            parent_of[members[at]] = members[parent], level + lower
         elif rooted:
-            found[members[at]] = 0, 1
-    return found
+            parent_of[members[at]] = 0, 1
+    return parent_of
 
 
 def _in_order(m: int) -> list[tuple[int, int, int]]:
     """(place, parent or -1, level) of a binary tree in order over m places: its leaves are the even places."""
-    found: list[tuple[int, int, int]] = []
+    placed: list[tuple[int, int, int]] = []
     stack = [(0, m, -1, 0)]
     while stack:
         low, high, parent, level = stack.pop()
@@ -126,6 +127,6 @@ def _in_order(m: int) -> list[tuple[int, int, int]]:
             continue
         half = 1 << (count.bit_length() - 1)  # a full left half; its root is at an odd place unless it is alone
         at = low + half - 1
-        found.append((at, parent, level))
+        placed.append((at, parent, level))
         stack += [(low, at, at, level + 1), (at + 1, high, at, level + 1)]
-    return sorted(found)
+    return sorted(placed)

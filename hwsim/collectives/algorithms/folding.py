@@ -1,12 +1,15 @@
-"""Any number of ranks as a power of two: the first few ranks in pairs that act as one.
+"""Exchanges between partners at distances 1, 2, 4, ...; any number of ranks acts as a power of two, the first few in pairs.
 
 Source: Rabenseifner, "Optimization of collective reduction operations", ICCS 2004: with r = n - 2^k ranks
-too many, each of the first r odd ranks takes over what its even neighbour has, and gives back the result.
+too many, each of the first r odd ranks takes the data of its even neighbour, and gives back the result.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from hwsim.records import dataclass
+
+from hwsim.collectives.plan import Operation, Send
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,3 +50,39 @@ class Folded:
     def widest(self, places: int) -> int:
         """The most ranks that an aligned block of that many places has."""
         return self.span(0, places)[1]
+
+
+def exchanges(operation: Operation, folded: Folded, parts: Folded, *, adds: bool = False) -> Iterator[Send]:
+    """Sends between partners at distances 2^k: fold to 2^k ranks, halve (reduce), double (gather), unfold.
+
+    Args:
+        parts: whose chunks are exchanged; chunks of a block of places are its `span`.
+        adds: every doubling exchange carries the whole buffer and is added, so that no halving is needed.
+    """
+    step, chunks = 0, 1 if adds else parts.ranks
+    gather = operation == "all-gather"
+    if folded.extra:
+        for place in range(folded.extra):
+            span = (2 * place, 1) if gather else (0, chunks)
+            yield Send(0, 2 * place, 2 * place + 1, *span, not gather)
+        step = 1
+    halving = () if gather or adds else tuple((1 << level, True) for level in reversed(range(folded.levels)))
+    doubling = () if operation == "reduce-scatter" else tuple((1 << level, False) for level in range(folded.levels))
+    for distance, halves in (*halving, *doubling):
+        for place in range(folded.size):
+            partner = place ^ distance
+            block = (partner if halves else place) // distance * distance
+            span = (0, 1) if adds else parts.span(block, distance)
+            yield Send(step, folded.leader(place), folded.leader(partner), *span, halves or adds)
+        step += 1
+    for place in range(folded.extra):
+        rank = 2 * place
+        match operation:
+            case "reduce-scatter":
+                yield Send(step, rank + 1, rank, rank, 1)
+            case "all-reduce":
+                yield Send(step, rank + 1, rank, 0, chunks)
+            case _:  # the parts on both sides of the rank's own
+                if rank:
+                    yield Send(step, rank + 1, rank, 0, rank)
+                yield Send(step, rank + 1, rank, rank + 1, folded.ranks - rank - 1)

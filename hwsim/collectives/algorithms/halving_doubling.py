@@ -3,7 +3,7 @@
     all-reduce                    2 log2 n a + 2 (n - 1)/n S/B
     reduce-scatter, all-gather      log2 n a +   (n - 1)/n S/B
 
-Where n is no power of two, r = n - 2^k pairs act as one rank: an all-reduce moves the whole buffer once more
+If n is no power of two, r = n - 2^k pairs act as one rank: an all-reduce moves the whole buffer once more
 before and once after (exact: `seconds`).
 
 Source: Rabenseifner, "Optimization of collective reduction operations", ICCS 2004.
@@ -12,17 +12,17 @@ Range: partners are up to n/2 apart, so that a ring or a torus of links is cross
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from hwsim.records import dataclass
 from typing import ClassVar
 
-from hwsim.collectives.algorithms.folding import Folded
-from hwsim.collectives.plan import Group, Operation, Plan, Send
+from hwsim.collectives.algorithms.algorithm import Algorithm
+from hwsim.collectives.algorithms.folding import Folded, exchanges
+from hwsim.collectives.plan import Group, Operation, Plan
 from hwsim.collectives.rounds import Round, Wires, rounds_of
-from hwsim.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class HalvingDoubling:
+class HalvingDoubling(Algorithm):
     """Any number of ranks."""
 
     kind: ClassVar[str] = "halving-doubling"
@@ -32,16 +32,16 @@ class HalvingDoubling:
         """Chunks are the ranks' parts, or for an all-reduce one for each of the 2^k that exchange."""
         folded = Folded.of(group.ranks)
         even = operation == "all-reduce"
-        sends = list(_sends(operation, folded, Folded(folded.size, folded.size, 0) if even else folded))
+        sends = list(exchanges(operation, folded, Folded(folded.size, folded.size, 0) if even else folded))
         return Plan(operation, group.ranks, folded.size if even else group.ranks, tuple(sends))
 
     def rounds(self, operation: Operation, group: Group) -> tuple[Round, ...]:
-        """As the plan's steps: each distance uses other links."""
         folded = Folded.of(group.ranks)
         return rounds_of(self.plan(operation, group)) if folded.extra else _rounds(operation, folded)
 
+    repeated_steps = rounds
+
     def seconds(self, operation: Operation, group: Group, size: float, wires: Wires) -> float:
-        """The closed form."""
         n, folded = group.ranks, Folded.of(group.ranks)
         outside = 1 if folded.extra else 0
         wire = Wires(0.0, wires.port, wires.link).step(size)
@@ -49,12 +49,12 @@ class HalvingDoubling:
             steps = 2 * folded.levels + 2 * outside
             return steps * wires.latency + 2 * ((folded.size - 1) / folded.size + outside) * wire
         blocks = sum(folded.widest(1 << level) for level in range(folded.levels))  # whole
-        whole = n if operation == "reduce-scatter" else n - 1
-        return (folded.levels + 2 * outside) * wires.latency + (blocks + outside * (whole + 1)) / n * wire
+        given_back = n if operation == "reduce-scatter" else n - 1
+        return (folded.levels + 2 * outside) * wires.latency + (blocks + outside * (given_back + 1)) / n * wire
 
 
 def _rounds(operation: Operation, folded: Folded) -> tuple[Round, ...]:
-    """Of 2^k ranks, without the sends: all of a step carry as much."""
+    """Rounds of 2^k ranks without their sends: all sends of a step are of one size."""
     n = folded.size
     levels = [(level, True) for level in reversed(range(folded.levels))] if operation != "all-gather" else []
     levels += [(level, False) for level in range(folded.levels)] if operation != "reduce-scatter" else []
@@ -62,40 +62,3 @@ def _rounds(operation: Operation, folded: Folded) -> tuple[Round, ...]:
         Round("reduce" if reduce else "send", tuple((rank, rank ^ 1 << level, (1 << level) / n) for rank in range(n)), 1, reduce)
         for level, reduce in levels
     )
-
-
-def _sends(operation: Operation, folded: Folded, parts: Folded) -> Iterator[Send]:
-    """`parts` says which chunks are those of a block of places."""
-    step = 0
-    chunks = parts.ranks
-    if folded.extra:
-        for place in range(folded.extra):
-            whole = (2 * place, 1) if operation == "all-gather" else (0, chunks)
-            yield Send(0, 2 * place, 2 * place + 1, *whole, operation != "all-gather")
-        step = 1
-    if operation != "all-gather":
-        for level in reversed(range(folded.levels)):
-            distance = 1 << level
-            for place in range(folded.size):
-                partner = place ^ distance
-                span = parts.span(partner // distance * distance, distance)
-                yield Send(step, folded.leader(place), folded.leader(partner), *span, True)
-            step += 1
-    if operation != "reduce-scatter":
-        for level in range(folded.levels):
-            distance = 1 << level
-            for place in range(folded.size):
-                span = parts.span(place // distance * distance, distance)
-                yield Send(step, folded.leader(place), folded.leader(place ^ distance), *span)
-            step += 1
-    for place in range(folded.extra):
-        rank = 2 * place
-        match operation:
-            case "reduce-scatter":
-                yield Send(step, rank + 1, rank, rank, 1)
-            case "all-reduce":
-                yield Send(step, rank + 1, rank, 0, chunks)
-            case _:
-                if rank:
-                    yield Send(step, rank + 1, rank, 0, rank)
-                yield Send(step, rank + 1, rank, rank + 1, folded.ranks - rank - 1)

@@ -2,8 +2,8 @@
 
     all-reduce      2 (g - 1) (a + S / (g B)) + 2 (k - 1) (a + S / (g k B))        k nodes of g ranks
 
-With `pieces` the stages work on different pieces at the same time.  Both stages in the nodes use the same links, and
-both across: the slower of the two sets the pace, and the other takes a piece's time at the beginning and the end:
+With `pieces` the stages work on different pieces at the same time. Both stages in the nodes use the same links, and so do
+both stages across. The slower pair of links sets the pace; the faster one adds the time of a piece at the beginning and the end:
 
     (in nodes + across) / p + (1 - 1/p) max(in nodes, across)
 
@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from typing import ClassVar
 
+from hwsim.collectives.algorithms.algorithm import Algorithm, Presets
 from hwsim.collectives.algorithms.two_levels import Levels
 from hwsim.collectives.plan import CannotCollect, Group, Operation, Plan, Send
 from hwsim.collectives.rounds import Round, Wires, largest, rounds_of
@@ -25,11 +26,12 @@ from hwsim.spec.fields import field
 
 
 @dataclass(frozen=True, slots=True)
-class Hierarchical:
+class Hierarchical(Algorithm):
     """Rings inside the nodes and between counterparts of all nodes."""
 
     kind: ClassVar[str] = "hierarchical"
     operations: ClassVar[tuple[Operation, ...]] = ("all-reduce", "reduce-scatter", "all-gather")
+    presets: ClassVar[Presets | None] = {"hierarchical": {}, "hierarchical-pipelined": {"pieces": 8}}
 
     pieces: int = field("pieces that pass the stages one behind the other; 1: one stage after another", default=1, minimum=1)
 
@@ -51,28 +53,30 @@ class Hierarchical:
         return Plan(operation, group.ranks, group.ranks * self.pieces, tuple(sorted(sends)))
 
     def rounds(self, operation: Operation, group: Group) -> tuple[Round, ...]:
-        """One for each stage; with `pieces` they overlap (`overlapped`)."""
+        """One for each stage; with `pieces` they overlap (`in_flight`)."""
         if len(set(group.sizes)) > 1:
             return rounds_of(_uneven(operation, group))
         return tuple(Levels.of(group).rounds(operation, pieces=self.pieces))
 
-    def overlapped(self, group: Group) -> int:
-        """How many pieces pass through the rounds one behind the other."""
+    def repeated_steps(self, operation: Operation, group: Group) -> tuple[Round, ...] | None:
+        return self.rounds(operation, group) if self.pieces == 1 and len(set(group.sizes)) <= 1 else None
+
+    def in_flight(self, group: Group) -> int:
         return self.pieces if len(set(group.sizes)) == 1 else 1
 
     def seconds(self, operation: Operation, group: Group, size: float, wires: Wires) -> float:
         """The closed form: the stages one after another, or as a pipeline if links in and between nodes are apart."""
-        pieces = self.overlapped(group)
+        pieces = self.in_flight(group)
         stages = {"within": 0.0, "across": 0.0}
-        for each in self.rounds(operation, group):
-            port, link = largest(each.pairs)
-            where = "across" if each.name.endswith("across") else "within"
-            stages[where] += each.times / pieces * wires.step(port * size, link * size)
+        for stage in self.rounds(operation, group):
+            port, link = largest(stage.pairs)
+            level = "across" if stage.name.endswith("across") else "within"
+            stages[level] += stage.times / pieces * wires.step(port * size, link * size)
         return math.fsum(stages.values()) + (pieces - 1) * max(stages.values())
 
 
 def _uneven(operation: Operation, group: Group) -> Plan:
-    """Shard j at rank j of every node, j below the smallest node's size; everyone sends to it and hears from it."""
+    """Shard j at rank j of every node, j below the smallest node's size; the node's ranks send to it and receive from it."""
     if operation != "all-reduce":
         raise CannotCollect(f"{operation} over nodes of unequal size", "only all-reduce, or an algorithm without nodes")
     k, g = len(group.sizes), min(group.sizes)

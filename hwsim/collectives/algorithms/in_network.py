@@ -1,14 +1,14 @@
 """The switch adds: what the ranks send is reduced on its way, and every sum crosses each wire once.
 
-    nvls    all-reduce                    4 a + max(S + S/n) / P       each rank asks for its part, and spreads it
+    nvls    all-reduce                    4 a + max(S + S/n) / P       each rank asks for its part, and spreads it.
             reduce-scatter, all-gather    2 a + S / P
-    sharp   all-reduce, barrier           2 a + S / P                  up a tree of switches and down again
+    sharp   all-reduce, barrier           2 a + S / P                  up a tree of switches and down again.
 
-against 2 (n - 1)/n S/P of a ring: up to twice the speed.  P: what a port carries each way.
+against 2 (n - 1)/n S/P of a ring: up to twice the speed. P: bytes/s of a port each way.
 
 Source: NVLS: NVIDIA, "NVLink SHARP" in NCCL 2.17 (multimem.ld_reduce and multimem.st, PTX ISA 8.1); SHARP: Graham et al.,
 "Scalable hierarchical aggregation protocol (SHArP)", COM-HPC 2016.
-Range: one switch, or a tree that acts as one.  Switches of several nodes are a hierarchy.
+Range: one switch, or a tree that acts as one. Switches of several nodes are a hierarchy.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar, Literal
 
+from hwsim.collectives.algorithms.algorithm import Algorithm, Presets
 from hwsim.collectives.plan import Group, Operation, Plan, Send
 from hwsim.collectives.rounds import Round, Wires, rounds_of
 from hwsim.records import dataclass
@@ -23,11 +24,12 @@ from hwsim.spec.fields import field
 
 
 @dataclass(frozen=True, slots=True)
-class InNetwork:
+class InNetwork(Algorithm):
     """One participant beyond the ranks: the switch."""
 
     kind: ClassVar[str] = "in-network"
     operations: ClassVar[tuple[Operation, ...]] = ("all-reduce", "reduce-scatter", "all-gather", "broadcast", "barrier")
+    presets: ClassVar[Presets | None] = {"nvls": {"by": "nvls"}, "sharp": {"by": "sharp"}}
 
     by: Literal["nvls", "sharp"] = field("nvls: GPUs read and write through the switch; sharp: switches push", default="nvls")
 
@@ -38,7 +40,7 @@ class InNetwork:
         return Plan(operation, n, chunks, tuple(self._sends(operation, n)), helpers=1)
 
     def rounds(self, operation: Operation, group: Group) -> tuple[Round, ...]:
-        """What goes up and what comes down are different directions of the wires: they flow at the same time."""
+        """Bytes to the switch and bytes from it take different directions of the wires, so they flow at the same time."""
         if group.ranks == 1:
             return ()
         steps = rounds_of(self.plan(operation, group))

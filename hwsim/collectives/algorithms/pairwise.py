@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from hwsim.collectives.algorithms.algorithm import Algorithm
 from hwsim.collectives.plan import Group, Operation, Plan, Send
 from hwsim.collectives.rounds import Round, Wires, rounds_of
 from hwsim.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Pairwise:
+class Pairwise(Algorithm):
     """n - 1 exchanges, one partner each."""
 
     kind: ClassVar[str] = "pairwise"
@@ -30,16 +31,14 @@ class Pairwise:
         sends = []
         for step in range(n - 1):
             for rank in range(n):
-                other = (rank + step + 1) % n
-                chunk = {"all-to-all": rank * n + other, "reduce-scatter": other}.get(operation, rank)
-                sends.append(Send(step, rank, other, chunk, 1, operation == "reduce-scatter"))
+                partner = (rank + step + 1) % n
+                chunk = {"all-to-all": rank * n + partner, "reduce-scatter": partner}.get(operation, rank)
+                sends.append(Send(step, rank, partner, chunk, 1, operation == "reduce-scatter"))
         return Plan(operation, n, n * n if operation == "all-to-all" else n, tuple(sends))
 
     def rounds(self, operation: Operation, group: Group) -> tuple[Round, ...]:
-        """As the plan's steps."""
         return rounds_of(self.plan(operation, group), name=operation)
 
     def seconds(self, operation: Operation, group: Group, size: float, wires: Wires) -> float:  # noqa: ARG002
-        """The closed form."""
         n = group.ranks
         return (n - 1) * wires.step(size / n)

@@ -2,9 +2,10 @@
 
     all-reduce                     2 (n - 1) (a + S / (n B))
     reduce-scatter, all-gather       (n - 1) (a + S / (n B))
-    broadcast, reduce              (n - 2 + p) (a + S / (p B))      a chain of p = n pieces
 
-S bytes, n ranks, B bytes/s to the next rank, a seconds a step.  Several rings share the bytes in
+    broadcast, reduce              (n - 2 + p) (a + S / (p B))      a chain of p = n pieces.
+
+S: bytes. n: ranks. B: bytes/s to the next rank. a: seconds a step. Several rings share the bytes in
 proportion to their width; `both` runs every ring in both directions, half of its bytes each.
 
 Source: Patarasuk, Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC 69(2), 2009.
@@ -15,20 +16,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import ClassVar
+from hwsim.records import dataclass
+from typing import ClassVar, Final
 
+from hwsim.collectives.algorithms.algorithm import Algorithm, Presets
 from hwsim.collectives.plan import CannotCollect, Group, Operation, Plan, Send
 from hwsim.collectives.rounds import Pair, Round, Wires
-from hwsim.records import dataclass
 from hwsim.spec.fields import field
+
+CHAINED: Final[tuple[Operation, ...]] = ("broadcast", "reduce")  # along a chain that fills and empties
 
 
 @dataclass(frozen=True, slots=True)
-class Ring:
+class Ring(Algorithm):
     """One ring in the order of the ranks, or the `orders` given."""
 
     kind: ClassVar[str] = "ring"
     operations: ClassVar[tuple[Operation, ...]] = ("all-reduce", "reduce-scatter", "all-gather", "broadcast", "reduce")
+    presets: ClassVar[Presets | None] = {
+        "ring": {}, "ring-both-ways": {"both": True}, "rings": {"found": True}, "rings-both-ways": {"found": True, "both": True},
+    }  # fmt: skip
 
     both: bool = field("every ring in both directions, half of its bytes each", default=False)
     orders: tuple[tuple[int, ...], ...] = field("rings, each an order of all ranks; the ranks' own if left out", default=())
@@ -48,10 +55,10 @@ class Ring:
             raise CannotCollect(f"{len(orders)} rings with {len(widths)} widths", "each ring needs a width above zero")
         if any(sorted(order) != list(range(group.ranks)) for order in orders):
             raise CannotCollect(f"a ring among {group.ranks} ranks visits each of them once")
-        found = [(order, width / math.fsum(widths)) for order, width in zip(orders, widths, strict=True)]
+        rings = [(order, width / math.fsum(widths)) for order, width in zip(orders, widths, strict=True)]
         if self.both:
-            found = [(way, share / 2) for order, share in found for way in (order, order[::-1])]
-        return tuple((order, share / self.channels) for order, share in found for _ in range(self.channels))
+            rings = [(directed, share / 2) for order, share in rings for directed in (order, order[::-1])]
+        return tuple((order, share / self.channels) for order, share in rings for _ in range(self.channels))
 
     def plan(self, operation: Operation, group: Group) -> Plan:
         """Chunk r x rings + q is what of rank r's part goes around ring q."""
@@ -66,15 +73,13 @@ class Ring:
         if n == 1:
             return ()
         pairs = self._pairs(operation, group)
-        match operation:
-            case "all-reduce":
-                return Round("reduce-scatter", pairs, n - 1, reduce=True), Round("all-gather", pairs, n - 1)
-            case "reduce-scatter":
-                return (Round("reduce-scatter", pairs, n - 1, reduce=True),)
-            case "all-gather":
-                return (Round("all-gather", pairs, n - 1),)
-            case _:
-                return (Round(operation, pairs, n, reduce=operation == "reduce", fill=n - 2),)
+        if operation in CHAINED:
+            return (Round(operation, pairs, n, reduce=operation == "reduce", fill=n - 2),)
+        halves = ("reduce-scatter", "all-gather") if operation == "all-reduce" else (operation,)
+        return tuple(Round(half, pairs, n - 1, reduce=half == "reduce-scatter") for half in halves)
+
+    def repeated_steps(self, operation: Operation, group: Group) -> tuple[Round, ...] | None:
+        return None if operation in CHAINED else self.rounds(operation, group)
 
     def seconds(self, operation: Operation, group: Group, size: float, wires: Wires) -> float:
         """The closed form, for one ring of the ranks' own order (or both directions of it)."""
@@ -83,7 +88,7 @@ class Ring:
             return 0.0
         steps = {"all-reduce": 2 * (n - 1), "reduce-scatter": n - 1, "all-gather": n - 1}.get(operation, 2 * n - 2)
         port = size / n
-        if self.both and n == 2 and operation in ("broadcast", "reduce"):
+        if self.both and n == 2 and operation in CHAINED:
             return steps * wires.step(port)
         return steps * wires.step(port, port / (2 if self.both and n > 2 else 1))
 
@@ -97,9 +102,9 @@ class Ring:
 
 
 def _hops(operation: Operation, order: tuple[int, ...]) -> list[tuple[int, int]]:
-    """Who sends to whom: all the way around, or in a chain that begins or ends at the root."""
+    """Pairs of sender and receiver: all around, or in a chain that begins or ends at the root."""
     n = len(order)
-    if operation in ("broadcast", "reduce"):
+    if operation in CHAINED:
         at = order.index(0)
         chain = [order[(at + place) % n] for place in range(n)]
         return [(chain[i], chain[i + 1]) if operation == "broadcast" else (chain[i + 1], chain[i]) for i in range(n - 1)]
@@ -110,7 +115,7 @@ def _around(operation: Operation, order: tuple[int, ...], q: int, rings: int) ->
     """The sends of one ring."""
     n = len(order)
     hops = _hops(operation, order)
-    if operation in ("broadcast", "reduce"):
+    if operation in CHAINED:
         for i, (source, target) in enumerate(hops):
             first = i if operation == "broadcast" else n - 2 - i
             for piece in range(n):

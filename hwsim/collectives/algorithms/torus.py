@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from typing import ClassVar
 
+from hwsim.collectives.algorithms.algorithm import Algorithm, Presets
 from hwsim.collectives.algorithms.two_levels import Levels
 from hwsim.collectives.plan import CannotCollect, Group, Operation, Plan, Send
 from hwsim.collectives.rounds import Round, Wires
@@ -21,11 +22,12 @@ from hwsim.spec.fields import field
 
 
 @dataclass(frozen=True, slots=True)
-class Torus:
+class Torus(Algorithm):
     """Ranks row by row; the most nearly square grid if `rows` is left out."""
 
     kind: ClassVar[str] = "torus"
     operations: ClassVar[tuple[Operation, ...]] = ("all-reduce",)
+    presets: ClassVar[Presets | None] = {"torus": {}, "torus-both-ways": {"both": True}}
 
     rows: int | None = field("rows of the grid; the most nearly square grid if left out", default=None, minimum=1)
     both: bool = field("half of the bytes along the columns first", default=False)
@@ -48,18 +50,18 @@ class Torus:
         """Rows first; with `both` the second half of the chunks goes columns first."""
         n = group.ranks
         sends: list[Send] = []
-        for way, levels in enumerate(self._ways(group)):
+        for number, levels in enumerate(self._orders(group)):
             begin = 0
             for stage, steps in levels.stages(operation):
-                sends += [each._replace(step=begin + each.step, chunk=way * n + each.chunk) for each in levels.sends(stage)]
+                sends += [each._replace(step=begin + each.step, chunk=number * n + each.chunk) for each in levels.sends(stage)]
                 begin += steps
-        return Plan(operation, n, n * len(self._ways(group)), tuple(sorted(sends)))
+        return Plan(operation, n, n * len(self._orders(group)), tuple(sorted(sends)))
 
     def rounds(self, operation: Operation, group: Group) -> tuple[Round, ...]:
         """A round for each stage; the stages of the two orders at the same time where both have as many steps."""
-        ways = self._ways(group)
-        stages = [levels.rounds(operation, 1 / len(ways)) for levels in ways]
-        if len(ways) == 1:
+        orders = self._orders(group)
+        stages = [levels.rounds(operation, 1 / len(orders)) for levels in orders]
+        if len(orders) == 1:
             return tuple(stages[0])
         return tuple(
             Round(first.name, tuple(sorted((*first.pairs, *second.pairs))), first.times, first.reduce)
@@ -67,14 +69,13 @@ class Torus:
         )
 
     def seconds(self, operation: Operation, group: Group, size: float, wires: Wires) -> float:  # noqa: ARG002
-        """The closed form."""
         rows, columns = self.grid(group)
         total = 0.0
         for steps, part in ((2 * (columns - 1), columns), (2 * (rows - 1), rows * columns)):
             total += steps * wires.step(size / part, size / part / (2 if self.both else 1))
         return total
 
-    def _ways(self, group: Group) -> tuple[Levels, ...]:
+    def _orders(self, group: Group) -> tuple[Levels, ...]:
         rows, columns = self.grid(group)
         across = Levels(tuple(tuple(range(row * columns, (row + 1) * columns)) for row in range(rows)))
         if not self.both:

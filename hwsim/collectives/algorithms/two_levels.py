@@ -1,6 +1,6 @@
-"""What hierarchies and tori have in common: within each node, across the nodes, within each node again.
+"""Two levels, for hierarchies and tori: within each node, across the nodes, within each node again.
 
-Rank j of every node looks after shard j: it gathers the sum of its node, makes the sum over the nodes
+Rank j of every node owns shard j: it gathers the sum of its node, makes the sum over the nodes
 with its counterparts, and gives it to its node.
 """
 
@@ -33,23 +33,23 @@ class Levels:
         return len(self.ranks)
 
     @property
-    def each(self) -> int:
+    def size(self) -> int:
         """Ranks of a node."""
         return len(self.ranks[0])
 
     def stages(self, operation: Operation) -> tuple[tuple[str, int], ...]:
-        """(name, steps) of what is done one after another."""
-        inside, across = self.each - 1, self.nodes - 1
-        found: tuple[tuple[str, int], ...] = ()
+        """(name, steps) of the stages, one after another."""
+        inside, across = self.size - 1, self.nodes - 1
+        stages: tuple[tuple[str, int], ...] = ()
         if operation != "all-gather":
-            found = (("reduce-scatter within", inside), ("reduce-scatter across", across))
+            stages = (("reduce-scatter within", inside), ("reduce-scatter across", across))
         if operation != "reduce-scatter":
-            found = (*found, ("all-gather across", across), ("all-gather within", inside))
-        return found
+            stages = (*stages, ("all-gather across", across), ("all-gather within", inside))
+        return stages
 
     def sends(self, stage: str) -> Iterator[Send]:
         """The sends of one stage, its steps counted from 0."""
-        g, k = self.each, self.nodes
+        g, k = self.size, self.nodes
         reduce = stage.startswith("reduce")
         for step in range((g if stage.endswith("within") else k) - 1):
             for i in range(k):
@@ -68,19 +68,19 @@ class Levels:
     def rounds(self, operation: Operation, share: float = 1.0, pieces: int = 1) -> list[Round]:
         """All stages as equal steps, without those that have none; both within the nodes, and both across them, are one tuple."""
         pairs: dict[bool, tuple[Pair, ...]] = {}
-        found = []
+        rounds = []
         for stage, steps in self.stages(operation):
             within = stage.endswith("within")
             if not steps:
                 continue
             if within not in pairs:
                 pairs[within] = self._pairs(share, pieces, within=within)
-            found.append(Round(stage, pairs[within], steps * pieces, reduce=stage.startswith("reduce")))
-        return found
+            rounds.append(Round(stage, pairs[within], steps * pieces, reduce=stage.startswith("reduce")))
+        return rounds
 
     def _pairs(self, share: float, pieces: int, *, within: bool) -> tuple[Pair, ...]:
-        """Who sends to whom in a step, and how much."""
-        g, k = self.each, self.nodes
+        """Sender, receiver and share of the bytes in a step."""
+        g, k = self.size, self.nodes
         part = share / (g if within else g * k) / pieces
         sources = [rank for node in self.ranks for rank in node]
         inside = [rank for node in self.ranks for rank in (*node[1:], node[0])]

@@ -1,4 +1,4 @@
-"""A plan that a user wrote: steps of sends, carried out on integers before anybody times it.
+"""A plan that a user wrote: steps of sends, carried out on integers before they are timed.
 
     operation: all-reduce
     ranks: 2
@@ -7,19 +7,19 @@
       - [{from: 0, to: 1, chunk: 0, reduce: true}]
       - [{from: 1, to: 0, chunk: 0}]
 
-Sends of one step happen at once.  `reduce` adds what comes to what the receiver has; without, it takes its place.
-Source: whoever wrote it.
+Sends of one step happen at once. `reduce` adds the chunk to the receiver's; without it, the chunk replaces the receiver's.
+Source: the workload's author.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from hwsim.records import dataclass
 from typing import ClassVar
 
+from hwsim.collectives.algorithms.algorithm import Algorithm, Presets
 from hwsim.collectives.execute import WrongPlan, prove
 from hwsim.collectives.plan import CannotCollect, Group, Operation, Plan, Send
-from hwsim.collectives.rounds import Round, Wires, rounds_of, walk
-from hwsim.records import dataclass
 from hwsim.spec.fields import field
 
 
@@ -35,10 +35,11 @@ class WrittenSend:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class Written(Algorithm):
     """A plan for one operation and one number of ranks."""
 
     kind: ClassVar[str] = "written"
+    presets: ClassVar[Presets | None] = {}
 
     operation: Operation = field("what it does")
     ranks: int = field("ranks that take part", minimum=1)
@@ -47,12 +48,12 @@ class Written:
     helpers: int = field("participants beyond the ranks, with nothing to begin with", default=0, minimum=0)
 
     @property
-    def operations(self) -> tuple[Operation, ...]:
-        """The one it was written for."""
+    def operations(self) -> tuple[Operation, ...]:  # type: ignore[override]
+        """The operation that it was written for."""
         return (self.operation,)
 
     def problems(self) -> Iterator[tuple[str, str, str | None]]:
-        """(key, message, hint) of what cannot be: a plan that does not do what it says."""
+        """(key, message, hint) if the plan does not do its operation."""
         try:
             prove(self._plan())
         except WrongPlan as error:
@@ -70,14 +71,6 @@ class Written:
                 "write one for them",
             )
         return self._plan()
-
-    def rounds(self, operation: Operation, group: Group) -> tuple[Round, ...]:
-        """As the plan's steps."""
-        return rounds_of(self.plan(operation, group))
-
-    def seconds(self, operation: Operation, group: Group, size: float, wires: Wires) -> float:
-        """Step by step."""
-        return walk(self.plan(operation, group), size, wires)
 
     def _plan(self) -> Plan:
         sends = [

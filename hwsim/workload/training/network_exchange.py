@@ -23,8 +23,9 @@ from hwsim.workload.programs import MAIN
 from hwsim.workload.training.network_plan import UPDATED, NetworkPlan
 
 if TYPE_CHECKING:
-    from hwsim.collectives.algorithms import Algorithm, ParameterServer
-    from hwsim.collectives.steady import Flows
+    from hwsim.collectives.algorithms import Algorithm
+    from hwsim.collectives.algorithms.parameter_server import ParameterServer
+    from hwsim.collectives.flows import Flows
 
 
 @dataclass(slots=True)
@@ -111,7 +112,7 @@ class Exchanges:
 
     def _servers(self, devices: Sequence[str]) -> ParameterServer:
         """As an algorithm among the copies: on the first of them, or beside them."""
-        from hwsim.collectives.algorithms import ParameterServer
+        from hwsim.collectives.algorithms.parameter_server import ParameterServer
 
         servers = self._at(devices)
         own = [each for each in servers if each in devices]
@@ -172,6 +173,6 @@ class Exchanges:
 
 
 def _beside(servers: Sequence[str]) -> ParameterServer:
-    from hwsim.collectives.algorithms import ParameterServer
+    from hwsim.collectives.algorithms.parameter_server import ParameterServer
 
     return ParameterServer(on="beside", at=tuple(servers))
