@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from hwsim.records import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -21,6 +20,7 @@ from hwsim.collectives.rounds import Pair, Round
 from hwsim.demand import Capacity, Cost, Demand, Term, Wide, Wire
 from hwsim.graph.opgraph import Ints
 from hwsim.machine.draws import Draws
+from hwsim.records import dataclass
 
 LEAST: Final = 512  # ranks from which columns are quicker
 _DIGITS: Final = str.maketrans("", "", "0123456789")

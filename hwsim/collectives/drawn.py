@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from hwsim.records import dataclass
 from typing import Protocol, Self, TypeVar
 
 import numpy as np
@@ -18,6 +17,7 @@ from hwsim.demand import Cost, Demand, Term
 from hwsim.devices import Cpu, Gpu, Memory
 from hwsim.machine import Machine
 from hwsim.machine.libraries.overheads import Overheads
+from hwsim.records import dataclass
 
 SEVERAL = 64  # ranks from which one look at all pairs is quicker than a look at each
 

@@ -11,12 +11,12 @@ Range: short messages; the whole buffer passes every level, unpipelined.
 
 from __future__ import annotations
 
-from hwsim.records import dataclass
 from typing import ClassVar
 
 from hwsim.collectives.algorithms.algorithm import Algorithm
 from hwsim.collectives.plan import Group, Operation, Plan, Send
 from hwsim.collectives.rounds import Wires
+from hwsim.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ too many, each of the first r odd ranks takes the data of its even neighbour, an
 from __future__ import annotations
 
 from collections.abc import Iterator
-from hwsim.records import dataclass
 
 from hwsim.collectives.plan import Operation, Send
+from hwsim.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

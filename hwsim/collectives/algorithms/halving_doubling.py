@@ -12,13 +12,13 @@ Range: partners are up to n/2 apart, so that a ring or a torus of links is cross
 
 from __future__ import annotations
 
-from hwsim.records import dataclass
 from typing import ClassVar
 
 from hwsim.collectives.algorithms.algorithm import Algorithm
 from hwsim.collectives.algorithms.folding import Folded, exchanges
 from hwsim.collectives.plan import Group, Operation, Plan
 from hwsim.collectives.rounds import Round, Wires, rounds_of
+from hwsim.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

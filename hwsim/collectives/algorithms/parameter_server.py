@@ -13,12 +13,12 @@ Range: push and pull one after the other, all workers at once; a late worker, an
 from __future__ import annotations
 
 from dataclasses import replace
-from hwsim.records import dataclass
 from typing import ClassVar, Literal
 
 from hwsim.collectives.algorithms.algorithm import Algorithm, Presets
 from hwsim.collectives.plan import CannotCollect, Group, Operation, Plan, Send
 from hwsim.collectives.rounds import Round, Wires, rounds_of
+from hwsim.records import dataclass
 from hwsim.spec.fields import field
 
 

@@ -14,13 +14,13 @@ Range: short messages: every exchange of an all-reduce carries the whole buffer.
 
 from __future__ import annotations
 
-from hwsim.records import dataclass
 from typing import ClassVar
 
 from hwsim.collectives.algorithms.algorithm import Algorithm
 from hwsim.collectives.algorithms.folding import Folded, exchanges
 from hwsim.collectives.plan import Group, Operation, Plan, Send
 from hwsim.collectives.rounds import Round, Wires
+from hwsim.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,12 +16,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from hwsim.records import dataclass
 from typing import ClassVar, Final
 
 from hwsim.collectives.algorithms.algorithm import Algorithm, Presets
 from hwsim.collectives.plan import CannotCollect, Group, Operation, Plan, Send
 from hwsim.collectives.rounds import Pair, Round, Wires
+from hwsim.records import dataclass
 from hwsim.spec.fields import field
 
 CHAINED: Final[tuple[Operation, ...]] = ("broadcast", "reduce")  # along a chain that fills and empties

@@ -14,12 +14,12 @@ Source: the workload's author.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from hwsim.records import dataclass
 from typing import ClassVar
 
 from hwsim.collectives.algorithms.algorithm import Algorithm, Presets
 from hwsim.collectives.execute import WrongPlan, prove
 from hwsim.collectives.plan import CannotCollect, Group, Operation, Plan, Send
+from hwsim.records import dataclass
 from hwsim.spec.fields import field
 
 
