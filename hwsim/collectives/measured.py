@@ -23,7 +23,7 @@ from hwsim.machine import Handling, Machine
 from hwsim.machine.libraries.mpi import Mpi
 from hwsim.machine.libraries.nccl import Bus, Estimate, Nccl, Protocol
 from hwsim.machine.libraries.overheads import PLAIN, Overheads
-from hwsim.spec import Mistakes, decode, find, read, resolve, sources
+from hwsim.spec import Mistakes, decode, find, read, resolve
 from hwsim.units import precise
 
 Measured = TypeVar("Measured", Nccl, Mpi)
@@ -48,8 +48,6 @@ def measured(model: type[Measured], name: str) -> Measured:
     mistakes.raise_if_any()
     if numbers is None:
         raise TypeError(f"{name} is no {model.kind}")
-    origins = {path: str(origin) for path, origin in sources(tree).items()}
-    object.__setattr__(numbers, "sources", origins)  # as `finish` of a part
     return numbers
 
 
