@@ -19,7 +19,7 @@ from hwsim.machine.libraries.kinds import KINDS as LIBRARIES
 from hwsim.machine.schema import LibraryEntry, LinkEntry, MachineFile, PartEntry
 from hwsim.machine.topologies import TOPOLOGIES
 from hwsim.models import Framework
-from hwsim.models.entries import KINDS as MODELS
+from hwsim.models.architectures import ARCHITECTURES as MODELS
 from hwsim.ops import OPS
 from hwsim.spec import FieldPlan, Tree, plan
 from hwsim.spec.decode import title

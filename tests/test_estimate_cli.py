@@ -12,9 +12,19 @@ from click.testing import CliRunner, Result
 from hwsim import api
 from hwsim.cli import main
 from hwsim.cli.nodes import cluster_with
-from hwsim.models import NotAlike, ParallelPlan, WrongPlan, cluster_of, estimate, load_framework, load_model, one_pass, prefill
+from hwsim.models import (
+    NotAlike,
+    ParallelPlan,
+    WrongPlan,
+    cluster_of,
+    estimate,
+    load_framework,
+    load_transformer,
+    one_pass,
+    prefill,
+)
+from hwsim.models.inference import serve
 from hwsim.models.search import search
-from hwsim.models.service import serve
 
 NODE = "dgx-h100"
 SIXTEEN = (NODE, "llama-3-70b", "--nodes", "16", "--global-batch", "1024")
@@ -54,7 +64,7 @@ def test_the_shares_of_a_step_add_up_and_so_does_its_memory() -> None:
 def test_the_command_says_what_the_function_does() -> None:
     found = numbers(*SIXTEEN, "--tp", "8", "--pp", "4", "--no-sequence-parallel", "--sharding", "none", "--recompute", "full")
     plan = ParallelPlan(tp=8, pp=4, global_batch=1024, sharding="none", recompute="full")
-    step = estimate(load_model("llama-3-70b"), plan, cluster_with(NODE, {}, 16)[0], load_framework("megatron-core"))
+    step = estimate(load_transformer("llama-3-70b"), plan, cluster_with(NODE, {}, 16)[0], load_framework("megatron-core"))
     assert found["step_s"] == step.seconds
     assert found["mfu"] < found["hfu"] == step.hfu
 
@@ -175,7 +185,7 @@ def test_a_search_among_no_plans_says_what_is_wrong() -> None:
     cluster = cluster_with(NODE, {})[0]
     plan = ParallelPlan(pp=7, global_batch=8)
     with pytest.raises(WrongPlan, match="pp 7 does not divide"):
-        search(load_model("gpt2"), plan, cluster, load_framework("megatron-core"), {"pp"})
+        search(load_transformer("gpt2"), plan, cluster, load_framework("megatron-core"), {"pp"})
 
 
 # ---- inference ----
@@ -184,7 +194,7 @@ def test_a_search_among_no_plans_says_what_is_wrong() -> None:
 def test_a_prefill_is_one_pass() -> None:
     found = numbers(NODE, "llama-3-70b", "--infer", "prefill", "--tp", "4", "--batch", "2", "--prompt", "2000")
     cluster = cluster_with(NODE, {})[0]
-    one = one_pass(load_model("llama-3-70b"), prefill(2, 2000, tp=4), cluster, load_framework("vllm"))
+    one = one_pass(load_transformer("llama-3-70b"), prefill(2, 2000, tp=4), cluster, load_framework("vllm"))
     assert found["seconds"] == found["first_token_s"] == found["total_s"] == one.seconds
     assert found["tokens_per_s"] == pytest.approx(4000 / one.seconds)
     assert (found["steps_s"], found["groups"], found["output"]) == (None, 2, 0)
@@ -206,6 +216,6 @@ def test_weights_that_do_not_fit_leave_no_room() -> None:
 
 def test_a_service_of_one_token_is_its_prefill() -> None:
     cluster = cluster_with(NODE, {})[0]
-    found = serve(load_model("gpt2"), cluster, load_framework("vllm"), phase="decode", tp=1, batch=1, prompt=100, output=1,
+    found = serve(load_transformer("gpt2"), cluster, load_framework("vllm"), phase="decode", tp=1, batch=1, prompt=100, output=1,
                   dtype="bf16")  # fmt: skip
     assert found.total == found.first.seconds

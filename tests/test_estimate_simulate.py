@@ -10,7 +10,7 @@ import pytest
 import hwsim
 from hwsim.api import load_machine
 from hwsim.machine import Machine
-from hwsim.models import ParallelPlan, cluster_of, estimate, load_framework, load_model
+from hwsim.models import ParallelPlan, cluster_of, estimate, load_framework, load_transformer
 from hwsim.models.plan import Recompute, Sharding
 
 NEAR = 0.03
@@ -77,7 +77,7 @@ def machine_of(plan: Plan) -> Machine:
 
 
 def estimated(plan: Plan, machine: Machine) -> float:
-    model = load_model(plan.model)
+    model = load_transformer(plan.model)
     framework = load_framework(plan.framework)
     laid = ParallelPlan(
         tp=plan.tp, pp=plan.pp, global_batch=batch(plan), microbatch=plan.microbatch, chunks=plan.chunks,
@@ -97,7 +97,7 @@ def batch(plan: Plan) -> int:
 
 def simulated(plan: Plan, machine: Machine, **more: Any) -> float:
     train = {
-        "model": plan.model, "sequence": min(4096, load_model(plan.model).sequence), "microbatch": plan.microbatch,
+        "model": plan.model, "sequence": min(4096, load_transformer(plan.model).sequence), "microbatch": plan.microbatch,
         "global_batch": batch(plan), "dtype": "bf16", "schedule": schedule(plan), "chunks": plan.chunks,
         "parallel": {"tp": plan.tp, "pp": plan.pp, "dp": "rest", "order": ["tp", "pp", "dp"]},
         "sharding": plan.sharding, "recompute": plan.recompute, "framework": plan.framework, **more,
@@ -127,7 +127,7 @@ def test_what_hides_is_bounded_by_what_it_hides_behind() -> None:
     """The faster the GPUs, the less there is to hide behind: a step never gets shorter than its exchanges."""
     plan = Plan(2, 8, "llama-2-7b", 1, 1, 1, 1, "zero-1")
     machine = machine_of(plan)
-    model, cluster, framework = load_model(plan.model), cluster_of(machine), load_framework(plan.framework)
+    model, cluster, framework = load_transformer(plan.model), cluster_of(machine), load_framework(plan.framework)
     slow = replace(cluster, across=cluster.across / 50, pair=cluster.pair / 50)
     laid = ParallelPlan(global_batch=16, sharding="zero-1", sequence=512)
     exchanges = (model.parameters * (framework.gradient + 2.0) * 15 / 16) / (slow.across * slow.network / 8) / 8

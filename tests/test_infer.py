@@ -10,8 +10,8 @@ import pytest
 
 from hwsim.api import Run, load_machine, simulate
 from hwsim.machine import Machine
-from hwsim.models import Cluster, Framework, Transformer, cluster_of, kv_capacity, load_framework, load_model
-from hwsim.models.service import serve
+from hwsim.models import Cluster, Framework, Transformer, cluster_of, kv_capacity, load_framework, load_transformer
+from hwsim.models.inference import serve
 from hwsim.results.serving import ServiceStatistics
 from hwsim.results.timeline import FEMTO
 
@@ -41,7 +41,7 @@ def served(machine: str | Machine = "", **infer: Any) -> ServiceStatistics:
 def estimated(model: str, tp: int, batch: int, prompt: int, output: int) -> tuple[float, float]:
     """(first token, a token after it), as `hwsim estimate` has them."""
     software: Framework = load_framework("vllm")
-    network: Transformer = load_model(model)
+    network: Transformer = load_transformer(model)
     found = serve(network, cluster(), software, phase="decode", tp=tp, batch=batch, prompt=prompt, output=output, dtype="bf16")
     return found.first.seconds, found.seconds
 
@@ -113,7 +113,7 @@ def test_littles_law_holds_to_the_femtosecond(keys: Mapping[str, Any]) -> None:
 
 
 def test_the_cache_holds_what_is_left_of_the_memory_in_blocks() -> None:
-    model = load_model("llama-3-8b")
+    model = load_transformer("llama-3-8b")
     size = cluster().gpu.memory.size
     assert size is not None
     found = served(model="llama-3-8b", requests=1, memory="80 %", block=32)

@@ -13,7 +13,7 @@ from hwsim.actors.serving.batching import Continuous, Sequence, Static
 from hwsim.actors.serving.cache import Cache
 from hwsim.api import ExpectationFailed, load_machine, simulate
 from hwsim.cli import main
-from hwsim.models import load_framework, load_model, one_pass, prefill
+from hwsim.models import load_framework, load_transformer, one_pass, prefill
 from hwsim.models.cluster import cluster_of
 from hwsim.results.serving import ServiceStatistics
 from hwsim.spec import SpecError
@@ -184,7 +184,7 @@ def test_a_run_is_explained_and_simulated_again(tmp_path: Path) -> None:
 def test_an_encoder_reads_a_batch_and_is_done() -> None:
     found = served(model="bert-base", prompt=128, requests=32, batch=8, framework="fastertransformer", dtype="fp16")
     part = prefill(8, 128, dtype="fp16", attention="plain")
-    one = one_pass(load_model("bert-base"), part, cluster_of(node()), load_framework("fastertransformer"))
+    one = one_pass(load_transformer("bert-base"), part, cluster_of(node()), load_framework("fastertransformer"))
     assert found.first_token is None
     assert found.iterations == 4
     assert found.span_s == pytest.approx(4 * one.seconds, rel=1e-9)
@@ -192,17 +192,19 @@ def test_an_encoder_reads_a_batch_and_is_done() -> None:
 
 def test_images_pass_in_batches_as_the_estimate_has_them() -> None:
     from hwsim.devices import Gpu
-    from hwsim.models.cnn_estimate import Kernels, inference
-    from hwsim.models.networks import load_network
-    from hwsim.models.software import SOFTWARE
+    from hwsim.models.framework import SOFTWARE
+    from hwsim.models.inference import batch_pass
+    from hwsim.models.kernel_times import KernelTimes
+    from hwsim.models.library import load_network
 
     gpu = load_machine("dgx-h100").device("gpu0").model
     assert isinstance(gpu, Gpu)
+    software = SOFTWARE["pytorch-ngc"]
     found = served(model="resnet-50", requests=96, batch=32, dtype="fp16")
-    step = inference(load_network("resnet-50"), 32, "fp16", Kernels(gpu, SOFTWARE["pytorch-ngc"]))
-    assert found.requests_per_s == pytest.approx(step.images_per_second, rel=1e-9)
+    step = batch_pass(load_network("resnet-50"), 32, "fp16", KernelTimes(gpu, software.kernels), software)
+    assert found.requests_per_s == pytest.approx(32 / step.seconds, rel=1e-9)
     many = served(model="resnet-50", device="gpu*", requests=96 * 8, batch=32, dtype="fp16")
-    assert many.requests_per_s == pytest.approx(8 * step.images_per_second, rel=1e-9)
+    assert many.requests_per_s == pytest.approx(8 * 32 / step.seconds, rel=1e-9)
 
 
 # ---- the line, without a clock ----

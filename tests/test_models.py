@@ -17,10 +17,10 @@ from hwsim.models import (
     Cluster,
     Framework,
     Kernel,
+    KernelTimes,
     NotAlike,
     ParallelPlan,
     Slice,
-    Speed,
     Step,
     Transformer,
     WrongPlan,
@@ -33,7 +33,7 @@ from hwsim.models import (
     kv_capacity,
     lay,
     load_framework,
-    load_model,
+    load_transformer,
     one_pass,
     prefill,
     stage_of,
@@ -132,12 +132,12 @@ def run(model: Transformer, plan: ParallelPlan, count: int, framework: Framework
 
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_parameters_are_the_published_ones(name: str) -> None:
-    assert load_model(name).parameters == PARAMETERS[name]
+    assert load_transformer(name).parameters == PARAMETERS[name]
 
 
 @pytest.mark.parametrize("name", BILLIONS)
 def test_parameters_round_to_the_printed_ones(name: str) -> None:
-    assert load_model(name).parameters / 1e9 == pytest.approx(BILLIONS[name], abs=0.051)
+    assert load_transformer(name).parameters / 1e9 == pytest.approx(BILLIONS[name], abs=0.051)
 
 
 TRANSFORMERS = [name for name in names("model") if read(find("model", name)).text("kind") == "transformer"]
@@ -145,7 +145,7 @@ TRANSFORMERS = [name for name in names("model") if read(find("model", name)).tex
 
 @pytest.mark.parametrize("name", TRANSFORMERS)
 def test_every_model_of_the_library_can_be_read(name: str) -> None:
-    model = load_model(name)
+    model = load_transformer(name)
     assert model.parameters >= model.active_parameters > 1e8
     assert model.forward_flop(512) > 2 * model.layers * model.hidden**2
 
@@ -156,13 +156,13 @@ def test_every_framework_of_the_library_can_be_read(name: str) -> None:
 
 
 def test_flop_of_a_token_are_six_times_the_parameters_for_short_sequences() -> None:
-    model = load_model("llama-3-70b")
+    model = load_transformer("llama-3-70b")
     met = model.parameters - model.embedding_parameters  # the table is looked up, not multiplied by
     assert model.training_flop(1) == pytest.approx(6 * met, rel=0.001)
 
 
 def test_flop_are_those_of_narayanan() -> None:
-    model = load_model("megatron-145b")
+    model = load_transformer("megatron-145b")
     batch, s, layers, h, v = 2304, 2048, 80, 12288, 51200
     formula = 96 * batch * s * layers * h**2 * (1 + s / (6 * h) + v / (16 * layers * h))
     again = batch * s * (model.forward_flop(s) - 2 * v * h)  # full recompute: the layers, not the logits
@@ -170,11 +170,11 @@ def test_flop_are_those_of_narayanan() -> None:
 
 
 def test_mixtral_meets_thirteen_billion_parameters() -> None:
-    assert load_model("mixtral-8x7b").active_parameters / 1e9 == pytest.approx(12.9, abs=0.05)
+    assert load_transformer("mixtral-8x7b").active_parameters / 1e9 == pytest.approx(12.9, abs=0.05)
 
 
 def test_grouped_heads_shrink_the_cache() -> None:
-    model = load_model("llama-2-70b")
+    model = load_transformer("llama-2-70b")
     assert replace(model, kv_heads=None).kv_bytes() == 8 * model.kv_bytes() == 8 * 2 * 80 * 1024 * 2
 
 
@@ -182,7 +182,7 @@ def test_a_model_that_cannot_be_is_refused() -> None:
     assert [key for key, _, _ in small(heads=7).problems()] == ["heads"]
     assert [key for key, _, _ in small(kv_heads=3).problems()] == ["kv_heads"]
     with pytest.raises(SpecError, match="llama-3-70b"):
-        load_model("llama-3-70")
+        load_transformer("llama-3-70")
 
 
 # ---- kernels ----
@@ -230,7 +230,7 @@ def test_experts_compute_what_the_tokens_ask_for() -> None:
 
 @pytest.mark.parametrize("tensor", [1, 8])
 def test_activations_are_those_of_korthikanti(tensor: int) -> None:
-    gpt, s, h, a = load_model("megatron-175b"), 2048, 12288, 96
+    gpt, s, h, a = load_transformer("megatron-175b"), 2048, 12288, 96
     plan = ParallelPlan(tp=tensor, global_batch=8)
     assert activations(gpt, plan, s, "plain") == s * h * (10 + 24 / tensor + 5 * a * s / (h * tensor))
     assert activations(gpt, replace(plan, recompute="selective"), s, "plain") == s * h * (10 + 24 / tensor)
@@ -243,7 +243,7 @@ def test_activations_are_those_of_korthikanti(tensor: int) -> None:
 
 def test_zero_divides_what_the_paper_says() -> None:
     """Rajbhandari et al., figure 1: 7.5 G parameters on 64 GPUs: 120, 31.4, 16.6 and 1.9 GB."""
-    model = replace(load_model("megatron-7.5b"), vocab=1, sequence=1)
+    model = replace(load_transformer("megatron-7.5b"), vocab=1, sequence=1)
     scale = 7.5e9 / model.parameters
     found = []
     for level in ("zero-0", "zero-1", "zero-2", "zero-3"):
@@ -262,14 +262,14 @@ def test_a_schedule_keeps_as_many_microbatches_as_stages_follow() -> None:
 
 
 def test_what_does_not_fit_is_said_with_its_amount() -> None:
-    step = run(load_model("llama-3-70b"), ParallelPlan(global_batch=8, recompute="full"), 8)
+    step = run(load_transformer("llama-3-70b"), ParallelPlan(global_batch=8, recompute="full"), 8)
     over = (step.memory.total - 80e9) / 1e12
     assert step.verdict == f"does not fit by {over:.2f} TB on gpu0"
     assert over > 0.5
 
 
 def test_a_cache_holds_what_the_weights_leave() -> None:
-    model = load_model("llama-2-7b")
+    model = load_transformer("llama-2-7b")
     assert kv_capacity(model, 1, 80e9) == int((0.9 * 80e9 - 2 * model.parameters - 1.5e9) // model.kv_bytes())
     assert kv_capacity(model, 1, 10e9) == 0
     assert kv_capacity(model, 2, 80e9) > 2 * kv_capacity(model, 1, 80e9)
@@ -323,7 +323,7 @@ def test_the_order_says_who_are_neighbours() -> None:
 
 def test_shares_add_up_and_are_finite() -> None:
     plan = ParallelPlan(tp=8, pp=2, global_batch=32, sharding="zero-1", recompute="full")
-    step = run(load_model("megatron-7.5b"), plan, 64, load_framework("megatron"))
+    step = run(load_transformer("megatron-7.5b"), plan, 64, load_framework("megatron"))
     assert math.fsum(step.shares.values()) == pytest.approx(step.seconds)
     assert all(0 <= each < math.inf for each in step.shares.values())
     assert 0 < step.mfu < step.hfu < 1
@@ -344,7 +344,7 @@ def test_the_bubble_is_that_of_the_schedule(stages: int, microbatches: int, chun
 
 
 def test_full_recompute_costs_a_forward_pass() -> None:
-    model, plan = load_model("megatron-7.5b"), ParallelPlan(global_batch=8)
+    model, plan = load_transformer("megatron-7.5b"), ParallelPlan(global_batch=8)
     kept, again = run(model, plan, 8), run(model, replace(plan, recompute="full"), 8)
     assert again.shares["matmul"] / kept.shares["matmul"] == pytest.approx(4 / 3, rel=0.03)
     assert again.memory.activations < kept.memory.activations / 5
@@ -352,7 +352,7 @@ def test_full_recompute_costs_a_forward_pass() -> None:
 
 
 def test_sharded_weights_trade_memory_for_traffic() -> None:
-    model, plan = load_model("mpt-7b"), ParallelPlan(global_batch=16, sharding="zero-0")
+    model, plan = load_transformer("mpt-7b"), ParallelPlan(global_batch=16, sharding="zero-0")
     whole, sharded = (run(model, replace(plan, sharding=each), 16) for each in ("zero-0", "zero-3"))
     assert sharded.memory.weights == pytest.approx(whole.memory.weights / 16)
     assert sharded.shares["dp"] > whole.shares["dp"]
@@ -362,7 +362,7 @@ def test_sharded_weights_trade_memory_for_traffic() -> None:
 
 
 def test_weak_scaling_is_flat_until_the_network_binds() -> None:
-    model = load_model("gpt2-xl")
+    model = load_transformer("gpt2-xl")
     hidden = Framework(gradients=0.0)
     one, many = (run(model, ParallelPlan(global_batch=8 * count, microbatch=8), count, hidden) for count in (8, 512))
     alone = [each.seconds - each.shares.get("dp", 0.0) for each in (one, many)]  # but for the last bucket of gradients
@@ -385,7 +385,7 @@ def test_more_work_never_takes_less_time(tensor: int, micro: int, recompute: str
 
 @given(st.floats(1.0, 4.0), st.floats(1.0, 4.0))
 def test_a_better_network_is_never_slower(inside: float, across: float) -> None:
-    model, plan = load_model("megatron-7.5b"), ParallelPlan(tp=8, pp=2, global_batch=64)
+    model, plan = load_transformer("megatron-7.5b"), ParallelPlan(tp=8, pp=2, global_batch=64)
     base = gpus(32)
     better = replace(
         base,
@@ -399,12 +399,12 @@ def test_a_better_network_is_never_slower(inside: float, across: float) -> None:
 
 def test_a_stage_lists_what_the_estimate_adds_up() -> None:
     model, plan, framework = (
-        load_model("megatron-7.5b"),
+        load_transformer("megatron-7.5b"),
         ParallelPlan(tp=8, global_batch=8, microbatch=8),
         load_framework("megatron"),
     )
     cluster = gpus(8)
-    speed = Speed(cluster.gpu, framework)
+    speed = KernelTimes(cluster.gpu, framework)
     stage = stage_of(lay(model, plan, 8), framework)
     items = (*stage.layer.forward, *stage.layer.recompute, *stage.layer.backward)
     kernels = stage.layer.times * sum(speed.seconds(each) for each in items if isinstance(each, Kernel))
@@ -416,8 +416,8 @@ def test_a_stage_lists_what_the_estimate_adds_up() -> None:
 
 def test_an_estimate_takes_milliseconds() -> None:
     """Over plans of one model, as a sweep asks for them: kernels of the same shape are timed once."""
-    model, framework, cluster = load_model("megatron-145b"), load_framework("megatron"), gpus(1024)
-    speed = Speed(cluster.gpu, framework)
+    model, framework, cluster = load_transformer("megatron-145b"), load_framework("megatron"), gpus(1024)
+    speed = KernelTimes(cluster.gpu, framework)
     plans = [
         ParallelPlan(tp=tensor, pp=stages, microbatch=micro, global_batch=2048, recompute=recompute)
         for tensor in (1, 2, 4, 8)
@@ -437,20 +437,20 @@ def test_an_estimate_takes_milliseconds() -> None:
 
 
 def test_decoding_reads_the_weights_once() -> None:
-    model, cluster = load_model("llama-3-8b"), gpus(1)
+    model, cluster = load_transformer("llama-3-8b"), gpus(1)
     found = one_pass(model, decode(1, 1), cluster, Framework(steady=False))
     least = 2 * (model.parameters - model.embedding_parameters) / cluster.gpu.memory.bandwidth
     assert least < found.seconds < 1.6 * least
 
 
 def test_a_batch_is_decoded_in_little_more_time_than_one() -> None:
-    model, cluster, framework = load_model("llama-3-8b"), gpus(1), Framework(steady=False)
+    model, cluster, framework = load_transformer("llama-3-8b"), gpus(1), Framework(steady=False)
     one, many = (one_pass(model, decode(batch, 512), cluster, framework).seconds for batch in (1, 32))
     assert one < many < 1.5 * one
 
 
 def test_a_prefill_is_bound_by_its_products() -> None:
-    model, cluster = load_model("llama-3-8b"), gpus(1)
+    model, cluster = load_transformer("llama-3-8b"), gpus(1)
     found = one_pass(model, prefill(1, 4096), cluster, Framework(steady=False))
     bound = 4096 * model.forward_flop(4096, causal=True) / cluster.gpu.flop["bf16"]
     assert bound * 0.9 < found.seconds < 2 * bound
@@ -465,7 +465,7 @@ def test_more_context_never_decodes_faster(batch: int, context: int) -> None:
 
 
 def test_tensor_parallel_decodes_faster_and_says_what_it_sends() -> None:
-    model, framework = load_model("llama-3-70b"), Framework(steady=False)
+    model, framework = load_transformer("llama-3-70b"), Framework(steady=False)
     two, eight = (one_pass(model, decode(8, 1024, tp=tensor), gpus(8), framework) for tensor in (4, 8))
     assert eight.seconds < two.seconds
     assert eight.shares["tp"] > 0

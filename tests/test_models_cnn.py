@@ -12,14 +12,18 @@ from hwsim.devices import Gpu
 from hwsim.models.architectures.cnn import Cnn
 from hwsim.models.architectures.entries import Bottleneck, Branches, Conv, Entry, Linear, Pool
 from hwsim.models.architectures.mlp import Mlp
-from hwsim.models.architectures.unit_layers import activation_bytes, layers_of, memory_of, optimizer
+from hwsim.models.architectures.unit_layers import activation_bytes, layers_of, optimizer
 from hwsim.models.architectures.units import WrongNetwork
-from hwsim.models.cnn_estimate import Kernels, exposed, inference, training_step
 from hwsim.models.convolution import Convolution
 from hwsim.models.convolving import CONVOLVING, units_of
+from hwsim.models.framework import SOFTWARE, Software
+from hwsim.models.inference import batch_pass
+from hwsim.models.kernel_times import KernelTimes
 from hwsim.models.layer import kernels as kernels_of
-from hwsim.models.networks import described, load_network, read_network
-from hwsim.models.software import SOFTWARE, Software
+from hwsim.models.library import described, load_network, read_network
+from hwsim.models.memory import network_memory
+from hwsim.models.plan import Dtype, ParallelPlan
+from hwsim.models.step import data_parallel_step, left_of_buckets
 from hwsim.spec import SpecError, find, names, read, read_text
 from published.parts import part
 
@@ -46,8 +50,9 @@ V100 = part(Gpu, "v100-sxm2-16gb")
 GPUS = ("k80", "p100-sxm2", "v100-sxm2-16gb", "t4", "a100-sxm-80gb", "h100-sxm")
 
 
-def kernels(name: str = "v100-sxm2-16gb", software: Software | None = None) -> Kernels:
-    return Kernels(part(Gpu, name), software or Software())
+def kernels(name: str = "v100-sxm2-16gb", software: Software | None = None) -> tuple[KernelTimes, Software]:
+    software = software or Software()
+    return KernelTimes(part(Gpu, name), software.kernels), software
 
 
 @pytest.mark.parametrize("name", sorted(PUBLISHED))
@@ -99,41 +104,41 @@ def test_the_three_passes_of_a_convolution_compute_the_same(
 
 @pytest.mark.parametrize("gpu", GPUS)
 @pytest.mark.parametrize("dtype", ["fp32", "fp16"])
-def test_more_images_never_take_less_time(gpu: str, dtype: str) -> None:
+def test_more_images_never_take_less_time(gpu: str, dtype: Dtype) -> None:
     if gpu == "k80" and dtype == "fp16":
         pytest.skip("computed in fp32, as the line before")
     asked = kernels(gpu)
     network = load_network("resnet-18")
-    times = [training_step(network, batch, dtype, asked).seconds for batch in (1, 2, 4, 7, 16, 33, 64, 128)]
+    times = [data_parallel_step(network, batch, dtype, *asked).seconds for batch in (1, 2, 4, 7, 16, 33, 64, 128)]
     assert times == sorted(times)
-    forward = [inference(network, batch, dtype, asked).seconds for batch in (1, 2, 4, 7, 16, 33, 64, 128)]
+    forward = [batch_pass(network, batch, dtype, *asked).seconds for batch in (1, 2, 4, 7, 16, 33, 64, 128)]
     assert forward == sorted(forward)
     assert all(one < whole for one, whole in zip(forward, times, strict=True))
 
 
 def test_no_convolution_beats_the_peak_or_the_memory() -> None:
     for name in GPUS:
-        gpu, asked = part(Gpu, name), kernels(name)
+        gpu, (asked, _) = part(Gpu, name), kernels(name)
         for layer in layers_of(load_network("vgg-16"), 16, "fp32"):
             for op in kernels_of((*layer.forward, *layer.backward)):
-                for each in asked.chosen(op):
+                for each in asked.choose(op):
                     assert each.seconds >= 0.999 * each.work.flop / max(gpu.flop.values())
                     assert each.slower > 0
 
 
 def test_the_shares_of_a_step_add_up() -> None:
-    step = training_step(
-        load_network("resnet-50"), 32, "fp32", kernels(software=SOFTWARE["pytorch-ngc"]), 8, lambda size: size / 1e9
+    step = data_parallel_step(
+        load_network("resnet-50"), 32, "fp32", *kernels(software=SOFTWARE["pytorch-ngc"]), 8, lambda size: size / 1e9
     )
     assert sum(step.shares.values()) == pytest.approx(step.seconds)
-    assert step.images_per_second == pytest.approx(8 * 32 / step.seconds)
-    assert step.shares["gradients"] > 0
+    assert step.tokens_per_second == pytest.approx(8 * 32 / step.seconds)
+    assert step.shares["dp"] > 0
 
 
 def test_the_host_binds_small_batches() -> None:
     slow = Software(dispatch=50e-6)
-    one = inference(load_network("resnet-50"), 1, "fp16", kernels(software=slow))
-    two = inference(load_network("resnet-50"), 2, "fp16", kernels(software=slow))
+    one = batch_pass(load_network("resnet-50"), 1, "fp16", *kernels(software=slow))
+    two = batch_pass(load_network("resnet-50"), 2, "fp16", *kernels(software=slow))
     assert one.seconds == pytest.approx(two.seconds)
     assert one.shares["host"] > one.seconds / 2
 
@@ -149,18 +154,18 @@ def test_what_is_left_of_the_gradients_lies_between_the_last_bucket_and_all(
 ) -> None:
     marks = [(when, size) for (when, _), (_, size) in zip(sorted(given_marks), given_marks, strict=True)]
     total = sum(size for _, size in marks)
-    left = exposed(marks, lambda size: size / 1e9, bucket, hidden)
+    left = left_of_buckets(marks, lambda size: size / 1e9, bucket, hidden)
     assert left <= total / 1e9 + 1e-12
-    assert left <= exposed(marks, lambda size: size / 1e9, bucket, 0.0) + 1e-12
-    assert left >= exposed(marks, lambda size: size / 1e9, bucket, 1.0) - 1e-12
-    assert exposed(marks, lambda size: 0.0, bucket, 1.0) == pytest.approx(0.0)
+    assert left <= left_of_buckets(marks, lambda size: size / 1e9, bucket, 0.0) + 1e-12
+    assert left >= left_of_buckets(marks, lambda size: size / 1e9, bucket, 1.0) - 1e-12
+    assert left_of_buckets(marks, lambda size: 0.0, bucket, 1.0) == pytest.approx(0.0)
 
 
 def test_more_gpus_with_a_perfect_network_scale_perfectly() -> None:
     network, asked = load_network("resnet-50"), kernels()
-    one = training_step(network, 64, "fp32", asked)
-    many = training_step(network, 64, "fp32", asked, 64, lambda size: 0.0)
-    assert many.images_per_second == pytest.approx(64 * one.images_per_second)
+    one = data_parallel_step(network, 64, "fp32", *asked)
+    many = data_parallel_step(network, 64, "fp32", *asked, 64, lambda size: 0.0)
+    assert many.tokens_per_second == pytest.approx(64 * one.tokens_per_second)
 
 
 def test_the_optimizer_moves_what_it_updates() -> None:
@@ -169,11 +174,12 @@ def test_the_optimizer_moves_what_it_updates() -> None:
 
 
 def test_memory_grows_with_the_batch_but_for_the_weights() -> None:
-    small, large = (memory_of(layers_of(load_network("resnet-50"), batch, "fp32")) for batch in (8, 16))
-    assert small["weights"] == large["weights"] == 4 * 25_557_032
-    assert large["activations"] == pytest.approx(2 * small["activations"])
+    plan = ParallelPlan(global_batch=8, dtype="fp32", optimizer="sgd")
+    small, large = (network_memory(layers_of(load_network("resnet-50"), batch, "fp32"), plan, 0, 1) for batch in (8, 16))
+    assert small.weights == large.weights == small.optimizer == 4 * 25_557_032
+    assert large.activations == pytest.approx(2 * small.activations)
     half = layers_of(load_network("resnet-50"), 8, "fp16")
-    assert activation_bytes(half) == pytest.approx(small["activations"] / 2)
+    assert activation_bytes(half) == pytest.approx(small.activations / 2)
     assert activation_bytes(layers_of(load_network("resnet-50"), 8, "fp16", training=False)) == 0
 
 
@@ -188,8 +194,8 @@ def test_parts_fall_into_the_generations_their_formats_tell() -> None:
 def test_an_mlp_is_a_chain_of_linear_maps() -> None:
     mlp = Mlp(units=(784, 256, 10), dropout=True)
     assert [unit.kind for unit in mlp.chain()] == ["linear", "activation", "dropout", "linear"]
-    step = training_step(mlp, 256, "fp32", kernels())
-    assert set(step.shares) == {"matmul", "elementwise", "optimizer", "host", "gradients"}
+    step = data_parallel_step(mlp, 256, "fp32", *kernels())
+    assert set(step.shares) == {"matmul", "elementwise", "optimizer", "host"}
 
 
 def test_branches_are_put_together_and_blocks_widened_by_groups() -> None:

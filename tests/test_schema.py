@@ -11,7 +11,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from hwsim.machine.schema import machine_schema, part_schema
-from hwsim.models.entries import model_schema
+from hwsim.models.library import model_schema
 from hwsim.workload import workload_schema
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -26,7 +26,7 @@ from hwsim.devices.work import Call, Product
 from hwsim.machine import build
 from hwsim.models.architectures.unit_layers import _linear
 from hwsim.models.convolving import units_of
-from hwsim.models.networks import read_network
+from hwsim.models.library import read_network
 from hwsim.models.stages import _adding
 from hwsim.spec import Mistakes, SpecError, find, read, read_text
 from hwsim.workload.events import Event, _spans

@@ -10,7 +10,7 @@ import hwsim
 from hwsim.api import load_machine, prepare
 from hwsim.engine import simulate
 from hwsim.machine import Machine
-from hwsim.models import ParallelPlan, cluster_of, estimate, load_framework, load_model
+from hwsim.models import ParallelPlan, cluster_of, estimate, load_framework, load_transformer
 from hwsim.models.plan import Schedule
 from hwsim.results.training import Training
 from hwsim.spec import SpecError
@@ -108,7 +108,7 @@ def test_the_estimate_is_within_ten_per_cent_of_the_simulation(at: int) -> None:
     machine = load_machine(node) if nodes == 1 else cluster(nodes, node, "200 Gb/s" if node == "dgx-a100" else "400 Gb/s")
     model, framework = str(keys.pop("model")), str(keys.pop("framework", "megatron-core"))
     plan = ParallelPlan(**keys, sequence_parallel=keys.get("tp", 1) > 1)
-    expected = estimate(load_model(model), plan, cluster_of(machine), load_framework(framework))
+    expected = estimate(load_transformer(model), plan, cluster_of(machine), load_framework(framework))
     parallel = {axis: keys.pop(axis) for axis in ("tp", "pp", "cp", "ep") if axis in keys}
     try:
         found = trained(machine, model=model, framework=framework, parallel=parallel, detail="stage", **keys)
@@ -161,7 +161,7 @@ def test_recompute_costs_what_it_computes() -> None:
         for what, found in ops.items()
         for name in ("forward", "backward")
     }
-    model = load_model("megatron-1.7b")
+    model = load_transformer("megatron-1.7b")
     assert spent["full", "forward"] == pytest.approx(spent["none", "forward"])
     layers = spent["none", "forward"] * model.layers * 0.9 / model.layers
     assert spent["full", "backward"] - spent["none", "backward"] == pytest.approx(layers, rel=0.12)
@@ -170,7 +170,7 @@ def test_recompute_costs_what_it_computes() -> None:
 def test_sharding_trades_memory_for_traffic_as_in_its_table() -> None:
     """Rajbhandari et al., 2020, sections 5 and 7.2: 2 + 2 + 12 bytes a parameter; twice the model's bytes sent, or thrice."""
     keys = {"model": "opt-1.3b", "global_batch": 8, "framework": "megatron", "steps": 1, "optimizer": "adam", "dtype": "fp16"}
-    parameters = load_model("opt-1.3b").parameters
+    parameters = load_transformer("opt-1.3b").parameters
     kept: dict[str, float] = {}
     sent: dict[str, float] = {}
     for sharding in ("none", "zero-1", "zero-2", "zero-3"):

@@ -8,7 +8,7 @@ import pytest
 
 import hwsim
 from hwsim.api import Run
-from hwsim.models.cnn_estimate import exposed
+from hwsim.models.step import left_of_buckets
 from hwsim.workload.training import network as training
 
 FLOP = 1e12
@@ -62,7 +62,7 @@ def test_sums_hide_behind_the_backward_pass_up_to_its_length(bandwidth: float) -
     run = seconds(server(2, f"{bandwidth / 1e9} GB/s"), synchronise={"bucket": "1 B", "algorithm": "ring"})
     forward, backward = 8 * layer(32), 15 * layer(32)
     marks = [((at + 1) * 2 * layer(32), 4.0 * WEIGHTS) for at in range(7)] + [(backward, 4.0 * WEIGHTS)]
-    left = exposed(marks, lambda size: size / bandwidth, bucket=1.0)
+    left = left_of_buckets(marks, lambda size: size / bandwidth, bucket=1.0)
     assert run == pytest.approx(forward + backward + left, rel=1e-5)
 
 

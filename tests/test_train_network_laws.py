@@ -11,9 +11,11 @@ import pytest
 import hwsim
 from hwsim.api import Run, load_machine
 from hwsim.devices import Gpu
-from hwsim.models.cnn_estimate import Kernels, training_step
-from hwsim.models.networks import load_network
-from hwsim.models.software import SOFTWARE
+from hwsim.models.framework import SOFTWARE
+from hwsim.models.kernel_times import KernelTimes
+from hwsim.models.library import load_network
+from hwsim.models.plan import Dtype
+from hwsim.models.step import data_parallel_step
 from hwsim.spec import SpecError
 
 V100S = "p3.16xlarge"
@@ -65,7 +67,9 @@ links: [{between: [switch, gpu*], kind: direct, bandwidth: 1000000 TB/s}]
         ("vgg-16", 4, 32, "fp32", "tensorflow-xla"),
     ],
 )
-def test_a_simulated_step_is_within_a_tenth_of_the_estimate(model: str, gpus: int, each: int, dtype: str, software: str) -> None:
+def test_a_simulated_step_is_within_a_tenth_of_the_estimate(
+    model: str, gpus: int, each: int, dtype: Dtype, software: str
+) -> None:
     from hwsim.collectives.timing import timed
 
     machine = load_machine(V100S)
@@ -76,7 +80,9 @@ def test_a_simulated_step_is_within_a_tenth_of_the_estimate(model: str, gpus: in
     def exchange(size: float) -> float:
         return timed(machine, None, "all-reduce", devices, size).alone(machine.rates())
 
-    told = training_step(load_network(model), each, dtype, Kernels(gpu, SOFTWARE[software]), gpus, exchange if gpus > 1 else None)
+    chosen = SOFTWARE[software]
+    times = KernelTimes(gpu, chosen.kernels)
+    told = data_parallel_step(load_network(model), each, dtype, times, chosen, gpus, exchange if gpus > 1 else None)
     found = step({"model": model, "gpus": gpus, "global_batch": gpus * each, "dtype": dtype, "framework": software})
     assert found == pytest.approx(told.seconds, rel=0.1)
 

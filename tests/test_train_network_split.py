@@ -9,7 +9,7 @@ import pytest
 from hwsim.models.architectures.split import CannotSplit, blocks, split, stages
 from hwsim.models.architectures.unit_layers import layer_of
 from hwsim.models.architectures.units import size
-from hwsim.models.networks import load_network
+from hwsim.models.library import load_network
 
 NETWORKS: Final = ("alexnet", "vgg-16", "resnet-18", "resnet-50", "inception-v3", "googlenet", "resnext-50-32x4d")
 

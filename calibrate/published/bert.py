@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from hwsim.devices import Gpu, Work
-from hwsim.models import Cluster, Framework, Slice, Speed, Transformer, load_framework, load_model, one_pass
+from hwsim.models import Cluster, Framework, KernelTimes, Slice, Transformer, load_framework, load_transformer, one_pass
 from published.parts import part, table
 from published.score import Miss, Score, group_median, halves, worst_of
 from published.search import descend
@@ -84,7 +84,7 @@ def _row(said: Mapping[str, str]) -> Row | None:
         framework = "torchscript-bert"
     elif dtype == "int8":
         framework += "-int8-v2" if "v2" in notes or said["precision"] == "int8-v2" else "-int8-v1"
-    model = load_model("bert-base")
+    model = load_transformer("bert-base")
     batch, length, tp = (round(float(said[key] or 1)) for key in ("batch", "input_len", "tp"))
     whole, products = ("fp16", "int8") if dtype == "int8" else (dtype, "")
     part_of = Slice(batch, length, length, tp, dtype=whole, products=products, attention="plain")
@@ -102,7 +102,7 @@ def seconds_of(row: Row, framework: Framework | None = None) -> float:
     """What the library says of a pass."""
     use = framework or _framework(row.framework)
     return one_pass(
-        row.model, row.slice, row.cluster, use, Speed(row.cluster.gpu, use, known=_KNOWN.setdefault(row.part, {}))
+        row.model, row.slice, row.cluster, use, KernelTimes(row.cluster.gpu, use, known=_KNOWN.setdefault(row.part, {}))
     ).seconds
 
 

@@ -12,8 +12,8 @@ from typing import Final
 
 from hwsim.models.architectures.cnn import Cnn
 from hwsim.models.architectures.entries import Shape
-from hwsim.models.cnn_estimate import training_step
-from hwsim.models.networks import load_network
+from hwsim.models.library import load_network
+from hwsim.models.step import data_parallel_step
 from published.cnn_rows import exchange_of
 from published.cnn_training import kernels_of
 from published.parts import table
@@ -74,11 +74,11 @@ def _miss(each: Mapping[str, str], notebook: Notebook) -> Miss:
     software = "tensorflow-ngc" if "TensorFlow" in each["software"] else "pytorch-ngc"
     kernels = kernels_of("v100-sxm2-16gb", software)
     exchange = exchange_of("p3.16xlarge", "v100-sxm2-16gb", gpus, "")
-    step = training_step(network, notebook.batch // gpus, "fp32", kernels, gpus, exchange)
+    step = data_parallel_step(network, notebook.batch // gpus, "fp32", *kernels, gpus, exchange)
     name = each["notebook"].rpartition("/")[2]
     said = f"{each['id']}: {name.removesuffix('.ipynb')}, {gpus} x {notebook.batch // gpus}, {each['software']}"
     reason = "images are read, decoded and augmented by the CPU" if name in FED else ""
-    return Miss(said, step.images_per_second, float(each["value"]), name, reason)
+    return Miss(said, step.tokens_per_second, float(each["value"]), name, reason)
 
 
 def _score(name: str, found: list[Miss], bound: float, notes: str, reached: float) -> Score:

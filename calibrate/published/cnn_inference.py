@@ -13,9 +13,9 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from hwsim.models.cnn_estimate import Kernels, inference
+from hwsim.models.inference import batch_pass
 from published.cnn_rows import GPUS, NETWORKS, last_of, network_of
-from published.cnn_training import SCALE, changed, kernels_of
+from published.cnn_training import SCALE, Kernels, changed, kernels_of
 from published.parts import table
 from published.score import Half, Miss, Score, group_median, halves, worst_of
 from published.search import descend
@@ -89,9 +89,10 @@ def _row(each: Mapping[str, str], mixed: bool, compiled: bool) -> Row:
 
 def predicted(row: Row, kernels: Kernels | None = None) -> float:
     """Images a second."""
-    return inference(
-        network_of(row.network), row.batch, row.dtype, kernels or kernels_of(row.gpu, row.software)
-    ).images_per_second
+    return (
+        row.batch
+        / batch_pass(network_of(row.network), row.batch, row.dtype, *(kernels or kernels_of(row.gpu, row.software))).seconds
+    )
 
 
 def parted(found: Sequence[Row]) -> tuple[list[Row], list[Row]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -13,8 +13,8 @@ from hwsim import api
 from hwsim.collectives import ALGORITHMS
 from hwsim.collectives.timing import timed
 from hwsim.machine import Machine
-from hwsim.models.cnn_estimate import Exchange
-from hwsim.models.networks import Network, load_network
+from hwsim.models.architectures import Network
+from hwsim.models.library import load_network
 from published.parts import table
 
 # Words of a row's model: the network of the library.  The last that fits.
@@ -174,7 +174,7 @@ def machine_of(name: str, gpu: str) -> Machine:
 
 
 @cache
-def exchange_of(name: str, gpu: str, gpus: int, way: str) -> Exchange | None:
+def exchange_of(name: str, gpu: str, gpus: int, way: str) -> Callable[[float], float] | None:
     """Seconds that so many bytes of gradients take; a parameter server on the CPU is met by a single GPU as well."""
     if gpus == 1 and way != "ps-cpu":
         return None

@@ -1,6 +1,6 @@
 """Training of networks of convolutions: tf_cnn_benchmarks of 2017, Gavel's cluster, NVIDIA's examples.
 
-What libraries reach of a product (`hwsim.models.convolving`) and what frameworks add (`hwsim.models.software`) is fitted on
+What libraries reach of a product (`hwsim.models.convolving`) and what frameworks add (`hwsim.models.framework`) is fitted on
 the even places of each network's sizes (GPUs, then batch) on a device; the odd places are scored.  Rows that are summed
 over several workers are left out.
 """
@@ -12,12 +12,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from hwsim.devices import Gpu, Work
-from hwsim.models.cnn_estimate import Kernels, training_step
 from hwsim.models.convolving import CONVOLVING, Convolving, Units
-from hwsim.models.software import SOFTWARE, Software
+from hwsim.models.framework import SOFTWARE, Software
+from hwsim.models.kernel_times import KernelTimes
+from hwsim.models.plan import Dtype
+from hwsim.models.step import data_parallel_step
 from published.cnn_rows import Row, exchange_of, network_of, rows
 from published.parts import part
 from published.score import Half, Miss, Score, group_median, halves, worst_of
@@ -25,6 +27,7 @@ from published.search import descend
 
 SCALE: Final = 0.08  # errors beyond this count less and less in the fit
 Constants = tuple[Mapping[Units, Convolving], Mapping[str, Software]]
+Kernels = tuple[KernelTimes, Software]
 ALL: Final[Constants] = (CONVOLVING, SOFTWARE)
 
 
@@ -32,7 +35,8 @@ def predicted(row: Row, kernels: Kernels | None = None) -> float:
     """Images a second of all its GPUs."""
     kernels = kernels or kernels_of(row.gpu, row.software)
     exchange = exchange_of(row.machine, row.gpu, row.gpus, row.exchange)
-    return training_step(network_of(row.network), row.batch, row.dtype, kernels, row.gpus, exchange).images_per_second
+    dtype = cast("Dtype", row.dtype)
+    return data_parallel_step(network_of(row.network), row.batch, dtype, *kernels, row.gpus, exchange).tokens_per_second
 
 
 @cache
@@ -43,7 +47,8 @@ def _known(_gpu: str) -> dict[Work, float]:
 
 def kernels_of(gpu: str, software: str, constants: Constants = ALL) -> Kernels:
     """A GPU under a framework."""
-    return Kernels(part(Gpu, gpu), constants[1][software], constants[0], _known(gpu))
+    chosen = constants[1][software]
+    return KernelTimes(part(Gpu, gpu), chosen.kernels, known=_known(gpu), convolving=constants[0]), chosen
 
 
 def parted(found: Sequence[Row]) -> tuple[list[Row], list[Row]]:

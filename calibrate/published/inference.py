@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from hwsim.devices import Gpu
-from hwsim.models import Framework, Kernel, Slice, Speed, Transformer, embedding, forward, load_framework, output
+from hwsim.models import Framework, Kernel, KernelTimes, Slice, Transformer, embedding, forward, load_framework, output
 from hwsim.models.architectures.transformer_layers import product
-from hwsim.models.frameworks import Style
+from hwsim.models.framework import Style
 from published.parts import part, table
 from published.score import Miss, Score, group_median, halves, worst_of
 from published.search import descend
@@ -160,7 +160,7 @@ def _framework(name: str) -> Framework:
 
 def seconds_of(row: Row, gpu: Gpu | None = None, framework: Framework | None = None) -> float:
     """What the library says of a kernel alone."""
-    return Speed(gpu or part(Gpu, row.part), framework or _framework(row.framework)).seconds(row.kernel)
+    return KernelTimes(gpu or part(Gpu, row.part), framework or _framework(row.framework)).seconds(row.kernel)
 
 
 def parted(found: Iterable[Row]) -> tuple[list[Row], list[Row]]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from hwsim.models import GENERATIONS, Framework, ParallelPlan, Speed, Step, estimate, load_framework, load_model
+from hwsim.models import GENERATIONS, Framework, KernelTimes, ParallelPlan, Step, estimate, load_framework, load_transformer
 from hwsim.models.cluster import KNEE, NETWORK
 from hwsim.models.generations import THROTTLED, generation, limited
 from published.llm_rows import MACHINES, Row, rows
@@ -120,7 +120,7 @@ class Model:
             short=values["all.short"],
         )
         left = limited(cluster.gpu, name, values["all.throttled"])
-        speed = Speed(cluster.gpu, framework, constants, left, self.timed.setdefault(row.machine, {}))
+        speed = KernelTimes(cluster.gpu, framework, constants, left, self.timed.setdefault(row.machine, {}))
         there = replace(cluster, network=values["all.network"], knee=values["all.knee"])
         return estimate(row.model, row.plan, there, framework, speed)
 
@@ -248,7 +248,9 @@ def selene() -> list[Row]:
             )
             machine = MACHINES["NVIDIA A100-SXM4-80GB (Selene)"]
             said = f"{name}, {recompute}"
-            found.append(Row("Selene", "Korthikanti", "Selene", "megatron", load_model(name), plan, machine, gpus, seconds, said))
+            found.append(
+                Row("Selene", "Korthikanti", "Selene", "megatron", load_transformer(name), plan, machine, gpus, seconds, said)
+            )
     return found
 
 

@@ -103,13 +103,13 @@ def command(
     from hwsim.collectives import CannotCollect
     from hwsim.devices import CannotCompute
     from hwsim.machine import NoRoute
-    from hwsim.models import NotAlike, WrongPlan, load_framework, load_model
+    from hwsim.models import NotAlike, WrongPlan, load_framework, load_transformer
     from hwsim.views.kit import warned
 
     try:
         with in_words():
             cluster, title, warnings = cluster_with(machine, settings, nodes or 1)
-            network = load_model(model)
+            network = load_transformer(model)
             software = software or ("vllm" if infer else "megatron-core")
             framework = load_framework(software)
         what = _What(cluster, network, framework, title, _short(model), _short(software), as_json, warnings)
@@ -177,7 +177,7 @@ def _training(what: _What, said: Mapping[str, Any], given: set[str]) -> tuple[st
 def _inference(what: _What, infer: str, said: Mapping[str, Any]) -> tuple[str, bool]:
     """(what is printed, whether it fits)."""
     from hwsim.models import WrongPlan
-    from hwsim.models.service import serve
+    from hwsim.models.inference import serve
     from hwsim.views.estimate import say as report
 
     dtype = said["dtype"]

@@ -10,7 +10,7 @@ from hwsim.machine import Machine, build
 from hwsim.machine.libraries.reading import read_libraries
 from hwsim.machine.schema import LINK_KEYS, machine_schema, part_schema
 from hwsim.models import Framework
-from hwsim.models.entries import facts, model_schema
+from hwsim.models.library import described, model_schema, read_model
 from hwsim.results.expect import wanted_of
 from hwsim.spec import (
     Mistake,
@@ -58,7 +58,7 @@ def _checked(tree: Tree) -> tuple[Warning, ...]:
                 check_statements(loaded, mistakes)
             warnings: tuple[Warning, ...] = suspicions(loaded) if loaded else ()
         case "model/1":
-            facts(tree)
+            described(read_model(tree))
             warnings = ()
         case "part/1":
             warnings = _check_part(tree, mistakes)

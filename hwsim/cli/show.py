@@ -66,9 +66,9 @@ def command(
             for warning in warnings_of(tree):  # what is printed is a file: nothing else may stand in it
                 click.echo(f"warning: {warning}", err=True)
             if tree.text("hwsim") == "model/1":
-                from hwsim.models.entries import facts
+                from hwsim.models.library import described, read_model
 
-                click.echo("\n".join(f"# {line}" for line in facts(tree)))
+                click.echo("\n".join(f"# {line}" for line in described(read_model(tree))))
             return
         expect = tree.get("expect")
         machine = machine or (expect.text("machine") if expect else None)

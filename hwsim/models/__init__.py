@@ -1,6 +1,6 @@
 """Transformers as numbers: parameters, kernels, memory, plans, and the time of a step in closed form.
 
-    model = load_model("llama-3-70b")
+    model = load_transformer("llama-3-70b")
     plan = ParallelPlan(tp=8, pp=4, global_batch=1024, sharding="zero-1")
     estimate(model, plan, cluster_of(machine), load_framework("megatron-core"))
 
@@ -12,16 +12,16 @@ from __future__ import annotations
 from hwsim.models.architectures.transformer import Transformer
 from hwsim.models.architectures.transformer_layers import Slice, backward, embedding, forward, output
 from hwsim.models.cluster import Cluster, NotAlike, cluster_of
-from hwsim.models.estimate import Step, estimate, step
-from hwsim.models.frameworks import Framework, load_framework
+from hwsim.models.framework import Framework, load_framework
 from hwsim.models.generations import GENERATIONS, Generation
+from hwsim.models.inference import Pass, decode, one_pass, prefill
+from hwsim.models.kernel_times import KernelTimes
 from hwsim.models.layer import Exchange, Item, Kernel, Layer
-from hwsim.models.library import described, load_model, read_model
+from hwsim.models.library import described, load_network, load_transformer, read_transformer
 from hwsim.models.memory import Footprint, activations, kv_capacity, serving_memory, training_memory
 from hwsim.models.plan import Laid, ParallelPlan, WrongPlan, lay
-from hwsim.models.serving import Pass, decode, one_pass, prefill
-from hwsim.models.speed import Speed
 from hwsim.models.stages import Stage, stage_of
+from hwsim.models.step import Step, estimate, step
 
 __all__ = [
     "GENERATIONS",
@@ -32,13 +32,13 @@ __all__ = [
     "Generation",
     "Item",
     "Kernel",
+    "KernelTimes",
     "Laid",
     "Layer",
     "NotAlike",
     "ParallelPlan",
     "Pass",
     "Slice",
-    "Speed",
     "Stage",
     "Step",
     "Transformer",
@@ -54,11 +54,12 @@ __all__ = [
     "kv_capacity",
     "lay",
     "load_framework",
-    "load_model",
+    "load_network",
+    "load_transformer",
     "one_pass",
     "output",
     "prefill",
-    "read_model",
+    "read_transformer",
     "serving_memory",
     "stage_of",
     "step",

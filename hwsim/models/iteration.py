@@ -21,12 +21,12 @@ from dataclasses import field
 from typing import Final, NamedTuple, TypeVar
 
 from hwsim.devices import Work
-from hwsim.models.architectures import transformer_layers as kernels
+from hwsim.models.architectures import transformer_layers as blocks
 from hwsim.models.architectures.transformer import Transformer
 from hwsim.models.architectures.transformer_layers import Slice
-from hwsim.models.layer import Kernel
-from hwsim.models.serving import passed
-from hwsim.models.speed import Speed
+from hwsim.models.inference import passed
+from hwsim.models.kernel_times import KernelTimes
+from hwsim.models.layer import Kernel, kernels
 from hwsim.records import dataclass
 
 K = TypeVar("K")
@@ -60,7 +60,7 @@ class Iterations:
     """Iterations of a model on a group of GPUs, as far as each GPU's own kernels go."""
 
     model: Transformer
-    speed: Speed
+    times: KernelTimes
     tp: int
     dtype: str
     _works: dict[Work, tuple[float, float, float]] = field(default_factory=dict)
@@ -85,7 +85,7 @@ class Iterations:
             found = found.plus(self.answers(answers, context))
         if ended and self.model.causal:
             found = found.plus(self.output(ended))
-        step = self.speed.framework.step
+        step = self.times.framework.step
         return found._replace(seconds=found.seconds + step) if step > 0 else found
 
     def linear(self, rows: int) -> Taken:
@@ -110,17 +110,21 @@ class Iterations:
         return _between(sequences, FINE, of_batch)
 
     def _slice(self, sequences: int, tokens: int, context: int) -> Slice:
-        return Slice(sequences, tokens, context, self.tp, dtype=self.dtype, attention=self.speed.framework.attention)
+        return Slice(sequences, tokens, context, self.tp, dtype=self.dtype, attention=self.times.framework.attention)
 
     def _of_rows(self, rows: int, *, products: bool) -> Taken:
         found = NOTHING
-        for times, group in passed(self.model, self._slice(1, rows, rows))[:2]:
-            chosen = (each for each in group if each.kind != "attention" and (each.work.product is not None) == products)
-            found = found.plus(self._taken(chosen), times)
+        for layer in passed(self.model, self._slice(1, rows, rows))[:2]:
+            chosen = (
+                kernel
+                for kernel in kernels(layer.forward)
+                if kernel.kind != "attention" and (kernel.work.product is not None) == products
+            )
+            found = found.plus(self._taken(chosen), layer.times)
         return found
 
     def _of_output(self, sequences: int) -> Taken:
-        return self._taken(kernels.output(self.model, self._slice(sequences, 1, 1), training=False))
+        return self._taken(blocks.output(self.model, self._slice(sequences, 1, 1), training=False))
 
     def _of_prompt(self, key: tuple[int, int, int]) -> Taken:
         alike, tokens, context = key
@@ -133,9 +137,9 @@ class Iterations:
     def _taken(self, group: Iterable[Kernel]) -> Taken:
         found = NOTHING
         for kernel in group:
-            work = self.speed.asked(kernel)
+            work = self.times.asked(kernel)
             alone, compute, memory = _known(self._works, work, self._drawn)
-            seconds = self.speed.seconds(kernel)
+            seconds = self.times.seconds(kernel)
             slower = seconds / alone if alone > 0 else 0.0
             found = found.plus(
                 Taken(
@@ -150,14 +154,14 @@ class Iterations:
 
     def _drawn(self, work: Work) -> tuple[float, float, float]:
         """Seconds of a kernel in the GPU's own model, of them of its units, and of its memory."""
-        demand = self.speed.gpu.compute(_NAME, work).demand
-        alone = self.speed.known.setdefault(work, demand.alone(self.speed.rates))
+        demand = self.times.gpu.compute(_NAME, work).demand
+        alone = self.times.known.setdefault(work, demand.alone(self.times.rates))
         amounts = dict(demand.amounts)
         return alone, amounts.get(f"{_NAME}.compute", 0.0), amounts.get(f"{_NAME}.memory", 0.0)
 
 
 def _attention(model: Transformer, part: Slice) -> tuple[Kernel, ...]:
-    return tuple(each for each in kernels.forward(model, part) if each.kind == "attention")
+    return tuple(each for each in blocks.forward(model, part) if each.kind == "attention")
 
 
 def _known(table: dict[K, V], key: K, make: Callable[[K], V]) -> V:

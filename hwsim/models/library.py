@@ -1,22 +1,27 @@
-"""Models by name: workloads/models."""
+"""Files of models, those of `workloads/models` by name."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeVar
 
-from hwsim.models.architectures.transformer import Transformer
+from hwsim.models.architectures import ARCHITECTURES, NETWORKS, Model, Network, Transformer
 from hwsim.spec import Mistakes, Tree, decode, find, read, resolve
+from hwsim.spec.schema import json_schema
 
+M = TypeVar("M", Transformer, Network)
 _ENTRY: Final = frozenset({"hwsim", "kind", "name", "notes", "use", "let"})
+_SCHEMA: Final[Mapping[str, Any]] = {
+    "name": {"type": "string"},
+    "notes": {"type": "string"},
+    "use": {"type": "string"},
+    "let": {"type": "object"},
+}
 
 
-def load_model(name: str, relative_to: Path | None = None) -> Transformer:
+def load_model(name: str, relative_to: Path | None = None) -> Model:
     """The model of the library called that, or of a file.
-
-    >>> round(load_model("llama-3-70b").parameters / 1e9, 2)
-    70.55
 
     Raises:
         SpecError: there is no such file, or it has mistakes.
@@ -24,39 +29,90 @@ def load_model(name: str, relative_to: Path | None = None) -> Transformer:
     return read_model(read(find("model", name, relative_to)))
 
 
-def read_model(tree: Tree) -> Transformer:
+def load_transformer(name: str, relative_to: Path | None = None) -> Transformer:
+    """As `load_model`, of a transformer.
+
+    >>> round(load_transformer("llama-3-70b").parameters / 1e9, 2)
+    70.55
+    """
+    return read_transformer(read(find("model", name, relative_to)))
+
+
+def load_network(name: str, relative_to: Path | None = None) -> Network:
+    """As `load_model`, of a network of convolutions or a perceptron.
+
+    >>> load_network("resnet-50").parameters
+    25557032
+    """
+    return read_network(read(find("model", name, relative_to)))
+
+
+def read_model(tree: Tree) -> Model:
     """The model that a file (or the `model:` of a workload) writes.
 
     Raises:
         SpecError: all its mistakes.
     """
+    return read_network(tree) if tree.text("kind") in NETWORKS else read_transformer(tree)
+
+
+def read_transformer(tree: Tree) -> Transformer:
+    """As `read_model`, of a transformer."""
     mistakes = Mistakes()
-    whole = resolve(tree, mistakes, kind="model")
-    if whole.text("kind") not in (None, Transformer.kind):
-        mistakes.add(whole.place, f"'{whole.text('kind')}' is no transformer")
+    resolved = resolve(tree, mistakes, kind="model")
+    if resolved.text("kind") not in (None, Transformer.kind):
+        mistakes.add(resolved.place, f"'{resolved.text('kind')}' is no transformer")
+    return _decoded(resolved, Transformer, mistakes)
+
+
+def read_network(tree: Tree) -> Network:
+    """As `read_model`, of a network of convolutions or a perceptron."""
+    mistakes = Mistakes()
+    resolved = resolve(tree, mistakes, kind="model")
+    kind = resolved.text("kind")
+    if kind not in NETWORKS and not len(mistakes):
+        mistakes.add(resolved.place, f"'{kind}' is no kind of network here", f"one of {', '.join(NETWORKS)}")
+    return _decoded(resolved, NETWORKS.get(str(kind), next(iter(NETWORKS.values()))), mistakes)
+
+
+def _decoded(tree: Tree, cls: type[M], mistakes: Mistakes) -> M:
     mistakes.raise_if_any()
-    found = decode(whole, Transformer, mistakes, ignore=_ENTRY, sourced=True)
+    model = decode(tree, cls, mistakes, ignore=_ENTRY, sourced=True)
     mistakes.raise_if_any()
-    if found is None:
+    if model is None:
         raise TypeError("no model was read, and no mistake noted")
-    return found
+    return model
 
 
-def described(model: Transformer) -> Iterator[str]:
-    """What follows from its dimensions, a line each."""
+def model_schema() -> dict[str, Any]:
+    """The JSON Schema of a model file, of any architecture."""
+    schemas: list[dict[str, Any]] = []
+    definitions: dict[str, Any] = {}
+    version = ""
+    for kind, cls in ARCHITECTURES.items():
+        schema = json_schema(cls, header="model/1", ignore={**_SCHEMA, "kind": {"const": kind}}, sourced=True)
+        definitions |= schema.pop("$defs", {})
+        version = schema.pop("$schema")
+        schemas.append(schema)
+    return {"$schema": version, "title": "model", "oneOf": schemas, "$defs": dict(sorted(definitions.items()))}
+
+
+def described(model: Model) -> Iterator[str]:
+    """What follows from a model's dimensions, a line each."""
+    if not isinstance(model, Transformer):
+        yield f"parameters: {model.parameters:,}; in 32 bit {4 * model.parameters / 1e6:.4g} MB"
+        flop = model.forward_flop / 1e9
+        yield f"operations of one example: forward {flop:.4g} GFLOP, training {3 * flop:.4g} GFLOP"
+        return
     active, s = model.active_parameters, model.sequence
-    yield f"parameters: {_thousands(model.parameters)} ({_short(model.parameters)})"
+    yield f"parameters: {model.parameters:,} ({_short(model.parameters)})"
     if active < model.parameters:
-        yield f"parameters a token meets: {_thousands(active)} ({_short(active)})"
-    yield f"of each layer: {_thousands(model.layer_parameters)}; of the embedding: {_thousands(model.embedding_parameters)}"
+        yield f"parameters a token meets: {active:,} ({_short(active)})"
+    yield f"of each layer: {model.layer_parameters:,}; of the embedding: {model.embedding_parameters:,}"
     yield f"FLOP per token, sequences of {s}: forward {model.forward_flop(s):.4g}, training {model.training_flop(s):.4g}"
     yield f"weights in 16 bit: {2 * model.parameters / 1e9:.4g} GB; trained with Adam: {18 * model.parameters / 1e9:.4g} GB"
     kv = model.kv_bytes()
     yield f"KV cache in 16 bit: {kv / 1e3:.4g} kB per token, {kv * s / 1e9:.4g} GB for {s} tokens"
-
-
-def _thousands(count: int) -> str:
-    return f"{count:,}"
 
 
 def _short(count: int) -> str:

@@ -16,15 +16,21 @@ Rajbhandari et al., "ZeRO", arXiv:1910.02054, 2020 (what each stage divides); Na
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
 from typing import Final
 
-from hwsim.models.architectures.transformer import Transformer
+from hwsim.models.architectures import Network, Transformer
 from hwsim.models.architectures.transformer_layers import Attention
+from hwsim.models.layer import Layer
 from hwsim.models.plan import Laid, ParallelPlan
 from hwsim.records import dataclass
 from hwsim.units import BYTES, format_quantity
 
 RESERVED: Final = 1.5e9  # CUDA context, NCCL's buffers and cuBLAS' workspaces; typical figures of nvidia-smi, quoted from memory
+KEPT: Final = {"sgd": 4.0, "adam": 8.0}  # bytes a parameter of a network that stay for the next update: momentum; two moments
 OPTIMIZER: Final = {"adam": 12.0, "sgd": 8.0}  # bytes a parameter: 32-bit weights and moments
 
 
@@ -112,7 +118,7 @@ def stage_parameters(model: Transformer, plan: ParallelPlan, stage: int) -> floa
 
 def training_memory(laid: Laid, attention: Attention = "flash", stage: int = 0, gradient: float = 2.0) -> Footprint:
     """Bytes on each GPU of a stage."""
-    model, plan = laid.model, laid.plan
+    model, plan = laid.transformer, laid.plan
     own, shards = stage_parameters(model, plan, stage), laid.shards
     w = BYTES[plan.dtype if plan.dtype != "fp8" else "bf16"]
     layer = own / max(1, laid.layers)
@@ -125,7 +131,7 @@ def training_memory(laid: Laid, attention: Attention = "flash", stage: int = 0, 
     rows = plan.microbatch * laid.sequence / plan.cp
     buffers = RESERVED
     if plan.recompute == "full":  # the layer that is computed again
-        kept += activations(model, _without(plan), laid.sequence, attention)
+        kept += activations(model, replace(plan, recompute="none"), laid.sequence, attention)
     if stage == plan.pp - 1:  # logits, and their gradient, in 32 bit
         buffers += rows * model.vocab / plan.tp * 8.0
     if plan.level >= 3:  # the layer at work and the next one, gathered; a layer's gradients before they are scattered
@@ -133,10 +139,22 @@ def training_memory(laid: Laid, attention: Attention = "flash", stage: int = 0, 
     return Footprint(stage, weights, gradients, optimizer, kept, buffers)
 
 
-def _without(plan: ParallelPlan) -> ParallelPlan:
-    import dataclasses
+def network_memory(layers: Sequence[Layer], plan: ParallelPlan, stage: int, microbatches: int) -> Footprint:
+    """Bytes on the GPU of a stage of a network: weights, gradients and optimizer in 32 bit, and what the layers keep.
 
-    return dataclasses.replace(plan, recompute="none")
+    **Range**: without what libraries allocate to work in, and the context of the driver (0.3 to 1 GB).
+    """
+    parameters, width = math.fsum(layer.parameters for layer in layers), BYTES[plan.dtype]
+    weights = (4.0 + (width if width < 4 else 0.0)) * parameters
+    kept = in_flight(plan, stage, microbatches) * math.fsum(layer.kept_bytes for layer in layers)
+    return Footprint(stage, weights, 4.0 * parameters, KEPT[plan.optimizer] * parameters, kept, 0.0)
+
+
+def batch_memory(network: Network, layers: Sequence[Layer], dtype: str) -> Footprint:
+    """Bytes of a network that serves: its weights, and the largest result of a layer with what the layer reads."""
+    results = [layer.output_bytes for layer in layers]
+    largest = max((before + after for before, after in pairwise(results)), default=0.0)
+    return Footprint(0, network.parameters * BYTES[dtype], 0.0, 0.0, largest, 0.0)
 
 
 def serving_memory(model: Transformer, tp: int, tokens: float, dtype: str = "bf16", pp: int = 1) -> Footprint:
@@ -149,8 +167,8 @@ def serving_memory(model: Transformer, tp: int, tokens: float, dtype: str = "bf1
 def kv_capacity(model: Transformer, tp: int, size: float, dtype: str = "bf16", pp: int = 1, used: float = 0.9) -> int:
     """Tokens whose keys and values fit beside the weights: `used` of the memory, as servers reserve it.
 
-    >>> from hwsim.models.library import load_model
-    >>> kv_capacity(load_model("llama-2-7b"), 1, 80e9)
+    >>> from hwsim.models.library import load_transformer
+    >>> kv_capacity(load_transformer("llama-2-7b"), 1, 80e9)
     108763
     """
     empty = serving_memory(model, tp, 0, dtype, pp)

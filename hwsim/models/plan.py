@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from hwsim.models.architectures.transformer import Transformer
+from hwsim.models.architectures import Model, Network, Transformer
+from hwsim.models.architectures.split import blocks
 from hwsim.models.layer import Axis
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
@@ -66,18 +67,33 @@ class Laid:
     """A plan with the numbers that follow from a number of GPUs.
 
     Args:
-        microbatches: of each copy in a step.
-        layers: of the longest stage.
-        stride: how far apart in the order of the GPUs the members of a group are, by axis.
+        dp: data-parallel replicas.
+        microbatches: of each replica in a step.
+        sequence: tokens of an example; 1 for a network that reads none.
+        layers: blocks of the longest stage of a transformer; 0 of another network.
     """
 
-    model: Transformer
+    model: Model
     plan: ParallelPlan
     gpus: int
     dp: int
     microbatches: int
     sequence: int
     layers: int
+
+    @property
+    def transformer(self) -> Transformer:
+        """The model, where it is a transformer."""
+        if not isinstance(self.model, Transformer):
+            raise TypeError("the plan is not of a transformer")
+        return self.model
+
+    @property
+    def network(self) -> Network:
+        """The model, where it is a network of convolutions or a perceptron."""
+        if isinstance(self.model, Transformer):
+            raise TypeError("the plan is of a transformer")
+        return self.model
 
     def stride(self, axis: Axis) -> int:
         """Distance between neighbours of a group in the order of the GPUs.
@@ -94,9 +110,10 @@ class Laid:
 
     def layers_of(self, stage: int) -> int:
         """Layers of a stage: where they do not come out even, the ends have one less for the embedding and the output."""
-        if self.model.layers % self.plan.pp == 0:
+        layers = self.transformer.layers
+        if layers % self.plan.pp == 0:
             return self.layers
-        return max(0, (self.model.layers + 2) // self.plan.pp - 1) if stage in (0, self.plan.pp - 1) else self.layers
+        return max(0, (layers + 2) // self.plan.pp - 1) if stage in (0, self.plan.pp - 1) else self.layers
 
     @property
     def shards(self) -> int:
@@ -109,7 +126,7 @@ class Laid:
         return self.plan.global_batch * self.sequence
 
 
-def lay(model: Transformer, plan: ParallelPlan, gpus: int) -> Laid:
+def lay(model: Model, plan: ParallelPlan, gpus: int) -> Laid:
     """The plan on so many GPUs.
 
     Raises:
@@ -118,15 +135,15 @@ def lay(model: Transformer, plan: ParallelPlan, gpus: int) -> Laid:
     mistakes = tuple(problems(model, plan, gpus))
     if mistakes:
         raise WrongPlan(mistakes)
-    dp = copies(plan, gpus)
+    dp = replicas(plan, gpus)
     return Laid(
         model=model,
         plan=plan,
         gpus=gpus,
         dp=dp,
         microbatches=plan.global_batch // (dp * plan.microbatch),
-        sequence=plan.sequence or model.sequence,
-        layers=_longest(model, plan),
+        sequence=(plan.sequence or model.sequence) if isinstance(model, Transformer) else 1,
+        layers=_longest(model, plan) if isinstance(model, Transformer) else 0,
     )
 
 
@@ -135,23 +152,43 @@ def _longest(model: Transformer, plan: ParallelPlan) -> int:
     return -(-(model.layers + 2) // plan.pp) if model.layers % plan.pp else model.layers // plan.pp
 
 
-def copies(plan: ParallelPlan, gpus: int) -> int:
-    """Data-parallel copies: as said, or all GPUs that are left."""
+def replicas(plan: ParallelPlan, gpus: int) -> int:
+    """Data-parallel replicas: as the plan says, or all GPUs that are left."""
     return max(1, gpus // (plan.tp * plan.pp * plan.cp)) if plan.dp == "rest" else plan.dp
 
 
-def problems(model: Transformer, plan: ParallelPlan, gpus: int) -> Iterator[tuple[str, str]]:
+def problems(model: Model, plan: ParallelPlan, gpus: int) -> Iterator[tuple[str, str]]:
     """(key, message) of every constraint that the plan breaks."""
-    tp, pp, cp, dp = plan.tp, plan.pp, plan.cp, copies(plan, gpus)
-    said = " x ".join(f"{name} {size}" for name, size in (("tp", tp), ("pp", pp), ("cp", cp)) if size > 1 or name != "cp")
+    tp, pp, cp, dp = plan.tp, plan.pp, plan.cp, replicas(plan, gpus)
+    axes = " x ".join(f"{name} {size}" for name, size in (("tp", tp), ("pp", pp), ("cp", cp)) if size > 1 or name != "cp")
     if plan.dp == "rest":
         if gpus % (tp * pp * cp):
-            yield "dp", f"{said} = {tp * pp * cp} does not divide {gpus} GPUs"
+            yield "dp", f"{axes} = {tp * pp * cp} does not divide {gpus} GPUs"
     elif tp * pp * cp * dp != gpus:
-        yield "dp", f"{said} x dp {dp} = {tp * pp * cp * dp} GPUs, but there are {gpus}"
+        yield "dp", f"{axes} x dp {dp} = {tp * pp * cp * dp} GPUs, but there are {gpus}"
     if isinstance(plan.dp, int) and plan.dp < 1:
         yield "dp", f"dp {plan.dp} is no number of copies"
         return
+    yield from _of_transformer(model, plan, dp) if isinstance(model, Transformer) else _of_network(model, plan)
+    examples = dp * plan.microbatch
+    if plan.global_batch % examples:
+        yield (
+            "global_batch",
+            f"a global batch of {plan.global_batch} is no multiple of dp {dp} x microbatch {plan.microbatch} = {examples}",
+        )
+    elif plan.schedule == "interleaved" and plan.chunks > 1 and (plan.global_batch // examples) % pp:
+        yield "global_batch", f"{plan.global_batch // examples} microbatches: an interleaved schedule needs a multiple of pp {pp}"
+    if plan.shards is not None and dp % plan.shards:
+        yield "shards", f"{plan.shards} shards do not divide dp {dp}"
+    if len(set(plan.order)) < len(plan.order):
+        yield "order", "an axis stands twice in `order`"
+    missing = [axis for axis, size in (("tp", tp), ("cp", cp), ("pp", pp), ("dp", dp)) if size > 1 and axis not in plan.order]
+    if missing:
+        yield "order", f"`order` leaves out {', '.join(missing)}"
+
+
+def _of_transformer(model: Transformer, plan: ParallelPlan, dp: int) -> Iterator[tuple[str, str]]:
+    tp, pp, cp = plan.tp, plan.pp, plan.cp
     if model.heads % tp:
         yield "tp", f"tp {tp} does not divide {model.heads} heads"
     elif model.of_kv_heads % tp and tp % model.of_kv_heads:
@@ -166,14 +203,6 @@ def problems(model: Transformer, plan: ParallelPlan, gpus: int) -> Iterator[tupl
         yield "chunks", f"{plan.chunks} chunks do not divide the {model.layers // pp} layers of a stage"
     if plan.chunks > 1 and plan.schedule != "interleaved":
         yield "schedule", f"{plan.chunks} chunks of a stage need `schedule: interleaved`, not {plan.schedule}"
-    whole = dp * plan.microbatch
-    if plan.global_batch % whole:
-        yield (
-            "global_batch",
-            f"a global batch of {plan.global_batch} is no multiple of dp {dp} x microbatch {plan.microbatch} = {whole}",
-        )
-    elif plan.schedule == "interleaved" and plan.chunks > 1 and (plan.global_batch // whole) % pp:
-        yield "global_batch", f"{plan.global_batch // whole} microbatches: an interleaved schedule needs a multiple of pp {pp}"
     if (plan.sequence or model.sequence) % cp:
         yield "cp", f"cp {cp} does not divide sequences of {plan.sequence or model.sequence} tokens"
     if plan.sequence_parallel and tp == 1:
@@ -186,10 +215,19 @@ def problems(model: Transformer, plan: ParallelPlan, gpus: int) -> Iterator[tupl
         yield "ep", f"ep {plan.ep} does not divide dp {dp}: copies split the experts among them"
     if plan.level == 3 and pp > 1:
         yield "sharding", f"{plan.sharding} gathers all weights of a stage for every micro-batch: not together with pp {pp}"
-    if plan.shards is not None and dp % plan.shards:
-        yield "shards", f"{plan.shards} shards do not divide dp {dp}"
-    if len(set(plan.order)) < len(plan.order):
-        yield "order", "an axis stands twice in `order`"
-    missing = [axis for axis, size in (("tp", tp), ("cp", cp), ("pp", pp), ("dp", dp)) if size > 1 and axis not in plan.order]
-    if missing:
-        yield "order", f"`order` leaves out {', '.join(missing)}"
+
+
+def _of_network(model: Network, plan: ParallelPlan) -> Iterator[tuple[str, str]]:
+    count = len(blocks(model.chain())) if plan.pp > 1 else plan.pp
+    if plan.pp > count:
+        yield "pp", f"pp {plan.pp} stages, but the network has only {count} blocks to cut between"
+    if plan.tp > 1:
+        yield "tp", f"tp {plan.tp}: no closed form of split channels; `hwsim simulate` with a `train:` plays them"
+    if plan.cp > 1 or plan.ep > 1:
+        yield "cp" if plan.cp > 1 else "ep", "a network has no sequences and no experts to split: dp and pp"
+    if plan.chunks > 1 or plan.schedule == "interleaved":
+        yield "schedule", "stages of a network are not interleaved: 1f1b or gpipe"
+    if plan.level > 0:
+        yield "sharding", f"the replicas of a network share no state: sharding none, not {plan.sharding}"
+    if plan.recompute != "none" or plan.sequence_parallel or plan.sequence is not None:
+        yield "recompute", "a network of convolutions or a perceptron has no sequences and recomputes nothing"

@@ -20,12 +20,11 @@ from typing import Final
 
 from hwsim.models.architectures.transformer import Transformer
 from hwsim.models.cluster import Cluster
-from hwsim.models.estimate import Step, step
-from hwsim.models.frameworks import Framework
-from hwsim.models.memory import Footprint, training_memory
+from hwsim.models.framework import Framework
+from hwsim.models.kernel_times import KernelTimes
 from hwsim.models.plan import Laid, ParallelPlan, Recompute, Sharding, WrongPlan, lay
-from hwsim.models.speed import Speed
-from hwsim.records import dataclass
+from hwsim.models.stages import largest
+from hwsim.models.step import Step, step
 
 MICROBATCHES: Final = (1, 2, 4, 8)
 SHARDINGS: Final[tuple[Sharding, ...]] = ("zero-0", "zero-1", "zero-3")
@@ -62,7 +61,7 @@ def search(
     if not laids:
         lay(model, plan, cluster.gpus)  # says why, if the plan itself is wrong
         raise WrongPlan((("plan", f"no plan lays it over {cluster.gpus} GPUs"),))
-    speed = Speed(cluster.gpu, framework)
+    speed = KernelTimes(cluster.gpu, framework)
     size = cluster.gpu.memory.size
     needs = [(largest(each, framework).total, each) for each in laids]
     fitting = [each for need, each in needs if size is None or need <= size]
@@ -71,12 +70,6 @@ def search(
     if not steps:
         nearest = step(min(needs, key=lambda each: each[0])[1], cluster, framework, speed)
     return Searched(tuple(steps), len(laids), len(fitting), nearest)
-
-
-def largest(laid: Laid, framework: Framework) -> Footprint:
-    """The memory of the stage that needs most."""
-    found = (training_memory(laid, framework.attention, each, framework.gradient) for each in sorted({0, laid.plan.pp - 1}))
-    return max(found, key=lambda each: each.total)
 
 
 def _order(found: Step) -> tuple[float, float, int, int, int]:

@@ -5,14 +5,18 @@ The same lists feed the closed form, which sums them, and the op graph, which pl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from hwsim.devices import Work
+from hwsim.models.architectures import Network
+from hwsim.models.architectures.split import stages
 from hwsim.models.architectures.transformer_layers import Slice, block, embedding_layer, head_layer
-from hwsim.models.frameworks import Framework
+from hwsim.models.architectures.unit_layers import UPDATED, flop_of, layers_of, optimizer
+from hwsim.models.architectures.units import size
+from hwsim.models.framework import Framework
 from hwsim.models.layer import Exchange, Item, Kernel, Layer, Operation, kernels
-from hwsim.models.memory import activations, stage_parameters
+from hwsim.models.memory import Footprint, activations, network_memory, stage_parameters, training_memory
 from hwsim.models.plan import Laid
 from hwsim.records import dataclass
 from hwsim.units import BYTES
@@ -33,14 +37,14 @@ class Stage:
     number: int
     layers: tuple[Layer, ...]
     passed: float
-    gathered: tuple[Exchange, ...]
-    adding: tuple[Kernel, ...]
-    ending: tuple[Item, ...]
+    gathered: tuple[Exchange, ...] = ()
+    adding: tuple[Kernel, ...] = ()
+    ending: tuple[Item, ...] = ()
 
     @property
     def layer(self) -> Layer:
         """One of its blocks."""
-        return _block(self.layers)
+        return next(layer for layer in self.layers if layer.name == "block")
 
     @property
     def first(self) -> tuple[Kernel, ...]:
@@ -51,10 +55,6 @@ class Stage:
     def last(self) -> tuple[Kernel, ...]:
         """Forward and backward of the head; empty for a stage without it."""
         return _both(self.layers, "head")
-
-
-def _block(layers: Sequence[Layer]) -> Layer:
-    return next(layer for layer in layers if layer.name == "block")
 
 
 def _both(layers: Sequence[Layer], name: str) -> tuple[Kernel, ...]:
@@ -79,27 +79,78 @@ def slice_of(laid: Laid, framework: Framework) -> Slice:
     )
 
 
-def layers_of(laid: Laid, framework: Framework, number: int) -> tuple[Layer, ...]:
-    """The layers of one stage: embedding (the first stage), blocks, head (the last stage)."""
-    model, plan, part = laid.model, laid.plan, slice_of(laid, framework)
-    kept = activations(model, plan, laid.sequence, framework.attention)
-    middle = block(model, part, plan.recompute, framework.exposed, framework.repeated)
-    return (
-        *((embedding_layer(model, part),) if number == 0 else ()),
-        replace(middle, kept_bytes=kept, times=laid.layers_of(number)),
-        *((head_layer(model, part, copied=plan.pp > 1 and model.tied),) if number == plan.pp - 1 else ()),
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What a plan gives to the GPUs, for the closed form.
+
+    Args:
+        layers: of the whole model, for one micro-batch.
+        stages: those that may be the longest, the first and the last among them.
+        sent: bytes that each stage but the last sends for a micro-batch, and gets back.
+        flop: model FLOP of a step on all GPUs; recomputed_flop: FLOP that are computed again.
+        memory: of the stage that needs most.
+        numbers: of the inputs of a step that the host makes ready for a GPU.
+    """
+
+    laid: Laid
+    layers: tuple[Layer, ...]
+    stages: tuple[Stage, ...]
+    sent: tuple[float, ...]
+    flop: float
+    recomputed_flop: float
+    memory: Footprint
+    numbers: int = 0
+
+
+# ---- transformers ----
+
+
+def transformer_load(laid: Laid, framework: Framework) -> Load:
+    """A transformer's step; of its stages the first, the second and the last, for those between are equal."""
+    model, plan = laid.transformer, laid.plan
+    numbers = sorted({0, min(1, plan.pp - 1), plan.pp - 1})
+    stages = tuple(stage_of(laid, framework, number) for number in numbers)
+    blocks = replace(stages[0].layer, times=model.layers)
+    recomputed = 0.0
+    if plan.recompute == "full":
+        recomputed = laid.tokens * model.forward_flop(laid.sequence)
+    elif plan.recompute == "selective" and framework.attention == "plain":
+        recomputed = laid.tokens * 4.0 * model.layers * model.queries * laid.sequence
+    return Load(
+        laid=laid,
+        layers=(stages[0].layers[0], blocks, stages[-1].layers[-1]),
+        stages=stages,
+        sent=(stages[0].passed,) * (plan.pp - 1),
+        flop=laid.tokens * model.training_flop(laid.sequence),
+        recomputed_flop=recomputed,
+        memory=largest(laid, framework),
+    )
+
+
+def largest(laid: Laid, framework: Framework) -> Footprint:
+    """The memory of the stage that needs most."""
+    ends = sorted({0, laid.plan.pp - 1})
+    return max(
+        (training_memory(laid, framework.attention, stage, framework.gradient) for stage in ends), key=lambda need: need.total
     )
 
 
 def stage_of(laid: Laid, framework: Framework, number: int = 0) -> Stage:
-    """Everything that the GPUs of one stage do."""
-    layers, part = layers_of(laid, framework, number), slice_of(laid, framework)
+    """Everything that the GPUs of one stage of a transformer do: embedding (the first), blocks, head (the last)."""
+    model, plan, part = laid.transformer, laid.plan, slice_of(laid, framework)
+    kept = activations(model, plan, laid.sequence, framework.attention)
+    middle = block(model, part, plan.recompute, framework.exposed, framework.repeated)
+    layers = (
+        *((embedding_layer(model, part),) if number == 0 else ()),
+        replace(middle, kept_bytes=kept, times=laid.layers_of(number)),
+        *((head_layer(model, part, copied=plan.pp > 1 and model.tied),) if number == plan.pp - 1 else ()),
+    )
     parted = part.tensor if framework.split or part.sharded else 1
-    own = stage_parameters(laid.model, laid.plan, number)
+    own = stage_parameters(model, plan, number)
     return Stage(
         number=number,
         layers=layers,
-        passed=_block(layers).output_bytes / parted if laid.plan.pp > 1 else 0.0,
+        passed=middle.output_bytes / parted if plan.pp > 1 else 0.0,
         gathered=_gathered(laid, framework, own),
         adding=_adding(laid, framework, own),
         ending=_ending(laid, framework, own),
@@ -139,3 +190,46 @@ def _ending(laid: Laid, framework: Framework, own: float) -> tuple[Item, ...]:
         width = BYTES["bf16" if plan.dtype == "fp8" else plan.dtype]
         found.append(Exchange("weights", "all-gather", "dp", own * width, framework.gradients))
     return tuple(found)
+
+
+# ---- networks of convolutions, perceptrons ----
+
+
+def network_load(laid: Laid, seconds: Callable[[Layer], float]) -> Load:
+    """A network's step.
+
+    Args:
+        seconds: of a layer for one micro-batch, by which the network is cut into stages.
+    """
+    network, plan = laid.network, laid.plan
+    layers = layers_of(network, plan.microbatch, plan.dtype)
+    cut = (layers,) if plan.pp == 1 else _cut(network, layers, plan.pp, seconds)
+    stages = tuple(
+        Stage(
+            number=number,
+            layers=part,
+            passed=part[-1].output_bytes if number < plan.pp - 1 else 0.0,
+            ending=(optimizer(part, UPDATED[plan.optimizer]),),
+        )
+        for number, part in enumerate(cut)
+    )
+    memories = [network_memory(stage.layers, plan, stage.number, laid.microbatches) for stage in stages]
+    return Load(
+        laid=laid,
+        layers=layers,
+        stages=stages,
+        sent=tuple(stage.passed for stage in stages[:-1]),
+        flop=3.0 * flop_of(network) * plan.global_batch,
+        recomputed_flop=0.0,
+        memory=max(memories, key=lambda need: need.total),
+        numbers=laid.microbatches * plan.microbatch * size(network.input),
+    )
+
+
+def _cut(
+    network: Network, layers: Sequence[Layer], count: int, seconds: Callable[[Layer], float]
+) -> tuple[tuple[Layer, ...], ...]:
+    """The layers of each stage, the longest as short as cuts between blocks allow."""
+    named = {layer.name: layer for layer in layers}
+    parts = stages(network.chain(), count, lambda unit: seconds(named[unit.name]))
+    return tuple(tuple(named[unit.name] for unit in part) for part in parts)

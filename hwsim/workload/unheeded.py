@@ -302,10 +302,10 @@ def _divided(train: Tree) -> str:
     layers = model.get("layers") if model is not None and model.is_mapping else None
     many = layers.value if layers is not None else None
     if model is not None and isinstance(model.value, str):
-        from hwsim.models import load_model  # models are slow to import
+        from hwsim.models import load_transformer  # models are slow to import
 
         try:
-            many = getattr(load_model(model.value), "layers", None)
+            many = getattr(load_transformer(model.value), "layers", None)
         except SpecError:  # no transformer, or one with mistakes: the training itself says so
             return ""
     return f"{pp} divides {many} layers" if isinstance(pp, int) and isinstance(many, int) and many % pp == 0 else ""

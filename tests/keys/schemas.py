@@ -16,7 +16,7 @@ from hwsim.machine.libraries.kinds import KINDS as LIBRARIES
 from hwsim.machine.schema import LibraryEntry, LinkEntry, MachineFile, PartEntry
 from hwsim.machine.topologies import TOPOLOGIES
 from hwsim.models import Framework
-from hwsim.models.entries import KINDS as MODELS
+from hwsim.models.architectures import ARCHITECTURES as MODELS
 from hwsim.ops import OPS
 from hwsim.ops.exchange import ExchangeOp
 from hwsim.ops.op import Op

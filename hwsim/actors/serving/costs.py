@@ -24,12 +24,11 @@ from hwsim.graph.opgraph import Label, Queue
 from hwsim.machine import Machine
 from hwsim.models.architectures.transformer import Transformer
 from hwsim.models.architectures.unit_layers import layers_of
-from hwsim.models.cnn_estimate import Kernels, inference
-from hwsim.models.frameworks import Framework
+from hwsim.models.framework import Framework, Software
+from hwsim.models.inference import batch_pass
 from hwsim.models.iteration import Iterations, Taken
-from hwsim.models.layer import kernels as kernels_in
-from hwsim.models.software import Software
-from hwsim.models.speed import Speed
+from hwsim.models.kernel_times import KernelTimes
+from hwsim.models.layer import kernels
 from hwsim.records import dataclass
 from hwsim.units import BYTES, precise
 from hwsim.workload.serving.plan import ServicePlan
@@ -44,18 +43,19 @@ def kernels_of(plan: ServicePlan) -> Callable[[Batch], Taken]:
     """What the kernels of an iteration take of each GPU."""
     model = plan.model
     if isinstance(model, Transformer) and isinstance(plan.software, Framework):
-        iterations = Iterations(model, Speed(plan.gpu, plan.software), plan.keys.parallel.tp, plan.dtype)
+        iterations = Iterations(model, KernelTimes(plan.gpu, plan.software), plan.keys.parallel.tp, plan.dtype)
         return lambda batch: iterations.of(batch.parts, batch.going_on, batch.context, batch.ended if model.causal else 0)
     if isinstance(model, Transformer) or not isinstance(plan.software, Software):
         raise TypeError("a transformer has a framework, a network of convolutions its software")
     known: dict[int, Taken] = {}
-    kernels = Kernels(plan.gpu, plan.software)
+    times, software = KernelTimes(plan.gpu, plan.software.kernels), plan.software
 
     def of_images(batch: Batch) -> Taken:
         count = len(batch.prompts)
         if count not in known:
-            step = inference(model, count, plan.dtype, kernels)
-            works = [op.work for layer in layers_of(model, count, plan.dtype, training=False) for op in kernels_in(layer.forward)]
+            step = batch_pass(model, count, plan.dtype, times, software)
+            layers = layers_of(model, count, plan.dtype, training=False)
+            works = [kernel.work for layer in layers for kernel in kernels(layer.forward)]
             busy = step.seconds - step.shares["host"]
             flop, moved = math.fsum(work.flop for work in works), math.fsum(work.traffic for work in works)
             known[count] = Taken(step.seconds, busy, min(busy, moved / plan.gpu.memory.bandwidth), flop, moved)

@@ -129,7 +129,7 @@ def stages(units: Sequence[Unit], count: int, seconds: Callable[[Unit], float]) 
     Raises:
         CannotSplit: fewer blocks than GPUs.
 
-    >>> from hwsim.models.networks import load_network
+    >>> from hwsim.models.library import load_network
     >>> [len(each) for each in stages(load_network("vgg-11").chain(), 2, lambda unit: unit.flop)]
     [10, 18]
     """

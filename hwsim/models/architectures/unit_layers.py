@@ -19,15 +19,15 @@ Convolutions and linear maps add their biases in their own kernels forward, and 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Final
 
 from hwsim.devices import Product, Work
+from hwsim.models.architectures import Network
 from hwsim.models.architectures.units import Unit, size
 from hwsim.models.convolution import Convolution, Pass
 from hwsim.models.layer import Kernel, Layer
-from hwsim.models.networks import Network
 from hwsim.units import BYTES
 
 # (arrays in, arrays out) read and written, in units of the array that goes in (i) and the one that goes out (o): forward
@@ -41,7 +41,8 @@ _MOVED: Final = {
     "scale": ((1.0, 0.0), (0.0, 1.0), (1.0, 2.0), (1.0, 0.0)),
     "dropout": ((1.0, 0.0), (0.0, 1.0), (1.0, 0.0), (0.0, 1.0)),
 }
-SGD: Final = 5.0 * 4.0  # bytes of a parameter: weight, gradient and momentum read, weight and momentum written, in fp32
+# Bytes of memory to update a parameter in fp32: weight and gradient read, weight written; and momentum, or two moments, both.
+UPDATED: Final[Mapping[str, float]] = {"sgd": 5.0 * 4.0, "adam": 7.0 * 4.0}
 
 
 @lru_cache(maxsize=256)
@@ -128,21 +129,18 @@ def _moving(unit: Unit, batch: int, dtype: str, reads: tuple[float, float], writ
     return Kernel(unit.name + suffix, "elementwise", Work(reads=read, writes=written, dtype=dtype, working_set=into + out))
 
 
-def optimizer(layers: tuple[Layer, ...], each: float = SGD) -> Kernel:
+def optimizer(layers: tuple[Layer, ...], each: float = UPDATED["sgd"]) -> Kernel:
     """The update of all parameters, `each` bytes of memory for one of them."""
     size = sum(layer.parameters for layer in layers) * each
     return Kernel("optimizer", "optimizer", Work(reads=0.6 * size, writes=0.4 * size))
 
 
-def memory_of(layers: tuple[Layer, ...]) -> dict[str, float]:
-    """Bytes that training takes on each GPU: weights, gradients and momentum in fp32, and what is kept of the forward pass.
-
-    **Range**: without what libraries allocate to work in, and the context of the driver (0.3 to 1 GB).
-    """
-    each = 4.0 * math.fsum(layer.parameters for layer in layers)
-    return {"weights": each, "gradients": each, "momentum": each, "activations": activation_bytes(layers)}
-
-
 def activation_bytes(layers: tuple[Layer, ...]) -> float:
     """Bytes kept from the forward pass for the backward pass."""
     return math.fsum(layer.kept_bytes for layer in layers)
+
+
+@lru_cache(maxsize=256)
+def flop_of(network: Network) -> float:
+    """Operations of one example, forward."""
+    return network.forward_flop

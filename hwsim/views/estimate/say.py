@@ -14,8 +14,8 @@ from hwsim.views.summary.say import bar
 
 if TYPE_CHECKING:
     from hwsim.models import Footprint, Laid, Step
+    from hwsim.models.inference import Service
     from hwsim.models.search import Searched
-    from hwsim.models.service import Service
     from hwsim.spec import Warning
 
 WIDTH: Final = 100

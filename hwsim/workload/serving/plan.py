@@ -11,12 +11,11 @@ from hwsim import ticks
 from hwsim.devices import Gpu
 from hwsim.graph.opgraph import Held
 from hwsim.machine import Machine, UnknownName
+from hwsim.models.architectures import NETWORKS, Network
 from hwsim.models.architectures.transformer import Transformer
-from hwsim.models.frameworks import Framework, load_framework
-from hwsim.models.library import read_model
+from hwsim.models.framework import SOFTWARE, Framework, Software, load_framework
+from hwsim.models.library import read_network, read_transformer
 from hwsim.models.memory import Footprint, kv_capacity, serving_memory
-from hwsim.models.networks import NETWORKS, Network, read_network
-from hwsim.models.software import SOFTWARE, Software
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Place, SpecError, Tree, Warning, decode, did_you_mean, find, read
 from hwsim.units import BYTES, format_quantity
@@ -195,7 +194,7 @@ def _model(tree: Tree, mistakes: Mistakes) -> Transformer | Network | None:
     else:
         mistakes.add(tree.place, f"a model is a name or its dimensions, not {tree.what()}", "such as llama-3-8b")
         return None
-    return read_network(whole) if whole.text("kind") in NETWORKS else read_model(whole)
+    return read_network(whole) if whole.text("kind") in NETWORKS else read_transformer(whole)
 
 
 def _software(model: Transformer | Network, keys: InferKeys, tree: Tree, mistakes: Mistakes) -> Framework | Software | None:

@@ -8,8 +8,8 @@ from typing import Literal, TypeVar
 
 from hwsim.graph.builder import GraphBuilder
 from hwsim.machine import Machine
-from hwsim.models.library import read_model
-from hwsim.models.networks import NETWORKS, read_network
+from hwsim.models.architectures import NETWORKS
+from hwsim.models.library import read_network, read_transformer
 from hwsim.spec import Mistakes, SpecError, Tree, decode, find, read
 from hwsim.workload.training.schema import TrainKeys
 
@@ -52,7 +52,7 @@ def add_training(
         return
     from hwsim.workload.training.transformer import add_transformer
 
-    transformer = _read(read_model, model, mistakes)
+    transformer = _read(read_transformer, model, mistakes)
     if transformer is not None:
         add_transformer(keys, transformer, tree, machine, builder, mistakes, name=name, start=start, fold=fold, shared=shared)
 
@@ -72,7 +72,7 @@ def check_training(tree: Tree, mistakes: Mistakes) -> None:
         return
     from hwsim.workload.training.planning import check_keys
 
-    if _read(read_model, model, mistakes) is not None:
+    if _read(read_transformer, model, mistakes) is not None:
         check_keys(keys, tree, mistakes)
 
 

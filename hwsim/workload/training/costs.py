@@ -5,7 +5,7 @@ its devices evenly over that time; the compute of a device it has for itself as 
 A collective that its devices wait for may be part of the op, too: then it also draws on the links, so that whatever else is
 on them slows it down.
 
-    seconds = kernels by the GPU's model (`hwsim.models.Speed`) + exposed part x collectives by `hwsim.collectives`
+    seconds = kernels by the GPU's model (`hwsim.models.KernelTimes`) + exposed part x collectives by `hwsim.collectives`
 
 Across nodes collectives reach the part of the cards' rate that they reach in trainings (`hwsim.models.cluster`).
 """
@@ -21,7 +21,7 @@ from hwsim.collectives.plan import Operation
 from hwsim.collectives.timing import timed
 from hwsim.demand import Cost, Demand, Term, Unit, softened
 from hwsim.machine import Machine
-from hwsim.models import Framework, Kernel, Speed
+from hwsim.models import Framework, Kernel, KernelTimes
 from hwsim.models.cluster import KNEE, NETWORK
 from hwsim.records import dataclass
 from hwsim.units import precise
@@ -118,7 +118,7 @@ def _added(one: Mapping[str, float], other: Mapping[str, float], times: float) -
 class Computing:
     """Kernels on each GPU of a team."""
 
-    speed: Speed
+    speed: KernelTimes
     known: dict[Kernel, tuple[float, float, float, float, float]] = field(default_factory=dict)
 
     def kernels(self, kernels: Iterable[Kernel]) -> Spent:

@@ -31,8 +31,8 @@ def hold(
     """
     plan = teams.laid.plan
     attention = teams.framework.attention
-    one = activations(teams.laid.model, plan, teams.laid.sequence, attention)
-    whole = activations(teams.laid.model, replace(plan, recompute="none"), teams.laid.sequence, attention)
+    one = activations(teams.laid.transformer, plan, teams.laid.sequence, attention)
+    whole = activations(teams.laid.transformer, replace(plan, recompute="none"), teams.laid.sequence, attention)
     for stage in range(len(teams.stages)):
         team = teams.layout.team(stage, teams.copies[0])
         every = (

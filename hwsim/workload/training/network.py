@@ -14,11 +14,11 @@ from hwsim.graph.builder import GraphBuilder, OpRef
 from hwsim.graph.opgraph import Speaks, Trained
 from hwsim.machine import Machine, NoRoute, UnknownName
 from hwsim.machine.libraries.operations import CannotCollect
+from hwsim.models.architectures import Network
 from hwsim.models.architectures.unit_layers import layer_of
-from hwsim.models.cnn_estimate import Kernels
+from hwsim.models.framework import Software
+from hwsim.models.kernel_times import KernelTimes
 from hwsim.models.layer import kernels
-from hwsim.models.networks import Network
-from hwsim.models.software import Software
 from hwsim.ops.exchange import AUTO, chosen
 from hwsim.spec import Mistakes, Tree, decode
 from hwsim.workload.file import Each
@@ -183,7 +183,7 @@ def _costs_of(programs: tuple[Program, ...], plan: NetworkPlan, machine: Machine
             raise CannotCompute(f"'{program.own}' is a {machine.device(program.own).kind}: networks are trained on GPUs here")
         own = next((each for each in known if each.kernels.gpu is model or each.kernels.gpu == model), None)
         if own is None:
-            own = Costs(Kernels(model, plan.software))
+            own = Costs(KernelTimes(model, plan.software.kernels))
             known.append(own)
         found.append(own)
     return found

@@ -16,11 +16,12 @@ from hwsim.devices import Cpu, Gpu, Sockets, Work
 from hwsim.graph.builder import GraphBuilder, OpRef
 from hwsim.machine import Machine
 from hwsim.machine.libraries.operations import CannotCollect, Operation
+from hwsim.models.architectures.unit_layers import UPDATED
 from hwsim.ops.exchange import AUTO, chosen
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes
 from hwsim.workload.programs import MAIN
-from hwsim.workload.training.network_plan import UPDATED, NetworkPlan
+from hwsim.workload.training.network_plan import NetworkPlan
 
 if TYPE_CHECKING:
     from hwsim.collectives.algorithms import Algorithm

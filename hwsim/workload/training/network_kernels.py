@@ -11,7 +11,7 @@ from dataclasses import field, replace
 
 from hwsim.demand import Cost, Term
 from hwsim.devices import Work
-from hwsim.models.cnn_estimate import Kernels, Timed
+from hwsim.models.kernel_times import KernelTimes, TimedKernel
 from hwsim.models.layer import Kernel
 from hwsim.records import dataclass
 from hwsim.units import precise
@@ -23,19 +23,19 @@ _NAME = "gpu"  # of the one GPU that costs are worked out for; every other GPU o
 class Costs:
     """What the kernels of layers cost on GPUs of one kind."""
 
-    kernels: Kernels
+    kernels: KernelTimes
     _known: dict[tuple[Work, float], Cost] = field(default_factory=dict)
     _placed: dict[tuple[Work, float, str], Cost] = field(default_factory=dict)
-    _chosen: dict[Kernel, tuple[Timed, ...]] = field(default_factory=dict)
+    _chosen: dict[Kernel, tuple[TimedKernel, ...]] = field(default_factory=dict)
 
-    def chosen(self, op: Kernel) -> tuple[Timed, ...]:
+    def chosen(self, op: Kernel) -> tuple[TimedKernel, ...]:
         """The kernels that the library takes for it."""
         found = self._chosen.get(op)
         if found is None:
-            found = self._chosen[op] = self.kernels.chosen(op)
+            found = self._chosen[op] = self.kernels.choose(op)
         return found
 
-    def of(self, timed: Timed, device: str) -> Cost:
+    def of(self, timed: TimedKernel, device: str) -> Cost:
         """What one of them costs on the GPU of that name."""
         key = timed.work, timed.slower
         found = self._placed.get((*key, device))

@@ -16,9 +16,10 @@ from hwsim.graph.builder import GraphBuilder
 from hwsim.graph.opgraph import Buffer, Mark
 from hwsim.machine import Machine
 from hwsim.models.architectures.unit_layers import activation_bytes
+from hwsim.models.memory import KEPT
 from hwsim.units import BYTES
 from hwsim.workload.training.network_issue import Worker
-from hwsim.workload.training.network_plan import KEPT, NetworkPlan
+from hwsim.workload.training.network_plan import NetworkPlan
 from hwsim.workload.training.network_steps import Steps
 from hwsim.workload.training.schedule import Turn, turns
 

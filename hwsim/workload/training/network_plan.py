@@ -13,22 +13,19 @@ share the channels (or units) of every layer.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final, Literal
 
+from hwsim.models.architectures import Network
 from hwsim.models.architectures.split import CannotSplit, blocks, split
-from hwsim.models.architectures.unit_layers import SGD
-from hwsim.models.cnn_estimate import BUCKET
-from hwsim.models.networks import Network
+from hwsim.models.framework import SOFTWARE, Software
 from hwsim.models.plan import Dtype, Schedule
-from hwsim.models.software import SOFTWARE, Software
+from hwsim.models.step import BUCKET
 from hwsim.records import dataclass
 from hwsim.spec import Place, Tree, did_you_mean, field, place_field, tree_field
 from hwsim.units import Bytes
 
 SOFTWARE_OF_NETWORKS: Final = "pytorch-ngc"  # unless the file says another one
-UPDATED: Final[Mapping[str, float]] = {"sgd": SGD, "adam": 7.0 * 4.0}  # bytes of memory to update a parameter, in fp32
-KEPT: Final[Mapping[str, float]] = {"sgd": 4.0, "adam": 8.0}  # bytes that stay for the next update: momentum; two moments
 # What belongs to transformers alone: (key, what a network has in its place).
 FOREIGN: Final = ("sequence", "sequence_parallel", "chunks", "uneven", "sharding", "shards", "recompute", "tokens", "detail")
 

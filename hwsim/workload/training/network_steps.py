@@ -3,7 +3,7 @@
     a step = step of the software; forward and backward of every micro-batch, a layer after another, each issued by the
              host before; gradients in buckets as the last backward pass completes them; the update
 
-What a framework costs is that of `hwsim.models.software`: `dispatch` for every layer op and for every array that is
+What a framework costs is that of `hwsim.models.framework`: `dispatch` for every layer op and for every array that is
 updated, `step` before each step, `array` for every array of gradients that was exchanged, `number` for the inputs.
 
 **Error**: see `docs/validation/models.md`.
@@ -16,14 +16,14 @@ from collections.abc import Sequence
 
 from hwsim.graph.builder import GraphBuilder, OpRef
 from hwsim.machine import Machine
-from hwsim.models.architectures.unit_layers import optimizer
+from hwsim.models.architectures.unit_layers import UPDATED, optimizer
 from hwsim.models.architectures.units import size
 from hwsim.workload.programs import MAIN, Program
 from hwsim.workload.training.network_exchange import Exchanges
 from hwsim.workload.training.network_issue import Issuing, Marks, Thread, Worker
 from hwsim.workload.training.network_items import Stage
 from hwsim.workload.training.network_kernels import Costs
-from hwsim.workload.training.network_plan import UPDATED, NetworkPlan
+from hwsim.workload.training.network_plan import NetworkPlan
 from hwsim.workload.training.schedule import turns
 
 

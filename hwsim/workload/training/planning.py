@@ -181,8 +181,8 @@ def _place(tree: Tree, key: str) -> Place:
 def words(laid: Laid) -> str:
     """A plan in a line.
 
-    >>> from hwsim.models import load_model
-    >>> words(lay(load_model("gpt2"), ParallelPlan(tp=2, dp=2, global_batch=8), 4))
+    >>> from hwsim.models import load_transformer
+    >>> words(lay(load_transformer("gpt2"), ParallelPlan(tp=2, dp=2, global_batch=8), 4))
     'tp 2 x pp 1 x dp 2, microbatch 1 x 4, nothing sharded, nothing recomputed, bf16, adam'
     """
     plan = laid.plan

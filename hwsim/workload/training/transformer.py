@@ -13,7 +13,7 @@ from hwsim.devices.roofline import peak_of
 from hwsim.graph.builder import GraphBuilder
 from hwsim.graph.opgraph import Trained
 from hwsim.machine import Machine, NoRoute
-from hwsim.models import Speed, Transformer
+from hwsim.models import KernelTimes, Transformer
 from hwsim.spec import Mistakes, Tree
 from hwsim.workload.training.alike import difference
 from hwsim.workload.training.costs import Computing, Exchanges
@@ -51,7 +51,7 @@ def add_transformer(
     per_node = sum(1 for _ in takewhile(lambda each: machine.device(each).node == node, plan.devices))
     layout = Layout(laid, plan.devices, per_node)
     kinds = Kinds(
-        [Computing(Speed(gpu, plan.framework)) for gpu in plan.gpus],
+        [Computing(KernelTimes(gpu, plan.framework)) for gpu in plan.gpus],
         dict(zip(plan.devices, plan.kind, strict=True)) if plan.kind else {},
     )
     many = laid.dp * laid.plan.pp > TEAMS

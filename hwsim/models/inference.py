@@ -1,0 +1,205 @@
+"""The time of inference in closed form: one pass (a prefill, a step of decoding, a batch of images), and a batch served.
+
+    pass         = layers forward + head (of the last token of each sequence) + collectives of tensor parallel + host
+    first token  = a prefill of all prompts at once
+    next tokens  = a step of decoding each, the context from the prompt's length on; the mean of the first and the last of
+                   them, for a step's time is linear in the context but for steps of tiles
+
+A step of decoding reads all weights and the keys and values of every sequence once: it is bound by memory until the batch is
+as large as the ratio of peak to bandwidth.
+
+**Error**: of single passes, see `docs/validation/models.md`.
+**Range**: all sequences of a batch are alike and start together; no continuous batching, no chunks of a prefill, no time
+between passes. A server with continuous batching is close to so many tokens and so much context together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Literal
+
+from hwsim.models.architectures import Network, Transformer
+from hwsim.models.architectures import transformer_layers as blocks
+from hwsim.models.architectures.transformer_layers import Attention, Slice
+from hwsim.models.architectures.unit_layers import layers_of
+from hwsim.models.architectures.units import size
+from hwsim.models.cluster import Cluster
+from hwsim.models.framework import Framework, Software
+from hwsim.models.kernel_times import KernelTimes
+from hwsim.models.layer import Layer
+from hwsim.models.memory import Footprint, batch_memory, kv_capacity, serving_memory
+from hwsim.models.plan import WrongPlan
+from hwsim.models.step import Seconds, by_kind, seconds_by
+from hwsim.records import dataclass
+
+Phase = Literal["prefill", "decode"]
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """One pass over a batch.
+
+    Args:
+        seconds: from its first kernel to its last; shares: seconds of each kind of work.
+        memory: weights, and the keys and values after it; verdict: whether they fit.
+    """
+
+    seconds: float
+    shares: Mapping[str, float]
+    memory: Footprint
+    verdict: str
+
+
+def prefill(
+    sequences: int, tokens: int, cached: int = 0, *, tp: int = 1, dtype: str = "bf16", attention: Attention = "flash"
+) -> Slice:
+    """The part of a prefill on a GPU; `cached` tokens of each sequence have their keys and values already."""
+    return Slice(sequences, tokens, tokens + cached, tp, dtype=dtype, attention=attention)
+
+
+def decode(sequences: int, context: int, *, tp: int = 1, dtype: str = "bf16", attention: Attention = "flash") -> Slice:
+    """The part of a step of decoding on a GPU: one token of each sequence, which looks at `context` tokens."""
+    return Slice(sequences, 1, context, tp, dtype=dtype, attention=attention)
+
+
+def one_pass(model: Transformer, part: Slice, cluster: Cluster, framework: Framework, times: KernelTimes | None = None) -> Pass:
+    """A pass of a batch through all layers, on the GPUs of one tensor-parallel group.
+
+    Raises:
+        WrongPlan: the group does not divide the heads, or there are fewer GPUs.
+    """
+    mistakes = []
+    if model.heads % part.tensor:
+        mistakes.append(("tp", f"tp {part.tensor} does not divide {model.heads} heads"))
+    if part.tensor > cluster.gpus:
+        mistakes.append(("tp", f"tp {part.tensor}, but there are {cluster.gpus} GPUs"))
+    if mistakes:
+        raise WrongPlan(tuple(mistakes))
+    times = times or KernelTimes(cluster.gpu, framework)
+    shares = forward_shares(passed(model, part), seconds_by(times, lambda exchange: cluster.reduced(exchange.size, part.tensor)))
+    if framework.step > 0:
+        shares["host"] = framework.step
+    memory = serving_memory(model, part.tensor, part.sequences * part.context, part.dtype)
+    return Pass(math.fsum(shares.values()), shares, memory, memory.verdict(cluster.gpu.memory.size))
+
+
+def batch_pass(network: Network, batch: int, dtype: str, times: KernelTimes, software: Software) -> Pass:
+    """A batch of examples through a network of convolutions or a perceptron, on one GPU."""
+    layers = layers_of(network, batch, dtype, training=False)
+    shares = forward_shares(layers, seconds_by(times, lambda _: 0.0))
+    issued = sum(len(layer.forward) for layer in layers)
+    waited = software.issuing(dtype, issued, batch * size(network.input)) - math.fsum(shares.values())
+    shares["host"] = software.waits + max(0.0, waited)
+    memory = batch_memory(network, layers, dtype)
+    return Pass(math.fsum(shares.values()), shares, memory, memory.verdict(times.gpu.memory.size))
+
+
+def forward_shares(layers: Sequence[Layer], seconds: Seconds) -> dict[str, float]:
+    """Seconds of each kind of work of the forward pass of some layers."""
+    shares: dict[str, float] = {}
+    for layer in layers:
+        for kind, share in by_kind(layer.forward, seconds).items():
+            shares[kind] = shares.get(kind, 0.0) + layer.times * share
+    return shares
+
+
+def passed(model: Transformer, part: Slice) -> tuple[Layer, ...]:
+    """The layers that a pass goes through: the embedding, the blocks, and the head of the last token of each sequence."""
+    last = replace(part, tokens=1, context=1) if model.causal else None
+    head = () if last is None else blocks.output(model, last, training=False)
+    return (
+        Layer("embedding", blocks.embedding(model, part)),
+        replace(blocks.block(model, part), times=model.layers),
+        Layer("head", head),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """What a batch takes on one tensor-parallel group.
+
+    Args:
+        first: the prefill; steps: the first and the last step of decoding, None for a prefill alone.
+        seconds: of the phase: the prefill, or a step of decoding in the mean; total: until the last token.
+        memory: at the end; verdict: whether it fits; capacity: tokens of context that would.
+        copies: groups that the cluster has.
+    """
+
+    phase: Phase
+    tp: int
+    batch: int
+    prompt: int
+    output: int
+    dtype: str
+    first: Pass
+    steps: tuple[Pass, Pass] | None
+    seconds: float
+    total: float
+    memory: Footprint
+    verdict: str
+    capacity: int | None
+    copies: int
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """Seconds of each kind of work of the phase."""
+        if self.steps is None:
+            return dict(self.first.shares)
+        begin, end = self.steps
+        return {name: (begin.shares.get(name, 0.0) + seconds) / 2 for name, seconds in end.shares.items()}
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Tokens of one group: read in a prefill, written in decoding."""
+        return self.batch * (self.prompt if self.steps is None else 1) / self.seconds
+
+
+def serve(
+    model: Transformer,
+    cluster: Cluster,
+    framework: Framework,
+    *,
+    phase: Phase,
+    tp: int,
+    batch: int,
+    prompt: int,
+    output: int,
+    dtype: str,
+) -> Service:
+    """A batch of prompts of `prompt` tokens, and `output` tokens written after each.
+
+    Raises:
+        WrongPlan: the group does not divide the heads, or there are fewer GPUs.
+    """
+    times = KernelTimes(cluster.gpu, framework)
+    kind = framework.attention
+    first = one_pass(model, prefill(batch, prompt, tp=tp, dtype=dtype, attention=kind), cluster, framework, times)
+    steps, seconds, total = None, first.seconds, first.seconds
+    if phase == "decode":
+        begin, end = (
+            one_pass(model, decode(batch, context, tp=tp, dtype=dtype, attention=kind), cluster, framework, times)
+            for context in (prompt + 1, prompt + output)
+        )
+        steps = begin, end
+        seconds = (begin.seconds + end.seconds) / 2
+        total += (output - 1) * seconds  # the prefill brings the first
+    held = cluster.gpu.memory.size
+    memory = serving_memory(model, tp, batch * (prompt + (output if steps else 0)), dtype)
+    return Service(
+        phase=phase,
+        tp=tp,
+        batch=batch,
+        prompt=prompt,
+        output=output if steps else 0,
+        dtype=dtype,
+        first=first,
+        steps=steps,
+        seconds=seconds,
+        total=total,
+        memory=memory,
+        verdict=memory.verdict(held),
+        capacity=None if held is None else kv_capacity(model, tp, held, dtype),
+        copies=max(1, cluster.gpus // tp),
+    )

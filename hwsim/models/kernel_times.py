@@ -1,0 +1,180 @@
+"""Seconds of the kernels of a model on one GPU under one framework.
+
+    KernelTimes(gpu, framework).choose(kernel)      # as the libraries run it: the kernels it becomes, with their seconds
+    KernelTimes(gpu, framework).seconds(kernel)
+
+A kernel takes what the GPU's own model says of its work, longer by what trainings and libraries make of it: a convolution is
+computed the fastest of its ways (`hwsim.models.convolution`), products run at the sustained clock, fused attention reaches a
+part of the peak, and what a framework does not fuse moves more bytes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from dataclasses import field
+from typing import Final
+
+from hwsim.devices import Gpu, Work
+from hwsim.devices.gpu_matmul import waves
+from hwsim.devices.roofline import peak_of
+from hwsim.models.convolution import Convolution
+from hwsim.models.convolving import CONVOLVING, Convolving, Units, matrix_units, units_of
+from hwsim.models.framework import Framework
+from hwsim.models.generations import GENERATIONS, Generation, generation, throttle
+from hwsim.models.layer import FusedAttention, Kernel
+from hwsim.records import dataclass
+from hwsim.units import BYTES
+
+_NAME: Final = "gpu"
+# Queries of a block of fused attention, and its speed over that of the best; what a last wave that is not full loses.
+BLOCKS: Final = ((128, 1.0), (64, 0.85))
+LOST: Final = 0.4
+
+
+@dataclass(frozen=True, slots=True)
+class TimedKernel:
+    """A kernel as the libraries run it.
+
+    slower: its seconds over those that the GPU's own model says of its work.
+    """
+
+    work: Work
+    slower: float
+    seconds: float
+
+
+@dataclass(slots=True)
+class KernelTimes:
+    """Times of kernels on a GPU under a framework, each worked out once.
+
+    Args:
+        constants: of the GPU's generation (default: those of its number formats).
+        limited: what its power limit leaves of the speed (default: by the limit).
+        known: seconds of the GPU's own model.
+        convolving: what libraries reach of convolutions.
+    """
+
+    gpu: Gpu
+    framework: Framework
+    constants: Generation | None = None
+    limited: float | None = None
+    known: dict[Work, float] = field(default_factory=dict)
+    convolving: Mapping[Units, Convolving] = field(default_factory=lambda: CONVOLVING)
+    rates: Mapping[str, float] = field(default_factory=dict)
+    _convolutions: dict[tuple[Convolution, Work], tuple[TimedKernel, ...]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        name = generation(self.gpu)
+        self.constants = self.constants or GENERATIONS[name]
+        self.limited = throttle(self.gpu, name) if self.limited is None else self.limited
+        self.rates = {capacity.name: capacity.rate for capacity in self.gpu.capacities(_NAME)}
+
+    def alone(self, work: Work) -> float:
+        """Seconds of the GPU's own model."""
+        seconds = self.known.get(work)
+        if seconds is None:
+            seconds = self.known[work] = self.gpu.compute(_NAME, work).demand.alone(self.rates)
+        return seconds
+
+    def choose(self, kernel: Kernel) -> tuple[TimedKernel, ...]:
+        """The kernels that the libraries run for it once."""
+        if isinstance(kernel.shape, Convolution):
+            return self._fastest(kernel.shape, kernel.work)
+        work, seconds = self.asked(kernel), self._once(kernel)
+        alone = self.alone(work)
+        return (TimedKernel(work, seconds / alone if alone > 0 else 1.0, seconds),)
+
+    def seconds(self, kernel: Kernel) -> float:
+        """Seconds of all times it runs."""
+        if isinstance(kernel.shape, Convolution):
+            return kernel.times * math.fsum(timed.seconds for timed in self._fastest(kernel.shape, kernel.work))
+        return kernel.times * self._once(kernel)
+
+    def _once(self, kernel: Kernel) -> float:
+        least = self.framework.launch
+        style = self.framework.ops.get(kernel.name.removeprefix("d-"))
+        start = 0.0 if style is None else (style.start + style.walk * kernel.across / 1024) * style.kernels
+        work = self.asked(kernel)
+        if kernel.work.mix == "matmul":
+            return max(least, start + self.alone(work) * self.slowdown(kernel))
+        return max(least * work.kernels, start + self.alone(work))
+
+    def asked(self, kernel: Kernel) -> Work:
+        """The work as the framework does it: what it does not fuse takes more kernels and moves more bytes."""
+        work = kernel.work
+        if kernel.flash or work.mix == "matmul":
+            return work if self.framework.starts == "stream" else dataclasses.replace(work, start=self.framework.starts)
+        style = self.framework.ops.get(kernel.name.removeprefix("d-"))
+        if style is not None:
+            factor, count = style.moved, style.kernels
+            flop = style.flop * work.writes / BYTES[work.dtype]
+        else:
+            factor = {"attention": self.framework.scores, "elementwise": self.framework.moved}.get(kernel.kind, 1.0)
+            count, flop = 1, 0.0
+        return dataclasses.replace(
+            work,
+            flop=flop,
+            reads=factor * work.reads,
+            writes=factor * work.writes,
+            dtype="fp32" if flop > 0 else work.dtype,
+            kernels=count,
+            working_set=work.traffic if self.framework.cached else work.working_set,
+            start=self.framework.starts,
+        )
+
+    def slowdown(self, kernel: Kernel) -> float:
+        """Seconds of a product or of attention over those that the GPU's model says of its work."""
+        constants, limited = self.constants, self.limited
+        if constants is None or limited is None or kernel.work.mix != "matmul":
+            return 1.0
+        limited = limited if self.framework.steady else 1.0
+        if isinstance(kernel.shape, FusedAttention):
+            work, shape = kernel.work, kernel.shape
+            peak = peak_of(self.gpu.flop, work.dtype, _NAME)[1]
+            part = self.gpu.attention or constants.flash
+            part *= constants.flash_backward / constants.flash if kernel.name.startswith("d-") else 1.0
+            part *= self.framework.flash * (constants.narrow if shape.narrow else 1.0)
+            part *= self.filled(shape) * shape.context / (shape.context + constants.short)
+            return max(1.0, work.flop / (peak * part * limited) / self.alone(self.asked(kernel)))
+        sustained = constants.plain if kernel.kind == "attention" else constants.products
+        part = sustained if self.framework.steady else 1.0
+        part *= self.framework.fp8 if kernel.work.dtype == "fp8" else 1.0
+        return 1.0 / (part * limited)
+
+    def filled(self, shape: FusedAttention) -> float:
+        """Part of the multiprocessors that attention keeps busy: a block for each head and 128 queries, or 64, in waves."""
+        if self.gpu.sms is None or shape.rows == 1:
+            return 1.0
+        most = 0.0
+        for rows, relative in BLOCKS:
+            blocks = shape.groups * math.ceil(shape.rows / rows)
+            most = max(most, relative * blocks / (self.gpu.sms * waves(blocks, self.gpu.sms, LOST)))
+        return most
+
+    def _fastest(self, shape: Convolution, work: Work) -> tuple[TimedKernel, ...]:
+        """The fastest way to compute a convolution."""
+        key = shape, work
+        fastest = self._convolutions.get(key)
+        if fastest is None:
+            constants = self.convolving[units_of(self.gpu, work.dtype)]
+            ways = []
+            for way in shape.ways(work.dtype, matrix_units=matrix_units(self.gpu, work.dtype)):
+                part = constants.part if len(way) == 1 else constants.transformed
+                copied: tuple[Work, ...] = ()
+                if constants.reordered and way[0].mix == "matmul":
+                    images = shape.images_moved(BYTES[work.dtype])
+                    copied = (Work(reads=images, writes=images, dtype=work.dtype, working_set=2 * images),)
+                ways.append(tuple(self._convolved(each, part, constants) for each in (*copied, *way)))
+            fastest = self._convolutions[key] = min(ways, key=lambda way: math.fsum(timed.seconds for timed in way))
+        return fastest
+
+    def _convolved(self, work: Work, part: float, constants: Convolving) -> TimedKernel:
+        """One kernel of a convolution: its arithmetic reaches a part of the product's, its bytes move as the GPU's model says."""
+        alone, slower = self.alone(work), 1.0
+        if work.flop > 0.0:
+            part = part if work.mix == "matmul" else constants.direct
+            moving = self.alone(Work(reads=work.reads, writes=work.writes, dtype=work.dtype))
+            slower = max(alone / part, moving) / alone
+        return TimedKernel(work, slower, alone * slower)

@@ -1,0 +1,322 @@
+"""The time of a training step in closed form, for every model, without the engine.
+
+    stage  = its layers forward, recomputed and backward, for one micro-batch
+    step   = micro-batches x longest stage + the other stages / chunks + sends + gradients + optimizer + host
+
+which for equal stages is the pipeline's (m + (p - 1)/v) x stage: a bubble of (p - 1)/(v m + p - 1) (Narayanan et al. 2021).
+
+Gradients hide behind the layers that compute: those of transformers as far as `hwsim.models.hiding` says, those of networks of
+convolutions in buckets. A bucket is sent once its layers are done and the bucket before it is through:
+
+    end of bucket i = max(end of its layers, end of bucket i - 1) + its collective
+
+Where the host takes longer to issue the kernels of a network than the GPU to compute them, the GPU waits.
+
+**Source**: buckets: Li et al., "PyTorch Distributed", arXiv:2006.15704, section 3.2.3.
+**Error**: see `docs/validation/models.md`.
+**Range**: equal GPUs; collectives that share no link with others at the same time and do not slow the kernels next to them;
+the fabric as `Cluster` sees it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from hwsim.devices.roofline import peak_of
+from hwsim.models import hiding
+from hwsim.models.architectures import Model, Network
+from hwsim.models.cluster import Cluster
+from hwsim.models.framework import Framework, Software
+from hwsim.models.kernel_times import KernelTimes
+from hwsim.models.layer import Exchange, Item, Kernel, Layer, exchanges
+from hwsim.models.memory import Footprint
+from hwsim.models.plan import Dtype, Laid, ParallelPlan, lay
+from hwsim.models.stages import Load, Stage, network_load, transformer_load
+from hwsim.records import dataclass
+
+BUCKET: Final = 25 * 2**20  # bytes; torch.nn.parallel.DistributedDataParallel, bucket_cap_mb
+Seconds = Callable[[Item], float]
+Exchanging = Callable[[Exchange], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A training step, as estimated.
+
+    Args:
+        seconds: from one step to the next.
+        shares: seconds of each kind of work, adding up to the step: convolution, matmul, attention, elementwise, output, tp, cp,
+            ep, pp (sends), dp, gradients, bubble, accumulate, optimizer, host.
+        mfu: model FLOP (forward, twice that backward) over what the GPUs' peaks could do; hfu: recomputed FLOP included.
+        memory: of the stage that needs most; verdict: whether it fits.
+    """
+
+    laid: Laid
+    seconds: float
+    shares: Mapping[str, float]
+    mfu: float
+    hfu: float
+    memory: Footprint
+    verdict: str
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Tokens of a transformer, examples of another network."""
+        return self.laid.tokens / self.seconds
+
+
+def estimate(
+    model: Model, plan: ParallelPlan, cluster: Cluster, framework: Framework | Software, times: KernelTimes | None = None
+) -> Step:
+    """A step of the plan on all GPUs of a cluster.
+
+    Args:
+        framework: `Software` of a network of convolutions or a perceptron, `Framework` of a transformer.
+        times: of kernels of estimates before, on the same GPUs with the same framework.
+
+    Raises:
+        WrongPlan: the plan fits neither the model nor the cluster.
+    """
+    return step(lay(model, plan, cluster.gpus), cluster, framework, times or times_of(cluster, framework))
+
+
+def times_of(cluster: Cluster, framework: Framework | Software) -> KernelTimes:
+    """Times of kernels on the GPUs of a cluster."""
+    return KernelTimes(cluster.gpu, framework if isinstance(framework, Framework) else framework.kernels)
+
+
+def step(
+    laid: Laid, cluster: Cluster, framework: Framework | Software, times: KernelTimes, exchange: Exchanging | None = None
+) -> Step:
+    """As `estimate`, of a plan with all its numbers.
+
+    Args:
+        exchange: seconds of an exchange (default: `collective`); if given, a single replica exchanges gradients as well.
+    """
+    if isinstance(framework, Framework) and framework.network < 1.0:
+        cluster = replace(cluster, network=cluster.network * framework.network)
+    seconds = seconds_by(times, exchange or (lambda item: collective(item, laid, cluster)))
+    if isinstance(framework, Framework):
+        load = transformer_load(laid, framework)
+    else:
+        load = network_load(laid, lambda layer: Passes.of(layer, seconds).seconds)
+    layers = {layer.name: Passes.of(layer, seconds) for layer in load.layers}
+    lengths = [_length(stage.layers, layers) for stage in load.stages]
+    longest = load.stages[lengths.index(max(lengths))]
+    shares = _pipeline(load, longest, layers, seconds)
+    if isinstance(framework, Framework):
+        _gradients_in_pieces(shares, load, layers, seconds, cluster)
+        if framework.step > 0:
+            shares["host"] = framework.step
+    else:
+        _gradients_in_buckets(shares, load, longest, layers, seconds, framework, exchanged=exchange is not None or laid.dp > 1)
+    total = math.fsum(shares.values())
+    peak = peak_of(cluster.gpu.flop, laid.plan.dtype, "gpu")[1] * laid.gpus
+    return Step(
+        laid=laid,
+        seconds=total,
+        shares=shares,
+        mfu=load.flop / (peak * total),
+        hfu=(load.flop + load.recomputed_flop) / (peak * total),
+        memory=load.memory,
+        verdict=load.memory.verdict(cluster.gpu.memory.size),
+    )
+
+
+def data_parallel_step(
+    network: Network,
+    batch: int,
+    dtype: Dtype,
+    times: KernelTimes,
+    software: Software,
+    gpus: int = 1,
+    exchange: Callable[[float], float] | None = None,
+) -> Step:
+    """A step of a network on equal GPUs, whatever links them.
+
+    Args:
+        batch: examples on each GPU.
+        exchange: seconds to sum so many bytes of gradients over all GPUs.
+    """
+    plan = ParallelPlan(dp=gpus, global_batch=gpus * batch, microbatch=batch, dtype=dtype, optimizer="sgd")
+    cluster = Cluster(times.gpu, gpus, gpus, {}, math.inf, math.inf)
+    given = None if exchange is None else lambda item: exchange(item.size)
+    return step(lay(network, plan, gpus), cluster, software, times, given)
+
+
+# ---- layers ----
+
+
+@dataclass(frozen=True, slots=True)
+class Passes:
+    """Seconds of each kind of work of a layer for one micro-batch; `backward` with what it recomputes."""
+
+    forward: Mapping[str, float]
+    backward: Mapping[str, float]
+
+    @classmethod
+    def of(cls, layer: Layer, seconds: Seconds) -> Passes:
+        return cls(by_kind(layer.forward, seconds), by_kind((*layer.recompute, *layer.backward), seconds))
+
+    @property
+    def seconds(self) -> float:
+        return math.fsum(self.forward.values()) + math.fsum(self.backward.values())
+
+
+def seconds_by(times: KernelTimes, exchange: Exchanging) -> Seconds:
+    """Seconds that an item of a layer takes from those that wait for it."""
+
+    def seconds(item: Item) -> float:
+        return times.seconds(item) if isinstance(item, Kernel) else item.times * item.exposed * exchange(item)
+
+    return seconds
+
+
+def by_kind(items: Iterable[Item], seconds: Seconds) -> dict[str, float]:
+    """Seconds of each kind of kernel, and of the exchanges of each axis."""
+    shares: dict[str, float] = {}
+    for item in items:
+        kind = item.kind if isinstance(item, Kernel) else item.axis
+        shares[kind] = shares.get(kind, 0.0) + seconds(item)
+    return shares
+
+
+def collective(exchange: Exchange, laid: Laid, cluster: Cluster) -> float:
+    """Seconds of one, alone with those of the other groups."""
+    sizes = {"tp": laid.plan.tp, "cp": laid.plan.cp, "ep": laid.plan.ep, "pp": 2, "dp": laid.dp}
+    ranks = sizes[exchange.axis]
+    if exchange.axis == "dp" and exchange.operation != "all-reduce" and exchange.name == "weights":
+        ranks = laid.shards
+    return cluster.seconds(exchange.operation, exchange.size, ranks, laid.stride(exchange.axis))
+
+
+def _pipeline(load: Load, longest: Stage, layers: Mapping[str, Passes], seconds: Seconds) -> dict[str, float]:
+    """Seconds of all micro-batches through the longest stage, of the bubble and of the sends."""
+    plan, m = load.laid.plan, load.laid.microbatches
+    shares: dict[str, float] = {}
+    for layer in longest.layers:
+        _add(shares, layers[layer.name].forward, m * layer.times)
+        _add(shares, layers[layer.name].backward, m * layer.times)
+    if plan.pp > 1:
+        shares["bubble"] = (_length(load.layers, layers) - _length(longest.layers, layers)) / plan.chunks
+        sends = [seconds(Exchange("activations", "send", "pp", size)) for size in load.sent]
+        shares["pp"] = 2.0 * (m * plan.chunks * max(sends) + math.fsum(sends))
+    return shares
+
+
+def _length(stage: Iterable[Layer], layers: Mapping[str, Passes]) -> float:
+    """Seconds of a micro-batch through a stage, forward and backward."""
+    return math.fsum(layer.times * layers[layer.name].seconds for layer in stage)
+
+
+def _add(shares: dict[str, float], more: Mapping[str, float], times: float = 1.0) -> None:
+    for name, seconds in more.items():
+        shares[name] = shares.get(name, 0.0) + times * seconds
+
+
+# ---- gradients and optimizer ----
+
+
+def _gradients_in_pieces(
+    shares: dict[str, float], load: Load, layers: Mapping[str, Passes], seconds: Seconds, cluster: Cluster
+) -> None:
+    """Add accumulation and optimizer of a transformer, and what nothing hides of its exchanges between replicas."""
+    laid, first, last = load.laid, load.stages[0], load.stages[-1]
+    heavier = first if layers["embedding"].seconds >= layers["head"].seconds else last
+    block, count = layers["block"], laid.layers
+    passes = count * math.fsum(block.forward.values()), count * math.fsum(block.backward.values())
+    if first.adding:
+        shares["accumulate"] = laid.microbatches * math.fsum(map(seconds, first.adding))
+    _add(shares, by_kind(heavier.ending, seconds))
+    for item in exchanges(heavier.ending):
+        shares["dp"] += _beyond(item, heavier.number, passes, laid, cluster)
+    if first.gathered:
+        shares["dp"] = _gathered(first, laid, cluster, laid.microbatches * _length(first.layers, layers))
+
+
+def _gathered(stage: Stage, laid: Laid, cluster: Cluster, computing: float) -> float:
+    """Seconds that gathering weights and scattering gradients add to computing."""
+    many = laid.plan.chunks * hiding.pieces(laid, stage.number)
+    seconds = [collective(replace(item, size=item.size / many), laid, cluster) for item in stage.gathered]
+    moving = laid.microbatches * many * math.fsum(item.times * one for item, one in zip(stage.gathered, seconds, strict=True))
+    exposed = max(item.exposed for item in stage.gathered)
+    hidden = (1.0 - exposed) * (moving - math.fsum(seconds))
+    return moving - hidden + hiding.left(hidden, computing)
+
+
+def _beyond(item: Exchange, stage: int, passes: tuple[float, float], laid: Laid, cluster: Cluster) -> float:
+    """Seconds of an exchange at the end of a step beyond its exposed part.
+
+    Args:
+        passes: seconds of one forward, and of one backward pass.
+    """
+    if item.exposed >= 1.0:
+        return 0.0
+    forward, backward = passes
+    alone = item.times * collective(item, laid, cluster)
+    if item.name == "weights":
+        return hiding.left((1.0 - item.exposed) * alone, hiding.window(laid, forward))
+    pieces = hiding.pieces(laid, stage)
+    many = laid.plan.chunks * pieces
+    exposed = hiding.in_buckets(item, many).exposed
+    bucket = collective(replace(item, size=item.size / many), laid, cluster)
+    behind = hiding.window(laid, backward, pieces)
+    return (exposed - item.exposed) * alone + hiding.left((1.0 - exposed) * many * bucket, behind)
+
+
+def _gradients_in_buckets(
+    shares: dict[str, float],
+    load: Load,
+    stage: Stage,
+    layers: Mapping[str, Passes],
+    seconds: Seconds,
+    software: Software,
+    *,
+    exchanged: bool,
+) -> None:
+    """Add optimizer and host of a network, and what of its buckets of gradients is left after the backward pass."""
+    laid = load.laid
+    _add(shares, by_kind(stage.ending, seconds))
+    busy = math.fsum(shares.values())
+    tensors = sum(layer.tensors for layer in stage.layers)  # each is updated by a kernel
+    issued = laid.microbatches * sum(len(layer.forward) + len(layer.backward) for layer in stage.layers) + 1 + tensors
+    waited = max(0.0, software.issuing(laid.plan.dtype, issued, load.numbers) - busy)
+    shares["host"] = software.step + waited
+    if exchanged:
+        marks, at = [], 0.0
+        for layer in reversed(stage.layers):
+            at += math.fsum(layers[layer.name].backward.values())
+            marks.append((at * (busy + waited) / busy, layer.parameters * software.gradient))
+        shares["dp"] = left_of_buckets(marks, lambda size: seconds(Exchange("gradients", "all-reduce", "dp", size)),
+                                       BUCKET, software.hidden)  # fmt: skip
+    if laid.dp > 1:
+        _add(shares, {"dp": software.array * tensors})
+
+
+def left_of_buckets(
+    marks: Sequence[tuple[float, float]], exchange: Callable[[float], float], bucket: float, hidden: float = 1.0
+) -> float:
+    """Seconds that the exchange of gradients takes beyond the backward pass.
+
+    Args:
+        marks: (seconds from the start of the backward pass, bytes of gradients that are ready then), in order.
+        exchange: seconds of the exchange of some bytes; bucket: bytes that are sent together.
+        hidden: part of the time between that can be used; 0 sends everything at the end.
+
+    >>> left_of_buckets([(1.0, 10.0), (2.0, 10.0)], lambda size: size / 10.0, bucket=10.0)
+    1.0
+    >>> left_of_buckets([(1.0, 10.0), (2.0, 10.0)], lambda size: size / 10.0, bucket=10.0, hidden=0.0)
+    2.0
+    """
+    end = marks[-1][0] if marks else 0.0
+    free, filled = 0.0, 0.0
+    for at, (when, ready_bytes) in enumerate(marks):
+        filled += ready_bytes
+        if filled > 0 and (filled >= bucket or at == len(marks) - 1):
+            ready = end - hidden * (end - when)
+            free = max(free, ready) + exchange(filled)
+            filled = 0.0
+    return max(0.0, free - end)
