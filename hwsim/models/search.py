@@ -25,6 +25,7 @@ from hwsim.models.kernel_times import KernelTimes
 from hwsim.models.plan import Laid, ParallelPlan, Recompute, Sharding, WrongPlan, lay
 from hwsim.models.stages import largest
 from hwsim.models.step import Step, step
+from hwsim.records import dataclass
 
 MICROBATCHES: Final = (1, 2, 4, 8)
 SHARDINGS: Final[tuple[Sharding, ...]] = ("zero-0", "zero-1", "zero-3")
