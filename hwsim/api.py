@@ -21,20 +21,11 @@ from hwsim.engine import Which
 from hwsim.graph.opgraph import Change, Names, OpGraph
 from hwsim.machine import Machine, UnknownName, build
 from hwsim.records import dataclass
-from hwsim.results.again import Again
 from hwsim.results.checks import check
 from hwsim.results.expect import Wanted, verdicts, wanted_of
-from hwsim.results.jobs import job_spans
-from hwsim.results.memory import DeviceMemory, memory, memory_sizes
 from hwsim.results.notes import notes
-from hwsim.results.ops import NamesOf
-from hwsim.results.requests import LatencyCurve, RequestStatistics
 from hwsim.results.result import Result
-from hwsim.results.serving import expected_of
-from hwsim.results.steady import Steady
 from hwsim.results.timeline import Timeline
-from hwsim.results.training import expected_of as expected_of_training
-from hwsim.results.training import trainings
 from hwsim.results.usage import usage
 from hwsim.spec import (
     Mistake,
@@ -47,19 +38,22 @@ from hwsim.spec import (
 )
 from hwsim.units import format_quantity
 from hwsim.views import FIGURES, REPORTS
-from hwsim.views.explain.critical import Share, limited_by
-from hwsim.views.kit.writing import write
-from hwsim.views.summary import say as summary
 from hwsim.workload import Workload, changes, check_statements, disturbances, lower, read_workload, sources, suspicions, totals
-from hwsim.workload.foreign import refuse_foreign
 from hwsim.workload.lower import Folding
 from hwsim.workload.names import place_of_op
 from hwsim.workload.serving import plan_services
 from hwsim.workload.sources import changed, names_of_machine, title, tree_from
 from hwsim.workload.unheeded import unheeded
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # reports, and what few runs have, are imported when they are asked for
     from hwsim.actors.serving import Service
+    from hwsim.results.again import Again
+    from hwsim.results.jobs import JobSpan
+    from hwsim.results.memory import DeviceMemory
+    from hwsim.results.ops import NamesOf
+    from hwsim.results.requests import LatencyCurve, RequestStatistics
+    from hwsim.results.steady import Steady
+    from hwsim.views.explain.critical import Share
     from hwsim.workload.serving.plan import ServicePlan
 
 Source = sources.Source
@@ -99,6 +93,8 @@ class Run(Result):
     @property
     def limited_by(self) -> tuple[Share, ...]:
         """What the run spent its time on, along its critical path; adds up to the makespan."""
+        from hwsim.views.explain.critical import limited_by
+
         return limited_by(self.timeline)
 
     def to_json(self, *, ops: bool = False) -> dict[str, Any]:
@@ -109,6 +105,8 @@ class Run(Result):
 
     def trace(self, path: str | Path) -> Path:
         """Write the timeline for Perfetto; packed if the name ends in .gz."""
+        from hwsim.views.kit.writing import write
+
         return write(path, REPORTS["trace"](self, Path(path).suffix))
 
     def plot(self, figure: Figure, path: str | Path) -> Path:
@@ -119,10 +117,14 @@ class Run(Result):
         """
         if figure not in ("gantt", "latency", "memory", "queues", "serving"):
             raise ValueError(f"there is no figure '{figure}'; there are 'gantt', 'latency', 'memory', 'queues' and 'serving'")
+        from hwsim.views.kit.writing import write
+
         return write(path, FIGURES[figure](self, Path(path).suffix))
 
     def __str__(self) -> str:
-        return summary.summary(self)
+        from hwsim.views.summary.say import summary
+
+        return summary(self)
 
     def _repr_html_(self) -> str:
         from hwsim.views.summary.html import fragment
@@ -200,10 +202,23 @@ def simulate(
         raise SpecError([_too_long(error, lowered.files[1] if lowered.files else None)]) from error
     except CannotCompute as error:  # of a service, whose ops are made while it runs
         raise SpecError([Mistake(None, error.message, error.hint)]) from error
-    spans = job_spans(timeline, lowered.jobs)
+    values = {"makespan": timeline.makespan}
+    spans: tuple[JobSpan, ...] = ()
+    if lowered.jobs:
+        from hwsim.results.jobs import job_spans
+
+        spans = job_spans(timeline, lowered.jobs)
+        values |= {f"{job.name}.makespan": job.makespan_s for job in spans}
     serving = tuple(each for each in (service.statistics() for service in services) if each is not None)
-    values = {"makespan": timeline.makespan, **{f"{job.name}.makespan": job.makespan_s for job in spans}, **expected_of(serving)}
-    values |= expected_of_training(trainings(timeline))
+    if serving:
+        from hwsim.results.serving import expected_of as expected_of_serving
+
+        values |= expected_of_serving(serving)
+    if timeline.flat.graph.trainings:
+        from hwsim.results.training import expected_of as expected_of_training
+        from hwsim.results.training import trainings
+
+        values |= expected_of_training(trainings(timeline))
     run = Run(
         machine=lowered.machine_name,
         workload=lowered.workload_name,
@@ -233,7 +248,11 @@ def simulate(
 
 
 def _again(lowered: Lowered, **options: Any) -> Again | None:
-    return Again(*lowered.files, partial(_with, lowered.files, options)) if lowered.files else None
+    if lowered.files is None:
+        return None
+    from hwsim.results.again import Again
+
+    return Again(*lowered.files, partial(_with, lowered.files, options))
 
 
 def _with(files: tuple[Tree, Tree], options: Mapping[str, Any], settings: Mapping[str, str]) -> Run:
@@ -248,6 +267,8 @@ def _memory(lowered: Lowered, timeline: Timeline) -> tuple[DeviceMemory, ...]:
     held = [each for plan in lowered.services for each in plan.holds()] if lowered.jobs else []  # a service alone was checked
     if not lowered.graph.buffers and not held:
         return ()
+    from hwsim.results.memory import memory, memory_sizes
+
     return memory(timeline, memory_sizes(lowered.machine, lowered.graph, held), held)
 
 
@@ -365,6 +386,8 @@ def prepare(
     if built is None or loaded is None:
         raise SpecError(mistakes)
     if isinstance(loaded, OpGraph):
+        from hwsim.workload.foreign import refuse_foreign
+
         refuse_foreign(loaded, built, mistakes)
     idle = unheeded(loaded, built, mistakes) if isinstance(loaded, Workload) else ()
     disturbed = changes(loaded.events, built, mistakes) if isinstance(loaded, Workload) and loaded.events else ()

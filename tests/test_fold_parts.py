@@ -16,7 +16,8 @@ from hwsim.demand import Capacity, Cost, Demand
 from hwsim.engine.fast import is_there
 from hwsim.graph.fold import CannotFold, TemplateOp, fold, quotient, refine
 from hwsim.graph.fold.refine import Ties, is_equitable
-from hwsim.workload import GraphBuilder, folding
+from hwsim.workload import GraphBuilder
+from hwsim.workload.lower import FEWEST, WIDEST
 
 # ---- in the engine
 
@@ -122,4 +123,4 @@ def test_a_wide_op_needs_one_capacity_of_each_kind() -> None:
     graph = prepare(star, workload).graph
     assert graph.alike is not None
     assert [len(graph.capacities), sum(graph.alike.capacities.values())] == [3, 3 * 1024]
-    assert folding.FEWEST <= folding.WIDEST
+    assert FEWEST <= WIDEST

@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 
 from hwsim.machine.schema import machine_schema, part_schema
 from hwsim.models.library import model_schema
-from hwsim.workload import workload_schema
+from hwsim.workload.schema import workload_schema
 
 ROOT = Path(__file__).resolve().parent.parent
 SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {

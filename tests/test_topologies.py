@@ -10,7 +10,11 @@ from hypothesis import strategies as st
 
 from hwsim import api as hwsim
 from hwsim.machine import Machine
-from hwsim.machine.topologies import Dragonfly, FatTree, LeafSpine, Torus, Tree
+from hwsim.machine.topologies.dragonfly import Dragonfly
+from hwsim.machine.topologies.fat_tree import FatTree
+from hwsim.machine.topologies.leaf_spine import LeafSpine
+from hwsim.machine.topologies.torus import Torus
+from hwsim.machine.topologies.tree import Tree
 from hwsim.spec import SpecError
 
 NODE = "{kind: machine, count: %d, parts: {cpu: {kind: cpu, cores: 4, flop: {fp32: 1 TFLOP/s}, memory: {bandwidth: 100 GB/s}}, "

@@ -8,7 +8,8 @@ import pytest
 from hwsim.demand import Capacity, Cost, Demand
 from hwsim.engine import simulate
 from hwsim.graph.opgraph import EVERY, PAIRED
-from hwsim.workload import GraphBuilder, block, describe
+from hwsim.workload import GraphBuilder, block
+from hwsim.workload.describe import describe
 
 
 def test_equal_labels_and_costs_are_shared() -> None:

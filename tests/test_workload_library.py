@@ -10,7 +10,8 @@ from hwsim.graph.opgraph import OpGraph
 from hwsim.machine import build
 from hwsim.spec import Mistakes, apply_set, find, names, read
 from hwsim.spec.expectation import parse_expectation
-from hwsim.workload import describe, lower, read_workload
+from hwsim.workload import lower, read_workload
+from hwsim.workload.describe import describe
 
 
 def load(machine: str, workload: str, **changes: object) -> tuple[OpGraph, dict[str, str]]:

@@ -27,7 +27,8 @@ from hwsim.spec import (
     resolve,
     tree_of,
 )
-from hwsim.workload import Runtime, check_statements, read_workload, suspicions, workload_schema
+from hwsim.workload import Runtime, check_statements, read_workload, suspicions
+from hwsim.workload.schema import workload_schema
 
 
 def check(source: str) -> tuple[Warning, ...]:

@@ -75,7 +75,7 @@ def command(
         if machine is None:
             raise click.UsageError("the workload names no machine: say which with --machine")
         from hwsim import api
-        from hwsim.workload import describe
+        from hwsim.workload.describe import describe
 
         made = api.prepare(machine, tree, set=settings)
         click.echo("\n".join([describe(made.graph), *(str(each) for each in made.services)]))

@@ -28,14 +28,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from hwsim.demand import Capacity, Cost, Demand, Term
 from hwsim.devices.accesses import Accesses
-from hwsim.devices.gpu_access import Served, scattered, stream
 from hwsim.devices.gpu_matmul import Chip, Tiling, tiles_like
 from hwsim.devices.gpu_memory import Hierarchy, Launch, Level1, Level2, Occupancy, Stream, Sustained, memory_problems
-from hwsim.devices.gpu_product import Tiled
 from hwsim.devices.kind import Device, Problem
 from hwsim.devices.roofline import (
     WORKLOAD,
@@ -53,6 +51,10 @@ from hwsim.devices.work import Mix, Start, Work
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.units import Bytes, BytesPerSecond, FlopPerSecond, Hertz, PerSecond, Ratio, Seconds, Watts, precise
+
+if TYPE_CHECKING:  # imported when the first kernel is lowered
+    from hwsim.devices.gpu_access import Served
+    from hwsim.devices.gpu_product import Tiled
 
 # A normal number of a generator by counters (Philox, ten rounds for four numbers) and the Box-Muller method, in operations of
 # fp32: an estimate from the two algorithms, not measured.
@@ -143,6 +145,8 @@ class Gpu(Device):
         """
         if work.cores is not None:
             raise CannotCompute(f"{name} is a gpu: an op has all of it", "leave out `cores`")
+        from hwsim.devices.gpu_access import stream
+
         flop, mix, traffic = work.flop, work.mix, work.traffic
         served = stream(name, self.hierarchy, Stream(reads=work.reads, writes=work.writes, working_set=work.working_set))
         starting = self._starting(name, traffic, work.kernels, work.start)
@@ -162,10 +166,14 @@ class Gpu(Device):
         """
         if accesses.cores is not None:
             raise CannotCompute(f"{name} is a gpu: an op has all of it", "leave out `cores`")
+        from hwsim.devices.gpu_access import scattered
+
         return self._served(scattered(name, self.hierarchy, accesses), (), self._starting(name, accesses.count))
 
     def stream(self, name: str, asked: Stream) -> Cost:
         """One kernel that only moves data, by a given number of threads."""
+        from hwsim.devices.gpu_access import stream
+
         return self._served(
             stream(name, self.hierarchy, asked), (), self._starting(name, asked.reads + asked.writes, 1, asked.start)
         )
@@ -220,6 +228,8 @@ class Gpu(Device):
         key = tiles_like(used, self.matmul)
         if key is None:
             return None
+        from hwsim.devices.gpu_product import Tiled
+
         origin = f"flop.{used}: {source_of(self.sources, f'flop.{used}')}"
         return Tiled(
             name=name,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
+from functools import cache
 from typing import Any, Final, Literal
 
 from hwsim import devices, links
@@ -72,7 +73,13 @@ class LinkEntry:
 
 PART_KEYS: Final = frozenset({"hwsim", *(each.name for each in fields(PartEntry))})
 LINK_KEYS: Final = frozenset(each.name for each in fields(LinkEntry) if each.name != "place")
-TOPOLOGY_KEYS: Final = frozenset(each.name for kind in TOPOLOGIES.values() for each in fields(kind))
+
+
+@cache
+def topology_keys() -> frozenset[str]:
+    """Keys of all topologies."""
+    kinds: list[Any] = list(TOPOLOGIES.values())
+    return frozenset(each.name for kind in kinds for each in fields(kind))
 
 
 def machine_schema() -> dict[str, Any]:

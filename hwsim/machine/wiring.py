@@ -15,8 +15,8 @@ from hwsim.machine.layout import Layout
 from hwsim.machine.names import Names
 from hwsim.machine.naming import UnknownName, listed
 from hwsim.machine.parts import Part
-from hwsim.machine.schema import LINK_KEYS, PART_KEYS, TOPOLOGY_KEYS, LinkEntry
-from hwsim.machine.topologies import TOPOLOGIES, Edge, Edges, Topology, WithSwitches
+from hwsim.machine.schema import LINK_KEYS, PART_KEYS, LinkEntry, topology_keys
+from hwsim.machine.topologies import TOPOLOGIES, Edge, Edges, Topology
 from hwsim.machine.wires import Bundle
 from hwsim.spec import Mistakes, Tree, decode, did_you_mean
 from hwsim.units import natural
@@ -43,7 +43,7 @@ def _entry(tree: Tree, mistakes: Mistakes) -> LinkEntry | None:
 
 
 def _model(kind: str, tree: Tree, mistakes: Mistakes) -> LinkKind | None:
-    topology = TOPOLOGY_KEYS if tree.get("topology") is not None else frozenset()
+    topology = topology_keys() if tree.get("topology") is not None else frozenset()
     ignore = LINK_KEYS | topology | (PART_KEYS - {"count"})
     return decode(tree, links.KINDS[kind], mistakes, ignore=ignore, sourced=True)
 
@@ -128,7 +128,7 @@ def _topology(layout: Layout, names: Names, tree: Tree, entry: LinkEntry, mistak
         return Edges([], [])
     if entry.per is not None:
         mistakes.add(tree.key_place("per"), "'per' goes with `between`, not with a topology")
-    keys = tree.without(*(key for key, _ in tree.items() if key not in TOPOLOGY_KEYS))
+    keys = tree.without(*(key for key, _ in tree.items() if key not in topology_keys()))
     topology = decode(keys, kind, mistakes)
     members = names.select(entry.of or ())
     if topology is None:
@@ -150,7 +150,8 @@ def _switches(layout: Layout, name: str, topology: Topology, ends: Sequence[str]
     Raises:
         ValueError: a part is called so already.
     """
-    if not isinstance(topology, WithSwitches):
+    switch = getattr(topology, "switch", None)
+    if switch is None:
         return {}
     found = {end: f"{name}-{end[1:]}" for end in ends if end.startswith("@")}
     families: dict[str, list[str]] = {}
@@ -159,5 +160,5 @@ def _switches(layout: Layout, name: str, topology: Topology, ends: Sequence[str]
             raise ValueError(f"a part is called {full} already, as a switch of this topology would be")
         families.setdefault(f"{name}-{full[len(name) + 1 :].rstrip('0123456789-')}", []).append(full)
     for family, names in families.items():
-        layout.add(Part(family, sorted(names, key=natural), False, "switch", topology.switch))
+        layout.add(Part(family, sorted(names, key=natural), False, "switch", switch))
     return found

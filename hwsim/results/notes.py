@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from hwsim.results.coverage import coverage
-from hwsim.results.steady import Steady
 from hwsim.results.timeline import Timeline
 from hwsim.spec import Warning
 from hwsim.units import format_quantity
+
+if TYPE_CHECKING:
+    from hwsim.results.steady import Steady
 
 
 def notes(timeline: Timeline, steady: Steady | None = None, *, asked: bool = False) -> tuple[Warning, ...]:

@@ -8,25 +8,24 @@ from dataclasses import field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from hwsim.disturbance import Disturbance
-from hwsim.graph.opgraph import Change
 from hwsim.records import dataclass
-from hwsim.results.again import Again
-from hwsim.results.front_end import issued_s
-from hwsim.results.jobs import JobSpan
-from hwsim.results.memory import DeviceMemory
-from hwsim.results.ops import NamesOf, OpRow, Ops, ops_of_rank
-from hwsim.results.requests import LatencyCurve, RequestStatistics
-from hwsim.results.serving import ServiceStatistics
-from hwsim.results.steady import Steady
 from hwsim.results.timeline import Timeline
-from hwsim.results.training import Training, trainings
-from hwsim.results.usage import Usage
-from hwsim.results.verdict import Verdict
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from hwsim.disturbance import Disturbance
+    from hwsim.graph.opgraph import Change
+    from hwsim.results.again import Again
+    from hwsim.results.jobs import JobSpan
+    from hwsim.results.memory import DeviceMemory
+    from hwsim.results.ops import NamesOf, OpRow, Ops
+    from hwsim.results.requests import LatencyCurve, RequestStatistics
+    from hwsim.results.serving import ServiceStatistics
+    from hwsim.results.steady import Steady
+    from hwsim.results.training import Training
+    from hwsim.results.usage import Usage
+    from hwsim.results.verdict import Verdict
     from hwsim.spec import Warning
 
 
@@ -72,16 +71,22 @@ class Result:
     @cached_property
     def issued_s(self) -> float | None:
         """Seconds until the programs had issued their last op; None where issuing costs nothing."""
+        from hwsim.results.front_end import issued_s
+
         return issued_s(self.timeline)
 
     @cached_property
     def trainings(self) -> tuple[Training, ...]:
         """What the steps of every `train:` came to."""
+        from hwsim.results.training import trainings
+
         return trainings(self.timeline)
 
     @property
     def ops(self) -> Ops:
         """Rows: op, name, kind, device, queue, program, iteration, start_s, end_s, duration_s, waiting_s."""
+        from hwsim.results.ops import Ops
+
         return Ops(self.timeline)
 
     @property
@@ -96,6 +101,8 @@ class Result:
         Raises:
             IndexError: there is no such rank.
         """
+        from hwsim.results.ops import ops_of_rank
+
         return ops_of_rank(self.timeline, number, self.names_of)
 
     @property
@@ -114,6 +121,8 @@ class Result:
         Raises:
             ModuleNotFoundError: pandas is not installed; the message says what to do.
         """
+        from hwsim.results.ops import OpRow
+
         try:
             frame = importlib.import_module("pandas").DataFrame
         except ModuleNotFoundError as missing:

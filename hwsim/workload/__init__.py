@@ -2,18 +2,15 @@
 
 workload = read_workload(read("workload.yaml"), mistakes)
 graph = lower(workload, machine, mistakes)
-print(describe(graph))
 """
 
 from __future__ import annotations
 
 from hwsim.graph.builder import FEMTO, GraphBuilder, OpRef, block
 from hwsim.workload.checking import check_statements, suspicions
-from hwsim.workload.describe import describe
 from hwsim.workload.events import changes, disturbances
 from hwsim.workload.file import Each, Runtime, Workload, read_workload
 from hwsim.workload.lower import NeverArrives, lower
-from hwsim.workload.schema import workload_schema
 from hwsim.workload.totals import totals
 
 __all__ = [
@@ -27,11 +24,9 @@ __all__ = [
     "block",
     "changes",
     "check_statements",
-    "describe",
     "disturbances",
     "lower",
     "read_workload",
     "suspicions",
     "totals",
-    "workload_schema",
 ]

@@ -9,8 +9,6 @@ from typing import Any, Final
 from hwsim.ops import OPS, FetchOp
 from hwsim.spec import Mistakes, Tree, Value, Warning, decode, did_you_mean, different, substitute
 from hwsim.workload.file import Workload
-from hwsim.workload.pipeline import PipelineKeys, StageKeys, operations, refuse_sharded, with_defaults
-from hwsim.workload.pipeline.reading import STAGE
 from hwsim.workload.reading import STATEMENTS
 from hwsim.workload.unheeded import refuse_statement
 
@@ -39,6 +37,8 @@ def check_statements(workload: Workload, mistakes: Mistakes) -> None:
 
 
 def _check_stages(pipeline: Tree, mistakes: Mistakes) -> None:
+    from hwsim.workload.pipeline import PipelineKeys, operations, refuse_sharded, with_defaults
+
     keys = decode(pipeline, PipelineKeys, mistakes)
     if keys is None:
         return
@@ -79,8 +79,13 @@ def suspicions(workload: Workload) -> tuple[Warning, ...]:
 
 def _idle_workers(pipeline: Tree | None) -> Iterator[Warning]:
     """Stages with more workers than `ahead` ever lets work."""
-    keys = decode(pipeline, PipelineKeys, Mistakes()) if pipeline is not None else None
-    if pipeline is None or keys is None:
+    if pipeline is None:
+        return
+    from hwsim.workload.pipeline import PipelineKeys, StageKeys
+    from hwsim.workload.pipeline.reading import STAGE
+
+    keys = decode(pipeline, PipelineKeys, Mistakes())
+    if keys is None:
         return
     known = [tree.without(*[key for key, _ in tree.items() if key not in STAGE]) for tree in keys.stages if tree.is_mapping]
     stages = [decode(tree, StageKeys, Mistakes()) for tree in known]

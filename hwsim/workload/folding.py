@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import field, replace
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -32,13 +32,9 @@ from hwsim.workload.statements import (
     Statement,
     Step,
     Wait,
-    walk,
 )
 from hwsim.workload.stepping import Turn, Way, refuse_more, steps
 from hwsim.workload.template import HOST, ProgramTemplate
-
-FEWEST: Final = 64  # ranks from which there is a fold, unless it is asked for
-WIDEST: Final = 512  # capacities of one op from which it pays
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +45,6 @@ class Quotient:
     groups: tuple[Group, ...]
     runtimes: tuple[HostRuntime | None, ...]
     alike: Alike
-
-
-def pays(groups: Sequence[Group], builder: GraphBuilder) -> bool:
-    """Whether there are so many ranks, or so many capacities behind one op, that equals are worth looking for."""
-    if sum(len(group.programs) for group in groups) >= FEWEST or builder.widest() >= WIDEST:
-        return True
-    meetings = [one for group in groups for each in walk(group.body) if isinstance(each, Collective) for one in each.gatherings]
-    return any(one.sends is not None and len(one.sends.members) >= FEWEST for one in meetings)
 
 
 def folded(

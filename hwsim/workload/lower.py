@@ -9,18 +9,15 @@ from typing import Final, Literal
 
 from hwsim import ticks
 from hwsim.graph.builder import GraphBuilder, capacities_of
-from hwsim.graph.fold import CannotFold
 from hwsim.graph.opgraph import Alike, Change, OpGraph
 from hwsim.machine import Machine
 from hwsim.spec import Mistake, Mistakes, SpecError, Tree
 from hwsim.workload.assemble import add_blocks, tie_meetings
 from hwsim.workload.emit import Emitter, HostRuntime, HostTime, Tuning
 from hwsim.workload.file import DOORS, Job, Runtime, Workload
-from hwsim.workload.folding import folded, pays
-from hwsim.workload.pipeline import add_pipeline
 from hwsim.workload.programs import MAIN, host_cost
 from hwsim.workload.reading import Group, read_group
-from hwsim.workload.statements import Barrier, Repeat, Statement, walk
+from hwsim.workload.statements import Barrier, Collective, Repeat, Statement, walk
 from hwsim.workload.stepping import in_full
 
 
@@ -28,6 +25,8 @@ class NeverArrives(SpecError):
     """A barrier that some programs reach more often than others: those who wait there wait for ever."""
 
 
+FEWEST: Final = 64  # ranks from which there is a fold, unless it is asked for
+WIDEST: Final = 512  # capacities of one op from which it pays
 MOST_LISTED: Final = 10_000  # capacities; of a larger machine only those that something draws from are in the graph
 Folding = Literal["auto", "always", "never"]
 
@@ -58,6 +57,9 @@ def lower(
     alike: Alike | None = None
     unfolded = ""
     if fold != "never" and groups and (fold == "always" or pays(groups, builder)):
+        from hwsim.graph.fold import CannotFold
+        from hwsim.workload.folding import folded
+
         try:
             if machine.by_requests():
                 raise CannotFold("it has parts that are simulated request by request")
@@ -94,8 +96,18 @@ def _parts(workload: Workload) -> dict[str, Job]:
     return {name: workload.jobs[name] for name in sorted(workload.jobs)}
 
 
+def pays(groups: Sequence[Group], builder: GraphBuilder) -> bool:
+    """Whether there are so many ranks, or so many capacities behind one op, that equals are worth looking for."""
+    if sum(len(group.programs) for group in groups) >= FEWEST or builder.widest() >= WIDEST:
+        return True
+    meetings = [one for group in groups for each in walk(group.body) if isinstance(each, Collective) for one in each.gatherings]
+    return any(one.sends is not None and len(one.sends.members) >= FEWEST for one in meetings)
+
+
 def _refuse_unfoldable(parts: Mapping[str, Job]) -> None:
     """Raise CannotFold for what decides by the order of ops, or is in the graph already."""
+    from hwsim.graph.fold import CannotFold
+
     for name, part in parts.items():
         whose = f"job '{name}'" if name else "it"
         if part.pipeline is not None:
@@ -123,6 +135,8 @@ def _groups_of(
         body = _within(job, group.body) if job else group.body
         groups.append(replace(group, body=body, start=ticks.femtoseconds(part.start)))
     if part.pipeline is not None:
+        from hwsim.workload.pipeline import add_pipeline
+
         add_pipeline(part.pipeline, machine, builder, mistakes, name=job or MAIN, start=part.start)
     if part.train is not None:
         from hwsim.workload.training import add_training  # models are slow to import

@@ -8,12 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from hwsim.devices import CannotCompute, Cpu, Gpu, Memory, Sockets
-from hwsim.devices.disk import Disk
-from hwsim.devices.functions import FUNCTIONS
-from hwsim.devices.kernels import Kernels
 from hwsim.machine import Machine, UnknownName
 from hwsim.ops import OPS, CannotPlace, ExchangeOp, Scope
 from hwsim.ops.op import CalledOp
@@ -21,8 +18,10 @@ from hwsim.records import dataclass
 from hwsim.spec import Mistakes, SpecError, Tree, Value, Warning, decode, did_you_mean, plan, substitute
 from hwsim.workload.file import Each, Runtime, Workload
 from hwsim.workload.lower import programs_of
-from hwsim.workload.pipeline import PipelineKeys, operations
 from hwsim.workload.programs import Program, find_programs
+
+if TYPE_CHECKING:
+    from hwsim.devices.kernels import Kernels
 
 OF_A_CALL: Final = ("function", "form", "rows", "into", "among_others", "new_pages", "since")
 OF_COMPILED: Final = ("compile", "issue", "per_op", "starts", "fuse")
@@ -84,6 +83,8 @@ def _ops(workload: Workload, machine: Machine) -> Iterator[Given]:
         each = Each(_names(tree.get("each")), ()) if tree.is_mapping and tree.get("each") is not None else None
         yield from _of_statements(_body(tree), _first(name, tree, each, machine))
     for pipeline in _pipelines(workload):
+        from hwsim.workload.pipeline import PipelineKeys, operations
+
         keys = decode(pipeline, PipelineKeys, Mistakes())
         if keys is not None:
             first = _first("", pipeline, Each(keys.each, ()) if keys.each else None, machine)
@@ -127,7 +128,7 @@ def _placed(tree: Tree, program: Program) -> tuple[str, Any]:
             except UnknownName:
                 return "", None
             model = scope.machine.device(device).model
-            if key == "device" or isinstance(model, Disk):
+            if key == "device" or getattr(model, "kind", "") == "disk":
                 return device, model
     try:
         return scope.computing("")
@@ -154,7 +155,11 @@ def _pipelines(workload: Workload) -> list[Tree]:
 
 def _refuse_unknown(given: Given, mistakes: Mistakes) -> None:
     named = given.tree.text("function")
-    if not named or named in FUNCTIONS or _of_nothing(given.tree):
+    if not named:
+        return
+    from hwsim.devices.functions import FUNCTIONS
+
+    if named in FUNCTIONS or _of_nothing(given.tree):
         return  # of no elements: a view, which nothing is computed for
     measured = [name.partition(" ")[0] for name in given.kernels.functions] if given.kernels else []
     if named not in measured:
@@ -190,7 +195,7 @@ def _of_op(given: Given) -> Iterator[Warning]:
         yield _no_effect(
             tree, ["remote"], "these cores are slower than the far memory", "more `cores`, or dependent accesses, feel it"
         )
-    if isinstance(given.model, Disk):
+    if given.model is not None and given.model.kind == "disk":
         idle = ["depth"] if "depth" in keys and tree.text("access") != "random" else []
         if "region" in keys and not (kind == "write" and given.model.size):  # writes over a region fill no more of the disk
             idle.append("region")
@@ -322,6 +327,6 @@ def _of_checkpoint(workload: Workload, machine: Machine) -> Iterator[Warning]:
         except UnknownName:
             continue
         given = [key for key in ("request", "depth") if saved.get(key) is not None]
-        if given and isinstance(device.model, Disk):
+        if given and device.model.kind == "disk":
             why = f"{target} is of kind disk, which writes a checkpoint in one sequence"
             yield _no_effect(saved, given, why, "an ssd, hdd or filesystem knows them")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import overload
+from typing import Protocol, overload
 
 from hwsim.records import dataclass
 
@@ -18,6 +18,13 @@ class Edge:
     a: str
     b: str
     count: int = 1
+
+
+class Topology(Protocol):
+    """Which of some devices are connected."""
+
+    def edges(self, members: Sequence[str]) -> Sequence[Edge]:
+        """Links between members, or between them and switches of its own."""
 
 
 class Edges(Sequence[Edge]):
