@@ -12,6 +12,7 @@ import pytest
 import hwsim
 from hwsim.devices.kernels import Corrections
 from hwsim.devices.work import elementwise_call, product_call
+from hwsim_calibrate import store
 from hwsim_calibrate.fit import Fitted, fit
 from hwsim_calibrate.fit.calls import call_from, call_of, measured_as
 from hwsim_calibrate.fit.corrections import correct
@@ -22,7 +23,7 @@ from hwsim_calibrate.store import load
 from tests.calibrate_cases import TRUTH, made_up
 
 EACH = ("add", "multiply", "exp", "sum", "copyto", "normal")
-DATA = Path(__file__).resolve().parent.parent / "calibrate" / "data"
+DATA = Path(store.__file__).parent / "data"
 
 
 @cache

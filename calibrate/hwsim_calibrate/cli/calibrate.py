@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
 
-from hwsim.cli.arguments import WORKLOAD
+from hwsim.cli.arguments import FILE, WORKLOAD
 from hwsim_calibrate.cli import steps
 
-FILE: Final = click.Path(path_type=Path, dir_okay=False)
 TABLE: Final = click.Path(path_type=Path, dir_okay=False, exists=True)
 FOLDER: Final = click.Path(path_type=Path, file_okay=False, exists=True)
 F = TypeVar("F", bound=Callable[..., Any])
@@ -26,13 +26,13 @@ def command() -> None:
 
 
 def measuring_options(function: F) -> F:
-    """The options of whatever measures."""
+    """The options of commands that measure."""
     for option in (
         click.option("--folder", type=FOLDER, metavar="FOLDER", help="Where `storage` makes its file."),
-        click.option("--seed", type=int, default=0, show_default=True, help="Of the order in which cases are measured."),
+        click.option("--seed", type=int, default=0, show_default=True, help="Seed of the order in which cases are measured."),
         click.option("--for", "workload", type=WORKLOAD, metavar="WORKLOAD",
                      help="Measure the ops of this workload and the few cases that a machine file needs, "
-                          "instead of all suites or beside those of --suite."),
+                          "instead of all suites or in addition to those of --suite."),
         click.option("--budget", type=click.FloatRange(min=1), metavar="SECONDS", help="How long to measure."),
         click.option("--suite", "suites", multiple=True, metavar="NAME",
                      help="kernels, allocation, memory, threads, storage, network, ipc or gpu; several add up (default: all)."),
@@ -44,81 +44,77 @@ def measuring_options(function: F) -> F:
 @command.command("run")
 @click.option("-o", "--output", type=FILE, required=True, metavar="FILE", help="The machine file to write, such as here.yaml.")
 @measuring_options
-@click.option("--fresh", is_flag=True, help="Measure anew, whatever an earlier run has left.")
-def run(
-    output: Path, suites: tuple[str, ...], budget: float | None, workload: str | None, seed: int, folder: Path | None, fresh: bool
-) -> None:
+@click.option("--fresh", is_flag=True, help="Measure anew instead of going on from an earlier run.")
+def run(output: Path, budget: float | None, seed: int, fresh: bool, **options: Any) -> None:
     """Measure, fit and validate: all of it.
 
-    The measurements go beside the machine file, into FILE.measurements.json.gz without its .yaml; a run that was
+    The measurements go next to the machine file, into FILE.measurements.json.gz without its .yaml; a run that was
     interrupted goes on from there.
     """
+    from hwsim_calibrate import text
     from hwsim_calibrate.session import RUN_BUDGET
 
     store = output.with_name(output.name.removesuffix(".yaml") + ".measurements.json.gz")
-    steps.refuse_no_folder(output)
-    steps.refuse_no_folder(store)
+    steps.refuse_unwritable(output, store)
     if fresh:
         store.unlink(missing_ok=True)
     elif store.exists():
         click.echo(f"going on from {store}; --fresh measures anew", err=True)
-    found = steps.measured(store, suites, RUN_BUDGET if budget is None else budget, workload, seed, folder)
-    steps.fitted(found, output, output.stem, seed, validated=True)
+    measurements = steps.measured(store, budget=RUN_BUDGET if budget is None else budget, seed=seed, **options)
+    machine, report = steps.reported(measurements, output.stem, seed, steps.VALIDATION)
+    click.echo(text.validated(report), nl=False)
+    steps.written(machine.yaml(), output)
 
 
 @command.command("measure")
 @click.option("-o", "--output", type=FILE, metavar="FILE",
-              help="Keep the measurements: m.json or m.json.gz. A file that is there is gone on from.")  # fmt: skip
+              help="Keep the measurements: m.json or m.json.gz. A file that exists is gone on from.")  # fmt: skip
 @measuring_options
 @click.option("--cases", is_flag=True, help="Print a line for each case.")
-def measure(
-    output: Path | None,
-    suites: tuple[str, ...],
-    budget: float | None,
-    workload: str | None,
-    seed: int,
-    folder: Path | None,
-    cases: bool,
-) -> None:
+def measure(output: Path | None, budget: float | None, cases: bool, **options: Any) -> None:
     """Time kernels, memory, threads, files, networks and a GPU, in rounds spread over the whole run."""
     from hwsim_calibrate import text
     from hwsim_calibrate.session import BUDGET
 
-    steps.refuse_no_folder(output)
-    found = steps.measured(output, suites, BUDGET if budget is None else budget, workload, seed, folder)
-    click.echo(text.measured(found, every=cases), nl=False)
+    steps.refuse_unwritable(output)
+    measurements = steps.measured(output, budget=BUDGET if budget is None else budget, **options)
+    click.echo(text.measured(measurements, every=cases), nl=False)
 
 
 @command.command("fit")
 @click.argument("files", nargs=-1)
 @click.option("-o", "--output", type=FILE, metavar="FILE", help="Write the machine file (default: print it).")
-@click.option("--name", metavar="NAME", help="What the machine is called (default: as the file).")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the resampling behind the intervals.")
-@click.option("--nccl-tests", type=TABLE, metavar="FILE", help="Instead: a part from what nccl-tests printed.")
+@click.option("--name", metavar="NAME", help="Name of the machine (default: the file's).")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the resampling behind the intervals.")
+@click.option("--nccl-tests", type=TABLE, metavar="FILE", help="Instead: a part from the output of nccl-tests.")
 @click.option("--fio", type=TABLE, metavar="FILE", help="Instead: a disk from fio's JSON.")
-@click.option("--osu", type=TABLE, metavar="FILE", help="Instead: a part from what an OSU benchmark printed.")
-def fit(
-    files: tuple[str, ...],
-    output: Path | None,
-    name: str | None,
-    seed: int,
-    nccl_tests: Path | None,
-    fio: Path | None,
-    osu: Path | None,
-) -> None:
+@click.option("--osu", type=TABLE, metavar="FILE", help="Instead: a part from the output of an OSU benchmark.")
+def fit(files: tuple[str, ...], output: Path | None, name: str | None, seed: int, **outputs: Path | None) -> None:
     """Fit the parameters of a machine to FILES of measurements; rows of later files replace those of earlier ones.
 
     A file is a path, or the name of measurements that come with hwsim.
     """
-    given = {"--nccl-tests": nccl_tests, "--fio": fio, "--osu": osu}
-    tables = [(tool, table) for tool, table in given.items() if table is not None]
+    from hwsim.cli.errors import in_words
+
+    tables = {tool: table for tool, table in outputs.items() if table is not None}
     if len(tables) + bool(files) != 1:
         raise click.UsageError("it fits FILES of measurements, or one table of another tool: --nccl-tests, --fio or --osu")
-    steps.refuse_no_folder(output)
-    if tables:
-        steps.tabled(*tables[0], output)
-    else:
-        steps.fitted(steps.merged(files), output, name or steps.stem(output or files[0]), seed, validated=False)
+    steps.refuse_unwritable(output)
+    with in_words():
+        if tables:
+            from hwsim_calibrate.fit.tables import TOOLS
+
+            [(tool, table)] = tables.items()
+            text = TOOLS[tool](table.read_text("utf-8", errors="replace")).yaml()
+        else:
+            import hwsim_calibrate.fit as fitting
+
+            text = fitting.fit(steps.merged(files), name=name or _stem(output or files[0]), seed=seed).yaml()
+    steps.written(text, output)
+
+
+def _stem(path: str | Path) -> str:
+    return Path(path).name.partition(".")[0]
 
 
 @command.command("validate")
@@ -128,22 +124,18 @@ def fit(
 )
 @click.option("--budget", type=click.FloatRange(min=1), default=steps.VALIDATION, show_default=True, metavar="SECONDS",
               help="How long to time programs.")  # fmt: skip
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the resampling behind the intervals.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the resampling behind the intervals.")
 @click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: validation/1).")
 def validate(files: tuple[str, ...], programs: bool, budget: float, seed: int, as_json: bool) -> None:
-    """How far predictions are off that come from FILES of measurements: at sizes held out, and of programs never seen."""
-    import json
-
-    from hwsim.cli.errors import in_words
+    """Errors of predictions from FILES of measurements: at sizes held out, and of programs that no fit has seen."""
     from hwsim_calibrate import text
     from hwsim_calibrate.environment import differences, fingerprint
 
-    found = steps.merged(files)
-    elsewhere = differences(found.environment, fingerprint()) if programs else ()
+    measurements = steps.merged(files)
+    elsewhere = differences(measurements.environment, fingerprint()) if programs else ()
     if elsewhere:
         click.echo(f"no programs are timed: {elsewhere[0]} (as --no-programs)", err=True)
-    with in_words():
-        report = steps.reported(found, steps.stem(files[0]), seed, budget if programs and not elsewhere else 0.0)[1]
+    report = steps.reported(measurements, _stem(files[0]), seed, budget if programs and not elsewhere else 0.0)[1]
     click.echo(json.dumps(report.to_json(), indent=1) + "\n" if as_json else text.validated(report), nl=False)
 
 
@@ -153,47 +145,39 @@ def validate(files: tuple[str, ...], programs: bool, budget: float, seed: int, a
 @click.option("--all", "every", is_flag=True, help="Print every number.")
 @click.option("--json", "as_json", is_flag=True, help="Print all of it as JSON (hwsim: difference/1).")
 def diff(before: str, after: str, every: bool, as_json: bool) -> None:
-    """What changed between two files of measurements, or between two machine files: number by number."""
-    import json
-
+    """Changes between two files of measurements, or between two machine files: number by number."""
     from hwsim.cli.errors import in_words
     from hwsim_calibrate import text
     from hwsim_calibrate.diff import diff as compare
 
     with in_words():
-        found = compare(before, after)
-    click.echo(
-        json.dumps(found.to_json(), indent=1, allow_nan=False) if as_json else text.changed(found, every=every).rstrip("\n")
-    )
+        changes = compare(before, after)
+    shown = json.dumps(changes.to_json(), indent=1, allow_nan=False) + "\n" if as_json else text.changed(changes, every=every)
+    click.echo(shown, nl=False)
 
 
 @command.command("show")
 @click.argument("file")
 @click.option("--cases", is_flag=True, help="Print a line for each case.")
 def show(file: str, cases: bool) -> None:
-    """What a file of measurements holds, what disturbed it, and what is missing."""
-    from hwsim.cli.errors import in_words
+    """Content of a file of measurements, what disturbed it, and what is missing."""
     from hwsim_calibrate import text
-    from hwsim_calibrate.store import load
 
-    with in_words():
-        found = load(file)
-    click.echo(text.measured(found, every=cases), nl=False)
+    click.echo(text.measured(steps.merged((file,)), every=cases), nl=False)
 
 
 @command.command("doctor")
 @click.option("--json", "as_json", is_flag=True, help="Print the fingerprint of this machine and all findings as JSON.")
 def doctor(as_json: bool) -> None:
     """What makes this machine noisy or unusual for measuring, and what would help. It needs no root."""
-    import json
     from dataclasses import asdict
 
     from hwsim_calibrate import text
     from hwsim_calibrate.doctor import examine, look
 
     seen = look()
-    found = examine(seen)
+    findings = examine(seen)
     if as_json:
-        click.echo(json.dumps({"environment": seen.here, "findings": [asdict(each) for each in found]}, indent=1))
+        click.echo(json.dumps({"environment": seen.here, "findings": [asdict(each) for each in findings]}, indent=1))
     else:
-        click.echo(text.examined(found), nl=False)
+        click.echo(text.examined(findings), nl=False)

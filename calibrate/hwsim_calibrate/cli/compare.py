@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final, Literal
+from typing import Literal
 
 import click
 
-from hwsim.cli.arguments import MACHINE, WORKLOAD, refuse_unwritable, settings_option
-
-FILE: Final = click.Path(path_type=Path, dir_okay=False)
+from hwsim.cli.arguments import FILE, MACHINE, WORKLOAD, refuse_unwritable, settings_option
 
 
 @click.command("compare")

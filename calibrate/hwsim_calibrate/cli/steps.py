@@ -1,4 +1,4 @@
-"""What the subcommands of `hwsim calibrate` do: measure, fit, validate, write."""
+"""What the subcommands of `hwsim calibrate` share: measuring with progress and interruptions, fitting, writing files."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -18,17 +18,16 @@ from hwsim.cli import EXIT_INTERRUPTED, EXIT_MISTAKE
 if TYPE_CHECKING:
     from hwsim_calibrate.case import Case
     from hwsim_calibrate.fit import Fitted
-    from hwsim_calibrate.session import Plan
     from hwsim_calibrate.store import Measurements
     from hwsim_calibrate.validate import Report
 
-EXIT_TERMINATED: Final = 143  # as a shell says it of a process that SIGTERM ended
+ENDING: Final = {signal.SIGINT: EXIT_INTERRUPTED, signal.SIGTERM: 143}  # exit code by signal, as a shell reports it
 AFTER: Final = 2.0  # seconds before progress is shown
 VALIDATION: Final = 45.0  # seconds of timing programs
 
 
 class Ended(KeyboardInterrupt):
-    """Somebody asked for the end: `code` is what the process ends with."""
+    """A signal ends the run; `code` is the exit code of the process."""
 
     def __init__(self, code: int) -> None:
         super().__init__()
@@ -37,49 +36,50 @@ class Ended(KeyboardInterrupt):
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """SIGINT and SIGTERM end what is inside, once: asked again while that is put away, nobody hears it."""
-    asked = {signal.SIGINT: EXIT_INTERRUPTED, signal.SIGTERM: EXIT_TERMINATED}
+    """End the block at the first SIGINT or SIGTERM, and ignore further ones while it cleans up."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
     def end(number: int, _: object) -> None:
-        for each in asked:
-            signal.signal(each, signal.SIG_IGN)
-        raise Ended(asked[signal.Signals(number)])
+        for ending in ENDING:
+            signal.signal(ending, signal.SIG_IGN)
+        raise Ended(ENDING[signal.Signals(number)])
 
-    before = {each: signal.signal(each, end) for each in asked}
+    before = {ending: signal.signal(ending, end) for ending in ENDING}
     try:
         yield
     finally:
-        for each, handler in before.items():
-            signal.signal(each, signal.SIG_DFL if handler is None else handler)
+        for ending, handler in before.items():
+            signal.signal(ending, signal.SIG_DFL if handler is None else handler)
 
 
-def refuse_no_folder(output: Path | None) -> None:
-    """Better said before two minutes of measuring than after."""
-    if output is None:
-        return
-    if not output.absolute().parent.is_dir():
-        raise click.BadParameter(f"there is no folder '{output.parent}'", param_hint="--output")
-    target = output.resolve()
-    if target.exists() and not target.is_file():
-        return
-    beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
-    try:  # what a folder says of itself is not all there is to know: of /proc, of a disk that is read only
-        beside.open("xb").close()
-        beside.unlink()
-    except OSError as error:
-        raise click.BadParameter(f"'{output}' cannot be written: {error.strerror}", param_hint="--output") from None
+def refuse_unwritable(*outputs: Path | None) -> None:
+    """Raise, before the work is done, if an output could not be written after it."""
+    for output in outputs:
+        if output is None:
+            continue
+        if not output.absolute().parent.is_dir():
+            raise click.BadParameter(f"there is no folder '{output.parent}'", param_hint="--output")
+        target = output.resolve()
+        if target.exists() and not target.is_file():
+            continue
+        trial = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+        try:  # the folder's permissions are not enough to know: /proc, or a disk that is read only
+            trial.open("xb").close()
+            trial.unlink()
+        except OSError as error:
+            raise click.BadParameter(f"'{output}' cannot be written: {error.strerror}", param_hint="--output") from None
 
 
 def refuse_nothing(suites: tuple[str, ...], more: Sequence[Case], workload: str | None, left: Mapping[str, str]) -> None:
-    """Nothing that could be timed: say so instead of timing everything else."""
+    """Exit if nothing that was named can be timed, instead of timing everything else."""
     from hwsim_calibrate.suites import SUITES, missing
 
-    for reason, names in _by_reason(left).items():
-        count = f" (and {len(names) - 1} more)" if len(names) > 1 else ""
-        click.echo(f"not measured: {names[0]}{count}: {reason}", err=True)
+    for reason in dict.fromkeys(left.values()):
+        first, *others = [name for name, why in left.items() if why == reason]
+        count = f" (and {len(others)} more)" if others else ""
+        click.echo(f"not measured: {first}{count}: {reason}", err=True)
     reasons = {name: missing(name) for name in suites if name in SUITES}
     if workload and not more and not suites:
         click.echo(f"there is no op in {workload} that can be timed", err=True)
@@ -92,23 +92,12 @@ def refuse_nothing(suites: tuple[str, ...], more: Sequence[Case], workload: str 
     click.get_current_context().exit(EXIT_MISTAKE)
 
 
-def _by_reason(left: Mapping[str, str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for name, reason in left.items():
-        found.setdefault(reason, []).append(name)
-    return found
-
-
 def measured(
-    path: Path | None,
-    suites: tuple[str, ...],
-    budget: float,
-    workload: str | None,
-    seed: int,
-    folder: Path | None,
+    path: Path | None, suites: tuple[str, ...], budget: float, workload: str | None, seed: int, folder: Path | None
 ) -> Measurements:
-    """Measure what the options say; an interruption leaves what is known in the file."""
+    """Measure; an interruption leaves what is measured in the file."""
     from hwsim.cli.errors import in_words
+    from hwsim.cli.progress import progress
     from hwsim_calibrate.demanded import cases_for
     from hwsim_calibrate.session import Plan, measure
 
@@ -116,9 +105,11 @@ def measured(
         more, left = cases_for(workload) if workload else ((), {})
         refuse_nothing(suites, more, workload, left)
         plan = Plan(suites, more, needed=bool(workload), budget=budget, seed=seed, folder=str(folder) if folder else None)
+        total = round(budget)
         with interruptible():
             try:
-                with _progress(plan) as report:
+                with progress(shown=sys.stderr.isatty(), unit="seconds", after=AFTER) as tell:
+                    report = None if tell is None else lambda now: tell(min(total, round(total - now.left)), total)
                     return measure(plan, path, report=report)
             except KeyboardInterrupt as end:
                 kept = path is not None and path.exists()
@@ -128,20 +119,8 @@ def measured(
                 raise
 
 
-def _progress(plan: Plan) -> AbstractContextManager[Any]:
-    from hwsim.cli.progress import progress
-
-    @contextmanager
-    def shown() -> Iterator[Any]:
-        with progress(shown=sys.stderr.isatty(), unit="seconds", after=AFTER) as tell:
-            total = round(plan.budget)
-            yield None if tell is None else lambda now: tell(min(total, round(total - now.left)), total)
-
-    return shown()
-
-
 def merged(files: tuple[str, ...]) -> Measurements:
-    """One after another; of a case that is in several, the last."""
+    """The rows of all files; of a case that is in several, the last."""
     from hwsim.cli.errors import in_words
     from hwsim_calibrate.store import load
 
@@ -152,52 +131,23 @@ def merged(files: tuple[str, ...]) -> Measurements:
     return first
 
 
-def stem(path: str | Path) -> str:
-    """What a machine is called after its file."""
-    return Path(path).name.partition(".")[0]
-
-
-def fitted(found: Measurements, output: Path | None, name: str, seed: int, *, validated: bool) -> None:
-    """Fit, write, and say how far off it is."""
+def reported(measurements: Measurements, name: str, seed: int, budget: float) -> tuple[Fitted, Report]:
+    """Fit and validate; a budget of 0 times no programs."""
     from hwsim.cli.errors import in_words
-    from hwsim_calibrate import text
+    from hwsim_calibrate.composites import PROGRAMS
     from hwsim_calibrate.fit import fit
+    from hwsim_calibrate.validate import validate
 
     with in_words():
-        if validated:
-            machine, report = reported(found, name, seed, VALIDATION)
-            click.echo(text.validated(report), nl=False)
-        else:
-            machine = fit(found, name=name, seed=seed)
-    written(machine.yaml(), output)
-
-
-def tabled(tool: str, table: Path, output: Path | None) -> None:
-    """A part from what another tool printed."""
-    from hwsim.cli.errors import in_words
-    from hwsim_calibrate.fit import tables
-
-    read = {"--nccl-tests": tables.nccl_tests, "--fio": tables.fio, "--osu": tables.osu}[tool]
-    with in_words():
-        part = read(table.read_text("utf-8", errors="replace"))
-    written(part.yaml(), output)
+        machine = fit(measurements, name=name, seed=seed)
+        return machine, validate(machine, programs=PROGRAMS if budget else (), budget=budget or 1.0, seed=seed)
 
 
 def written(text: str, output: Path | None) -> None:
-    """To the file, or else to the terminal."""
+    """Write to the file, or print without one."""
     from hwsim.views.kit.writing import write
 
     if output is None:
         click.echo(text, nl=False)
     else:
         click.echo(f"wrote {write(output, [text.encode()])}", err=True)
-
-
-def reported(found: Measurements, name: str, seed: int, budget: float) -> tuple[Fitted, Report]:
-    """What was fitted and how far it is off; a budget of 0 times no programs."""
-    from hwsim_calibrate.fit import fit
-    from hwsim_calibrate.validate import PROGRAMS
-    from hwsim_calibrate.validate import validate as validation
-
-    machine = fit(found, name=name, seed=seed)
-    return machine, validation(machine, programs=PROGRAMS if budget else (), budget=budget or 1.0, seed=seed)

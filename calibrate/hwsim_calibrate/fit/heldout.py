@@ -1,4 +1,4 @@
-"""The error at sizes that the fit did not see: of each function and form every other size is left out, and told by the rest."""
+"""The error at sizes that the fit did not see: every other size of each function is held out, and predicted by the others."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ DRAWS: Final = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """One case that was predicted: seconds said and measured."""
+class Predicted:
+    """A case with its measured and predicted seconds."""
 
     case: str
     measured: float
@@ -32,62 +32,50 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class HeldOut:
-    """Errors of cases that nobody fitted.
+    """Errors of cases that were not fitted; ci95: interval of the median, by drawing the cases anew."""
 
-    ci95: of the median, by drawing the cases anew.
-    """
-
-    told: tuple[Told, ...]
+    cases: tuple[Predicted, ...]
     median: float
     p90: float
     mean: float
     ci95: tuple[float, float]
 
     def __str__(self) -> str:
-        """In words."""
         low, high = (100 * each for each in self.ci95)
         return (
             f"median error {100 * self.median:.1f} % (95 % interval {low:.1f} to {high:.1f}), "
-            f"p90 {100 * self.p90:.0f} %, {len(self.told)} cases"
+            f"p90 {100 * self.p90:.0f} %, {len(self.cases)} cases"
         )
 
-    def worst(self, count: int) -> tuple[Told, ...]:
-        """The cases furthest off."""
-        return tuple(sorted(self.told, key=lambda each: -abs(each.error))[:count])
+    def worst(self, count: int) -> tuple[Predicted, ...]:
+        """The cases with the largest errors."""
+        return tuple(sorted(self.cases, key=lambda each: -abs(each.error))[:count])
 
 
-def score(told: Sequence[Told], seed: int = 0) -> HeldOut:
-    """What errors come to.
+def score(cases: Sequence[Predicted], seed: int = 0) -> HeldOut:
+    """Statistics of the errors.
 
-    >>> print(score([Told("a", 1.0, 1.1), Told("b", 2.0, 1.8), Told("c", 1.0, 1.1)]))
+    >>> print(score([Predicted("a", 1.0, 1.1), Predicted("b", 2.0, 1.8), Predicted("c", 1.0, 1.1)]))
     median error 10.0 % (95 % interval 10.0 to 10.0), p90 10 %, 3 cases
     """
-    if not told:
+    if not cases:
         return HeldOut((), 0.0, 0.0, 0.0, (0.0, 0.0))
-    errors = np.abs([each.error for each in told])
-    draw = np.random.default_rng(seed)
-    medians = np.median(draw.choice(errors, (DRAWS, len(errors))), axis=1)
-    low, high = np.quantile(medians, [0.025, 0.975])
-    return HeldOut(
-        tuple(told), float(np.median(errors)), float(np.quantile(errors, 0.9)), float(errors.mean()), (float(low), float(high))
-    )
+    errors = np.abs([each.error for each in cases])
+    medians = np.median(np.random.default_rng(seed).choice(errors, (DRAWS, len(errors))), axis=1)
+    low, high = (float(each) for each in np.quantile(medians, [0.025, 0.975]))
+    return HeldOut(tuple(cases), float(np.median(errors)), float(np.quantile(errors, 0.9)), float(errors.mean()), (low, high))
 
 
 def held_out(rows: Sequence[Timed], capacities: Capacities, *, seed: int = 0) -> HeldOut:
-    """Fit half of the sizes, tell the other half; the smallest and the largest of each function are always fitted."""
+    """Fit half of the sizes, predict the other half; the smallest and the largest of each function are always fitted."""
     left = alternate(rows)
-    kept = [row for number, row in enumerate(rows) if number not in left]
-    kernels = fit_kernels(kept, capacities, seed=seed, bootstraps=0).kernels
-    told = [
-        Told(rows[number].case, rows[number].quiet, kernels.time(rows[number].call).seconds, key_of(rows[number].call))
-        for number in sorted(left)
-        if not kernels.unknown(rows[number].call)
-    ]
-    return score(told, seed)
+    kernels = fit_kernels([row for at, row in enumerate(rows) if at not in left], capacities, seed=seed, bootstraps=0).kernels
+    tested = [rows[at] for at in sorted(left) if not kernels.unknown(rows[at].call)]
+    return score([Predicted(row.case, row.quiet, kernels.time(row.call).seconds, key_of(row.call)) for row in tested], seed)
 
 
 def alternate(rows: Sequence[Timed]) -> set[int]:
-    """Every other size of each function, form, number format and place of the result."""
+    """Numbers of every other size of each function, form, number format and place of the result."""
     groups: dict[str, list[int]] = {}
     for number, row in enumerate(rows):
         groups.setdefault(key_of(row.call), []).append(number)
