@@ -1,4 +1,4 @@
-"""What the emitters wrote -> blocks and ties of the graph."""
+"""Blocks and ties of the graph from the output of the emitters."""
 
 from __future__ import annotations
 
@@ -37,25 +37,25 @@ def add_blocks(builder: GraphBuilder, emitter: Emitter) -> dict[str, list[Meetin
             numbers[number] = _add_chunk(builder, numbers, number, chunk)
     for number, chunk in enumerate(emitter.chunks):
         _add_buffers(builder, emitter, numbers, number, chunk)
-    return {name: list(_meetings(emitter, numbers, found)) for name, found in emitter.barriers.items()}
+    return {name: list(_meetings(emitter, numbers, arrivals)) for name, arrivals in emitter.barriers.items()}
 
 
-def _add_chunk(builder: GraphBuilder, numbers: dict[int, int], here: int, chunk: Chunk) -> int:
+def _add_chunk(builder: GraphBuilder, numbers: dict[int, int], number: int, chunk: Chunk) -> int:
     """A stretch that runs once."""
-    inside = [(ref[1], to, 0) for to, refs in enumerate(chunk.after) for ref in refs if ref[0] == here]
-    number = _add(builder, chunk, inside, 1)
-    _tie(builder, numbers, here, number, chunk)
-    return number
+    inside = [(ref[1], to, 0) for to, refs in enumerate(chunk.after) for ref in refs if ref[0] == number]
+    block_number = _add(builder, chunk, inside, 1)
+    _tie(builder, numbers, number, block_number, chunk)
+    return block_number
 
 
-def _add_loop(builder: GraphBuilder, numbers: dict[int, int], here: int, chunk: Chunk, again: Chunk, loop: Loop) -> int:
+def _add_loop(builder: GraphBuilder, numbers: dict[int, int], number: int, chunk: Chunk, again: Chunk, loop: Loop) -> int:
     """A stretch that runs often: `chunk` is its first iteration, `again` the second and every later one."""
-    inside = [(ref[1], to, here + 1 - ref[0]) for to, refs in enumerate(again.after) for ref in refs if ref[0] >= here]
+    inside = [(ref[1], to, number + 1 - ref[0]) for to, refs in enumerate(again.after) for ref in refs if ref[0] >= number]
     if not chunk.rows:
         return -1
-    number = _add(builder, chunk, inside, loop.times, loop.turns)
-    _tie(builder, numbers, here, number, chunk)
-    return number
+    block_number = _add(builder, chunk, inside, loop.times, loop.turns)
+    _tie(builder, numbers, number, block_number, chunk)
+    return block_number
 
 
 def _add(builder: GraphBuilder, chunk: Chunk, edges: list[tuple[int, int, int]], times: int, turns: int = 1) -> int:
@@ -64,34 +64,34 @@ def _add(builder: GraphBuilder, chunk: Chunk, edges: list[tuple[int, int, int]],
     return builder.add(replace(columns, turns=turns, turn=np.array(chunk.turns, np.int64) if any(chunk.turns) else None))
 
 
-def _tie(builder: GraphBuilder, numbers: dict[int, int], here: int, number: int, chunk: Chunk) -> None:
+def _tie(builder: GraphBuilder, numbers: dict[int, int], number: int, block_number: int, chunk: Chunk) -> None:
     for to, refs in enumerate(chunk.after):
         for ref in refs:
-            if ref[0] < here:
-                builder.tie(_find(numbers, ref), OpRef(number, to))
+            if ref[0] < number:
+                builder.tie(_find(numbers, ref), OpRef(block_number, to))
 
 
-def _add_buffers(builder: GraphBuilder, emitter: Emitter, numbers: dict[int, int], here: int, chunk: Chunk) -> None:
+def _add_buffers(builder: GraphBuilder, emitter: Emitter, numbers: dict[int, int], number: int, chunk: Chunk) -> None:
     """The buffers that lose their names in a chunk; the second iteration of a loop speaks for all later ones."""
-    own, loop = numbers.get(here, -1), emitter.loops.get(here)
-    later = loop is not None and loop.first != here
+    block_number, loop = numbers.get(number, -1), emitter.loops.get(number)
+    later = loop is not None and loop.first != number
 
     def mark(ref: Ref) -> Mark:
         block = numbers[ref[0]]
-        return Mark(block, ref[1], here - ref[0] if block == own else 0)
+        return Mark(block, ref[1], number - ref[0] if block == block_number else 0)
 
-    for each in chunk.freed:
+    for freed in chunk.freed:
         builder.buffer(
             Buffer(
-                value=each.value,
-                op=each.bound.op,
-                device=each.bound.memory,
-                bytes=each.bound.bytes,
-                free="last-use" if each.bound.inner else emitter.free,
-                made=mark(each.bound.ref),
-                users=tuple(mark(ref) for ref in each.users),
-                renamed=None if each.renamed is None else mark(each.renamed),
-                block=own,
+                value=freed.value,
+                op=freed.bound.op,
+                device=freed.bound.memory,
+                bytes=freed.bound.bytes,
+                free="last-use" if freed.bound.inner else emitter.free,
+                made=mark(freed.bound.ref),
+                users=tuple(mark(ref) for ref in freed.users),
+                renamed=None if freed.renamed is None else mark(freed.renamed),
+                block=block_number,
                 first=1 if later else 0,
                 times=loop.times - 1 if loop is not None and later else 1,
             )
@@ -102,8 +102,8 @@ def _find(numbers: dict[int, int], ref: Ref) -> OpRef:
     return OpRef(numbers[ref[0]], ref[1])
 
 
-def _meetings(emitter: Emitter, numbers: dict[int, int], found: Iterable[tuple[int, int, int]]) -> Iterable[Meeting]:
-    for chunk, arrival, release in found:
+def _meetings(emitter: Emitter, numbers: dict[int, int], arrivals: Iterable[tuple[int, int, int]]) -> Iterable[Meeting]:
+    for chunk, arrival, release in arrivals:
         loop = emitter.loops.get(chunk)
         if loop is None or loop.first == chunk:
             times = 1 if loop is None else loop.times
@@ -113,8 +113,8 @@ def _meetings(emitter: Emitter, numbers: dict[int, int], found: Iterable[tuple[i
 def tie_meetings(builder: GraphBuilder, groups: list[list[Meeting]]) -> None:
     """Everyone's k-th arrival before everyone's k-th release; the first group's release passes it on."""
     for meeting in zip(*groups, strict=True):
-        hub, *others = meeting
+        hub, *members = meeting
         mode = PAIRED if hub.times > 1 else LAST
-        for other in others:
-            builder.tie(other.arrive, hub.release, mode)
-            builder.tie(hub.release, other.release, mode)
+        for member in members:
+            builder.tie(member.arrive, hub.release, mode)
+            builder.tie(hub.release, member.release, mode)

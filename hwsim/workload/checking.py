@@ -1,4 +1,4 @@
-"""What can be said of a workload's statements without a machine, and what is right but probably not meant."""
+"""Check a workload's statements without a machine: mistakes, and what is valid but probably not meant."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def _check_stages(pipeline: Tree, mistakes: Mistakes) -> None:
 
 
 def suspicions(workload: Workload) -> tuple[Warning, ...]:
-    """Warnings: a value read under a name that is nearly another's, a barrier where nobody else comes."""
-    found: list[Warning] = []
+    """Warnings: a value read under a name that is nearly another's, a barrier that only one program names."""
+    warnings: list[Warning] = []
     programs = _programs(workload)
     for statements in programs.values():
         ops = [inner for tree in _all(statements) for _, inner in _items(tree)]
@@ -60,7 +60,7 @@ def suspicions(workload: Workload) -> tuple[Warning, ...]:
                 near = [] if name in made else [each for each in sorted(made) if _slip(name, each)]
                 if near:
                     text = f"nothing makes '{name}', which is read; did you mean '{near[0]}'?"
-                    found.append(Warning("nothing-makes-it", text, (inner.get("reads") or inner).place))
+                    warnings.append(Warning("nothing-makes-it", text, (inner.get("reads") or inner).place))
     if len(programs) > 1:
         barriers: dict[str, list[str]] = {}
         for program, statements in programs.items():
@@ -68,13 +68,13 @@ def suspicions(workload: Workload) -> tuple[Warning, ...]:
                 {_barrier(inner) for tree in _all(statements) for kind, inner in _items(tree) if kind == "barrier"}
             ):
                 barriers.setdefault(name, []).append(program)
-        found += [
+        warnings += [
             Warning("lone-barrier", f"only program '{who[0]}' names the barrier '{name}'")
             for name, who in sorted(barriers.items())
             if len(who) == 1
         ]
-    found += _idle_workers(workload.pipeline)
-    return different(found)
+    warnings += _idle_workers(workload.pipeline)
+    return different(warnings)
 
 
 def _idle_workers(pipeline: Tree | None) -> Iterator[Warning]:
@@ -87,22 +87,22 @@ def _idle_workers(pipeline: Tree | None) -> Iterator[Warning]:
     keys = decode(pipeline, PipelineKeys, Mistakes())
     if keys is None:
         return
-    known = [tree.without(*[key for key, _ in tree.items() if key not in STAGE]) for tree in keys.stages if tree.is_mapping]
-    stages = [decode(tree, StageKeys, Mistakes()) for tree in known]
-    ahead = [keys.ahead if said is None or said.ahead is None else said.ahead for said in stages]
-    for number, said in enumerate(stages[:-1]):
+    trees = [tree.without(*[key for key, _ in tree.items() if key not in STAGE]) for tree in keys.stages if tree.is_mapping]
+    stages = [decode(tree, StageKeys, Mistakes()) for tree in trees]
+    ahead = [keys.ahead if stage is None or stage.ahead is None else stage.ahead for stage in stages]
+    for number, stage in enumerate(stages[:-1]):
         rooms = [
             sum(ahead[number:later]) + then.at_once  # whole
             for later, then in enumerate(stages)
             if later > number and then is not None
         ]
-        if said is None or not rooms or said.at_once <= min(rooms):
+        if stage is None or not rooms or stage.at_once <= min(rooms):
             continue
-        at = (known[number].get("at_once") or known[number]).place
+        at = (trees[number].get("at_once") or trees[number]).place
         yield Warning(
             "idle-workers",
-            f"at_once: {said.at_once} is more than `ahead` allows: at most {min(rooms)} "
-            f"of these workers ever work at the same time; ahead: {ahead[number] + said.at_once - min(rooms)} lets all of them",
+            f"at_once: {stage.at_once} is more than `ahead` allows: at most {min(rooms)} "
+            f"of these workers ever work at the same time; ahead: {ahead[number] + stage.at_once - min(rooms)} lets all of them",
             at,
         )
 
@@ -145,9 +145,9 @@ def _names(tree: Tree | None) -> tuple[str, ...]:
     return tuple(value for value in values if isinstance(value, str))
 
 
-def _slip(name: str, other: str) -> bool:
+def _slip(first: str, second: str) -> bool:
     """Letters swapped, or one missing or too many; x_cpu and y_cpu are two names."""
-    short, long = sorted((name, other), key=len)
+    short, long = sorted((first, second), key=len)
     if len(long) < 4 or len(long) - len(short) > 1:
         return False
     if len(short) == len(long):
@@ -167,8 +167,8 @@ def _check(tree: Tree, mistakes: Mistakes, of_stage: bool = False) -> None:
     [(kind, inner)] = items
     cls: Any = OPS.get(kind) or (None if of_stage else STATEMENTS.get(kind))
     if cls is None:
-        what, kinds = ("op", [*OPS]) if of_stage else ("op or statement", [*OPS, *STATEMENTS])
-        mistakes.add(tree.key_place(kind), f"there is no {what} '{kind}'", did_you_mean(kind, kinds))
+        noun, kinds = ("op", [*OPS]) if of_stage else ("op or statement", [*OPS, *STATEMENTS])
+        mistakes.add(tree.key_place(kind), f"there is no {noun} '{kind}'", did_you_mean(kind, kinds))
         return
     if not inner.is_mapping and (kind in ("wait", "barrier") or issubclass(cls, FetchOp)):
         return  # a name is all there is
@@ -179,13 +179,13 @@ def _check(tree: Tree, mistakes: Mistakes, of_stage: bool = False) -> None:
 def _check_waits(statements: list[Tree], mistakes: Mistakes) -> None:
     """Names that are waited for, or come after, are names of something."""
     ops = [(kind, inner) for tree in statements for kind, inner in _items(tree) if kind not in ("wait", "barrier", "repeat")]
-    known = {inner.text("name") or kind for kind, inner in ops}
+    op_names = {inner.text("name") or kind for kind, inner in ops}
     values = {name for _, inner in ops for key in _MAKES for name in _names(inner.get(key))}
     for tree in statements:
         for kind, inner in _items(tree):
             named = (inner.get("name") if inner.is_mapping else inner) if kind == "wait" else inner.get("after")
             for name in _names(named):
-                if name not in known and not (kind == "wait" and (name in values or name == "all")) and "$" not in name:
+                if name not in op_names and not (kind == "wait" and (name in values or name == "all")) and "$" not in name:
                     place = named.place if named else tree.place
-                    what, among = ("op or value", known | values) if kind == "wait" else ("op", known)
-                    mistakes.add(place, f"there is no {what} called '{name}'", did_you_mean(name, among))
+                    noun, among = ("op or value", op_names | values) if kind == "wait" else ("op", op_names)
+                    mistakes.add(place, f"there is no {noun} called '{name}'", did_you_mean(name, among))

@@ -13,7 +13,7 @@ from hwsim.units import format_quantity
 def describe(graph: OpGraph, limit: int = 200) -> str:
     """Blocks, their ops and what each starts after; at most `limit` ops of a block and ties are written out.
 
-    An op stands as `position name (kind) on queue: cost; after ...`.  That it also starts after the op before
+    An op stands as `position name (kind) on queue: cost; after ...`. That it also starts after the op before
     it in its queue goes without saying.
     """
     return "\n".join(_lines(graph, limit))
@@ -48,12 +48,12 @@ def _often(block: Block) -> str:
 
 def _befores(graph: OpGraph, block: Block) -> dict[int, list[str]]:
     """Per position, the ops it starts after, in words."""
-    found: dict[int, list[str]] = {}
-    one, many = ("iteration", "iterations") if block.turns == 1 else ("pass", "passes")
+    befores: dict[int, list[str]] = {}
+    singular, plural = ("iteration", "iterations") if block.turns == 1 else ("pass", "passes")
     for before, then, lag in block.edges.tolist():
-        when = "" if lag == 0 else f", of the {one} before" if lag == 1 else f", of {lag} {many} before"
-        found.setdefault(then, []).append(f"{_name(graph, block, before)}{when}")
-    return found
+        when = "" if lag == 0 else f", of the {singular} before" if lag == 1 else f", of {lag} {plural} before"
+        befores.setdefault(then, []).append(f"{_name(graph, block, before)}{when}")
+    return befores
 
 
 def _op(graph: OpGraph, block: Block, position: int, befores: list[str]) -> str:

@@ -4,16 +4,16 @@ Programs are written out iteration by iteration, but only until an iteration rep
 (see `steady`); the rest of the loop is that iteration again.
 
 Rules:
-- values: `reads` wait for the last writer; `writes` make a new buffer and wait for nobody; `updates`
+- values: `reads` wait for the last writer; `writes` make a new buffer and wait for nothing; `updates`
   wait for the last writer and for everyone who has read since.
 - without a runtime, issuing is free; a wait is a join, and all that is issued after it starts after it.
 - with one, each op is issued on the program's thread, then inserted into its queue (a join); only
-  then does the thread go on.  A wait is an op of the thread, unless all it asks for was awaited before.
+  then does the thread go on. A wait is an op of the thread, unless all it asks for was awaited before.
 - a compiled body costs the thread one call; its ops are inserted one after another, with `issue` of the thread for each.
 - a value is fetched without being issued: a copy where it lies in a GPU's memory, then the return of the thread.
 - a buffer is taken when its op is inserted (without a runtime, and in a compiled body: when the op starts); see
   `results.memory` for its end.
-- an op of the same queue is never named as a predecessor: the queue is in order anyway.  So of the
+- an op of the same queue is never named as a predecessor: the queue is in order anyway. So of the
   ops of one queue only the latest ever counts.
 """
 
@@ -51,7 +51,7 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class HostTime:
-    """What something costs the threads: indices of costs (one per rank, -1 for none) and own time in fs."""
+    """Cost of something to the threads: indices of costs (one per rank, -1 for none) and own time in fs."""
 
     cost: tuple[int, ...]
     time: int
@@ -63,7 +63,7 @@ class HostTime:
 
 @dataclass(frozen=True, slots=True)
 class HostRuntime:
-    """What the threads of a program spend: on issuing an op (alone, of a layer, of a compiled body), returning from a wait,
+    """Time that the threads of a program spend on issuing an op (alone, of a layer, of a compiled body), returning from a wait,
     calling and compiling a body.  free: when its buffers are given back."""
 
     dispatch: HostTime
@@ -78,7 +78,7 @@ class HostRuntime:
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """How loops with barriers shared between programs are cut, so that their blocks fit together."""
+    """Cut of the loops with barriers shared between programs, so that their blocks fit together."""
 
     peel: int = 0
     unroll: int = 1
@@ -150,18 +150,18 @@ class Emitter:
                 self._emit(statement)
 
     def shape(self, barrier: str) -> tuple[tuple[int, int], ...]:
-        """(meetings in a block, times the block runs) in program order; blocks that run once are not told apart."""
-        found: list[tuple[int, int]] = []
-        for chunk, here in groupby(self.barriers.get(barrier, ()), key=lambda each: each[0]):
-            count, loop = len(list(here)), self.loops.get(chunk)
+        """(meetings in a block, times the block runs) in program order; blocks that run once are not distinguished."""
+        counts: list[tuple[int, int]] = []
+        for chunk, meetings in groupby(self.barriers.get(barrier, ()), key=lambda each: each[0]):
+            count, loop = len(list(meetings)), self.loops.get(chunk)
             if loop is None:
-                found += [(1, 1)] * count
+                counts += [(1, 1)] * count
             elif loop.first == chunk:
-                found.append((count, loop.times))
-        return tuple(found)
+                counts.append((count, loop.times))
+        return tuple(counts)
 
     def meetings(self, barrier: str) -> int:
-        """How often the programs come to a barrier."""
+        """Number of times that the programs reach a barrier."""
         return sum(count * times for count, times in self.shape(barrier))
 
     # ---- loops
@@ -196,14 +196,14 @@ class Emitter:
         first = len(self.chunks)
         before: Snapshot = {}
         for number in range(copies):
-            here = self._next_chunk()
+            chunk = self._next_chunk()
             self._turns(repeat, frame, unroll)
-            now = self._snapshot()
-            if number > least and is_steady(self.chunks[here - 1], self.chunks[here], before, now, here, first):
-                self.loops[here - 1] = self.loops[here] = Loop(here - 1, copies - number + 1, unroll)
+            after = self._snapshot()
+            if number > least and is_steady(self.chunks[chunk - 1], self.chunks[chunk], before, after, chunk, first):
+                self.loops[chunk - 1] = self.loops[chunk] = Loop(chunk - 1, copies - number + 1, unroll)
                 self.peeled = max(self.peeled, (number - 1) if shared else 0)
                 break
-            before = now
+            before = after
             if number == _PATIENCE:  # no program is known that gets here; it is still simulated as it stands
                 _refuse_above(LIMIT, repeat, repeat.times)
                 self._next_chunk()
@@ -271,9 +271,9 @@ class Emitter:
         """Position by position, at each of them rank by rank."""
         ranked = list(zip(range(len(ops)), ops, self._threads, strict=True))
         for piece in range(max(op.pieces for op in ops)):
-            now = [(rank, op, thread) for rank, op, thread in ranked if piece < op.pieces]
-            self._dispatch(now)
-            for rank, op, thread in now:
+            issuing = [(rank, op, thread) for rank, op, thread in ranked if piece < op.pieces]
+            self._dispatch(issuing)
+            for rank, op, thread in issuing:
                 self._op(rank, op, thread, piece)
         for rank, op, thread in ranked:
             if op.block:
@@ -405,15 +405,15 @@ class Emitter:
     def _awaited_by(self, rank: int, thread: Thread, wait: Wait) -> list[Ref]:
         if not wait.names:
             return list(thread.last.values())
-        found: list[Ref | None] = []
+        refs: list[Ref | None] = []
         for name in wait.names:
             if wait.back:
                 frame = next(frame for frame in reversed(self._frames) if name in frame.repeat.names)
                 past = frame.iterations[-1 - wait.back] if wait.back < len(frame.iterations) else {}
-                found.append(past.get((rank, name)))
+                refs.append(past.get((rank, name)))
             else:
-                found.append(thread.named.get(name) or thread.writer.get(name))
-        return [ref for ref in found if ref is not None]
+                refs.append(thread.named.get(name) or thread.writer.get(name))
+        return [ref for ref in refs if ref is not None]
 
     def _wait(self, rank: int, thread: Thread, wanted: Sequence[Ref], label: int) -> None:
         pending = thread.not_awaited((self._queue(ref), ref) for ref in wanted)

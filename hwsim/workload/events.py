@@ -1,14 +1,14 @@
-"""What goes wrong while a workload runs: parts and links that slow down, fail and come back.
+"""Events while a workload runs: parts and links that slow down, fail and come back.
 
     events: [{at: 30 s, part: node3.gpu2, speed: 50 %}, {at: 1 min, link: fabric, down: 5 s}]
 
 A part at half speed has half of each of its capacities; a link that is down carries nothing, and what is on its way
-waits.  Of several events on one capacity the worst counts.  Range: a route is never changed, and latencies stay.
+waits. Of several events on one capacity the worst counts. Range: a route is never changed, and latencies stay.
 
     events: [{at: 0 s, part: gpu*, jitter: 5 %, every: 10 ms, for: 10 s, seed: 1}]
 
 Jitter draws a new speed for each device (or link) from one interval to the next: what takes t alone takes t (1 + x), x
-exponential with that mean.  The same seed gives the same run.  Source of the shape: operating system noise as Petrini,
+exponential with that mean. The same seed gives the same run. Source of the shape: operating system noise as Petrini,
 Kerbyson, Pakin, "The case of the missing supercomputer performance", SC 2003, found it: rare and long-tailed.
 """
 
@@ -101,7 +101,7 @@ def disturbances(events: Sequence[Event]) -> tuple[Disturbance, ...]:
 
 
 def changes(events: Sequence[Event], machine: Machine, mistakes: Mistakes) -> tuple[Change, ...]:
-    """What every event makes of the machine's capacities, in the order of time."""
+    """Changes of the machine's capacities by the events, in order of time."""
     spans: dict[str, list[_Span]] = {}
     for event in events:
         problems = list(event.problems())
@@ -140,12 +140,12 @@ def _capacities(event: Event, machine: Machine, mistakes: Mistakes) -> list[tupl
         mistakes.add(event.place, error.message, error.hint)
         return []
     named = machine.links_called(event.link)
-    found = [link.capacity for link in named if ends is None or link.source in ends or link.target in ends]
+    capacities = [link.capacity for link in named if ends is None or link.source in ends or link.target in ends]
     if not named:
         mistakes.add(event.place, f"there is no link '{event.link}'", did_you_mean(event.link, machine.link_names))
-    elif not found:
+    elif not capacities:
         mistakes.add(event.place, f"no link '{event.link}' ends at {', '.join(event.of)}")
-    return [(capacity, capacity) for capacity in dict.fromkeys(found)]
+    return [(capacity, capacity) for capacity in dict.fromkeys(capacities)]
 
 
 def _changes(capacity: str, spans: Iterable[_Span]) -> Iterator[Change]:
@@ -161,7 +161,7 @@ def _changes(capacity: str, spans: Iterable[_Span]) -> Iterator[Change]:
         for left, count in turns[moment]:
             active[left] += count
         active = +active
-        now = min(active, default=1.0)
-        if now < before or now > before:
-            yield Change(moment, capacity, now)
-        before = now
+        speed = min(active, default=1.0)
+        if speed < before or speed > before:
+            yield Change(moment, capacity, speed)
+        before = speed

@@ -29,7 +29,7 @@ DOORS: Final = ("program", "programs", "pipeline", "train", "infer")  # what a w
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """What the software between a program and its devices costs."""
+    """Times of the software between a program and its devices."""
 
     dispatch: Seconds = field("time of the program's thread to issue one op", default=0.0, example="12 us")
     layer: Seconds | None = field(
@@ -139,18 +139,18 @@ def read_workload(tree: Tree, mistakes: Mistakes) -> Workload | None:
     """The workload a file's tree writes, parameters put in; None once its mistakes are noted."""
     if not check_header(tree, FORMAT, mistakes):
         return None
-    found = decode(resolve(tree, mistakes, kind="workload"), Workload, mistakes, ignore=("use",))
-    if found is None:
+    workload = decode(resolve(tree, mistakes, kind="workload"), Workload, mistakes, ignore=("use",))
+    if workload is None:
         return None
-    doors = {name: getattr(found, name) for name in (*DOORS, "jobs")}
+    doors = {name: getattr(workload, name) for name in (*DOORS, "jobs")}
     if not _one_of(doors, "a workload", tree.place, mistakes):
         return None
-    found = _at_their_keys(found, tree)
+    workload = _at_their_keys(workload, tree)
     inside = [
         _one_of({door: getattr(job, door) for door in DOORS}, f"job '{name}'", job.place, mistakes)
-        for name, job in (found.jobs or {}).items()
+        for name, job in (workload.jobs or {}).items()
     ]
-    return found if all(inside) else None
+    return workload if all(inside) else None
 
 
 def _at_their_keys(workload: Workload, tree: Tree) -> Workload:

@@ -1,6 +1,6 @@
 """Programs of ranks that nothing tells apart, as the programs of one rank of each class (see `hwsim.graph.fold`).
 
-Every program is read, and what it issues is known to the last bit; nothing is written out yet.  From here on there are only
+Every program is read, and what it issues is known to the last bit; nothing is written out yet. From here on there are only
 the first rank of each class, what those ranks issue on behalf of all, and of the collectives one of each class.
 """
 
@@ -39,7 +39,7 @@ from hwsim.workload.template import HOST, ProgramTemplate
 
 @dataclass(frozen=True, slots=True)
 class Quotient:
-    """What is left to be written out.  alike: what it stands for."""
+    """The part that is written out.  alike: the ranks that it stands for."""
 
     builder: GraphBuilder
     groups: tuple[Group, ...]
@@ -58,7 +58,7 @@ def folded(
 
     Args:
         builder: has the labels, costs and queues that the programs name.
-        marks: of the capacities that change during the run, what happens to them.
+        marks: capacity -> its changes during the run.
 
     Raises:
         CannotFold: nothing is like anything else, and why.
@@ -69,19 +69,19 @@ def folded(
     programs = len(template.colours)
     for group, runtime, base in zip(groups, runtimes, template.starts, strict=True):
         template.add(group, runtime, base)
-    found = fold(template.colours, template.ops, capacities, marks)
-    ranks, wide = programs, int(found.capacities.size.sum()) > 2 * len(found.capacities)
-    classes = len(np.unique(found.ranks.of[:ranks]))
-    if 2 * classes > ranks and not wide:
+    classes_of_all = fold(template.colours, template.ops, capacities, marks)
+    ranks, wide = programs, int(classes_of_all.capacities.size.sum()) > 2 * len(classes_of_all.capacities)
+    count = len(np.unique(classes_of_all.ranks.of[:ranks]))
+    if 2 * count > ranks and not wide:
         if ranks == 1:
             raise CannotFold("there is one rank only")
-        raise CannotFold(f"hardly any of the {ranks:,} ranks is like another: there are {classes:,} classes")
-    return _Restriction(template, found, builder, capacities).of(groups, runtimes)
+        raise CannotFold(f"hardly any of the {ranks:,} ranks is like another: there are {count:,} classes")
+    return _Restriction(template, classes_of_all, builder, capacities).of(groups, runtimes)
 
 
 @dataclass(slots=True)
 class _Restriction:
-    """Statements of all ranks -> those of the first rank of each class, with indices into the tables of another builder."""
+    """Statements of all ranks -> statements of the first rank of each class, with indices into the tables of another builder."""
 
     template: ProgramTemplate
     fold: Fold
@@ -102,9 +102,9 @@ class _Restriction:
         kept, times = [], []
         for group, runtime, base in zip(groups, runtimes, self.template.starts, strict=True):
             ranks = [rank for rank in range(len(group.programs)) if base + rank in first]
-            one = _Group(self, group, base, ranks)
-            kept.append(one.restricted())
-            times.append(None if runtime is None else one.runtime(runtime))
+            restriction = _Group(self, group, base, ranks)
+            kept.append(restriction.restricted())
+            times.append(None if runtime is None else restriction.runtime(runtime))
         names = tuple(program.name for group in groups for program in group.programs)
         classes = Classes.by(self.fold.ranks.of[: len(names)])
         alike = Alike(
@@ -121,8 +121,8 @@ class _Restriction:
         if index < 0:
             return index
         if index not in self.labels:
-            found = self.old.label_at(index)
-            self.labels[index] = self.new.label(found.name, found.kind, found.device, found.program)
+            label = self.old.label_at(index)
+            self.labels[index] = self.new.label(label.name, label.kind, label.device, label.program)
             self.counts[self.labels[index]] = times
         return self.labels[index]
 
@@ -130,14 +130,14 @@ class _Restriction:
         if index < 0:
             return index
         if index not in self.queues:
-            found = self.old.queue_at(index)
-            self.queues[index] = self.new.queue(found.name, found.device, found.depth)
+            queue = self.old.queue_at(index)
+            self.queues[index] = self.new.queue(queue.name, queue.device, queue.depth)
         return self.queues[index]
 
 
 @dataclass(slots=True)
 class _Group:
-    """The restriction of one group; `ranks`: those of its programs that stay."""
+    """The restriction of one group; `ranks`: the programs that stay."""
 
     whole: _Restriction
     group: Group
@@ -173,35 +173,37 @@ class _Group:
     def _body(self, body: Sequence[Statement]) -> tuple[Statement, ...]:
         return tuple(self._statement(each) for each in body)
 
-    def _statement(self, each: Statement) -> Statement:
-        here = (self.group.name, self.number)
+    def _statement(self, statement: Statement) -> Statement:
+        place = (self.group.name, self.number)
         self.number += 1
-        match each:
+        match statement:
             case Repeat():
-                return Repeat(each.times, self._body(each.body), each.place)
+                return Repeat(statement.times, self._body(statement.body), statement.place)
             case Issue():
-                return Issue(self._ops(here, each.ops))
+                return Issue(self._ops(place, statement.ops))
             case Fetch():
-                return Fetch(self._ops(here, each.ops))
+                return Fetch(self._ops(place, statement.ops))
             case Call():
-                pairs = [tuple(self._label(label, rank) for label in each.labels[rank]) for rank in self.ranks]
-                return Call(each.number, tuple((compiling, calling) for compiling, calling in pairs))
+                pairs = [tuple(self._label(label, rank) for label in statement.labels[rank]) for rank in self.ranks]
+                return Call(statement.number, tuple((compiling, calling) for compiling, calling in pairs))
             case Wait():
-                return Wait(each.names, each.back, tuple(self._label(each.labels[rank], rank) for rank in self.ranks))
+                return Wait(
+                    statement.names, statement.back, tuple(self._label(statement.labels[rank], rank) for rank in self.ranks)
+                )
             case Barrier(labels=(arrival, release, *others)):
                 labels = (self.whole.label(arrival, 1), self.whole.label(release, 1))
-                return replace(each, labels=(*labels, *(self._label(others[rank], rank) for rank in self.ranks)))
+                return replace(statement, labels=(*labels, *(self._label(others[rank], rank) for rank in self.ranks)))
             case Collective():
-                return self._collective(here, each)
-        return each
+                return self._collective(place, statement)
+        return statement
 
-    def _ops(self, here: tuple[str, int], ops: Sequence[PlacedOp]) -> tuple[PlacedOp, ...]:
-        return tuple(self._op(here, ops[rank], rank) for rank in self.ranks)
+    def _ops(self, place: tuple[str, int], ops: Sequence[PlacedOp]) -> tuple[PlacedOp, ...]:
+        return tuple(self._op(place, ops[rank], rank) for rank in self.ranks)
 
-    def _op(self, here: tuple[str, int], op: PlacedOp, rank: int) -> PlacedOp:
+    def _op(self, place: tuple[str, int], op: PlacedOp, rank: int) -> PlacedOp:
         memory, sizes = op.memory, op.sizes
         if sizes:
-            memory, times = self.whole.fold.touched(self.whole.template.at[here, rank])
+            memory, times = self.whole.fold.touched(self.whole.template.at[place, rank])
             sizes = tuple((value, size * times) for value, size in sizes)
         return replace(
             op,
@@ -210,89 +212,89 @@ class _Group:
             insert=self._label(op.insert, rank),
             back=self._label(op.back, rank),
             queue=self.whole.queue(op.queue),
-            cost=self._cost((here, rank)) if op.cost >= 0 else -1,
+            cost=self._cost((place, rank)) if op.cost >= 0 else -1,
             memory=memory,
             sizes=sizes,
         )
 
-    def _collective(self, here: tuple[str, int], each: Collective) -> Collective:
+    def _collective(self, key: tuple[str, int], collective: Collective) -> Collective:
         """All that is left of its gatherings as one: a step of each class, after the first of what it follows."""
         fold, at = self.whole.fold, self.whole.template.at
         place: dict[int, int] = {}  # of the steps that stay
         steps: list[Step] = []
-        if any(gathering.sends is not None for gathering in each.gatherings):
-            steps = self._legs(here, each)
-        for number, gathering in enumerate(each.gatherings):
+        if any(gathering.sends is not None for gathering in collective.gatherings):
+            steps = self._legs(key, collective)
+        for number, gathering in enumerate(collective.gatherings):
             for k, step in enumerate(gathering.steps):
-                own = at[here, number, k]
-                if fold.ops.leader(own) != own:
+                op = at[key, number, k]
+                if fold.ops.leader(op) != op:
                     continue
-                place[own] = len(steps)
+                place[op] = len(steps)
                 steps.append(Step(
-                    label=self._step_label(each, gathering, step, fold.stands_for(own)),
-                    cost=self._cost((here, number, k)) if step.cost >= 0 else -1,
-                    after=tuple(dict.fromkeys(place[fold.ops.leader(at[here, number, earlier])] for earlier in step.after)),
+                    label=self._step_label(collective, gathering, step, fold.stands_for(op)),
+                    cost=self._cost((key, number, k)) if step.cost >= 0 else -1,
+                    after=tuple(dict.fromkeys(place[fold.ops.leader(at[key, number, earlier])] for earlier in step.after)),
                     begins=self._firsts(step.begins),
                     ends=self._firsts(step.ends),
                 ))  # fmt: skip
         return replace(
-            each,
-            ops=self._ops(here, each.ops),
-            arrivals=tuple(self._label(each.arrivals[rank], rank) for rank in self.ranks),
+            collective,
+            ops=self._ops(key, collective.ops),
+            arrivals=tuple(self._label(collective.arrivals[rank], rank) for rank in self.ranks),
             gatherings=(Gathering(tuple(range(len(self.ranks))), tuple(steps)),) if steps else (),
         )
 
-    def _legs(self, here: tuple[str, int], each: Collective) -> list[Step]:
+    def _legs(self, key: tuple[str, int], collective: Collective) -> list[Step]:
         """The sends of one leg of each class; gatherings with the same courses have classes in common."""
         alike: dict[tuple[int, ...], list[tuple[int, Sends]]] = {}
-        for number, gathering in enumerate(each.gatherings):
+        for number, gathering in enumerate(collective.gatherings):
             if (sends := gathering.sends) is not None:
                 alike.setdefault((sends.pieces, *(course.times for course in sends.courses)), []).append((number, sends))
-        found: list[Step] = []
+        legs: list[Step] = []
         for some in alike.values():
-            turns = [self._turn(here, some, course) for course in range(len(some[0][1].courses))]
-            refuse_more(some[0][1].pieces * sum(len(turn.ways) * turn.times for turn in turns), each)
-            found += steps(turns, some[0][1].pieces, len(found))
-        return found
+            turns = [self._turn(key, some, course) for course in range(len(some[0][1].courses))]
+            refuse_more(some[0][1].pieces * sum(len(turn.ways) * turn.times for turn in turns), collective)
+            legs += steps(turns, some[0][1].pieces, len(legs))
+        return legs
 
-    def _turn(self, here: tuple[str, int], some: Sequence[tuple[int, Sends]], course: int) -> Turn:
+    def _turn(self, key: tuple[str, int], some: Sequence[tuple[int, Sends]], course: int) -> Turn:
         """One course: the first leg of each class; an end is known by the first member of its class."""
         fold, at, ops = self.whole.fold, self.whole.template.at, self.whole.template.ops
         ways: list[Way] = []
         place: dict[int, int] = {}
-        beside: dict[int, list[int]] = {}  # by member, the first legs of the classes of its own
+        legs_of_end: dict[int, list[int]] = {}  # by member, the first legs of the classes of its own
         for number, sends in some:
-            base = at[here, number, "members"]
+            base = at[key, number, "members"]
             for leg_place, leg in enumerate(sends.courses[course].legs):
-                own = at[here, number, "leg", course, leg_place]
-                leader = fold.ops.leader(own)
+                op = at[key, number, "leg", course, leg_place]
+                leader = fold.ops.leader(op)
                 for end in dict.fromkeys((base + leg.source, base + leg.target)):
                     if fold.ranks.leader(end) == end:
-                        beside.setdefault(end, []).append(leader)
-                if leader != own:
+                        legs_of_end.setdefault(end, []).append(leader)
+                if leader != op:
                     continue
-                place[own] = len(ways)
-                times = fold.stands_for(own)
+                place[op] = len(ways)
+                times = fold.stands_for(op)
                 both = self._firsts((*sends.members[leg.source], *sends.members[leg.target]))
                 ways.append(Way(
-                    key=own,
-                    follows=fold.ops.leader(ops[own].after[0]) if ops[own].after else None,
+                    key=op,
+                    follows=fold.ops.leader(ops[op].after[0]) if ops[op].after else None,
                     source=fold.ranks.leader(base + leg.source),
                     target=fold.ranks.leader(base + leg.target),
-                    cost=self._cost((here, number, "leg", course, leg_place)),
-                    first=self._cost((here, number, "first", course, leg_place)) if leg.first >= 0 else -1,
+                    cost=self._cost((key, number, "leg", course, leg_place)),
+                    first=self._cost((key, number, "first", course, leg_place)) if leg.first >= 0 else -1,
                     begins=both,
                     ends=both,
                     label=self._counted(sends, leg.device, times),
                 ))  # fmt: skip
         return Turn(
             tuple(ways),
-            {end: tuple(dict.fromkeys(place[leader] for leader in leaders)) for end, leaders in beside.items()},
+            {end: tuple(dict.fromkeys(place[leader] for leader in leaders)) for end, leaders in legs_of_end.items()},
             some[0][1].courses[course].times,
         )
 
     def _counted(self, sends: Sends, device: str, times: int) -> Callable[[int], int]:
-        """Labels that stand for so many ops."""
+        """Labels that stand for `times` ops each."""
         labelled = sends.labelled(self.whole.new, device, f"{times:,} alike")
 
         def label(number: int) -> int:
@@ -310,11 +312,11 @@ class _Group:
     def _first(self, rank: int) -> int:
         return self.whole.fold.ranks.leader(self.base + rank) - self.base
 
-    def _step_label(self, each: Collective, gathering: Gathering, step: Step, times: int) -> int:
+    def _step_label(self, collective: Collective, gathering: Gathering, step: Step, times: int) -> int:
         """One of its own, that says how many it stands for."""
-        found: Label = self.whole.old.label_at(step.label)
-        index = self.whole.new.label(found.name, found.kind, found.device, f"{times:,} alike")
+        label: Label = self.whole.old.label_at(step.label)
+        index = self.whole.new.label(label.name, label.kind, label.device, f"{times:,} alike")
         self.whole.counts[index] = times
-        if step.label == each.ops[gathering.ranks[0]].label:
+        if step.label == collective.ops[gathering.ranks[0]].label:
             self.whole.met.add(index)
         return index

@@ -1,7 +1,7 @@
 """Ops on each element that follow each other in a compiled body become one op.
 
 An op joins those before it if it stands right after them, runs on the same queue over as many elements of the
-same type, and uses a value that one of them makes.  The one op that results does all their arithmetic, and moves
+same type, and uses a value that one of them makes. The one op that results does all their arithmetic, and moves
 what they move together less
 
     one array for each use of a value that an op before it made or read     (it is in a register)
@@ -34,17 +34,17 @@ def fuse(body: Sequence[Statement], programs: Sequence[Program], builder: GraphB
 
 
 def _uses(body: Sequence[Statement], rank: int) -> Counter[str]:
-    """How often each value (or what has its name) is asked for."""
-    found: Counter[str] = Counter()
-    for each in walk(body):
-        match each:
+    """Number of uses of each value (or of the op with its name)."""
+    uses: Counter[str] = Counter()
+    for statement in walk(body):
+        match statement:
             case Issue(ops=ops) | Fetch(ops=ops) | Collective(ops=ops):
-                found.update(_asked(ops[rank]))
+                uses.update(_asked(ops[rank]))
             case Wait(names=names):
-                found.update(names)
+                uses.update(names)
             case _:
                 pass
-    return found
+    return uses
 
 
 def _asked(op: PlacedOp) -> tuple[str, ...]:
@@ -60,19 +60,19 @@ class _Fuser:
     starts: Start
 
     def body(self, body: Sequence[Statement]) -> tuple[Statement, ...]:
-        found: list[Statement] = []
+        fused: list[Statement] = []
         chain: list[Issue] = []
-        for each in body:
-            if isinstance(each, Issue) and chain and _joins(chain, each):
-                chain.append(each)
+        for statement in body:
+            if isinstance(statement, Issue) and chain and _joins(chain, statement):
+                chain.append(statement)
                 continue
-            found += self._one(chain)
-            chain = [each] if isinstance(each, Issue) else []
-            if isinstance(each, Repeat):
-                found.append(Repeat(each.times, self.body(each.body), each.place))
+            fused += self._one(chain)
+            chain = [statement] if isinstance(statement, Issue) else []
+            if isinstance(statement, Repeat):
+                fused.append(Repeat(statement.times, self.body(statement.body), statement.place))
             elif not chain:
-                found.append(each)
-        return (*found, *self._one(chain))
+                fused.append(statement)
+        return (*fused, *self._one(chain))
 
     def _one(self, chain: Sequence[Issue]) -> tuple[Issue, ...]:
         if len(chain) < 2:
@@ -102,13 +102,13 @@ class _Fuser:
         arrays -= math.fsum(count - (value in lives) for value, count in written.items())
         program, name = self.programs[rank], _name(ops)
         label = self.builder.label
-        each = first.pointwise
+        pointwise = first.pointwise
         model = self.machine.device(first.device).model
-        if each is None or not isinstance(model, Cpu | Sockets | Gpu):
+        if pointwise is None or not isinstance(model, Cpu | Sockets | Gpu):
             raise TypeError(f"'{first.name}' is no op on each element of an array")
-        moved = max(arrays, 0.0) * each.array
-        written_back = min(moved, each.array * len(lives))
-        work = Work(flop=flop, reads=moved - written_back, writes=written_back, dtype=each.dtype, start=self.starts)
+        moved = max(arrays, 0.0) * pointwise.array
+        written_back = min(moved, pointwise.array * len(lives))
+        work = Work(flop=flop, reads=moved - written_back, writes=written_back, dtype=pointwise.dtype, start=self.starts)
         cost = model.compute(first.device, work)
         sizes = {value: size for op in ops for value, size in op.sizes if value in lives}
         return replace(

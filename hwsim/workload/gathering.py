@@ -1,8 +1,8 @@
-"""Who meets whom in a collective, and the steps they then do together.
+"""Members of a collective, and their steps.
 
 Under `each`, a collective that every program issues is one collective: its members are the programs' own devices,
-matched by statement and iteration.  A program per node that names devices inside its node has one of its own, unless
-several nodes name the same devices: then those nodes meet.  A program that stands alone speaks for all members.
+matched by statement and iteration. A program per node that names devices inside its node has one of its own, unless
+several nodes name the same devices: then those nodes meet. A program that stands alone speaks for all members.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Members = tuple[str, ...]  # full names of devices, in rank order
 
 @dataclass(frozen=True, slots=True)
 class _Named:
-    """What a name means in one node: the number of each device's group, and of the only one there is."""
+    """Meaning of a name in one node: the number of each device's group, and of the only one there is."""
 
     of: Mapping[str, int]
     only: int | None
@@ -46,17 +46,17 @@ class Gatherings:
     def collective(self, ops: Sequence[ExchangeOp], placed: Sequence[PlacedOp], kind: str, pieces: int) -> Collective | None:
         """One statement, issued by every rank; None once what is wrong is noted.
 
-        pieces: of the op it overlaps, 1 if it overlaps none.
+        pieces: number of pieces of the op that it overlaps; 1 if it overlaps none.
         """
-        whole = len(self.programs) == self.programs[0].ranks
+        all_ranks = len(self.programs) == self.programs[0].ranks
         try:
-            gatherings = tuple(self._gatherings(ops, kind, pieces)) if whole else ()
+            gatherings = tuple(self._gatherings(ops, kind, pieces)) if all_ranks else ()
         except (CannotGroup, CannotPlace, NoRoute, UnknownName) as error:
             self.placing.mistakes.add(ops[0].place, error.message, error.hint)
             return None
         label = self.placing.builder.label
         arrivals = tuple(
-            label(each.name, "arrive", each.device, program.name) for each, program in zip(placed, self.programs, strict=True)
+            label(op.name, "arrive", op.device, program.name) for op, program in zip(placed, self.programs, strict=True)
         )
         return Collective(tuple(placed), arrivals, gatherings, ops[0].overlaps, pieces, ops[0].place)
 
@@ -64,25 +64,25 @@ class Gatherings:
         if not self.programs[0].own:  # one program alone
             return [self._gathering((0,), members, ops[0], kind, pieces) for members in self._parts(ops[0], 0)]
         meets: dict[int, list[int]] = {}
-        known: dict[tuple[tuple[str, ...], str], _Named] = {}  # thousands of ranks mean the same by a name
+        by_name: dict[tuple[tuple[str, ...], str], _Named] = {}  # thousands of ranks mean the same by a name
         groups: dict[Members, int] = {}
         for rank, op in enumerate(ops):
-            own, key = self.programs[rank].own, (op.among, self.programs[rank].scope.node)
-            named = known.get(key)
+            device, key = self.programs[rank].own, (op.among, self.programs[rank].scope.node)
+            named = by_name.get(key)
             if named is None:
                 parts = self._parts(op, rank)
                 numbers = [groups.setdefault(each, len(groups)) for each in parts]
                 of = {name: number for number, each in zip(reversed(numbers), reversed(parts), strict=True) for name in each}
-                named = known[key] = _Named(of, numbers[0] if len(parts) == 1 else None)
-            mine = named.of.get(own, named.only)
+                named = by_name[key] = _Named(of, numbers[0] if len(parts) == 1 else None)
+            mine = named.of.get(device, named.only)
             if mine is None:
-                raise CannotPlace(f"{own} is in none of the groups '{op.among[0]}'", "name groups that hold every rank")
+                raise CannotPlace(f"{device} is in none of the groups '{op.among[0]}'", "name groups that hold every rank")
             meets.setdefault(mine, []).append(rank)
         members = tuple(groups)
         owners = {program.own: rank for rank, program in enumerate(self.programs)}
         for number, ranks in meets.items():
             self._all_come(members[number], ranks, ops[ranks[0]], owners)
-        return [self._gathering(tuple(ranks), members[one], ops[ranks[0]], kind, pieces) for one, ranks in meets.items()]
+        return [self._gathering(tuple(ranks), members[number], ops[ranks[0]], kind, pieces) for number, ranks in meets.items()]
 
     def _parts(self, op: ExchangeOp, rank: int) -> tuple[Members, ...]:
         """The groups that the names of `among` mean to a rank; a single one where they name devices."""
@@ -100,8 +100,8 @@ class Gatherings:
         come = set(ranks)
         missing = [each for each in members if owners.get(each) not in come]
         if missing:
-            said = ", ".join(missing[:4]) + (f" and {len(missing) - 4} more" if len(missing) > 4 else "")
-            message = f"{said} never arrives at '{op.name or op.kind}': the others would wait for ever"
+            names = ", ".join(missing[:4]) + (f" and {len(missing) - 4} more" if len(missing) > 4 else "")
+            message = f"{names} never arrives at '{op.name or op.kind}': the others would wait for ever"
             raise CannotPlace(message, "every member needs a program that issues it; see `each`")
 
     def _gathering(self, ranks: tuple[int, ...], members: Members, op: ExchangeOp, kind: str, pieces: int) -> Gathering:
@@ -114,8 +114,8 @@ class Gatherings:
             return tuple(dict.fromkeys(rank for each in devices for rank in rank_of[each]))
 
         program = self.programs[ranks[0]].name
-        if (found := op.courses(machine, members, pieces, self.placing.mistakes)) is not None:
-            return Gathering(ranks, (), self._sends(op, found, kind, program, rank_of))
+        if (courses := op.courses(machine, members, pieces, self.placing.mistakes)) is not None:
+            return Gathering(ranks, (), self._sends(op, courses, kind, program, rank_of))
         steps = tuple(
             Step(
                 label=builder.label(part.name, kind, part.device, program),
@@ -128,13 +128,13 @@ class Gatherings:
         )
         return Gathering(ranks, steps)
 
-    def _sends(self, op: ExchangeOp, found: Courses, kind: str, program: str, rank_of: Mapping[str, tuple[int, ...]]) -> Sends:
+    def _sends(self, op: ExchangeOp, plan: Courses, kind: str, program: str, rank_of: Mapping[str, tuple[int, ...]]) -> Sends:
         """Steps that repeat, with indices."""
         cost = self.placing.builder.cost
-        names = tuple(dict.fromkeys(end for each in found.courses for leg in each.legs for end in (leg.source, leg.target)))
+        names = tuple(dict.fromkeys(end for course in plan.courses for leg in course.legs for end in (leg.source, leg.target)))
         place = {name: number for number, name in enumerate(names)}
         courses = []
-        for each in found.courses:
+        for course in plan.courses:
             legs = [
                 Leg(
                     place[leg.source],
@@ -143,23 +143,23 @@ class Gatherings:
                     cost(op.weighted(leg.cost)),
                     -1 if leg.first is None else cost(op.weighted(leg.first)),
                 )
-                for leg in each.legs
+                for leg in course.legs
             ]
-            courses.append(Course(tuple(legs), each.times))
-        return Sends(found.name, kind, program, tuple(rank_of.get(name, ()) for name in names), tuple(courses), found.pieces)
+            courses.append(Course(tuple(legs), course.times))
+        return Sends(plan.name, kind, program, tuple(rank_of.get(name, ()) for name in names), tuple(courses), plan.pieces)
 
     def _ranks_of(self, ranks: tuple[int, ...], members: Members) -> dict[str, tuple[int, ...]]:
-        """Whose arrival a member stands for: its own program's, its node's, or everybody's."""
+        """Ranks whose arrival a member stands for: its own program, its node's program, or all."""
         if not self.programs[0].own:  # one program alone
             return dict.fromkeys(members, ranks)
         machine = self.programs[0].scope.machine
-        own = {self.programs[rank].own: rank for rank in ranks}
-        found: dict[str, tuple[int, ...]] = {}
-        for each in members:
-            if each in own:
-                found[each] = (own[each],)
-            elif (node := machine.device(each).node) in own:
-                found[each] = (own[node],)
+        rank_of = {self.programs[rank].own: rank for rank in ranks}
+        ranks_of: dict[str, tuple[int, ...]] = {}
+        for member in members:
+            if member in rank_of:
+                ranks_of[member] = (rank_of[member],)
+            elif (node := machine.device(member).node) in rank_of:
+                ranks_of[member] = (rank_of[node],)
             else:
-                found[each] = ranks
-        return found
+                ranks_of[member] = ranks
+        return ranks_of

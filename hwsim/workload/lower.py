@@ -117,7 +117,7 @@ def _refuse_unfoldable(parts: Mapping[str, Job]) -> None:
 
 
 def _marks(disturbed: Sequence[Change]) -> dict[str, tuple[tuple[int, float], ...]]:
-    """What happens to each capacity, and when."""
+    """Changes of each capacity, and their times."""
     found: dict[str, list[tuple[int, float]]] = {}
     for change in disturbed:
         found.setdefault(change.capacity, []).append((change.at, change.fraction))
@@ -164,15 +164,15 @@ def programs_of(workload: Workload) -> Iterator[tuple[str, Tree, Runtime | None]
 
 def _within(job: str, body: Sequence[Statement]) -> tuple[Statement, ...]:
     """The statements of one job: its barriers are met by its own programs alone."""
-    found: list[Statement] = []
-    for each in body:
-        if isinstance(each, Repeat):
-            found.append(Repeat(each.times, _within(job, each.body), each.place))
-        elif isinstance(each, Barrier):
-            found.append(replace(each, name=f"{job}: {each.name}"))
+    statements: list[Statement] = []
+    for statement in body:
+        if isinstance(statement, Repeat):
+            statements.append(Repeat(statement.times, _within(job, statement.body), statement.place))
+        elif isinstance(statement, Barrier):
+            statements.append(replace(statement, name=f"{job}: {statement.name}"))
         else:
-            found.append(each)
-    return tuple(found)
+            statements.append(statement)
+    return tuple(statements)
 
 
 def _host_runtime(group: Group, runtime: Runtime | None, builder: GraphBuilder) -> HostRuntime | None:

@@ -13,7 +13,7 @@ Path = tuple[int, ...]  # the repeats around a statement, outermost first
 
 @dataclass(frozen=True, slots=True)
 class Stand:
-    """Where a statement stands: its number in the program, and the repeats around it."""
+    """Position of a statement: its number in the program, and the repeats around it."""
 
     number: int
     path: Path
@@ -48,20 +48,20 @@ class Names:
             self._look_up(mention, mistakes)
 
     def _look_up(self, mention: Mention, mistakes: Mistakes) -> None:
-        name, here = mention.name, mention.stand
+        name, stand = mention.name, mention.stand
         values = self.values if mention.values else {}
         stands = self.ops.get(name, []) + values.get(name, [])
         if not stands:
-            what = "op or value" if mention.values else "op"
-            mistakes.add(mention.place, f"there is no {what} called '{name}'", did_you_mean(name, [*self.ops, *values]))
-        elif mention.back and not any(each.shares_repeat(here) for each in stands):
+            noun = "op or value" if mention.values else "op"
+            mistakes.add(mention.place, f"there is no {noun} called '{name}'", did_you_mean(name, [*self.ops, *values]))
+        elif mention.back and not any(each.shares_repeat(stand) for each in stands):
             mistakes.add(mention.place, f"`back` counts iterations, but no repeat holds both this and '{name}'")
-        elif not any(each.number < here.number or each.shares_repeat(here) for each in stands):
+        elif not any(each.number < stand.number or each.shares_repeat(stand) for each in stands):
             mistakes.add(mention.place, f"nothing called '{name}' comes before this")
 
 
 def place_of_op(tree: Tree, name: str) -> Place:
-    """Where a workload writes the op called `name`; where it writes what it runs, if it names no such op."""
+    """Place of the op called `name` in a workload file; the place of the workload form if no op has that name."""
     for key, value in _entries(tree):
         if name and (value.text("name") or key) == name:
             return value.place

@@ -1,4 +1,4 @@
-"""What the ops of one rank are called where another rank was written out for it."""
+"""Names of a rank's ops where another rank was written out for it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hwsim.workload.statements import Barrier, Call, Collective, Fetch, Issue, S
 
 
 def names_of(workload: Workload, machine: Machine, alike: Alike, rank: int) -> Names:
-    """Labels and queues of the first rank of a class -> those of another of its ranks; both programs are read once more."""
+    """Labels and queues of the first rank of a class -> labels and queues of another rank of it; both programs are read again."""
     first = int(alike.first[alike.of[rank]])
     start = 0
     for name, tree, runtime in programs_of(workload):
@@ -29,31 +29,31 @@ def names_of(workload: Workload, machine: Machine, alike: Alike, rank: int) -> N
     return Names({}, {})
 
 
-def _paired(builder: GraphBuilder, one: Group, other: Group) -> Names:
+def _paired(builder: GraphBuilder, first: Group, second: Group) -> Names:
     labels = {}
-    for mine, its in zip(_labels(one), _labels(other), strict=True):
+    for mine, its in zip(_labels(first), _labels(second), strict=True):
         if mine >= 0:
             labels[builder.label_at(mine)] = builder.label_at(its)
     queues = {}
-    for mine, its in zip(_queues(one), _queues(other), strict=True):
+    for mine, its in zip(_queues(first), _queues(second), strict=True):
         if mine >= 0:
             queues[builder.queue_at(mine).name] = builder.queue_at(its).name
     return Names(labels, queues)
 
 
 def _labels(group: Group) -> Iterator[int]:
-    """Of the only program of a group, in order."""
+    """Labels of the only program of a group, in order."""
     yield from group.starts
     for each in walk(group.body):
         yield from _of_statement(each)
 
 
-def _of_statement(each: Statement) -> Iterator[int]:
-    match each:
+def _of_statement(statement: Statement) -> Iterator[int]:
+    match statement:
         case Issue(ops=ops) | Fetch(ops=ops) | Collective(ops=ops):
             yield from (label for op in ops for label in (op.label, op.dispatch, op.insert, op.back))
-            if isinstance(each, Collective):
-                yield from each.arrivals
+            if isinstance(statement, Collective):
+                yield from statement.arrivals
         case Call(labels=pairs):
             yield from (label for pair in pairs for label in pair)
         case Wait(labels=labels):

@@ -23,7 +23,7 @@ _ON_A_CPU: Final = "name a gpu as `device`, or take a runtime that compiles for 
 
 @dataclass(slots=True)
 class Placing:
-    """What placing the ops of one group needs, and what it finds out about their values.
+    """Context for placing the ops of one group, and where their values lie.
 
     homes: where the values of each program lie, by program.  missed: values fetched before anything wrote them.
     never: repeats around the op that run 0 times: the machine need not have what it names.
@@ -66,7 +66,7 @@ class Placing:
                 raise CannotPlace(
                     f"'{placed.device}' is a cpu, and the runtime starts what it compiles as a graph of a gpu", _ON_A_CPU
                 )
-            own = ticks.femtoseconds(placed.time + (self.runtime.per_op if self.runtime and call >= 0 else 0.0))
+            femtoseconds = ticks.femtoseconds(placed.time + (self.runtime.per_op if self.runtime and call >= 0 else 0.0))
         except (CannotCompute, CannotPlace, NoRoute, UnknownName, ticks.TooLong) as error:
             if not self.never:
                 self.mistakes.add(op.place, error.message, error.hint)
@@ -89,7 +89,7 @@ class Placing:
             back=self.back_label(name, program) if block or fetched else -1,
             queue=self.queues.of(program, placed) if placed.queue else -1,
             cost=self.builder.cost(op.weighted(placed.cost)),
-            time=own,
+            time=femtoseconds,
             pieces=placed.pieces,
             reads=op.reads,
             writes=tuple(op.writes),

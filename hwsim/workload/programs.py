@@ -25,13 +25,13 @@ class Program:
 
 
 def find_programs(
-    name: str, tree: Tree, each: Each | None, machine: Machine, mistakes: Mistakes, only: int | None = None
+    name: str, tree: Tree, ranks_of: Each | None, machine: Machine, mistakes: Mistakes, only: int | None = None
 ) -> tuple[Program, ...]:
     """The program of that name, or one per device or node of `each` (or one of these)."""
-    if each is None:
+    if ranks_of is None:
         return (Program(name, "", Scope(machine, host=_host(machine, "")), 0, 1),)
     try:
-        chosen = machine.select(each.each)
+        chosen = machine.select(ranks_of.each)
     except UnknownName as error:
         at = tree.get("each")
         mistakes.add(at.place if at else tree.place, error.message, error.hint)
@@ -39,7 +39,9 @@ def find_programs(
     prefix = "" if name == MAIN else f"{name}."
     ranks = range(len(chosen)) if only is None else (only,)
     names = {rank: chosen[rank] for rank in ranks}
-    return tuple(Program(f"{prefix}{own}", own, _scope(machine, own), rank, len(chosen)) for rank, own in names.items())
+    return tuple(
+        Program(f"{prefix}{device}", device, _scope(machine, device), rank, len(chosen)) for rank, device in names.items()
+    )
 
 
 def _scope(machine: Machine, own: str) -> Scope:

@@ -82,18 +82,18 @@ def read_group(
     mistakes: Mistakes,
     only: int | None = None,
 ) -> Group:
-    """One program, or one per device of `each`.  Labels, costs and queues go into the builder.
+    """One program, or one per device of `each`. Labels, costs and queues go into the builder.
 
-    only: the program of this rank alone, whose collectives have nobody to meet: for the names of its ops.
+    only: the program of this rank alone, whose collectives have no other members: for the names of its ops.
     """
-    each: Each | None = None
+    ranks_of: Each | None = None
     statements: Sequence[Tree] = tree.elements()
     if tree.get("each") is not None:
-        each = decode(tree, Each, mistakes)
-        if each is None:
+        ranks_of = decode(tree, Each, mistakes)
+        if ranks_of is None:
             return Group(name, (), (), ())
-        statements = each.do
-    programs = find_programs(name, tree, each, machine, mistakes, only)
+        statements = ranks_of.do
+    programs = find_programs(name, tree, ranks_of, machine, mistakes, only)
     if not programs:
         return Group(name, (), (), ())
     queues = Queues(builder, runtime)
@@ -132,7 +132,7 @@ class _Reader:
         return tuple(each for tree in trees for each in self._statements_of(tree, path))
 
     def _statements_of(self, tree: Tree, path: Path) -> tuple[Statement, ...]:
-        """What one statement of the file comes to: a call to several."""
+        """Statements that one statement of the file becomes; a call becomes several."""
         if tree.get("call") is not None and len(tree.items()) == 1:
             return self._call_of(tree.get("call") or tree, path)
         found = self._statement(tree, path)
@@ -158,8 +158,8 @@ class _Reader:
             case _ if kind in OPS:
                 return self._issue(kind, content, Stand(self._statements, path))
             case _:
-                known = did_you_mean(kind, [*OPS, *_CONTROL])
-                self._mistakes.add(tree.key_place(kind), f"there is no op or statement '{kind}'", known)
+                hint = did_you_mean(kind, [*OPS, *_CONTROL])
+                self._mistakes.add(tree.key_place(kind), f"there is no op or statement '{kind}'", hint)
                 return None
 
     def _no_statement(self, tree: Tree) -> None:
@@ -209,14 +209,14 @@ class _Reader:
         end = (Wait(awaited, 0, self._placing.back_labels(keys.name, self._programs)),) if awaited else ()
         return (call, *_used_up(body), *end)
 
-    def _wait(self, tree: Tree, here: Stand) -> Wait | None:
+    def _wait(self, tree: Tree, stand: Stand) -> Wait | None:
         if tree.value == "all":
             return Wait((), 0, self._placing.back_labels("all", self._programs))
         keys = decode(_by_name(tree), WaitKeys, self._mistakes)
         if keys is None:
             return None
         at = tree.get("name") or tree
-        self.names.mentions += [Mention(name, at.place, here, values=not keys.back, back=keys.back > 0) for name in keys.name]
+        self.names.mentions += [Mention(name, at.place, stand, values=not keys.back, back=keys.back > 0) for name in keys.name]
         return Wait(keys.name, keys.back, self._placing.back_labels(", ".join(keys.name), self._programs))
 
     def _barrier(self, tree: Tree) -> Barrier | None:
@@ -229,33 +229,33 @@ class _Reader:
 
     # ---- ops
 
-    def _issue(self, kind: str, tree: Tree, here: Stand) -> Issue | Fetch | Collective | None:
+    def _issue(self, kind: str, tree: Tree, stand: Stand) -> Issue | Fetch | Collective | None:
         fetches = issubclass(OPS[kind], FetchOp)
         if fetches and not tree.is_mapping:  # `print: y` is short for `print: {reads: y}`
             tree = Tree({"reads": tree}, tree.place)
-        self.names.ops.setdefault(tree.text("name") or kind, []).append(here)  # also where the op is wrong
+        self.names.ops.setdefault(tree.text("name") or kind, []).append(stand)  # also where the op is wrong
         ranked = _ranked(tree)
         if ranked is not None and not self._programs[0].own:
             self._mistakes.add(ranked.place, f"{ranked.what()} has a meaning only under `each`")
             return None
         op: Op | None = None
         ops: list[Op] = []
-        found: list[PlacedOp] = []
+        placed_ops: list[PlacedOp] = []
         for place, program in enumerate(self._programs):
             if ranked is not None or place == 0:
                 op = self._decode(kind, tree, program)
-                self._note(op, tree, here)
+                self._note(op, tree, stand)
             placed = None if op is None else self._placing.place(op, kind, program, self._call, self._layers > 0)
             if op is None or placed is None:
                 return None  # the other ranks would only say the same
             ops.append(op)
-            found.append(placed if self._call < 0 else self._compiled(placed, op))
-        self._pieces[found[0].name] = found[0].pieces
+            placed_ops.append(placed if self._call < 0 else self._compiled(placed, op))
+        self._pieces[placed_ops[0].name] = placed_ops[0].pieces
         if isinstance(op, ExchangeOp):
-            return self._collective([each for each in ops if isinstance(each, ExchangeOp)], found, kind, tree)
+            return self._collective([each for each in ops if isinstance(each, ExchangeOp)], placed_ops, kind, tree)
         if fetches:
-            return Fetch(tuple(found)) if self._call < 0 else None  # a compiled body prints when it is compiled
-        return Issue(tuple(found))
+            return Fetch(tuple(placed_ops)) if self._call < 0 else None  # a compiled body prints when it is compiled
+        return Issue(tuple(placed_ops))
 
     def _collective(self, ops: Sequence[ExchangeOp], placed: Sequence[PlacedOp], kind: str, tree: Tree) -> Collective | None:
         over = ops[0].overlaps
@@ -280,22 +280,22 @@ class _Reader:
         names: Mapping[str, Value] = {"self": program.own, "rank": program.rank, "ranks": program.ranks}
         cls: Any = OPS[kind]
         before = len(self._mistakes)
-        known = substitute(tree, names, self._mistakes, keep=())
-        op: Op | None = decode(known, cls, self._mistakes) if len(self._mistakes) == before else None
+        filled = substitute(tree, names, self._mistakes, keep=())
+        op: Op | None = decode(filled, cls, self._mistakes) if len(self._mistakes) == before else None
         if op is not None and op.queue == "host":
             at = tree.get("queue") or tree
             self._mistakes.add(at.place, "the queue 'host' is the program's own thread", "choose another name")
             return None
         return op
 
-    def _note(self, op: Op | None, tree: Tree, here: Stand) -> None:
-        """What the op defines, and what it asks for."""
+    def _note(self, op: Op | None, tree: Tree, stand: Stand) -> None:
+        """Note the names that the op defines and asks for."""
         if op is None:
             return
         for value in (*op.writes, *op.updates):
-            self.names.values.setdefault(value, []).append(here)
+            self.names.values.setdefault(value, []).append(stand)
         after = tree.get("after") or tree
-        self.names.mentions += [Mention(name, after.place, here) for name in op.after]
+        self.names.mentions += [Mention(name, after.place, stand) for name in op.after]
 
 
 def _used_up(body: Sequence[Statement]) -> tuple[Statement, ...]:
@@ -305,14 +305,14 @@ def _used_up(body: Sequence[Statement]) -> tuple[Statement, ...]:
         if isinstance(each, Issue | Collective):
             read.update(value for op in each.ops for value in (*op.reads, *op.updates))
 
-    def marked(each: Statement) -> Statement:
-        match each:
+    def marked(statement: Statement) -> Statement:
+        match statement:
             case Repeat():
-                return replace(each, body=tuple(marked(inside) for inside in each.body))
+                return replace(statement, body=tuple(marked(inside) for inside in statement.body))
             case Issue() | Collective():
-                return replace(each, ops=tuple(replace(op, inner=frozenset(op.writes) & read) for op in each.ops))
+                return replace(statement, ops=tuple(replace(op, inner=frozenset(op.writes) & read) for op in statement.ops))
             case _:
-                return each
+                return statement
 
     return tuple(marked(each) for each in body)
 

@@ -1,4 +1,4 @@
-"""What a machine or a workload may be given as, and the file behind it."""
+"""Forms in which a machine or a workload may be given, and the file behind it."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class Issue:
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """Each rank brings a value to its thread and waits for it.  An op without a queue copies nothing."""
+    """Each rank brings a value to its thread and waits for it. An op without a queue copies nothing."""
 
     ops: tuple[PlacedOp, ...]
 
@@ -119,7 +119,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """What one member sends another in every step of a course; members by their place, costs by index (first: -1 if none)."""
+    """A send from one member to another in every step of a course; members by their place, costs by index (first: -1 if none)."""
 
     source: int
     target: int
@@ -152,7 +152,7 @@ class Sends:
 
     @property
     def count(self) -> int:
-        """How many sends they are."""
+        """Number of sends."""
         return self.pieces * sum(len(each.legs) * each.times for each in self.courses)
 
     def labelled(self, builder: GraphBuilder, device: str, program: str) -> Callable[[int], int]:
@@ -202,7 +202,7 @@ class Repeat:
 
     @cached_property
     def reach(self) -> int:
-        """How many iterations of this repeat a wait inside looks back."""
+        """Iterations of this repeat that a wait inside looks back."""
         return _reach(self.body, self.names)
 
     @cached_property
@@ -245,10 +245,10 @@ def size_of(body: Sequence[Statement]) -> int:
 
 def _reach(body: Sequence[Statement], names: frozenset[str]) -> int:
     """The largest `back` of a wait whose op stands in this repeat and in none further in."""
-    found = 0
-    for each in body:
-        if isinstance(each, Wait) and any(name in names for name in each.names):
-            found = max(found, each.back)
-        elif isinstance(each, Repeat):
-            found = max(found, _reach(each.body, names - each.names))
-    return found
+    reach = 0
+    for statement in body:
+        if isinstance(statement, Wait) and any(name in names for name in statement.names):
+            reach = max(reach, statement.back)
+        elif isinstance(statement, Repeat):
+            reach = max(reach, _reach(statement.body, names - statement.names))
+    return reach

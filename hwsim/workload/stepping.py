@@ -40,7 +40,7 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What is written out of a course.  beside: by what an end is known by, places of the sends it takes part in."""
+    """The written-out part of a course.  beside: by what an end is known by, places of the sends it takes part in."""
 
     ways: tuple[Way, ...]
     beside: dict[object, tuple[int, ...]]
@@ -51,11 +51,11 @@ def steps(turns: Sequence[Turn], pieces: int, before: int = 0) -> list[Step]:
     """All sends in order, the first of them at place `before`."""
     last: dict[object, int] = {}
     done: dict[object, tuple[int, ...]] = {}  # by end, first pieces of what it did in its latest step
-    found: list[Step] = []
+    sends: list[Step] = []
     number = 0
     for turn in turns:
         for _ in range(turn.times):
-            start = before + len(found)
+            start = before + len(sends)
             for way in turn.ways:
                 needed = dict.fromkeys((*done.get(way.source, ()), *done.get(way.target, ())))
                 label = way.label(number)
@@ -63,22 +63,22 @@ def steps(turns: Sequence[Turn], pieces: int, before: int = 0) -> list[Step]:
                     after = [other + piece for other in needed]
                     if (earlier := last.get(way.key, last.get(way.follows))) is not None:
                         after.append(earlier)
-                    last[way.key] = before + len(found)
+                    last[way.key] = before + len(sends)
                     cost = way.first if way.first >= 0 and not after else way.cost
-                    found.append(Step(label, cost, tuple(sorted(set(after))), way.begins, way.ends))
+                    sends.append(Step(label, cost, tuple(sorted(set(after))), way.begins, way.ends))
             for end, places in turn.beside.items():
                 done[end] = tuple(start + place * pieces for place in places)
             number += 1
-    return found
+    return sends
 
 
 def beside(ways: Sequence[Way]) -> dict[object, tuple[int, ...]]:
     """By end, the places of the sends it takes part in."""
-    found: dict[object, list[int]] = {}
+    places_of: dict[object, list[int]] = {}
     for place, way in enumerate(ways):
         for end in dict.fromkeys((way.source, way.target)):
-            found.setdefault(end, []).append(place)
-    return {end: tuple(places) for end, places in found.items()}
+            places_of.setdefault(end, []).append(place)
+    return {end: tuple(places) for end, places in places_of.items()}
 
 
 def refuse_more(count: int, collective: Collective) -> None:
@@ -94,17 +94,17 @@ def in_full(body: Sequence[Statement], builder: GraphBuilder) -> tuple[Statement
     Raises:
         SpecError: they are too many.
     """
-    found: list[Statement] = []
-    for each in body:
-        match each:
+    statements: list[Statement] = []
+    for statement in body:
+        match statement:
             case Repeat():
-                found.append(Repeat(each.times, in_full(each.body, builder), each.place))
-            case Collective() if any(one.sends is not None for one in each.gatherings):
-                refuse_more(sum(one.sends.count for one in each.gatherings if one.sends is not None), each)
-                found.append(replace(each, gatherings=tuple(_in_full(one, builder) for one in each.gatherings)))
+                statements.append(Repeat(statement.times, in_full(statement.body, builder), statement.place))
+            case Collective() if any(one.sends is not None for one in statement.gatherings):
+                refuse_more(sum(one.sends.count for one in statement.gatherings if one.sends is not None), statement)
+                statements.append(replace(statement, gatherings=tuple(_in_full(one, builder) for one in statement.gatherings)))
             case _:
-                found.append(each)
-    return tuple(found)
+                statements.append(statement)
+    return tuple(statements)
 
 
 def _in_full(gathering: Gathering, builder: GraphBuilder) -> Gathering:
@@ -112,15 +112,15 @@ def _in_full(gathering: Gathering, builder: GraphBuilder) -> Gathering:
     if sends is None:
         return gathering
     turns = []
-    known: dict[tuple[int, int], int] = {}  # of a way, the latest course with a send on it
+    course_of: dict[tuple[int, int], int] = {}  # of a way, the latest course with a send on it
     for number, course in enumerate(sends.courses):
         ways = []
         for leg in course.legs:
             both = tuple(dict.fromkeys((*sends.members[leg.source], *sends.members[leg.target])))
             label = sends.labelled(builder, leg.device, sends.program)
             way = leg.source, leg.target
-            follows = (known[way], way) if way in known else None
+            follows = (course_of[way], way) if way in course_of else None
             ways.append(Way((number, way), follows, leg.source, leg.target, leg.cost, leg.first, both, both, label))
-        known |= {(leg.source, leg.target): number for leg in course.legs}
+        course_of |= {(leg.source, leg.target): number for leg in course.legs}
         turns.append(Turn(tuple(ways), beside(ways), course.times))
     return Gathering(gathering.ranks, (*gathering.steps, *steps(turns, sends.pieces, len(gathering.steps))))

@@ -38,7 +38,7 @@ class ProgramTemplate:
             self._place(base + rank, group.hosts[rank])
 
     def add(self, group: Group, runtime: HostRuntime | None, base: int) -> None:
-        """What its programs issue."""
+        """Enter the ops that its programs issue."""
         if runtime is not None:
             for name in HOST:
                 spent: HostTime = getattr(runtime, name)
@@ -47,14 +47,14 @@ class ProgramTemplate:
                         line = ("queue", group.hosts[rank])
                         self._add(((group.name, name), rank), TemplateOp(
                             (group.name, name), self.builder.cost_at(cost), (((), (base + rank,)),), line=line))  # fmt: skip
-        for number, each in enumerate(walk(group.body)):
-            here = (group.name, number)
-            match each:
+        for number, statement in enumerate(walk(group.body)):
+            place = (group.name, number)
+            match statement:
                 case Issue(ops=ops) | Fetch(ops=ops):
-                    self._issue(here, base, ops)
+                    self._issue(place, base, ops)
                 case Collective(ops=ops):
-                    self._issue(here, base, ops)
-                    self._steps(here, base, each)
+                    self._issue(place, base, ops)
+                    self._steps(place, base, statement)
                 case _:
                     pass
 
@@ -71,54 +71,55 @@ class ProgramTemplate:
             self.used[rank] += 1
         return self.queues[queue]
 
-    def _issue(self, here: tuple[str, int], base: int, ops: Sequence[PlacedOp]) -> None:
+    def _issue(self, at: tuple[str, int], base: int, ops: Sequence[PlacedOp]) -> None:
         looks: dict[int, Hashable] = {}
         for rank, op in enumerate(ops):
-            look = (here, self._place(base + rank, op.queue), *_look(op))
+            look = (at, self._place(base + rank, op.queue), *_look(op))
             cost = self.builder.cost_at(op.cost) if op.cost >= 0 else None
             touches = ((op.memory, op.sizes),) if op.sizes else ()
             line = ("queue", op.queue) if op.queue >= 0 else None
-            self._add((here, rank), TemplateOp(looks.setdefault(rank, look), cost, (((), (base + rank,)),), touches, line))
+            self._add((at, rank), TemplateOp(looks.setdefault(rank, look), cost, (((), (base + rank,)),), touches, line))
 
-    def _sends(self, here: tuple[str, int], base: int, number: int, sends: Sends) -> None:
+    def _sends(self, at: tuple[str, int], base: int, number: int, sends: Sends) -> None:
         """Of a course, one op for each leg; the members beside the ranks, as a program may stand for all of them."""
-        first = self.at[here, number, "members"] = len(self.colours)
+        first = self.at[at, number, "members"] = len(self.colours)
         for place, ranks in enumerate(sends.members):
-            self.colours.append((here, "member"))
+            self.colours.append((at, "member"))
             of = tuple(base + rank for rank in ranks)
-            self.ops.append(TemplateOp((here, "member"), None, (("is", (first + place,)), ("of", of))))
+            self.ops.append(TemplateOp((at, "member"), None, (("is", (first + place,)), ("of", of))))
         last: dict[tuple[int, int], int] = {}
-        for course, each in enumerate(sends.courses):
-            for place, leg in enumerate(each.legs):
+        for course, legs_of_course in enumerate(sends.courses):
+            for place, leg in enumerate(legs_of_course.legs):
                 way = leg.source, leg.target
                 roles = (("source", (first + leg.source,)), ("target", (first + leg.target,)))
                 after = (last[way],) if way in last else ()
                 last[way] = len(self.ops)
-                for what, cost in (("leg", leg.cost), ("first", leg.first)):
+                for role, cost in (("leg", leg.cost), ("first", leg.first)):
                     if cost >= 0:
-                        self._add((here, number, what, course, place), TemplateOp(
-                            (here, what, course, each.times, sends.pieces, leg.first >= 0), self.builder.cost_at(cost), roles,
-                            line=(here, number, course, place), after=after))  # fmt: skip
+                        look = (at, role, course, legs_of_course.times, sends.pieces, leg.first >= 0)
+                        line = (at, number, course, place)
+                        op = TemplateOp(look, self.builder.cost_at(cost), roles, line=line, after=after)
+                        self._add((at, number, role, course, place), op)
 
-    def _steps(self, here: tuple[str, int], base: int, collective: Collective) -> None:
+    def _steps(self, at: tuple[str, int], base: int, collective: Collective) -> None:
         for number, gathering in enumerate(collective.gatherings):
             meets = [base + rank for rank in gathering.ranks]
             if gathering.sends is not None:
-                self._sends(here, base, number, gathering.sends)
+                self._sends(at, base, number, gathering.sends)
             first = len(self.ops)
             in_turn = all(place - 1 in step.after for place, step in enumerate(gathering.steps) if place)
             for place, step in enumerate(gathering.steps):
                 begins, ends = ([base + rank for rank in who] for who in (step.begins, step.ends))
                 cost = self.builder.cost_at(step.cost) if step.cost >= 0 else None
                 roles = (("meets", meets), ("begins", begins), ("ends", ends))
-                line = (here, number) if in_turn else None
-                self._add((here, number, place), TemplateOp(
-                    (here, place, len(gathering.steps), step.after), cost, roles, line=line,
+                line = (at, number) if in_turn else None
+                self._add((at, number, place), TemplateOp(
+                    (at, place, len(gathering.steps), step.after), cost, roles, line=line,
                     after=tuple(first + earlier for earlier in step.after)))  # fmt: skip
 
 
 def _look(op: PlacedOp) -> tuple[Hashable, ...]:
-    """What tells an op apart but what it draws and where."""
+    """Properties that distinguish an op, apart from its demand and its place."""
     return (
         op.name, op.time, op.pieces, op.reads, op.writes, op.updates, op.after, op.block, op.sizes, op.also, op.call,
         op.layer, op.inner,

@@ -1,4 +1,4 @@
-"""What is known about one program at a point of it: the latest ops of each queue, name and value."""
+"""State of one program at a point of it: the latest ops of each queue, name and value."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Thread:
     hosted: Ref | None = None  # latest op of the thread itself
 
     def needs(self, op: PlacedOp) -> Iterator[Ref]:
-        """What an op starts after, by its values and names."""
+        """Ops that an op starts after, by its values and names."""
         for value in (*op.reads, *op.updates):
             if (writer := self.writer.get(value)) is not None:
                 yield writer
@@ -88,7 +88,7 @@ class Thread:
         return pending
 
     def snapshot(self) -> Iterator[tuple[tuple[object, ...], Ref]]:
-        """All of it by key, to be compared with that of another iteration."""
+        """The whole state by key, to be compared with the state after another iteration."""
         for kind, table in (("last", self.last), ("awaited", self.awaited)):
             for queue, ref in table.items():
                 yield (kind, queue), ref
@@ -103,6 +103,6 @@ class Thread:
         for value, readers in self.readers.items():
             for queue, ref in readers.items():
                 yield ("reader", value, queue), ref
-        for kind, one in (("gate", self.gate), ("inserted", self.inserted), ("hosted", self.hosted)):
-            if one is not None:
-                yield (kind,), one
+        for kind, ref_of_kind in (("gate", self.gate), ("inserted", self.inserted), ("hosted", self.hosted)):
+            if ref_of_kind is not None:
+                yield (kind,), ref_of_kind

@@ -1,8 +1,8 @@
-"""What all ops of a run ask of its disks together, where that is more than the closed form of one op knows of.
+"""Total requests of a run to its disks, where that is more than the closed form of one op knows of.
 
-A model answers for one op and forgets: the next one finds a cache empty and credits full again.  Here the ops alike on one
+A model answers for one op and forgets: the next one finds a cache empty and credits full again. Here the ops alike on one
 disk are put together and asked for as one; where that takes longer than they do, the run says so.
-Range: ops of other sizes count at their mean size; reads and writes apart.  Pauses between the ops, in which a cache empties
+Range: ops of other sizes count at their mean size; reads and writes apart. Pauses between the ops, in which a cache empties
 and credits come back, are not looked for: with them the time is between the two that are told.
 """
 
@@ -29,7 +29,7 @@ _REGION: Final = "; `region` says that they go over the same bytes"
 
 
 @dataclass(slots=True)
-class _Alike:
+class _Total:
     """Ops of one sort on one disk: how many, their accesses and bytes, and how long they take one after another."""
 
     ops: float = 0.0
@@ -40,85 +40,85 @@ class _Alike:
 
 def totals(graph: OpGraph, machine: Machine) -> tuple[Warning, ...]:
     """Warnings: ops that are faster apart than together, more bytes than a disk holds, a working set that no memory holds."""
-    found = _together(graph, machine)
-    return (*_forgotten(found, machine), *_overflowing(found, machine), *_too_large(graph, machine))
+    by_sort = _together(graph, machine)
+    return (*_forgotten(by_sort, machine), *_overflowing(by_sort, machine), *_too_large(graph, machine))
 
 
-def _together(graph: OpGraph, machine: Machine) -> dict[Requests, _Alike]:
-    """By what they ask for but its amount."""
+def _together(graph: OpGraph, machine: Machine) -> dict[Requests, _Total]:
+    """Total of the requests of each sort."""
     rates = {capacity.name: capacity.rate for capacity in graph.capacities}
     many = np.zeros(len(graph.costs))
     for block in graph.blocks:
         uses = block.cost >= 0
         many += block.times * np.bincount(block.cost[uses], weights=block.size[uses], minlength=len(many))
-    found: dict[Requests, _Alike] = {}
+    by_sort: dict[Requests, _Total] = {}
     for cost, ops in zip(graph.costs, many.tolist(), strict=True):
-        asked = cost.requests
-        if asked is None or ops <= 0 or asked.device not in machine.devices:
+        requests = cost.requests
+        if requests is None or ops <= 0 or requests.device not in machine.devices:
             continue
-        if isinstance(machine.devices[asked.device].model, Storage):
-            ops *= _ranks(cost, asked.device)
-            alike = found.setdefault(_sort(asked), _Alike())
-            alike.ops += ops
-            alike.times += ops * asked.count
-            alike.bytes += ops * asked.count * asked.size
-            alike.seconds += ops * cost.demand.alone(rates)
-    return found
+        if isinstance(machine.devices[requests.device].model, Storage):
+            ops *= _ranks(cost, requests.device)
+            total = by_sort.setdefault(_sort(requests), _Total())
+            total.ops += ops
+            total.times += ops * requests.count
+            total.bytes += ops * requests.count * requests.size
+            total.seconds += ops * cost.demand.alone(rates)
+    return by_sort
 
 
 def _ranks(cost: Cost, device: str) -> int:
-    """How many ranks ask a device so for whom the cost stands, in a folded graph."""
+    """Number of ranks for which the cost stands, in a folded graph."""
     drawn = (*cost.demand.drawn, *cost.demand.held)
     return max((times for name, _, times in drawn if name.startswith(f"{device}.")), default=1)
 
 
-def _sort(asked: Requests) -> Requests:
+def _sort(requests: Requests) -> Requests:
     return Requests(
-        device=asked.device,
+        device=requests.device,
         count=0,
         size=0,
-        pattern=asked.pattern,
-        span=asked.span,
-        write_share=asked.write_share,
-        depth=asked.depth,
-        sync=asked.sync,
+        pattern=requests.pattern,
+        span=requests.span,
+        write_share=requests.write_share,
+        depth=requests.depth,
+        sync=requests.sync,
     )
 
 
-def _forgotten(found: dict[Requests, _Alike], machine: Machine) -> Iterator[Warning]:
+def _forgotten(by_sort: dict[Requests, _Total], machine: Machine) -> Iterator[Warning]:
     rates = machine.rates()
-    for sort, alike in found.items():
-        if alike.ops <= 1 or alike.bytes <= 0:
+    for sort, total in by_sort.items():
+        if total.ops <= 1 or total.bytes <= 0:
             continue
-        asked = Asked(
-            size=alike.bytes / alike.times,
-            times=alike.times,
+        together = Asked(
+            size=total.bytes / total.times,
+            times=total.times,
             access="sequential" if sort.pattern == "sequential" else "random",
             depth=sort.depth or 1,
             region=sort.span or None,
             sync=sort.sync,
             written=sort.write_share if sort.write_share < 1 else 0.0,
         )
-        once = machine.serve(sort.device, "write" if sort.write_share >= 1 else "read", asked).demand.alone(rates)
-        if once > LEAST * alike.seconds:
+        once = machine.serve(sort.device, "write" if sort.write_share >= 1 else "read", together).demand.alone(rates)
+        if once > LEAST * total.seconds:
             kind = machine.device(sort.device).kind
             anew = kind == "hdd" and sort.pattern == "sequential"
             yield Warning(
                 "faster-apart",
-                f"each of the {alike.ops:,.0f} {_what(sort)} {sort.device} "
-                f"{_OUTSIDE if anew else _FINDS.get(kind, 'finds it as new')}: {format_quantity(alike.seconds, 's')} together; "
+                f"each of the {total.ops:,.0f} {_noun(sort)} {sort.device} "
+                f"{_OUTSIDE if anew else _FINDS.get(kind, 'finds it as new')}: {format_quantity(total.seconds, 's')} together; "
                 f"in one op of all the bytes it takes {format_quantity(once, 's')}{_REGION if anew else ''}",
             )
 
 
-def _what(sort: Requests) -> str:
+def _noun(sort: Requests) -> str:
     return "writes to" if sort.write_share >= 1 else "accesses of" if sort.write_share > 0 else "reads of"
 
 
-def _overflowing(found: dict[Requests, _Alike], machine: Machine) -> Iterator[Warning]:
+def _overflowing(by_sort: dict[Requests, _Total], machine: Machine) -> Iterator[Warning]:
     written: dict[str, float] = {}
-    for sort, alike in found.items():
-        size = alike.bytes * sort.write_share
+    for sort, total in by_sort.items():
+        size = total.bytes * sort.write_share
         written[sort.device] = written.get(sort.device, 0.0) + (min(size, sort.span) if sort.span else size)
     for name, size in written.items():
         model = machine.device(name).model

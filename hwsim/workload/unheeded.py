@@ -52,18 +52,18 @@ class Given:
 
 def unheeded(workload: Workload, machine: Machine, mistakes: Mistakes) -> tuple[Warning, ...]:
     """Warnings of keys without effect; what can have none on any machine is noted as a mistake."""
-    found: list[Warning] = []
+    warnings: list[Warning] = []
     calls: dict[tuple[str, str], list[Given]] = {}  # ops whose keys of a call say nothing, by device and reason
     for given in _ops(workload, machine):
         refuse_statement(given.kind, given.tree, mistakes)
         _refuse_unknown(given, mistakes)
-        found += _of_op(given)
+        warnings += _of_op(given)
         if given.keys & set(OF_A_CALL) and (reason := _why_no_call(given)):
             calls.setdefault((given.device, reason), []).append(given)
-    found += [_not_measured(device, reason, ops) for (device, reason), ops in calls.items()]
-    found += _of_runtimes(workload)
-    found += _of_trainings(workload)
-    return (*found, *_of_checkpoint(workload, machine))
+    warnings += [_not_measured(device, reason, ops) for (device, reason), ops in calls.items()]
+    warnings += _of_runtimes(workload)
+    warnings += _of_trainings(workload)
+    return (*warnings, *_of_checkpoint(workload, machine))
 
 
 def refuse_statement(kind: str, tree: Tree, mistakes: Mistakes) -> None:
@@ -80,8 +80,8 @@ def refuse_statement(kind: str, tree: Tree, mistakes: Mistakes) -> None:
 def _ops(workload: Workload, machine: Machine) -> Iterator[Given]:
     """Every op that gives more than its size, as the first program of each group places it."""
     for name, tree, _ in programs_of(workload):
-        each = Each(_names(tree.get("each")), ()) if tree.is_mapping and tree.get("each") is not None else None
-        yield from _of_statements(_body(tree), _first(name, tree, each, machine))
+        ranks_of = Each(_names(tree.get("each")), ()) if tree.is_mapping and tree.get("each") is not None else None
+        yield from _of_statements(_body(tree), _first(name, tree, ranks_of, machine))
     for pipeline in _pipelines(workload):
         from hwsim.workload.pipeline import PipelineKeys, operations
 
@@ -181,8 +181,8 @@ def _of_op(given: Given) -> Iterator[Warning]:
     if isinstance(given.model, Gpu | Memory):
         named = [key for key in _OF_CORES.get(kind, ()) if key in keys]
         if named:
-            what = "gpu" if isinstance(given.model, Gpu) else "memory"
-            yield _no_effect(tree, named, f"{given.device} is a {what}", "only a cpu has it")
+            kind_of_part = "gpu" if isinstance(given.model, Gpu) else "memory"
+            yield _no_effect(tree, named, f"{given.device} is a {kind_of_part}", "only a cpu has it")
     elif "kernels" in keys and isinstance(given.model, Cpu | Sockets):
         yield _no_effect(tree, ["kernels"], f"{given.device} is a cpu", "only a gpu starts kernels")
     if "isa" in keys and (kind == "random" or tree.text("mix") == "random"):
@@ -264,7 +264,7 @@ def _of_runtimes(workload: Workload) -> Iterator[Warning]:
         yield Warning("no-effect", "`runtime` has no effect: it is of programs, and there is none", workload.place)
     for runtime in runtimes.values():
         compiled = [key for key in OF_COMPILED if getattr(runtime, key) != _default_of(key)]
-        calls = any(_has_call(_body(tree)) for _, tree, own in programs if own is runtime)
+        calls = any(_has_call(_body(tree)) for _, tree, runtime_of in programs if runtime_of is runtime)
         if runtime.call is None and compiled:
             text = f"{_listed(compiled)} of the runtime have no effect: without `call` it compiles nothing"
             yield Warning("no-effect", text, workload.place)
