@@ -14,8 +14,7 @@ from hwsim import api
 from hwsim.cli.show import command as show
 from hwsim.machine import Link, Machine, PlacedDevice
 from hwsim.machine.handling import Handling
-from hwsim.machine.naming import UnknownName
-from hwsim.machine.routes import NoRoute
+from hwsim.machine.placed import NoRoute, UnknownName
 from hwsim.spec import SpecError, apply_set, find, read, tree_of
 from hwsim.units import natural
 from tests.eager_net import eager_routes

@@ -19,7 +19,7 @@ from hwsim.collectives.placing import handling
 from hwsim.collectives.rounds import Pair, Round
 from hwsim.demand import Capacity, Cost, Demand, Term, Wide, Wire
 from hwsim.graph.opgraph import Ints
-from hwsim.machine.draws import Draws
+from hwsim.machine.numbering import Draws
 from hwsim.records import dataclass
 
 LEAST: Final = 512  # ranks from which columns are quicker

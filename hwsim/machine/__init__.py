@@ -14,9 +14,7 @@ from __future__ import annotations
 from hwsim.machine.build import build
 from hwsim.machine.handling import Handling
 from hwsim.machine.model import Machine
-from hwsim.machine.naming import UnknownName
-from hwsim.machine.placed import Link, PlacedDevice, PlacedNode
-from hwsim.machine.routes import NoRoute
+from hwsim.machine.placed import Link, NoRoute, PlacedDevice, PlacedNode, UnknownName
 from hwsim.machine.schema import LinkEntry, MachineFile, PartEntry
 from hwsim.machine.topologies import TOPOLOGIES
 

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from hwsim.machine.layout import Layout
-from hwsim.machine.parts import Part
+from hwsim.machine.layout import Layout, Part
 from hwsim.machine.wires import Ints
 from hwsim.records import dataclass
 
@@ -58,7 +57,7 @@ class Owners:
 
     def attached(self, layout: Layout) -> Attached | None:
         """The wires between hosts and the core; None where hosts are linked to hosts."""
-        a, b = layout.wires.ends()
+        a, b = layout.wires.a, layout.wires.b
         at_a, at_b = self.owner[a], self.owner[b]
         if bool(((at_a >= 0) & (at_b >= 0)).any()):
             return None
@@ -67,8 +66,8 @@ class Owners:
         host = np.where(out, at_a[wire], at_b[wire])
         device, core = np.where(out, a[wire], b[wire]), np.where(out, b[wire], a[wire])
         local = device - self.starts[host]
-        bundle = np.searchsorted(np.array(layout.wires.first()), wire, side="right") - 1
-        count = np.concatenate([np.empty(0, np.int32), *(each.count for each in layout.wires.bundles)])[wire]
+        bundle = np.searchsorted(np.array(layout.wires.starts), wire, side="right") - 1
+        count = layout.wires.count[wire]
         order = np.lexsort((bundle, core, local, host))
         host, local, core, wire, out = host[order], local[order], core[order], wire[order], out[order]
         first = np.searchsorted(host, np.arange(len(self.starts) + 1)).astype(np.int32)

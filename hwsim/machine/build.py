@@ -11,23 +11,21 @@ from typing import Final
 
 from hwsim import devices
 from hwsim.devices import Device
-from hwsim.machine.budgets import check_dimms, check_power
 from hwsim.machine.bulk import Bulk
 from hwsim.machine.capacities import Backplanes, Capacities
 from hwsim.machine.cards import Cards
-from hwsim.machine.layout import InnerLibraries, Layout
+from hwsim.machine.layout import Layout, Numbered, Part
 from hwsim.machine.libraries.reading import read_libraries
 from hwsim.machine.model import Machine
 from hwsim.machine.names import Names
-from hwsim.machine.net import Links, Net
-from hwsim.machine.parts import Numbered, Part
+from hwsim.machine.net import Net
 from hwsim.machine.routes import Routes
 from hwsim.machine.schema import HEADER, PART_KEYS, MachineFile, PartEntry
 from hwsim.machine.transfer import Transfers
-from hwsim.machine.views import Devices, Groups, Nodes
+from hwsim.machine.views import Devices, Groups, InnerLibraries, Links, Nodes
 from hwsim.machine.wiring import wire_all
 from hwsim.spec import Mistakes, Tree, Warning, check_header, decode, did_you_mean, different, parameters, resolve
-from hwsim.units import natural
+from hwsim.units import format_quantity, natural
 
 MOST_DEVICES: Final = 1_000_000
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,59}")
@@ -98,7 +96,7 @@ def _scope(tree: Tree, mistakes: Mistakes, warnings: list[Warning]) -> Layout:
             _part(layout, name, file.parts[name], parts, mistakes, warnings)
     if len(mistakes) == before:  # links of parts that could not be read would only repeat their mistakes
         wire_all(layout, file.links, mistakes)
-        check_power(layout, file.name, file.supply, warnings)
+        _check_power(layout, file.name, file.supply, warnings)
     return layout
 
 
@@ -140,16 +138,31 @@ def _entry(tree: Tree, mistakes: Mistakes) -> PartEntry | None:
     if kind is not None and isinstance(kind.value, str) and kind.value not in known:
         mistakes.add(kind.place, f"there is no kind of part '{kind.value}'", did_you_mean(kind.value, known))
         return None
-    return decode(_only(tree, PART_KEYS - {"hwsim"}), PartEntry, mistakes)
-
-
-def _only(tree: Tree, keys: frozenset[str]) -> Tree:
-    """A mapping without the keys that others read."""
-    return tree.without(*(key for key, _ in tree.items() if key not in keys))
+    return decode(tree, PartEntry, mistakes, ignore=dict(tree.items()))
 
 
 def _model(kind: str, tree: Tree, mistakes: Mistakes) -> Device | None:
     model = decode(tree, devices.KINDS[kind], mistakes, ignore=PART_KEYS, sourced=True)
     if model is not None:
-        check_dimms(model, tree, mistakes)
+        _check_dimms(model, tree, mistakes)
     return model
+
+
+def _check_dimms(model: Device, tree: Tree, mistakes: Mistakes) -> None:
+    """No more memory modules than slots."""
+    slots, memory = getattr(model, "dimm_slots", None), getattr(model, "memory", None)
+    dimms = getattr(memory, "dimms", None)
+    if slots is not None and dimms is not None and dimms > slots:
+        at = tree.get("memory") or tree
+        mistakes.add(
+            at.key_place("dimms"), f"{dimms} DIMMs, but there are {slots} slots", "fewer and larger ones, or another CPU"
+        )
+
+
+def _check_power(layout: Layout, name: str, supply: float | None, warnings: list[Warning]) -> None:
+    """Whether the supply of a machine gives what its parts draw at the most; `layout.power` knows that."""
+    if supply is not None and layout.power > supply:
+        drawn, given = format_quantity(layout.power, "W"), format_quantity(supply, "W")
+        where = f"machine '{name}'" if name else "the machine"
+        text = f"{where}: its parts draw up to {drawn}, but its supply gives {given}"
+        warnings.append(Warning("power-over-budget", text))

@@ -9,17 +9,16 @@ from typing import Final
 import numpy as np
 
 from hwsim.machine.attached import Attached
-from hwsim.machine.draws import Draws
-from hwsim.machine.ends import Ends
 from hwsim.machine.handling import Handling
-from hwsim.machine.naming import UnknownName
-from hwsim.machine.net import Net
-from hwsim.machine.numbering import BOTH, Numbering
-from hwsim.machine.parts import Part
+from hwsim.machine.layout import Part
+from hwsim.machine.net import BOTH, Net
+from hwsim.machine.numbering import Draws, Numbering
+from hwsim.machine.placed import UnknownName
 from hwsim.machine.routes import Routes, Way
 from hwsim.machine.skeleton import Place, Skeleton, Skeletons
 from hwsim.machine.transfer import Transfers
 from hwsim.machine.wires import Ints
+from hwsim.machine.wiring import Ends
 from hwsim.records import dataclass
 
 _MOST: Final = 1 << 62

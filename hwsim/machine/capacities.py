@@ -7,9 +7,8 @@ from typing import TypeVar, overload
 
 from hwsim.demand import Capacity
 from hwsim.devices import Switch
-from hwsim.machine.layout import Layout
+from hwsim.machine.layout import Layout, Part
 from hwsim.machine.net import Net
-from hwsim.machine.parts import Part
 
 D = TypeVar("D")
 

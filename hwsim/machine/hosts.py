@@ -21,11 +21,9 @@ import numpy as np
 
 from hwsim.machine.attached import Attached, Owners
 from hwsim.machine.cards import Cards
-from hwsim.machine.graph import Graph
-from hwsim.machine.layout import Layout
-from hwsim.machine.naming import below
-from hwsim.machine.net import Net
-from hwsim.machine.parts import Part
+from hwsim.machine.layout import Layout, Part
+from hwsim.machine.net import Graph, Net
+from hwsim.machine.placed import below
 
 _MOST_CHECKS: Final = 200_000
 
@@ -252,7 +250,7 @@ class Hosts:
     @cached_property
     def _beside(self) -> dict[int, list[int]]:
         """Who is linked to whom within the core."""
-        a, b = self._layout.wires.ends()
+        a, b = self._layout.wires.a, self._layout.wires.b
         inner = (self.owner[a] < 0) & (self.owner[b] < 0)
         found: dict[int, list[int]] = {}
         for one, other in zip(a[inner].tolist(), b[inner].tolist(), strict=True):

@@ -1,25 +1,119 @@
-"""One scope of a machine: its parts, and the wires between them.  Names and numbers are relative to the scope.
+"""One scope of a machine: its parts, and the wires between them. Names and numbers are relative to the scope.
 
-Of a thousand equal machines inside a machine there is one layout.  Its devices are numbered part by part, so that device n of
-the k-th of these has the number start + k x size + n: a name is a number and a number a name by a few divisions.
+A part is one value, however many devices it has, and a thousand equal machines inside a machine share one layout. Devices are
+numbered part by part, so that device n of the k-th of these machines has the number start + k x size + n: a few divisions lead
+from a name to a number and back.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import field
 from heapq import merge
 from itertools import chain, pairwise
-from typing import Final
+from typing import Final, NamedTuple, overload
 
+from hwsim.devices import Device
 from hwsim.machine.libraries.reading import Libraries
-from hwsim.machine.naming import below
-from hwsim.machine.parts import Numbered, Part, Spot
+from hwsim.machine.placed import Fidelity, below
 from hwsim.machine.wires import Ints, Wires
+from hwsim.records import dataclass
 from hwsim.units import natural
 
 _DIGITS: Final = "0123456789"
 _LONG: Final = 9  # more digits than any number of a member has
+
+
+class Numbered(Sequence[str]):
+    """`gpu0`, `gpu1`, ...: names that need no list.
+
+    >>> names = Numbered("gpu", 1_000_000)
+    >>> len(names), names[7], names.index("gpu12"), "gpu01" in names
+    (1000000, 'gpu7', 12, False)
+    """
+
+    __slots__ = ("many", "stem")
+
+    def __init__(self, stem: str, many: int) -> None:
+        self.stem, self.many = stem, many
+
+    def __len__(self) -> int:
+        return self.many
+
+    @overload
+    def __getitem__(self, at: int) -> str: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[str]: ...
+    def __getitem__(self, at: int | slice) -> str | list[str]:
+        if isinstance(at, slice):
+            return [f"{self.stem}{each}" for each in range(self.many)[at]]
+        return f"{self.stem}{range(self.many)[at]}"
+
+    def __iter__(self) -> Iterator[str]:
+        stem = self.stem
+        return (f"{stem}{each}" for each in range(self.many))
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self.find(name) is not None
+
+    def find(self, name: str) -> int | None:
+        """The place of a name, None if it is not one of these."""
+        digits = name[len(self.stem) :]
+        return _index(digits, self.many) if name.startswith(self.stem) and digits.isdecimal() and digits.isascii() else None
+
+    def index(self, name: str, *_: int) -> int:
+        """The place of a name."""
+        at = self.find(name)
+        if at is None:
+            raise ValueError(name)
+        return at
+
+
+@dataclass(slots=True)
+class Part:
+    """Devices that are alike, or machines inside the machine that are.
+
+    family: its name in the file.  names: of its members in their scope.  numbered: they are `family` and a number.
+    model: of devices; child: what each of the machines holds.  start: the number of its first device in its scope.
+    """
+
+    family: str
+    names: Sequence[str]
+    numbered: bool
+    kind: str
+    model: Device | None = None
+    child: Layout | None = None
+    fidelity: Fidelity = "formula"
+    start: int = 0
+    each: int = field(init=False)  # devices of one member
+
+    def __post_init__(self) -> None:
+        self.each = 1 if self.child is None else self.child.size
+
+    @property
+    def size(self) -> int:
+        """Devices in all of it."""
+        return self.each * len(self.names)
+
+    @property
+    def forwards(self) -> bool:
+        """Whether traffic of others passes through its devices."""
+        return self.kind in ("cpu", "nic", "switch") or bool(getattr(self.model, "forwards", False))
+
+    @property
+    def grouped(self) -> bool:
+        """Whether its members are the sockets of one node: all of them are what its family's name means."""
+        return self.kind == "cpu" and self.numbered and len(self.names) > 1
+
+
+class Spot(NamedTuple):
+    """Where a name leads: a member of a part.  number: of the device, or of the first one inside the machine."""
+
+    part: Part
+    member: int
+    number: int
+    node: str
 
 
 class Layout:
@@ -175,40 +269,3 @@ class _Run:
                 (member, *(f"{member}.{each}" for each in inner)) if member in taken else (f"{member}.{each}" for each in inner)
             )
         )
-
-
-class InnerLibraries(Mapping[str, Libraries]):
-    """For every machine that says so, by full name, with what its devices exchange data."""
-
-    def __init__(self, layout: Layout) -> None:
-        self._layout = layout
-        own = [
-            layout.libraries is not None,
-            *(each.child is not None and each.child.libraries is not None for each in layout.every()),
-        ]
-        self._any = any(own)
-
-    def __getitem__(self, name: str) -> Libraries:
-        if not name:
-            found = self._layout.libraries
-        else:
-            spot = self._layout.find(name) if self._any else None
-            found = spot.part.child.libraries if spot is not None and spot.part.child is not None else None
-        if found is None:
-            raise KeyError(name)
-        return found
-
-    def __iter__(self) -> Iterator[str]:
-        if not self._any:
-            return
-        if self._layout.libraries is not None:
-            yield ""
-        yield from self._layout.walk(
-            lambda part: part.names if part.child is not None and part.child.libraries is not None else ()
-        )
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-    def __bool__(self) -> bool:
-        return self._any

@@ -11,12 +11,11 @@ from hwsim.devices import Storage
 from hwsim.devices.storage import Access, Asked, Direction, mixed
 from hwsim.machine.bulk import Bulk
 from hwsim.machine.capacities import Rates
-from hwsim.machine.draws import Draws
 from hwsim.machine.handling import PLAIN, Handling
 from hwsim.machine.libraries.reading import Libraries, library_of
 from hwsim.machine.names import Names
-from hwsim.machine.naming import UnknownName
-from hwsim.machine.placed import Link, PlacedDevice, PlacedNode
+from hwsim.machine.numbering import Draws
+from hwsim.machine.placed import Link, PlacedDevice, PlacedNode, UnknownName
 from hwsim.machine.routes import Routes
 from hwsim.machine.transfer import Transfers, join
 from hwsim.machine.views import Kinds

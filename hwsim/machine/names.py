@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import Final
 
-from hwsim.machine.layout import Layout
-from hwsim.machine.naming import UnknownName, below, listed
-from hwsim.machine.parts import Numbered, Part
+from hwsim.machine.layout import Layout, Numbered, Part
+from hwsim.machine.placed import UnknownName, below, listed
 from hwsim.records import dataclass
 from hwsim.spec.mistakes import did_you_mean
 from hwsim.units import natural

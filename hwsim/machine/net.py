@@ -1,19 +1,25 @@
-"""The links of a machine by the names of their ends: each made when it is asked for, and kept."""
+"""The links of a machine as a graph: each link made when it is first needed, all shortest routes and the widest of them.
+
+The search runs from both ends and meets in the middle, so that a route between two of ten thousand GPUs looks at the few
+devices near each.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final, overload
+from itertools import pairwise
+from typing import Final
 
 from hwsim.devices import Nic, Switch
 from hwsim.machine.layout import Layout
-from hwsim.machine.naming import below
-from hwsim.machine.placed import Link, Routing
+from hwsim.machine.placed import Link, Routing, below
 from hwsim.units import natural
 
 _KEPT: Final = 400_000  # ways between neighbours remembered
+BOTH: Final = 2  # of the three numbers of a wire: a to b, b to a, both
 _FEW: Final = 64  # neighbours that are looked through one by one
 
+Layers = Sequence[set[str]]
 Scope = tuple[Layout, str, int]  # with its name, and the number that a device has there
 
 
@@ -111,7 +117,7 @@ class Net:
     def leaving(self, name: str) -> list[Link]:
         """All links that leave a device, by the names of their other ends, then by their own."""
         found = [
-            self._link(layout, prefix, wire, number)
+            self.link(layout, prefix, wire, number)
             for layout, prefix, number in self.scopes(name)
             for wire, _ in layout.wires.at(number)
         ]
@@ -123,11 +129,11 @@ class Net:
         return sorted(found, key=lambda link: (natural(link.source), natural(link.target)))
 
     def _called(self, layout: Layout, prefix: str, name: str) -> Iterator[Link]:
-        for first, bundle in zip(layout.wires.first(), layout.wires.bundles, strict=True):
+        for first, bundle in zip(layout.wires.starts, layout.wires.bundles, strict=True):
             if bundle.name == name:
                 for wire, (a, b) in enumerate(zip(bundle.a.tolist(), bundle.b.tolist(), strict=True), first):
-                    yield self._link(layout, prefix, wire, a)
-                    yield self._link(layout, prefix, wire, b)
+                    yield self.link(layout, prefix, wire, a)
+                    yield self.link(layout, prefix, wire, b)
         for part in layout.parts:
             child = part.child
             if child is not None and any(each.name == name for scope in child.scopes() for each in scope.wires.bundles):
@@ -165,57 +171,131 @@ class Net:
             start, end = (here, there) if wires.degree(here) <= wires.degree(there) else (there, here)
             for wire, far in wires.at(start):
                 if far == end:
-                    yield self._link(layout, prefix, wire, here)
+                    yield self.link(layout, prefix, wire, here)
 
-    def _link(self, layout: Layout, prefix: str, wire: int, start: int) -> Link:
+    def link(self, layout: Layout, prefix: str, wire: int, start: int) -> Link:
         """The direction of a wire that begins at a device."""
         bundle, at = layout.wires.of(wire)
         a, b = int(bundle.a[at]), int(bundle.b[at])
         back = b == start
         key = prefix, wire, back
-        found = self.made.get(key)
-        if found is None:
+        link = self.made.get(key)
+        if link is None:
             ends = below(prefix, layout.name(a)), below(prefix, layout.name(b))
-            found = self.made[key] = bundle.link(at, *ends, back=back)
-            half = found.model.duplex == "half"
-            self.wire_of[found.capacity] = layout, prefix, wire, 2 if half else int(back)
-            if found.both:
-                self.wire_of[found.both] = layout, prefix, wire, 2
-        return found
+            source, target = reversed(ends) if back else ends
+            model, capacity, both = bundle.model, f"{bundle.name}:{source}->{target}", ""
+            low, high = sorted(ends, key=natural)
+            if model.duplex == "half":
+                capacity = f"{bundle.name}:{low}--{high}"
+            elif model.two_way < 2:
+                both = f"{bundle.name}:{low}<->{high}"
+            count = int(bundle.count[at])
+            bandwidth, latency = model.carried() * count, model.delay()
+            link = Link(bundle.name, source, target, model.kind, bandwidth, latency, capacity, model, count, both, bundle.routing)
+            self.made[key] = link
+            self.wire_of[capacity] = layout, prefix, wire, BOTH if model.duplex == "half" else int(back)
+            if both:
+                self.wire_of[both] = layout, prefix, wire, BOTH
+        return link
 
 
-class Links(Sequence[Link]):
-    """All links, by the names of their ends, then by their own.  `len` costs nothing; to go through them makes them all."""
+class Graph:
+    """Over all links, or over those of one routing.  barred: cards without what links them to the inside of their computer."""
 
-    def __init__(self, net: Net) -> None:
-        self._net = net
-        self._count = 2 * wires_in(net.layout)
+    def __init__(self, net: Net, routing: Routing | None = None, barred: frozenset[str] = frozenset()) -> None:
+        self._net, self._routing, self._barred = net, routing, barred
 
-    def __len__(self) -> int:
-        return self._count
+    def without(self, barred: frozenset[str]) -> Graph:
+        """The same without the ways of these cards into their computers."""
+        return Graph(self._net, self._routing, barred)
 
-    def __iter__(self) -> Iterator[Link]:
+    def layers(self, a: str, b: str) -> list[set[str]] | None:
+        """The devices on shortest routes between two, by their distance from a; None if there is no route."""
         net = self._net
-        for name in net.layout.walk(lambda part: part.names if part.child is None else ()):
-            yield from net.leaving(name)
+        near, far = [{a}], [{b}]
+        seen_near, seen_far = {a}, {b}
+        while not seen_near & seen_far:
+            forward = self._effort(near[-1]) <= self._effort(far[-1])
+            layers, seen, other = (near, seen_near, seen_far) if forward else (far, seen_far, seen_near)
+            end = a if forward else b
+            grown = {
+                target
+                for source in layers[-1]
+                if source == end or net.forwards(source)
+                for target in net.neighbours(source, self._routing)
+                if target not in seen and (net.forwards(target) or target in other) and self._open(source, target)
+            }
+            if not grown:
+                return None
+            seen |= grown
+            layers.append(grown)
+        middle = near[-1] & far[-1]
+        inner = [self._back(near, middle), self._back(far, middle)]
+        return [*reversed(inner[0]), middle, *inner[1]]
 
-    @overload
-    def __getitem__(self, at: int) -> Link: ...
-    @overload
-    def __getitem__(self, at: slice) -> tuple[Link, ...]: ...
-    def __getitem__(self, at: int | slice) -> Link | tuple[Link, ...]:
-        return tuple(self)[at]
+    def _effort(self, layer: set[str]) -> int:
+        return sum(map(self._net.degree, layer))  # whole
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
+    def _back(self, layers: Sequence[set[str]], middle: set[str]) -> list[set[str]]:
+        """The layers before the middle, nearest to it first, without what does not lead there."""
+        kept: list[set[str]] = []
+        reached = middle
+        for layer in reversed(layers[:-1]):
+            reached = {name for name in layer if self._among(name, reached)}
+            kept.append(reached)
+        return kept
 
-    __hash__ = None  # type: ignore[assignment]
+    def bottleneck(self, layers: Layers) -> float:
+        """The widest bottleneck over all routes through the layers."""
+        widths = dict.fromkeys(layers[0], float("inf"))
+        for here, there in pairwise(layers):
+            reached: dict[str, float] = {}
+            for source in here:
+                for target in self._among(source, there):
+                    width = min(widths.get(source, 0.0), self._widest(source, target).bandwidth)
+                    reached[target] = max(reached.get(target, 0.0), width)
+            widths = reached
+        return max(widths.values())
 
-    def __repr__(self) -> str:
-        return f"<{len(self)} links>"
+    def only(self, layers: Layers) -> tuple[Link, ...]:
+        """The route through layers of one device each, over the widest links."""
+        return tuple(self._widest(source, target) for (source,), (target,) in pairwise(layers))
 
+    def first(self, layers: Layers, width: float, cards: frozenset[str] = frozenset()) -> tuple[Link, ...]:
+        """The first route over links at least that wide: over as many of these cards as it can, then by names."""
+        ways: list[dict[str, int]] = [dict.fromkeys(layers[-1], 0)]  # what still reaches the end, over how many of the cards
+        for here in reversed(layers[:-1]):
+            beyond = ways[-1]
+            onward = {source: [beyond[each] for each in beyond if self._wide(source, each, width)] for source in here}
+            ways.append({source: max(most) + (source in cards) for source, most in onward.items() if most})
+        at = next(iter(layers[0]))
+        found = []
+        for layer in list(reversed(ways))[1:]:
+            target = min((each for each in layer if self._wide(at, each, width)), key=lambda each: (-layer[each], natural(each)))
+            found.append(self._widest(at, target))
+            at = target
+        return tuple(found)
 
-def wires_in(layout: Layout) -> int:
-    """Connections, at any depth."""
-    inside = sum(len(part.names) * wires_in(part.child) for part in layout.parts if part.child is not None)  # whole
-    return len(layout.wires) + inside
+    def _open(self, source: str, target: str) -> bool:
+        """Whether no card that is barred stands at the inner end of a way between two neighbours."""
+        if target in self._barred and target in self._net.near(source):
+            return False
+        return not (source in self._barred and source in self._net.near(target))
+
+    def _among(self, source: str, names: set[str]) -> list[str]:
+        found = self._net.among(source, names, self._routing)
+        return [name for name in found if self._open(source, name)] if self._barred else found
+
+    def _wide(self, source: str, target: str, width: float) -> bool:
+        links = self._net.between(source, target, self._routing)
+        return any(link.bandwidth >= width for link in links) and self._open(source, target)
+
+    def _widest(self, source: str, target: str) -> Link:
+        parallel = self._net.between(source, target, self._routing)
+        return parallel[0] if len(parallel) == 1 else min(parallel, key=lambda link: (-link.bandwidth, link.name))
+
+    def onward(self, name: str, there: set[str], width: float) -> Iterator[Link]:
+        """The links from a device into a layer that are at least that wide, by the names of their ends."""
+        for target in sorted(self._among(name, there), key=natural):
+            parallel = self._net.between(name, target, self._routing)
+            yield from sorted((link for link in parallel if link.bandwidth >= width), key=lambda link: link.name)

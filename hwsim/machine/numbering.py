@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
+import numpy as np
+from numpy.typing import NDArray
+
+from hwsim.demand import Cost
 from hwsim.machine.capacities import over
-from hwsim.machine.layout import Layout
-from hwsim.machine.naming import UnknownName, below
-from hwsim.machine.net import Net
-from hwsim.machine.parts import Part
+from hwsim.machine.layout import Layout, Part
+from hwsim.machine.net import BOTH, Net
+from hwsim.machine.placed import UnknownName, below
+from hwsim.machine.wires import Ints
 from hwsim.records import dataclass
 
-BOTH = 2  # of the three numbers of a wire
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +119,8 @@ class Numbering:
         raise UnknownName(f"no capacity has the number {number}")
 
     def _wire_name(self, layout: Layout, prefix: str, wire: int, which: int, number: int) -> str:
-        bundle, at = layout.wires.of(wire)
-        a, b = (below(prefix, layout.name(int(end[at]))) for end in (bundle.a, bundle.b))
-        link = bundle.link(at, a, b, back=which == 1)
+        wires = layout.wires
+        link = self._net.link(layout, prefix, wire, int(wires.b[wire] if which == 1 else wires.a[wire]))
         half = link.model.duplex == "half"
         name = (link.capacity if half else link.both) if which == BOTH else "" if half else link.capacity
         if not name:
@@ -132,3 +135,47 @@ def _suffixes(part: Part) -> tuple[str, ...]:
     name = part.names[0]
     own = [each.name[len(name) + 1 :] for each in part.model.capacities(name)]
     return (*own, "backplane") if over(part) is not None and "backplane" not in own else tuple(own)
+
+
+@dataclass(frozen=True, slots=True)
+class Draws:
+    """Transfers of one size each, in the order they were asked for.
+
+    Two pairs of one shape ask equal amounts (bit for bit), row by row, of capacities that are called alike in
+    equal places and have equal rates; latency, floor and share are equal, too.  Only the names differ.  Pairs of different
+    shapes may still cost the same.
+
+    shape: per pair its shape.  Shapes are numbered in the order of their first pairs.
+    costs: per shape what `Machine.transfer` says of its first pair; everything but the names holds for all pairs of the shape.
+    first: the rows of pair i are those from first[i] to before first[i + 1]; row k of them belongs to `amounts[k]` of the
+        demand of its shape.
+    capacity: per row the number of the capacity drawn from (`Machine.capacity_name`).  Numbers lie from 0 to before
+        `Machine.capacity_numbers`; not every number there is a capacity's.
+    """
+
+    shape: Ints
+    costs: tuple[Cost, ...]
+    first: Ints
+    capacity: Ints
+
+    def amounts(self) -> Floats:
+        """Per row what it draws, in the unit of its capacity.
+
+        Cheap: one numpy operation for all rows.
+        """
+        sizes = [len(cost.demand.amounts) for cost in self.costs]
+        table: Floats = np.array([amount for cost in self.costs for _, amount in cost.demand.amounts], np.float64)
+        starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)[:-1]
+        many = np.diff(self.first)
+        rows: Ints = np.repeat(starts[self.shape] - self.first[:-1], many) + np.arange(len(self.capacity))
+        return table[rows]
+
+    def pairs(self) -> Ints:
+        """Per row the pair it belongs to."""
+        found: Ints = np.repeat(np.arange(len(self.shape)), np.diff(self.first))
+        return found
+
+    def latency(self) -> Floats:
+        """Per pair the seconds before its first byte is drawn."""
+        known: Floats = np.array([cost.demand.latency for cost in self.costs], np.float64)
+        return known[self.shape]

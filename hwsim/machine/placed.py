@@ -1,23 +1,27 @@
-"""What stands in a machine: devices, machines inside the machine, links."""
+"""What stands in a machine: devices, machines inside the machine, links; and how names are joined and listed."""
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Sequence
+from typing import Final, Literal
 
 from hwsim.devices import Device, Sockets
 from hwsim.links import LinkKind
 from hwsim.records import dataclass
 
 Routing = Literal["single", "ecmp", "adaptive"]
+Fidelity = Literal["formula", "requests"]
+_SHOWN: Final = 8  # names of a list
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedDevice:
     """A device of the machine.
 
-    family: the part's name in the file (`gpu` of `gpu0`).  index: its place in the family, None
-    for a part without `count`.  node: the machine inside the machine that holds it ("" at the
-    top, "node3", "pod0.node3").  fidelity: by its closed form, or request by request.
+    family: the part's name in the file (`gpu` of `gpu0`).
+    index: its place in the family, None for a part without `count`.
+    node: the machine inside the machine that holds it ("" at the top, "node3", "pod0.node3").
+    fidelity: closed form, or request by request.
     """
 
     name: str
@@ -26,7 +30,7 @@ class PlacedDevice:
     model: Device | Sockets
     index: int | None
     node: str
-    fidelity: Literal["formula", "requests"] = "formula"
+    fidelity: Fidelity = "formula"
 
     @property
     def forwards(self) -> bool:
@@ -46,12 +50,13 @@ class PlacedNode:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One direction between two devices.  bandwidth in B/s, latency in s.
+    """One direction between two devices. bandwidth in B/s, latency in s.
 
-    name: as in the file, else the kind.  capacity: what it draws from; the two directions share
-    one if half duplex.  count: how many of `model` run side by side (double NVLinks).
-    both: a capacity that the two directions draw from beside their own, "" where they do not disturb each other.
-    routing: how traffic chooses among ways over links of this routing that are equally good.
+    name: as in the file, else the kind.
+    capacity: name of the capacity that it draws from; the two directions share one if half duplex.
+    count: parallel links of `model` (double NVLinks).
+    both: name of a capacity from which both directions draw in addition; "" where they do not disturb each other.
+    routing: how traffic chooses among equally good routes over links of this routing.
     """
 
     name: str
@@ -65,3 +70,37 @@ class Link:
     count: int = 1
     both: str = ""
     routing: Routing = "single"
+
+
+class UnknownName(ValueError):
+    """A name of nothing, or of several things where one is needed."""
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class NoRoute(ValueError):
+    """Two devices that no links connect."""
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+def listed(names: Sequence[str]) -> str:
+    """The names in words; the middle of a long list is left out.
+
+    >>> listed(["gpu0", "gpu1"]), listed([f"gpu{n}" for n in range(100)])
+    ('gpu0, gpu1', 'gpu0, gpu1, gpu2, gpu3, gpu4, gpu5, ..., gpu99')
+    """
+    if len(names) <= _SHOWN:
+        return ", ".join(names)
+    return ", ".join([*names[: _SHOWN - 2], "...", names[-1]])
+
+
+def below(scope: str, name: str) -> str:
+    """The full name of what a scope calls `name`."""
+    return f"{scope}.{name}" if scope else name

@@ -27,24 +27,14 @@ from math import lcm
 from typing import Final
 
 from hwsim.machine.cards import Cards
-from hwsim.machine.graph import Graph, Layers
 from hwsim.machine.hosts import Hosts
 from hwsim.machine.layout import Layout
-from hwsim.machine.net import Net
-from hwsim.machine.placed import Link, Routing
+from hwsim.machine.net import Graph, Layers, Net
+from hwsim.machine.placed import Link, NoRoute, Routing
 from hwsim.records import dataclass
 
 _KEPT: Final = 200_000
 _SPREAD: Final[tuple[Routing, ...]] = ("ecmp", "adaptive")
-
-
-class NoRoute(ValueError):
-    """Two devices that no links connect."""
-
-    def __init__(self, message: str, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +56,8 @@ class Routes:
         self._net, self._cards = net, cards
         self._all = Graph(net)
         self.hosts = Hosts(net, cards)
-        said = {bundle.routing for layout in net.layout.scopes() for bundle in layout.wires.bundles}
-        self._fabrics = {routing: Graph(net, routing) for routing in _SPREAD if routing in said}
+        routings = set[Routing]().union(*(layout.wires.routings for layout in net.layout.scopes()))
+        self._fabrics = {routing: Graph(net, routing) for routing in _SPREAD if routing in routings}
         self._cache: dict[tuple[str, str], Way | None] = {}
 
     @property

@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from hwsim.machine.hosts import Hosts, Port
 from hwsim.machine.layout import Layout
-from hwsim.machine.numbering import BOTH, Numbering
+from hwsim.machine.net import BOTH
+from hwsim.machine.numbering import Numbering
 from hwsim.machine.transfer import Transfers
 from hwsim.units import natural
 
@@ -117,11 +118,11 @@ class Skeletons:
             case CoreWire(at=(layer, rank), to=(beyond, other), which=which, way=way):
                 a, b = layers[layer][rank], layers[beyond][other]
                 wire = self._joined[a, b][which]
-                back = self._layout.wires.ends()[0][wire] != a
+                back = self._layout.wires.a[wire] != a
                 return table.wires + 3 * wire + (way if way == BOTH or not back else 1 - way)
             case HostWire(target=target, local=local, at=(layer, rank), which=which, way=way):
                 wire = self._wires_at(hosts[target], local, layers[layer][rank])[which]
-                out = self._hosts.owner[self._layout.wires.ends()[0][wire]] >= 0
+                out = self._hosts.owner[self._layout.wires.a[wire]] >= 0
                 return table.wires + 3 * wire + (way if way == BOTH or out else 1 - way)
 
     def _end(self, number: int, ways: set[tuple[int, int]], ranks: dict[int, int]) -> Hashable:
@@ -176,7 +177,7 @@ class Skeletons:
     @cached_property
     def _joined(self) -> dict[tuple[int, int], list[int]]:
         """The wires between two devices of the core, by their bundles."""
-        a, b = self._layout.wires.ends()
+        a, b = self._layout.wires.a, self._layout.wires.b
         inner = (self._hosts.owner[a] < 0) & (self._hosts.owner[b] < 0)
         found: dict[tuple[int, int], list[int]] = {}
         for wire in inner.nonzero()[0].tolist():

@@ -12,10 +12,9 @@ from hwsim.devices import Cpu, Gpu, Memory, Nic, Sockets, Storage, Switch
 from hwsim.devices.roofline import latency_term, source_of
 from hwsim.links import Framing, Protocol
 from hwsim.machine.handling import PLAIN, Handling, Tally, copy_by, origin, protocol_on, send_messages
-from hwsim.machine.naming import UnknownName
 from hwsim.machine.path import Draw, Known, Path, on_wire
-from hwsim.machine.placed import Link, PlacedDevice
-from hwsim.machine.routes import NoRoute, Routes, Way
+from hwsim.machine.placed import Link, NoRoute, PlacedDevice, UnknownName
+from hwsim.machine.routes import Routes, Way
 from hwsim.units import precise
 
 _CACHED: Final = 200_000

@@ -5,13 +5,14 @@ A look-up costs about a microsecond whatever the size; `len` costs nothing; to g
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Generic, TypeVar, overload
 
 from hwsim.devices import Cpu, Sockets
 from hwsim.machine.layout import Layout
-from hwsim.machine.naming import below
-from hwsim.machine.placed import PlacedDevice, PlacedNode
+from hwsim.machine.libraries.reading import Libraries
+from hwsim.machine.net import Net
+from hwsim.machine.placed import Link, PlacedDevice, PlacedNode, below
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -145,3 +146,77 @@ class Kinds(Mapping[str, str]):
 
     def __iter__(self) -> Iterator[str]:
         return self._layout.walk(lambda part: part.names if part.child is None else ())
+
+
+class InnerLibraries(Mapping[str, Libraries]):
+    """For every machine that says so, by full name, with what its devices exchange data."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        own = [
+            layout.libraries is not None,
+            *(each.child is not None and each.child.libraries is not None for each in layout.every()),
+        ]
+        self._any = any(own)
+
+    def __getitem__(self, name: str) -> Libraries:
+        if not name:
+            found = self._layout.libraries
+        else:
+            spot = self._layout.find(name) if self._any else None
+            found = spot.part.child.libraries if spot is not None and spot.part.child is not None else None
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        if not self._any:
+            return
+        if self._layout.libraries is not None:
+            yield ""
+        yield from self._layout.walk(
+            lambda part: part.names if part.child is not None and part.child.libraries is not None else ()
+        )
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __bool__(self) -> bool:
+        return self._any
+
+
+class Links(Sequence[Link]):
+    """All links, by the names of their ends, then by their own.  `len` costs nothing; to go through them makes them all."""
+
+    def __init__(self, net: Net) -> None:
+        self._net = net
+        self._count = 2 * wires_in(net.layout)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[Link]:
+        net = self._net
+        for name in net.layout.walk(lambda part: part.names if part.child is None else ()):
+            yield from net.leaving(name)
+
+    @overload
+    def __getitem__(self, at: int) -> Link: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[Link, ...]: ...
+    def __getitem__(self, at: int | slice) -> Link | tuple[Link, ...]:
+        return tuple(self)[at]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} links>"
+
+
+def wires_in(layout: Layout) -> int:
+    """Connections, at any depth."""
+    inside = sum(len(part.names) * wires_in(part.child) for part in layout.parts if part.child is not None)  # whole
+    return len(layout.wires) + inside

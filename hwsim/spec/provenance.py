@@ -59,30 +59,31 @@ def sources(tree: Tree) -> dict[str, Origin]:
 
     The path of an element of a list ends in its `name:` where it has one, else in its index.
     """
-    return {path: node.origin for path, node in _values(with_origins(tree), "") if node.origin is not None and _is_number(node)}
+    return {path: node.origin for path, node in _values(with_origins(tree)) if node.origin is not None and _is_number(node)}
 
 
 def origins(tree: Tree) -> dict[str, str]:
-    """Source of each value of a resolved mapping in words, by path; "as given" for values without one."""
+    """Source of each value of a resolved mapping in words, by path; "as given" for a list, and for values without a source."""
     return {
-        path: str(node.origin) if node.origin is not None and _is_number(node) else "as given" for path, node in _values(tree, "")
+        path: str(node.origin) if node.origin is not None and _is_number(node) else "as given"
+        for path, node in _values(tree, into_lists=False)
     }
 
 
-def _values(node: Tree, path: str) -> Iterator[tuple[str, Tree]]:
-    """Path and node of each scalar and list; a number with its source counts as one scalar."""
+def _values(node: Tree, path: str = "", *, into_lists: bool = True) -> Iterator[tuple[str, Tree]]:
+    """Path and node of each scalar (and list); a number with its source counts as one scalar."""
     if isinstance(node.value, dict):
         if "value" in node.value and set(node.value) <= set(NUMBER_KEYS):
             yield from _values(node.value["value"], path)
             return
         for key, child in node.value.items():
             if key not in SOURCE_KEYS and key != "hwsim":
-                yield from _values(child, f"{path}.{key}" if path else key)
-        return
-    yield path, node
-    if isinstance(node.value, list):
+                yield from _values(child, f"{path}.{key}" if path else key, into_lists=into_lists)
+    elif isinstance(node.value, list) and into_lists:
         for index, child in enumerate(node.value):
             yield from _values(child, f"{path}.{child.text('name') or index}")
+    else:
+        yield path, node
 
 
 def _is_number(tree: Tree) -> bool:

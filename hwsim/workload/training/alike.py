@@ -21,7 +21,7 @@ import numpy as np
 from hwsim.demand import Cost, Demand
 from hwsim.graph.fold.refine import Ints, Words, mixed
 from hwsim.machine import Machine
-from hwsim.machine.draws import Draws
+from hwsim.machine.numbering import Draws
 from hwsim.models import Laid
 from hwsim.workload.training.layout import Layout, strides
 

@@ -17,7 +17,8 @@ from typing import Final
 import numpy as np
 
 from hwsim.machine import Machine
-from hwsim.machine.draws import Floats, Ints
+from hwsim.machine.numbering import Floats
+from hwsim.machine.wires import Ints
 from hwsim.records import dataclass
 from hwsim.workload.training.layout import Names
 
