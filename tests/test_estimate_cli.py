@@ -74,7 +74,7 @@ def test_the_summary_has_the_time_its_shares_and_the_memory() -> None:
     assert found.exit_code == 0
     lines = found.stdout.splitlines()
     assert lines[0] == "llama-3-70b  on  16 x NVIDIA DGX H100, 128 GPUs"
-    for word in ("step", "throughput", "use", "memory", "training", "matrix products", "bubble", "optimizer states"):
+    for word in ("step", "throughput", "utilisation", "memory", "training", "matrix products", "bubble", "optimizer states"):
         assert any(line.strip().startswith(word) for line in lines), word
     assert max(map(len, lines)) <= 100
 
@@ -108,8 +108,8 @@ def test_a_larger_memory_is_set_and_fits() -> None:
         (("--tp", "3", "--plan", "auto"), "tp 3 does not divide 64 heads"),
         (("--infer", "decode"), "--global-batch is of training, not of --infer decode"),
         (("--batch", "8"), "--batch is of inference: say --infer prefill or --infer decode"),
-        (("--dp", "few"), "'few' is neither a number of copies nor rest"),
-        (("--dtype", "int8"), "nobody trains in int8"),
+        (("--dp", "few"), "'few' is neither a number of replicas nor rest"),
+        (("--dtype", "int8"), "int8 is not a training format; choose fp32"),
     ],
 )
 def test_a_wrong_plan_ends_with_2_and_a_line(arguments: tuple[str, ...], message: str) -> None:
@@ -126,7 +126,14 @@ def test_a_wrong_plan_ends_with_2_and_a_line(arguments: tuple[str, ...], message
         (("laptop", "gpt2", "--global-batch", "8"), "no gpu to train on"),
         (("nowhere", "gpt2", "--global-batch", "8"), "no machine 'nowhere'"),
         ((NODE, "gpt5", "--global-batch", "8"), "no model 'gpt5'"),
-        ((NODE, "alexnet", "--global-batch", "8"), "'cnn' is no transformer"),
+        ((NODE, "alexnet", "--global-batch", "8", "--framework", "vllm"), "no framework 'vllm' trains networks"),
+        ((NODE, "alexnet", "--global-batch", "9"), "a global batch of 9 is no multiple of dp 8 x microbatch 1 = 8"),
+        ((NODE, "alexnet", "--global-batch", "8", "--tp", "2"), "no closed form of split channels"),
+        ((NODE, "lenet", "--global-batch", "64", "--pp", "8", "--dp", "1"), "pp 8 stages, but the network has only"),
+        ((NODE, "alexnet", "--global-batch", "8", "--tokens", "1e9"), "--tokens is of transformers; alexnet is none"),
+        ((NODE, "alexnet", "--infer", "decode"), "alexnet reads and writes no tokens: --infer forward"),
+        ((NODE, "alexnet", "--infer", "forward", "--prompt", "8"), "--prompt is of a prefill, not of --infer forward"),
+        ((NODE, "gpt2", "--infer", "forward"), "gpt2 is a transformer: --infer prefill or --infer decode"),
         ((NODE, "gpt2", "--global-batch", "8", "--framework", "none"), "no framework 'none'"),
         (("d2l-gpu-workstation", "gpt2", "--nodes", "2", "--global-batch", "8"), "has no network card"),
         (("-", "gpt2", "--nodes", "2", "--global-batch", "8"), "standard input"),
@@ -186,6 +193,48 @@ def test_a_search_among_no_plans_says_what_is_wrong() -> None:
     plan = ParallelPlan(pp=7, global_batch=8)
     with pytest.raises(WrongPlan, match="pp 7 does not divide"):
         search(load_transformer("gpt2"), plan, cluster, load_framework("megatron-core"), {"pp"})
+
+
+# ---- networks of convolutions, perceptrons ----
+
+
+@pytest.mark.parametrize("model", ["resnet-50", "mlp-mnist"])
+def test_a_step_of_a_network_is_estimated_as_that_of_a_transformer(model: str) -> None:
+    found = numbers("p3.16xlarge", model, "--global-batch", "512", "--dtype", "fp16")
+    assert sum(found["shares_s"].values()) == pytest.approx(found["step_s"])
+    kinds = ("weights", "gradients", "optimizer", "activations", "cache", "buffers")
+    assert sum(found["memory"][kind] for kind in kinds) == pytest.approx(found["memory"]["total"])
+    assert (found["examples"], found["examples_per_s"]) == (512, pytest.approx(512 / found["step_s"]))
+    assert 0 < found["mfu"] == found["hfu"] < 0.5
+    assert (found["plan"]["dp"], found["plan"]["microbatch"], found["plan"]["optimizer"]) == (8, 64, "sgd")
+    text = run("p3.16xlarge", model, "--global-batch", "512").stdout
+    assert "for 512 examples" in text
+    assert "tokens" not in text
+
+
+def test_a_batch_of_images_that_does_not_fit_ends_with_3() -> None:
+    found = run("p3.16xlarge", "resnet-50", "--global-batch", "4096")
+    assert found.exit_code == 3
+    assert "OUT OF MEMORY" in found.stdout
+    assert run("p3.16xlarge", "resnet-50", "--global-batch", "4096", "--pp", "2", "--microbatch", "64").exit_code == 0
+
+
+def test_a_search_finds_stages_and_micro_batches_of_a_network() -> None:
+    found = numbers("p3.16xlarge", "vgg-16", "--global-batch", "64", "--plan", "auto", "--top", "100")
+    times = [each["step_s"] for each in found["plans"]]
+    assert times == sorted(times)
+    assert {each["plan"]["pp"] for each in found["plans"]} == {1, 2, 4, 8}
+    assert len(times) == found["fitting"] == found["tried"]
+    only = numbers("p3.16xlarge", "vgg-16", "--global-batch", "64", "--plan", "auto", "--pp", "2")
+    assert {each["plan"]["pp"] for each in only["plans"]} == {2}
+
+
+def test_a_batch_of_images_is_one_forward_pass() -> None:
+    found = numbers("dgx-a100", "resnet-50", "--infer", "forward", "--batch", "32")
+    assert sum(found["shares_s"].values()) == pytest.approx(found["seconds"])
+    assert found["examples_per_s"] == pytest.approx(32 / found["seconds"])
+    assert (found["phase"], found["dtype"], found["fits"]) == ("forward", "fp16", True)
+    assert "for 32 examples" in run("dgx-a100", "resnet-50", "--infer", "forward", "--batch", "32").stdout
 
 
 # ---- inference ----

@@ -21,6 +21,7 @@ from hwsim.models.memory import stage_parameters
 from hwsim.models.plan import lay
 from hwsim.models.stages import stage_of
 from hwsim.models.step import data_parallel_step
+from hwsim.spec import tree_of
 
 BEFORE: Final[Mapping[str, Any]] = json.loads((Path(__file__).parent / "golden" / "estimates.json").read_text())
 NODES: Final = """
@@ -89,3 +90,26 @@ def test_the_parameters_of_a_stage_are_those_of_its_layers(name: str, plan: dict
         layers: tuple[Layer, ...] = stage_of(laid, load_framework("megatron-core"), number).layers
         expected = stage_parameters(laid.transformer, laid.plan, number)
         assert sum(layer.times * layer.parameters for layer in layers) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("model", "dp", "pp", "batch", "microbatch", "framework"),
+    [
+        ("resnet-50", 8, 1, 512, 64, "pytorch-ngc"),
+        ("vgg-16", 4, 1, 128, 32, "tensorflow-xla"),
+        ("mlp-mnist", 8, 1, 2048, 256, "none"),
+        ("resnet-50", 4, 2, 512, 16, "pytorch-ngc"),
+        ("vgg-16", 2, 4, 256, 16, "mxnet-ngc"),
+        ("inception-v3", 1, 2, 64, 8, "none"),
+    ],
+)
+def test_a_network_is_simulated_within_a_tenth_of_its_estimate(
+    model: str, dp: int, pp: int, batch: int, microbatch: int, framework: str
+) -> None:
+    """Copies, stages, and both."""
+    train = {"model": model, "gpus": dp * pp, "global_batch": batch, "microbatch": microbatch, "framework": framework}
+    run = api.simulate("p3.16xlarge", tree_of({"hwsim": "workload/1", "train": {**train, "parallel": {"dp": dp, "pp": pp}}}))
+    plan = ParallelPlan(dp=dp, pp=pp, global_batch=batch, microbatch=microbatch, dtype="fp32", optimizer="sgd")
+    step = estimate(load_network(model), plan, replace(cluster("p3.16xlarge"), gpus=dp * pp), SOFTWARE[framework])
+    assert step.seconds == pytest.approx(batch / run.trainings[0].rate, rel=0.1)
+    assert step.memory.total == pytest.approx(max(gpu.peak for gpu in run.memory if gpu.device.startswith("gpu")), rel=1e-6)

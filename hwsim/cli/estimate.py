@@ -1,10 +1,10 @@
-"""`hwsim estimate`: a step of training, or a batch of inference, in closed form."""
+"""`hwsim estimate`: a step of training, or a batch of inference, in closed form, of any model."""
 
 from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
 
@@ -14,7 +14,9 @@ from hwsim.records import dataclass
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from hwsim.models import Cluster, Framework, Transformer
+    from hwsim.models import Cluster, Framework
+    from hwsim.models.architectures import Model, Network
+    from hwsim.models.framework import Software
     from hwsim.spec import Warning
 
 MODEL: Final = LibraryName("model")
@@ -24,19 +26,20 @@ SERVED: Final = ("fp32", "bf16", "fp16", "fp8", "int8")
 TRAINED: Final = ("fp32", "tf32", "bf16", "fp16", "fp8")
 _TRAINING: Final = ("pp", "dp", "cp", "ep", "microbatch", "global_batch", "sequence", "schedule", "chunks", "sharding",
                     "recompute", "optimizer", "sequence_parallel", "plan", "tokens", "top")  # fmt: skip
+_TRANSFORMER: Final = ("cp", "ep", "sequence", "chunks", "sharding", "recompute", "sequence_parallel", "tokens")
 _INFERENCE: Final = ("batch", "prompt", "output")
 
 
-class Copies(Text):
-    """A number of data-parallel copies, or all GPUs that are left."""
+class Replicas(Text):
+    """A number of data-parallel replicas, or all GPUs that are left."""
 
-    name = "copies"
+    name = "replicas"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if value == "rest":
             return value
         if not str(value).isdigit() or int(value) < 1:
-            self.fail(f"'{value}' is neither a number of copies nor rest", param, ctx)
+            self.fail(f"'{value}' is neither a number of replicas nor rest", param, ctx)
         return int(value)
 
 
@@ -45,76 +48,77 @@ class Copies(Text):
 @click.argument("model", type=MODEL)
 @settings_option
 @click.option("--nodes", type=COUNT, metavar="N", help="So many of MACHINE, their network cards on one switch at their rate.")
-@click.option("--framework", "software", type=FRAMEWORK, metavar="NAME",
-              help="Whose kernels and overlaps (default: megatron-core; with --infer vllm).")  # fmt: skip
+@click.option("--framework", type=FRAMEWORK, metavar="NAME",
+              help="Whose kernels and overlaps (default: megatron-core; with --infer vllm; else pytorch-ngc).")  # fmt: skip
 @click.option("--tp", type=COUNT, default=1, metavar="N", help="Tensor parallel (default: 1).")
 @click.option("--pp", type=COUNT, default=1, metavar="N", help="Stages of a pipeline (default: 1).")
-@click.option("--dp", type=Copies(), default="rest", metavar="N", help="Data-parallel copies (default: rest, all GPUs left).")
+@click.option("--dp", type=Replicas(), default="rest", metavar="N",
+              help="Data-parallel replicas (default: rest, all GPUs left).")  # fmt: skip
 @click.option("--cp", type=COUNT, default=1, metavar="N", help="Context parallel (default: 1).")
 @click.option("--ep", type=COUNT, default=1, metavar="N", help="Expert parallel, within dp (default: 1).")
-@click.option("--microbatch", type=COUNT, default=1, metavar="N", help="Sequences that pass the network at once (default: 1).")
-@click.option("--global-batch", type=COUNT, metavar="N", help="Sequences of a step, of all copies.")
+@click.option("--microbatch", type=COUNT, default=1, metavar="N",
+              help="Examples that pass the network at once (default: 1 sequence; of images all of a replica).")  # fmt: skip
+@click.option("--global-batch", type=COUNT, metavar="N", help="Examples of a step, of all replicas: sequences, images.")
 @click.option("--sequence", type=COUNT, metavar="N", help="Tokens of a sequence (default: the model's longest).")
 @click.option("--dtype", type=click.Choice(sorted({*TRAINED, *SERVED})), metavar="FORMAT",
-              help="fp32, tf32, bf16, fp16, fp8, int8 (default: bf16 where the GPU has it, else fp16).")  # fmt: skip
+              help="fp32, tf32, bf16, fp16, fp8, int8 (default: bf16 where the GPU has it, else fp16; "
+                   "other networks are trained in fp32 and serve in fp16).")  # fmt: skip
 @click.option("--schedule", type=click.Choice(("gpipe", "1f1b", "interleaved")), default="1f1b", metavar="NAME",
-              help="Of a pipeline: gpipe, 1f1b, interleaved (default: 1f1b).")  # fmt: skip
-@click.option("--chunks", type=COUNT, default=1, metavar="N", help="Pieces of a stage that an interleaved schedule has.")
+              help="Pipeline schedule: gpipe, 1f1b or interleaved (default: 1f1b).")  # fmt: skip
+@click.option("--chunks", type=COUNT, default=1, metavar="N", help="Virtual stages of a GPU in an interleaved schedule.")
 @click.option("--sharding", type=click.Choice(("none", "zero-0", "zero-1", "zero-2", "zero-3", "fsdp")), default="zero-1",
-              metavar="NAME", help="What copies share: none, zero-1, zero-2, zero-3, fsdp (default: zero-1).")  # fmt: skip
+              metavar="NAME", help="State sharded over replicas: none, zero-1 to zero-3, fsdp (default: zero-1).")  # fmt: skip
 @click.option("--recompute", type=click.Choice(("none", "selective", "full")), default="none", metavar="NAME",
-              help="What backward computes again: none, selective, full (default: none).")  # fmt: skip
+              help="Activations recomputed in the backward pass: none, selective, full (default: none).")  # fmt: skip
 @click.option("--sequence-parallel/--no-sequence-parallel", default=None,
               help="Norms and residuals split as the matrices are (default: with --tp).")  # fmt: skip
-@click.option("--optimizer", type=click.Choice(("adam", "sgd")), default="adam", metavar="NAME", help="adam or sgd.")
+@click.option("--optimizer", type=click.Choice(("adam", "sgd")), default="adam", metavar="NAME",
+              help="adam or sgd (default: adam; of other networks sgd).")  # fmt: skip
 @click.option("--plan", type=click.Choice(("auto",)), metavar="auto",
               help="Try tp, pp, microbatch, sharding and recompute, those given apart: what fits, fastest first.")  # fmt: skip
 @click.option("--top", type=COUNT, default=10, metavar="N", help="Plans that --plan auto prints (default: 10).")
 @click.option("--tokens", type=click.FloatRange(min=0, min_open=True, max=1e30), metavar="N",
               help="Days that training on so many tokens takes: 15e12.")  # fmt: skip
-@click.option("--infer", type=click.Choice(("prefill", "decode")), metavar="PHASE", help="Inference instead: prefill or decode.")
-@click.option("--batch", type=COUNT, default=1, metavar="N", help="Sequences of a batch of inference (default: 1).")
+@click.option("--infer", type=click.Choice(("prefill", "decode", "forward")), metavar="PHASE",
+              help="Inference instead: prefill or decode; forward: a batch through another network.")  # fmt: skip
+@click.option("--batch", type=COUNT, default=1, metavar="N", help="Examples of a batch of inference (default: 1).")
 @click.option("--prompt", type=COUNT, default=1024, metavar="N", help="Tokens of each prompt (default: 1024).")
 @click.option("--output", type=COUNT, default=128, metavar="N", help="Tokens decoded after each (default: 128).")
 @click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: estimate/1).")
 @click.pass_context
 def command(
-    ctx: click.Context,
-    /,
-    machine: str,
-    model: str,
-    settings: dict[str, str],
-    nodes: int | None,
-    software: str | None,
-    infer: str | None,
-    as_json: bool,
-    **said: Any,
+    ctx: click.Context, /, machine: str, model: str, settings: dict[str, str], nodes: int | None, as_json: bool, **options: Any
 ) -> None:
-    """How long a step of training MODEL, a transformer, takes on the GPUs of MACHINE, without simulating it: by kernels,
-    collectives and bubble; whether it fits into their memory (exit code 3 if not).  With --infer: a batch of inference.
+    """How long a step of training MODEL takes on the GPUs of MACHINE, without simulating it: by kernels, collectives and
+    bubble; whether it fits into their memory (exit code 3 if not). With --infer: a batch of inference.
     """
-    given = {name for name in said if ctx.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT}
-    _refuse_foreign(given, infer)
-    if infer is None and said["global_batch"] is None:
-        raise click.UsageError("a step needs its batch: --global-batch, sequences of all copies")
+    given = {name for name in options if ctx.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT}
     from hwsim.cli import EXIT_MISTAKE, EXIT_VIOLATED
     from hwsim.cli.errors import in_words
     from hwsim.cli.nodes import cluster_with
     from hwsim.collectives import CannotCollect
     from hwsim.devices import CannotCompute
     from hwsim.machine import NoRoute
-    from hwsim.models import NotAlike, WrongPlan, load_framework, load_transformer
+    from hwsim.models import NotAlike, Transformer, WrongPlan
+    from hwsim.models.framework import framework_of
+    from hwsim.models.library import load_model
     from hwsim.views.kit import warned
 
+    _refuse_foreign(given, options["infer"])
+    if options["infer"] is None and options["global_batch"] is None:
+        raise click.UsageError("a step needs its batch: --global-batch, examples of all replicas")
     try:
         with in_words():
             cluster, title, warnings = cluster_with(machine, settings, nodes or 1)
-            network = load_transformer(model)
-            software = software or ("vllm" if infer else "megatron-core")
-            framework = load_framework(software)
-        what = _What(cluster, network, framework, title, _short(model), _short(software), as_json, warnings)
-        said["dtype"] = said["dtype"] or ("bf16" if "bf16" in cluster.gpu.flop else "fp16")
-        text, fits = _inference(what, infer, said) if infer else _training(what, said, given)
+            network = load_model(model)
+            called, of_transformer = _short(model), isinstance(network, Transformer)
+            _refuse_other_models(given, options["infer"], called, of_transformer=of_transformer)
+            usual = ("vllm" if options["infer"] else "megatron-core") if of_transformer else "pytorch-ngc"
+            software = options["framework"] or usual
+            framework = framework_of(network, software)
+        options["dtype"] = options["dtype"] or _usual_dtype(cluster.gpu.flop, options["infer"], of_transformer=of_transformer)
+        case = _Case(cluster, network, framework, title, called, _short(software), as_json, warnings)
+        text, fits = _inference(case, options) if options["infer"] else _training(case, options, given)
     except WrongPlan as error:
         click.echo("\n".join(message for _, message in error.mistakes), err=True)
         ctx.exit(EXIT_MISTAKE)
@@ -128,12 +132,12 @@ def command(
 
 
 @dataclass(frozen=True, slots=True)
-class _What:
-    """What is estimated, and how it is told."""
+class _Case:
+    """What is estimated, and how it is printed."""
 
     cluster: Cluster
-    model: Transformer
-    framework: Framework
+    model: Model
+    framework: Framework | Software
     machine: str
     called: str
     software: str
@@ -145,67 +149,102 @@ class _What:
         gpus = self.cluster.gpus
         return f"{self.called}  on  {self.machine}, {gpus:,} GPU" + ("s" if gpus > 1 else "")
 
-    def document(self, said: Mapping[str, Any]) -> str:
+    def document(self, numbers: Mapping[str, Any]) -> str:
         from hwsim.views.estimate.say import document
 
-        return document(said, self.machine, self.called, self.software, self.cluster.gpus, self.warnings)
+        return document(numbers, self.machine, self.called, self.software, self.cluster.gpus, self.warnings)
 
 
-def _training(what: _What, said: Mapping[str, Any], given: set[str]) -> tuple[str, bool]:
+def _training(case: _Case, options: Mapping[str, Any], given: set[str]) -> tuple[str, bool]:
     """(what is printed, whether it fits)."""
-    from hwsim.models import ParallelPlan, estimate
+    from hwsim.models import ParallelPlan, Transformer, estimate
+    from hwsim.models.plan import replicas
     from hwsim.models.search import search
-    from hwsim.views.estimate import say as report
+    from hwsim.views.estimate import say
 
-    names = {each.name for each in dataclasses.fields(ParallelPlan)} & set(said)
-    values = {name: said[name] for name in names}
-    values["sequence_parallel"] = said["tp"] > 1 if said["sequence_parallel"] is None else said["sequence_parallel"]
+    values = {each.name: options[each.name] for each in dataclasses.fields(ParallelPlan) if each.name in options}
+    values["sequence_parallel"] = options["tp"] > 1 if options["sequence_parallel"] is None else options["sequence_parallel"]
     if values["dtype"] not in TRAINED:
-        raise click.BadParameter(f"nobody trains in {values['dtype']}: {', '.join(TRAINED)}", param_hint="--dtype")
-    plan, size, tokens = ParallelPlan(**values), what.cluster.gpu.memory.size, said["tokens"]
-    if said["plan"] is None:
-        step = estimate(what.model, plan, what.cluster, what.framework)
-        if what.as_json:
-            return what.document(report.of_training(step, size, tokens)), step.verdict == "fits"
-        return report.training(step, what.title, what.software, size, tokens), step.verdict == "fits"
-    found = search(what.model, plan, what.cluster, what.framework, given)
-    if what.as_json:
-        return what.document(report.of_search(found, size, said["top"], tokens)), found.nearest is None
-    return report.searched(found, what.title, what.software, size, said["top"], tokens), found.nearest is None
+        raise click.BadParameter(f"{values['dtype']} is not a training format; choose {', '.join(TRAINED)}", param_hint="--dtype")
+    if not isinstance(case.model, Transformer):
+        values |= {"sharding": "none", "sequence_parallel": False}
+        values["optimizer"] = options["optimizer"] if "optimizer" in given else "sgd"
+        if "microbatch" not in given:
+            values["microbatch"] = max(1, options["global_batch"] // replicas(ParallelPlan(**values), case.cluster.gpus))
+    plan, size, tokens = ParallelPlan(**values), case.cluster.gpu.memory.size, options["tokens"]
+    if options["plan"] is None:
+        step = estimate(case.model, plan, case.cluster, case.framework)
+        if case.as_json:
+            return case.document(say.of_training(step, size, tokens)), step.verdict == "fits"
+        return say.training(step, case.title, case.software, size, tokens), step.verdict == "fits"
+    plans = search(case.model, plan, case.cluster, case.framework, given)
+    if case.as_json:
+        return case.document(say.of_search(plans, size, options["top"], tokens)), plans.nearest is None
+    return say.searched(plans, case.title, case.software, size, options["top"], tokens), plans.nearest is None
 
 
-def _inference(what: _What, infer: str, said: Mapping[str, Any]) -> tuple[str, bool]:
+def _inference(case: _Case, options: Mapping[str, Any]) -> tuple[str, bool]:
     """(what is printed, whether it fits)."""
-    from hwsim.models import WrongPlan
-    from hwsim.models.inference import serve
-    from hwsim.views.estimate import say as report
+    from hwsim.models import Framework, KernelTimes, Transformer, WrongPlan
+    from hwsim.models.inference import batch_pass, serve
+    from hwsim.views.estimate import say
 
-    dtype = said["dtype"]
+    dtype, phase, size = options["dtype"], options["infer"], case.cluster.gpu.memory.size
     if dtype not in SERVED:
-        raise click.BadParameter(f"nobody serves in {dtype}: {', '.join(SERVED)}", param_hint="--dtype")
-    tokens = said["prompt"] + (said["output"] if infer == "decode" else 0)
-    if tokens > what.model.sequence:
-        asked = f"{said['prompt']:,} + {said['output']:,}" if infer == "decode" else f"{tokens:,}"
-        message = f"{asked} tokens are more than the {what.model.sequence:,} that {what.called} reads"
+        raise click.BadParameter(f"{dtype} is not a format of inference; choose {', '.join(SERVED)}", param_hint="--dtype")
+    if not isinstance(case.model, Transformer) or not isinstance(case.framework, Framework):
+        software = cast("Software", case.framework)
+        times = KernelTimes(case.cluster.gpu, software.kernels)
+        one = batch_pass(cast("Network", case.model), options["batch"], dtype, times, software)
+        numbers = say.of_batch(one, options["batch"], dtype, size)
+        text = (
+            case.document(numbers) if case.as_json else say.batch(one, options["batch"], dtype, case.title, case.software, size)
+        )
+        return text, one.verdict == "fits"
+    tokens = options["prompt"] + (options["output"] if phase == "decode" else 0)
+    if tokens > case.model.sequence:
+        asked = f"{options['prompt']:,} + {options['output']:,}" if phase == "decode" else f"{tokens:,}"
+        message = f"{asked} tokens are more than the {case.model.sequence:,} that {case.called} reads"
         raise WrongPlan((("prompt", message),))
-    found = serve(what.model, what.cluster, what.framework, phase="decode" if infer == "decode" else "prefill", tp=said["tp"],
-                  batch=said["batch"], prompt=said["prompt"], output=said["output"], dtype=dtype)  # fmt: skip
-    size, fits = what.cluster.gpu.memory.size, found.verdict == "fits"
-    if what.as_json:
-        return what.document(report.of_inference(found, size)), fits
-    return report.inference(found, what.title, what.software, size), fits
+    served = serve(case.model, case.cluster, case.framework, phase=phase, tp=options["tp"], batch=options["batch"],
+                   prompt=options["prompt"], output=options["output"], dtype=dtype)  # fmt: skip
+    if case.as_json:
+        return case.document(say.of_inference(served, size)), served.verdict == "fits"
+    return say.inference(served, case.title, case.software, size), served.verdict == "fits"
+
+
+def _usual_dtype(formats: Mapping[str, float], infer: str | None, *, of_transformer: bool) -> str:
+    """The number format if none is given; as `train:` and `infer:` have it."""
+    if of_transformer:
+        return "bf16" if "bf16" in formats else "fp16"
+    return "fp16" if infer and "fp16" in formats else "fp32"
 
 
 def _refuse_foreign(given: set[str], infer: str | None) -> None:
-    """Options of training beside --infer, and the other way round, would be read over in silence."""
-    foreign = _INFERENCE if infer is None else (*_TRAINING, *(("output",) if infer == "prefill" else ()))
-    found = [name for name in foreign if name in given]
-    if found:
-        option = f"--{found[0].replace('_', '-')}"
-        raise click.UsageError(
-            f"{option} is of inference: say --infer prefill or --infer decode" if infer is None else
-            f"{option} is of {'decoding' if found[0] == 'output' else 'training'}, not of --infer {infer}"
-        )  # fmt: skip
+    """Reject training options with --infer and the reverse; they would have no effect."""
+    foreign = _INFERENCE if infer is None else (*_TRAINING, *(("output",) if infer != "decode" else ()),
+                                                *(("prompt", "tp") if infer == "forward" else ()))  # fmt: skip
+    for name in foreign:
+        if name in given:
+            option = f"--{name.replace('_', '-')}"
+            whose = {"output": "decoding", "prompt": "a prefill", "tp": "transformers"}.get(name, "training")
+            raise click.UsageError(
+                f"{option} is of inference: say --infer prefill or --infer decode" if infer is None else
+                f"{option} is of {whose}, not of --infer {infer}"
+            )  # fmt: skip
+
+
+def _refuse_other_models(given: set[str], infer: str | None, called: str, *, of_transformer: bool) -> None:
+    """Reject options of transformers for another network, and the reverse."""
+    if of_transformer:
+        if infer == "forward":
+            raise click.UsageError(f"{called} is a transformer: --infer prefill or --infer decode")
+        return
+    if infer in ("prefill", "decode"):
+        raise click.UsageError(f"{called} reads and writes no tokens: --infer forward")
+    for name in _TRANSFORMER:
+        if name in given:
+            raise click.UsageError(f"--{name.replace('_', '-')} is of transformers; {called} is none")
 
 
 def _short(name: str) -> str:

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from hwsim.devices.work import Start
+from hwsim.models.architectures import Model, Transformer
 from hwsim.models.architectures.transformer_layers import Attention
 from hwsim.records import dataclass
-from hwsim.spec import Mistakes, decode, find, read, resolve
+from hwsim.spec import Mistake, Mistakes, SpecError, decode, did_you_mean, find, read, resolve
 from hwsim.spec.fields import field
 from hwsim.units import BYTES, Ratio, Seconds
 
@@ -141,3 +142,17 @@ SOFTWARE: Final[Mapping[str, Software]] = {
     "mxnet-eager": Software(dispatch=42e-6, array=42e-6),
     "tensorflow-xla": Software(moved=0.83, dispatch=22e-6, number=1.75e-9, step=2e-3, waits=2.6e-3, array=30e-6),
 }
+
+
+def framework_of(model: Model, name: str) -> Framework | Software:
+    """The framework of that name for a model: a file of the library for a transformer, one of `SOFTWARE` for another network.
+
+    Raises:
+        SpecError: there is none, or its file has mistakes.
+    """
+    if isinstance(model, Transformer):
+        return load_framework(name)
+    if name not in SOFTWARE:
+        hint = did_you_mean(name, SOFTWARE) or f"one of {', '.join(SOFTWARE)}"
+        raise SpecError([Mistake(None, f"no framework '{name}' trains networks of convolutions", hint)])
+    return SOFTWARE[name]

@@ -122,8 +122,13 @@ class Laid:
 
     @property
     def tokens(self) -> int:
-        """Of a step."""
+        """Tokens of a step, or examples of a network that reads no tokens."""
         return self.plan.global_batch * self.sequence
+
+    @property
+    def unit(self) -> str:
+        """Which of the two: tokens, examples."""
+        return "tokens" if isinstance(self.model, Transformer) else "examples"
 
 
 def lay(model: Model, plan: ParallelPlan, gpus: int) -> Laid:

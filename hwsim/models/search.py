@@ -6,6 +6,7 @@
     sharding      none, the optimizer's states (zero-1), everything (zero-3, where pp is 1)
     recompute     nothing, attention scores (where they are kept), all of a layer
 
+A network of convolutions or a perceptron has stages (pp) and micro-batches: the batch of a replica in 1, 2, 4, ... parts.
 Everything else is as the plan at hand says, and so is whatever is fixed.
 
 **Error**: of the estimate, see `docs/validation/models.md`; plans nearer to each other than that are equally good.
@@ -16,15 +17,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
+from itertools import product
 from typing import Final
 
-from hwsim.models.architectures.transformer import Transformer
+from hwsim.models.architectures import Model, Transformer
 from hwsim.models.cluster import Cluster
-from hwsim.models.framework import Framework
+from hwsim.models.framework import Framework, Software
 from hwsim.models.kernel_times import KernelTimes
-from hwsim.models.plan import Laid, ParallelPlan, Recompute, Sharding, WrongPlan, lay
+from hwsim.models.plan import Laid, ParallelPlan, Recompute, Sharding, WrongPlan, lay, replicas
 from hwsim.models.stages import largest
-from hwsim.models.step import Step, step
+from hwsim.models.step import Step, step, times_of
 from hwsim.records import dataclass
 
 MICROBATCHES: Final = (1, 2, 4, 8)
@@ -48,7 +50,7 @@ class Searched:
 
 
 def search(
-    model: Transformer, plan: ParallelPlan, cluster: Cluster, framework: Framework, fixed: Collection[str] = ()
+    model: Model, plan: ParallelPlan, cluster: Cluster, framework: Framework | Software, fixed: Collection[str] = ()
 ) -> Searched:
     """Plans by the estimate, best first.
 
@@ -62,14 +64,14 @@ def search(
     if not laids:
         lay(model, plan, cluster.gpus)  # says why, if the plan itself is wrong
         raise WrongPlan((("plan", f"no plan lays it over {cluster.gpus} GPUs"),))
-    speed = KernelTimes(cluster.gpu, framework)
+    times = times_of(cluster, framework)
     size = cluster.gpu.memory.size
-    needs = [(largest(each, framework).total, each) for each in laids]
+    needs = [(_needed(laid, cluster, framework, times), laid) for laid in laids]
     fitting = [each for need, each in needs if size is None or need <= size]
-    steps = sorted((step(each, cluster, framework, speed) for each in fitting), key=_order)
+    steps = sorted((step(each, cluster, framework, times) for each in fitting), key=_order)
     nearest = None
     if not steps:
-        nearest = step(min(needs, key=lambda each: each[0])[1], cluster, framework, speed)
+        nearest = step(min(needs, key=lambda each: each[0])[1], cluster, framework, times)
     return Searched(tuple(steps), len(laids), len(fitting), nearest)
 
 
@@ -80,7 +82,7 @@ def _order(found: Step) -> tuple[float, float, int, int, int]:
 
 
 def _laid(
-    model: Transformer, plan: ParallelPlan, cluster: Cluster, framework: Framework, fixed: frozenset[str]
+    model: Model, plan: ParallelPlan, cluster: Cluster, framework: Framework | Software, fixed: frozenset[str]
 ) -> Iterator[Laid]:
     for each in _plans(model, plan, cluster, framework, fixed):
         try:
@@ -92,37 +94,51 @@ def _laid(
         yield laid
 
 
+def _needed(laid: Laid, cluster: Cluster, framework: Framework | Software, times: KernelTimes) -> float:
+    """Bytes on the GPU that needs most."""
+    if isinstance(framework, Framework):
+        return largest(laid, framework).total
+    return step(laid, cluster, framework, times).memory.total
+
+
 def _plans(
-    model: Transformer, plan: ParallelPlan, cluster: Cluster, framework: Framework, fixed: frozenset[str]
+    model: Model, plan: ParallelPlan, cluster: Cluster, framework: Framework | Software, fixed: frozenset[str]
 ) -> Iterator[ParallelPlan]:
-    tps = (plan.tp,) if "tp" in fixed else _powers(min(cluster.per_node, model.heads))
-    pps = (
-        (plan.pp,) if "pp" in fixed else tuple(n for n in range(1, min(model.layers, cluster.gpus) + 1) if model.layers % n == 0)
-    )
-    sizes = (plan.microbatch,) if "microbatch" in fixed else MICROBATCHES
-    shardings = (plan.sharding,) if "sharding" in fixed else SHARDINGS
+    if not isinstance(model, Transformer) or not isinstance(framework, Framework):
+        yield from _of_network(plan, cluster.gpus, fixed)
+        return
     again: tuple[Recompute, ...] = ("none", "full")
     if framework.attention == "plain" or framework.repeated > 0:
         again = ("none", "selective", "full")
-    if "recompute" in fixed:
-        again = (plan.recompute,)
-    for tp in tps:
-        split = plan.sequence_parallel if "sequence_parallel" in fixed else tp > 1
-        for pp in pps:
-            chunks = plan.chunks if pp > 1 else 1
-            for microbatch in sizes:
-                for sharding in shardings:
-                    for recompute in again:
-                        yield replace(
-                            plan,
-                            tp=tp,
-                            pp=pp,
-                            chunks=chunks,
-                            microbatch=microbatch,
-                            sharding=sharding,
-                            recompute=recompute,
-                            sequence_parallel=split,
-                        )
+    tps = (plan.tp,) if "tp" in fixed else _powers(min(cluster.per_node, model.heads))
+    stages = tuple(n for n in range(1, min(model.layers, cluster.gpus) + 1) if model.layers % n == 0)
+    for tp, pp, microbatch, sharding, recompute in product(
+        tps,
+        (plan.pp,) if "pp" in fixed else stages,
+        (plan.microbatch,) if "microbatch" in fixed else MICROBATCHES,
+        (plan.sharding,) if "sharding" in fixed else SHARDINGS,
+        (plan.recompute,) if "recompute" in fixed else again,
+    ):
+        yield replace(
+            plan,
+            tp=tp,
+            pp=pp,
+            chunks=plan.chunks if pp > 1 else 1,
+            microbatch=microbatch,
+            sharding=sharding,
+            recompute=recompute,
+            sequence_parallel=plan.sequence_parallel if "sequence_parallel" in fixed else tp > 1,
+        )
+
+
+def _of_network(plan: ParallelPlan, gpus: int, fixed: frozenset[str]) -> Iterator[ParallelPlan]:
+    """Stages of a network, and the batch of a replica whole, in 2, in 4, ... micro-batches."""
+    for pp in (plan.pp,) if "pp" in fixed else range(1, gpus + 1):
+        staged = replace(plan, pp=pp)
+        batch = max(1, plan.global_batch // replicas(staged, gpus))
+        parts = (1,) if pp == 1 else _powers(batch)
+        for microbatch in (plan.microbatch,) if "microbatch" in fixed else (batch // count for count in parts):
+            yield replace(staged, microbatch=microbatch)
 
 
 def _powers(most: int) -> tuple[int, ...]:

@@ -89,6 +89,7 @@ class Load:
         sent: bytes that each stage but the last sends for a micro-batch, and gets back.
         flop: model FLOP of a step on all GPUs; recomputed_flop: FLOP that are computed again.
         memory: of the stage that needs most.
+        blocking: kernels wait while a stage sends.
         numbers: of the inputs of a step that the host makes ready for a GPU.
     """
 
@@ -99,6 +100,7 @@ class Load:
     flop: float
     recomputed_flop: float
     memory: Footprint
+    blocking: bool = True
     numbers: int = 0
 
 
@@ -222,6 +224,7 @@ def network_load(laid: Laid, seconds: Callable[[Layer], float]) -> Load:
         flop=3.0 * flop_of(network) * plan.global_batch,
         recomputed_flop=0.0,
         memory=max(memories, key=lambda need: need.total),
+        blocking=False,
         numbers=laid.microbatches * plan.microbatch * size(network.input),
     )
 

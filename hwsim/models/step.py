@@ -185,7 +185,9 @@ def by_kind(items: Iterable[Item], seconds: Seconds) -> dict[str, float]:
 
 
 def collective(exchange: Exchange, laid: Laid, cluster: Cluster) -> float:
-    """Seconds of one, alone with those of the other groups."""
+    """Seconds of one, alone with those of the other groups; gradients of a network as the machine's library sums them."""
+    if isinstance(laid.model, Network) and exchange.axis == "dp":
+        return cluster.reduced(exchange.size, laid.dp)
     sizes = {"tp": laid.plan.tp, "cp": laid.plan.cp, "ep": laid.plan.ep, "pp": 2, "dp": laid.dp}
     ranks = sizes[exchange.axis]
     if exchange.axis == "dp" and exchange.operation != "all-reduce" and exchange.name == "weights":
@@ -203,8 +205,25 @@ def _pipeline(load: Load, longest: Stage, layers: Mapping[str, Passes], seconds:
     if plan.pp > 1:
         shares["bubble"] = (_length(load.layers, layers) - _length(longest.layers, layers)) / plan.chunks
         sends = [seconds(Exchange("activations", "send", "pp", size)) for size in load.sent]
-        shares["pp"] = 2.0 * (m * plan.chunks * max(sends) + math.fsum(sends))
+        if load.blocking:
+            shares["pp"] = 2.0 * (m * plan.chunks * max(sends) + math.fsum(sends))
+        else:
+            lengths = [_length(stage.layers, layers) for stage in load.stages]
+            waited = _interval(lengths, sends) - max(lengths) if plan.schedule == "1f1b" else 0.0
+            shares["pp"] = (m - 1) * waited + 2.0 * math.fsum(sends)
     return shares
+
+
+def _interval(lengths: Sequence[float], sends: Sequence[float]) -> float:
+    """Seconds from one micro-batch to the next in a 1f1b schedule whose sends block no kernels.
+
+    The last d stages hold d micro-batches at once: each passes all of them, and the sends between them twice, in d intervals.
+
+    >>> _interval([1.0, 1.0], [0.0]), _interval([1.0, 1.0], [0.5]), _interval([2.0, 1.0], [0.5])
+    (1.0, 1.5, 2.0)
+    """
+    stages = len(lengths)
+    return max(*lengths, *((math.fsum(lengths[at:]) + 2.0 * math.fsum(sends[at:])) / (stages - at) for at in range(stages)))
 
 
 def _length(stage: Iterable[Layer], layers: Mapping[str, Passes]) -> float:

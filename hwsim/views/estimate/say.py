@@ -1,4 +1,4 @@
-"""Estimates of transformers as text or JSON (`hwsim: estimate/1`)."""
+"""Estimates of models as text or JSON (`hwsim: estimate/1`)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from hwsim.views.summary.say import bar
 
 if TYPE_CHECKING:
     from hwsim.models import Footprint, Laid, Step
-    from hwsim.models.inference import Service
+    from hwsim.models.inference import Pass, Service
     from hwsim.models.search import Searched
     from hwsim.spec import Warning
 
 WIDTH: Final = 100
 DAY: Final = 86400.0
 NAMES: Final[Mapping[str, str]] = {
+    "convolution": "convolutions",
     "matmul": "matrix products",
     "attention": "attention",
     "elementwise": "elementwise",
@@ -44,11 +45,13 @@ def training(found: Step, title: str, framework: str, size: float | None, tokens
     """A step in a screenful: its time and shares, what the GPUs come to, and their memory."""
     laid = found.laid
     out = [title, *_line("plan", f"{plan_text(laid)}; {framework}")]
-    batch = f"{laid.plan.global_batch:,} sequences of {laid.sequence:,} tokens"
-    out += _line("step", f"{format_quantity(found.seconds, 's')} for {batch} ({_count(laid.tokens)} tokens)")
+    batch = f"{laid.plan.global_batch:,} examples"
+    if laid.unit == "tokens":
+        batch = f"{laid.plan.global_batch:,} sequences of {laid.sequence:,} tokens ({_count(laid.tokens)} tokens)"
+    out += _line("step", f"{format_quantity(found.seconds, 's')} for {batch}")
     each = found.tokens_per_second / laid.gpus
-    out += _line("throughput", f"{_count(found.tokens_per_second)} tokens/s, {_count(each)} on each GPU")
-    out += _line("use", f"MFU {_part(found.mfu)}, HFU {_part(found.hfu)}")
+    out += _line("throughput", f"{_count(found.tokens_per_second)} {laid.unit}/s, {_count(each)} on each GPU")
+    out += _line("utilisation", f"MFU {_part(found.mfu)}, HFU {_part(found.hfu)}")
     out += _line("memory", _fits(found.memory, found.verdict, size, f", on a GPU of stage {found.memory.stage}"))
     if tokens is not None:
         out += _line("training", f"{_count(tokens)} tokens take {_days(tokens / found.tokens_per_second)}")
@@ -63,7 +66,8 @@ def searched(found: Searched, title: str, framework: str, size: float | None, to
         laid = found.nearest.laid
         out += _line("nearest", f"{plan_text(laid)}: {_fits(found.nearest.memory, found.nearest.verdict, size, '')}")
         return "\n".join(out) + "\n"
-    titles = ["step", "MFU", "tokens/s", "memory", "tp", "pp", "dp", "batch", "sharding", "recompute"]
+    unit = found.steps[0].laid.unit
+    titles = ["step", "MFU", f"{unit}/s", "memory", "tp", "pp", "dp", "batch", "sharding", "recompute"]
     rows = []
     for each in found.steps[:top]:
         plan = each.laid.plan
@@ -114,6 +118,16 @@ def inference(found: Service, title: str, framework: str, size: float | None) ->
     return "\n".join([*out, "", *_shares(found.shares), "", *_kinds(found.memory)]) + "\n"
 
 
+@invariants.guarded
+def batch(found: Pass, examples: int, dtype: str, title: str, framework: str, size: float | None) -> str:
+    """A batch through a network in a screenful."""
+    out = [title, *_line("plan", f"on one GPU, {dtype}; {framework}")]
+    out += _line("batch", f"{format_quantity(found.seconds, 's')} for {examples:,} example" + ("s" if examples > 1 else ""))
+    out += _line("throughput", f"{_count(examples / found.seconds)} examples/s")
+    out += _line("memory", _fits(found.memory, found.verdict, size, " on the GPU"))
+    return "\n".join([*out, "", *_shares(found.shares), "", *_kinds(found.memory)]) + "\n"
+
+
 def plan_text(laid: Laid) -> str:
     """A plan in a line."""
     plan = laid.plan
@@ -126,8 +140,9 @@ def plan_text(laid: Laid) -> str:
         said.append(f"ep {plan.ep}")
     if plan.sequence_parallel:
         said.append("sequence parallel")
-    said.append(plan.sharding if plan.level else "nothing sharded")
-    said.append({"none": "nothing recomputed", "selective": "selective recompute", "full": "full recompute"}[plan.recompute])
+    if laid.unit == "tokens":
+        said.append(plan.sharding if plan.level else "nothing sharded")
+        said.append({"none": "nothing recomputed", "selective": "selective recompute", "full": "full recompute"}[plan.recompute])
     return ", ".join([*said, plan.dtype, plan.optimizer])
 
 
@@ -152,8 +167,8 @@ def of_training(found: Step, size: float | None, tokens: float | None = None) ->
     said: dict[str, Any] = {
         "step_s": found.seconds,
         "shares_s": dict(found.shares),
-        "tokens": laid.tokens,
-        "tokens_per_s": found.tokens_per_second,
+        laid.unit: laid.tokens,
+        f"{laid.unit}_per_s": found.tokens_per_second,
         "mfu": found.mfu,
         "hfu": found.hfu,
         "memory": _memory(found.memory, size),
@@ -204,6 +219,21 @@ def of_inference(found: Service, size: float | None) -> dict[str, Any]:
     }
 
 
+def of_batch(found: Pass, examples: int, dtype: str, size: float | None) -> dict[str, Any]:
+    """A batch through a network as dicts and lists."""
+    return {
+        "phase": "forward",
+        "dtype": dtype,
+        "batch": examples,
+        "seconds": found.seconds,
+        "shares_s": dict(found.shares),
+        "examples_per_s": examples / found.seconds,
+        "memory": _memory(found.memory, size),
+        "fits": found.verdict == "fits",
+        "verdict": found.verdict,
+    }
+
+
 def _memory(found: Footprint, size: float | None) -> dict[str, Any]:
     kinds = {kind: getattr(found, kind) for kind in KINDS}
     return {**kinds, "total": found.total, "size": size, "stage": found.stage}
@@ -221,7 +251,7 @@ def _shares(shares: Mapping[str, float]) -> Iterator[str]:
     total = math.fsum(shares.values())
     shown = sorted(((each, name) for name, each in shares.items() if each > 0), reverse=True)
     rows = [(NAMES.get(name, name), format_quantity(each, "s"), each / total) for each, name in shown]
-    yield from _barred(("what", "time", "share"), rows)
+    yield from _barred(("kind of work", "time", "share"), rows)
 
 
 def _kinds(found: Footprint) -> Iterator[str]:
