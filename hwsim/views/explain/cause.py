@@ -1,8 +1,9 @@
-"""What can hold an op back, by name."""
+"""Causes: the capacities, latencies and waits that can hold an op back, by name; and names of families of devices."""
 
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 from typing import Final, Literal
 
@@ -15,22 +16,33 @@ from hwsim.records import dataclass
 
 Kind = Literal["capacity", "time", "floor", "latency", "dispatch", "return", "pool", "wait"]
 
-HOST: Final = ("dispatch", "return")  # kinds of ops that are the program's own doing: the cause is called as they are
+HOST: Final = ("dispatch", "return")  # kinds of ops of the program itself: the cause has the name of the kind
 MODELLED: Final[frozenset[TermKind]] = frozenset({"kernels", "flow", "floor"})  # a model gives the time of the whole op
+_NUMBER: Final = re.compile(r"(?<=[A-Za-z_])\d+(?=$|[ .,:<>-])")  # gpu0.compute, slots:psw->gpu0
+
+
+def family(name: str) -> str:
+    """A name with * for the numbers of its devices.
+
+    >>> family("slots:psw->gpu3"), family("node12.gpu0.compute"), family("pcie4.0")
+    ('slots:psw->gpu*', 'node*.gpu*.compute', 'pcie*.0')
+    """
+    return _NUMBER.sub("*", name)
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Cause:
-    """Why time passed.
+    """The reason that time passed.
 
-    capacity: it was full.  time: the op takes as long as the workload says.  floor, latency: a line of the op's
-    derivation that no sharing makes longer; a latency has the name of the link or device that it is due to: an op waits for
-    one after another.
-    dispatch, return: the program issued an op, or came back from waiting.  pool: all servers were taken.  wait: there was
-    nothing to do yet.
+    Kinds: a full `capacity`; a `time` that the workload states; a `floor` or `latency`, lines of the op's derivation that
+    sharing does not make longer; `dispatch` of an op by the program, and its `return` from waiting; a `pool` without a free
+    server; a `wait` for other ops.
 
-    name: the capacity, device or pool.  label: of a time the op, of a floor the line of the derivation.
-    op: of a floor that a model gives (see `MODELLED`), the op.  line: the kind of that line of the derivation.
+    Args:
+        name: capacity, device or pool; the link or device of a latency, since an op waits for one after another.
+        label: name of the op of a stated time; label of the line of a floor.
+        op: name of the op, if a model gives its time (see `MODELLED`).
+        line: kind of the line that gives it.
 
     >>> forward, tokens = Cause("floor", "gpu0", "kernels", "forward", "kernels"), ("floor", "gpu0", "kernels (memory)", "tokens")
     >>> str(forward), str(Cause(*tokens, "kernels"))
@@ -49,7 +61,7 @@ class Cause:
 
     @property
     def of_op(self) -> str:
-        """In words, beside the name of the op.
+        """The cause in words, next to the name of the op.
 
         >>> Cause("floor", "gpu0", "kernels (memory)", "tokens", "kernels").of_op
         'kernels (memory) on gpu0'
@@ -70,16 +82,16 @@ class Cause:
                 of, by = (self.op, "(its own time)") if self.line == "floor" else (f"{self.line} of {self.op}", by)
                 return " ".join([of, *([f"on {self.name}"] if self.name else []), *([by] if by else [])])
             case "time" | "floor":
-                what = self.label or self.kind
+                reason = self.label or self.kind
             case "wait":
-                what = "waiting to start"
+                reason = "waiting to start"
             case _:
-                what = self.kind
-        return f"{what} on {self.name}" if self.name else what
+                reason = self.kind
+        return f"{reason} on {self.name}" if self.name else reason
 
 
 class Causes:
-    """Numbers for the causes of one graph: capacity i is cause i; the others get theirs when they occur."""
+    """Numbers of the causes of one graph: capacity i is cause i; other causes are numbered when they occur."""
 
     def __init__(self, graph: OpGraph) -> None:
         self._graph = graph
@@ -92,75 +104,73 @@ class Causes:
         return tuple(self._numbers)
 
     def number(self, cause: Cause) -> int:
-        """Its number, a new one if it is new."""
+        """The number of a cause, a new one for a new cause."""
         return self._numbers.setdefault(cause, len(self._numbers))
 
     def latencies(self, cost: Ints, label: Ints) -> tuple[list[tuple[tuple[int, int], ...]], Ints]:
-        """Of each pair of a cost and a label its latency's parts, one after another: (number of the cause, where it ends, in fs).
+        """Parts of the latency for each pair of a cost and a label, as (number of the cause, end of the part in fs).
 
-        Which of the pairs each op has comes second.
+        The second value is the pair of each op.
         """
-        labels = len(self._graph.labels)
-        wanted, where = np.unique((cost + 1) * labels + label, return_inverse=True)
-        found: list[tuple[tuple[int, int], ...]] = []
-        for pair in wanted.tolist():
-            which, named = divmod(pair, labels)
-            cause = self._of_kind("latency", self._graph.labels[named])
-            if not which or cause.kind != "latency":
-                found.append(((self.number(cause), 0),))
+        pairs, where = self._pairs(cost, label)
+        latencies: list[tuple[tuple[int, int], ...]] = []
+        for op_cost, op_label in pairs:
+            cause = self._of_kind("latency", op_label)
+            if op_cost is None or cause.kind != "latency":
+                latencies.append(((self.number(cause), 0),))
                 continue
-            parts, ends = latency_parts(self._graph.costs[which - 1]), 0.0
-            ended = []
-            for holder, seconds in parts:
-                ends += seconds
-                ended.append((self.number(replace(cause, name=holder or cause.name)), ticks.femtoseconds(ends)))
-            found.append(tuple(ended))
-        return found, where
+            end, parts = 0.0, []
+            for holder, seconds in latency_parts(op_cost):
+                end += seconds
+                parts.append((self.number(replace(cause, name=holder or cause.name)), ticks.femtoseconds(end)))
+            latencies.append(tuple(parts))
+        return latencies, where
 
     def of_label(self, kind: Literal["time", "latency", "wait"], label: Ints) -> Ints:
         """Numbers of a cause of this kind for ops with these labels."""
-        wanted, where = np.unique(label, return_inverse=True)
-        found = [self.number(self._of_kind(kind, self._graph.labels[one])) for one in wanted.tolist()]
-        return np.array(found, np.int64)[where]
+        labels, where = np.unique(label, return_inverse=True)
+        return np.array([self.number(self._of_kind(kind, self._graph.labels[number])) for number in labels], np.int64)[where]
 
     def alone(self, cost: Ints, label: Ints) -> Ints:
-        """What sets the duration of bodies that share with nobody."""
-        labels = len(self._graph.labels)
-        wanted, where = np.unique((cost + 1) * labels + label, return_inverse=True)
-        found = []
-        for pair in wanted.tolist():
-            which, named = divmod(pair, labels)
-            label_of = self._graph.labels[named]
-            cause = self._of_kind("time", label_of)
-            if which and cause.kind == "time":
-                cause = self._of_cost(self._graph.costs[which - 1], label_of)
-            found.append(self.number(cause))
-        return np.array(found, np.int64)[where]
+        """Numbers of the causes that set the duration of bodies which share nothing."""
+        pairs, where = self._pairs(cost, label)
+        numbers = []
+        for op_cost, op_label in pairs:
+            cause = self._of_kind("time", op_label)
+            if op_cost is not None and cause.kind == "time":
+                cause = self._of_cost(op_cost, op_label)
+            numbers.append(self.number(cause))
+        return np.array(numbers, np.int64)[where]
+
+    def _pairs(self, cost: Ints, label: Ints) -> tuple[list[tuple[Cost | None, Label]], Ints]:
+        """The different pairs of a cost and a label, and the pair of each op."""
+        labels, costs = self._graph.labels, (None, *self._graph.costs)
+        codes, where = np.unique((cost + 1) * len(labels) + label, return_inverse=True)
+        return [(costs[code // len(labels)], labels[code % len(labels)]) for code in codes.tolist()], where
 
     def _of_kind(self, kind: Literal["time", "latency", "wait"], label: Label) -> Cause:
-        for own in HOST:
-            if label.kind == own and kind != "wait":
-                return Cause("dispatch" if own == "dispatch" else "return", label.device)
+        if label.kind in HOST and kind != "wait":
+            return Cause("dispatch" if label.kind == "dispatch" else "return", label.device)
         return Cause(kind, label.device, label.name if kind == "time" else "")
 
     def _of_cost(self, cost: Cost, label: Label) -> Cause:
-        """The largest of amount / rate, or the floor; a time the workload states is the op's own."""
+        """The capacity with the largest amount / rate, or the floor, or the time that the workload states."""
         if cost.played:
             return Cause("floor", label.device, "requests")
         demand, line = cost.demand, binding(cost)
         if line is not None and line.kind == "stated":
             return Cause("time", label.device, label.name)
         took, slowest = max(((amount / self._rates[name], name) for name, amount in demand.amounts), default=(0.0, ""))
-        own = is_modelled(cost)
-        if slowest and (took > demand.floor * (1 + 1e-9) if own else took >= demand.floor):
+        modelled = is_modelled(cost)
+        if slowest and (took > demand.floor * (1 + 1e-9) if modelled else took >= demand.floor):
             return Cause("capacity", slowest)
-        if line is None or not own:
+        if line is None or not modelled:
             return Cause("floor", label.device, line.label if line is not None else "")
         return Cause("floor", label.device, line.label, label.name, line.kind)
 
 
 def link(capacity: str) -> str:
-    """The link whose direction (or both directions) a capacity is, "" if it is none.
+    """The link of a capacity that is one of its directions (or both); "" for other capacities.
 
     >>> link("slots:psw->gpu3"), link("wlan:a--b"), link("gpu0.compute")
     ('slots', 'wlan', '')
@@ -170,7 +180,7 @@ def link(capacity: str) -> str:
 
 
 def holder(term: Term) -> str:
-    """The link (`link NAME`) or device that a latency is due to; "" for the op's own device."""
+    """The link (`link NAME`) or device of a latency; "" for the op's own device."""
     return f"link {link(term.capacity)}" if link(term.capacity) else term.capacity.rpartition(".")[0]
 
 
@@ -180,16 +190,16 @@ def latency_parts(cost: Cost) -> tuple[tuple[str, float], ...]:
     for term in cost.why:
         if term.kind == "latency" and term.seconds > 0:
             spent[holder(term)] = spent.get(holder(term), 0.0) + term.seconds
-    whole = math.fsum(spent.values())
+    total = math.fsum(spent.values())
     if not spent:
         return (("", cost.demand.latency),)
-    return tuple((name, cost.demand.latency * (seconds / whole)) for name, seconds in spent.items())
+    return tuple((name, cost.demand.latency * (seconds / total)) for name, seconds in spent.items())
 
 
 def is_modelled(cost: Cost) -> bool:
-    """Whether a model of such ops says how long they take: no rate of a capacity that is in the graph makes it shorter.
+    """Whether a model gives the time of the op, so that no rate of a capacity in the graph makes it shorter.
 
-    A capacity may be held for all that time, too: it is not what makes the op take it.
+    A capacity may be held for that time, but does not cause it.
     """
     term = binding(cost)
     return term is not None and not term.capacity and term.kind in MODELLED
@@ -197,4 +207,4 @@ def is_modelled(cost: Cost) -> bool:
 
 def binding(cost: Cost) -> Term | None:
     """The line that sets the body's duration."""
-    return max((term for term in cost.why if term.kind != "latency"), key=lambda one: (one.seconds, one.label), default=None)
+    return max((term for term in cost.why if term.kind != "latency"), key=lambda term: (term.seconds, term.label), default=None)

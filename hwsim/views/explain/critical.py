@@ -1,15 +1,15 @@
 """The critical path: which op, doing what, every femtosecond of a run waited for.
 
 Walking back from the op that ended last: before an op started, the run waited for the predecessor
-that ended last, or for the op that gave back the server of a pool.  The pieces tile the run from 0
+that ended last, or for the op that gave back the server of a pool. The pieces tile the run from 0
 to its end, so the causes add up to the makespan exactly, in integer fs.
 
-While an op of the path was ready but had no server, the pool is the cause, whatever the op did that had it.
+While an op of the path was ready but had no server, the cause is the pool, whatever the op with the server did.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Final
 
@@ -19,15 +19,15 @@ from hwsim import ticks
 from hwsim.graph.opgraph import Ints
 from hwsim.records import dataclass
 from hwsim.results.timeline import FEMTO, Timeline
-from hwsim.views.explain.cause import Cause, Causes
-from hwsim.views.explain.pools import lack_servers
+from hwsim.units import natural
+from hwsim.views.explain.cause import Cause, Causes, family
 
-ROUNDED: Final = 30  # paces that agree in so many bits are the same
+ROUNDED: Final = 30  # leading bits in which equal paces agree
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """From `start_fs` to `end_fs` the run waited for this op, and the op for this cause."""
+    """A stretch of time in which the run waited for an op, and the op for a cause."""
 
     op: int
     start_fs: int
@@ -37,7 +37,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A cause and how much of the run it accounts for."""
+    """A cause, its time, and its share of the run."""
 
     cause: Cause
     time_fs: int
@@ -76,13 +76,13 @@ class CriticalPath:
         numbers, firsts = np.unique(self.cause[order], return_index=True)
         for number, total in zip(numbers.tolist(), ticks.group_totals(took, firsts).tolist(), strict=True):
             spent[number] = total
-        whole = sum(spent)  # whole
-        rows = [Share(cause, time, time / whole) for cause, time in zip(self.causes, spent, strict=True) if time]
+        total = sum(spent)  # integers
+        rows = [Share(cause, time, time / total) for cause, time in zip(self.causes, spent, strict=True) if time]
         return tuple(sorted(rows, key=lambda row: (-row.time_fs, row.cause)))
 
 
 def critical_path(timeline: Timeline) -> CriticalPath:
-    """The pieces of time that the run consisted of.  O(ops + edges), vectorised but for the walk itself."""
+    """The pieces of time of which the run consists; O(ops + edges), vectorised except for the walk."""
     if not timeline.makespan_fs:
         none = np.empty(0, np.int64)
         return CriticalPath(none, timeline.start[:0], timeline.end[:0], none, ())
@@ -91,24 +91,23 @@ def critical_path(timeline: Timeline) -> CriticalPath:
 
 
 def pieces(timeline: Timeline, op: int) -> tuple[Segment, ...]:
-    """What held one op from its start to its end, on the path or not."""
-    found = _pieces(timeline, np.array([op], np.int64))
+    """Causes of one op from its start to its end, on the path or not."""
     start = int(timeline.start[op])
-    return tuple(piece for piece in found if piece.start_fs >= start)
+    return tuple(piece for piece in _pieces(timeline, np.array([op], np.int64)) if piece.start_fs >= start)
 
 
 def limited_by(timeline: Timeline) -> tuple[Share, ...]:
-    """What the run spent its time on along the critical path; see `CriticalPath.limited_by`."""
+    """Causes along the critical path of a run; see `CriticalPath.limited_by`."""
     return critical_path(timeline).limited_by
 
 
 def last_predecessors(timeline: Timeline) -> Ints:
-    """Per op the one it waited for: whose end freed its server, else the predecessor that ended last (-1: none).
+    """For each op the op that it waited for: the one that freed its server, else the predecessor that ended last; or -1.
 
-    Of several that ended together, the one with the lowest number.
+    If several ended together, it is the one with the lowest number.
     """
     source, target = timeline.flat.edges()
-    found = np.full(len(timeline), -1, np.int64)
+    last = np.full(len(timeline), -1, np.int64)
     if len(source):
         order = np.lexsort((source, target))
         source, target = source[order], target[order]
@@ -116,8 +115,31 @@ def last_predecessors(timeline: Timeline) -> Ints:
         heads = np.flatnonzero(np.concatenate([[True], target[1:] != target[:-1]]))
         latest = np.repeat(np.maximum.reduceat(ended, heads), np.diff([*heads.tolist(), len(target)]))
         best = np.flatnonzero((ended == latest).astype(np.bool_))[::-1]  # backwards: the first of equals is written last
-        found[target[best]] = source[best]
-    return np.where(timeline.granted >= 0, timeline.granted, found)
+        last[target[best]] = source[best]
+    return np.where(timeline.granted >= 0, timeline.granted, last)
+
+
+def ready_times(timeline: Timeline, ops: Ints) -> Ints:
+    """End of the last op that each of these waits for, in fs; 0 if it waits for none."""
+    place = np.full(len(timeline), -1, np.int64)
+    place[ops] = np.arange(len(ops))
+    source, target = timeline.flat.edges()
+    among = place[target] >= 0
+    times = np.zeros(len(ops), timeline.end.dtype)
+    np.maximum.at(times, place[target[among]], timeline.end[source[among]])
+    return times
+
+
+def families(shares: Iterable[Share]) -> list[tuple[str, int]]:
+    """(cause, fs) with the members of a family as one, longest first; a family of one keeps its name."""
+    members: dict[str, list[Share]] = {}
+    for share in shares:
+        members.setdefault(family(str(share.cause)), []).append(share)
+    rows = [
+        (str(alike[0].cause) if len(alike) == 1 else name, sum(share.time_fs for share in alike))
+        for name, alike in members.items()
+    ]
+    return sorted(rows, key=lambda row: (-row[1], natural(row[0])))
 
 
 def walk(timeline: Timeline) -> Ints:
@@ -134,7 +156,7 @@ def walk(timeline: Timeline) -> Ints:
 
 
 def _pieces(timeline: Timeline, path: Ints) -> CriticalPath:
-    """Cut every op of the path into waiting, own time, latency and what held its body back."""
+    """Cut every op of the path into waiting, own time, latency, and causes of its body."""
     flat = timeline.flat
     causes = Causes(flat.graph)
     label = flat.label[path]
@@ -154,17 +176,17 @@ def _pieces(timeline: Timeline, path: Ints) -> CriticalPath:
     calm = flow_class < 0
     columns.append((place[calm], body[calm], end[calm], alone[calm]))
     for number in np.unique(flow_class[~calm]).tolist():
-        here = np.flatnonzero(flow_class == number)
-        columns.append(_flowing(timeline, number, here, body[here], end[here], alone[here]))
+        members = np.flatnonzero(flow_class == number)
+        columns.append(_flowing(timeline, number, members, body[members], end[members], alone[members]))
     at, low, high, cause = (np.concatenate(column) for column in zip(*columns, strict=True))
     kept = np.flatnonzero((high > low).astype(np.bool_))
     order = kept[np.argsort(low[kept], kind="stable")]
-    at, low, high, cause = lack_servers(timeline, path, at[order], low[order], high[order], cause[order], causes)
+    at, low, high, cause = _lack_servers(timeline, path, at[order], low[order], high[order], cause[order], causes)
     return CriticalPath(path[at], low, high, cause, causes.table)
 
 
 def _latencies(causes: Causes, cost: Ints, label: Ints, begin: Ints, body: Ints) -> Iterator[tuple[Ints, Ints, Ints, Ints]]:
-    """The latencies of ops, cut where one part of the machine hands on to the next."""
+    """The latencies of ops, cut at each change from one part of the machine to the next."""
     parts, which = causes.latencies(cost, label)
     low = begin
     for step in range(max(map(len, parts), default=0)):
@@ -179,7 +201,7 @@ def _latencies(causes: Causes, cost: Ints, label: Ints, begin: Ints, body: Ints)
 def _flowing(timeline: Timeline, number: int, place: Ints, begin: Ints, end: Ints, alone: Ints) -> tuple[Ints, Ints, Ints, Ints]:
     """Pieces of bodies of one class, cut where its pace changed.
 
-    Where nothing holds the op back, or so little that only the rounding shows, it has the cause of an op alone.
+    The cause is that of an op alone while nothing holds it back, or only rounding does.
     """
     history = timeline.paces[number]
     if not history:
@@ -197,3 +219,37 @@ def _flowing(timeline: Timeline, number: int, place: Ints, begin: Ints, end: Int
     low = np.where(opens, begin[which], changes[step])
     high = np.where(closes, end[which], changes[np.minimum(after, len(changes) - 1)])
     return place[which], low, high, np.where(bound[step] >= 0, bound[step], alone[which])
+
+
+def _lack_servers(
+    timeline: Timeline, path: Ints, at: Ints, low: Ints, high: Ints, cause: Ints, causes: Causes
+) -> tuple[Ints, Ints, Ints, Ints]:
+    """The pieces of a path (piece of op `path[at]`, in order of time), with the pool as cause while an op waits for a server.
+
+    If several wait at once, one behind the other, the pool is the one nearest to the op that runs.
+    """
+    waiting = np.flatnonzero(timeline.granted[path] >= 0)
+    if not len(waiting):
+        return at, low, high, cause
+    ready = dict(zip(waiting.tolist(), ready_times(timeline, path[waiting]).tolist(), strict=True))
+    pools = timeline.flat.graph.pools
+    rows: list[tuple[int, int, int, int]] = []
+    since: list[tuple[int, int]] = []  # (ready, cause) of ops later on the path; the nearest is the last
+    behind = list(waiting.tolist())
+    for op, begin, end, present in zip(
+        at.tolist()[::-1], low.tolist()[::-1], high.tolist()[::-1], cause.tolist()[::-1], strict=True
+    ):
+        while behind and behind[-1] > op:
+            number = behind.pop()
+            pool = pools[int(timeline.flat.take[path[number]])]
+            since.append((ready[number], causes.number(Cause("pool", pool.name))))
+        until = end
+        while until > begin:
+            while since and since[-1][0] >= until:
+                since.pop()
+            why, start = (since[-1][1], max(begin, since[-1][0])) if since else (present, begin)
+            rows.append((op, start, until, why))
+            until = start
+    ops_and_causes = np.array([(op, why) for op, _, _, why in rows[::-1]], np.int64).reshape(-1, 2)
+    starts, ends = ([row[column] for row in rows[::-1]] for column in (1, 2))
+    return ops_and_causes[:, 0], ticks.matching(starts, high), ticks.matching(ends, high), ops_and_causes[:, 1]

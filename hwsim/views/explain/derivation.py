@@ -1,6 +1,6 @@
-"""How long an op takes and why, with the numbers put in: what lowering recorded, nothing worked out again.
+"""Derivations of how long ops take, with the numbers put in, from the lines that lowering recorded.
 
-alone: latencies + the largest of the other lines; then what it really took, and what made the difference.
+An op alone takes its latencies and the longest other line. A derivation adds the time that it took, and the difference.
 """
 
 from __future__ import annotations
@@ -15,14 +15,19 @@ from hwsim.graph.opgraph import Ints, Label
 from hwsim.records import dataclass
 from hwsim.results.timeline import FEMTO, Timeline
 from hwsim.units import format_quantity
-from hwsim.views.explain.cause import HOST
-from hwsim.views.explain.family import family
-from hwsim.views.explain.pools import ready_times
+from hwsim.views.explain.cause import HOST, family
+from hwsim.views.explain.critical import ready_times
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of a derivation.  numbers: the formula with the inputs put in.  binds: no other line is longer."""
+    """One line of a derivation.
+
+    Args:
+        numbers: the formula with the inputs put in.
+        binds: no other line is longer.
+        latency: whether it comes before the body.
+    """
 
     label: str
     formula: str
@@ -30,16 +35,19 @@ class Line:
     time_s: float
     binds: bool
     inputs: tuple[tuple[str, str, str], ...]  # (name, value with unit, source)
+    latency: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
-    """Ops alike: what one of them takes alone, what they took, and why that differs.
+    """Equal ops: the time of one alone, the times that they took, and the reasons for the difference.
 
-    devices: whose ops these are (several: the derivations read the same).  count: ops.
-    size: the part of the body an op does (1/8 if a piece of eight).
-    own_s: time beside what the lines say, of arrivals the longest.
-    because: what held the slowest of them back, in words; empty if all took what one takes alone.
+    Args:
+        devices: devices of the ops; several if their derivations read the same.
+        count: number of ops.
+        size: part of the body that an op does (1/8 for a piece of eight).
+        own_s: time in addition to the lines; the longest, for arrivals.
+        because: reasons, in words, that the slowest took longer; empty if all took the time of one alone.
     """
 
     name: str
@@ -57,8 +65,8 @@ class Derivation:
     @property
     def alone(self) -> str:
         """The sum in words, `5 us + max(16.57 ms, 1 ms) = 16.58 ms`."""
-        latency = [seconds(line.time_s) for line in self.lines if line.label == "latency"]
-        lines = [line for line in self.lines if line.label != "latency"]
+        latency = [seconds(line.time_s) for line in self.lines if line.latency]
+        lines = [line for line in self.lines if not line.latency]
         body = [seconds(line.time_s) for line in lines if line.time_s > 0] or [seconds(line.time_s) for line in lines[:1]]
         longest = body[0] if len(body) == 1 else f"max({', '.join(body)})"
         part = "" if self.size == 1 else f"{fraction(self.size)} x "
@@ -70,10 +78,10 @@ class Derivation:
 
 
 def derivations(timeline: Timeline, ops: Ints) -> tuple[Derivation, ...]:
-    """One for each kind of op among these: by label, cost, size and own time, in the order they come.
+    """A derivation for each label, cost, size and own time among these ops, in their order.
 
     Ops on the members of a family (gpu0, gpu1, ...) whose derivations read the same are one, and so are all
-    arrivals, and parts of a body that differ after the fourth digit: the longest speaks for the others.
+    arrivals, and parts of a body that differ after the fourth digit: the longest represents them.
     """
     flat = timeline.flat
     rates = {capacity.name: capacity.rate for capacity in flat.graph.capacities}
@@ -83,41 +91,35 @@ def derivations(timeline: Timeline, ops: Ints) -> tuple[Derivation, ...]:
     alike: dict[tuple[object, ...], list[tuple[Label, Ints, Cost, float, int]]] = {}
     for kind in dict.fromkeys(kinds[ops].tolist()):
         members = order[bounds[kind] : bounds[kind + 1]]
-        one = int(members[0])
-        label = flat.graph.labels[int(flat.label[one])]
-        cost = flat.graph.costs[int(flat.cost[one])] if flat.cost[one] >= 0 else Cost(Demand())
-        size, time = float(flat.size[one]), int(flat.time[one])
+        first = int(members[0])
+        label = flat.graph.labels[int(flat.label[first])]
+        cost = flat.graph.costs[int(flat.cost[first])] if flat.cost[first] >= 0 else Cost(Demand())
+        size, time = float(flat.size[first]), int(flat.time[first])
         name = label.kind if label.kind in HOST else label.name
-        told = tuple((family(term.label), family(term.formula), term.inputs, term.seconds) for term in cost.why)
-        given = -1 if label.kind == "arrivals" and not label.device else time  # each comes when it comes
-        key = (name, label.kind, family(label.device), told, cost.demand.alone(rates), given, fraction(size))
+        terms = tuple((family(term.label), family(term.formula), term.inputs, term.seconds) for term in cost.why)
+        given = -1 if label.kind == "arrivals" and not label.device else time  # arrivals have different times
+        key = (name, label.kind, family(label.device), terms, cost.demand.alone(rates), given, fraction(size))
         alike.setdefault(key, []).append((label, members, cost, size, time))
     return tuple(_derive(timeline, rates, str(key[0]), rows) for key, rows in alike.items())
 
 
 def _kinds(timeline: Timeline) -> Ints:
-    """Per op a number; ops of one label, cost, size and own time have the same."""
+    """A number for each op, equal for ops of one label, cost, size and own time."""
     flat = timeline.flat
-    found = np.zeros(len(flat), np.int64)
+    kinds = np.zeros(len(flat), np.int64)
     for column in (flat.label, flat.cost, flat.time, flat.size):
         values, where = np.unique(column, return_inverse=True)
-        found = np.unique(found * max(len(values), 1) + where, return_inverse=True)[1]
-    return found
+        kinds = np.unique(kinds * max(len(values), 1) + where, return_inverse=True)[1]
+    return kinds
 
 
 def lines(cost: Cost) -> tuple[Line, ...]:
     """The lines that lowering recorded, numbers put in; latencies first."""
     body = max((term.seconds for term in cost.why if term.kind != "latency"), default=0.0)
+    terms = sorted(((term, term.kind == "latency") for term in cost.why), key=lambda pair: not pair[1])
     return tuple(
-        Line(
-            term.label,
-            term.formula,
-            put_in(term),
-            term.seconds,
-            term.kind != "latency" and term.seconds >= body > 0,
-            term.inputs,
-        )
-        for term in sorted(cost.why, key=lambda term: term.kind != "latency")
+        Line(term.label, term.formula, put_in(term), term.seconds, not first and term.seconds >= body > 0, term.inputs, first)
+        for term, first in terms
     )
 
 
@@ -132,12 +134,17 @@ def put_in(term: Term) -> str:
         return term.formula
     names = sorted(values, key=lambda name: (-len(name), name))
     pattern = "|".join(rf"(?<![\w.]){re.escape(name)}(?![\w.])" for name in names)
-    return re.sub(pattern, lambda found: values[found.group()], term.formula)
+    return re.sub(pattern, lambda name: values[name.group()], term.formula)
 
 
 def seconds(value: float) -> str:
     """A time with four digits."""
     return format_quantity(value, "s", 4)
+
+
+def duration(time_fs: int) -> str:
+    """A time in fs with four digits."""
+    return seconds(time_fs / FEMTO)
 
 
 def fraction(size: float) -> str:
@@ -152,11 +159,11 @@ def fraction(size: float) -> str:
 def _derive(
     timeline: Timeline, rates: Mapping[str, float], name: str, rows: Sequence[tuple[Label, Ints, Cost, float, int]]
 ) -> Derivation:
-    label, _, cost, size, own = max(rows, key=lambda row: (row[-1], row[-2]))
+    label, _, cost, size, time = max(rows, key=lambda row: (row[-1], row[-2]))
     ops = np.concatenate([members for _, members, _, _, _ in rows])
     took = timeline.end[ops] - timeline.start[ops]
     shortest, longest = int(took.min()), int(took.max())
-    alone = own / FEMTO + cost.demand.latency + size * cost.demand.body(rates)
+    alone = time / FEMTO + cost.demand.latency + size * cost.demand.body(rates)
     slowest = int(ops[int(np.argmax(took))])
     return Derivation(
         name=name,
@@ -164,7 +171,7 @@ def _derive(
         devices=tuple(dict.fromkeys(named.device for named, *_ in rows)),
         count=len(ops),
         size=size,
-        own_s=own / FEMTO,
+        own_s=time / FEMTO,
         lines=lines(cost),
         alone_s=alone,
         shortest_s=shortest / FEMTO,
@@ -174,7 +181,7 @@ def _derive(
 
 
 def _shared(timeline: Timeline, op: int) -> tuple[str, ...]:
-    """What an op had to share while it ran, and for how long."""
+    """Capacities that an op shared while it ran, each with the time."""
     number = int(timeline.flow_class[op])
     if number < 0:
         return ()
@@ -188,15 +195,15 @@ def _shared(timeline: Timeline, op: int) -> tuple[str, ...]:
             spent[pace.bound] = spent.get(pace.bound, 0) + inside
     names = [capacity.name for capacity in timeline.flat.graph.capacities]
     ordered = sorted(spent.items(), key=lambda each: (-each[1], each[0]))
-    return tuple(f"shared {names[bound]} for {seconds(time / FEMTO)}" for bound, time in ordered)
+    return tuple(f"shared {names[bound]} for {duration(time)}" for bound, time in ordered)
 
 
 def _waited(timeline: Timeline, ops: Ints) -> tuple[str, ...]:
-    """How long at most one of these ops was ready without a server."""
+    """The longest wait of a ready op for a server, in words."""
     late = ops[(timeline.granted[ops] >= 0) & (timeline.flat.take[ops] >= 0)]
     if not len(late):
         return ()
     waits = timeline.start[late] - ready_times(timeline, late)
     worst = int(np.argmax(waits))
     pool = timeline.flat.graph.pools[int(timeline.flat.take[late[worst]])].name
-    return (f"waited up to {seconds(int(waits[worst]) / FEMTO)} for {pool} before it started",)
+    return (f"waited up to {duration(int(waits[worst]))} for {pool} before it started",)

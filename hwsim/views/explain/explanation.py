@@ -1,4 +1,4 @@
-"""Why a run took as long as it did, all of it: accounting, path, derivations, what hides, what would help."""
+"""The explanation of a run: accounting, critical path, derivations, overlap, and changes that would help."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hwsim.views.explain.what_if import LARGEST, Tried, WhatIf, what_if
 
 
 class NoSuchOp(ValueError):
-    """No op of the run is called that; `names` are those that are."""
+    """No op of the run has the name; `names` are the names of its ops."""
 
     def __init__(self, name: str, names: tuple[str, ...]) -> None:
         super().__init__(f"the run has no op '{name}'")
@@ -31,11 +31,13 @@ class NoSuchOp(ValueError):
 
 @dataclass(frozen=True)
 class Explanation:
-    """What a run waited for, and why.
+    """The causes of a run's time.
 
-    accounting: causes along the critical path, longest first; their times add up to the makespan in integer fs.
-    runs: the path, told shortly.  derivations: of the ops on the path, those that took longest first; or of the ops asked for.
-    what_if: None if it was not worked out; untried, left, measure: see `what_if.Tried`.
+    Args:
+        accounting: causes along the critical path, longest first; their times add up to the makespan in integer fs.
+        runs: the path in short.
+        derivations: those of the ops on the path, the longest first; or those of the requested ops.
+        what_if: None if no change was tried; see `what_if.Tried`, also for `untried`, `left` and `measure`.
     """
 
     path: CriticalPath
@@ -62,7 +64,7 @@ def explain(
     Args:
         op: derive the durations of the ops of this name instead of those on the critical path.
         again: simulate again with one number of the files better at a time; None: if the run has at most `what_if.LARGEST` ops.
-        progress: called with how many of the changes were simulated and how many there are.
+        progress: called with the number of changes that were simulated and of all changes.
 
     Raises:
         NoSuchOp: no op has the name.
@@ -92,7 +94,7 @@ def explain(
 
 
 def _breaches(accounting: Sequence[Share], done: Sequence[Activity], makespan_fs: int) -> Iterator[str]:
-    """What of an explanation contradicts the run."""
+    """Contradictions between an explanation and its run."""
     yield from adds_up([share.time_fs for share in accounting], makespan_fs, "causes")
     for each in done:
         if not 0 <= each.path_fs <= each.busy_fs <= min(each.work_fs, makespan_fs):

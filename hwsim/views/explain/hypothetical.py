@@ -1,6 +1,6 @@
 """Changes that no number of the files makes: a time of a model halved, a pool with twice the servers.
 
-They are worked out by replaying the op graph, and are told apart from what `--set` can do.
+They are simulated on a changed op graph, and marked to distinguish them from changes that `--set` can make.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ import numpy as np
 from hwsim.demand import Capacity, Cost
 from hwsim.graph.opgraph import Block, OpGraph
 from hwsim.records import dataclass
-from hwsim.views.explain.cause import HOST, Cause, binding, is_modelled, latency_parts, link
-from hwsim.views.explain.family import family
+from hwsim.views.explain.cause import HOST, Cause, binding, family, is_modelled, latency_parts, link
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +26,12 @@ class Hypothetical:
 
 
 def against(cause: Cause) -> Hypothetical | None:
-    """What would make this cause half as long; None if nothing can."""
+    """A change that halves this cause; None if there is none."""
     name = family(cause.name)
     where = f" on {name}" if name else ""
     match cause.kind:
         case "time" if cause.label == "start" and not cause.name:
-            return None  # that a job starts late is no part of anything
+            return None  # a job's late start belongs to no part
         case "time":
             return Hypothetical(f"{cause.label}{where} in half the time", _shorter(cause.label, name))
         case "floor" if cause.op:
@@ -92,12 +91,12 @@ def _is_stated(cost: Cost) -> bool:
     return line is not None and line.kind == "stated"
 
 
-def _shorter(name: str, device: str, own: Callable[[Cost], bool] = _is_stated) -> Callable[[OpGraph], OpGraph]:
-    """Ops of this name whose time the workload states, or a model."""
+def _shorter(name: str, device: str, has_time: Callable[[Cost], bool] = _is_stated) -> Callable[[OpGraph], OpGraph]:
+    """Halve the ops of this name whose time the workload, or a model, gives."""
 
     def apply(graph: OpGraph) -> OpGraph:
         labels = [label.name == name and family(label.device) == device and label.kind not in HOST for label in graph.labels]
-        return _halved(graph, labels, [own(cost) for cost in graph.costs])
+        return _halved(graph, labels, [has_time(cost) for cost in graph.costs])
 
     return apply
 

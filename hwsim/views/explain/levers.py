@@ -1,7 +1,7 @@
-"""Which numbers of the files would make a cause shorter.
+"""Levers: numbers of the files that would make a cause shorter.
 
-A line of a derivation names its inputs and where they are from; the input that stands in a file is the number to change.
-A line made of many numbers (a link's rate, a GPU's kernels) has those of its capacity instead: `OF_CAPACITY`.
+A line of a derivation names its inputs and their sources; the input that stands in a file is the number to change.
+For a line made of many numbers (a link's rate, a GPU's kernels) they are the numbers of its capacity: `OF_CAPACITY`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from typing import Final
 
 from hwsim.demand import Cost, Term
 from hwsim.records import dataclass
-from hwsim.views.explain.cause import Cause, binding, holder, link
-from hwsim.views.explain.family import family
+from hwsim.views.explain.cause import Cause, binding, family, holder, link
 from hwsim.views.explain.numbers import Number, Parts, together
 
 # kind of a device and the last word of its capacity -> groups of keys; each group is one what-if
@@ -47,9 +46,9 @@ class Lever:
     """One change of the files.
 
     Args:
-        text: what it is called.
+        text: the change in words.
         settings: paths and values of `--set`.
-        numbers: those that it makes twice as good; none if it sets something else (a generation).
+        numbers: numbers that it makes twice as good; none if it sets something else (a generation).
     """
 
     text: str
@@ -59,8 +58,8 @@ class Lever:
     @classmethod
     def of(cls, numbers: Iterable[Number]) -> Lever:
         """These numbers, each twice as good."""
-        kept = tuple(sorted({one.path: one for one in numbers}.values(), key=lambda one: one.path))
-        return cls(together(kept), tuple(one.setting for one in kept), kept)
+        kept = tuple(sorted({number.path: number for number in numbers}.values(), key=lambda number: number.path))
+        return cls(together(kept), tuple(number.setting for number in kept), kept)
 
     def and_(self, other: Lever) -> Lever:
         """Both at once."""
@@ -70,13 +69,21 @@ class Lever:
 
 
 class Levers:
-    """What would help against causes, by the files of a machine.  rates: amounts per second of the run's capacities."""
+    """Levers against causes, from the files of a machine.
+
+    Args:
+        rates: amounts per second of the run's capacities.
+    """
 
     def __init__(self, parts: Parts, rates: Mapping[str, float]) -> None:
         self._parts, self._rates = parts, rates
 
     def against(self, cause: Cause, costs: Sequence[Cost]) -> Iterator[Lever]:
-        """Changes worth trying, the nearest first.  costs: of the ops that waited for this cause, the longest first."""
+        """Changes to try, the most direct first.
+
+        Args:
+            costs: costs of the ops that waited for this cause, the longest first.
+        """
         match cause.kind:
             case "capacity":
                 yield from self.of_capacity(cause.name, costs)
@@ -86,15 +93,15 @@ class Levers:
                 bound = [term for cost in costs if (term := binding(cost)) is not None]
                 yield from self._of_terms(bound, cause.name)
             case "latency":
-                own = {family(cause.name)} if cause.name.startswith("link ") else {family(cause.name), ""}
+                holders = {family(cause.name)} if cause.name.startswith("link ") else {family(cause.name), ""}
                 lines = [term for cost in costs for term in cost.why if term.kind == "latency"]
-                waits = [term for term in lines if family(holder(term)) in own]
+                waits = [term for term in lines if family(holder(term)) in holders]
                 yield from self._of_terms(sorted(waits, key=lambda term: -term.seconds), cause.name, by_number=True)
             case _:
                 return
 
     def of_capacity(self, name: str, costs: Sequence[Cost] = ()) -> Iterator[Lever]:
-        """What makes a capacity twice as fast."""
+        """Changes that make a capacity twice as fast."""
         if link(name):
             yield from self._of_link(name)
             return
@@ -105,7 +112,7 @@ class Levers:
             yield from _grouped(self._whole(exact))
             return
         if name.endswith(".cores") and any("cores" in term.formula and term.formula.endswith("/ cores") for term in terms):
-            cores = [one for one in self._parts.of_device(_device(name)) if one.key == "cores"]
+            cores = [number for number in self._parts.of_device(_device(name)) if number.key == "cores"]
             if cores:
                 yield Lever.of(cores)
             return
@@ -117,31 +124,30 @@ class Levers:
         device, _, last = name.rpartition(".")
         numbers = self._parts.of_device(device)
         for keys in OF_CAPACITY.get((self._parts.kind(device), last), ()):
-            found = [one for one in numbers if re.fullmatch(keys, one.key) and one.better]
-            if found:
-                yield found
+            if group := [number for number in numbers if re.fullmatch(keys, number.key) and number.better]:
+                yield group
 
     def _of_link(self, name: str) -> Iterator[Lever]:
         numbers = self._parts.of_link(name)
-        rates = [one for one in numbers if one.key in ("bandwidth", "rate")]
+        rates = [number for number in numbers if number.key in ("bandwidth", "rate")]
         if rates:
             yield Lever.of(rates)
             return
-        kind = next((one.written for one in numbers if one.key == "kind"), "")
+        kind = next((number.written for number in numbers if number.key == "kind"), "")
         settings, text = [], ""
-        for gen in (one for one in numbers if one.key == "gen"):
+        for gen in (number for number in numbers if number.key == "gen"):
             following = GENERATIONS.get(kind, {}).get(int(gen.value))
             if following is not None:
                 settings.append((gen.path, str(following)))
                 text = f"gen of {gen.part} {following} instead of {int(gen.value)}"
         if settings:
             yield Lever(text, tuple(settings))
-        elif lanes := [one for one in numbers if one.key in ("lanes", "links")]:
+        elif lanes := [number for number in numbers if number.key in ("lanes", "links")]:
             yield Lever.of(lanes)
 
     def _of_model(self, costs: Sequence[Cost]) -> Iterator[Lever]:
-        """Ops whose time is a model's: kernels draw on their device; a flow crosses links and cards, the slowest first."""
-        drawn = [each for cost in costs for each in (*cost.demand.amounts, *cost.demand.holds)]
+        """Changes for a time that a model gives: kernels draw on their device; a flow crosses links and NICs, slowest first."""
+        drawn = [amount for cost in costs for amount in (*cost.demand.amounts, *cost.demand.holds)]
         names = {family(name): name for name, _ in drawn}
         spent = dict.fromkeys(names, 0.0)
         for name, amount in drawn:
@@ -150,38 +156,38 @@ class Levers:
         flows = any((term := binding(cost)) is not None and term.kind == "flow" for cost in costs)
         if not flows:
             yield from (lever for name in names if name not in carries for lever in self.of_capacity(names[name]))
-        for name in sorted(carries, key=lambda one: (-spent[one], one))[:2]:
+        for name in sorted(carries, key=lambda name: (-spent[name], name))[:2]:
             yield from self.of_capacity(names[name])
 
     def _of_terms(self, terms: Sequence[Term], device: str, *, by_number: bool = False) -> Iterator[Lever]:
-        """One change for each number, those of one mapping (`overhead.*`) together; else the terms' capacities."""
+        """A change for each number or mapping (`overhead.*`) among the inputs of terms; else for their capacities."""
         numbers = self._inputs(terms, device, loosely=False) or self._inputs(terms, device, loosely=True)
         if not numbers and by_number:
             links = (term.capacity for term in terms if link(term.capacity))
-            numbers = [one for name in links for one in self._parts.of_link(name) if one.key in ("latency", "length")]
+            numbers = [number for name in links for number in self._parts.of_link(name) if number.key in ("latency", "length")]
         yield from _grouped(numbers)
         if not numbers and not by_number:
             for name in dict.fromkeys(term.capacity for term in terms if term.capacity):
                 yield from self.of_capacity(name)
 
     def _inputs(self, terms: Iterable[Term], device: str, *, loosely: bool) -> list[Number]:
-        """Numbers of the files among the inputs of terms; loosely: also those that an input only speaks of."""
-        found: dict[str, Number] = {}
+        """Numbers of the files among the inputs of terms.
+
+        Args:
+            loosely: take also the numbers that the source of an input only mentions.
+        """
+        inputs: dict[str, Number] = {}
         for term in dict.fromkeys(terms):
             near = self._near(term, device)
             for _, value, source in term.inputs:
-                for one in near:
-                    if one.better and (one.says(value, source) or (loosely and _spoken_of(one, source))):
-                        found.setdefault(one.path, one)
-        return list(found.values())
+                for number in near:
+                    if number.better and (number.says(value, source) or (loosely and _is_mentioned(number, source))):
+                        inputs.setdefault(number.path, number)
+        return list(inputs.values())
 
     def _near(self, term: Term, device: str) -> list[Number]:
-        """Numbers of the parts that a term can be about."""
-        words = [
-            *_WORD.findall(term.label),
-            *_WORD.findall(term.formula),
-            *(each for name, _, _ in term.inputs for each in _WORD.findall(name)),
-        ]
+        """Numbers of the parts that a term may name."""
+        words = _WORD.findall(" ".join([term.label, term.formula, *(name for name, _, _ in term.inputs)]))
         names = dict.fromkeys([_device(term.capacity), _device(device) if "." in device else device, device, *words])
         numbers = list(self._parts.of_link(term.capacity)) if link(term.capacity) else []
         if term.kind == "latency":
@@ -192,28 +198,28 @@ class Levers:
         return numbers
 
     def _whole(self, numbers: Sequence[Number]) -> list[Number]:
-        """With the rest of a mapping of rates by data type: all of `flop`, not fp16 alone."""
-        found = {one.path: one for one in numbers}
-        for one in numbers:
-            above, dot, _ = one.key.rpartition(".")
+        """The numbers, and the rest of a mapping of rates by data type: all of `flop`, not fp16 alone."""
+        by_path = {number.path: number for number in numbers}
+        for number in numbers:
+            above, dot, _ = number.key.rpartition(".")
             if dot and above in RATES:
-                start = one.path.removesuffix(one.key)
-                parts = self._parts.of_path(one.part)
-                found |= {each.path: each for each in parts if each.path.startswith(f"{start}{above}.") and each.better}
-        return list(found.values())
+                start = f"{number.path.removesuffix(number.key)}{above}."
+                rates = (rate for rate in self._parts.of_path(number.part) if rate.path.startswith(start) and rate.better)
+                by_path |= {rate.path: rate for rate in rates}
+        return list(by_path.values())
 
 
 def _grouped(numbers: Iterable[Number]) -> Iterator[Lever]:
-    """One change for each number, those of one mapping (`overhead.*`) together."""
+    """A change for each number, or for all numbers of one mapping (`overhead.*`)."""
     groups: dict[tuple[str, str, str], list[Number]] = {}
-    for one in numbers:
-        above, _, _ = one.key.rpartition(".")
-        groups.setdefault((one.part, one.better, "flop" if above in RATES else above or one.key), []).append(one)
+    for number in numbers:
+        above, _, _ = number.key.rpartition(".")
+        groups.setdefault((number.part, number.better, "flop" if above in RATES else above or number.key), []).append(number)
     yield from (Lever.of(group) for group in groups.values())
 
 
 def _draws(cost: Cost, capacity: str) -> list[Term]:
-    """Lines of what a cost draws of a capacity, not of times that no sharing makes longer."""
+    """Lines of the amounts that a cost draws of a capacity, without times that sharing does not make longer."""
     terms = [term for term in cost.why if family(term.capacity) == capacity and term.kind != "latency"]
     amounts = [amount for name, amount in cost.demand.amounts if family(name) == capacity]
     drawn = [term for term in terms if any(abs(term.seconds - amount) <= 1e-6 * amount for amount in amounts)]
@@ -225,9 +231,9 @@ def _device(capacity: str) -> str:
     return "" if link(capacity) else capacity.rpartition(".")[0]
 
 
-def _spoken_of(one: Number, source: str) -> bool:
-    """`flop.fp32: datasheet` speaks of flop.fp32, and `coherence, mean over pairs` of all in it that is a time."""
-    if not re.search(rf"(?<![\w.]){re.escape(one.key)}(?![\w.])", source) or "." not in one.key:
+def _is_mentioned(number: Number, source: str) -> bool:
+    """`flop.fp32: datasheet` mentions flop.fp32, and `coherence, mean over pairs` every time in `coherence`."""
+    if not re.search(rf"(?<![\w.]){re.escape(number.key)}(?![\w.])", source) or "." not in number.key:
         start = re.match(r"([\w.]+)[,:]", source)
-        return start is not None and (one.key == start[1] or one.key.startswith(f"{start[1]}."))
+        return start is not None and (number.key == start[1] or number.key.startswith(f"{start[1]}."))
     return True

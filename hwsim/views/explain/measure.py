@@ -1,4 +1,4 @@
-"""What a service is measured by: how soon it answers, or how much it writes where all requests come at once."""
+"""The measure of a service: the time to its first token, or its tokens per second if all requests come at once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hwsim.results.result import Result
 
 SHOWN: Final = ("ttft_p95", "tpot_p95", "tokens_per_s")
 TIMES: Final = frozenset({"ttft_p95", "tpot_p95", "latency_p95"})  # in seconds; the others are rates
-FIXED: Final = 0.5  # of the run: from there on arrivals decide when it ends, whatever else runs
+FIXED: Final = 0.5  # part of the run: if it waits longer for arrivals, they decide when it ends
 WORDS: Final = {
     "ttft_p95": "time to first token (p95)",
     "latency_p95": "latency (p95)",
@@ -22,12 +22,12 @@ class Measure:
     """A measure of a service.
 
     Args:
-        service: name of its job, "" where the workload is nothing else.
-        name: as `expect:` calls it.
+        service: name of its job; "" if the workload has no other.
+        name: its name in `expect:`.
         value: in SI units.
-        values: those of all measures that are shown, by name.
-        wait_s: how long 95 % of the requests wait at most until an iteration works on them.
-        beside: another job runs, and arrivals decide when the run ends all the same.
+        values: (name, value) of all measures that are shown.
+        wait_s: longest wait (seconds) for the first iteration among 95 % of the requests.
+        concurrent: another job runs too, but arrivals decide when the run ends.
     """
 
     service: str
@@ -35,43 +35,45 @@ class Measure:
     value: float
     values: tuple[tuple[str, float], ...]
     wait_s: float = 0.0
-    beside: bool = False
+    concurrent: bool = False
 
     @property
     def words(self) -> str:
-        """What it is called."""
+        """The measure in words."""
         of = f" of {self.service}" if self.service else ""
         return WORDS[self.name] + of
 
-    def gain(self, other: Measure) -> float:
-        """How many times better the other is.
+    def gain(self, after: Measure) -> float:
+        """Factor by which the measure is better after a change.
 
         >>> fast, slow = Measure("", "ttft_p95", 0.1, ()), Measure("", "ttft_p95", 0.2, ())
         >>> slow.gain(fast), Measure("", "tokens_per_s", 100.0, ()).gain(Measure("", "tokens_per_s", 150.0, ()))
         (2.0, 1.5)
         """
-        better, worse = (other.value, self.value) if self.name == "tokens_per_s" else (self.value, other.value)
+        better, worse = (after.value, self.value) if self.name == "tokens_per_s" else (self.value, after.value)
         return better / worse if worse > 0 else float("inf")
 
 
 def measure(result: Result, like: Measure | None = None, *, arrivals: float = 0.0) -> Measure | None:
     """The measure of a run's first service; None if something else decides when the run ends.
 
-    like: that of another run of the service.  arrivals: part of the run that waits for requests to come.
+    Args:
+        like: the measure of another run of the service.
+        arrivals: part of the run that waits for requests to come.
     """
-    beside = len(result.jobs) > len(result.serving)
-    if not result.serving or (beside and like is None and arrivals < FIXED):
+    concurrent = len(result.jobs) > len(result.serving)
+    if not result.serving or (concurrent and like is None and arrivals < FIXED):
         return None
     services = {each.name: each for each in result.serving}
     service = services[like.service] if like is not None else result.serving[0]
-    known = service.values()
+    values = service.values()
     at_once = service.offered_per_s <= 0 or service.overloaded
-    name = like.name if like is not None else "tokens_per_s" if at_once else "ttft_p95" if "ttft_p95" in known else "latency_p95"
+    name = like.name if like is not None else "tokens_per_s" if at_once else "ttft_p95" if "ttft_p95" in values else "latency_p95"
     return Measure(
         service.name,
         name,
-        known[name],
-        tuple((each, known[each]) for each in SHOWN if each in known),
+        values[name],
+        tuple((shown, values[shown]) for shown in SHOWN if shown in values),
         service.wait.p95,
-        beside=beside,
+        concurrent=concurrent,
     )

@@ -1,7 +1,6 @@
-"""Numbers of the files of a run: where each stands, what it measures, and what would be twice as good.
+"""Numbers of the files of a run that `--set` reaches: the path, unit and source of each, and the value twice as good.
 
-Only what `--set` reaches is a number here.  Times and lengths are better halved, rates better doubled; of sizes, shares and
-counts nobody can say in general.
+A time or length is better halved, a rate better doubled. For sizes, shares and counts it depends on the case.
 """
 
 from __future__ import annotations
@@ -31,13 +30,13 @@ class Number:
     """A number of a file.
 
     Args:
-        part: what it belongs to, `gpu`, `node.gpu` or `link slots`.
-        key: where it stands in the part, `memory.bandwidth`.
-        path: what `--set` calls it.
+        part: the part or link, `gpu`, `node.gpu` or `link slots`.
+        key: its path in the part, `memory.bandwidth`.
+        path: its path for `--set`.
         value: in SI units.
         unit: symbol of the SI unit, "1" for a count.
-        written: as the file writes it.
-        source: where it is from, as derivations tell.
+        written: its text in the file.
+        source: its source, as in derivations.
     """
 
     part: str
@@ -50,20 +49,20 @@ class Number:
 
     @property
     def better(self) -> Literal["halved", "doubled", ""]:
-        """What makes it better; "" if that depends."""
+        """The change that makes it better; "" if that depends on the case."""
         by_unit = BETTER.get(self.unit)
         return by_unit if by_unit is not None else BY_KEY.get(self.key.rpartition(".")[2], "")
 
     def times(self, factor: float) -> str:
-        """The number times a factor, in the unit of the file.
+        """The text of the number times a factor, in the unit of the file.
 
         >>> Number("cpu", "clock", "machine.cpu.clock", 3.6e9, "1/s", "3.6 GHz").times(2)
         '7.2 GHz'
         """
-        found = _WRITTEN.fullmatch(self.written)
-        if found is None:
+        parts = _WRITTEN.fullmatch(self.written)
+        if parts is None:
             return format_quantity(self.value * factor, self.unit, 12)
-        number, unit = found.groups()
+        number, unit = parts.groups()
         return f"{float(number) * factor:.12g}{unit or ''}"
 
     @property
@@ -84,36 +83,36 @@ class Parts:
     def __init__(self, machine: Tree) -> None:
         mistakes = Mistakes()
         self._tree = resolve(machine, mistakes)
-        self._known: dict[str, tuple[Number, ...]] = {}
+        self._numbers: dict[str, tuple[Number, ...]] = {}
 
     def of_device(self, name: str) -> tuple[Number, ...]:
-        """Numbers of the part that a device is of; none if no part is called so."""
-        found = self._part(name.split("."))
-        if found is None:
+        """Numbers of a device's part; none if there is no such part."""
+        place = self._part(name.split("."))
+        if place is None:
             return ()
-        part, tree = found
-        if part not in self._known:
-            self._known[part] = tuple(_numbers(tree, part, f"machine.{part}"))
-        return self._known[part]
+        part, tree = place
+        if part not in self._numbers:
+            self._numbers[part] = tuple(_numbers(tree, part, f"machine.{part}"))
+        return self._numbers[part]
 
     def of_path(self, part: str) -> tuple[Number, ...]:
-        """Numbers of a part by its name in the file, once a device of it was asked for."""
-        return self._known.get(part, ())
+        """Numbers of a part by its name in the file, after `of_device` of one of its devices."""
+        return self._numbers.get(part, ())
 
     def of_libraries(self, name: str) -> tuple[Number, ...]:
         """Numbers of the communication library of the machine that a device is in."""
         steps = name.split(".")[:-1]
         for depth in range(len(steps), -1, -1):
-            found = self._part(steps[:depth]) if depth else ("", self._tree)
-            if found is not None and (library := found[1].get("collectives")) is not None:
-                inside = f"{found[0]}." if found[0] else ""
+            place = self._part(steps[:depth]) if depth else ("", self._tree)
+            if place is not None and (library := place[1].get("collectives")) is not None:
+                inside = f"{place[0]}." if place[0] else ""
                 return tuple(_numbers(library, f"{inside}collectives", f"machine.{inside}collectives"))
         return ()
 
     def kind(self, name: str) -> str:
         """Kind of a device's part, "" if there is none."""
-        found = self._part(name.split("."))
-        return (found[1].text("kind") or "") if found is not None else ""
+        place = self._part(name.split("."))
+        return (place[1].text("kind") or "") if place is not None else ""
 
     def of_link(self, capacity: str) -> tuple[Number, ...]:
         """Numbers of the link that a capacity is a direction of: declared in the nearest machine that holds both ends."""
@@ -121,8 +120,8 @@ class Parts:
         both = [end.split(".")[:-1] for end in re.split(r"<?->|--", ends)]
         common = [a for a, b in zip(both[0], both[-1], strict=False) if a == b] if len(both) == 2 else []
         for depth in range(len(common), -1, -1):
-            found = self._part(common[:depth]) if depth else ("", self._tree)
-            if found is not None and (numbers := self._link(*found, name)):
+            place = self._part(common[:depth]) if depth else ("", self._tree)
+            if place is not None and (numbers := self._link(*place, name)):
                 return numbers
         return ()
 
@@ -139,44 +138,40 @@ class Parts:
         return ".".join(path), tree
 
     def _link(self, inside: str, tree: Tree, name: str) -> tuple[Number, ...]:
-        """Numbers of all links of a name: they are changed together."""
+        """Numbers of all links of a name, which are changed together."""
         listed = tree.get("links")
-        entries = [(at, each) for at, each in enumerate(listed.elements() if listed is not None else ()) if _label(each) == name]
-        found: list[Number] = []
+        links = enumerate(listed.elements() if listed is not None else ())
+        entries = [(at, entry) for at, entry in links if (entry.text("name") or entry.text("kind") or "") == name]
+        numbers: list[Number] = []
         for index, entry in entries:
             where = f"machine.{inside}." if inside else "machine."
             part = f"link {inside}.{name}" if inside else f"link {name}"
             path = f"{where}links.{name if len(entries) == 1 else index}"
             kind = Number(part, "kind", f"{path}.kind", 0.0, "", entry.text("kind") or "")
-            found += [kind, *_numbers(entry, part, path)]
-        return tuple(found)
-
-
-def _label(link: Tree) -> str:
-    return link.text("name") or link.text("kind") or ""
+            numbers += [kind, *_numbers(entry, part, path)]
+        return tuple(numbers)
 
 
 def _numbers(tree: Tree, part: str, path: str) -> Iterator[Number]:
-    told = sources(tree)
+    origins = sources(tree)
 
     def walk(node: Tree, key: str) -> Iterator[Number]:
         if node.is_mapping:
             if node.get("value") is not None:
                 yield from walk(node.get("value") or node, key)
                 return
-            for name, each in node.items():
+            for name, entry in node.items():
                 if name not in _NOT:
-                    yield from walk(each, f"{key}.{name}" if key else name)
+                    yield from walk(entry, f"{key}.{name}" if key else name)
         elif (quantity := read(node)) is not None and quantity.value:
-            origin = told.get(key)
             unit = "1/s" if quantity.dimension.unit == "Hz" else quantity.dimension.unit
-            yield Number(part, key, f"{path}.{key}", quantity.value, unit, written(node), str(origin or "as given"))
+            yield Number(part, key, f"{path}.{key}", quantity.value, unit, written(node), str(origins.get(key) or "as given"))
 
     yield from walk(tree, "")
 
 
 def read(node: Tree) -> Quantity | None:
-    """The quantity that a scalar of a file is; None for anything else."""
+    """The quantity of a scalar of a file; None for anything else."""
     value = node.value
     if isinstance(value, Quantity):
         return value
@@ -189,7 +184,7 @@ def read(node: Tree) -> Quantity | None:
 
 
 def written(node: Tree) -> str:
-    """A scalar as a file would write it."""
+    """The text of a scalar in a file."""
     value = node.value
     if isinstance(value, Quantity):
         return format_quantity(value.value, value.dimension.unit, 12) if value.dimension.unit != "1" else f"{value.value:.12g}"
@@ -197,25 +192,25 @@ def written(node: Tree) -> str:
 
 
 def together(numbers: Iterable[Number]) -> str:
-    """What happens to some numbers, in words.
+    """The change of some numbers, in words.
 
     >>> two = [Number("gpu", f"flop.{name}", "", 1.0, "FLOP/s", "") for name in ("fp16", "fp32")]
     >>> together(two), together(two[:1])
     ('flop.* of gpu doubled', 'flop.fp16 of gpu doubled')
     """
     parts: dict[str, dict[str, list[Number]]] = {}
-    for one in numbers:
-        parts.setdefault(one.part, {}).setdefault(one.better or "doubled", []).append(one)
-    told = []
-    for part, ways in parts.items():
-        said = [f"{', '.join(_keys(group))}{{}} {way}" for way, group in ways.items()]
-        told.append(", ".join(each.format("" if number else f" of {part}") for number, each in enumerate(said)))
-    return "; ".join(told)
+    for number in numbers:
+        parts.setdefault(number.part, {}).setdefault(number.better or "doubled", []).append(number)
+    texts = []
+    for part, changes in parts.items():
+        of = [f" of {part}", *[""] * (len(changes) - 1)]
+        texts.append(", ".join(f"{', '.join(_keys(group))}{of.pop(0)} {change}" for change, group in changes.items()))
+    return "; ".join(texts)
 
 
 def _keys(numbers: list[Number]) -> list[str]:
-    found: dict[str, list[str]] = {}
-    for one in numbers:
-        above, _, _ = one.key.rpartition(".")
-        found.setdefault(above or one.key, []).append(one.key)
-    return [keys[0] if len(set(keys)) == 1 else f"{above}.*" for above, keys in found.items()]
+    groups: dict[str, list[str]] = {}
+    for number in numbers:
+        above, _, _ = number.key.rpartition(".")
+        groups.setdefault(above or number.key, []).append(number.key)
+    return [keys[0] if len(set(keys)) == 1 else f"{above}.*" for above, keys in groups.items()]

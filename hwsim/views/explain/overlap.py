@@ -1,4 +1,4 @@
-"""What went on during a run, how much of it the run had to wait for, and how much hid behind something else."""
+"""Activities of a run: the time of each, the part that the run waited for, and the part that overlapped something else."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 from hwsim import ticks
 from hwsim.graph.opgraph import Ints, Label
 from hwsim.records import dataclass
-from hwsim.results.timeline import FEMTO, Timeline
+from hwsim.results.timeline import Timeline
+from hwsim.views.explain.cause import family
 from hwsim.views.explain.critical import CriticalPath
-from hwsim.views.explain.family import family
 
 COMPUTING: Final = frozenset({"compute", "matmul", "elementwise", "reduce", "random"})
 COPYING: Final = frozenset({"copy", "send", "asnumpy", "item", "print"})
@@ -21,11 +21,16 @@ COPYING: Final = frozenset({"copy", "send", "asnumpy", "item", "print"})
 class Activity:
     """All ops of one sort on one device (or on the devices of a family).
 
-    sort: "compute", "copy" or the kind of the ops.  names: what they are called.  busy_fs: time in which at least
-    one of them ran.  path_fs: time of it for which the run waited for them.  alone: if the run waited for only one
-    of several, whether that was the first, the last or another.  work_fs: their times added up, more than `busy_fs`
-    where they ran side by side.  bound: the capacity that held them back for most of `path_fs`.
-    bound_fs: how much of it.  waited: the device that the run waited for, if it is one of several that did less.
+    Args:
+        sort: "compute", "copy" or the kind of the ops.
+        names: names of the ops.
+        busy_fs: time in which at least one of them ran.
+        path_fs: the part of it in which the run waited for them.
+        work_fs: sum of their times, more than `busy_fs` if they ran in parallel.
+        alone: "first", "last" or "other" if the run waited for only one of several.
+        bound: the capacity that held them back for most of `path_fs`.
+        bound_fs: the part of `path_fs` due to it.
+        waited: the device that the run waited for, if it is one of several that did less.
     """
 
     sort: str
@@ -34,7 +39,6 @@ class Activity:
     count: int
     busy_fs: int
     path_fs: int
-    path_count: int
     work_fs: int
     alone: str = ""
     bound: str = ""
@@ -43,7 +47,7 @@ class Activity:
 
     @property
     def before_job(self) -> bool:
-        """Whether this is the time until a job starts, in which it does nothing."""
+        """Whether this is the time until a job starts."""
         return self.sort == "start" and not self.device
 
     @property
@@ -56,24 +60,9 @@ class Activity:
         """Time in which they ran and the run waited for something else."""
         return self.busy_fs - self.path_fs
 
-    @property
-    def busy_s(self) -> float:
-        """Seconds."""
-        return self.busy_fs / FEMTO
-
-    @property
-    def path_s(self) -> float:
-        """Seconds."""
-        return self.path_fs / FEMTO
-
-    @property
-    def hidden_s(self) -> float:
-        """Seconds."""
-        return self.hidden_fs / FEMTO
-
 
 def activities(timeline: Timeline, path: CriticalPath) -> tuple[Activity, ...]:
-    """Sorts of ops that took time: first what the run waited for longest, then what went on longest."""
+    """Activities that took time: those first that the run waited for longest, then the longest."""
     flat = timeline.flat
     sorts: dict[tuple[str, str], int] = {}
     of_label = np.array([sorts.setdefault(_sort(label), len(sorts)) for label in flat.graph.labels], np.int64)
@@ -82,25 +71,24 @@ def activities(timeline: Timeline, path: CriticalPath) -> tuple[Activity, ...]:
     kept = ~waiting[path.cause] if len(path) else np.empty(0, np.bool_)
     on_path, spent, why = path.op[kept], (path.end - path.start)[kept], path.cause[kept]
     group = of_label[flat.label[on_path]]
-    found = []
+    done = []
     for (sort, device), number in sorts.items():
         ops = np.flatnonzero(took & (of_label[flat.label] == number))
         if not len(ops):
             continue
-        here = group == number
-        waited_for = np.unique(on_path[here])
+        waits = group == number
+        waited_for = np.unique(on_path[waits])
         used = [flat.graph.labels[one] for one in np.unique(flat.label[ops]).tolist()]
         devices = {label.device for label in used}
-        bound, bound_fs = _bound(path, spent[here], why[here])
-        found.append(
+        bound, bound_fs = _bound(path, spent[waits], why[waits])
+        done.append(
             Activity(
                 sort=sort,
                 device=min(devices) if len(devices) == 1 else device,
                 names=tuple(dict.fromkeys(label.name for label in used)),
                 count=len(ops),
                 busy_fs=ticks.covered(timeline.start[ops], timeline.end[ops]),
-                path_fs=ticks.total(spent[here]),
-                path_count=len(waited_for),
+                path_fs=ticks.total(spent[waits]),
                 work_fs=ticks.total(timeline.end[ops] - timeline.start[ops]),
                 alone=_which(timeline, ops, int(waited_for[0])) if len(waited_for) == 1 < len(ops) else "",
                 bound=bound,
@@ -108,7 +96,7 @@ def activities(timeline: Timeline, path: CriticalPath) -> tuple[Activity, ...]:
                 waited=_waited(timeline, ops, waited_for) if len(devices) > 1 else "",
             )
         )
-    return tuple(sorted(found, key=lambda one: (-one.path_fs, -one.busy_fs, one.sort, one.device)))
+    return tuple(sorted(done, key=lambda activity: (-activity.path_fs, -activity.busy_fs, activity.sort, activity.device)))
 
 
 def _sort(label: Label) -> tuple[str, str]:
@@ -117,7 +105,7 @@ def _sort(label: Label) -> tuple[str, str]:
 
 
 def _bound(path: CriticalPath, spent: Ints, why: Ints) -> tuple[str, int]:
-    """The capacity (or the family of capacities) that more than half of this time is due to, and how much is (fs)."""
+    """The capacity (or family of capacities) that causes more than half of this time, and its time (fs)."""
     total: dict[str, int] = {}
     names: dict[str, list[str]] = {}
     for number in np.unique(why).tolist():
@@ -132,7 +120,7 @@ def _bound(path: CriticalPath, spent: Ints, why: Ints) -> tuple[str, int]:
 
 
 def _waited(timeline: Timeline, ops: Ints, waited_for: Ints) -> str:
-    """The device that the run waited for, where it is one and no other worked as long; else ""."""
+    """The device that the run waited for if it is a single one and no other worked as long; else ""."""
     flat = timeline.flat
     late = {flat.graph.labels[one].device for one in np.unique(flat.label[waited_for]).tolist()}
     if len(late) != 1:
@@ -140,9 +128,9 @@ def _waited(timeline: Timeline, ops: Ints, waited_for: Ints) -> str:
     (device,) = late
     worked: dict[str, int] = {}
     for label in np.unique(flat.label[ops]).tolist():
-        own = ops[flat.label[ops] == label]
+        members = ops[flat.label[ops] == label]
         name = flat.graph.labels[label].device
-        worked[name] = worked.get(name, 0) + ticks.total(timeline.end[own] - timeline.start[own])
+        worked[name] = worked.get(name, 0) + ticks.total(timeline.end[members] - timeline.start[members])
     return device if all(fs < worked[device] for name, fs in worked.items() if name != device) else ""
 
 

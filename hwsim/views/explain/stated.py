@@ -1,4 +1,4 @@
-"""Times that a workload states, by the ops that take them."""
+"""Times that a workload states, and the ops that take them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CLOSE: Final = 1e-5  # derivations show six digits
 @dataclass(frozen=True, slots=True)
 class _Time:
     number: Number
-    names: frozenset[str]  # of the statement it stands in, and of its kind
+    names: frozenset[str]  # names of its statement, and the kind of the statement
 
 
 class Stated:
@@ -33,69 +33,73 @@ class Stated:
         let = workload.get("let")
         self._let = dict(let.items()) if let is not None else {}
         self._runtime = self._numbers_of_runtime()
-        every = list(self._walk(workload, (), frozenset()))
-        self._times = [one for one in every if one.number.value > 0]
-        self._worked_out = [one for one in every if one.number.value <= 0]
+        times = list(self._walk(workload, (), frozenset()))
+        self._times = [time for time in times if time.number.value > 0]
+        self._expressions = [time for time in times if time.number.value <= 0]
 
     def against(self, cause: Cause, costs: Sequence[Cost]) -> Lever | None:
-        """What halves the times behind a cause; None if no number of the file does."""
+        """The lever that halves the times behind a cause; None if no number of the file does."""
         if cause.kind in ("dispatch", "return"):
             return self._of_runtime(cause.kind, costs)
         if cause.kind == "time" and cause.label in ("dispatch", "return"):
             return self._of_runtime(cause.label, costs)
-        seconds = {value for cost in costs for value in _told(cost)}
-        wanted = cause.label or cause.op
-        found = [one for one in self._times if any(_equal(one.number.value, each) for each in seconds)]
-        named = [one for one in self._times if wanted in one.names and any(_times(one.number.value, each) for each in seconds)]
-        if not named and len(seconds) == 1:  # an expression: the time that it came to
+        seconds = {value for cost in costs for value in _stated(cost)}
+        op = cause.label or cause.op
+        equal = [time for time in self._times if any(_is_equal(time.number.value, value) for value in seconds)]
+        named = [
+            time for time in self._times if op in time.names and any(_is_multiple(time.number.value, value) for value in seconds)
+        ]
+        if not named and len(seconds) == 1:  # an expression: its value
             [value] = seconds
             named = [
-                replace(one, number=replace(one.number, value=value, written=""))
-                for one in self._worked_out
-                if wanted in one.names
+                replace(time, number=replace(time.number, value=value, written=""))
+                for time in self._expressions
+                if op in time.names
             ]
-        paths = {one.number.path for one in found}
-        chosen = named or (found if len(paths) == 1 else [])
-        return Lever.of(one.number for one in chosen) if chosen else self._of_runtime("call", costs)
+        chosen = named or (equal if len({time.number.path for time in equal}) == 1 else [])
+        return Lever.of(time.number for time in chosen) if chosen else self._of_runtime("call", costs)
 
     def _of_runtime(self, key: str, costs: Sequence[Cost]) -> Lever | None:
-        """The numbers of the runtime that are as long as what the thread of the program does."""
-        seconds = {value for cost in costs for value in _told(cost)}
-        known = {name: each for name, each in self._runtime.items() if any(_equal(each.value, value) for value in seconds)}
-        found = known if key not in known or len(seconds) > 1 else {key: known[key]}
-        return Lever.of(found.values()) if found else None
+        """The numbers of the runtime that equal a time of the program's thread."""
+        seconds = {value for cost in costs for value in _stated(cost)}
+        numbers = {
+            name: number for name, number in self._runtime.items() if any(_is_equal(number.value, value) for value in seconds)
+        }
+        if key in numbers and len(seconds) <= 1:
+            numbers = {key: numbers[key]}
+        return Lever.of(numbers.values()) if numbers else None
 
     def _numbers_of_runtime(self) -> dict[str, Number]:
-        """Times of the runtime by key, those of the file that it uses included."""
-        tree, found = self._tree.get("runtime"), dict[str, Number]()
+        """Times of the runtime by key, with the times of the file that it uses."""
+        tree, numbers = self._tree.get("runtime"), dict[str, Number]()
         while tree is not None and tree.is_mapping:
-            for key, each in tree.items():
-                node = each.get("value") or each
+            for key, entry in tree.items():
+                node = entry.get("value") or entry
                 quantity = read(node)
                 if quantity is not None and quantity.dimension is TIME and quantity.value > 0:
                     number = Number("the runtime", key, f"workload.runtime.{key}", quantity.value, "s", written(node))
-                    found.setdefault(key, number)
+                    numbers.setdefault(key, number)
             try:
                 tree = used(tree, "runtime")
             except SpecError:
                 break
-        return found
+        return numbers
 
     def _walk(self, node: Tree, path: tuple[str, ...], names: frozenset[str]) -> Iterator[_Time]:
         if node.is_mapping:
             if node.get("value") is not None:
                 yield from self._walk(node.get("value") or node, path, names)
                 return
-            own = node.text("name")
-            names = names | {own} if own else names
-            for key, each in node.items():
+            name = node.text("name")
+            names = names | {name} if name else names
+            for key, entry in node.items():
                 if key in ("let", "expect", "notes", "source", "ref"):
                     continue
-                below = names | {key} if each.is_mapping else names
-                yield from self._walk(each, (*path, key), below)
+                below = names | {key} if entry.is_mapping else names
+                yield from self._walk(entry, (*path, key), below)
         elif node.is_list:
-            for index, each in enumerate(node.elements()):
-                yield from self._walk(each, (*path, str(index)), frozenset())
+            for index, element in enumerate(node.elements()):
+                yield from self._walk(element, (*path, str(index)), frozenset())
         else:
             yield from self._leaf(node, path, names)
 
@@ -106,33 +110,28 @@ class Stated:
             node, full, key = self._let[parameter[1]], parameter[1], parameter[1]
             node = node.get("value") or node
         quantity = read(node)
-        if (
-            quantity is None
-            and key == "time"
-            and isinstance(node.value, str)
-            and "$" in node.value
-            and full.startswith("workload.")
-        ):
+        is_expression = key == "time" and isinstance(node.value, str) and "$" in node.value and full.startswith("workload.")
+        if quantity is None and is_expression:
             quantity = Quantity(0.0, TIME)
         if quantity is None or quantity.dimension is not TIME:
             return
-        name = next((each for each in path[::-1] if not each.isdigit() and each in names), "")
+        name = next((step for step in path[::-1] if not step.isdigit() and step in names), "")
         part = "the workload" if full == key else min(names - {name}) if names - {name} else name or "the workload"
         yield _Time(Number(part, key, full, quantity.value, "s", written(node)), names)
 
 
-def _equal(first: float, second: float) -> bool:
+def _is_equal(first: float, second: float) -> bool:
     return abs(first - second) <= _CLOSE * second
 
 
-def _times(once: float, all_of_them: float) -> bool:
-    """Whether the second is a multiple of the first."""
-    times = round(all_of_them / once)
-    return times >= 1 and abs(all_of_them - times * once) <= _CLOSE * all_of_them
+def _is_multiple(once: float, total: float) -> bool:
+    """Whether the second time is a multiple of the first."""
+    times = round(total / once)
+    return times >= 1 and abs(total - times * once) <= _CLOSE * total
 
 
-def _told(cost: Cost) -> Iterator[float]:
-    """Times among the inputs of a derivation that the workload states."""
+def _stated(cost: Cost) -> Iterator[float]:
+    """Times that the workload states among the inputs of a derivation."""
     for term in cost.why:
         for _, value, source in term.inputs:
             if source.startswith("workload"):

@@ -1,4 +1,4 @@
-"""The critical path as a person would tell it: equal steps as one, a round that repeats as a round.
+"""The critical path in short: equal steps as one, a round that repeats as a round.
 
 add (dispatch)                     a run of one step, once
 add x 1000                         a thousand ops one after the other
@@ -15,46 +15,31 @@ import numpy as np
 from hwsim import ticks
 from hwsim.graph.opgraph import Ints, Label, OpGraph
 from hwsim.records import dataclass
-from hwsim.results.timeline import FEMTO, Timeline
+from hwsim.results.timeline import Timeline
 from hwsim.views.explain.cause import Cause
 from hwsim.views.explain.critical import CriticalPath
 
-LONGEST: Final = 12  # steps of a round that is looked for
+LONGEST: Final = 12  # most steps of a round
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """`ops` ops of one label, one after the other, and what they waited for; `time_fs` is all their time together."""
+    """Ops of one label in sequence, with their cause; `ops` is their number, `time_fs` the sum of their times."""
 
     label: Label
     cause: Cause
     ops: int
     time_fs: int
 
-    @property
-    def time_s(self) -> float:
-        """Seconds."""
-        return self.time_fs / FEMTO
-
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """From `start_fs` to `end_fs` these steps in turn, `times` times; a step's numbers are of all the times together."""
+    """Steps that repeat in turn, `times` times; a step has the sums over all the times."""
 
     start_fs: int
     end_fs: int
     times: int
     steps: tuple[Step, ...]
-
-    @property
-    def start_s(self) -> float:
-        """Seconds."""
-        return self.start_fs / FEMTO
-
-    @property
-    def end_s(self) -> float:
-        """Seconds."""
-        return self.end_fs / FEMTO
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +54,7 @@ class _Equal:
 
 
 def runs(timeline: Timeline, path: CriticalPath) -> tuple[Run, ...]:
-    """The path in order of time, told shortly.  The times add up to the makespan."""
+    """The path in short, in order of time; the times add up to the makespan."""
     return tuple(_runs(timeline, path)) if len(path) else ()
 
 
@@ -101,19 +86,19 @@ def _stretches(timeline: Timeline, path: CriticalPath) -> _Equal:
     code = timeline.flat.label[path.op].astype(np.int64) * len(path.causes) + path.cause
     heads = np.flatnonzero(np.concatenate([[True], code[1:] != code[:-1]]))
     tails = np.concatenate([heads[1:], [len(code)]])
-    other = np.concatenate([[True], path.op[1:] != path.op[:-1]])
-    other[heads] = True
-    ops = np.add.reduceat(other.astype(np.int64), heads)
+    begins = np.concatenate([[True], path.op[1:] != path.op[:-1]])
+    begins[heads] = True
+    ops = np.add.reduceat(begins.astype(np.int64), heads)
     took = ticks.group_totals(path.end - path.start, heads)
     return _Equal(code[heads], path.start[heads], path.end[tails - 1], took, ops)
 
 
 def _repeats(code: Ints) -> dict[int, Ints]:
-    """Per length of a round, how many entries from each place on are those of one round later."""
-    found = {}
+    """For each length of a round, the number of entries from each place on that equal those of one round later."""
+    repeats = {}
     for length in range(2, min(LONGEST, len(code) // 2) + 1):
         same = code[length:] == code[:-length]
         place = np.arange(len(same))
         ends = np.where(same, len(same), place)
-        found[length] = np.minimum.accumulate(ends[::-1])[::-1] - place
-    return found
+        repeats[length] = np.minimum.accumulate(ends[::-1])[::-1] - place
+    return repeats

@@ -23,9 +23,8 @@ from hwsim.records import dataclass
 from hwsim.results.result import Result
 from hwsim.results.timeline import FEMTO, Timeline
 from hwsim.spec import SpecError
-from hwsim.views.explain.cause import Cause
+from hwsim.views.explain.cause import Cause, family
 from hwsim.views.explain.critical import CriticalPath, Share, critical_path
-from hwsim.views.explain.family import family
 from hwsim.views.explain.hypothetical import Hypothetical, against, called
 from hwsim.views.explain.levers import Lever, Levers
 from hwsim.views.explain.measure import Measure, measure

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from hwsim.records import dataclass
 from hwsim.results.usage import Usage
 from hwsim.units import format_quantity, format_share, natural
+from hwsim.views.explain.cause import family
 from hwsim.views.explain.critical import Share
-from hwsim.views.explain.family import family
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,9 +24,8 @@ from hwsim.results.arrivals import ARRIVE, Arrivals, arrivals
 from hwsim.results.ops import weights
 from hwsim.results.timeline import FEMTO, Timeline
 from hwsim.units import format_quantity
-from hwsim.views.explain.cause import HOST, Cause
+from hwsim.views.explain.cause import HOST, Cause, family
 from hwsim.views.explain.critical import pieces
-from hwsim.views.explain.family import family
 
 MOST: Final = 12  # kinds of ops; a run of more gets no rows, a pipeline the longest
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from hwsim.results.timeline import FEMTO
 from hwsim.units import format_quantity, format_share
-from hwsim.views.explain.family import family
+from hwsim.views.explain.cause import family
 from hwsim.views.explain.starving import CHECKPOINTS, Phase, PipelineUse
 
 LEAST: Final = 0.0005  # part of the time that is still told

@@ -8,7 +8,7 @@ from typing import Any
 
 from hwsim.results.training import MAIN, Training
 from hwsim.units import format_quantity, format_share
-from hwsim.views.explain.family import family
+from hwsim.views.explain.cause import family
 from hwsim.views.summary.capacities import group
 
 

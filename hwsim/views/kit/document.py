@@ -1,0 +1,30 @@
+"""Parts of JSON documents."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hwsim.results.timeline import FEMTO
+
+
+def picked(record: object, *names: str, **renamed: str) -> dict[str, Any]:
+    """Attributes of a record as an entry of a document; tuples become lists, `x_s` may come from `x_fs`.
+
+    Args:
+        names: attributes with keys of the same name.
+        renamed: key of the document -> attribute.
+
+    >>> from hwsim.demand import Capacity
+    >>> picked(Capacity("uplink", 16e9, "B"), "name", "rate", symbol="unit")
+    {'name': 'uplink', 'rate': 16000000000.0, 'symbol': 'B'}
+    """
+    keys = {**{name: name for name in names}, **renamed}
+    return {key: _plain(record, attribute) for key, attribute in keys.items()}
+
+
+def _plain(record: object, attribute: str) -> Any:
+    if attribute.endswith("_s") and not hasattr(record, attribute):
+        time_fs = getattr(record, f"{attribute[:-1]}fs")
+        return None if time_fs is None else time_fs / FEMTO
+    value = getattr(record, attribute)
+    return list(value) if isinstance(value, tuple) else value
