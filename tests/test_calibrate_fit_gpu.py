@@ -23,7 +23,9 @@ def test_capacities_and_rates_behind_a_cache_come_back() -> None:
 
 
 def test_a_gpu_has_its_launches_copies_and_peaks() -> None:
-    part, link = gpu_part(Measurements({"gpu": {"name": "made up"}}, made_up_gpu()), "made up")
+    properties = {"name": "made up", "multiprocessors": 132, "memory": 80_000_000_000}
+    part, link = gpu_part(Measurements({"gpu": properties}, made_up_gpu()), "made up")
+    assert (part["sms"], part["memory"]["size"]) == (132, "80 GB")
     assert part["flop"]["bf16"]["value"].startswith("79")
     assert part["launch"]["stream"]["value"].startswith("1.5")
     assert set(part["launch"]) == {"stream", "host", "graph"}

@@ -1,6 +1,6 @@
 """A GPU from the suite `gpu`: launches, memory behind its L2 cache, copies from and to the host, peaks by number format.
 
-time of a kernel that only moves bytes = start + bytes / rate of the L2, a smooth step over to the rate of memory
+Time of a kernel that only moves bytes = start + bytes / rate, whose rate changes smoothly from the L2's to the memory's.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from hwsim_calibrate.store import Measurements, Row
 ARRAYS: Final = {"copy": 2.0, "triad": 3.0, "read": 1.0}
 GUESSED: Final = (3e-6, 1 / 5e12, 1 / 2e12, 40e6, 4.0)  # start, seconds per byte of L2 and of memory, bytes of L2, sharpness
 SPREAD: Final = (2.0, 1.0, 1.0, 0.7, 0.4)
-FEWEST: Final = 6
+FEWEST: Final = 6  # sizes of a fit
+STEP: Final = 1e-4  # of a derivative
+# Key of `launch`: the op and the param `measured` of its row.
+LAUNCHES: Final = {"stream": ("launch", "device"), "host": ("launch", "wait"), "graph": ("graph", "")}
 
 
 @dataclass(frozen=True, slots=True)
 class Ramp:
-    """What kernels that move bytes told: seconds to start, B/s of L2 and of memory, bytes of L2.
-
-    error: the median at the `points` sizes it was fitted to.
-    """
+    """Seconds to start, B/s of L2 and of memory, bytes of L2; error: median relative error at the `points` sizes of the fit."""
 
     start: float
     l2: float
@@ -39,7 +39,7 @@ class Ramp:
 
 
 def ramp_of(points: Sequence[tuple[float, float]]) -> Ramp:
-    """Through (bytes gone over, seconds)."""
+    """The ramp through (bytes moved, seconds)."""
     size, time = (np.array(each, np.float64) for each in zip(*sorted(points), strict=True))
     start = np.log(GUESSED)
     start[0], start[2] = math.log(time[0]), math.log(time[-1] / size[-1])
@@ -48,16 +48,12 @@ def ramp_of(points: Sequence[tuple[float, float]]) -> Ramp:
     def seconds(x: Floats) -> Floats:
         first, near, far, capacity, sharpness = np.exp(x)
         beyond = 1.0 / (1.0 + (capacity / size) ** sharpness)
-        found: Floats = first + size * (near * (1.0 - beyond) + far * beyond)
-        return found
+        return np.asarray(first + size * (near * (1.0 - beyond) + far * beyond), np.float64)
 
     def times(x: Floats) -> tuple[Floats, Floats]:
-        here, slopes = seconds(x), np.zeros((len(size), len(x)))
-        for at in range(len(x)):
-            bent = x.copy()
-            bent[at] += 1e-4
-            slopes[:, at] = (seconds(bent) - here) / 1e-4
-        return here, slopes
+        value = seconds(x)
+        slopes = [(seconds(x + STEP * unit) - value) / STEP for unit in np.eye(len(x))]
+        return value, np.stack(slopes, axis=1)
 
     x = solve(Problem(times, time, start, np.array(SPREAD), np.ones(len(size))))
     first, near, far, capacity, _ = (float(each) for each in np.exp(x))
@@ -74,90 +70,79 @@ def gpu_part(measurements: Measurements, ref: str) -> tuple[dict[str, Any], dict
         return {}, {}
     ramps = {op: ramp_of(points) for op, points in moving.items() if len(points) >= FEWEST}
     best = max(ramp.memory for ramp in ramps.values())
-    said = measurements.environment.get("gpu", {})
+    properties = measurements.environment.get("gpu", {})
     part: dict[str, Any] = {
         "kind": "gpu",
-        "name": str(said.get("name", "")),
+        "name": str(properties.get("name", "")),
         "source": "measured",
         "ref": f"{ref}; GPU by its own clock",
         "notes": "; ".join(f"{op}: {ramp.points} sizes, median error {100 * ramp.error:.1f} %" for op, ramp in ramps.items()),
         "flop": _peaks(products),
-        "memory": {"bandwidth": {"value": quantity(best, "B/s"), "points": sum(ramp.points for ramp in ramps.values())}},
-        "sustained": {op: _share(ramps[op].memory / best) for op in ("read", "copy") if op in ramps},
+        "memory": {"bandwidth": _key(best, "B/s", sum(ramp.points for ramp in ramps.values()))},
+        "sustained": {op: f"{100 * min(ramps[op].memory / best, 1.0):.4g} %" for op in ("read", "copy") if op in ramps},
         "l2": {
-            "size": {"value": quantity(ramps["copy"].capacity, "B"), "points": ramps["copy"].points},
-            "bandwidth": {"value": quantity(max(ramp.l2 for ramp in ramps.values()), "B/s"), "points": ramps["copy"].points},
+            "size": _key(ramps["copy"].capacity, "B", ramps["copy"].points),
+            "bandwidth": _key(max(ramp.l2 for ramp in ramps.values()), "B/s", ramps["copy"].points),
         },
     }
-    if isinstance(said.get("sms"), int):
-        part["sms"] = said["sms"]
-    launch = _launches(rows)
-    if launch:
-        part["launch"] = launch
-    return part, _link(rows, part)
+    if isinstance(properties.get("multiprocessors"), int):
+        part["sms"] = properties["multiprocessors"]
+    if isinstance(properties.get("memory"), int):
+        part["memory"]["size"] = quantity(properties["memory"], "B")
+    launches = {
+        key: _key(row.quiet / max(row.work.calls, 1.0), "s", len(row.seconds))
+        for key, (op, measured) in LAUNCHES.items()
+        for row in rows
+        if row.op == op and str(row.params.get("measured", "")) == measured
+    }
+    copies, link = _copies(rows)
+    return part | ({"launch": launches} if launches else {}) | copies, link
+
+
+def _key(value: float, unit: str, points: int) -> dict[str, Any]:
+    return {"value": quantity(value, unit), "points": points}
 
 
 def _moved(rows: Sequence[Row], op: str) -> list[tuple[float, float]]:
     """(bytes of all arrays, seconds) in the number format with most sizes."""
-    by_type: dict[str, list[tuple[float, float]]] = {}
+    by_format: dict[str, list[tuple[float, float]]] = {}
     for row in rows:
         size = row.params.get("bytes")
         if row.op == op and row.clock == "device" and isinstance(size, int):
-            by_type.setdefault(str(row.params.get("dtype")), []).append((ARRAYS[op] * size, row.quiet))
-    return max(by_type.values(), key=len, default=[])
+            by_format.setdefault(str(row.params.get("dtype")), []).append((ARRAYS[op] * size, row.quiet))
+    return max(by_format.values(), key=len, default=[])
 
 
 def _peaks(products: Sequence[Row]) -> dict[str, Any]:
     rates: dict[str, list[float]] = {}
     for row in products:
         rates.setdefault(str(row.params.get("dtype")), []).append(row.work.flop / row.quiet)
-    return {dtype: {"value": quantity(max(found), "FLOP/s"), "points": len(found)} for dtype, found in sorted(rates.items())}
+    return {dtype: _key(max(values), "FLOP/s", len(values)) for dtype, values in sorted(rates.items())}
 
 
-def _launches(rows: Sequence[Row]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, op, measured in (("stream", "launch", "device"), ("host", "launch", "wait"), ("graph", "graph", "")):
-        for row in rows:
-            if row.op == op and str(row.params.get("measured", "")) == measured:
-                found[key] = {"value": quantity(row.quiet / max(row.work.calls, 1.0), "s"), "points": len(row.seconds)}
-    return found
-
-
-def _link(rows: Sequence[Row], part: dict[str, Any]) -> dict[str, Any]:
-    """A link as pinned copies see it; what copies take to start, and from pageable memory, goes into the part."""
-    pinned = {way: _copies(rows, way, pinned=True) for way in ("h2d", "d2h")}
-    if min(len(points) for points in pinned.values()) < FEWEST:
-        return {}
-    fitted = {way: pieces_of(points) for way, points in pinned.items()}
-    rate = max(each.rate for each in fitted.values())
-    part["copies"] = {"setup": quantity(max(fitted["d2h"].start, 1e-9), "s")}
-    fetch = fitted["h2d"].start - fitted["d2h"].start
-    if fetch > 0:
-        part["copies"]["fetch"] = quantity(fetch, "s")
-    pageable = [_copies(rows, way, pinned=False) for way in ("h2d", "d2h")]
-    if all(len(points) >= FEWEST for points in pageable):
-        part["copies"]["pageable"] = quantity(max(pieces_of(points).rate for points in pageable), "B/s")
-    return {
-        "name": "pcie",
-        "between": ["cpu", "gpu"],
-        "kind": "direct",
-        "bandwidth": {"value": quantity(rate, "B/s"), "points": sum(map(len, pinned.values()))},
+def _copies(rows: Sequence[Row]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(`copies` of the part: their start, and the rate from pageable memory; the link as pinned copies see it)."""
+    points: dict[tuple[str, bool], list[tuple[float, float]]] = {
+        (op, pinned): [] for op in ("h2d", "d2h") for pinned in (True, False)
     }
-
-
-def _copies(rows: Sequence[Row], way: str, *, pinned: bool) -> list[tuple[float, float]]:
-    found = []
     for row in rows:
-        size = row.params.get("bytes")
-        if row.op == way and row.params.get("pinned") is pinned and isinstance(size, int):
-            found.append((float(size), row.quiet))
-    return found
+        key, size = (row.op, bool(row.params.get("pinned"))), row.params.get("bytes")
+        if key in points and isinstance(size, int):
+            points[key].append((float(size), row.quiet))
+    up, down = points["h2d", True], points["d2h", True]
+    if min(len(up), len(down)) < FEWEST:
+        return {}, {}
+    to_device, to_host = pieces_of(up), pieces_of(down)
+    copies = {"setup": quantity(max(to_host.start, 1e-9), "s")}
+    if to_device.start > to_host.start:
+        copies["fetch"] = quantity(to_device.start - to_host.start, "s")
+    pageable = [points["h2d", False], points["d2h", False]]
+    if all(len(each) >= FEWEST for each in pageable):
+        copies["pageable"] = quantity(max(pieces_of(each).rate for each in pageable), "B/s")
+    rate = _key(max(to_device.rate, to_host.rate), "B/s", len(up) + len(down))
+    return {"copies": copies}, {"name": "pcie", "between": ["cpu", "gpu"], "kind": "direct", "bandwidth": rate}
 
 
 def reached(measurements: Measurements) -> float:
-    """Bytes per second that the host's memory has given or taken in a copy, 0 without a GPU: it has no less."""
+    """Bytes per second that the host's memory has given or taken in a copy, a lower bound; 0 without a GPU."""
     return max((row.work.reads / row.quiet for row in measurements.of("gpu") if row.op in ("h2d", "d2h")), default=0.0)
-
-
-def _share(ratio: float) -> str:
-    return f"{100 * min(ratio, 1.0):.4g} %"

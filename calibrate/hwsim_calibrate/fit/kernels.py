@@ -88,11 +88,11 @@ def _timed(row: Row, call: Call, nothing: float) -> Timed:
 
 def capacities_of(measurements: Measurements) -> Capacities:
     """What the system says of its caches, as where the levels beyond the first begin; the usual sizes if it says nothing."""
-    sizes = dict(USUAL_CACHES) | told_sizes(measurements)
+    sizes = dict(USUAL_CACHES) | reported_sizes(measurements)
     return Capacities(sizes if sizes["L2"] < sizes["L3"] < sizes["memory"] else dict(USUAL_CACHES))
 
 
-def told_sizes(measurements: Measurements) -> dict[str, float]:
+def reported_sizes(measurements: Measurements) -> dict[str, float]:
     """What the system says of its caches: of each level beyond the first, the bytes of the one before it."""
     cpu = measurements.environment.get("cpu")
     said = cpu.get("caches") if isinstance(cpu, Mapping) else None
