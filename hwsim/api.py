@@ -21,9 +21,8 @@ from hwsim.engine import Which
 from hwsim.graph.opgraph import Change, Names, OpGraph
 from hwsim.machine import Machine, UnknownName, build
 from hwsim.records import dataclass
-from hwsim.results.checks import check
+from hwsim.results.checks import check, notes
 from hwsim.results.expect import Wanted, verdicts, wanted_of
-from hwsim.results.notes import notes
 from hwsim.results.result import Result
 from hwsim.results.timeline import Timeline
 from hwsim.results.usage import usage
@@ -47,12 +46,12 @@ from hwsim.workload.unheeded import unheeded
 
 if TYPE_CHECKING:  # reports, and what few runs have, are imported when they are asked for
     from hwsim.actors.serving import Service
-    from hwsim.results.again import Again
-    from hwsim.results.jobs import JobSpan
+    from hwsim.results.result import Again
+    from hwsim.results.result import JobSpan
     from hwsim.results.memory import DeviceMemory
     from hwsim.results.ops import NamesOf
     from hwsim.results.requests import LatencyCurve, RequestStatistics
-    from hwsim.results.steady import Steady
+    from hwsim.results.timeline import Steady
     from hwsim.views.explain.critical import Share
     from hwsim.workload.serving.plan import ServicePlan
 
@@ -205,7 +204,7 @@ def simulate(
     values = {"makespan": timeline.makespan}
     spans: tuple[JobSpan, ...] = ()
     if lowered.jobs:
-        from hwsim.results.jobs import job_spans
+        from hwsim.results.result import job_spans
 
         spans = job_spans(timeline, lowered.jobs)
         values |= {f"{job.name}.makespan": job.makespan_s for job in spans}
@@ -226,7 +225,7 @@ def simulate(
         usage=usage(timeline),
         verdicts=verdicts(lowered.wanted, values, called=lowered.called, changed=bool(lowered.settings), expect=expect),
         settings=lowered.settings,
-        warnings=different(lowered.warnings, notes(timeline, few, asked=steady)),
+        warnings=different(lowered.warnings, notes(timeline, few, wanted=steady)),
         devices=lowered.machine.kinds,
         memory=_memory(lowered, timeline),
         requests=served,
@@ -250,7 +249,7 @@ def simulate(
 def _again(lowered: Lowered, **options: Any) -> Again | None:
     if lowered.files is None:
         return None
-    from hwsim.results.again import Again
+    from hwsim.results.result import Again
 
     return Again(*lowered.files, partial(_with, lowered.files, options))
 

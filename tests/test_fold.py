@@ -24,7 +24,7 @@ from hwsim.collectives.plan import Group, Operation
 from hwsim.collectives.steps import ExplicitSend, explicit, unrolled
 from hwsim.demand import Cost
 from hwsim.graph.fold import Fold, quotient
-from hwsim.results.alike import differences
+from hwsim.results.differences import differences
 from hwsim.spec import SpecError
 
 Spec = dict[str, Any]
@@ -344,7 +344,7 @@ def test_fold_check_says_that_all_ops_are_the_same(files: tuple[str, str]) -> No
 
 
 def test_fold_check_exits_with_3_where_an_op_differs(files: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hwsim.results.alike.differences", lambda *_: iter(["op 3 of gpu5 is late"]))
+    monkeypatch.setattr("hwsim.results.differences.differences", lambda *_: iter(["op 3 of gpu5 is late"]))
     found = hwsim_simulate(*files, "--fold-check", "-q")
     assert found.exit_code == 3
     assert "fold check: op 3 of gpu5 is late" in found.stderr

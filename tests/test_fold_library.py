@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import hwsim
-from hwsim.results.alike import copies_differ, differences
+from hwsim.results.differences import differences, replicas_differ
 from hwsim.spec import SpecError, find, library_root, names
 from hwsim.workload.lower import Folding
 
@@ -31,7 +31,7 @@ def simulated(machine: Any, workload: Any, fold: Folding = "auto", *, steady: bo
 
 
 def is_folded(run: hwsim.Run) -> bool:
-    return run.timeline.flat.graph.alike is not None or any(each.told > 1 for each in run.trainings)
+    return run.timeline.flat.graph.alike is not None or any(each.replicas > 1 for each in run.trainings)
 
 
 def fold_differs(machine: Any, workload: Any) -> list[str]:
@@ -39,8 +39,8 @@ def fold_differs(machine: Any, workload: Any) -> list[str]:
     few, many = simulated(machine, workload, "always"), simulated(machine, workload, "never")
     if not is_folded(few):
         return [] if few.timeline.makespan_fs == many.timeline.makespan_fs else ["unfolded runs differ"]
-    told = any(each.told > 1 for each in few.trainings)
-    return list((copies_differ if told else differences)(few.timeline, many.timeline))
+    told = any(each.replicas > 1 for each in few.trainings)
+    return list((replicas_differ if told else differences)(few.timeline, many.timeline))
 
 
 def steady_differs(machine: str, workload: str) -> str:

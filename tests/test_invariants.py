@@ -18,8 +18,7 @@ from hwsim import api
 from hwsim.cli import EXIT_BROKEN, main
 from hwsim.invariants import DEFECT, BrokenInvariant, document, numbers, printed, shown
 from hwsim.results import checks
-from hwsim.results.steady import Steady
-from hwsim.results.timeline import Timeline
+from hwsim.results.timeline import Steady, Timeline
 from hwsim.results.usage import usage
 from hwsim.views.explain import explanation, overlap
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 import pytest
 
 from hwsim import api, engine
-from hwsim.results.alike import differences
+from hwsim.results.differences import differences
 from hwsim.results.timeline import Timeline
 from hwsim.views.explain.explanation import explain
 from tests.random_pairs import File, Pair, random_pair, random_star

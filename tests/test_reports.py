@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 from hwsim.demand import Capacity, Cost, Demand, Requests
 from hwsim.engine import simulate
 from hwsim.graph.builder import GraphBuilder
+from hwsim.results.expect import Verdict
 from hwsim.results.result import Result
 from hwsim.results.timeline import FEMTO
 from hwsim.results.usage import usage
-from hwsim.results.verdict import Verdict
 from hwsim.spec import Warning
 from hwsim.views import FIGURES, REPORTS
 from hwsim.views.explain.critical import limited_by

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from hwsim.engine import Deadlock, simulate
 from hwsim.engine.steady import FIRST, LONG, play_steady
 from hwsim.graph.opgraph import OpGraph, Pool, Queue
-from hwsim.results.steady import Steady
-from hwsim.results.timeline import Timeline
+from hwsim.results.timeline import Steady, Timeline
 from tests.engine_graphs import LINK, NS, graph_of, transfer
 from tests.strategies import graphs, make_block
 

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 import hwsim
 from hwsim.cli import main
-from hwsim.results.alike import copies_differ
+from hwsim.results.differences import replicas_differ
 from hwsim.spec import SpecError
 from hwsim.views.summary.each import each_op
 from hwsim.views.summary.say import summary
@@ -133,17 +133,17 @@ def test_the_plan_says_that_nothing_is_sharded() -> None:
 @pytest.mark.parametrize("keys", [{"sharding": "zero-3"}, {"sharding": "zero-1", "parallel": {"tp": 2}}, {"parallel": {"pp": 2}}])
 def test_a_folded_training_is_that_of_all_copies(keys: dict[str, Any]) -> None:
     few, many = (hwsim.simulate(CLUSTER, training(**keys), fold=fold) for fold in ("always", "never"))
-    assert few.trainings[0].told == many.trainings[0].gpus // len(many.trainings[0].stages) // keys.get("parallel", {}).get(
+    assert few.trainings[0].replicas == many.trainings[0].gpus // len(many.trainings[0].stages) // keys.get("parallel", {}).get(
         "tp", 1
     )
-    assert many.trainings[0].told == 1
-    assert list(copies_differ(few.timeline, many.timeline)) == []
+    assert many.trainings[0].replicas == 1
+    assert list(replicas_differ(few.timeline, many.timeline)) == []
 
 
 def test_another_run_is_not_that_of_all_copies() -> None:
     few = hwsim.simulate(CLUSTER, training(sharding="zero-3"), fold="always")
     many = hwsim.simulate(CLUSTER, training(sharding="zero-3", microbatch=1, sequence=512), fold="never")
-    found = list(copies_differ(few.timeline, many.timeline))
+    found = list(replicas_differ(few.timeline, many.timeline))
     assert any(each.startswith("it takes") for each in found)
     assert any("'forward' 0 on node0.gpu0 runs from" in each for each in found)
 

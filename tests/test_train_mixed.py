@@ -154,8 +154,8 @@ def test_copies_of_several_kinds_are_not_folded_into_one() -> None:
     kinds = [FAST] * 39 + [SLOW]
     mixed = trained(node(kinds), parallel={"dp": 40}, global_batch=40)
     slow = trained(node([SLOW] * 40), parallel={"dp": 40}, global_batch=40)
-    assert mixed.told == 1
-    assert slow.told == 40
+    assert mixed.replicas == 1
+    assert slow.replicas == 40
     assert mixed.step_s == pytest.approx(slow.step_s, rel=0.02)
     assert trained(node(kinds), fold="always", parallel={"dp": 40}, global_batch=40).step_s == mixed.step_s
 

@@ -132,10 +132,10 @@ def _is_alike(run: Run, machine: str, workload: str, settings: dict[str, str]) -
     """Simulate with all ranks and print whether the run is the same."""
     from hwsim import api
     from hwsim.cli.errors import in_words
-    from hwsim.results.alike import copies_differ, differences
+    from hwsim.results.differences import differences, replicas_differ
 
     graph = run.timeline.flat.graph
-    replicas = [training.told for training in run.trainings if training.told > 1]
+    replicas = [training.replicas for training in run.trainings if training.replicas > 1]
     if graph.alike is None and not replicas:
         click.echo("fold check: nothing is folded" + (f"; {graph.unfolded}" if graph.unfolded else ""), err=True)
         return True
@@ -144,7 +144,7 @@ def _is_alike(run: Run, machine: str, workload: str, settings: dict[str, str]) -
             unfolded = api.simulate(machine, workload, set=settings, expect=False, fold="never")
         except api.ExpectationFailed as failed:
             unfolded = failed.run
-    lines = list((copies_differ if replicas else differences)(run.timeline, unfolded.timeline))
+    lines = list((replicas_differ if replicas else differences)(run.timeline, unfolded.timeline))
     equal = not lines
     if equal:
         ranks = ", ".join(f"{many:,} replicas" for many in replicas) if replicas else f"{run.ranks:,} ranks"

@@ -28,7 +28,7 @@ from hwsim.units import precise
 
 Measured = TypeVar("Measured", Nccl, Mpi)
 
-_ENTRY = frozenset({"hwsim", "kind", "name", "notes", "use"})
+_ENTRY = ("hwsim", "kind", "name", "notes", "use")
 _MOST = 0.95  # of a GPU's compute
 _SENT = ("all-to-all", "gather", "scatter", "send")  # operations that NCCL does by sends
 _EACH = ("all-gather", "all-to-all")  # operations whose size MPI counts as the bytes that each rank gives
@@ -44,7 +44,7 @@ def measured(model: type[Measured], name: str) -> Measured:
     mistakes = Mistakes()
     tree = resolve(read(find(model.kind, name)), mistakes, kind=model.kind)
     mistakes.raise_if_any()
-    numbers = decode(tree, model, mistakes, ignore=_ENTRY, sourced=True)
+    numbers = decode(tree.without(*_ENTRY), model, mistakes, sourced=True)
     mistakes.raise_if_any()
     if numbers is None:
         raise TypeError(f"{name} is no {model.kind}")

@@ -17,8 +17,7 @@ import numpy as np
 from hwsim import ticks
 from hwsim.graph.opgraph import Block, Ints, OpGraph, flatten
 from hwsim.records import dataclass
-from hwsim.results.steady import Steady
-from hwsim.results.timeline import Pace, Timeline
+from hwsim.results.timeline import Pace, Steady, Timeline
 
 FIRST: Final = 16  # iterations that are tried first
 LONG: Final = 64  # iterations of a loop for which it is tried

@@ -144,7 +144,7 @@ class Trained:
     inside: tuple[tuple[int, float], ...] = ()
     whole: float = 0.0
     start: int = 0  # fs
-    told: int = 1
+    replicas: int = 1
     speaks: tuple[Speaks, ...] = ()
     kinds: tuple[tuple[str, ...], ...] = ()
 

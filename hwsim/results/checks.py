@@ -1,7 +1,7 @@
-"""What must hold of every result, whoever made it: steady, folded, compiled, served, in request twins or in rows of a sweep.
+"""Checks of every result, by whatever engine: steady, folded, compiled, served, request by request or in rows of a sweep.
 
-In columns: no op is visited in Python.  What each op took, and that it was served in full, is checked where it is played
-(`hwsim.engine.verdict`).
+In columns: no op is visited in Python. The time of each op, and that it was served in full, is checked by the engine
+(`hwsim.engine.verdict`). A run that is right but should not be read without a word has warnings (`notes`).
 """
 
 from __future__ import annotations
@@ -10,24 +10,23 @@ import math
 from collections.abc import Iterator, Sequence
 
 from hwsim.invariants import numbers, refuse
+from hwsim.results.coverage import coverage
 from hwsim.results.result import Result
-from hwsim.results.timeline import FEMTO
+from hwsim.results.timeline import FEMTO, Steady, Timeline
+from hwsim.spec import Warning
+from hwsim.units import format_quantity
 
 ROUNDING = 1e-9  # of a quantity worked out in floats
 PER_OP = 2  # fs by which rounding can make an op shorter than what it draws takes: of its fixed and of its flowing part
 
 
 def check(result: Result) -> None:
-    """Check a run.
-
-    Raises:
-        BrokenInvariant: with what does not hold.
-    """
+    """Raise BrokenInvariant, with the breaches in words, unless the run contradicts itself nowhere."""
     refuse(breaches(result))
 
 
 def breaches(result: Result) -> Iterator[str]:
-    """All that does not hold, in words."""
+    """Breaches in words; none if all checks hold."""
     yield from _times(result)
     yield from _usage(result)
     yield from _memory(result)
@@ -53,14 +52,14 @@ def _times(result: Result) -> Iterator[str]:
 
 
 def _usage(result: Result) -> Iterator[str]:
-    """Nothing is busy longer than the run, used beyond what there is, or moves more than its rate allows in that time."""
+    """No capacity is busy longer than the run, used beyond its rate, or moves more than its rate allows in that time."""
     timeline = result.timeline
     makespan = timeline.makespan_fs
     offered = {each.name: each for each in timeline.flat.graph.capacities}
     rounded = PER_OP * len(timeline) / max(1, makespan)
     for row in result.usage:
-        own = offered[row.capacity]
-        slack = ROUNDING + rounded * max(1.0, 1.0 / own.rate if own.unit == "s" else 1.0)
+        capacity = offered[row.capacity]
+        slack = ROUNDING + rounded * max(1.0, 1.0 / capacity.rate if capacity.unit == "s" else 1.0)
         if not 0 <= row.busy_fs <= makespan:
             yield f"{row.capacity} is busy for {row.busy_s} s of {makespan / FEMTO} s"
         if not 0 <= row.utilisation <= 1 + slack:
@@ -69,22 +68,24 @@ def _usage(result: Result) -> Iterator[str]:
             yield f"{row.capacity} moved {row.moved} {row.unit}"
         if row.busy_fs == 0 and row.utilisation > slack:
             yield f"{row.capacity} is used to {100 * row.utilisation:.6g} % and never busy"
-        if row.unit == own.unit and row.moved > own.rate * (row.busy_s * (1 + ROUNDING) + PER_OP * len(timeline) / FEMTO):
-            yield f"{row.capacity} moved {row.moved:.6g} {row.unit} in {row.busy_s} s, at a rate of {own.rate:.6g} a second"
+        if row.unit == capacity.unit and row.moved > capacity.rate * (
+            row.busy_s * (1 + ROUNDING) + PER_OP * len(timeline) / FEMTO
+        ):
+            yield f"{row.capacity} moved {row.moved:.6g} {row.unit} in {row.busy_s} s, at a rate of {capacity.rate:.6g} a second"
 
 
 def _memory(result: Result) -> Iterator[str]:
     """No device holds less than nothing, or at its peak another amount than its values."""
-    for each in result.memory:
-        if not len(each.taken):
+    for device in result.memory:
+        if not len(device.taken):
             continue
-        if each.taken.min() < 0:
-            yield f"{each.device} holds {each.taken.min()} B"
-        values = sum(one.bytes for one in each.holds)  # whole
-        if each.peak < 0 or values != each.peak:
-            yield f"{each.device} holds {each.peak} B at its peak, its values {values} B"
-        if each.at_fs > result.timeline.makespan_fs:
-            yield f"{each.device} is fullest after the end of the run"
+        if device.taken.min() < 0:
+            yield f"{device.device} holds {device.taken.min()} B"
+        values = sum(holding.bytes for holding in device.holds)  # whole
+        if device.peak < 0 or values != device.peak:
+            yield f"{device.device} holds {device.peak} B at its peak, its values {values} B"
+        if device.at_fs > result.timeline.makespan_fs:
+            yield f"{device.device} is fullest after the end of the run"
 
 
 def _steady(result: Result) -> Iterator[str]:
@@ -93,8 +94,8 @@ def _steady(result: Result) -> Iterator[str]:
     if steady is not None and steady.period:
         rest = steady.times - steady.simulated
         if result.timeline.makespan_fs < rest // steady.turns * steady.period:
-            whole = result.timeline.makespan_fs
-            yield f"{rest:,} iterations, {steady.turns} of them every {steady.period} fs, take longer than the run of {whole} fs"
+            end = result.timeline.makespan_fs
+            yield f"{rest:,} iterations, {steady.turns} of them every {steady.period} fs, take longer than the run of {end} fs"
 
 
 def adds_up(times_fs: Sequence[int], makespan_fs: int, what: str) -> Iterator[str]:
@@ -102,3 +103,24 @@ def adds_up(times_fs: Sequence[int], makespan_fs: int, what: str) -> Iterator[st
     total = sum(times_fs)  # whole
     if min(times_fs, default=0) < 0 or total != makespan_fs:
         yield f"{what} add up to {total} fs, the run takes {makespan_fs} fs"
+
+
+def notes(timeline: Timeline, steady: Steady | None = None, *, wanted: bool = False) -> tuple[Warning, ...]:
+    """Warnings of a run.
+
+    Args:
+        steady: how much of a loop was simulated; None: all, no loop is long.
+        wanted: whether only iterations that do not repeat were to be simulated.
+    """
+    return tuple(_notes(timeline, steady, wanted))
+
+
+def _notes(timeline: Timeline, steady: Steady | None, wanted: bool) -> Iterator[Warning]:
+    if wanted and steady is None:
+        yield Warning("not-steady", "no loop is so long that leaving out iterations would pay: all of them were simulated")
+    elif steady is not None and not steady.period:
+        yield Warning("not-steady", f"all {steady.times:,} iterations were simulated: {steady.why}")
+    covered = coverage(timeline)
+    if covered is not None and covered.doubtful:
+        share = format_quantity(covered.uncalibrated + covered.extrapolated, "%", 3)
+        yield Warning("not-calibrated", f"{share} of the ops' time is not by calls measured on this machine: it may be far off")

@@ -1,4 +1,4 @@
-"""How much of a run's time was measured on the very machine: only where a machine has measured functions (`kernels`)."""
+"""Part of a run's time that was measured on this machine, if the machine has measured functions (`kernels`)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MARKS: Final = ("uncalibrated", "extrapolated")  # labels of lines that devices 
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """Parts of the time of all ops of such machines; names of what was not measured, the longest first."""
+    """Parts of the time of all ops; missing: names of functions that were not measured, the longest first."""
 
     measured: float
     extrapolated: float
@@ -28,7 +28,7 @@ class Coverage:
 
     @property
     def doubtful(self) -> bool:
-        """Whether so much was not measured that the time may be far off."""
+        """Whether more than 5 % was not measured, so that the time may be far off."""
         return self.uncalibrated + self.extrapolated > DOUBTFUL
 
     def __str__(self) -> str:
@@ -53,18 +53,18 @@ def coverage(timeline: Timeline) -> Coverage | None:
     if not any(mark for mark, _ in marks):
         return None
     time = (timeline.end - timeline.start).astype(np.float64)
-    known = flat.cost >= 0
-    spent = np.bincount(flat.cost[known], time[known], len(marks))
-    total = {
-        mark: math.fsum(spent[number] for number, (each, _) in enumerate(marks) if each == mark) for mark in ("kernel", *MARKS)
+    costed = flat.cost >= 0
+    spent = np.bincount(flat.cost[costed], time[costed], len(marks))
+    by_mark = {
+        mark: math.fsum(spent[number] for number, (label, _) in enumerate(marks) if label == mark) for mark in ("kernel", *MARKS)
     }
-    whole = math.fsum(total.values()) or 1.0
+    total = math.fsum(by_mark.values()) or 1.0
     missing: dict[str, float] = {}
     for number, (mark, reason) in enumerate(marks):
         if mark == MARKS[0]:
             missing[reason] = missing.get(reason, 0.0) + spent[number]
     names = tuple(sorted(missing, key=lambda name: (-missing[name], name)))
-    return Coverage(total["kernel"] / whole, total[MARKS[1]] / whole, total[MARKS[0]] / whole, names)
+    return Coverage(by_mark["kernel"] / total, by_mark[MARKS[1]] / total, by_mark[MARKS[0]] / total, names)
 
 
 def _mark(cost: Cost) -> tuple[str, str]:

@@ -6,9 +6,22 @@ from collections.abc import Collection, Mapping
 from typing import Final, Literal
 
 from hwsim.records import dataclass
-from hwsim.results.verdict import Verdict
 from hwsim.spec import Expectation, Mistakes, Tree, did_you_mean, parse_expectation
 from hwsim.units import RATE, RATIO, TIME, Dimension, UnitError, format_quantity
+
+Status = Literal["met", "violated", "skipped"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One expectation: its quantity, the wanted range in words, the value that came out (SI units), and why it was skipped."""
+
+    quantity: str
+    wanted: str
+    status: Status
+    value: float | None = None
+    reason: str = ""
+
 
 KNOWN: Final[Mapping[str, Dimension]] = {"makespan": TIME}
 SERVED: Final[Mapping[str, Dimension]] = {  # of a service; see `hwsim.results.serving`
@@ -20,7 +33,7 @@ SERVED: Final[Mapping[str, Dimension]] = {  # of a service; see `hwsim.results.s
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a workload expects, and of which machine ("": any)."""
+    """Expectations of a workload, and the machine that they are about ("": any)."""
 
     machine: str = ""
     expectations: tuple[tuple[str, Expectation], ...] = ()
@@ -40,35 +53,37 @@ def wanted_of(
     services: Collection[str] = (),
     trainings: Collection[str] = (),
 ) -> Wanted:
-    """Read `expect:`; of each of the jobs, `NAME.makespan` may be expected too, of services (jobs, or "") what is `SERVED`."""
+    """Read `expect:`; jobs add `NAME.makespan`, services and trainings (jobs, or "") add those of `SERVED` and `TRAINED`."""
     if tree is None or tree.value is None:
         return Wanted()
     if not tree.is_mapping:
         mistakes.add(tree.place, f"`expect` is a mapping, not {tree.what()}", "such as expect: {makespan: 15 ms +- 1 %}")
         return Wanted()
-    found: list[tuple[str, Expectation]] = []
-    known = {**KNOWN, **{f"{job}.makespan": TIME for job in jobs}}
-    known |= {f"{training}.{name}" if training else name: each for training in trainings for name, each in TRAINED.items()}
-    known |= {f"{service}.{name}" if service else name: each for service in services for name, each in SERVED.items()}
-    for name, each in tree.items():
+    expectations: list[tuple[str, Expectation]] = []
+    dimensions = {**KNOWN, **{f"{job}.makespan": TIME for job in jobs}}
+    dimensions |= {f"{training}.{name}" if training else name: entry for training in trainings for name, entry in TRAINED.items()}
+    dimensions |= {f"{service}.{name}" if service else name: entry for service in services for name, entry in SERVED.items()}
+    for name, entry in tree.items():
         if name == "machine":
-            if not isinstance(each.value, str):
-                mistakes.add(each.place, f"a machine is expected by name, not {each.what()}")
-        elif name not in known:
-            mistakes.add(tree.key_place(name), f"nothing is known to expect of '{name}'", did_you_mean(name, ["machine", *known]))
-        elif isinstance(each.value, dict | list | None):
-            mistakes.add(each.place, f"an expectation is a text, not {each.what()}", "such as 15 ms +- 1 %")
+            if not isinstance(entry.value, str):
+                mistakes.add(entry.place, f"a machine is expected by name, not {entry.what()}")
+        elif name not in dimensions:
+            mistakes.add(
+                tree.key_place(name), f"nothing is known to expect of '{name}'", did_you_mean(name, ["machine", *dimensions])
+            )
+        elif isinstance(entry.value, dict | list | None):
+            mistakes.add(entry.place, f"an expectation is a text, not {entry.what()}", "such as 15 ms +- 1 %")
         else:
             try:
-                expected = parse_expectation(each.value)
+                expected = parse_expectation(entry.value)
             except UnitError as error:
-                mistakes.add_unit_error(each.place, error)
+                mistakes.add_unit_error(entry.place, error)
                 continue
-            if expected.dimension.fits(known[name]):
-                found.append((name, expected))
+            if expected.dimension.fits(dimensions[name]):
+                expectations.append((name, expected))
             else:
-                mistakes.add(each.place, f"a {name} is {known[name].name}, not {expected.dimension.name}")
-    return Wanted(tree.text("machine") or "", tuple(found))
+                mistakes.add(entry.place, f"a {name} is {dimensions[name].name}, not {expected.dimension.name}")
+    return Wanted(tree.text("machine") or "", tuple(expectations))
 
 
 def verdicts(
@@ -82,9 +97,9 @@ def verdicts(
     """One verdict per expectation.
 
     Args:
-        values: what came out, in SI units.
+        values: quantities of the run, in SI units.
         called: names of the machine.  changed: something was set.
-        expect: check always, never, or ("auto") if the run is the one that is spoken of.
+        expect: check always, never, or ("auto") if the run is on the machine of the expectations and nothing is set.
     """
     skipped = ""
     if expect is False:
@@ -93,15 +108,15 @@ def verdicts(
         skipped = f"it is about {wanted.machine}"
     elif expect == "auto" and changed:
         skipped = "the run was changed with --set"
-    found = []
+    judged = []
     for name, expected in wanted.expectations:
         value = values.get(name)
         if skipped or value is None:
-            found.append(Verdict(name, expected.text, "skipped", value, skipped or "there is none"))
+            judged.append(Verdict(name, expected.text, "skipped", value, skipped or "there is none"))
         elif expected.check(value):
-            found.append(Verdict(name, expected.text, "met", value))
+            judged.append(Verdict(name, expected.text, "met", value))
         else:
             unit = {**KNOWN, **SERVED, **TRAINED}[name.rpartition(".")[2]].unit
             shown = format_quantity(value, unit, 4)
-            found.append(Verdict(name, expected.text, "violated", value, f"it is {shown}"))
-    return tuple(found)
+            judged.append(Verdict(name, expected.text, "violated", value, f"it is {shown}"))
+    return tuple(judged)

@@ -1,21 +1,20 @@
-"""How much of every device's memory the buffers of a run took, over time.
+"""Memory that the buffers of a run took on every device, over time.
 
 A buffer is taken when its op is inserted into its queue (without a runtime: when the op starts), and given back
 
-    scope      when its name means another buffer and all who used it have ended: a name of Python that holds a buffer of
-               MXNet or numpy, with ops still queued that hold it too
-    last-use   when all who used it have ended; without a use, when its op has ended
+    scope      when its name means another buffer and all its users have ended. A name of Python holds a buffer of
+               MXNet or numpy, and ops still queued hold it too.
+    last-use   when all its users have ended; without a use, when its op has ended.
     stream     when its name means another buffer: PyTorch's allocator hands it on in the order of the stream, which is
-               safe before it has been used
+               safe before it has been used.
 
-What the last buffer of a name takes, it takes to the end of the run; with last-use only if nobody read it after it was
-last written (a result).
-A name means another buffer once that has been inserted, so that for a moment there are both.  Of what happens at one
-instant, ends come first, then insertions, then names that are lost.
+The last buffer of a name is kept to the end of the run; with last-use only if it is not read after it was last written
+(a result). A name means another buffer once that has been inserted, so that for a moment there are both. At one instant,
+ends come first, then insertions, then names that are lost.
 
-Error: MXNet itself takes an op's buffer only when the op runs (d2l 13.2.4 measures 3 MB where this says gigabytes); taken
-at insertion is what a program must be ready for, and what frameworks do that allocate when an op is issued.
-Not counted: what a device's software, its context and its allocator's rounding take, and values of unknown size.
+Error: MXNet itself takes an op's buffer only when the op runs (d2l 13.2.4 measures 3 MB where this says gigabytes). A program
+must be ready for buffers taken at insertion, as frameworks do that allocate when an op is issued.
+Not counted: memory of a device's software and context, its allocator's rounding, and values of unknown size.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ NAMED: Final = 4  # values named in a verdict
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """What the buffers of one value take at the peak: of `value`, made by ops called `op`, `count` of them."""
+    """Buffers of one value at the peak: `count` buffers of `value`, made by ops called `op`."""
 
     value: str
     op: str
@@ -57,7 +56,7 @@ class Holding:
 class DeviceMemory:
     """The memory of one device.
 
-    time, taken: columns in fs and bytes; from time[i] on, taken[i].  An instant has two entries: with what was
+    time, taken: columns in fs and bytes; from time[i] on, taken[i]. An instant has two entries: with what was
     inserted at it, and after what was given back.  size: bytes it has, None if the machine does not say.
     holds: what it held at its peak, largest first.
     """
@@ -88,11 +87,11 @@ class DeviceMemory:
 
     @property
     def fits(self) -> bool:
-        """Whether the device has as much (or nobody says how much it has)."""
+        """Whether the device has as much; true if its size is not known."""
         return self.size is None or self.peak <= self.size
 
     def verdict(self) -> str:
-        """What is wrong, in one sentence; "" if it fits.
+        """The shortage in one sentence; "" if it fits.
 
         gpu needs 14.2 GB at 12.0 ms and has 11.0 GB, over by 3.20 GB: 27 x 'X' 13.5 GB (made by 'random'), ...
         """
@@ -107,7 +106,7 @@ class DeviceMemory:
 
 def memory_sizes(machine: Machine, graph: OpGraph, held: Sequence[Held] = ()) -> dict[str, int | None]:
     """Bytes of the memory of every device that holds a buffer; None where the machine does not say."""
-    found: dict[str, int | None] = {}
+    sizes: dict[str, int | None] = {}
     for name in sorted({each.device for each in graph.buffers} | {each.device for each in held}):
         size: float | None = None
         match machine.device(name).model:
@@ -115,12 +114,12 @@ def memory_sizes(machine: Machine, graph: OpGraph, held: Sequence[Held] = ()) ->
                 size = memory.size
             case Sockets(model=model, names=names):
                 size = None if model.memory.size is None else model.memory.size * len(names)
-            case Memory(size=own):
-                size = own
+            case Memory(size=capacity):
+                size = capacity
             case _:
                 pass
-        found[name] = None if size is None else int(size)
-    return found
+        sizes[name] = None if size is None else int(size)
+    return sizes
 
 
 def memory(timeline: Timeline, sizes: Mapping[str, int | None], held: Sequence[Held] = ()) -> tuple[DeviceMemory, ...]:
@@ -129,11 +128,11 @@ def memory(timeline: Timeline, sizes: Mapping[str, int | None], held: Sequence[H
     bases = np.concatenate([[0], np.cumsum([block.total for block in graph.blocks])]).astype(np.int64)
     lives = [
         *(_Lives.of(buffer, timeline, bases) for buffer in graph.buffers),
-        *(_Lives.of_held(each, timeline) for each in held),
+        *(_Lives.of_held(life, timeline) for life in held),
     ]
-    devices = dict.fromkeys([*sizes, *sorted({each.buffer.device for each in lives})])
-    found = ((name, [each for each in lives if each.buffer.device == name]) for name in devices)
-    return tuple(_device(name, sizes.get(name), own) for name, own in found if own)
+    devices = dict.fromkeys([*sizes, *sorted({life.buffer.device for life in lives})])
+    by_device = ((name, [life for life in lives if life.buffer.device == name]) for name in devices)
+    return tuple(_device(name, sizes.get(name), of_device) for name, of_device in by_device if of_device)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +175,8 @@ def _ops(buffer: Buffer, mark: Mark, timeline: Timeline, bases: Ints) -> Ints:
         iterations = np.arange(buffer.first, buffer.first + buffer.times, dtype=np.int64) - mark.lag
     else:
         iterations = np.full(buffer.times, block.times - 1, np.int64)
-    found: Ints = bases[mark.block] + iterations * len(block) + mark.op
-    return found
+    ops: Ints = bases[mark.block] + iterations * len(block) + mark.op
+    return ops
 
 
 def _device(name: str, size: int | None, lives: Sequence[_Lives]) -> DeviceMemory:
@@ -196,9 +195,9 @@ def _device(name: str, size: int | None, lives: Sequence[_Lives]) -> DeviceMemor
 
 def _sums(parts: Iterable[tuple[Ints, int]]) -> tuple[Ints, Ints]:
     """Times in order, and the bytes up to and with each."""
-    found = list(parts)
-    times = np.concatenate([np.empty(0, np.int64), *(each for each, _ in found)])
-    sizes = np.concatenate([np.empty(0, np.int64), *(ticks.column([size]).repeat(len(each)) for each, size in found)])
+    given = list(parts)
+    times = np.concatenate([np.empty(0, np.int64), *(part for part, _ in given)])
+    sizes = np.concatenate([np.empty(0, np.int64), *(ticks.column([size]).repeat(len(part)) for part, size in given)])
     order = np.argsort(times, kind="stable")
     return times[order], ticks.running_total(sizes[order])
 
@@ -213,13 +212,13 @@ def _until(sums: tuple[Ints, Ints], instants: Ints) -> Ints:
 def _holds(peak: int, lives: Sequence[_Lives]) -> tuple[Holding, ...]:
     counts: Counter[tuple[str, str]] = Counter()
     sizes: Counter[tuple[str, str]] = Counter()
-    for each in lives:
-        here = each.begin <= peak
-        if not each.kept:
-            here &= (each.end > peak) | (each.lost & (each.end == peak))
-        if count := int(here.sum()):
-            key = each.buffer.value, each.buffer.op
+    for life in lives:
+        held = life.begin <= peak
+        if not life.kept:
+            held &= (life.end > peak) | (life.lost & (life.end == peak))
+        if count := int(held.sum()):
+            key = life.buffer.value, life.buffer.op
             counts[key] += count
-            sizes[key] += count * each.buffer.bytes
+            sizes[key] += count * life.buffer.bytes
     rows = [Holding(value, op, counts[value, op], size) for (value, op), size in sizes.items()]
     return tuple(sorted(rows, key=lambda row: (-row.bytes, row.value, row.op)))

@@ -1,4 +1,4 @@
-"""The ops of a run as rows, made when somebody looks at them."""
+"""The ops of a run as rows, made when they are looked at; a rank's part in a collective is one row."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from functools import cached_property
 from typing import overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hwsim.graph.opgraph import Ints, Label, Names
 from hwsim.records import dataclass
-from hwsim.results.arrivals import Arrivals, arrivals
 from hwsim.results.timeline import FEMTO, Timeline
 
 
 @dataclass(frozen=True, slots=True)
 class OpRow:
-    """One op of one iteration, as simulated.  Times in seconds since the start of the run.
+    """One op of one iteration, as simulated. Times in seconds since the start of the run.
 
-    waiting_s: of a collective, from the arrival of its rank until those it needs have come.
+    waiting_s: in a collective, from the arrival of its rank until the ranks that it needs have come.
     """
 
     op: int
@@ -39,7 +39,7 @@ NamesOf = Callable[[int], Names]
 
 
 def weights(timeline: Timeline) -> Ints:
-    """How many ops each op of the timeline stands for: one, unless the run is folded."""
+    """Number of ops that each op of the timeline represents: one, unless the run is folded."""
     flat = timeline.flat
     alike = flat.graph.alike
     found: Ints = np.ones(len(flat), np.int64) if alike is None else alike.labels[flat.label]
@@ -75,7 +75,7 @@ class Ops(Sequence[OpRow]):
 
     @cached_property
     def waiting(self) -> Ints:
-        """How long every op of the timeline waits for the other ranks, fs."""
+        """Waiting time of every op of the timeline for the other ranks, fs."""
         return np.zeros_like(self.timeline.start) if self._arrivals is None else self._arrivals.waiting
 
     def __len__(self) -> int:
@@ -83,7 +83,7 @@ class Ops(Sequence[OpRow]):
 
     @property
     def total(self) -> int:
-        """How many ops there are, those included for which the rows of a folded run stand."""
+        """Number of ops, with those that the rows of a folded run represent."""
         return int(weights(self.timeline)[self.numbers].sum())
 
     def __repr__(self) -> str:
@@ -119,7 +119,7 @@ class Ops(Sequence[OpRow]):
 
 
 def ops_of_rank(timeline: Timeline, number: int, names_of: NamesOf | None) -> tuple[OpRow, ...]:
-    """The rows of one rank; those of the first rank of its class, with the rank's own names, if that stands for it.
+    """The rows of one rank: its own, or the rows of the first rank of its class with the rank's own names.
 
     Raises:
         IndexError: there is no such rank.
@@ -134,10 +134,59 @@ def ops_of_rank(timeline: Timeline, number: int, names_of: NamesOf | None) -> tu
     if first == number or names_of is None:
         return tuple(rows)
     names = names_of(number)
-    found = []
+    renamed = []
     for row in rows:
         label = names.labels.get(Label(row.name, row.kind, row.device, row.program))
         if label is not None:
             queue = names.queues.get(row.queue, row.queue)
-            found.append(replace(row, name=label.name, kind=label.kind, device=label.device, program=label.program, queue=queue))
-    return tuple(found)
+            renamed.append(
+                replace(row, name=label.name, kind=label.kind, device=label.device, program=label.program, queue=queue)
+            )
+    return tuple(renamed)
+
+
+# Collectives as their ranks see them: in the op graph a rank's arrival and its leaving are ops of its queue that take no time,
+# and the common work of the ranks is ops of no queue between them. A kernel of a communication library starts when its rank
+# arrives and spins until the others have come: so it is shown.
+ARRIVE = "arrive"  # kind of the label
+
+
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """Per op: when it begins as its rank sees it, how long that is waiting for others (fs), whether another op shows it."""
+
+    begin: Ints
+    waiting: Ints
+    hidden: NDArray[np.bool_]
+    leaves: NDArray[np.bool_]
+
+
+def arrivals(timeline: Timeline) -> Arrivals | None:
+    """Every leaving with its arrival; None if nothing ever arrives."""
+    flat = timeline.flat
+    labels = flat.graph.labels
+    if not any(label.kind == ARRIVE for label in labels) or not len(flat):
+        return None
+    arrives = np.array([label.kind == ARRIVE for label in labels], np.bool_)[flat.label]
+    queued = np.flatnonzero(flat.queue >= 0)
+    queued = queued[np.argsort(flat.queue[queued], kind="stable")]  # queue by queue, each in the order of the program
+    current, following = queued[:-1], queued[1:]
+    alike = {(label.name, label.device, label.program): number for number, label in enumerate(labels) if label.kind == ARRIVE}
+    arrival_of = np.array([alike.get((each.name, each.device, each.program), -1) for each in labels], np.int64)
+    pairs = arrives[current] & ~arrives[following] & (flat.queue[current] == flat.queue[following])
+    pairs &= arrival_of[flat.label[following]] == flat.label[current]
+    came, left = current[pairs], following[pairs]
+    source, target = flat.edges()
+    step = (flat.queue < 0) & (flat.cost >= 0)
+    starts = arrives[source] & step[target]
+    first = timeline.end.copy()
+    first[came] = timeline.start[left]
+    np.minimum.at(first, source[starts], timeline.start[target[starts]])
+    begin, waiting = timeline.start.copy(), np.zeros_like(timeline.start)
+    begin[left] = timeline.start[came]
+    waiting[left] = np.maximum(first[came] - timeline.start[came], 0)
+    hidden, leaves = np.zeros(len(flat), np.bool_), np.zeros(len(flat), np.bool_)
+    hidden[came] = leaves[left] = True
+    met = () if flat.graph.alike is None else tuple(flat.graph.alike.met)
+    hidden |= step & (np.isin(flat.label, flat.label[left]) | np.isin(flat.label, met))  # in one op: every rank shows it
+    return Arrivals(begin, waiting, hidden, leaves)

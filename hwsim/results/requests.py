@@ -1,13 +1,37 @@
-"""What became of the requests of a device that was simulated one by one."""
+"""Statistics of the requests of a device that was simulated request by request."""
 
 from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
 
 from hwsim.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)
+class Spread:
+    """Seconds of many requests: mean, percentiles straight between the nearest two, the largest."""
+
+    mean: float
+    p50: float
+    p95: float
+    p99: float
+    max: float
+
+    @classmethod
+    def of(cls, seconds: NDArray[np.float64]) -> Spread:
+        """The spread of some times; all 0 if there are none."""
+        if not len(seconds):
+            return cls(0.0, 0.0, 0.0, 0.0, 0.0)
+        p50, p95, p99 = np.percentile(seconds, (50, 95, 99)).tolist()
+        return cls(math.fsum(seconds.tolist()) / len(seconds), p50, p95, p99, float(seconds.max()))
+
+
+@dataclass(frozen=True, slots=True)
 class RequestStatistics:
-    """Latencies are from issue to finish.  span_s: from the first issue to the last finish.
+    """Latencies are from issue to finish. span_s: from the first issue to the last finish.
 
     in_flight_mean: by Little's law, the latencies' sum over the span.  counters: the device's own (row hits, seeks, ...).
     took_s, closed_form_s: seconds of the ops that asked, summed, as simulated and as the closed form has it alone.
@@ -67,11 +91,11 @@ class LatencyCurve:
 
     def columns(self) -> dict[str, list[float]]:
         """Seconds by what they are: mean, p50, p95, p99, and the closed form where the device has one."""
-        found = {
+        percentiles = {
             "mean": [point.mean_s for point in self.points],
             "p50": [point.p50_s for point in self.points],
             "p95": [point.p95_s for point in self.points],
             "p99": [point.p99_s for point in self.points],
         }
-        known = [point.closed_form_s for point in self.points if point.closed_form_s is not None]
-        return found | ({"closed form": known} if len(known) == len(self.points) else {})
+        closed_form = [point.closed_form_s for point in self.points if point.closed_form_s is not None]
+        return percentiles | ({"closed form": closed_form} if len(closed_form) == len(self.points) else {})

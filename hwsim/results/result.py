@@ -1,47 +1,96 @@
-"""What a run found, as data: reports read it, nothing here formats it."""
+"""The result of a run, as data: views read it, nothing here formats it."""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, fields
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
 
 from hwsim.records import dataclass
-from hwsim.results.timeline import Timeline
+from hwsim.results.timeline import FEMTO, Steady, Timeline
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from hwsim.disturbance import Disturbance
     from hwsim.graph.opgraph import Change
-    from hwsim.results.again import Again
-    from hwsim.results.jobs import JobSpan
+    from hwsim.results.expect import Verdict
     from hwsim.results.memory import DeviceMemory
     from hwsim.results.ops import NamesOf, OpRow, Ops
     from hwsim.results.requests import LatencyCurve, RequestStatistics
     from hwsim.results.serving import ServiceStatistics
-    from hwsim.results.steady import Steady
     from hwsim.results.training import Training
     from hwsim.results.usage import Usage
-    from hwsim.results.verdict import Verdict
-    from hwsim.spec import Warning
+    from hwsim.spec import Tree, Warning
+
+
+@dataclass(frozen=True, slots=True)
+class JobSpan:
+    """A job from its start to the end of its last op, in s."""
+
+    name: str
+    start_s: float
+    end_s: float
+
+    @property
+    def makespan_s(self) -> float:
+        """Seconds from start to end."""
+        return self.end_s - self.start_s
+
+
+def job_spans(timeline: Timeline, jobs: Sequence[tuple[str, int]]) -> tuple[JobSpan, ...]:
+    """One for each (name, start in fs): its programs are called `name` or `name.` and more."""
+    labels = timeline.flat.graph.labels
+    spans = []
+    for name, start in jobs:
+        is_own = np.array([label.program == name or label.program.startswith(f"{name}.") for label in labels], np.bool_)
+        ops = np.flatnonzero(is_own[timeline.flat.label])
+        end = max((int(timeline.end[op]) for op in ops.tolist()), default=start)
+        spans.append(JobSpan(name, start / FEMTO, end / FEMTO))
+    return tuple(spans)
+
+
+ISSUING: Final = frozenset({"dispatch", "compile", "call", "insert"})  # kinds of ops by which a program's thread issues one
+Settings = Mapping[str, str]
+"""Paths and values, as `--set` takes them: {"machine.cpu.coherence.cluster": "25 ns"}."""
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """The files of a run, and how to prepare and simulate them again.
+
+    Args:
+        machine: file of the machine as it was run, its `use:` not yet followed.
+        workload: file of the workload as it was run.
+        simulate: prepares and simulates the run with further settings; raises `SpecError` if they are refused.
+    """
+
+    machine: Tree
+    workload: Tree
+    simulate: Callable[[Settings], Result]
 
 
 @dataclass(frozen=True)
 class Result:
     """A workload simulated on a machine.
 
-    machine, workload: their names.  usage: one row per capacity.  verdicts: the expectations
-    that were checked or skipped.  settings: what `set` changed.  devices: name -> kind.
-    memory: of every device that holds values of known size.
-    requests: of every device that was simulated request by request; curves: its latency against load, if asked for.
-    events: what went wrong meanwhile; changes: what that made of the capacities, and when.
-    names_of: of a folded run, what the labels and queues of the first rank of its class are called at another rank.
-    steady: how much of a long loop was simulated, if that was asked for.
-    serving: what became of the requests of every service.
-    again: how to prepare and simulate it again; None where its machine or workload was given as a value, not as a file.
+    Args:
+        machine, workload: their names.
+        usage: one row per capacity.
+        verdicts: the expectations that were checked or skipped.
+        settings: keys and values that `set` changed.
+        devices: name -> kind.
+        memory: memory of every device that holds values of known size.
+        requests: statistics of every device that was simulated request by request; curves: its latency against load.
+        events: failures and slowdowns during the run; changes: the capacities that they changed, and when.
+        names_of: names that labels and queues of the first rank of a class have at another rank, if the run is folded.
+        steady: iterations of a long loop that were simulated, if the rest was to be left out.
+        serving: statistics of every service.
+        again: how to prepare and simulate it again; None if its machine or workload was given as a value, not as a file.
     """
 
     machine: str
@@ -70,14 +119,17 @@ class Result:
 
     @cached_property
     def issued_s(self) -> float | None:
-        """Seconds until the programs had issued their last op; None where issuing costs nothing."""
-        from hwsim.results.front_end import issued_s
-
-        return issued_s(self.timeline)
+        """Seconds until every op was issued and had its place in a queue; None if issuing costs nothing (no runtime)."""
+        labels = self.timeline.flat.graph.labels
+        issuing = np.array([label.kind in ISSUING for label in labels], np.bool_)
+        if not issuing.any() or not len(self.timeline):
+            return None
+        ends = self.timeline.end[issuing[self.timeline.flat.label]]
+        return max(ends.tolist(), default=0) / FEMTO
 
     @cached_property
     def trainings(self) -> tuple[Training, ...]:
-        """What the steps of every `train:` came to."""
+        """Results of every `train:`."""
         from hwsim.results.training import trainings
 
         return trainings(self.timeline)
@@ -91,7 +143,7 @@ class Result:
 
     @property
     def ranks(self) -> int:
-        """How many programs the workload has, those of a folded run included."""
+        """Number of programs of the workload, with those that a folded run represents."""
         graph = self.timeline.flat.graph
         return len(graph.alike.programs) if graph.alike is not None else len({label.program for label in graph.labels})
 

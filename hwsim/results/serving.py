@@ -1,8 +1,8 @@
-"""What became of the requests of a service: how long each waited, read and wrote, and how full its line and its cache were.
+"""Statistics of the requests of a service: waiting, reading and writing times, and how full its line and its cache were.
 
-    first token   from a request's arrival to the first token of its answer (TTFT)
-    each token    from the first to the last token, over the tokens between (TPOT); `gap`: from one token to the next
-    latency       from a request's arrival to its last token
+    first token   from a request's arrival to the first token of its answer (TTFT).
+    each token    from the first to the last token, over the tokens between (TPOT); `gap`: from one token to the next.
+    latency       from a request's arrival to its last token.
 
 Percentiles are of requests (of tokens for `gap`), straight between the nearest two.
 """
@@ -20,23 +20,13 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from hwsim.records import dataclass
+from hwsim.results.requests import Spread
 from hwsim.results.timeline import FEMTO
 
 LEAST_QUARTER: Final = 5  # requests of a quarter, below which nothing is said of a trend
 MUCH: Final = 1.25  # times as many
 PART: Final = 0.1  # of the time in which requests came, that the last of them wait
 SAMPLES: Final = 200  # instants of the course that is kept
-
-
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """Seconds of many: mean, percentiles, the largest."""
-
-    mean: float
-    p50: float
-    p95: float
-    p99: float
-    max: float
 
 
 class RequestRow(NamedTuple):
@@ -52,7 +42,7 @@ class RequestRow(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """How things stood: requests that waited, and that were worked on; part of the cache that was taken."""
+    """State at one instant: requests that waited, requests in work, part of the cache that was taken."""
 
     at_s: float
     waiting: int
@@ -65,12 +55,12 @@ class ServiceStatistics:
     """A service.
 
     Args:
-        name: of its job, "" where the workload is nothing else.
+        name: name of its job, "" if the workload is nothing else.
         span_s: from the first arrival to the end of the last request.
-        wait: from arrival to the first iteration that worked on it.
-        iterations: of all copies; batch_mean: sequences of one.
+        wait: from arrival to the first iteration of the request.
+        iterations: iterations of all copies; batch_mean: sequences of one.
         in_system_mean: requests that were there, over the span; queue_mean, queue_max: those that waited.
-        put_off: times that a request lost its cache to others; read_again: tokens that were read once more for it.
+        put_off: times that a request lost its cache to others; read_again: tokens that were read once more because of that.
         cache_tokens: that the cache of a copy holds, None without bound; cache_bytes: on each GPU.
         cache_peak, cache_mean: part of the blocks of the fullest copy, and of all over the span.
         course: at most 200 moments.
@@ -131,22 +121,22 @@ class ServiceStatistics:
         return self.output_tokens / self.span_s if self.span_s > 0 else 0.0
 
     def values(self) -> Mapping[str, float]:
-        """What may be expected of it, by name, in SI units."""
-        found = {"requests_per_s": self.requests_per_s, "tokens_per_s": self.tokens_per_s}
+        """Quantities for `expect:`, by name, in SI units."""
+        values = {"requests_per_s": self.requests_per_s, "tokens_per_s": self.tokens_per_s}
         for name, spread in (("latency", self.latency), ("ttft", self.first_token), ("tpot", self.each_token)):
             if spread is not None:
-                found |= {f"{name}_{each}": getattr(spread, each) for each in ("mean", "p50", "p95", "p99", "max")}
-        return found
+                values |= {f"{name}_{part}": getattr(spread, part) for part in ("mean", "p50", "p95", "p99", "max")}
+        return values
 
 
 def expected_of(services: Sequence[ServiceStatistics]) -> dict[str, float]:
-    """What may be expected of all of them: `NAME.ttft_p95`, or `ttft_p95` where the workload is nothing else."""
+    """Quantities of all services for `expect:`: `NAME.ttft_p95`, or `ttft_p95` if the workload is nothing else."""
     return {f"{each.name}.{name}" if each.name else name: value for each in services for name, value in each.values().items()}
 
 
 @dataclass(slots=True)
 class Log:
-    """What a service notes while it runs; times in fs."""
+    """Notes of a service while it runs; times in fs."""
 
     requests: Sequence[tuple[int, int, int]]
     begin: list[int]
@@ -168,42 +158,42 @@ class Log:
         begin, first, last, end, copy = ([-1] * len(requests) for _ in range(5))
         return cls(requests, begin, first, last, end, copy)
 
-    def came(self, now: int, request: int, copy: int) -> None:
+    def came(self, time: int, request: int, copy: int) -> None:
         """A request is in a copy's line."""
-        self._count(now, 1)
+        self._count(time, 1)
         self.copy[request] = copy
 
-    def begins(self, now: int, copy: int, starting: Iterable[int], running: int, blocks: int) -> None:
+    def begins(self, time: int, copy: int, starting: Iterable[int], running: int, blocks: int) -> None:
         """An iteration, in which these requests are worked on, perhaps for the first time."""
         for request in starting:
             if self.begin[request] < 0:
-                self.begin[request] = now
+                self.begin[request] = time
         self.iterations += 1
         self.worked += running
-        self.moments.append((now, copy, blocks))
+        self.moments.append((time, copy, blocks))
 
-    def rests(self, now: int, copy: int, blocks: int) -> None:
+    def rests(self, time: int, copy: int, blocks: int) -> None:
         """A copy has nothing to do."""
-        self.moments.append((now, copy, blocks))
+        self.moments.append((time, copy, blocks))
 
-    def writes(self, now: int, requests: Iterable[int]) -> None:
+    def writes(self, time: int, requests: Iterable[int]) -> None:
         """A token of each is out."""
         for request in requests:
             if self.first[request] < 0:
-                self.first[request] = now
+                self.first[request] = time
             else:
-                self.gaps.append(now - self.last[request])
-            self.last[request] = now
+                self.gaps.append(time - self.last[request])
+            self.last[request] = time
 
-    def ends(self, now: int, requests: Iterable[int]) -> None:
+    def ends(self, time: int, requests: Iterable[int]) -> None:
         """These are answered."""
         for request in requests:
-            self.end[request] = now
-            self._count(now, -1)
+            self.end[request] = time
+            self._count(time, -1)
 
-    def _count(self, now: int, change: int) -> None:
-        self.area += self._held * (now - self._since)
-        self._since = now
+    def _count(self, time: int, change: int) -> None:
+        self.area += self._held * (time - self._since)
+        self._since = time
         self._held += change
 
 
@@ -219,7 +209,7 @@ def statistics(
     put_off: int,
     read_again: int,
 ) -> ServiceStatistics | None:
-    """The statistics of what was noted; None without a request."""
+    """Statistics of the notes; None without a request."""
     if not log.requests:
         return None
     arrival = [each[0] for each in log.requests]
@@ -237,9 +227,9 @@ def statistics(
         prompt_tokens=prompts,
         output_tokens=outputs,
         span_s=span / FEMTO,
-        latency=_spread([there - here for here, there in zip(arrival, log.end, strict=True)]),
+        latency=_spread([went - came for came, went in zip(arrival, log.end, strict=True)]),
         wait=_spread(waits),
-        first_token=_spread([there - here for here, there in zip(arrival, log.first, strict=True)]) if outputs else None,
+        first_token=_spread([went - came for came, went in zip(arrival, log.first, strict=True)]) if outputs else None,
         each_token=_spread([(log.end[each] - log.first[each]) / (log.requests[each][2] - 1) for each in several])
         if several
         else None,
@@ -257,19 +247,16 @@ def statistics(
         cache_mean=cache_mean,
         course=_course(log, blocks, copies),
         rows=tuple(
-            RequestRow(here / FEMTO, start / FEMTO, max(first, 0) / FEMTO, there / FEMTO, prompt, output, copy)
-            for (here, prompt, output), start, first, there, copy in zip(
+            RequestRow(came / FEMTO, start / FEMTO, max(first, 0) / FEMTO, went / FEMTO, prompt, output, copy)
+            for (came, prompt, output), start, first, went, copy in zip(
                 log.requests, log.begin, log.first, log.end, log.copy, strict=True
             )
         ),
     )
 
 
-def _spread(times: Iterable[float]) -> Spread:
-    """Of times in fs."""
-    seconds = np.array(list(times), np.float64) / FEMTO
-    p50, p95, p99 = np.percentile(seconds, (50, 95, 99)).tolist()
-    return Spread(math.fsum(seconds.tolist()) / len(seconds), p50, p95, p99, float(seconds.max()))
+def _spread(times_fs: Iterable[float]) -> Spread:
+    return Spread.of(np.array(list(times_fs), np.float64) / FEMTO)
 
 
 def _cache(log: Log, blocks: int | None, copies: int, begin: int, end: int) -> tuple[float, float]:
@@ -278,9 +265,9 @@ def _cache(log: Log, blocks: int | None, copies: int, begin: int, end: int) -> t
         return 0.0, 0.0
     area, most = 0, 0
     for copy in range(copies):
-        own = [(time, used) for time, number, used in log.moments if number == copy]
-        area += sum(used * (after - time) for (time, used), (after, _) in pairwise([*own, (end, 0)]))  # whole
-        most = max([most, *(used for _, used in own)])
+        of_copy = [(time, used) for time, number, used in log.moments if number == copy]
+        area += sum(used * (after - time) for (time, used), (after, _) in pairwise([*of_copy, (end, 0)]))  # whole
+        most = max([most, *(used for _, used in of_copy)])
     return most / blocks, area / (blocks * copies * max(1, end - begin))
 
 
@@ -294,10 +281,10 @@ def _longest_queue(arrivals: Sequence[int], begins: Sequence[int]) -> int:
 
 
 def _course(log: Log, blocks: int | None, copies: int) -> tuple[Moment, ...]:
-    """How things stood at equal steps of time, with all copies together."""
+    """The state at equal steps of time, all copies together."""
     if not log.moments:
         return ()
-    end, found, at = max(log.end), [], 0
+    end, moments, at = max(log.end), [], 0
     arrivals, begins, ends = sorted(each[0] for each in log.requests), sorted(log.begin), sorted(log.end)
     used = [0] * copies
     for number in range(SAMPLES + 1):
@@ -308,5 +295,5 @@ def _course(log: Log, blocks: int | None, copies: int) -> tuple[Moment, ...]:
             at += 1
         came, begun, gone = (bisect_right(column, time) for column in (arrivals, begins, ends))
         cache = sum(used) / (blocks * copies) if blocks else 0.0  # whole
-        found.append(Moment(time / FEMTO, came - begun, begun - gone, cache))
-    return tuple(found)
+        moments.append(Moment(time / FEMTO, came - begun, begun - gone, cache))
+    return tuple(moments)

@@ -1,4 +1,4 @@
-"""What happened, as simulated: when every op started and ended, and what held it back."""
+"""The run as simulated: start and end of every op, what held it back, and how much of a long loop was simulated."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import numpy as np
 from hwsim import ticks
 from hwsim.graph.opgraph import FlatGraph, Ints
 from hwsim.records import dataclass
+from hwsim.units import format_quantity
 
 FEMTO = ticks.FEMTO  # fs in a second
 
@@ -72,14 +73,41 @@ class Timeline:
         return np.flatnonzero(self.end < 0).tolist()
 
     def service(self, number: int, begin: int, end: int) -> tuple[int, int]:
-        """What a member of a class received from begin to end (pace x fs), and its pace at the end."""
+        """(pace x fs that a member of a class received from begin to end, its pace at the end)."""
         history = self.paces[number]
         first = max(0, bisect_right(history, begin, key=_start) - 1)
         course = history[first : bisect_left(history, end, key=_start)]
         total = last = 0
-        for now, after in zip_longest(course, course[1:]):
-            since, until = max(begin, now.start), end if after is None else after.start
+        for pace, after in zip_longest(course, course[1:]):
+            since, until = max(begin, pace.start), end if after is None else after.start
             if until > since:
-                total += now.pace * (until - since)
-                last = now.pace
+                total += pace.pace * (until - since)
+                last = pace.pace
         return total, last
+
+
+@dataclass(frozen=True, slots=True)
+class Steady:
+    """Iterations that were simulated of a loop of `times` iterations.
+
+    Args:
+        turns: iterations that repeat together: more than one if an op waits for one of several iterations ago.
+        period: fs from these iterations to the next, 0 if they never repeated (`why` says what was in the way).
+        identical: successive iterations that were the same but for that shift.
+    """
+
+    times: int
+    simulated: int
+    period: int = 0
+    identical: int = 0
+    why: str = ""
+    turns: int = 1
+
+    def __str__(self) -> str:
+        if not self.period:
+            return f"all {self.times:,} iterations simulated"
+        many = "one" if self.turns == 1 else str(self.turns)
+        return (
+            f"{self.simulated:,} of {self.times:,} iterations simulated; {self.identical} in a row "
+            f"were the same to the femtosecond, {many} every {format_quantity(self.period / FEMTO, 's')}"
+        )

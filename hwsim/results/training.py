@@ -1,12 +1,12 @@
-"""What the steps of a training came to: their time, what the devices made of it, and how long all of it takes.
+"""Results of a training: time of its steps, what the devices did in it, and the time of the entire training.
 
-Of the last step, on one device of each pipeline stage, its time goes to three things:
+The time of the last step, on one device of each pipeline stage, goes to three things:
 
-    computing   kernels run
-    exposed     nothing runs, because a collective or a message is waited for
-    bubble      nothing runs, and nothing is under way: other stages work, or slower GPUs
+    computing   kernels run.
+    exposed     nothing runs, because a collective or a message is waited for.
+    bubble      nothing runs, and nothing is under way: other stages work, or slower GPUs.
 
-**Range**: what a kernel loses to collectives beside it counts as computing.
+**Range**: time that a kernel loses to concurrent collectives counts as computing.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from hwsim.results.timeline import FEMTO, Timeline
 
 Span = tuple[int, int]
 DAY: Final = 86_400.0
-EXCHANGES: Final = ("dp", "scatter", "comm")  # queues of a device on which copies of a model exchange
+EXCHANGES: Final = ("dp", "scatter", "comm")  # queues of a device on which replicas exchange
 MAIN: Final = "main"  # the program of a workload without jobs
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One device of a pipeline stage: parts of a step that go to each."""
+    """One device of a pipeline stage, and the parts of a step that go to each of the three."""
 
     device: str
     computing: float
@@ -50,13 +50,14 @@ class Training:
     """The steps of one training.
 
     Args:
-        step_s: of the last step, from the end of the one before; first_s: of the first; ended_s: when the last one ended.
-        count, unit: of a step; rate: of it per second; mfu: the model's FLOP over what the devices' peaks could do meanwhile.
-        stages: what the time of the last step went to.
-        whole: of `unit`, all of the training, 0 if nobody says; days: they take, if every step is as the last.
-        told: copies of the model for which one was simulated.
-        weights: how many teams each of `stages` speaks for, where they differ.
-        paces: of GPUs of several kinds, the slowest first.
+        step_s: seconds of the last step, from the end of the step before; first_s: of the first; ended_s: end of the last.
+        count, unit: tokens, images, ... of a step; rate: the same per second.
+        mfu: FLOP of the model over the FLOP that the devices' peaks could do in that time.
+        stages: parts of the last step, on one device of each stage.
+        whole: tokens, images, ... of the entire training, 0 if not given; days: time of that, if every step is as the last.
+        replicas: data-parallel replicas that the one simulated replica represents; 1 if each has its own ops.
+        weights: stage groups that each of `stages` represents, if they differ.
+        paces: paces of GPUs of several kinds, the slowest first.
     """
 
     name: str
@@ -70,7 +71,7 @@ class Training:
     mfu: float
     stages: tuple[Stage, ...]
     whole: float = 0.0
-    told: int = 1
+    replicas: int = 1
     weights: tuple[int, ...] = ()
     paces: tuple[Pace, ...] = ()
     ended_s: float = 0.0
@@ -105,12 +106,12 @@ class Training:
         return abs(self.first_s - self.step_s) > 1e-3 * self.step_s
 
     def expected(self) -> Mapping[str, float]:
-        """What a workload may expect of it."""
+        """Quantities for `expect:`."""
         return {"step": self.step_s, "mfu": self.mfu, "days": self.days * DAY}
 
 
 def expected_of(found: Iterable[Training]) -> dict[str, float]:
-    """What a workload may expect of its trainings, those of jobs after their names."""
+    """Quantities of all trainings for `expect:`; names of jobs come first."""
     return {
         name if each.name == MAIN else f"{each.name}.{name}": value for each in found for name, value in each.expected().items()
     }
@@ -121,62 +122,63 @@ def trainings(timeline: Timeline) -> tuple[Training, ...]:
     return tuple(_training(timeline, each) for each in timeline.flat.graph.trainings)
 
 
-def _training(timeline: Timeline, known: Trained) -> Training:
+def _training(timeline: Timeline, trained: Trained) -> Training:
     labels = timeline.flat.graph.labels
-    marks = [n for n, label in enumerate(labels) if label.kind == "step" and label.program == known.program]
+    marks = [n for n, label in enumerate(labels) if label.kind == "step" and label.program == trained.program]
     ends = sorted(int(timeline.end[op]) for op in np.flatnonzero(np.isin(timeline.flat.label, marks)).tolist())
-    begin = ends[-2] if len(ends) > 1 else known.start
+    begin = ends[-2] if len(ends) > 1 else trained.start
     took = (ends[-1] - begin) / FEMTO
-    leaders = [each.leader for each in known.speaks]
+    leaders = [each.leader for each in trained.speaks]
     return Training(
-        name=known.program,
-        plan=known.plan,
-        gpus=known.gpus,
-        steps=known.steps,
+        name=trained.program,
+        plan=trained.plan,
+        gpus=trained.gpus,
+        steps=trained.steps,
         step_s=took,
-        first_s=(ends[0] - known.start) / FEMTO,
+        first_s=(ends[0] - trained.start) / FEMTO,
         ended_s=ends[-1] / FEMTO,
-        count=known.count,
-        unit=known.unit,
-        mfu=known.flop / (known.peak * took) if took > 0 else 0.0,
+        count=trained.count,
+        unit=trained.unit,
+        mfu=trained.flop / (trained.peak * took) if took > 0 else 0.0,
         stages=tuple(
-            _stage(timeline, known, device, leader, begin, ends[-1])
-            for device, leader in zip(known.devices, leaders or known.devices, strict=True)
+            _stage(timeline, trained, device, leader, begin, ends[-1])
+            for device, leader in zip(trained.devices, leaders or trained.devices, strict=True)
         ),
-        whole=known.whole,
-        told=known.told,
-        weights=tuple(each.teams for each in known.speaks),
-        paces=_paces(timeline, known),
+        whole=trained.whole,
+        replicas=trained.replicas,
+        weights=tuple(each.teams for each in trained.speaks),
+        paces=_paces(timeline, trained),
     )
 
 
-def _paces(timeline: Timeline, known: Trained) -> tuple[Pace, ...]:
-    """What kernels of GPUs of each kind take of a step, by what they draw of the GPUs."""
-    if not known.kinds:
+def _paces(timeline: Timeline, trained: Trained) -> tuple[Pace, ...]:
+    """Seconds of a step that kernels take on GPUs of each kind, by the amounts that they draw."""
+    if not trained.kinds:
         return ()
     flat = timeline.flat
-    own = np.array(
-        [label.program == known.program and not label.name.startswith("evaluate ") for label in flat.graph.labels], np.bool_
+    is_own = np.array(
+        [label.program == trained.program and not label.name.startswith("evaluate ") for label in flat.graph.labels], np.bool_
     )
-    ops = np.flatnonzero(own[flat.label] & (flat.cost >= 0))
-    sizes = np.bincount(flat.cost[ops], weights=flat.size[ops], minlength=len(flat.graph.costs)) / known.steps
+    ops = np.flatnonzero(is_own[flat.label] & (flat.cost >= 0))
+    sizes = np.bincount(flat.cost[ops], weights=flat.size[ops], minlength=len(flat.graph.costs)) / trained.steps
     drawn: dict[str, float] = {}
     for number in np.flatnonzero(sizes).tolist():
         for name, amount in flat.graph.costs[number].demand.amounts:
             if name.endswith(".compute"):
                 drawn[name] = drawn.get(name, 0.0) + float(sizes[number]) * amount
-    found = [
-        Pace(devices, math.fsum(drawn.get(f"{name}.compute", 0.0) for name in devices) / len(devices)) for devices in known.kinds
+    paces = [
+        Pace(devices, math.fsum(drawn.get(f"{name}.compute", 0.0) for name in devices) / len(devices))
+        for devices in trained.kinds
     ]
-    return tuple(sorted(found, key=lambda each: (-each.computing_s, each.devices[0])))
+    return tuple(sorted(paces, key=lambda each: (-each.computing_s, each.devices[0])))
 
 
-def _stage(timeline: Timeline, known: Trained, device: str, leader: str, begin: int, end: int) -> Stage:
-    """What a device did in a window of time.  leader: on whose queues its team exchanges with others."""
-    graph, inside = timeline.flat.graph, dict(known.inside)
-    own = np.array([label.device == device and label.program == known.program for label in graph.labels], np.bool_)
+def _stage(timeline: Timeline, trained: Trained, device: str, leader: str, begin: int, end: int) -> Stage:
+    """Parts of a window of time on a device. leader: device on whose queues its stage group exchanges with others."""
+    graph, inside = timeline.flat.graph, dict(trained.inside)
+    is_own = np.array([label.device == device and label.program == trained.program for label in graph.labels], np.bool_)
     computing = np.array([queue.name.endswith(f"{device}.compute") for queue in graph.queues] + [False], np.bool_)
-    mine = own[timeline.flat.label]
+    mine = is_own[timeline.flat.label]
     if leader != device:
         theirs = np.array([_exchanges(queue.name, leader) for queue in graph.queues] + [False], np.bool_)
         mine |= theirs[timeline.flat.queue]
@@ -193,18 +195,18 @@ def _stage(timeline: Timeline, known: Trained, device: str, leader: str, begin: 
             moving.append(span)
     busy = _covered(working)
     exposed = _covered([*working, *moving]) - busy + waited
-    whole = max(1, end - begin)
-    return Stage(device, (busy - waited) / whole, exposed / whole, max(0.0, whole - busy - exposed + waited) / whole)
+    window = max(1, end - begin)
+    return Stage(device, (busy - waited) / window, exposed / window, max(0.0, window - busy - exposed + waited) / window)
 
 
 def _exchanges(queue: str, leader: str) -> bool:
-    """Whether copies exchange on a queue, led by that device.
+    """Whether replicas exchange on a queue, led by that device.
 
     >>> _exchanges("node0.gpu0.dp", "node0.gpu0"), _exchanges("job:gpu0.comm 2", "gpu0"), _exchanges("gpu0.tp", "gpu0")
     (True, True, False)
     """
-    device, _, what = queue.rpartition(":")[2].rpartition(".")
-    return device == leader and what.split(" ")[0] in EXCHANGES
+    device, _, name = queue.rpartition(":")[2].rpartition(".")
+    return device == leader and name.split(" ")[0] in EXCHANGES
 
 
 def _covered(spans: Iterable[Span]) -> int:

@@ -1,4 +1,4 @@
-"""How much of every capacity a run used: for how long, how much went through, how full it was."""
+"""Use of every capacity in a run: time in use, amount moved, utilisation."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from hwsim.results.timeline import FEMTO, Timeline
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What one capacity did.
+    """Use of one capacity.
 
-    busy_fs: fs during which at least one op drew on it or held part of it: from when the op's own
-    time and latency are over, as the engine counts both.  moved: the natural amount behind it in `unit` (FLOP of a device whose
-    capacity is device time), else the amount itself.  utilisation: amount drawn and held, as a
-    fraction of rate x makespan.  alike: how many capacities the row stands for, of a folded run.
+    Args:
+        busy_fs: fs during which at least one op drew on it or held part of it, once the op's own time and latency were over.
+        moved: the natural amount behind it in `unit` (FLOP of a device whose capacity is device time), else the amount itself.
+        utilisation: amount drawn and held, as a fraction of rate x makespan.
+        alike: capacities that the row represents, in a folded run.
     """
 
     capacity: str
@@ -57,7 +58,7 @@ def usage(timeline: Timeline) -> tuple[Usage, ...]:
     holding = sorted({number for rows in holds.values() for number, _ in rows})
     held_s = {number: ticks.total((timeline.end - begin)[ops_of[number]]) / FEMTO for number in holding}
     busy: dict[tuple[int, ...], int] = {}
-    found = []
+    rows = []
     many = flat.graph.alike.capacities if flat.graph.alike is not None else {}
     for capacity in capacities:
         drawn = [(number, amount) for number, amount in draws.get(capacity.name, ()) if len(ops_of[number])]
@@ -66,15 +67,15 @@ def usage(timeline: Timeline) -> tuple[Usage, ...]:
         if who not in busy:  # the links of a ring are drawn on by the same ops
             ops = np.concatenate([ops_of[number] for number in who]) if who else used[:0]
             busy[who] = ticks.covered(begin[ops], timeline.end[ops])
-        amount = math.fsum(sizes[number] * each for number, each in drawn) if drawn else 0
+        amount = math.fsum(sizes[number] * part for number, part in drawn) if drawn else 0
         kept = math.fsum(part * capacity.rate * held_s[number] for number, part in held)
         moved, unit = _moved(capacity, amount, [(number, sizes[number]) for number, _ in drawn], natural)
-        whole = capacity.rate * timeline.makespan
-        if any(costs[number].played and not each for number, each in drawn):
-            kept, whole = float(busy[who]), float(timeline.makespan_fs)
-        utilisation = (amount + kept) / whole if whole else 0.0
-        found.append(Usage(capacity.name, busy[who], moved, unit, utilisation, many.get(capacity.name, 1)))
-    return tuple(found)
+        offered = capacity.rate * timeline.makespan
+        if any(costs[number].played and not part for number, part in drawn):
+            kept, offered = float(busy[who]), float(timeline.makespan_fs)
+        utilisation = (amount + kept) / offered if offered else 0.0
+        rows.append(Usage(capacity.name, busy[who], moved, unit, utilisation, many.get(capacity.name, 1)))
+    return tuple(rows)
 
 
 def _added_up(sizes: Floats) -> float:
@@ -88,10 +89,10 @@ def _added_up(sizes: Floats) -> float:
 def _who_draws(costs: tuple[Cost, ...]) -> dict[str, list[tuple[int, float]]]:
     table: dict[str, list[tuple[int, float]]] = {}
     for number, cost in enumerate(costs):
-        own: dict[str, float] = {}
+        amounts: dict[str, float] = {}
         for name, amount, times in cost.demand.drawn:
-            own[name] = own.get(name, 0.0) + times * amount
-        for name, amount in own.items():
+            amounts[name] = amounts.get(name, 0.0) + times * amount
+        for name, amount in amounts.items():
             table.setdefault(name, []).append((number, amount))
         drawn = {name for name, _ in cost.demand.amounts}
         for name, _, _ in cost.moved if cost.played else ():
@@ -109,16 +110,16 @@ def _who_holds(costs: tuple[Cost, ...]) -> dict[str, list[tuple[int, float]]]:
 
 
 def _natural(costs: tuple[Cost, ...]) -> dict[tuple[int, str], tuple[float, Unit]]:
-    """By cost and capacity: what all move for whom the cost stands."""
-    found: dict[tuple[int, str], tuple[float, Unit]] = {}
+    """Natural amount by cost and capacity, of all that the cost represents."""
+    natural: dict[tuple[int, str], tuple[float, Unit]] = {}
     for number, cost in enumerate(costs):
         many: dict[str, list[int]] = {}
         for name, _, times in (*cost.demand.drawn, *cost.demand.held) if cost.demand.times else ():
             many.setdefault(name, []).append(times)
         for name, amount, unit in cost.moved:
             times = many[name].pop(0) if many.get(name) else 1
-            found[number, name] = found.get((number, name), (0.0, unit))[0] + times * amount, unit
-    return found
+            natural[number, name] = natural.get((number, name), (0.0, unit))[0] + times * amount, unit
+    return natural
 
 
 def _moved(
@@ -130,14 +131,14 @@ def _moved(
     if len(units) != 1:
         return amount, capacity.unit
     unit: Unit = "1" if capacity.unit == "1" else units.pop()  # messages and accesses are counted
-    return math.fsum(size * each for size, (each, _) in stated), unit
+    return math.fsum(size * amount_each for size, (amount_each, _) in stated), unit
 
 
 def _begin(timeline: Timeline) -> Ints:
     """When each op starts to draw, in fs: after its own time and its latency."""
     flat = timeline.flat
     latency = ticks.column([*(ticks.femtoseconds(cost.demand.latency) for cost in flat.graph.costs), 0])
-    found = ticks.add(timeline.start, flat.time)
+    begin = ticks.add(timeline.start, flat.time)
     if latency.any():
-        found = ticks.add(found, latency[flat.cost])
-    return ticks.matching(np.minimum(*ticks.alike(found, timeline.end)), timeline.end)
+        begin = ticks.add(begin, latency[flat.cost])
+    return ticks.matching(np.minimum(*ticks.alike(begin, timeline.end)), timeline.end)

@@ -23,7 +23,7 @@ import numpy as np
 
 from hwsim.demand import Requests
 from hwsim.records import dataclass
-from hwsim.results.requests import RequestStatistics
+from hwsim.results.requests import RequestStatistics, Spread
 
 MOST_REQUESTS: Final = 1_000_000
 
@@ -175,20 +175,19 @@ def statistics(
     """What a reader wants to know of the requests that ended."""
     issued, finish = (np.array([value for each in served for value in getattr(each, column)]) for column in ("issued", "finish"))
     size = float(sum(sum(each.size) for each in served))  # whole
-    latency = finish - issued
-    span = float(finish.max() - issued.min()) if len(latency) else 0.0
-    low, high, tail = (float(x) for x in np.percentile(latency, (50, 95, 99))) if len(latency) else (0.0, 0.0, 0.0)
+    latency = Spread.of(finish - issued)
+    span = float(finish.max() - issued.min()) if len(finish) else 0.0
     return RequestStatistics(
         device=name,
-        count=len(latency),
+        count=len(finish),
         bytes=size,
         span_s=span,
-        latency_mean_s=math.fsum(latency.tolist()) / len(latency) if len(latency) else 0.0,
-        latency_p50_s=low,
-        latency_p95_s=high,
-        latency_p99_s=tail,
-        latency_max_s=float(latency.max(initial=0.0)),
-        in_flight_mean=math.fsum(latency.tolist()) / span if span > 0 else 0.0,
+        latency_mean_s=latency.mean,
+        latency_p50_s=latency.p50,
+        latency_p95_s=latency.p95,
+        latency_p99_s=latency.p99,
+        latency_max_s=latency.max,
+        in_flight_mean=math.fsum((finish - issued).tolist()) / span if span > 0 else 0.0,
         counters=tuple(sorted(counters.items())),
         closed_form_s=closed_form_s,
     )

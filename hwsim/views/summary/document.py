@@ -11,8 +11,7 @@ from hwsim.demand import Choice
 from hwsim.results.choices import choices
 from hwsim.results.coverage import coverage
 from hwsim.results.result import Result
-from hwsim.results.steady import Steady
-from hwsim.results.timeline import FEMTO
+from hwsim.results.timeline import FEMTO, Steady
 from hwsim.views.explain.critical import limited_by
 from hwsim.views.explain.starving import pipelines
 from hwsim.views.kit import warned

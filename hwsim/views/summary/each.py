@@ -20,8 +20,7 @@ from hwsim import ticks
 from hwsim.demand import Cost, Unit
 from hwsim.graph.opgraph import Ints, Label
 from hwsim.records import dataclass
-from hwsim.results.arrivals import ARRIVE, Arrivals, arrivals
-from hwsim.results.ops import weights
+from hwsim.results.ops import ARRIVE, Arrivals, arrivals, weights
 from hwsim.results.timeline import FEMTO, Timeline
 from hwsim.units import format_quantity
 from hwsim.views.explain.cause import HOST, Cause, family

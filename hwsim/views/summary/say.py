@@ -10,10 +10,10 @@ from typing import Final
 from hwsim import invariants
 from hwsim.results.choices import choices
 from hwsim.results.coverage import coverage
+from hwsim.results.expect import Verdict
 from hwsim.results.memory import DeviceMemory
 from hwsim.results.requests import RequestStatistics
 from hwsim.results.result import Result
-from hwsim.results.verdict import Verdict
 from hwsim.units import format_change, format_quantity, format_share
 from hwsim.views.explain.critical import limited_by
 from hwsim.views.explain.starving import pipelines
@@ -102,13 +102,13 @@ def _lines(result: Result) -> Iterator[str]:
         yield ""
         yield from _table(rows)
     graph = result.timeline.flat.graph
-    if any(each.told > 1 for each in graph.trainings):  # what the other copies use would be called not used
+    if any(each.replicas > 1 for each in graph.trainings):  # what the other copies use would be called not used
         unused = []
     if unused:
         yield from textwrap.wrap("not used: " + ", ".join(unused), WIDTH, initial_indent="  ", subsequent_indent=" " * 4,
                                  max_lines=3, placeholder=" ...", break_long_words=False)  # fmt: skip
     unlisted = graph.unlisted
-    if unlisted and all(each.told == 1 for each in graph.trainings):
+    if unlisted and all(each.replicas == 1 for each in graph.trainings):
         yield f"  {'and' if unused else 'not used:'} {unlisted:,} {'more' if unused else 'of the machine'}"
     yield ""
     yield "  --trace run.json.gz writes the timeline for ui.perfetto.dev; --json prints all numbers"

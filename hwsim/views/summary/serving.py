@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from hwsim.results.serving import ServiceStatistics, Spread
+from hwsim.results.requests import Spread
+from hwsim.results.serving import ServiceStatistics
 from hwsim.units import format_quantity, format_share
 
 

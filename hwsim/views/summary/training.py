@@ -19,7 +19,7 @@ def lines(found: Training) -> Iterator[tuple[str, str]]:
 
 
 def _lines(found: Training) -> Iterator[tuple[str, str]]:
-    told = f"; one of {found.told:,} alike copies is simulated" if found.told > 1 else ""
+    told = f"; one of {found.replicas:,} alike copies is simulated" if found.replicas > 1 else ""
     yield "plan", found.plan + told
     unit = found.unit
     step = f"{format_quantity(found.step_s, 's')} for {count(found.count)} {unit}"

@@ -81,7 +81,7 @@ def add_network(
         add_memory(plan, machine, steps, builder)
         if evaluate is not None:
             _evaluate(evaluate, plan, programs, ends, tree, machine, builder, mistakes, name)
-        builder.training(replace(_worth(keys, plan, steps, costs, name, start), told=plan.dp if one else 1))
+        builder.training(replace(_worth(keys, plan, steps, costs, name, start), replicas=plan.dp if one else 1))
     except (CannotCollect, CannotCompute, NoRoute, UnknownName) as error:
         mistakes.add(tree.place, getattr(error, "message", str(error)), getattr(error, "hint", None))
 

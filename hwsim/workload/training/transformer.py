@@ -105,7 +105,7 @@ def add_transformer(
             inside=tuple(sorted(teams.inside.items())),
             whole=whole,
             start=ticks.femtoseconds(start),
-            told=laid.dp if folded else 1,
+            replicas=laid.dp if folded else 1,
         )
     )
 

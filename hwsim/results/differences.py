@@ -1,0 +1,139 @@
+"""A folded run against the same run with all its ranks: is every op of every rank at the same time?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hwsim.graph.opgraph import Alike, FlatGraph, Ints, Label
+from hwsim.results.timeline import Timeline
+from hwsim.results.usage import usage
+
+_MEETING: Final = frozenset({"barrier", "release"})  # kinds of ops that belong to no single rank
+_JOINED: Final = frozenset({"insert", "start", "wait"})  # kinds of ops that belong to one rank though they stand in no queue
+_CLOSE: Final = 1e-9  # sums of floats in another order
+
+
+def differences(folded: Timeline, unfolded: Timeline) -> Iterator[str]:
+    """Differences in words; none if the runs agree.
+
+    Every rank has the ops of the first rank of its class, in the same order, with the same names, starts and ends to the
+    femtosecond. Ops of several ranks are there at the same times. Every capacity of the folded run is used as much.
+    """
+    alike = folded.flat.graph.alike
+    if alike is None:
+        yield "nothing was folded"
+        return
+    numbers = {name: number for number, name in enumerate(alike.programs)}
+    names: dict[tuple[str, str], int] = {}
+    mine, theirs = (_by_rank(each, numbers, names) for each in (folded, unfolded))
+    yield from _of_ranks(alike, mine, theirs)
+    together = [_together(each) for each in (folded, unfolded)]
+    for name, start, end in sorted(together[0] ^ together[1])[:3]:
+        where = "only the folded run" if (name, start, end) in together[0] else "only the whole run"
+        yield f"{where} has a '{name}' of several ranks from {start} to {end} fs"
+    used_by = {row.capacity: row for row in usage(unfolded)}
+    for row in usage(folded):
+        wanted = used_by[row.capacity]
+        if row.busy_fs != wanted.busy_fs:
+            yield f"{row.capacity} is busy for {row.busy_fs} fs, in the whole run for {wanted.busy_fs} fs"
+        elif abs(row.moved - wanted.moved) > _CLOSE * abs(wanted.moved) or abs(row.utilisation - wanted.utilisation) > _CLOSE:
+            yield f"{row.capacity} moves {row.moved:.12g}, in the whole run {wanted.moved:.12g}"
+
+
+def replicas_differ(folded: Timeline, unfolded: Timeline) -> Iterator[str]:
+    """Differences of trainings with one simulated data-parallel replica, in words; none if the runs agree.
+
+    Every op of that replica is at the same time in both. Ops of the other replicas are, name by name, at the times of the ops of
+    some device of that replica: the first of their stage. Ops of hosts are at the same times, and both runs take as long.
+    """
+    few, many = _by_device(folded), _by_device(unfolded)
+    simulated: dict[tuple[str, str, str], set[tuple[int, ...]]] = {}
+    for label, rows in few.items():
+        simulated.setdefault((label.name, label.kind, label.program), set()).update((_values(rows), _values(_distinct(rows))))
+        wanted = many.get(label, np.empty((0, 2), np.int64))
+        where = f" on {label.device}" if label.device else ""
+        if not label.device or len(rows) < len(wanted):  # ops of all replicas' programs, under one name; or on one host
+            rows, wanted = _distinct(rows), _distinct(wanted)
+        if len(rows) != len(wanted):
+            yield f"'{label.name}'{where} is there {len(rows)} times, in the whole run {len(wanted)} times"
+        elif (differs := np.flatnonzero((rows != wanted).any(axis=1))).size:
+            at = int(differs[0])
+            yield (
+                f"'{label.name}' {at}{where} runs from {rows[at, 0]} to {rows[at, 1]} fs, "
+                f"in the whole run from {wanted[at, 0]} to {wanted[at, 1]} fs"
+            )
+    for label, rows in many.items():
+        signatures = simulated.get((label.name, label.kind, label.program), ())
+        if label not in few and not {_values(rows), _values(_distinct(rows))} & set(signatures):
+            yield f"'{label.name}' on {label.device} is at other times than on every device that was simulated"
+    if folded.makespan_fs != unfolded.makespan_fs:
+        yield f"it takes {folded.makespan_fs} fs, the whole run {unfolded.makespan_fs} fs"
+
+
+def _values(rows: Ints) -> tuple[int, ...]:
+    """All values of the rows, to be compared with other rows whatever their dtypes."""
+    return tuple(rows.ravel().tolist())
+
+
+def _distinct(rows: Ints) -> Ints:
+    """The rows (start, end) in order, each once."""
+    return np.array(sorted(set(map(tuple, rows.tolist()))), rows.dtype).reshape(-1, 2)
+
+
+def _by_device(timeline: Timeline) -> dict[Label, Ints]:
+    """Rows (start, end) of the ops of every label, in their order."""
+    flat = timeline.flat
+    order = np.argsort(flat.label, kind="stable")
+    rows = np.stack([timeline.start[order], timeline.end[order]], axis=1)
+    numbers, first = np.unique(flat.label[order], return_index=True)
+    parts = np.split(rows, first[1:])
+    return {flat.graph.labels[number]: part for number, part in zip(numbers.tolist(), parts, strict=True)}
+
+
+def _by_rank(timeline: Timeline, numbers: dict[str, int], names: dict[tuple[str, str], int]) -> dict[int, Ints]:
+    """Rows (name, start, end) of each rank's own ops, in their order."""
+    flat = timeline.flat
+    labels = flat.graph.labels
+    ranks_of = np.array([-1 if label.kind in _MEETING else numbers.get(label.program, -1) for label in labels], np.int64)[
+        flat.label
+    ]
+    called = np.array([names.setdefault((label.name, label.kind), len(names)) for label in labels], np.int64)[flat.label]
+    ops = np.flatnonzero((ranks_of >= 0) & ~_is_together(flat))
+    ops = ops[np.argsort(ranks_of[ops], kind="stable")]
+    rows = np.stack([called[ops], timeline.start[ops], timeline.end[ops]], axis=1)
+    ranks, first = np.unique(ranks_of[ops], return_index=True)
+    return dict(zip(ranks.tolist(), np.split(rows, first[1:]), strict=True)) if len(ops) else {}
+
+
+def _is_together(flat: FlatGraph) -> NDArray[np.bool_]:
+    alone = np.array([label.kind in _MEETING | _JOINED for label in flat.graph.labels], np.bool_)
+    found: NDArray[np.bool_] = (flat.queue < 0) & ~alone[flat.label]
+    return found
+
+
+def _together(timeline: Timeline) -> set[tuple[str, int, int]]:
+    flat = timeline.flat
+    ops = np.flatnonzero(_is_together(flat))
+    rows = zip(flat.label[ops].tolist(), timeline.start[ops].tolist(), timeline.end[ops].tolist(), strict=True)
+    return {(flat.graph.labels[label].name, start, end) for label, start, end in rows}
+
+
+def _of_ranks(alike: Alike, few: dict[int, Ints], many: dict[int, Ints]) -> Iterator[str]:
+    none = np.empty((0, 3), np.int64)
+    for rank, name in enumerate(alike.programs):
+        first = int(alike.first[alike.of[rank]])
+        mine, wanted = few.get(first, none), many.get(rank, none)
+        if len(mine) != len(wanted):
+            yield f"{name} has {len(wanted)} ops, {alike.programs[first]}, which stands for it, {len(mine)}"
+            return
+        if (differs := np.flatnonzero((mine != wanted).any(axis=1))).size:
+            at = int(differs[0])
+            yield (
+                f"op {at} of {name} runs from {wanted[at, 1]} to {wanted[at, 2]} fs, "
+                f"that of {alike.programs[first]}, which stands for it, from {mine[at, 1]} to {mine[at, 2]} fs"
+            )
+            return
