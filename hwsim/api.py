@@ -46,11 +46,10 @@ from hwsim.workload.unheeded import unheeded
 
 if TYPE_CHECKING:  # reports, and what few runs have, are imported when they are asked for
     from hwsim.actors.serving import Service
-    from hwsim.results.result import Again
-    from hwsim.results.result import JobSpan
     from hwsim.results.memory import DeviceMemory
     from hwsim.results.ops import NamesOf
     from hwsim.results.requests import LatencyCurve, RequestStatistics
+    from hwsim.results.result import Again, JobSpan
     from hwsim.results.timeline import Steady
     from hwsim.views.explain.critical import Share
     from hwsim.workload.serving.plan import ServicePlan
