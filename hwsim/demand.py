@@ -39,6 +39,23 @@ def softened(size: float, knee: float) -> float:
     return size - knee * math.expm1(-size / knee) if knee > 0 else size
 
 
+def soft_min(first: float, second: float, sharpness: float) -> float:
+    """A minimum with its corner rounded: smaller than both, and near the smaller one where they are far apart.
+
+        (first^-p + second^-p)^(-1/p),  p = sharpness; the minimum itself for infinite p
+
+    Source: the asymptotic bounds of a closed queueing network (Denning and Buzen, "The operational analysis of queueing network
+    models", ACM Computing Surveys 10(3), 1978), rounded at the knee.
+
+    >>> round(soft_min(1.0, 1.0, 1.0), 3), round(soft_min(1.0, 1000.0, 2.0), 3), soft_min(3.0, 2.0, math.inf)
+    (0.5, 1.0, 2.0)
+    """
+    low, high = min(first, second), max(first, second)
+    if low <= 0 or math.isinf(high) or math.isinf(sharpness):
+        return low
+    return float(low * (1.0 + (low / high) ** sharpness) ** (-1.0 / sharpness))
+
+
 @dataclass(frozen=True, slots=True)
 class Capacity:
     """A rate that demands share.

@@ -15,8 +15,9 @@ from typing import Any, Literal
 
 import pytest
 
-from hwsim.spec import Mistakes, SpecError, Tree, apply_set, decode, field, place_field, read_bytes, resolve, sources
+from hwsim.spec import Mistakes, SpecError, Tree, decode, field, place_field, read_bytes, resolve, sources
 from hwsim.spec.mistakes import Place
+from hwsim.spec.paths import apply_set
 from hwsim.units import Bytes, BytesPerSecond, Ratio, Seconds
 
 COUNT = int(os.environ.get("HWSIM_FUZZ", "150"))

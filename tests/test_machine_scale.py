@@ -15,7 +15,8 @@ from hwsim.cli.show import command as show
 from hwsim.machine import Link, Machine, PlacedDevice
 from hwsim.machine.handling import Handling
 from hwsim.machine.placed import NoRoute, UnknownName
-from hwsim.spec import SpecError, apply_set, find, read, tree_of
+from hwsim.spec import SpecError, find, read, tree_of
+from hwsim.spec.paths import apply_set
 from hwsim.units import natural
 from tests.eager_net import eager_routes
 

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hwsim import api
-from hwsim.spec import SpecError, apply_set, find, names, read, tree_of
+from hwsim.spec import SpecError, find, names, read, tree_of
+from hwsim.spec.paths import apply_set
 from hwsim.workload import Runtime
 
 MACHINE = api.load_machine(

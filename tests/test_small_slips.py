@@ -30,7 +30,7 @@ from hwsim.models.library import read_network
 from hwsim.models.stages import _adding
 from hwsim.spec import Mistakes, SpecError, find, read, read_text
 from hwsim.workload.events import Event, _spans
-from hwsim.workload.steady import _same_past
+from hwsim.workload.thread import _same_past
 
 
 def test_writes_take_more_of_one_core_than_reads_where_the_domain_says_so() -> None:

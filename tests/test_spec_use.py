@@ -11,7 +11,6 @@ from hwsim.spec import (
     Mistakes,
     SpecError,
     Warning,
-    apply_set,
     check_header,
     find,
     library_root,
@@ -24,6 +23,7 @@ from hwsim.spec import (
     tree_of,
     used,
 )
+from hwsim.spec.paths import apply_set
 from hwsim.units import parse
 
 PART = """hwsim: part/1

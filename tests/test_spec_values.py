@@ -14,8 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hwsim.spec import field, is_range, json_schema, parse_expectation, parse_range, parse_requirement, place_field, value_schema
+from hwsim.spec import field, parse_expectation, parse_requirement, place_field
 from hwsim.spec.mistakes import Place
+from hwsim.spec.ranges import is_range, parse_range
+from hwsim.spec.schema import json_schema, value_schema
 from hwsim.units import BANDWIDTH, COUNT, RATE, TIME, Bytes, Dimension, Ratio, Seconds, UnitError, parse_as
 
 

@@ -8,8 +8,9 @@ import hwsim
 from hwsim.engine import simulate
 from hwsim.graph.opgraph import OpGraph
 from hwsim.machine import build
-from hwsim.spec import Mistakes, apply_set, find, names, read
+from hwsim.spec import Mistakes, find, names, read
 from hwsim.spec.expectation import parse_expectation
+from hwsim.spec.paths import apply_set
 from hwsim.workload import lower, read_workload
 from hwsim.workload.describe import describe
 

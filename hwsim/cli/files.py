@@ -12,21 +12,8 @@ from hwsim.machine.schema import LINK_KEYS, machine_schema, part_schema
 from hwsim.models import Framework
 from hwsim.models.library import described, model_schema, read_model
 from hwsim.results.expect import wanted_of
-from hwsim.spec import (
-    Mistake,
-    Mistakes,
-    SpecError,
-    Tree,
-    Warning,
-    apply_set,
-    decode,
-    did_you_mean,
-    find,
-    names,
-    read,
-    resolve,
-    tree_of,
-)
+from hwsim.spec import Mistake, Mistakes, SpecError, Tree, Warning, decode, did_you_mean, find, names, read, resolve, tree_of
+from hwsim.spec.paths import apply_set
 from hwsim.workload import Runtime, check_statements, read_workload, suspicions
 from hwsim.workload.schema import workload_schema
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from hwsim.devices.accesses import Accesses
-from hwsim.devices.cpu import Cpu
+from hwsim.devices.cpu import Cpu, Sockets
 from hwsim.devices.gpu import Gpu
 from hwsim.devices.kind import Device, Storage
 from hwsim.devices.memory import Memory
 from hwsim.devices.network import Nic, Switch
 from hwsim.devices.roofline import WORKLOAD, CannotCompute
-from hwsim.devices.sockets import Sockets
 from hwsim.devices.work import (
     Call,
     Into,

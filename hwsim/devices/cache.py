@@ -27,7 +27,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from hwsim.devices.curves import hit_share
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.units import Bytes, BytesPerSecond, Seconds
@@ -214,3 +213,16 @@ def _rising(parts: Iterable[float]) -> tuple[float, ...]:
     for part in parts:
         found.append(max(part, found[-1]) if found else part)
     return tuple(found)
+
+
+def hit_share(working_set: float, capacity: float, *, full: float = 0.8, none: float = 1.3) -> float:
+    """Part of the accesses that a cache serves when `working_set` bytes are gone over again and again.
+
+    1 up to `full` x capacity, 0 from `none` x capacity, linear between.
+
+    >>> hit_share(50, 100), hit_share(200, 100), round(hit_share(105, 100), 2)
+    (1.0, 0.0, 0.5)
+    """
+    if capacity <= 0:
+        return 0.0
+    return min(1.0, max(0.0, (none - working_set / capacity) / (none - full)))

@@ -1,10 +1,21 @@
-"""A CPU: the costs of the ops that it can run (see `hwsim.devices.cpu_keys` for what a part says of it)."""
+"""A CPU, and several equal sockets addressed as one: the costs of their ops (see `hwsim.devices.cpu_keys` for the keys).
+
+Several sockets are what a bare `cpu` means on a node that has two.
+Work and its memory traffic are spread evenly over the sockets, each part with its data in its own socket's memory.
+What goes to the other's memory (`remote`) takes `numa.remote_latency` more and shares `numa.remote_bandwidth`; a line
+that cores of both write crosses between them (`coherence.sockets`).
+
+Error: docs/validation/components.md (BabelStream and core-to-core rows of dual-socket servers).
+Range: remote traffic is held to the rate of the link between the sockets, and does not draw on that link where other
+transfers use it too: a copy from socket to socket does, an op with `remote` does not.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
-from hwsim.demand import Cost, Unit
+from hwsim.demand import Capacity, Cost, Unit
 from hwsim.devices.accesses import Accesses
 from hwsim.devices.cpu_keys import CpuKeys
 from hwsim.devices.work import Work
@@ -57,3 +68,75 @@ class Cpu(CpuKeys):
         from hwsim.devices.cpu_access import increment_cost
 
         return increment_cost(self, name, times, self.used(name, cores), shared=shared, atomic=atomic, sockets=sockets)
+
+
+@dataclass(frozen=True, slots=True)
+class Sockets:
+    """The cores and memories of `names`, all of the same `model`."""
+
+    kind: ClassVar[str] = "cpu"
+    model: Cpu
+    names: tuple[str, ...]
+
+    @property
+    def cores(self) -> int:
+        return self.model.cores * len(self.names)
+
+    def capacities(self, name: str) -> tuple[Capacity, ...]:  # noqa: ARG002 (as Cpu)
+        """None of its own: those of its sockets."""
+        return tuple(each for socket in self.names for each in self.model.capacities(socket))
+
+    def compute(self, name: str, work: Work) -> Cost:
+        """As `Cpu.compute`, on one CPU with the cores and the memory bandwidth of all."""
+        return self._spread(name, self._whole().compute(name, work))
+
+    def access(self, name: str, accesses: Accesses) -> Cost:
+        """As `Cpu.access`, on one CPU with the cores and the memory bandwidth of all."""
+        cost = self._spread(name, self._whole().access(name, accesses))
+        return replace(cost, requests=None)  # no single device serves them
+
+    def increment(self, name: str, times: float, cores: int | None, *, shared: bool, atomic: bool = True) -> Cost:
+        """As `Cpu.increment`; cores fill one socket after another, and the line is the first socket's."""
+        whole = self._whole()
+        return self._spread(name, whole.increment(name, times, cores, shared=shared, atomic=atomic, sockets=len(self.names)))
+
+    def busy(self, name: str, seconds: float) -> Cost:
+        """One core for a known time, any one of the sockets'."""
+        return self._spread(name, self._whole().busy(name, seconds))
+
+    def _whole(self) -> Cpu:
+        n = len(self.names)
+        own = self.model.memory
+        dram = replace(own.dram, channels=own.dram.channels * n) if own.dram else None
+        memory = replace(own, bandwidth=own.bandwidth * n, dram=dram, channels=None, max_channels=None, dimms=None)
+        flop = {dtype: peak * n for dtype, peak in self.model.flop.items()}
+        told = dict(self.model.sources)
+        for key in ("cores", "memory.bandwidth", *(f"flop.{dtype}" for dtype in flop)):
+            if key in told:
+                told[key] = f"{n} sockets together; {told[key]}"
+        return self.model.like(cores=self.cores, flop=flop, memory=memory, sources=told, sockets=n)
+
+    def _spread(self, name: str, cost: Cost) -> Cost:
+        """Core-seconds are divided among the sockets; memory time is the same on each; a line is in one place."""
+        n, every = len(self.names), self.names
+        parts = {  # capacity: (its name on a socket, what each socket has of the amount, which sockets)
+            f"{name}.cores": (".cores", n, every),
+            f"{name}.memory": (".memory", 1, every),
+            f"{name}.line": (".line", 1, every[:1]),
+        }
+        amounts = [
+            (socket + parts[capacity][0], amount / parts[capacity][1])
+            for capacity, amount in cost.demand.amounts
+            for socket in parts[capacity][2]
+        ]
+        moved = [
+            (socket + parts[capacity][0], work / len(parts[capacity][2]), unit)
+            for capacity, work, unit in cost.moved
+            for socket in parts[capacity][2]
+        ]
+        why = tuple(replace(term, capacity=self._first(name, term.capacity)) for term in cost.why)
+        return replace(cost, demand=replace(cost.demand, amounts=tuple(sorted(amounts))), moved=tuple(sorted(moved)), why=why)
+
+    def _first(self, name: str, capacity: str) -> str:
+        """The first socket's capacity, which stands for those of all."""
+        return capacity.replace(name, self.names[0], 1) if capacity else ""

@@ -23,7 +23,7 @@ import math
 from collections.abc import Iterator
 from typing import Final, Literal
 
-from hwsim.devices.curves import soft_min
+from hwsim.demand import soft_min
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.units import Bytes, Seconds, TransfersPerSecond

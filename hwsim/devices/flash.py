@@ -32,7 +32,7 @@ import math
 from collections.abc import Iterator
 from typing import Final
 
-from hwsim.devices.curves import soft_min
+from hwsim.demand import soft_min
 from hwsim.devices.kind import Problem
 from hwsim.devices.storage import Asked, Direction
 from hwsim.records import dataclass

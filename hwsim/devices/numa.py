@@ -33,7 +33,7 @@ from __future__ import annotations
 
 import math
 
-from hwsim.devices.curves import soft_min
+from hwsim.demand import soft_min
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.units import BytesPerSecond, Ratio, Seconds

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 from hwsim.demand import Capacity, Cost
 from hwsim.devices import Storage
-from hwsim.devices.storage import Access, Asked, Direction, mixed
 from hwsim.machine.bulk import Bulk
 from hwsim.machine.capacities import Rates
 from hwsim.machine.handling import PLAIN, Handling
@@ -22,6 +21,7 @@ from hwsim.machine.views import Kinds
 from hwsim.records import dataclass
 
 if TYPE_CHECKING:
+    from hwsim.devices.storage import Access, Asked, Direction
     from hwsim.machine.libraries.kinds import Library
     from hwsim.spec import Warning
 
@@ -188,6 +188,8 @@ class Machine:
             UnknownName: not a disk.
             NoRoute: the disk has links, but none leads to `to`.
         """
+        from hwsim.devices.storage import Asked
+
         asked = Asked(size=size, times=times, access=access, depth=depth)
         return self.serve(disk, "read", asked, to)
 
@@ -195,6 +197,8 @@ class Machine:
         self, disk: str, size: float, times: float = 1, access: Access = "sequential", depth: float = 1, of: str = ""
     ) -> Cost:
         """`times` writes of `size` bytes each to a disk, coming from `of`; otherwise as `read`."""
+        from hwsim.devices.storage import Asked
+
         asked = Asked(size=size, times=times, access=access, depth=depth)
         return self.serve(disk, "write", asked, of)
 
@@ -208,6 +212,8 @@ class Machine:
             direction = "write" if share else direction
             cost = self._with_links(model.serve(disk, direction, asked), disk, direction, asked.bytes, other)
             return replace(cost, requests=asked.requests(disk, direction))
+        from hwsim.devices.storage import mixed
+
         cost = mixed(model, disk, asked)
         for way, part in (("read", 1 - share), ("write", share)):
             cost = self._with_links(cost, disk, way, asked.bytes * part, other)

@@ -11,7 +11,7 @@ from hwsim import devices, links
 from hwsim.machine.placed import Routing
 from hwsim.machine.topologies import TOPOLOGIES
 from hwsim.records import dataclass
-from hwsim.spec import Place, Tree, field, json_schema, place_field, tree_field
+from hwsim.spec import Place, Tree, field, place_field, tree_field
 from hwsim.units import Watts
 
 HEADER: Final = "machine/1"
@@ -84,6 +84,8 @@ def topology_keys() -> frozenset[str]:
 
 def machine_schema() -> dict[str, Any]:
     """The JSON Schema of machine files."""
+    from hwsim.spec.schema import json_schema
+
     out = json_schema(MachineFile, header=HEADER, ignore={"use": {"type": "string"}}, sourced=True)
     definitions: dict[str, Any] = {}
     parts = [_entry(cls, PartEntry, definitions) for cls in devices.KINDS.values()]
@@ -125,6 +127,8 @@ def _libraries(definitions: dict[str, Any]) -> dict[str, Any]:
 
 def _entry(cls: Any, entry: type, definitions: dict[str, Any], *also: type) -> dict[str, Any]:
     """One kind's keys and those of any entry.  Nothing is required but the kind: `use:` may bring the rest."""
+    from hwsim.spec.schema import json_schema
+
     properties: dict[str, Any] = {}
     for each in (cls, *also, entry):
         schema = json_schema(each, sourced=True)

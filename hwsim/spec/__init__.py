@@ -15,21 +15,18 @@ from hwsim.spec.expression import KEPT, ExpressionError, Value, evaluate, names_
 from hwsim.spec.fields import field, place_field, tree_field
 from hwsim.spec.library import find, folder, library_root, names
 from hwsim.spec.mistakes import NOWHERE, Mistake, Mistakes, Place, Source, SpecError, did_you_mean
-from hwsim.spec.paths import Changed, apply_set
 from hwsim.spec.provenance import origin_of, sources, with_origins
-from hwsim.spec.ranges import Range, is_range, parse_range
 from hwsim.spec.reading import read, read_bytes, read_text
-from hwsim.spec.schema import json_schema, value_schema
 from hwsim.spec.shapes import number_of
 from hwsim.spec.tree import Origin, Tree, tree_of
 from hwsim.spec.use import FORMATS, check_header, merge, resolve, used
 from hwsim.spec.warning import CODES, Warning, different
 
 __all__ = [
-    "CODES", "FORMATS", "KEPT", "NOWHERE", "Changed", "Expectation", "ExpressionError", "FieldPlan", "Mistake", "Mistakes",
-    "Origin", "Place", "Range", "Source", "SpecError", "Tree", "Value", "Warning", "apply_set", "check_header", "decode",
-    "decode_value", "did_you_mean", "different", "evaluate", "field", "find", "folder", "is_range", "json_schema",
-    "library_root", "merge", "names", "names_in", "number_of", "origin_of", "parameters", "parse_expectation", "parse_range",
+    "CODES", "FORMATS", "KEPT", "NOWHERE", "Expectation", "ExpressionError", "FieldPlan", "Mistake", "Mistakes",
+    "Origin", "Place", "Source", "SpecError", "Tree", "Value", "Warning", "check_header", "decode",
+    "decode_value", "did_you_mean", "different", "evaluate", "field", "find", "folder",
+    "library_root", "merge", "names", "names_in", "number_of", "origin_of", "parameters", "parse_expectation",
     "parse_requirement", "place_field", "plan", "read", "read_bytes", "read_text", "resolve", "sources", "substitute",
-    "title", "tree_field", "tree_of", "used", "value_schema", "with_origins",
+    "title", "tree_field", "tree_of", "used", "with_origins",
 ]  # fmt: skip

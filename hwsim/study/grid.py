@@ -11,7 +11,8 @@ from itertools import product
 from typing import Any, Final
 
 from hwsim.records import dataclass
-from hwsim.spec import Mistake, Place, Source, SpecError, Tree, is_range, parse_range, read_text
+from hwsim.spec import Mistake, Place, Source, SpecError, Tree, read_text
+from hwsim.spec.ranges import is_range, parse_range
 from hwsim.units import Quantity, UnitError, format_quantity, parse_as
 
 MOST_POINTS: Final = 10_000

@@ -15,7 +15,8 @@ from hwsim.engine import Deadlock
 from hwsim.invariants import CONTRADICTS, DEFECT, BrokenInvariant
 from hwsim.machine import Machine
 from hwsim.records import dataclass
-from hwsim.spec import Mistakes, SpecError, Tree, Warning, apply_set, different, find, read, resolve, tree_of
+from hwsim.spec import Mistakes, SpecError, Tree, Warning, different, find, read, resolve, tree_of
+from hwsim.spec.paths import apply_set
 from hwsim.study.measures import TIME, NoSuchNumber, measure, measures, number
 from hwsim.study.work import Work, work_of
 from hwsim.version import __version__

@@ -11,8 +11,7 @@ from hwsim.graph.builder import GraphBuilder, OpRef, block
 from hwsim.graph.opgraph import LAST, PAIRED, Buffer, Mark
 from hwsim.records import dataclass
 from hwsim.workload.emit import Emitter, Loop
-from hwsim.workload.steady import Chunk
-from hwsim.workload.thread import Ref
+from hwsim.workload.thread import Chunk, Ref
 
 
 @dataclass(frozen=True, slots=True)

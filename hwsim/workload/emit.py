@@ -30,8 +30,7 @@ from hwsim.records import dataclass
 from hwsim.spec import SpecError
 from hwsim.spec.mistakes import Mistake
 from hwsim.workload.statements import Barrier, Call, Collective, Fetch, Issue, PlacedOp, Repeat, Statement, Wait
-from hwsim.workload.steady import Chunk, Row, is_steady
-from hwsim.workload.thread import Bound, Freed, Ref, Snapshot, Thread
+from hwsim.workload.thread import Bound, Chunk, Freed, Ref, Row, Snapshot, Thread, is_steady
 
 LIMIT: Final = 1_000_000  # ops of a body that is written out
 _PATIENCE: Final = 8  # iterations that may differ before a loop is written out

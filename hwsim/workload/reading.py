@@ -13,7 +13,6 @@ from hwsim.ops import OPS, ExchangeOp, FetchOp, Op
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Place, Tree, Value, decode, did_you_mean, field, place_field, substitute
 from hwsim.workload.file import Each, Runtime
-from hwsim.workload.fuse import fuse
 from hwsim.workload.gathering import Gatherings
 from hwsim.workload.groups import RankGroups
 from hwsim.workload.names import Mention, Names, Path, Stand
@@ -106,6 +105,8 @@ def read_group(
         body = reader.body(statements, ())
     reader.names.look_up(mistakes)
     if runtime is not None and runtime.fuse == "elementwise" and not len(mistakes):
+        from hwsim.workload.fuse import fuse
+
         body = fuse(body, programs, builder, runtime.starts)
     starts = tuple(builder.label("start", "start", "", program.name) for program in programs)
     return Group(name, programs, hosts, body, starts)

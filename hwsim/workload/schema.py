@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from hwsim.ops import OPS, FetchOp
-from hwsim.spec import json_schema
+from hwsim.spec.schema import json_schema
 from hwsim.workload.file import FORMAT, Each, Workload
 from hwsim.workload.pipeline import PipelineKeys, StageKeys
 from hwsim.workload.reading import STATEMENTS

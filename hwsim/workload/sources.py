@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hwsim.machine import Machine
-from hwsim.spec import Mistakes, SpecError, Tree, Warning, apply_set, find, read, tree_of
+from hwsim.spec import Mistakes, SpecError, Tree, Warning, find, read, tree_of
 
 Source = str | Path | Tree | Mapping[str, Any]  # a library name or path, the text of a file, "-", or what a file would say
 
@@ -31,6 +31,8 @@ def changed(
     machine: Tree, workload: Tree, settings: Mapping[str, object], mistakes: Mistakes, warnings: list[Warning]
 ) -> tuple[Tree, Tree]:
     """Both files with every setting applied; raises SpecError with all mistakes."""
+    from hwsim.spec.paths import apply_set
+
     for path, value in settings.items():
         try:
             machine, workload, warning = apply_set(machine, workload, path, value)

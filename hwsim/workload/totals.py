@@ -15,7 +15,6 @@ import numpy as np
 
 from hwsim.demand import Cost, Requests
 from hwsim.devices import Cpu, Gpu, Memory, Storage
-from hwsim.devices.storage import Asked
 from hwsim.graph.opgraph import OpGraph
 from hwsim.machine import Machine
 from hwsim.records import dataclass
@@ -86,6 +85,10 @@ def _sort(requests: Requests) -> Requests:
 
 
 def _forgotten(by_sort: dict[Requests, _Total], machine: Machine) -> Iterator[Warning]:
+    if not by_sort:
+        return
+    from hwsim.devices.storage import Asked
+
     rates = machine.rates()
     for sort, total in by_sort.items():
         if total.ops <= 1 or total.bytes <= 0:

@@ -7,12 +7,9 @@ from typing import TYPE_CHECKING
 from hwsim.machine import Machine
 from hwsim.spec import Mistakes, Tree
 from hwsim.workload.file import Workload
-from hwsim.workload.serving.schema import InferKeys
 
 if TYPE_CHECKING:
     from hwsim.workload.serving.plan import ServicePlan
-
-__all__ = ["InferKeys", "plan_services"]
 
 
 def plan_services(workload: Workload, machine: Machine, mistakes: Mistakes) -> tuple[ServicePlan, ...]:
