@@ -146,12 +146,12 @@ def test_quiet_says_nothing(workload: Path, tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_written_is_exit_1(workload: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from hwsim import api
+    from hwsim.views.kit import writing
 
     def full(path: Path, chunks: object) -> Path:
         raise OSError(28, "No space left on device", str(path))
 
-    monkeypatch.setattr(api, "write", full)
+    monkeypatch.setattr(writing, "write", full)
     done = hwsim("simulate", MACHINE, workload, "--trace", tmp_path / "t.json")
     assert done.exit_code == 1
     assert "No space left on device" in done.stderr

@@ -8,7 +8,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from hwsim.units import format_quantity, percent
-from hwsim.views.kit.aligned import Column, aligned
+from hwsim.views.kit.table import Column, aligned
 from hwsim_calibrate.diff import Change, Difference
 from hwsim_calibrate.doctor import Finding
 from hwsim_calibrate.flags import FLAGS

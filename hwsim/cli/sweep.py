@@ -56,7 +56,7 @@ def command(
     from hwsim.cli.errors import in_words
     from hwsim.cli.progress import progress
     from hwsim.study import Interrupted, sweep
-    from hwsim.views.kit.aligned import shortened
+    from hwsim.views.kit.table import shortened
     from hwsim.views.kit.writing import write
 
     stopped = False

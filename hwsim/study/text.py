@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from hwsim.study.grid import written
 from hwsim.study.measures import TIME, measure
 from hwsim.units import format_quantity, format_share
-from hwsim.views.kit.aligned import Column, aligned, shortened
+from hwsim.views.kit.table import Column, aligned, shortened
 
 if TYPE_CHECKING:
     from hwsim.study.measures import Measure
@@ -62,7 +62,7 @@ def _table(sweep: Sweep) -> Iterator[str]:
     if marks := _marks(sweep):
         cells = ["".join(marks[code] for code in dict.fromkeys(each.code for each in row.warnings)) for row in sweep.rows]
         right.append(Column("warned", cells, right=False))
-    room = WIDTH - CAUSE - sum(len(column.lines()[0]) + 2 for column in right) - 2
+    room = WIDTH - CAUSE - sum(max(map(len, column.texts)) + 2 for column in right) - 2
     widest = max(room // max(len(sweep.vary), 1) - 2, LEAST)
     varied = [
         Column(name, [" ".join(written(row.values[place]).split()) for row in sweep.rows], _are_numbers(values), widest)

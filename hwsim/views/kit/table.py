@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from hwsim.units import format_quantity
 
@@ -25,6 +25,60 @@ def table(rows: Iterable[Sequence[str]], columns: str, indent: str = "  ", gap: 
         width = max([int(column[1:] or 0), *(len(cells[number]) for cells in lines)])
         formats.append(f"{column[0]}{width}")
     return [(indent + gap.join(f"{cell:{spec}}" for cell, spec in zip(cells, formats, strict=True))).rstrip() for cells in lines]
+
+
+class Column(NamedTuple):
+    """Cells under a heading.
+
+    Args:
+        right: whether cells stand to the right, as numbers do.
+        widest: letters of the longest cell that is shown in full; None for any.
+    """
+
+    heading: str
+    cells: Sequence[str]
+    right: bool = True
+    widest: int | None = None
+
+    @property
+    def texts(self) -> list[str]:
+        """The heading and the cells."""
+        return [self.heading, *(shortened(cell, self.widest) if self.widest else cell for cell in self.cells)]
+
+
+def aligned(columns: Sequence[Column], *, indent: int = 2, widest: int | None = None) -> list[str]:
+    r"""Lines of a table of columns; the first is the heading.
+
+    Args:
+        widest: letters of the longest line; longer ones are cut.
+
+    >>> print(*aligned([Column("op", ["add", "all-reduce"], right=False), Column("time", ["1 us", "20 ms"])]), sep="\n")
+      op           time
+      add          1 us
+      all-reduce  20 ms
+    """
+    rows = zip(*(column.texts for column in columns), strict=True)
+    lines = table(rows, " ".join(">" if column.right else "<" for column in columns), " " * indent)
+    return [shortened(line, widest) for line in lines] if widest else lines
+
+
+def shortened(text: str, widest: int) -> str:
+    """The text, or its beginning and three points.
+
+    >>> shortened("all-reduce", 10), shortened("all-reduce", 8)
+    ('all-reduce', 'all-r...')
+    """
+    return text if len(text) <= widest else text[: widest - 3] + "..."
+
+
+def middle_out(text: str, widest: int) -> str:
+    """The text, or both its ends and three points between them.
+
+    >>> middle_out("node0.gpu0.compute", 12)
+    'nod...ompute'
+    """
+    tail = widest // 2
+    return text if len(text) <= widest else f"{text[: widest - tail - 3]}...{text[-tail:]}"
 
 
 def size_text(size: float) -> str:
