@@ -15,7 +15,7 @@ class EagerNet:
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
-        self.layout: Layout = machine._routes.layout
+        self.layout: Layout = machine._routes.net.layout
         self.next: dict[str, dict[str, list[Link]]] = {}
         for link in machine.links:
             self.next.setdefault(link.source, {}).setdefault(link.target, []).append(link)

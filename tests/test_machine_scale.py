@@ -154,7 +154,7 @@ def test_ways_put_together_are_those_of_a_search(texts: tuple[str, str], random:
     of = machine(texts[0])
     search = eager_routes(of)
     for a, b in _pairs(of, random, 60):
-        assert of._routes._way(a, b) == search._way(a, b)
+        assert of._routes.find(a, b) == search.find(a, b)
 
 
 @settings(deadline=None, max_examples=30)
@@ -218,7 +218,7 @@ def test_pairs_that_only_look_alike_are_told_apart(text: str) -> None:
     search = eager_routes(of)
     ends = [name for name, placed in of.devices.items() if placed.kind in ("gpu", "cpu")]
     pairs = [(a, b) for a in ends for b in ends if search.find(a, b) is not None]
-    assert [of._routes._way(a, b) for a, b in pairs] == [search._way(a, b) for a, b in pairs]
+    assert [of._routes.find(a, b) for a, b in pairs] == [search.find(a, b) for a, b in pairs]
     found = of.draws([a for a, _ in pairs], [b for _, b in pairs], 1e6)
     for at, (a, b) in enumerate(pairs):
         names = {of.capacity_name(int(each)) for each in found.capacity[found.first[at] : found.first[at + 1]]}

@@ -49,7 +49,7 @@ def cluster(fabric: str, gpus: int = 4, cards: int = 4, nodes: int = 4) -> Machi
 
 def cards_passed(machine: Machine, a: str, b: str) -> tuple[set[str], set[str]]:
     """Cards over which the bytes leave the computer of the one, and enter that of the other."""
-    way = machine._routes.way(a, b)
+    way = machine._routes.route(a, b)
     links = [link for link, _ in way.shares] or list(way.links)
     inside = [link for link in links if not link.model.network]
     return ({link.target for link in inside if is_card(machine, link.target)},
@@ -119,7 +119,7 @@ def test_ways_in_columns_and_ways_by_a_search_are_the_same(fabric: str) -> None:
             for number, amount in zip(draws.capacity[rows].tolist(), amounts[rows].tolist(), strict=True)
         }
         assert drawn == pytest.approx(dict(machine.transfer(a, b, 1e6).demand.amounts))
-        assert machine.route(a, b) == eager.route(a, b)
+        assert machine.route(a, b) == eager.route(a, b).links
 
 
 @pytest.mark.parametrize("fabric", sorted(set(FABRICS) - {"line"}))  # its ends have one neighbour

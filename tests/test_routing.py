@@ -121,7 +121,7 @@ def test_what_adaptive_sends_in_comes_out_again_at_every_device(seed: int) -> No
     for b in range(1, n):
         if machine._routes.find("s0", f"s{b}") is None:
             continue
-        way = machine._routes.way("s0", f"s{b}")
+        way = machine._routes.route("s0", f"s{b}")
         balance: Counter[str] = Counter()
         for link, part in way.shares or [(link, 1.0) for link in way.links]:
             balance[link.source] -= part  # type: ignore[assignment]
@@ -135,7 +135,7 @@ def test_a_torus_spreads_over_all_shortest_ways() -> None:
         f"hwsim: machine/1\nparts: {{{parts}}}\n"
         "links: [{topology: torus, of: tpu*, size: [8, 8], kind: direct, bandwidth: 10 GB/s, routing: adaptive}]\n"
     )
-    way = machine._routes.way("tpu0", "tpu18")  # two rows and two columns away: C(4, 2) ways
+    way = machine._routes.route("tpu0", "tpu18")  # two rows and two columns away: C(4, 2) ways
     assert {round(part * 6) for link, part in way.shares if link.source == "tpu0"} == {3}
     assert alone(machine, "tpu0", "tpu18", 10e9) == pytest.approx(0.5)
     assert alone(machine, "tpu0", "tpu2", 10e9) == pytest.approx(1.0)

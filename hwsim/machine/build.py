@@ -11,7 +11,6 @@ from typing import Final
 
 from hwsim import devices
 from hwsim.devices import Device
-from hwsim.machine.bulk import Bulk
 from hwsim.machine.capacities import Backplanes, Capacities
 from hwsim.machine.cards import Cards
 from hwsim.machine.layout import Layout, Numbered, Part
@@ -66,7 +65,6 @@ def _machine(layout: Layout, name: str, let: dict[str, object], warnings: tuple[
         _names=Names(layout),
         _routes=routes,
         _transfers=transfers,
-        _bulk=Bulk(net, routes, transfers),
         libraries=InnerLibraries(layout),
     )
 

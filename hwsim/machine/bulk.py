@@ -11,10 +11,10 @@ import numpy as np
 from hwsim.machine.attached import Attached
 from hwsim.machine.handling import Handling
 from hwsim.machine.layout import Part
-from hwsim.machine.net import BOTH, Net
+from hwsim.machine.net import BOTH
 from hwsim.machine.numbering import Draws, Numbering
 from hwsim.machine.placed import UnknownName
-from hwsim.machine.routes import Routes, Way
+from hwsim.machine.routes import Route
 from hwsim.machine.skeleton import Place, Skeleton, Skeletons
 from hwsim.machine.transfer import Transfers
 from hwsim.machine.wires import Ints
@@ -54,11 +54,11 @@ class _Pattern:
 class Bulk:
     """Behind `Machine.draws`."""
 
-    def __init__(self, net: Net, routes: Routes, transfers: Transfers) -> None:
-        self._net, self._routes, self._transfers = net, routes, transfers
-        self._hosts, self._ends = routes.hosts, Ends(net.layout)
-        self.numbering = Numbering(net)
-        self._skeletons = Skeletons(net.layout, routes.hosts, self.numbering, transfers)
+    def __init__(self, transfers: Transfers) -> None:
+        self._routes, self._transfers = transfers.routes, transfers
+        self._net, self._hosts = self._routes.net, self._routes.hosts
+        self._ends, self.numbering = Ends(self._net.layout), Numbering(self._net)
+        self._skeletons = Skeletons(self._net.layout, self._hosts, self.numbering, transfers.backplanes)
         self._patterns: dict[tuple[Handling, Hashable], _Pattern] = {}
         self._kinds: dict[tuple[Handling, tuple[int, ...]], _Kind | None] = {}
         self._shapes: dict[object, int] = {}
@@ -132,7 +132,7 @@ class Bulk:
         known = None if skeleton is None else self._patterns.get((handling, skeleton.key))
         if known is not None and skeleton is not None:
             return self._placed(known, skeleton, (h, k))
-        way = self._routes.way(source, target)
+        way = self._routes.route(source, target)
         if any(link.routing == "ecmp" for link in (*way.links, *(link for link, _ in way.shares))):
             return None
         shape, numbers = self._shape(source, target, way, size, handling)
@@ -151,10 +151,10 @@ class Bulk:
         return _Kind(pattern.kind.shape, tuple(rows))
 
     def _single(self, source: str, target: str, size: float, handling: Handling) -> _Kind:
-        shape, numbers = self._shape(source, target, self._routes.way(source, target), size, handling)
+        shape, numbers = self._shape(source, target, self._routes.route(source, target), size, handling)
         return _Kind(shape, tuple((ABSOLUTE, number, 0) for number in numbers))
 
-    def _shape(self, source: str, target: str, way: Way, size: float, handling: Handling) -> tuple[int, list[int]]:
+    def _shape(self, source: str, target: str, way: Route, size: float, handling: Handling) -> tuple[int, list[int]]:
         """What a way costs, and the numbers of the capacities that it draws from."""
         links = [link for link, _ in way.shares] or list(way.links)
         ends = (end for link in links for end in (link.source, link.target))
@@ -163,7 +163,7 @@ class Bulk:
         signature = (
             handling,
             tuple(
-                (id(spot.part.model) if (spot := self._net.layout.find(name)) else 0, self._transfers.backplane(name))
+                (id(spot.part.model) if (spot := self._net.layout.find(name)) else 0, self._transfers.backplanes.rate(name))
                 for name in stops
             ),
             tuple((place[link.source], place[link.target], id(link.model), link.name, link.count) for link in links),

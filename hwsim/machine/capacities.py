@@ -3,58 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TypeVar, overload
 
 from hwsim.demand import Capacity
 from hwsim.devices import Switch
 from hwsim.machine.layout import Layout, Part
 from hwsim.machine.net import Net
 
-D = TypeVar("D")
 
-
-class Backplanes(Mapping[str, float]):
-    """Bytes per second of the switches whose links could bring more than they pass on, by name."""
+class Backplanes:
+    """Bytes per second of the switches whose links could bring more than they pass on."""
 
     def __init__(self, net: Net) -> None:
         self._net = net
-        self._known: dict[str, float | None] = {}
-        self.any = any(over(part) is not None for part in net.layout.every())
+        self._rates: dict[str, float | None] = {}
+        self._any = any(oversubscription(part) is not None for part in net.layout.every())
 
-    def __getitem__(self, name: str) -> float:
-        found = self._look(name)
-        if found is None:
-            raise KeyError(name)
-        return found
-
-    def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and self._look(name) is not None
-
-    @overload
-    def get(self, name: str, /) -> float | None: ...
-    @overload
-    def get(self, name: str, /, default: float | D) -> float | D: ...
-    def get(self, name: str, /, default: float | D | None = None) -> float | D | None:
-        """Without the exception that a `Mapping` would catch."""
-        found = self._look(name)
-        return default if found is None else found
-
-    def _look(self, name: str) -> float | None:
-        if not self.any:
+    def rate(self, name: str) -> float | None:
+        """Bytes per second of one switch; None for anything else."""
+        if not self._any:
             return None
-        if name not in self._known:
-            self._known[name] = self._find(name)
-        return self._known[name]
+        if name not in self._rates:
+            self._rates[name] = self._find(name)
+        return self._rates[name]
 
-    def __iter__(self) -> Iterator[str]:
-        return (name for name in self._net.layout.walk(_oversubscribed) if name in self) if self.any else iter(())
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
+    def names(self) -> Iterator[str]:
+        """The switches that have one."""
+        if self._any:
+            switches = self._net.layout.walk(lambda part: part.names if oversubscription(part) is not None else ())
+            yield from (name for name in switches if self.rate(name) is not None)
 
     def _find(self, name: str) -> float | None:
         spot = self._net.layout.find(name)
-        times = None if spot is None else over(spot.part)
+        times = None if spot is None else oversubscription(spot.part)
         if times is None:
             return None
         carried, bandwidths = 0.0, self._net.bandwidths(name)
@@ -65,13 +45,9 @@ class Backplanes(Mapping[str, float]):
         return carried / times if carried > 0 else None
 
 
-def over(part: Part) -> float | None:
-    """How many times what they pass on the links at switches could bring."""
+def oversubscription(part: Part) -> float | None:
+    """Bandwidth of the links at switches over the bandwidth that the switches pass on."""
     return part.model.oversubscription if isinstance(part.model, Switch) else None
-
-
-def _oversubscribed(part: Part) -> tuple[str, ...] | list[str]:
-    return list(part.names) if over(part) is not None else ()
 
 
 class Capacities(Mapping[str, Capacity]):
@@ -98,7 +74,7 @@ class Capacities(Mapping[str, Capacity]):
             for capacity in spot.part.model.capacities(name) if spot is not None and spot.part.model is not None else ():
                 seen.add(capacity.name)
                 yield capacity.name
-        for name in self._backplanes:
+        for name in self._backplanes.names():
             if (full := f"{name}.backplane") not in seen:
                 yield full
         shared: set[str] = set()  # by both directions
@@ -113,7 +89,7 @@ class Capacities(Mapping[str, Capacity]):
 
     def __len__(self) -> int:
         if self._count is None:
-            self._count = _capacities_in(self._net.layout) + sum(1 for name in self._backplanes if not self._stated(name))
+            self._count = _capacities_in(self._net.layout) + sum(1 for name in self._backplanes.names() if not self._stated(name))
         return self._count
 
     def __repr__(self) -> str:
@@ -126,8 +102,8 @@ class Capacities(Mapping[str, Capacity]):
 
     def _find(self, name: str) -> Capacity | None:
         head, dot, tail = name.rpartition(".")
-        if dot and tail == "backplane" and head in self._backplanes:
-            return Capacity(name, self._backplanes[head], "B")
+        if dot and tail == "backplane" and (rate := self._backplanes.rate(head)) is not None:
+            return Capacity(name, rate, "B")
         spot = self._net.layout.find(head) if dot else None
         if spot is not None and spot.part.model is not None:
             return next((each for each in spot.part.model.capacities(head) if each.name == name), None)

@@ -15,6 +15,7 @@ from hwsim.machine.placed import Link, PlacedDevice
 from hwsim.records import dataclass
 from hwsim.units import precise
 
+Input = tuple[str, str, str]  # a number of a derivation: name, value, source
 Pages = Literal["pinned", "pageable"]
 Mover = Literal["dma", "cpu", "sm"]
 
@@ -90,7 +91,7 @@ def send_messages(
         source = source_of(model.sources, f"overhead.{protocol}")
         core = _core(devices, stops, at, out) if protocol in ON_CORES else ""
         tally.wait(f"{protocol} message at {name}", overhead, source, core)
-        inputs: tuple[tuple[str, str, str], ...] = (
+        inputs: tuple[Input, ...] = (
             ("messages", precise(count, "1"), WORKLOAD),
             ("overhead", precise(overhead, "s"), source),
         )

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 from hwsim.demand import Capacity, Cost
 from hwsim.devices import Storage
-from hwsim.machine.bulk import Bulk
 from hwsim.machine.capacities import Rates
 from hwsim.machine.handling import PLAIN, Handling
 from hwsim.machine.libraries.reading import Libraries, library_of
@@ -48,7 +47,6 @@ class Machine:
     _names: Names = field(repr=False, compare=False)
     _routes: Routes = field(repr=False, compare=False)
     _transfers: Transfers = field(repr=False, compare=False)
-    _bulk: Bulk = field(repr=False, compare=False)
     libraries: Mapping[str, Libraries] = field(default_factory=dict)
 
     def select(self, pattern: str | Sequence[str], inside: str = "") -> tuple[str, ...]:
@@ -93,7 +91,7 @@ class Machine:
         """
         found: dict[int, str] = {}
         for name in names:
-            part = self._bulk.part_of(name)
+            part = self._transfers.bulk.part_of(name)
             found.setdefault(id(part) if part is not None else hash(name), name)
         return tuple(map(self.device, found.values()))
 
@@ -104,12 +102,12 @@ class Machine:
     @property
     def kinds(self) -> Mapping[str, str]:
         """The kind of every device by name; cheap, whatever the size."""
-        found = Kinds(self._routes.layout)
+        found = Kinds(self._routes.net.layout)
         return dict(found) if len(found) <= _WRITTEN_OUT else found
 
     def by_requests(self) -> tuple[str, ...]:
         """The devices that are to be simulated request by request; cheap where there are none."""
-        layout = self._routes.layout
+        layout = self._routes.net.layout
         return tuple(layout.walk(lambda part: part.names if part.child is None and part.fidelity == "requests" else ()))
 
     def route(self, a: str, b: str) -> tuple[Link, ...]:
@@ -121,20 +119,20 @@ class Machine:
         Raises:
             NoRoute: they are not connected.
         """
-        return self._transfers.route(a, b)
+        return self._routes.route(*self._transfers.ends(a, b)).links
 
     def links_from(self, name: str) -> list[Link]:
         """The links that leave a device, by the names of their other ends, then by their own; none others are made."""
-        return self._routes.leaving(name)
+        return self._routes.net.leaving(name)
 
     def links_called(self, name: str) -> list[Link]:
         """All links of that name, as in `links`; none others are made."""
-        return self._routes.called(name)
+        return self._routes.net.called(name)
 
     @property
     def link_names(self) -> tuple[str, ...]:
         """What links are called, each once, in order; cheap."""
-        return tuple(sorted({bundle.name for layout in self._routes.layout.scopes() for bundle in layout.wires.bundles}))
+        return tuple(sorted({bundle.name for layout in self._routes.net.layout.scopes() for bundle in layout.wires.bundles}))
 
     def transfer(self, a: str, b: str, size: float, handling: Handling = PLAIN) -> Cost:
         """`size` bytes from a to b; `handling` says in how many messages, from which memory, by whom.
@@ -158,7 +156,7 @@ class Machine:
             NoRoute: two of them are not connected.
             UnknownName: no device.
         """
-        return self._bulk.draws(sources, targets, size, handling)
+        return self._transfers.bulk.draws(sources, targets, size, handling)
 
     def capacity_name(self, number: int) -> str:
         """What the capacity of that number (`Draws.capacity`) is called.  Cheap: nothing else is named.
@@ -166,16 +164,16 @@ class Machine:
         Raises:
             UnknownName: the number is no capacity's.
         """
-        return self._bulk.numbering.name(number)
+        return self._transfers.bulk.numbering.name(number)
 
     def link_kind(self, capacity: str) -> str:
         """The kind of link that a capacity is of; "" if it is of none."""
-        return self._routes.kind_of(capacity)
+        return next((link.kind for link in self._routes.net.drawing(capacity)), "")
 
     @property
     def capacity_numbers(self) -> int:
         """Numbers of capacities lie from 0 to before this: the length of an array with a place for each."""
-        return self._bulk.numbering.count
+        return self._transfers.bulk.numbering.count
 
     def read(
         self, disk: str, size: float, times: float = 1, access: Access = "sequential", depth: float = 1, to: str = ""
@@ -220,7 +218,7 @@ class Machine:
         return replace(cost, requests=asked.requests(disk, direction))
 
     def _with_links(self, cost: Cost, disk: str, direction: str, size: float, other: str) -> Cost:
-        if not other or not self._transfers.linked(disk):
+        if not other or not self._routes.net.degree(disk):
             return cost
         ends = (disk, other) if direction == "read" else (other, disk)
         return join(cost, self._transfers.cost(*ends, size, ends=False))

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hwsim.demand import Cost
-from hwsim.machine.capacities import over
+from hwsim.machine.capacities import oversubscription
 from hwsim.machine.layout import Layout, Part
 from hwsim.machine.net import BOTH, Net
 from hwsim.machine.placed import UnknownName, below
@@ -134,7 +134,7 @@ def _suffixes(part: Part) -> tuple[str, ...]:
         return ()
     name = part.names[0]
     own = [each.name[len(name) + 1 :] for each in part.model.capacities(name)]
-    return (*own, "backplane") if over(part) is not None and "backplane" not in own else tuple(own)
+    return (*own, "backplane") if oversubscription(part) is not None and "backplane" not in own else tuple(own)
 
 
 @dataclass(frozen=True, slots=True)

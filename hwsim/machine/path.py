@@ -1,67 +1,51 @@
-"""What every transfer between two devices has in common, whatever its size: the way, what a byte draws on it, the latencies."""
+"""What every transfer between two devices has in common, whatever its size: the route, the draws of a byte, the latencies."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field, replace
 
 from hwsim.demand import Term
-from hwsim.devices.roofline import WORKLOAD
+from hwsim.devices import Cpu, Gpu, Memory, Nic, Storage, Switch
+from hwsim.devices.roofline import WORKLOAD, latency_term, source_of
 from hwsim.links import Framing, Protocol
-from hwsim.machine.placed import Link
+from hwsim.machine.capacities import Backplanes
+from hwsim.machine.handling import Input, origin
+from hwsim.machine.placed import Link, PlacedDevice
+from hwsim.machine.routes import Route
 from hwsim.records import dataclass
 from hwsim.units import precise
 
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """Per byte: `amount` of a capacity, and the seconds a derivation shows; `parts` devices share the bytes.
+    """Draw of one byte.
 
-    part: of the bytes, what comes here; the rest takes other ways.
-    framing: of the packets that are counted here, where the bytes on the wire are more than those moved.
+    Args:
+        amount: of the capacity.
+        seconds: shown in the derivation.
+        rate: line of the derivation.
+        parts: devices that share the bytes equally.
+        framing: packets that are counted here, where wire bytes are more than the bytes moved.
+        inner: share of the rate that a copy inside a memory reaches.
+        part: share of the bytes that comes here; the rest takes other routes.
     """
 
     capacity: str
     amount: float
     seconds: float
     label: str
-    rate: tuple[str, str, str]
+    rate: Input
     parts: int = 1
     framing: Framing | None = None
-    inner: tuple[str, str, str] | None = None  # what a copy inside a memory reaches of it
+    inner: Input | None = None
     part: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Path:
-    """What every transfer between two devices has in common."""
-
-    stops: tuple[str, ...]
-    links: tuple[Link, ...]
-    draws: tuple[Draw, ...]
-    latencies: tuple[Term, ...]
-    protocol: Protocol | None
-
-    def per_byte(self) -> tuple[PerByte, ...]:
-        """Sorted by capacity; a copy in place passes its memory twice."""
-        found: dict[str, PerByte] = {}
-        for draw in self.draws:
-            before = found.get(draw.capacity)
-            amount, times = (before.amount, before.times) if before is not None else (0.0, 0.0)
-            found[draw.capacity] = PerByte(draw.capacity, amount + draw.part * draw.amount, times + draw.part, draw.framing)
-        return tuple(found[name] for name in sorted(found))
-
-    def lines(self) -> tuple[Line, ...]:
-        """What the derivation says of each capacity, in the order of the way."""
-        found: dict[str, list[Draw]] = {}
-        for draw in self.draws:
-            found.setdefault(draw.capacity, []).append(draw)
-        return tuple(_line(draws) for draws in found.values())
-
-
-@dataclass(frozen=True, slots=True)
 class PerByte:
-    """What one byte on the wire draws of a capacity, and how often it passes it."""
+    """Draw of one wire byte from a capacity, and how often it passes the capacity."""
 
     capacity: str
     amount: float
@@ -71,39 +55,189 @@ class PerByte:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of the derivation without the bytes: seconds per byte on the wire."""
+    """A line of the derivation without the bytes: seconds per wire byte."""
 
     label: str
     formula: str
-    inputs: tuple[tuple[str, str, str], ...]
+    inputs: tuple[Input, ...]
     seconds: float
     capacity: str
     framing: Framing | None
 
     def term(self, size: float, messages: float) -> Term:
         """The line with the bytes put in."""
-        if self.framing is None:
-            return Term(
-                self.label,
-                self.formula,
-                (("bytes", precise(size, "B"), WORKLOAD), *self.inputs),
-                self.seconds * size,
-                self.capacity,
-            )
-        wire = on_wire(self.framing, size, messages)
-        packets = f"packets of {self.framing.payload:g} B with {self.framing.header:.4g} B around each"
-        many = f" of {messages:g} messages" if messages != 1 else ""
-        told = ("wire", precise(wire, "B"), f"{precise(size, 'B')}{many} in {packets}")
-        return Term(self.label, self.formula.replace("bytes", "wire"), (told, *self.inputs), self.seconds * wire, self.capacity)
+        moved, formula, wire = ("bytes", precise(size, "B"), WORKLOAD), self.formula, on_wire(self.framing, size, messages)
+        if self.framing is not None:
+            packets = f"packets of {self.framing.payload:g} B with {self.framing.header:.4g} B around each"
+            many = f" of {messages:g} messages" if messages != 1 else ""
+            moved = ("wire", precise(wire, "B"), f"{precise(size, 'B')}{many} in {packets}")
+            formula = formula.replace("bytes", "wire")
+        return Term(self.label, formula, (moved, *self.inputs), self.seconds * wire, self.capacity)
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """What every transfer between two devices has in common.
+
+    Args:
+        draws: sorted by capacity; a copy in place passes its memory twice.
+        lines: of the derivation, in the order of the route.
+        latency: sum of the latencies, in seconds.
+        passes: share per byte.
+    """
+
+    stops: tuple[str, ...]
+    links: tuple[Link, ...]
+    protocol: Protocol | None
+    latencies: tuple[Term, ...]
+    draws: tuple[PerByte, ...]
+    lines: tuple[Line, ...]
+    latency: float
+    passes: float
 
 
 def on_wire(framing: Framing | None, size: float, messages: float) -> float:
-    """Bytes on the wire of a size in equal messages."""
+    """Wire bytes of a size in equal messages."""
     return size if framing is None else messages * framing.wire(size / messages)
 
 
+@dataclass(slots=True)
+class Collector:
+    """Draws and latencies of the devices and links of a route."""
+
+    devices: Mapping[str, PlacedDevice]
+    backplanes: Backplanes
+    protocol: Protocol | None
+    draws: list[Draw] = field(default_factory=list)
+    latencies: list[Term] = field(default_factory=list)
+
+    def path(self, stops: Sequence[str], links: tuple[Link, ...]) -> Path:
+        """The path that was collected."""
+        by_capacity: dict[str, list[Draw]] = {}
+        for draw in self.draws:
+            by_capacity.setdefault(draw.capacity, []).append(draw)
+        draws = []
+        for capacity in sorted(by_capacity):
+            amount = times = 0.0
+            for draw in by_capacity[capacity]:
+                amount, times = amount + draw.part * draw.amount, times + draw.part
+            draws.append(PerByte(capacity, amount, times, draw.framing))
+        latency = math.fsum(term.seconds for term in self.latencies)
+        passes = 1 if links else max((draw.times for draw in draws), default=1)
+        lines = tuple(map(_line, by_capacity.values()))
+        return Path(tuple(stops), links, self.protocol, tuple(self.latencies), tuple(draws), lines, latency, passes)
+
+    def end(self, name: str, *, leaving: bool, inside: bool) -> None:
+        """Add the memory (or disk) at one end; `inside`: the other end is the same."""
+        model, inner = self.devices[name].model, None
+        if isinstance(model, Storage):
+            (capacity, seconds), wait = model.copy_bytes(name, 1.0, leaving=leaving), model.copy_latency(leaving=leaving)
+            what, (key, slow) = "media", model.copy_key(leaving=leaving)
+        elif isinstance(model, Cpu | Gpu | Memory):
+            (capacity, seconds), wait = model.copy_bytes(name, 1.0), model.copy_latency()
+            what, prefix = "memory", "" if isinstance(model, Memory) else "memory."
+            key, slow = f"{prefix}bandwidth", f"{prefix}latency"
+            if inside and isinstance(model, Gpu):
+                inner = _reached_inside(model)
+        else:
+            return
+        rate = ("bandwidth", precise(1 / seconds, "B/s"), source_of(model.sources, key))
+        part, reached = inner or (1.0, None)
+        self.draws.append(Draw(capacity, seconds / part, seconds / part, f"{what} {name}", rate, inner=reached))
+        if wait > 0:
+            self.latencies.append(latency_term(f"first access at {name}", wait, source_of(model.sources, slow), capacity))
+
+    def cross(self, link: Link) -> None:
+        """Add a link: its direction, what both directions share, and its latency."""
+        model, name, framing = link.model, f"link {link.source}->{link.target}", link.model.framing(self.protocol)
+        rate = ("bandwidth", precise(link.bandwidth, "B/s"), origin(link))
+        self.draws.append(Draw(link.capacity, 1.0, 1 / link.bandwidth, name, rate, framing=framing))
+        if link.both:
+            both = link.bandwidth * model.two_way
+            source = f"both ways {model.two_way:g} x one: {source_of(model.sources, 'two_way')}"
+            rate = ("bandwidth", precise(both, "B/s"), source)
+            self.draws.append(Draw(link.both, 1.0, 1 / both, f"{name}, both ways", rate, framing=framing))
+        for wait in model.waits():
+            if len(wait.inputs) == 1 and wait.formula == wait.inputs[0][0]:
+                self.latencies.append(latency_term(name, wait.seconds, wait.inputs[0][3], link.capacity))
+            else:
+                inputs = tuple((key, _number(value, unit), source) for key, value, unit, source in wait.inputs)
+                self.latencies.append(Term("latency", wait.formula, inputs, wait.seconds, link.capacity, kind="latency"))
+
+    def through(self, name: str, before: Link | None, after: Link | None) -> None:
+        """Add a switch or NIC on the route, between these links."""
+        model = self.devices[name].model
+        if isinstance(model, Switch) and before is not None and after is not None:
+            self._switch(name, model, before, after.model.framing(self.protocol))
+        elif isinstance(model, Nic) and (before is not None or after is not None):
+            if model.latency > 0:
+                source = source_of(model.sources, "latency")
+                self.latencies.append(latency_term(f"through {name}", model.latency, source, f"{name}.tx"))
+            rate = ("bandwidth", precise(model.bandwidth, "B/s"), source_of(model.sources, "bandwidth"))
+            for link, suffix, direction in ((after, "tx", "out of"), (before, "rx", "into")):
+                if link is not None and link.model.network:
+                    framing = link.model.framing(self.protocol)
+                    self.draws.append(
+                        Draw(f"{name}.{suffix}", 1.0, 1 / model.bandwidth, f"{direction} {name}", rate, framing=framing)
+                    )
+
+    def _switch(self, name: str, model: Switch, before: Link, framing: Framing | None) -> None:
+        """Its latency is a cause of its own: a better switch has less, whatever starts the op."""
+        if model.latency > 0:
+            source = source_of(model.sources, "latency")
+            self.latencies.append(latency_term(f"through {name}", model.latency, source, f"{name}.backplane"))
+        if model.forwarding == "store-and-forward":
+            inputs = (
+                ("packet", precise(model.packet, "B"), source_of(model.sources, "packet")),
+                ("bandwidth", precise(before.bandwidth, "B/s"), origin(before)),
+            )
+            seconds = model.packet / before.bandwidth
+            self.latencies.append(Term("latency", "packet / bandwidth", inputs, seconds, before.capacity, kind="latency"))
+        backplane = self.backplanes.rate(name)
+        backplane = model.bandwidth if backplane is None else backplane
+        if backplane is not None:
+            key = "bandwidth" if model.bandwidth is not None else "oversubscription"
+            source = source_of(model.sources, key)
+            if key == "oversubscription":
+                source = f"its links together / {model.oversubscription:g}: {source}"
+            rate = ("bandwidth", precise(backplane, "B/s"), source)
+            self.draws.append(Draw(f"{name}.backplane", 1.0, 1 / backplane, f"backplane {name}", rate, framing=framing))
+
+    def along(self, stops: Sequence[str], links: Sequence[Link]) -> None:
+        """Add the links and stops of one route."""
+        for link in links:
+            self.cross(link)
+        for at, name in enumerate(stops):
+            self.through(name, links[at - 1] if at > 0 else None, links[at] if at < len(links) else None)
+
+    def spread(self, stops: Sequence[str], route: Route) -> None:
+        """Add several routes at once: each link, switch and card takes its part; the latency is the slowest route's."""
+        slowest = {link.capacity for link in route.links}
+        before: dict[str, Link] = {}
+        after: dict[str, Link] = {}
+        through: dict[str, float] = {}
+        for link, part in route.shares:
+            on_slowest = link.capacity in slowest
+            beside = Collector(self.devices, self.backplanes, self.protocol)
+            beside.cross(link)
+            self._take(beside, part, waits=on_slowest)
+            if on_slowest or link.target not in before:
+                before[link.target] = link
+            if on_slowest or link.source not in after:
+                after[link.source] = link
+            through[link.source] = through.get(link.source, 0.0) + part
+        for name in dict.fromkeys([*stops, *through]):
+            beside = Collector(self.devices, self.backplanes, self.protocol)
+            beside.through(name, before.get(name), after.get(name))
+            self._take(beside, min(through.get(name, 1.0), 1.0), waits=name in stops)
+
+    def _take(self, other: Collector, part: float, *, waits: bool) -> None:
+        self.draws += [replace(draw, part=part) for draw in other.draws]
+        self.latencies += other.latencies if waits else ()
+
+
 def _line(draws: Sequence[Draw]) -> Line:
-    """Of all that one byte draws of a capacity: a copy in place reads its memory and writes it."""
+    """The derivation of one capacity; a copy within one memory crosses it twice (read, write)."""
     first, inputs = draws[0], [draws[0].rate]
     above, below = "bytes", "bandwidth"
     if len(draws) > 1:
@@ -119,12 +253,25 @@ def _line(draws: Sequence[Draw]) -> Line:
     return Line(first.label, f"{above} / {below}", tuple(inputs), seconds, first.capacity, first.framing)
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
-    """A path, and what of its costs does not depend on the size."""
+def shared_by_sockets(whole: Iterable[Draw], members: Sequence[str]) -> list[Draw]:
+    """The draws of a copy inside one socket, an equal part on each of several."""
+    n = len(members)
+    return [
+        Draw(f"{member}.memory", draw.amount / n, draw.seconds / n, f"memory {member}", draw.rate, n)
+        for member in members
+        for draw in whole
+    ]
 
-    path: Path
-    per_byte: tuple[PerByte, ...]
-    lines: tuple[Line, ...]
-    latency: float
-    passes: float  # share per byte
+
+def _number(value: float, unit: str) -> str:
+    return f"{value / 1e6:.6g}e6 m/s" if unit == "m/s" else precise(value, unit)
+
+
+def _reached_inside(model: Gpu) -> tuple[float, Input] | None:
+    """Share of the memory's bandwidth that a copy inside a GPU reaches, and its line of the derivation."""
+    if model.copies.local is not None:
+        return model.copies.local, ("local", precise(model.copies.local, "%"), source_of(model.sources, "copies.local"))
+    if model.sustained.copy < 1:
+        source = source_of(model.sources, "sustained.copy")
+        return model.sustained.copy, ("sustained", precise(model.sustained.copy, "%"), source)
+    return None

@@ -28,7 +28,6 @@ from typing import Final
 
 from hwsim.machine.cards import Cards
 from hwsim.machine.hosts import Hosts
-from hwsim.machine.layout import Layout
 from hwsim.machine.net import Graph, Layers, Net
 from hwsim.machine.placed import Link, NoRoute, Routing
 from hwsim.records import dataclass
@@ -38,11 +37,11 @@ _SPREAD: Final[tuple[Routing, ...]] = ("ecmp", "adaptive")
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class Route:
     """How traffic gets from one device to another.
 
-    links: the route; of several that share the bytes the one with the longest latency.
-    shares: every link that carries a part of the bytes, and the part; empty where all of them go over `links`.
+    links: the route; if several share the bytes, the one with the longest latency.
+    shares: every link that carries a part of the bytes, and the part; empty if all bytes go over `links`.
     """
 
     links: tuple[Link, ...]
@@ -50,64 +49,18 @@ class Way:
 
 
 class Routes:
-    """Ways between devices.  cards: whose is which, where there are any."""
+    """Routes between devices.  cards: whose is which, where there are any."""
 
     def __init__(self, net: Net, cards: Cards | None = None) -> None:
-        self._net, self._cards = net, cards
+        self.net, self._cards = net, cards
         self._all = Graph(net)
         self.hosts = Hosts(net, cards)
         routings = set[Routing]().union(*(layout.wires.routings for layout in net.layout.scopes()))
         self._fabrics = {routing: Graph(net, routing) for routing in _SPREAD if routing in routings}
-        self._cache: dict[tuple[str, str], Way | None] = {}
+        self._cache: dict[tuple[str, str], Route | None] = {}
 
-    @property
-    def layout(self) -> Layout:
-        """Of the machine."""
-        return self._net.layout
-
-    def linked(self, name: str) -> bool:
-        """Whether any link ends at a device."""
-        return self._net.degree(name) > 0
-
-    def leaving(self, name: str) -> list[Link]:
-        """See `Machine.links_from`."""
-        return self._net.leaving(name)
-
-    def kind_of(self, capacity: str) -> str:
-        """See `Machine.link_kind`."""
-        return next((link.kind for link in self._net.drawing(capacity)), "")
-
-    def called(self, name: str) -> list[Link]:
-        """See `Machine.links_called`."""
-        return self._net.called(name)
-
-    def find(self, a: str, b: str) -> tuple[Link, ...] | None:
-        """Links from a to b; none from a device to itself; None if there is no route."""
-        found = self._way(a, b)
-        return None if found is None else found.links
-
-    def route(self, a: str, b: str) -> tuple[Link, ...]:
-        """As `find`.
-
-        Raises:
-            NoRoute: they are not connected.
-        """
-        return self.way(a, b).links
-
-    def way(self, a: str, b: str) -> Way:
-        """The route, and over which links the bytes spread.
-
-        Raises:
-            NoRoute: they are not connected.
-        """
-        found = self._way(a, b)
-        if found is None:
-            loose = [name for name in (a, b) if not self.linked(name)]
-            hint = "traffic passes through switches, CPUs, NICs and what says `forwards: true`"
-            raise NoRoute(f"there is no route from {a} to {b}", f"no link ends at {' and '.join(loose)}" if loose else hint)
-        return found
-
-    def _way(self, a: str, b: str) -> Way | None:
+    def find(self, a: str, b: str) -> Route | None:
+        """The route from a to b, and over which links the bytes spread; None if there is no route."""
         key = (a, b)
         if key not in self._cache:
             if len(self._cache) >= _KEPT:
@@ -115,9 +68,22 @@ class Routes:
             self._cache[key] = self._search(a, b)
         return self._cache[key]
 
-    def _search(self, a: str, b: str) -> Way | None:
+    def route(self, a: str, b: str) -> Route:
+        """As `find`.
+
+        Raises:
+            NoRoute: they are not connected.
+        """
+        route = self.find(a, b)
+        if route is None:
+            loose = [name for name in (a, b) if not self.net.degree(name)]
+            hint = "traffic passes through switches, CPUs, NICs and what says `forwards: true`"
+            raise NoRoute(f"there is no route from {a} to {b}", f"no link ends at {' and '.join(loose)}" if loose else hint)
+        return route
+
+    def _search(self, a: str, b: str) -> Route | None:
         if a == b:
-            return Way(())
+            return Route(())
         graph, layers = self._all, None
         barred = self._cards.barred(a, b) if self._cards else frozenset()
         if barred:
@@ -138,7 +104,7 @@ class Routes:
                 key = link.name, link.source, link.target
                 parts[key] = link, parts.get(key, (link, 0.0))[1] + part / len(ways)
         slowest = max(ways, key=lambda way: self._seconds(way.links))  # the first of equals
-        return Way(slowest.links, tuple(parts.values()))
+        return Route(slowest.links, tuple(parts.values()))
 
     def _fixed(self, graph: Graph, layers: Layers, a: str, b: str) -> list[tuple[tuple[str, ...], tuple[Link, ...]]]:
         """The route by the ends' own cards: one, or one for each card, numbered."""
@@ -153,10 +119,10 @@ class Routes:
             found.setdefault(tuple(link.target for link in links), ((str(turn),) if turn else (), links))
         return list(found.values())
 
-    def _spread(self, fixed: tuple[Link, ...], pair: tuple[str, ...]) -> Way:
+    def _spread(self, fixed: tuple[Link, ...], pair: tuple[str, ...]) -> Route:
         """A route with its stretches over links that have a routing of their own."""
         if all(link.routing == "single" for link in fixed):
-            return Way(fixed)
+            return Route(fixed)
         route: list[Link] = []
         shares: list[tuple[Link, float]] = []
         for routing, group in groupby(fixed, key=lambda link: link.routing):
@@ -167,11 +133,11 @@ class Routes:
                 links, parts = self._run(routing, run[0].source, run[-1].target, pair)
             route += links
             shares += parts
-        return Way(tuple(route), tuple(shares) if len(shares) > len(route) else ())
+        return Route(tuple(route), tuple(shares) if len(shares) > len(route) else ())
 
     def _seconds(self, links: Iterable[Link]) -> float:
         """How long a signal takes over them."""
-        return math.fsum(link.latency + self._net.wait(link.target) for link in links)
+        return math.fsum(link.latency + self.net.wait(link.target) for link in links)
 
     def _run(self, routing: Routing, start: str, end: str, pair: tuple[str, ...]) -> tuple[list[Link], list[tuple[Link, float]]]:
         """The part of a route that lies on links of one routing: its links, and those that share the bytes."""
@@ -201,7 +167,7 @@ class Routes:
         for step in reversed(steps):
             for link in step:
                 after, links = longest.get(link.target, (0.0, []))
-                seconds = link.latency + self._net.wait(link.target) + after
+                seconds = link.latency + self.net.wait(link.target) + after
                 if link.source not in longest or seconds > longest[link.source][0]:
                     longest[link.source] = seconds, [link, *links]
         return longest[start][1]

@@ -12,11 +12,11 @@ from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
+from hwsim.machine.capacities import Backplanes
 from hwsim.machine.hosts import Hosts, Port
 from hwsim.machine.layout import Layout
 from hwsim.machine.net import BOTH
 from hwsim.machine.numbering import Numbering
-from hwsim.machine.transfer import Transfers
 from hwsim.units import natural
 
 Where = tuple[int, int]  # layer and rank of a device of the core
@@ -61,8 +61,8 @@ Place = CoreDevice | CoreWire | HostWire
 class Skeletons:
     """Of the pairs of devices in two different hosts of a machine."""
 
-    def __init__(self, layout: Layout, hosts: Hosts, numbering: Numbering, transfers: Transfers) -> None:
-        self._layout, self._hosts, self._numbering, self._transfers = layout, hosts, numbering, transfers
+    def __init__(self, layout: Layout, hosts: Hosts, numbering: Numbering, backplanes: Backplanes) -> None:
+        self._layout, self._hosts, self._numbering, self._backplanes = layout, hosts, numbering, backplanes
         self._looks: dict[int, Hashable] = {}
         self._wires: dict[int, dict[Port, list[int]]] = {}  # of a host
 
@@ -158,7 +158,7 @@ class Skeletons:
         """What a device of the core is like."""
         if number not in self._looks:
             part, _, _ = self._layout.at(number)
-            self._looks[number] = id(part.model), self._transfers.backplane(self._layout.name(number))
+            self._looks[number] = id(part.model), self._backplanes.rate(self._layout.name(number))
         return self._looks[number]
 
     def _ordered(self, numbers: set[int]) -> list[int]:
