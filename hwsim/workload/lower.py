@@ -97,7 +97,7 @@ def _parts(workload: Workload) -> dict[str, Job]:
 
 
 def pays(groups: Sequence[Group], builder: GraphBuilder) -> bool:
-    """Whether there are so many ranks, or so many capacities behind one op, that equals are worth looking for."""
+    """Whether there are enough ranks, or capacities behind one op, for a search of identical ones."""
     if sum(len(group.programs) for group in groups) >= FEWEST or builder.widest() >= WIDEST:
         return True
     meetings = [one for group in groups for each in walk(group.body) if isinstance(each, Collective) for one in each.gatherings]
