@@ -59,7 +59,6 @@ MOST_OPS = 30_000_000
 BYTES_PER_OP = 300  # measured, see benchmarks
 
 Progress = Callable[[int, int], None]  # ops done, ops known
-Figure = Literal["gantt", "latency", "memory", "queues", "serving"]
 
 
 class ExpectationFailed(Exception):
@@ -107,14 +106,14 @@ class Run(Result):
 
         return write(path, REPORTS["trace"](self, Path(path).suffix))
 
-    def plot(self, figure: Figure, path: str | Path) -> Path:
-        """Write a figure: .png, .svg or .pdf.
+    def plot(self, figure: str, path: str | Path) -> Path:
+        """Write a figure of `hwsim.views.FIGURES`: .png, .svg or .pdf.
 
         Raises:
             ValueError: no such figure, or another suffix.
         """
-        if figure not in ("gantt", "latency", "memory", "queues", "serving"):
-            raise ValueError(f"there is no figure '{figure}'; there are 'gantt', 'latency', 'memory', 'queues' and 'serving'")
+        if figure not in FIGURES:
+            raise ValueError(f"there is no figure '{figure}'; there are {', '.join(FIGURES)}")
         from hwsim.views.kit.writing import write
 
         return write(path, FIGURES[figure](self, Path(path).suffix))

@@ -15,7 +15,7 @@ from hwsim.cli.arguments import FILE, once, refuse_unwritable, run_arguments, wr
 from hwsim.views import FIGURES
 
 if TYPE_CHECKING:
-    from hwsim.api import Figure, Run
+    from hwsim.api import Run
 
 # figure -> (attribute of a run that it draws, the message if the run has none)
 DRAWN: Final = {
@@ -60,7 +60,7 @@ def command(
     steady: bool,
     engine: Literal["auto", "simpy"],
     trace: Path | None,
-    plot: tuple[Figure, Path] | None,
+    plot: tuple[str, Path] | None,
     expect: bool | None,
     quiet: bool,
 ) -> None:
