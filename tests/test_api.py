@@ -99,7 +99,7 @@ def test_a_run_has_its_reports_at_hand(tmp_path: Path) -> None:
     assert run.plot("gantt", tmp_path / "t.png").read_bytes().startswith(b"\x89PNG")
     assert sum(share.time_fs for share in run.limited_by) == run.timeline.makespan_fs
     with pytest.raises(ValueError, match="no figure"):
-        run.plot("pie", tmp_path / "t.png")  # type: ignore[arg-type]
+        run.plot("pie", tmp_path / "t.png")
 
 
 def test_a_run_travels_between_processes() -> None:
