@@ -28,8 +28,7 @@ from hwsim.workload.file import Each, Job, Runtime, Workload
 from hwsim.workload.pipeline import PipelineKeys, StageKeys
 from hwsim.workload.reading import STATEMENTS
 from hwsim.workload.serving.schema import ArrivalKeys, InferKeys, LengthKeys, LognormalKeys, SplitKeys
-from hwsim.workload.training.network_plan import EvaluateKeys, SynchroniseKeys
-from hwsim.workload.training.schema import ParallelKeys, TrainKeys
+from hwsim.workload.training.schema import EvaluateKeys, ParallelKeys, SynchroniseKeys, TrainKeys
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference.md"
 HEAD = """# Every key of every file

@@ -124,7 +124,7 @@ def test_copies_that_are_alike_fold_exactly(machine: str, keys: dict[str, Any]) 
 @pytest.mark.parametrize(
     ("machine", "keys", "why"),
     [
-        (cluster(FAST, SLOW_INSIDE), {"parallel": {"tp": 4}}, "goes another way"),
+        (cluster(FAST, SLOW_INSIDE), {"parallel": {"tp": 4}}, "takes another path"),
         (cluster(FAST, SLOW_CARD), {"parallel": {"tp": 2, "pp": 2, "order": ["tp", "dp", "pp"]}}, ""),
         (cluster(FAST, FAST, SLOW_CARD, FAST), {"parallel": {"pp": 2, "order": ["tp", "pp", "dp"]}}, ""),
         (cluster(FAST, (2, "100 GB/s", "25 GB/s"), FAST), {"parallel": {"tp": 2}, "global_batch": 60}, "as many of the GPUs"),
@@ -144,7 +144,7 @@ def test_copies_that_differ_are_all_simulated(machine: str, keys: dict[str, Any]
 def test_copies_of_a_network_stand_for_all_only_where_they_are_alike(
     monkeypatch: pytest.MonkeyPatch, keys: dict[str, Any], why: str
 ) -> None:
-    monkeypatch.setattr("hwsim.workload.training.network.EMITTED", 3)
+    monkeypatch.setattr("hwsim.workload.training.lowering.GPUS", 3)
     workload = {"hwsim": "workload/1", "train": {"model": "d2l-lenet", "global_batch": 64, "steps": 1, **keys}}
     few = simulated(cluster(FAST), workload)
     assert is_folded(few) is not bool(why)

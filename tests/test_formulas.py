@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 
@@ -15,7 +14,7 @@ from hwsim.devices.gpu_matmul import Chip, Tiling, cuts
 from hwsim.devices.work import Product
 from hwsim.models.cluster import HOP, KNEE, NETWORK, START, Cluster
 from hwsim.models.convolution import Convolution
-from hwsim.workload.training.costs import Exchanges
+from hwsim.workload.training.exchanges import in_training
 
 THREE = Convolution(8, 64, 64, 56, 56, (3, 3), 1, 56)
 
@@ -69,9 +68,8 @@ def test_nothing_takes_the_latency_of_its_longest_way_through_the_switch(by: str
 
 @pytest.mark.parametrize("part", [0.01, 1.0, 100.0])
 def test_a_simulated_flow_between_nodes_loses_what_an_estimated_one_does(part: float) -> None:
-    costs = SimpleNamespace(framework=SimpleNamespace(network=0.5))
     size = part * KNEE
     alone = size / 1e9
     lost = KNEE * (1 - math.exp(-part)) / 1e9
-    assert Exchanges._in_training(costs, alone, size, "all-reduce") == pytest.approx((alone + lost) / (NETWORK * 0.5))  # type: ignore[arg-type]
-    assert Exchanges._in_training(costs, alone, size, "send") == pytest.approx(alone / (NETWORK * 0.5))  # type: ignore[arg-type]
+    assert in_training(alone, size, "all-reduce", 0.5) == pytest.approx((alone + lost) / (NETWORK * 0.5))
+    assert in_training(alone, size, "send", 0.5) == pytest.approx(alone / (NETWORK * 0.5))

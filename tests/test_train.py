@@ -15,8 +15,8 @@ from hwsim.models.plan import Schedule
 from hwsim.results.training import Training
 from hwsim.spec import SpecError
 from hwsim.workload import GraphBuilder, OpRef
-from hwsim.workload.training import teams
-from hwsim.workload.training.schedule import turns
+from hwsim.workload.training import segments
+from hwsim.workload.training.schedule import passes
 from tests.effort import effort
 
 NODE = "dgx-h100"
@@ -55,7 +55,7 @@ def uniform(schedule: Schedule, stages: int, microbatches: int, chunks: int) -> 
     known: dict[tuple[int, int, bool], OpRef] = {}
     queues = [graph.queue(f"stage{stage}") for stage in range(stages)]
     for stage in range(stages):
-        for turn in turns(schedule, stage, stages, microbatches, chunks):
+        for turn in passes(schedule, stage, stages, microbatches, chunks):
             took = (1.0 if turn.forward else 2.0) / chunks
             place = turn.chunk * stages + stage
             known[turn.microbatch, place, turn.forward] = graph.op("turn", time=took, queue=queues[stage])
@@ -141,7 +141,7 @@ def test_exchanges_of_very_many_copies_in_columns_take_as_long_as_by_name(monkey
     keys = {"model": "opt-1.3b", "global_batch": 64, "parallel": {"tp": 2, "pp": 2}, "framework": "megatron", "fold": "always"}
     machine = load_machine("scale/rail-fat-tree")
     named = trained(machine, **keys).step_s
-    monkeypatch.setattr(teams, "LEAST", 2)
+    monkeypatch.setattr(segments, "LEAST", 2)
     assert trained(machine, **keys).step_s == pytest.approx(named, rel=1e-3)
 
 

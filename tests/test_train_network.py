@@ -9,7 +9,7 @@ import pytest
 import hwsim
 from hwsim.api import Run
 from hwsim.models.step import left_of_buckets
-from hwsim.workload.training import network as training
+from hwsim.workload.training import lowering
 
 FLOP = 1e12
 WIDE = {"kind": "mlp", "units": [512] * 9, "activation": "none", "bias": False}  # eight equal layers
@@ -150,7 +150,7 @@ def test_asynchronous_copies_do_not_wait_for_a_slow_one() -> None:
 def test_many_copies_told_by_one_take_as_long_as_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = server(8, "10 GB/s")
     every = trained(machine, steps=2)
-    monkeypatch.setattr(training, "EMITTED", 4)
+    monkeypatch.setattr(lowering, "GPUS", 4)
     one = trained(machine, steps=2)
     assert one.makespan_s == every.makespan_s
     assert len(list(one.ops)) < len(list(every.ops))

@@ -137,8 +137,8 @@ def test_stages_share_the_memory_of_the_weights() -> None:
         ({"framework": "pytorch-ngx"}, "did you mean 'pytorch-ngc'"),
         ({"synchronise": "{asynchronous: true}"}, "an all-reduce waits for everybody"),
         ({"synchronise": "{algorithm: rong}"}, "there is no algorithm 'rong'"),
-        ({"synchronise": "{by: parameter-server, server: gpu3}"}, "neither the first of the GPUs nor beside them"),
-        ({"device": "cpu0"}, "networks are trained on GPUs here"),
+        ({"synchronise": "{by: parameter-server, server: gpu3}"}, "neither the first of the GPUs nor other devices"),
+        ({"device": "cpu0"}, "cpu0 is no gpu: models are trained on gpus"),
     ],
 )
 def test_what_cannot_be_is_said_in_a_line(train: Mapping[str, Any], said: str) -> None:

@@ -29,7 +29,7 @@ def find_programs(
 ) -> tuple[Program, ...]:
     """The program of that name, or one per device or node of `each` (or one of these)."""
     if ranks_of is None:
-        return (Program(name, "", Scope(machine, host=_host(machine, "")), 0, 1),)
+        return (Program(name, "", Scope(machine, host=host_of(machine, "")), 0, 1),)
     try:
         chosen = machine.select(ranks_of.each)
     except UnknownName as error:
@@ -46,13 +46,13 @@ def find_programs(
 
 def _scope(machine: Machine, own: str) -> Scope:
     if own in machine.nodes:
-        return Scope(machine, own, "", _host(machine, own))
+        return Scope(machine, own, "", host_of(machine, own))
     placed = machine.device(own)
-    host = own if isinstance(placed.model, Cpu) else _host(machine, placed.node)
+    host = own if isinstance(placed.model, Cpu) else host_of(machine, placed.node)
     return Scope(machine, placed.node, own, host)
 
 
-def _host(machine: Machine, node: str) -> str:
+def host_of(machine: Machine, node: str) -> str:
     """The first CPU of the node, or of the smallest machine around it that has one; "" if there is none."""
     while True:
         if cpus := machine.devices_of("cpu", node):

@@ -57,8 +57,7 @@ def workload_schema() -> dict[str, Any]:
 
 
 def _training(definitions: dict[str, Any]) -> dict[str, Any]:
-    from hwsim.workload.training.network_plan import EvaluateKeys, SynchroniseKeys  # models are slow to import
-    from hwsim.workload.training.schema import ParallelKeys, TrainKeys
+    from hwsim.workload.training.schema import EvaluateKeys, ParallelKeys, SynchroniseKeys, TrainKeys
 
     train = _embedded(TrainKeys, definitions)
     _replace(train["properties"]["model"], {"anyOf": [{"type": "string"}, {"type": "object"}]})

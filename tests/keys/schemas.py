@@ -25,8 +25,7 @@ from hwsim.workload.file import Each, Runtime, Workload
 from hwsim.workload.pipeline import PipelineKeys, StageKeys
 from hwsim.workload.reading import STATEMENTS
 from hwsim.workload.serving.schema import InferKeys
-from hwsim.workload.training.network_plan import EvaluateKeys, SynchroniseKeys
-from hwsim.workload.training.schema import ParallelKeys, TrainKeys
+from hwsim.workload.training.schema import EvaluateKeys, ParallelKeys, SynchroniseKeys, TrainKeys
 
 ROOTS: Final[Mapping[str, Any]] = {
     "machine": MachineFile,

@@ -1,13 +1,19 @@
-"""`train:` the training of real models, lowered to ops on the devices and flows on the links."""
+"""`train:` the training of real models, lowered to ops on the devices and flows on the links.
+
+The file of an architecture (`transformers`, `networks`) makes a plan of the keys, with the layers of every stage. The rest is the
+same for every model.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal, TypeVar
+from types import ModuleType
+from typing import Any, TypeVar
 
+from hwsim.devices import CannotCompute
 from hwsim.graph.builder import GraphBuilder
-from hwsim.machine import Machine
+from hwsim.machine import Machine, UnknownName
 from hwsim.models.architectures import NETWORKS
 from hwsim.models.library import read_network, read_transformer
 from hwsim.spec import Mistakes, SpecError, Tree, decode, find, read
@@ -26,54 +32,73 @@ def add_training(
     *,
     name: str,
     start: float = 0.0,
-    fold: Literal["auto", "always", "never"] = "auto",
+    fold: str = "auto",
     shared: bool = False,
 ) -> None:
-    """Append a training to the graph; what is wrong is noted.
+    """Append a training to the graph; its mistakes are noted.
 
     Args:
-        name: of its program.  start: seconds before the first step.
-        fold: whether copies of a model that nothing tells apart are told by one of them: auto, if they are many; never, where
-            something else runs on the machine, or happens to it.  shared: others may hold memory of the same devices.
+        name: its program.
+        start: seconds before the first step.
+        fold: whether one of many identical replicas represents all: auto (if they are many), always, never (where something else
+            runs on the machine, or happens to it).
+        shared: other jobs may hold memory of the same devices.
     """
-    keys = decode(tree, TrainKeys, mistakes)
-    if keys is None:
+    keys, architecture, model = _read(tree, mistakes)
+    if keys is None or model is None:
         return
-    _refuse_half(tree, mistakes)
-    model = _model_of(keys.model, mistakes)
-    if model is None:
-        return
-    if model.text("kind") in NETWORKS:
-        from hwsim.workload.training.network import add_network
+    from hwsim.workload.training.lowering import lower
 
-        network = _read(read_network, model, mistakes)
-        if network is not None:
-            add_network(keys, network, tree, machine, builder, mistakes, name=name, start=start, alike=fold != "never")
+    devices = _devices(keys, tree, machine, mistakes)
+    try:
+        plan = architecture.planned(keys, model, tree, machine, devices, mistakes)
+    except CannotCompute as error:
+        mistakes.add((tree.get("device") or tree).place, error.message, error.hint)
         return
-    from hwsim.workload.training.transformer import add_transformer
-
-    transformer = _read(read_transformer, model, mistakes)
-    if transformer is not None:
-        add_transformer(keys, transformer, tree, machine, builder, mistakes, name=name, start=start, fold=fold, shared=shared)
+    if plan is None or len(mistakes):
+        return
+    lower(plan, tree, machine, builder, mistakes, name=name, start=start, fold=fold, shared=shared)
 
 
 def check_training(tree: Tree, mistakes: Mistakes) -> None:
     """Note every mistake of a `train:` that needs no machine to be seen."""
+    keys, architecture, model = _read(tree, mistakes)
+    if keys is not None and model is not None:
+        architecture.check(keys, tree, mistakes)
+
+
+def _read(tree: Tree, mistakes: Mistakes) -> tuple[TrainKeys | None, ModuleType, Any]:
+    """(keys, the file of the model's architecture, the model); None where mistakes are noted."""
+    from hwsim.workload.training import networks, transformers
+
     keys = decode(tree, TrainKeys, mistakes)
     _refuse_half(tree, mistakes)
-    model = None if keys is None else _model_of(keys.model, mistakes)
-    if keys is None or model is None:
-        return
-    if model.text("kind") in NETWORKS:
-        from hwsim.workload.training.network import check_network
+    file = None if keys is None else _model_file(keys.model, mistakes)
+    if file is None:
+        return keys, transformers, None
+    if file.text("kind") in NETWORKS:
+        return keys, networks, _model(read_network, file, mistakes)
+    return keys, transformers, _model(read_transformer, file, mistakes)
 
-        if _read(read_network, model, mistakes) is not None:
-            check_network(keys, tree, mistakes)
-        return
-    from hwsim.workload.training.planning import check_keys
 
-    if _read(read_transformer, model, mistakes) is not None:
-        check_keys(keys, tree, mistakes)
+def _devices(keys: TrainKeys, tree: Tree, machine: Machine, mistakes: Mistakes) -> tuple[str, ...]:
+    """The devices of the training; none once the mistakes are noted."""
+    place = (tree.get("device") or tree).place
+    try:
+        devices = machine.select(keys.device)
+    except UnknownName as error:
+        if tree.get("device") is None:
+            message = f"a model is trained on gpus, and {machine.name or 'the machine'} has no {keys.device[0]}"
+            mistakes.add(tree.place, message, "a machine with gpus, or `device:` with what they are called there")
+        else:
+            mistakes.add(tree.key_place("device"), error.message, error.hint)
+        return ()
+    if not devices:
+        mistakes.add(place, "no device is named", "such as device: gpu*")
+    if keys.gpus is not None and keys.gpus > len(devices):
+        mistakes.add(tree.key_place("gpus"), f"{keys.gpus} GPUs, but there are {len(devices)}", "left out: all of them")
+        return ()
+    return devices[: keys.gpus]
 
 
 def _refuse_half(tree: Tree, mistakes: Mistakes) -> None:
@@ -87,7 +112,7 @@ def _refuse_half(tree: Tree, mistakes: Mistakes) -> None:
         mistakes.add(tree.key_place("epochs"), message, "leave out one of them")
 
 
-def _model_of(tree: Tree, mistakes: Mistakes) -> Tree | None:
+def _model_file(tree: Tree, mistakes: Mistakes) -> Tree | None:
     """The file of a model, or the dimensions that stand in its place."""
     if tree.is_mapping:
         return tree
@@ -98,12 +123,12 @@ def _model_of(tree: Tree, mistakes: Mistakes) -> Tree | None:
     try:
         return read(find("model", tree.value, near))
     except SpecError as error:
-        for each in error.mistakes:
-            mistakes.add(each.place or tree.place, each.message, each.hint)
+        for mistake in error.mistakes:
+            mistakes.add(mistake.place or tree.place, mistake.message, mistake.hint)
         return None
 
 
-def _read(reader: Callable[[Tree], Model], tree: Tree, mistakes: Mistakes) -> Model | None:
+def _model(reader: Callable[[Tree], Model], tree: Tree, mistakes: Mistakes) -> Model | None:
     try:
         return reader(tree)
     except SpecError as error:

@@ -1,13 +1,14 @@
-"""Kernels and collectives of a training -> costs of ops.
+"""Costs of the ops of a training: kernels of one GPU, or of all GPUs of a stage group in one op.
 
 Kernels between which nothing can happen are one op: it takes as long as they do one after another, and draws the memory of
-its devices evenly over that time; the compute of a device it has for itself as long as kernels run, whatever limits them.
-A collective that its devices wait for may be part of the op, too: then it also draws on the links, so that whatever else is
-on them slows it down.
+its devices evenly over that time. It has the compute of a device for itself as long as kernels run, whatever limits them.
+A collective that its devices wait for may be part of the op. Then the op also draws on the links, so that other traffic there
+slows it down.
 
     seconds = kernels by the GPU's model (`hwsim.models.KernelTimes`) + exposed part x collectives by `hwsim.collectives`
 
-Across nodes collectives reach the part of the cards' rate that they reach in trainings (`hwsim.models.cluster`).
+A convolution is as long as its product divided by what libraries reach of one (`hwsim.models.convolving`). Its kernel draws
+that time of the GPU's compute capacity, and its bytes of the memory.
 """
 
 from __future__ import annotations
@@ -17,292 +18,189 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Final
 
-from hwsim.collectives.plan import Operation
-from hwsim.collectives.timing import timed
-from hwsim.demand import Cost, Demand, Term, Unit, softened
-from hwsim.machine import Machine
-from hwsim.models import Framework, Kernel, KernelTimes
-from hwsim.models.cluster import KNEE, NETWORK
+from hwsim.demand import Cost, Demand, Term, Unit
+from hwsim.devices import Gpu, Work
+from hwsim.models.kernel_times import KernelTimes, TimedKernel
+from hwsim.models.layer import Kernel
 from hwsim.records import dataclass
 from hwsim.units import precise
 from hwsim.workload.training.layout import Names
-from hwsim.workload.training.wide import WideExchanges
 
 KERNELS: Final = "a kernel's own model, as it runs in trainings"
 FLOWS: Final = "collectives on the machine's links"
-IN_TRAINING: Final = "part of the cards' rate that collectives reach in published trainings"
-EXPOSED: Final = "of its time what its devices wait for: the rest hides behind kernels"
-HIDDEN: Final = "of its time what hides behind kernels"
 Drawn = tuple[float, float, float, float]
 NOTHING: Final[Drawn] = (0.0, 0.0, 0.0, 0.0)
 COLLECTIVES: Final = frozenset({"tp", "cp", "ep", "pp", "dp"})
+_NAME: Final = "gpu"  # of the GPU that costs are worked out for; every GPU of its kind has the same under its own name
 
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What an op takes: seconds one after another by what they go to, and what it draws meanwhile.
+    """Seconds and amounts of an op.
 
     Args:
-        collecting: of the seconds, those of collectives.
-        each: of every GPU of the team, by the kinds there are in it: compute and memory in device time, FLOP, bytes.
-        amounts, moved: of capacities by name, beside it.
+        seconds: by kind of work, one after another; collecting: the part spent in collectives.
+        gpus: by kind of GPU in the stage group, for each GPU: compute and memory in device time, FLOP, bytes.
+        amounts, moved: further amounts by capacity.
     """
 
     seconds: Mapping[str, float] = field(default_factory=dict)
     collecting: float = 0.0
-    each: tuple[Drawn, ...] = ()
+    gpus: tuple[Drawn, ...] = ()
     amounts: Mapping[str, float] = field(default_factory=dict)
     moved: Mapping[str, tuple[float, Unit]] = field(default_factory=dict)
 
     @property
     def total(self) -> float:
+        """Seconds of all kinds of work."""
         return math.fsum(self.seconds.values())
 
-    def and_then(self, other: Spent, times: float = 1.0) -> Spent:
-        """Both, one after another; the other so often."""
+    def and_then(self, after: Spent, times: float = 1.0) -> Spent:
+        """Both, one after another; the later one `times` times."""
         moved = dict(self.moved)
-        for name, (amount, unit) in other.moved.items():
+        for name, (amount, unit) in after.moved.items():
             moved[name] = (moved.get(name, (0.0, unit))[0] + times * amount, unit)
+        gpus = self.gpus
+        if after.gpus:
+            pairs = zip(gpus or (NOTHING,) * len(after.gpus), after.gpus, strict=True)
+            gpus = tuple((a[0] + times * b[0], a[1] + times * b[1], a[2] + times * b[2], a[3] + times * b[3]) for a, b in pairs)
         return Spent(
-            _added(self.seconds, other.seconds, times),
-            self.collecting + times * other.collecting,
-            _each(self.each, other.each, times),
-            _added(self.amounts, other.amounts, times),
+            _added(self.seconds, after.seconds, times),
+            self.collecting + times * after.collecting,
+            gpus,
+            _added(self.amounts, after.amounts, times),
             moved,
         )
 
-    def cost(self, team: Names, is_wire: Callable[[str], bool], bandwidth: float, places: Sequence[int] = ()) -> Cost:
-        """As an op of a team.
+    def cost(self, group: Names, is_link: Callable[[str], bool], bandwidth: float, places: Sequence[int] = ()) -> Cost:
+        """The cost of an op of a stage group.
 
         Args:
-            places: of each of the team which of `each` is of its kind (default: the only one).
-            is_wire: whether a capacity is a link's: the largest amount in bytes is what it competes with there.
-            bandwidth: of the devices' memory: bytes that stand for a second of computing.
+            is_link: whether a capacity is a link's, where the op competes with its largest amount in bytes.
+            bandwidth: bytes that stand for a second of computing: of the devices' memory.
+            places: index into `gpus` of each device of the group; default: 0 for all.
         """
         total = self.total
-        each = [self.each[place] if self.each else NOTHING for place in places or (0,) * len(team)]
-        own = {f"{name}.compute": drawn[0] for name, drawn in zip(team, each, strict=True)}
-        own |= {f"{name}.memory": drawn[1] for name, drawn in zip(team, each, strict=True)}
-        drawn = {name: amount for name, amount in _added(self.amounts, own, 1.0).items() if amount > 0}
-        longest = max((amount for name, amount in self.amounts.items() if is_wire(name)), default=0.0)
+        drawn = [self.gpus[place] if self.gpus else NOTHING for place in places or (0,) * len(group)]
+        computing = {f"{name}.compute": gpu[0] for name, gpu in zip(group, drawn, strict=True)}
+        computing |= {f"{name}.memory": gpu[1] for name, gpu in zip(group, drawn, strict=True)}
+        amounts = {name: amount for name, amount in _added(self.amounts, computing, 1.0).items() if amount > 0}
+        longest = max((amount for name, amount in self.amounts.items() if is_link(name)), default=0.0)
         inputs = tuple(
             (name, precise(seconds, "s"), FLOWS if name in COLLECTIVES else KERNELS) for name, seconds in self.seconds.items()
         )
         why = (Term("kernels", " + ".join(name for name, _, _ in inputs), inputs, total, kind="kernels"),) if total > 0 else ()
-        demand = Demand(amounts=tuple(sorted(drawn.items())), floor=total, share=longest or total * bandwidth or 1.0)
+        demand = Demand(amounts=tuple(sorted(amounts.items())), floor=total, share=longest or total * bandwidth or 1.0)
         moved = dict(self.moved)
-        for name, (_, _, flop, size) in zip(team, each, strict=True):
+        for name, (_, _, flop, size) in zip(group, drawn, strict=True):
             moved[f"{name}.compute"] = flop, "FLOP"
             moved[f"{name}.memory"] = moved.get(f"{name}.memory", (0.0, "B"))[0] + size, "B"
-        return Cost(demand, tuple((name, *found) for name, found in sorted(moved.items()) if found[0] > 0), why)
+        return Cost(demand, tuple((name, *amount) for name, amount in sorted(moved.items()) if amount[0] > 0), why)
 
 
-def _each(one: tuple[Drawn, ...], other: tuple[Drawn, ...], times: float) -> tuple[Drawn, ...]:
-    """Of each kind both, the other so often."""
-    if not other:
-        return one
-    found = []
-    for a, b in zip(one or (NOTHING,) * len(other), other, strict=True):
-        found.append((a[0] + times * b[0], a[1] + times * b[1], a[2] + times * b[2], a[3] + times * b[3]))
-    return tuple(found)
+def _added(before: Mapping[str, float], after: Mapping[str, float], times: float) -> dict[str, float]:
+    total = dict(before)
+    for name, value in after.items():
+        total[name] = total.get(name, 0.0) + times * value
+    return total
 
 
-def _added(one: Mapping[str, float], other: Mapping[str, float], times: float) -> dict[str, float]:
-    found = dict(one)
-    for name, value in other.items():
-        found[name] = found.get(name, 0.0) + times * value
-    return found
+@dataclass(slots=True)
+class KernelCosts:
+    """Costs of the kernels on GPUs of one kind, under one framework."""
 
+    times: KernelTimes
+    _spent: dict[Kernel, tuple[float, float, float, float, float]] = field(default_factory=dict)
+    _alone: dict[tuple[Work, float], Cost] = field(default_factory=dict)
+    _placed: dict[tuple[Work, float, str], Cost] = field(default_factory=dict)
+    _chosen: dict[Kernel, tuple[TimedKernel, ...]] = field(default_factory=dict)
 
-@dataclass(frozen=True, slots=True)
-class Computing:
-    """Kernels on each GPU of a team."""
+    @property
+    def gpu(self) -> Gpu:
+        """The GPU."""
+        return self.times.gpu
 
-    speed: KernelTimes
-    known: dict[Kernel, tuple[float, float, float, float, float]] = field(default_factory=dict)
+    def seconds(self, kernel: Kernel) -> float:
+        """Seconds of a kernel, all times it runs."""
+        return self.times.seconds(kernel)
 
-    def kernels(self, kernels: Iterable[Kernel]) -> Spent:
-        """Kernels one after another."""
+    def in_row(self, kernels: Iterable[Kernel]) -> Spent:
+        """Kernels one after another in one op."""
         seconds: dict[str, float] = {}
         compute = memory = flop = size = 0.0
         for kernel in kernels:
-            found = self.one(kernel)
-            seconds[kernel.kind] = seconds.get(kernel.kind, 0.0) + found[0]
-            compute, memory, flop, size = compute + found[1], memory + found[2], flop + found[3], size + found[4]
-        return Spent(seconds, each=((compute, memory, flop, size),))
+            spent = self._of(kernel)
+            seconds[kernel.kind] = seconds.get(kernel.kind, 0.0) + spent[0]
+            compute, memory, flop, size = compute + spent[1], memory + spent[2], flop + spent[3], size + spent[4]
+        return Spent(seconds, gpus=((compute, memory, flop, size),))
 
-    def one(self, kernel: Kernel) -> tuple[float, float, float, float, float]:
+    def _of(self, kernel: Kernel) -> tuple[float, float, float, float, float]:
         """(seconds, compute, memory in device time, FLOP, bytes) of a kernel, all times it runs."""
-        found = self.known.get(kernel)
-        if found is None:
-            cost = self.speed.gpu.compute("gpu", self.speed.asked(kernel))
+        spent = self._spent.get(kernel)
+        if spent is None:
+            cost = self.gpu.compute(_NAME, self.times.asked(kernel))
             amounts, moved = dict(cost.demand.amounts), {name: amount for name, amount, _ in cost.moved}
-            times, taken = kernel.times, self.speed.seconds(kernel)
+            times, taken = kernel.times, self.times.seconds(kernel)
             memory = min(taken, times * amounts.get("gpu.memory", 0.0))
-            found = taken, taken, memory, times * moved.get("gpu.compute", 0.0), times * moved.get("gpu.memory", 0.0)
-            self.known[kernel] = found
-        return found
+            flop, size = times * moved.get("gpu.compute", 0.0), times * moved.get("gpu.memory", 0.0)
+            spent = self._spent[kernel] = taken, taken, memory, flop, size
+        return spent
+
+    def apart(self, kernel: Kernel, device: str) -> list[Cost]:
+        """The kernels that the library chooses for it, on the GPU of that name, an op each."""
+        chosen = self._chosen.get(kernel)
+        if chosen is None:
+            chosen = self._chosen[kernel] = self.times.choose(kernel)
+        return [self._on(timed, device) for timed in chosen]
+
+    def _on(self, timed: TimedKernel, device: str) -> Cost:
+        key = timed.work, timed.slower
+        if (*key, device) not in self._placed:
+            if key not in self._alone:
+                self._alone[key] = lengthened(self.gpu.compute(_NAME, timed.work), timed.slower, self.times.rates)
+            self._placed[(*key, device)] = renamed(self._alone[key], device)
+        return self._placed[(*key, device)]
 
 
-@dataclass(frozen=True, slots=True)
-class Exchanges:
-    """Collectives of groups that do the same at the same time, as one demand."""
-
-    machine: Machine
-    framework: Framework
-    rates: Mapping[str, float]
-    wide: WideExchanges
-    known: dict[tuple[tuple[Names, ...], Operation, float], Cost] = field(default_factory=dict)
-
-    def cost(self, groups: Sequence[Names], what: Operation, size: float) -> Cost:
-        """Of one collective in each of the groups.  size: bytes of one rank's whole array.
-
-        Raises:
-            CannotCollect, NoRoute: the machine does not link them.
-        """
-        key = tuple(groups), what, size
-        found = self.known.get(key)
-        if found is None:
-            found = self.known[key] = self._cost(groups, what, size)
-        return found
-
-    def told(self, groups: Sequence[Names], alike: Names, what: Operation, size: float) -> Cost:
-        """The same of very many groups: one group, `alike` each of them, tells how it is done and what it takes alone."""
-        key = tuple(groups[:1]), what, size
-        found = self.known.get(key)
-        if found is None:
-            one = self.cost((alike,), what, size)
-            ways = self.wide.ways(groups)
-            alone = max((amount / self.rates[name] for name, amount in one.demand.amounts), default=0.0)
-            carried = alone / self.wide.alone(alike)
-            amounts = {name: carried * amount for name, amount in ways.named.items()}
-            body = carried * ways.longest
-            if self._leaves((alike,)):
-                body = self._in_training(body, one.demand.share, what)
-            wires = max((amount for name, amount in amounts.items() if self.is_wire(name)), default=0.0)
-            demand = Demand(one.demand.latency, tuple(sorted(amounts.items())), max(body, one.demand.floor), (), wires or 1.0)
-            unit: Unit = "B"
-            moved = tuple((name, amount, unit) for name, amount in sorted(amounts.items()) if self.is_wire(name))
-            found = self.known[key] = replace(one, demand=demand, moved=moved)
-        return found
-
-    def _cost(self, groups: Sequence[Names], what: Operation, size: float) -> Cost:
-        latency = floor = alone = 0.0
-        amounts: dict[str, float] = {}
-        moved: dict[str, tuple[float, Unit]] = {}
-        first: Cost | None = None
-        for members in groups:
-            flows = timed(self.machine, None, what, members, size)
-            bodies = 0.0
-            for phase in flows.phases:
-                demand = phase.cost.demand
-                bodies += demand.body(self.rates)
-                first = first or phase.cost
-                for name, amount in demand.amounts:
-                    amounts[name] = amounts.get(name, 0.0) + amount
-                for name, amount, unit in phase.cost.moved:
-                    if self.machine.capacities[name].unit == "1":  # messages, which are counted and move nothing
-                        continue
-                    moved[name] = (moved.get(name, (0.0, unit))[0] + amount, unit)
-            latency = max(latency, math.fsum(phase.cost.demand.latency for phase in flows.phases))
-            floor = max(floor, bodies)
-        if first is None:
-            return Cost(Demand())
-        alone = max([floor, *(amount / self.rates[name] for name, amount in amounts.items())])
-        wires = max((amount for name, amount in amounts.items() if self.is_wire(name)), default=0.0)
-        why = first.why
-        if self._leaves(groups):
-            alone = self._in_training(alone, wires, what)
-            why = (
-                *why,
-                Term(
-                    "flow", "flow in a training", (("flow in a training", precise(alone, "s"), IN_TRAINING),), alone, kind="flow"
-                ),
-            )
-        # what it takes of the GPUs while kernels run is in the part of it that is exposed (`hwsim.models.hiding`)
-        demand = Demand(latency, tuple(sorted(amounts.items())), alone, (), wires or 1.0)
-        return Cost(demand, tuple((name, *each) for name, each in sorted(moved.items())), why, choice=first.choice)
-
-    def _leaves(self, groups: Sequence[Names]) -> bool:
-        """Whether some group is not within one node."""
-        return any(len({self.machine.device(name).node for name in members}) > 1 for members in groups)
-
-    def _in_training(self, body: float, size: float, what: Operation) -> float:
-        """Seconds that a flow of so many seconds takes between nodes in a training."""
-        reached = body / (NETWORK * self.framework.network)
-        if what == "send" or size <= 0:
-            return reached
-        return reached * softened(size, KNEE) / size
-
-    def is_wire(self, name: str) -> bool:
-        """Whether a capacity is a link's."""
-        return self.machine.capacities[name].unit == "B"
-
-    def spent(self, cost: Cost, axis: str, exposed: float, part: float = 1.0) -> Spent:
-        """A collective as part of an op that waits for `exposed` of it.  part: of what it draws, the op's."""
-        seconds = exposed * cost.demand.alone(self.rates)
-        return Spent(
-            {axis: seconds},
-            seconds,
-            (),
-            {name: part * amount for name, amount in cost.demand.amounts},
-            {name: (part * amount, unit) for name, amount, unit in cost.moved},
-        )
-
-
-def scaled(cost: Cost, part: float, which: str = EXPOSED) -> Cost:
-    """Part of a collective, as if it were one of its own that takes and draws so much less.  which: what part of it, in words."""
+def lengthened(cost: Cost, slower: float, rates: Mapping[str, float]) -> Cost:
+    """The same kernel, `slower` times as long: it has the arithmetic units for longer, and moves no more bytes."""
+    if abs(slower - 1.0) < 1e-12:
+        return cost
     demand = cost.demand
-    return replace(
-        cost,
-        demand=Demand(
-            part * demand.latency,
-            tuple((name, part * amount) for name, amount in demand.amounts),
-            part * demand.floor,
-            share=part * demand.share,
-        ),
-        moved=tuple((name, part * amount, unit) for name, amount, unit in cost.moved),
-        why=tuple(_in_part(term, part, which) for term in cost.why),
+    alone = demand.alone(rates)
+    seconds = alone * slower
+    latency = min(demand.latency, seconds)
+    body = seconds - latency
+    amounts = []
+    for name, amount in demand.amounts:
+        most = body * rates[name]
+        wanted = most if name.endswith(".compute") and slower > 1.0 else amount * min(slower, 1.0)
+        amounts.append((name, min(wanted, most)))
+    longest = max((amount / rates[name] for name, amount in amounts), default=0.0)
+    inputs = (
+        ("product", precise(alone, "s"), "the same product of matrices"),
+        ("times", precise(slower, "1"), "what libraries reach of it: models/convolving"),
     )
+    why = Term("convolution", "product x times", inputs, body, f"{_NAME}.compute")
+    latencies = tuple(term for term in cost.why if term.kind == "latency")
+    floor = body if longest < body * (1 - 1e-12) else 0.0
+    return replace(cost, demand=replace(demand, latency=latency, amounts=tuple(amounts), floor=floor), why=(*latencies, why))
 
 
-def beside(own: Cost, others: Sequence[Cost], far: Cost | None = None, many: int = 0) -> Cost:
-    """An op that stands for others too, as the engine shares capacities among them: each draws its own.
+def renamed(cost: Cost, device: str) -> Cost:
+    """The same on a GPU of another name."""
 
-    far: what each of many more draws.
-    """
-    if not others and not many:
-        return own
-    draws: dict[tuple[str, float], int] = {}
-    moved: dict[tuple[str, float], tuple[float, Unit]] = {}  # behind each of these draws
-    for cost, times in ((own, 1), *((other, 1) for other in others), *(((far, many),) if far is not None and many else ())):
-        natural = {name: (amount, unit) for name, amount, unit in cost.moved}
-        for each in cost.demand.amounts:
-            draws[each] = draws.get(each, 0) + times
-            if each[0] in natural:
-                moved.setdefault(each, natural[each[0]])
-    if all(times == 1 for times in draws.values()) and len(draws) == len(own.demand.amounts):
-        return own
-    amounts = tuple(sorted(draws))
-    demand = replace(own.demand, amounts=amounts, times=(*(draws[each] for each in amounts), *(1 for _ in own.demand.holds)))
-    undrawn = [each for each in own.moved if all(name != each[0] for name, _ in amounts)]
-    rows = tuple((each[0], *moved[each]) for each in amounts if each in moved)
-    return replace(own, demand=demand, moved=(*rows, *undrawn))
+    def name(capacity: str) -> str:
+        return device + capacity.removeprefix(_NAME) if capacity.startswith(f"{_NAME}.") else capacity
 
-
-def _in_part(term: Term, part: float, which: str) -> Term:
-    """A line of a whole collective as one of part of it."""
-    whole = term.formula if term.formula in {name for name, _, _ in term.inputs} else f"({term.formula})"
-    inputs = (("part", precise(part, "%"), which), *term.inputs)
-    return replace(term, formula=f"part x {whole}", inputs=inputs, seconds=part * term.seconds)
-
-
-def restricted(cost: Cost, kept: frozenset[str]) -> Cost:
-    """The cost with what it draws of some capacities only; as long alone."""
     demand = cost.demand
-    amounts = tuple(each for each in demand.amounts if each[0] in kept)
     return replace(
         cost,
-        demand=replace(demand, amounts=amounts),
-        moved=tuple(each for each in cost.moved if each[0] in kept),
+        demand=replace(
+            demand,
+            amounts=tuple((name(capacity), amount) for capacity, amount in demand.amounts),
+            holds=tuple((name(capacity), part) for capacity, part in demand.holds),
+        ),
+        moved=tuple((name(capacity), amount, unit) for capacity, amount, unit in cost.moved),
+        why=tuple(replace(term, capacity=name(term.capacity)) for term in cost.why),
     )

@@ -1,82 +1,103 @@
-"""GPUs of several kinds in one training: each computes its own kernels, and a team goes on when the slowest of it is done."""
+"""GPUs of several kinds in one training: each computes its own kernels, and a stage group goes on when its slowest is done."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from hwsim.devices import Gpu
+from hwsim.devices import CannotCompute, Gpu
+from hwsim.devices.roofline import peak_of
 from hwsim.graph.opgraph import Speaks
 from hwsim.machine import Machine
-from hwsim.models import Exchange, Item, Kernel
-from hwsim.models.layer import kernels
+from hwsim.models.layer import Exchange, Item, Kernel
 from hwsim.records import dataclass
-from hwsim.workload.training.costs import Computing, Spent
+from hwsim.workload.training.costs import KernelCosts, Spent
 from hwsim.workload.training.layout import Layout, Names
 
 
-def kinds_of(machine: Machine, devices: Sequence[str]) -> tuple[tuple[Gpu, ...], tuple[int, ...]] | str:
-    """(the kinds, the kind of each device); of devices of one kind no numbers.  A text: the first that is no GPU."""
-    first = machine.samples(devices)
-    for each in first:
-        if not isinstance(each.model, Gpu):
-            return each.name
-    if all(each.model == first[0].model for each in first):
-        return (_gpu(first[0].model),), ()
-    found: list[Gpu] = []
+def kinds_of(machine: Machine, devices: Sequence[str]) -> tuple[tuple[Gpu, ...], tuple[int, ...]]:
+    """(the kinds, the kind of each device); no numbers where all devices are of one kind.
+
+    Raises:
+        CannotCompute: a device is no GPU.
+    """
+    samples = machine.samples(devices)
+    for sample in samples:
+        _gpu(sample.name, sample.model)
+    first = _gpu(samples[0].name, samples[0].model)
+    if all(sample.model == first for sample in samples):
+        return (first,), ()
+    kinds: list[Gpu] = []
     numbers: dict[int, int] = {}  # of models by their identity: parts share theirs
-    kinds = []
+    of_device = []
     for name in devices:
-        model = _gpu(machine.device(name).model)
+        model = _gpu(name, machine.device(name).model)
         if id(model) not in numbers:
-            if model not in found:
-                found.append(model)
-            numbers[id(model)] = found.index(model)
-        kinds.append(numbers[id(model)])
-    return tuple(found), tuple(kinds)
+            if model not in kinds:
+                kinds.append(model)
+            numbers[id(model)] = kinds.index(model)
+        of_device.append(numbers[id(model)])
+    return tuple(kinds), tuple(of_device)
 
 
-def _gpu(model: object) -> Gpu:
+def _gpu(name: str, model: object) -> Gpu:
     if not isinstance(model, Gpu):
-        raise TypeError("no gpu")
+        raise CannotCompute(f"{name} is no gpu: models are trained on gpus", "such as device: gpu*")
     return model
 
 
 @dataclass(frozen=True, slots=True)
 class Kinds:
-    """computing: of each kind.  of: the kind of each device; empty where there is one kind."""
+    """Kinds of GPUs: the costs of each, and the kind of each device (empty where there is one kind)."""
 
-    computing: Sequence[Computing]
+    costs: Sequence[KernelCosts]
     of: Mapping[str, int]
 
-    def among(self, team: Names) -> tuple[int, ...]:
-        """The kinds in a team, in order."""
-        return tuple(sorted({self.of[name] for name in team})) if self.of else (0,)
+    def on(self, device: str) -> KernelCosts:
+        """The costs of a device."""
+        return self.costs[self.of.get(device, 0)]
 
-    def places(self, team: Names) -> tuple[int, ...]:
-        """Of each of a team where its kind is in `among`."""
+    def among(self, group: Names) -> tuple[int, ...]:
+        """The kinds in a stage group, in order."""
+        return tuple(sorted({self.of[name] for name in group})) if self.of else (0,)
+
+    def places(self, group: Names) -> tuple[int, ...]:
+        """For each device of a stage group the index of its kind in `among`."""
         if not self.of:
-            return (0,) * len(team)
-        among = self.among(team)
-        return tuple(among.index(self.of[name]) for name in team)
+            return (0,) * len(group)
+        among = self.among(group)
+        return tuple(among.index(self.of[name]) for name in group)
 
-    def bandwidth(self, team: Names) -> float:
-        """Of the memory of the team's fastest."""
-        return max(self.computing[kind].speed.gpu.memory.bandwidth for kind in self.among(team))
+    def bandwidth(self, group: Names) -> float:
+        """Memory bandwidth (B/s) of the fastest GPU of a stage group."""
+        return max(self.costs[kind].gpu.memory.bandwidth for kind in self.among(group))
+
+    def peak(self, devices: Sequence[str], dtype: str) -> float:
+        """FLOP/s of all devices at their peaks."""
+        peaks = [peak_of(costs.gpu.flop, dtype, "gpu")[1] for costs in self.costs]
+        return math.fsum(peaks[self.of[name]] for name in devices) if self.of else peaks[0] * len(devices)
+
+    def slowest(self, kernels: Iterable[Kernel]) -> KernelCosts:
+        """The costs of the kind that takes longest for these kernels."""
+        if len(self.costs) == 1:
+            return self.costs[0]
+        listed = tuple(kernels)
+        return max(self.costs, key=lambda costs: math.fsum(map(costs.seconds, listed)))
 
     def run(self, run: Iterable[Kernel], among: Sequence[int]) -> Spent:
-        """Kernels between which the team exchanges nothing: as long as the slowest takes."""
+        """Kernels between which a stage group exchanges nothing: as long as the slowest takes."""
         items = tuple(run)
-        found = [self.computing[kind].kernels(items) for kind in among]
-        if len(found) == 1:
-            return found[0]
-        slowest = max(found, key=lambda each: each.total)
-        return Spent(slowest.seconds, each=tuple(each.each[0] for each in found if each.each))
+        spent = [self.costs[kind].in_row(items) for kind in among]
+        if len(spent) == 1:
+            return spent[0]
+        longest = max(spent, key=lambda kind: kind.total)
+        return Spent(longest.seconds, gpus=tuple(kind.gpus[0] for kind in spent if kind.gpus))
 
     def between(self, items: Iterable[Item], among: Sequence[int]) -> Spent:
-        """All kernels of these items, the slowest of the team waited for at each collective."""
+        """All kernels of these items; at each exchange the stage group waits for its slowest."""
         listed = tuple(items)
         if len(among) == 1:
-            return self.run(kernels(listed), among)
+            return self.run((item for item in listed if isinstance(item, Kernel)), among)
         spent, run = Spent(), list[Kernel]()
         for item in listed:
             if isinstance(item, Exchange):
@@ -85,39 +106,48 @@ class Kinds:
                 run.append(item)
         return spent.and_then(self.run(run, among))
 
-    def alike(self, layout: Layout, stages: int, copies: int) -> bool:
-        """Whether every copy has the same kinds in the same places."""
+    def identical(self, layout: Layout) -> bool:
+        """Whether every replica has the same kinds in the same places."""
         if not self.of:
             return True
-        found = {tuple(self.of[name] for stage in range(stages) for name in layout.team(stage, copy)) for copy in range(copies)}
-        return len(found) == 1
+        return (
+            len(
+                {
+                    tuple(self.of[name] for stage in range(layout.pp) for name in layout.group(stage, replica))
+                    for replica in range(layout.dp)
+                }
+            )
+            == 1
+        )
 
     def first_of_each(self, devices: Sequence[str]) -> list[str]:
         """The first device of each kind."""
-        found: dict[int, str] = {}
+        first: dict[int, str] = {}
         for name in devices:
-            found.setdefault(self.of.get(name, 0), name)
-        return list(found.values())
+            first.setdefault(self.of.get(name, 0), name)
+        return list(first.values())
 
-    def told(self, layout: Layout, stages: int, copies: Sequence[int]) -> tuple[tuple[str, ...], tuple[Speaks, ...]]:
-        """(devices whose queues tell what a step goes to: of each stage the first of every make of team; what they speak for)."""
+    def observed(self, groups: Sequence[Sequence[Names]]) -> tuple[tuple[str, ...], tuple[Speaks, ...]]:
+        """(devices whose queues show the seconds of a step, the number of groups that each stands for).
+
+        Args:
+            groups: by stage, those whose GPUs work together; observed is the first of every combination of kinds.
+        """
         devices: list[str] = []
         speaks: list[Speaks] = []
-        for stage in range(stages):
-            leader = layout.team(stage, copies[0])[0]
+        for of_stage in groups:
             first: dict[tuple[int, ...], str] = {}
             count: dict[tuple[int, ...], int] = {}
-            for copy in copies if self.of else copies[:1]:
-                team = layout.team(stage, copy)
-                make = tuple(sorted(self.of[name] for name in team)) if self.of else ()
-                first.setdefault(make, team[0])
-                count[make] = count.get(make, 0) + 1
+            for group in of_stage if self.of else of_stage[:1]:
+                combination = tuple(sorted(self.of[name] for name in group)) if self.of else ()
+                first.setdefault(combination, group[0])
+                count[combination] = count.get(combination, 0) + 1
             devices += first.values()
-            speaks += [Speaks(leader, many) for many in count.values()]
-        return tuple(devices), tuple(speaks) if len(devices) > stages else ()
+            speaks += [Speaks(of_stage[0][0], many) for many in count.values()]
+        return tuple(devices), tuple(speaks) if len(devices) > len(groups) else ()
 
     def groups(self, devices: Sequence[str]) -> tuple[Names, ...]:
         """The devices of each kind, where there are several."""
         if not self.of:
             return ()
-        return tuple(tuple(name for name in devices if self.of[name] == kind) for kind in range(len(self.computing)))
+        return tuple(tuple(name for name in devices if self.of[name] == kind) for kind in range(len(self.costs)))

@@ -1,97 +1,97 @@
-"""Which devices do what: teams that share a micro-batch, and groups of them that exchange."""
+"""Placement of a parallel plan: the device of each rank, and the groups of devices that exchange."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from dataclasses import field
+from itertools import takewhile
 
-from hwsim.models import Laid
+from hwsim.machine import Machine
 from hwsim.models.layer import Axis
 from hwsim.records import dataclass
 
 Names = tuple[str, ...]
+USUAL: tuple[Axis, ...] = ("tp", "cp", "ep", "pp", "dp")
 
 
-@lru_cache(maxsize=64)
-def strides(laid: Laid) -> Mapping[str, int]:
-    """How far apart neighbours of each axis are in the order of the devices.
-
-    Copies that split the experts (ep) are a part of the data-parallel ones, with a place of their own in `order`.
-    """
-    plan = laid.plan
-    order = (
-        plan.order
-        if "ep" in plan.order
-        else tuple(both for axis in plan.order for both in (("ep", "dp") if axis == "dp" else (axis,)))
-    )
-    sizes = {"tp": plan.tp, "cp": plan.cp, "pp": plan.pp, "ep": plan.ep, "dp": laid.dp // plan.ep}
-    found = dict.fromkeys(sizes, 0)
-    stride = 1
-    for axis in order:
-        found[axis] = stride
-        stride *= sizes[axis]
-    return found
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, kw_only=True)
 class Layout:
-    """A plan on devices, in the order of the machine.
+    """A parallel plan on devices, in the order of the machine.
 
-    A team is the tp x cp devices that work on the same layers of the same micro-batch, at the same time.
+    A stage group is the tp x cp devices that work on the same layers of the same micro-batch at the same time.
+
+    Args:
+        order: axes from neighbours outwards. Replicas that split the experts (ep) are a part of the data-parallel ones (dp),
+            next to them unless the order names ep.
+        chunks: virtual stages of each stage.
+        per_node: devices of the first node.
+        strides: by axis, the distance of neighbours in the order of the devices.
     """
 
-    laid: Laid
     devices: Sequence[str]
-    per_node: int
+    order: Sequence[Axis] = USUAL
+    tp: int = 1
+    cp: int = 1
+    pp: int = 1
+    ep: int = 1
+    dp: int = 1
+    chunks: int = 1
+    per_node: int = 1
+    strides: Mapping[str, int] = field(default_factory=dict)
 
-    def device(self, tp: int, cp: int, stage: int, copy: int) -> str:
+    def __post_init__(self) -> None:
+        sizes = {"tp": self.tp, "cp": self.cp, "pp": self.pp, "ep": self.ep, "dp": self.dp // self.ep}
+        strides, stride = dict.fromkeys(sizes, 0), 1
+        for axis in self.order:
+            for name in ("ep", "dp") if axis == "dp" and "ep" not in self.order else (axis,):
+                strides[name] = stride
+                stride *= sizes[name]
+        self.strides = strides
+
+    def device(self, tp: int, cp: int, stage: int, replica: int) -> str:
         """The device at these coordinates."""
-        return self.devices[self._place(tp, cp, stage, copy)]
+        return self.devices[self.place(tp, cp, stage, replica)]
 
-    def _place(self, tp: int, cp: int, stage: int, copy: int) -> int:
-        at = strides(self.laid)
-        outer, inner = divmod(copy, self.laid.plan.ep)
-        return tp * at["tp"] + cp * at["cp"] + stage * at["pp"] + inner * at["ep"] + outer * at["dp"]
+    def place(self, tp: int, cp: int, stage: int, replica: int) -> int:
+        """Number of the device at these coordinates."""
+        strides = self.strides
+        outer, inner = divmod(replica, self.ep)
+        return tp * strides["tp"] + cp * strides["cp"] + stage * strides["pp"] + inner * strides["ep"] + outer * strides["dp"]
 
-    def team(self, stage: int, copy: int) -> Names:
-        """The devices of one copy of a stage, tensor-parallel neighbours first."""
-        plan = self.laid.plan
-        return tuple(self.device(tp, cp, stage, copy) for cp in range(plan.cp) for tp in range(plan.tp))
+    def group(self, stage: int, replica: int) -> Names:
+        """The stage group of a replica, tensor-parallel neighbours first."""
+        return tuple(self.device(tp, cp, stage, replica) for cp in range(self.cp) for tp in range(self.tp))
 
-    def groups(self, axis: Axis, stage: int, copy: int) -> tuple[Names, ...]:
-        """Groups of devices that exchange along an axis, of one team (tp, cp) or of all that exchange with it (ep, dp)."""
-        plan = self.laid.plan
-        tps, cps = range(plan.tp), range(plan.cp)
+    def exchanging(self, axis: Axis, stage: int, replica: int) -> tuple[Names, ...]:
+        """Groups of devices that exchange along an axis: within one stage group (tp, cp) or among replicas (ep, dp)."""
+        tps, cps = range(self.tp), range(self.cp)
         match axis:
             case "tp":
-                return tuple(tuple(self.device(tp, cp, stage, copy) for tp in tps) for cp in cps)
+                return tuple(tuple(self.device(tp, cp, stage, replica) for tp in tps) for cp in cps)
             case "cp":
-                return tuple(tuple(self.device(tp, cp, stage, copy) for cp in cps) for tp in tps)
+                return tuple(tuple(self.device(tp, cp, stage, replica) for cp in cps) for tp in tps)
             case _:
-                copies = self.copies(axis, copy)
-                return tuple(tuple(self.device(tp, cp, stage, each) for each in copies) for cp in cps for tp in tps)
-
-    def copies(self, axis: Axis, copy: int) -> range:
-        """Copies of the model that exchange along an axis with one of them: all, or (ep) those that split the experts."""
-        size = self.laid.plan.ep if axis == "ep" else self.laid.dp
-        first = copy // size * size
-        return range(first, first + size)
+                size = self.ep if axis == "ep" else self.dp
+                first = replica // size * size
+                peers = range(first, first + size)
+                return tuple(tuple(self.device(tp, cp, stage, peer) for peer in peers) for cp in cps for tp in tps)
 
     def across(self, stage: int, size: int) -> tuple[Names, ...]:
-        """All groups of so many copies of a stage."""
-        plan = self.laid.plan
-        starts = [self._place(0, 0, stage, copy) for copy in range(self.laid.dp)]
-        found = []
-        for first in range(0, self.laid.dp, size):
-            for cp in range(plan.cp):
-                for tp in range(plan.tp):
-                    own = self._place(tp, cp, 0, 0)
-                    found.append(tuple([self.devices[start + own] for start in starts[first : first + size]]))
-        return tuple(found)
+        """All groups of `size` successive replicas of a stage."""
+        starts = [self.place(0, 0, stage, replica) for replica in range(self.dp)]
+        offsets = [self.place(tp, cp, 0, 0) for cp in range(self.cp) for tp in range(self.tp)]
+        return tuple(
+            tuple([self.devices[start + offset] for start in starts[first : first + size]])
+            for first in range(0, self.dp, size)
+            for offset in offsets
+        )
 
-    def nodes(self, stage: int, copy: int) -> set[int]:
-        """Numbers of the nodes that a team is on."""
-        plan = self.laid.plan
-        return {
-            self._place(tp, cp, stage, copy) // self.per_node for cp in (0, plan.cp - 1) for tp in (0, plan.tp - 1)
-        }  # what lies between the corners lies between their nodes, or on more of them
+    def nodes(self, stage: int, replica: int) -> set[int]:
+        """Numbers of the nodes that a stage group is on, by its corners: the devices between them lie on nodes between."""
+        return {self.place(tp, cp, stage, replica) // self.per_node for cp in (0, self.cp - 1) for tp in (0, self.tp - 1)}
+
+
+def in_first_node(machine: Machine, devices: Sequence[str]) -> int:
+    """Number of devices, in their order, in the node of the first."""
+    node = machine.device(devices[0]).node
+    return sum(1 for _ in takewhile(lambda name: machine.device(name).node == node, devices))

@@ -13,15 +13,17 @@ from typing import Literal
 
 from hwsim.models.layer import Axis
 from hwsim.models.plan import Dtype, Optimizer, Recompute, Schedule, Sharding
+from hwsim.models.step import BUCKET
 from hwsim.records import dataclass
-from hwsim.spec import Place, Tree, field, place_field
+from hwsim.spec import Place, Tree, field, place_field, tree_field
+from hwsim.units import Bytes
 
 Detail = Literal["auto", "stage", "layer"]
 
 
 @dataclass(frozen=True, slots=True)
 class ParallelKeys:
-    """How a model is laid over GPUs; `parallel: auto` tries plans by the estimate of their step."""
+    """Sizes of the parallel plan; `parallel: auto` tries plans by the estimate of their step."""
 
     tp: int = field("GPUs that split every matrix (tensor parallel)", default=1, minimum=1)
     pp: int = field("stages of layers (pipeline parallel)", default=1, minimum=1)
@@ -84,4 +86,32 @@ class TrainKeys:
         "ops of a micro-batch: one for each stage and direction, or several for each layer (auto: layers, if they are few)",
         default="auto",
     )
+    place: Place = place_field()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SynchroniseKeys:
+    """Exchange of gradients among the replicas of a network."""
+
+    by: Literal["all-reduce", "parameter-server"] = field(
+        "who adds them up: the copies themselves, or servers", default="all-reduce"
+    )
+    algorithm: Tree | None = tree_field(
+        "of the all-reduce, as the op has it (default: as the machine's library chooses)", default=None
+    )
+    server: tuple[str, ...] = field("devices that keep the parameters, each its part of every array; copies or others",
+                                    default=("cpu",), one_or_many=True, example="server*")  # fmt: skip
+    asynchronous: bool = field("every copy pushes and pulls on its own, and waits for no other", default=False)
+    overlap: bool = field("gradients go off while the backward pass goes on", default=True)
+    bucket: Bytes = field("gradients that are sent together", default=float(BUCKET), exclusive_minimum=0.0)
+    place: Place = place_field()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluateKeys:
+    """A pass over other examples after the steps, forward only."""
+
+    samples: int = field("examples", minimum=1)
+    batch: int | None = field("examples at once, of all devices (default: that of training)", default=None, minimum=1)
+    device: tuple[str, ...] = field("where (default: as the training)", default=(), one_or_many=True)
     place: Place = place_field()

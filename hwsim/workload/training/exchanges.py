@@ -1,0 +1,224 @@
+"""Costs of the exchanges of a training: the phases of one collective, and one demand of all groups that do the same at once.
+
+Between nodes a collective reaches the part of the NICs' rate that it reaches in published trainings (`hwsim.models.cluster`):
+
+    seconds of a flow between nodes = seconds by the links / (NETWORK x the framework's part) x softened(bytes, KNEE) / bytes
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
+from typing import TYPE_CHECKING, Final
+
+from hwsim.demand import Cost, Demand, Term, Unit, softened
+from hwsim.machine import Machine
+from hwsim.machine.libraries.operations import Operation
+from hwsim.models.cluster import KNEE, NETWORK
+from hwsim.records import dataclass
+from hwsim.units import precise
+from hwsim.workload.training.costs import Spent
+from hwsim.workload.training.layout import Names
+from hwsim.workload.training.rings import Rings
+
+if TYPE_CHECKING:
+    from hwsim.collectives.algorithms import Algorithm
+    from hwsim.collectives.flows import Flows
+
+IN_TRAINING: Final = "part of the cards' rate that collectives reach in published trainings"
+EXPOSED: Final = "of its time what its devices wait for: the rest hides behind kernels"
+HIDDEN: Final = "of its time what hides behind kernels"
+
+
+@dataclass(slots=True)
+class Exchanges:
+    """Collectives on a machine, each costed once.  network: part of the NICs' rate that the framework reaches."""
+
+    machine: Machine
+    network: float = 1.0
+    rates: Mapping[str, float] = field(default_factory=dict)
+    rings: Rings = field(init=False)
+    _costs: dict[tuple[tuple[Names, ...], Operation, float], Cost] = field(default_factory=dict)
+    _represented: dict[tuple[Names, Operation, float], Cost] = field(default_factory=dict)
+    _flows: dict[tuple[object, ...], Flows] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.rates = self.rates or self.machine.rates()
+        self.rings = Rings(self.machine)
+
+    def flows(
+        self, operation: Operation, devices: Sequence[str], size: float, algorithm: Algorithm | None, *, named: bool
+    ) -> Flows:
+        """The phases of one collective.
+
+        Args:
+            algorithm: None is the choice of the machine's library.
+            named: the file names the algorithm; else it is the usual one of these devices.
+
+        Raises:
+            CannotCollect, NoRoute, UnknownName: the machine does not link the devices.
+        """
+        from hwsim.collectives import ALGORITHMS, timing
+        from hwsim.ops.exchange import AUTO
+
+        key = algorithm, operation, tuple(devices), size, named
+        if key not in self._flows:
+            if not named:
+                usual = timing.usual(self.machine, operation, devices)
+                algorithm = None if usual == AUTO else ALGORITHMS[usual]
+            self._flows[key] = timing.timed(self.machine, algorithm, operation, devices, size)
+        return self._flows[key]
+
+    def demands(self) -> list[Demand]:
+        """The demands of all flows so far."""
+        return [phase.cost.demand for flows in self._flows.values() for phase in flows.phases]
+
+    def cost(self, groups: Sequence[Names], operation: Operation, size: float) -> Cost:
+        """One collective in each of the groups, as one demand.  size: bytes of one rank's whole array.
+
+        Raises:
+            CannotCollect, NoRoute: the machine does not link the devices.
+        """
+        key = tuple(groups), operation, size
+        if key not in self._costs:
+            self._costs[key] = self._together(groups, operation, size)
+        return self._costs[key]
+
+    def represented(self, groups: Sequence[Names], sample: Names, operation: Operation, size: float) -> Cost:
+        """The same for very many groups identical to `sample`, which decides the algorithm and its seconds alone."""
+        key = groups[0], operation, size
+        if key not in self._represented:
+            cost = self.cost((sample,), operation, size)
+            paths = self.rings.paths(groups)
+            alone = max((amount / self.rates[name] for name, amount in cost.demand.amounts), default=0.0)
+            carried = alone / self.rings.alone(sample)
+            amounts = {name: carried * amount for name, amount in paths.named.items()}
+            body = carried * paths.longest
+            if self._leaves((sample,)):
+                body = in_training(body, cost.demand.share, operation, self.network)
+            links = {name: amount for name, amount in sorted(amounts.items()) if self.is_link(name)}
+            floor, share = max(body, cost.demand.floor), max(links.values(), default=0.0) or 1.0
+            demand = Demand(cost.demand.latency, tuple(sorted(amounts.items())), floor, (), share)
+            unit: Unit = "B"
+            self._represented[key] = replace(
+                cost, demand=demand, moved=tuple((name, amount, unit) for name, amount in links.items())
+            )
+        return self._represented[key]
+
+    def _together(self, groups: Sequence[Names], operation: Operation, size: float) -> Cost:
+        from hwsim.collectives.timing import timed
+
+        latency = floor = 0.0
+        amounts: dict[str, float] = {}
+        moved: dict[str, tuple[float, Unit]] = {}
+        first: Cost | None = None
+        for members in groups:
+            phases = timed(self.machine, None, operation, members, size).phases
+            bodies = 0.0
+            for phase in phases:
+                demand = phase.cost.demand
+                bodies += demand.body(self.rates)
+                first = first or phase.cost
+                for name, amount in demand.amounts:
+                    amounts[name] = amounts.get(name, 0.0) + amount
+                for name, amount, unit in phase.cost.moved:
+                    if self.machine.capacities[name].unit != "1":  # messages are counted, and move nothing
+                        moved[name] = (moved.get(name, (0.0, unit))[0] + amount, unit)
+            latency = max(latency, math.fsum(phase.cost.demand.latency for phase in phases))
+            floor = max(floor, bodies)
+        if first is None:
+            return Cost(Demand())
+        alone = max([floor, *(amount / self.rates[name] for name, amount in amounts.items())])
+        longest = max((amount for name, amount in amounts.items() if self.is_link(name)), default=0.0)
+        why = first.why
+        if self._leaves(groups):
+            alone = in_training(alone, longest, operation, self.network)
+            inputs = (("flow in a training", precise(alone, "s"), IN_TRAINING),)
+            why = (*why, Term("flow", "flow in a training", inputs, alone, kind="flow"))
+        # what it takes of the GPUs while kernels run is in the part of it that is exposed (`hwsim.models.hiding`)
+        demand = Demand(latency, tuple(sorted(amounts.items())), alone, (), longest or 1.0)
+        return Cost(demand, tuple((name, *amount) for name, amount in sorted(moved.items())), why, choice=first.choice)
+
+    def _leaves(self, groups: Sequence[Names]) -> bool:
+        """Whether some group spans several nodes."""
+        return any(len({self.machine.device(name).node for name in members}) > 1 for members in groups)
+
+    def is_link(self, name: str) -> bool:
+        """Whether a capacity is a link's."""
+        return self.machine.capacities[name].unit == "B"
+
+    def spent(self, cost: Cost, axis: str, exposed: float, part: float = 1.0) -> Spent:
+        """A collective inside an op that waits for `exposed` of its time and draws `part` of its amounts."""
+        seconds = exposed * cost.demand.alone(self.rates)
+        return Spent(
+            {axis: seconds},
+            seconds,
+            (),
+            {name: part * amount for name, amount in cost.demand.amounts},
+            {name: (part * amount, unit) for name, amount, unit in cost.moved},
+        )
+
+
+def in_training(body: float, size: float, operation: Operation, network: float) -> float:
+    """Seconds between nodes, in a training, of a flow that takes `body` seconds by the links; size: bytes on a link."""
+    reached = body / (NETWORK * network)
+    return reached if operation == "send" or size <= 0 else reached * softened(size, KNEE) / size
+
+
+def scaled(cost: Cost, part: float, meaning: str = EXPOSED) -> Cost:
+    """A part of a collective as a collective that takes and draws that much less.  meaning: of the part, in words."""
+    demand = cost.demand
+    return replace(
+        cost,
+        demand=Demand(
+            part * demand.latency,
+            tuple((name, part * amount) for name, amount in demand.amounts),
+            part * demand.floor,
+            share=part * demand.share,
+        ),
+        moved=tuple((name, part * amount, unit) for name, amount, unit in cost.moved),
+        why=tuple(_in_part(term, part, meaning) for term in cost.why),
+    )
+
+
+def _in_part(term: Term, part: float, meaning: str) -> Term:
+    full = term.formula if term.formula in {name for name, _, _ in term.inputs} else f"({term.formula})"
+    inputs = (("part", precise(part, "%"), meaning), *term.inputs)
+    return replace(term, formula=f"part x {full}", inputs=inputs, seconds=part * term.seconds)
+
+
+def concurrent(cost: Cost, near: Sequence[Cost], far: Cost, far_count: int) -> Cost:
+    """An op that represents others too, as the engine shares capacities among them: each draws its own amounts.
+
+    Args:
+        near: costs of the others one by one; far: what each of `far_count` further ones draws.
+    """
+    if not near and not far_count:
+        return cost
+    draws: dict[tuple[str, float], int] = {}
+    moved: dict[tuple[str, float], tuple[float, Unit]] = {}  # by draw the natural amount behind it
+    for drawing, times in ((cost, 1), *((drawing, 1) for drawing in near), *(((far, far_count),) if far_count else ())):
+        natural = {name: (amount, unit) for name, amount, unit in drawing.moved}
+        for draw in drawing.demand.amounts:
+            draws[draw] = draws.get(draw, 0) + times
+            if draw[0] in natural:
+                moved.setdefault(draw, natural[draw[0]])
+    if all(times == 1 for times in draws.values()) and len(draws) == len(cost.demand.amounts):
+        return cost
+    amounts = tuple(sorted(draws))
+    demand = replace(cost.demand, amounts=amounts, times=(*(draws[draw] for draw in amounts), *(1 for _ in cost.demand.holds)))
+    undrawn = [row for row in cost.moved if all(name != row[0] for name, _ in amounts)]
+    rows = tuple((draw[0], *moved[draw]) for draw in amounts if draw in moved)
+    return replace(cost, demand=demand, moved=(*rows, *undrawn))
+
+
+def restricted(cost: Cost, kept: frozenset[str]) -> Cost:
+    """The cost with its amounts of some capacities only; its seconds alone stay."""
+    demand = cost.demand
+    amounts = tuple(amount for amount in demand.amounts if amount[0] in kept)
+    return replace(
+        cost,
+        demand=replace(demand, amounts=amounts),
+        moved=tuple(row for row in cost.moved if row[0] in kept),
+    )

@@ -1,0 +1,157 @@
+"""A plan of a training, lowered: which replicas have ops, the ops of the steps, the memory they hold, and what they are worth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from hwsim import ticks
+from hwsim.collectives import CannotCollect
+from hwsim.devices import CannotCompute, Gpu
+from hwsim.graph.builder import GraphBuilder
+from hwsim.graph.opgraph import Trained
+from hwsim.machine import Machine, NoRoute, UnknownName
+from hwsim.spec import Mistakes, Tree
+from hwsim.workload.programs import host_of
+from hwsim.workload.training.by_kernel import ByKernel, all_reduced
+from hwsim.workload.training.by_segment import BySegment
+from hwsim.workload.training.exchanges import Exchanges
+from hwsim.workload.training.identical import difference, unlike_exchanges, unlike_hosts
+from hwsim.workload.training.memory import hold
+from hwsim.workload.training.plan import Buckets, Host, Pieces, Plan
+from hwsim.workload.training.segments import between
+from hwsim.workload.training.writing import Steps
+
+GROUPS: Final = 32  # stage groups whose ops are all written; of more, one replica represents all where they are identical
+GPUS: Final = 64  # the same of GPUs whose kernels are ops of their own
+OPS: Final = 10_000  # ops of a step with one for each stretch between exchanges, up to which that is the default
+
+
+def lower(
+    plan: Plan,
+    tree: Tree,
+    machine: Machine,
+    builder: GraphBuilder,
+    mistakes: Mistakes,
+    *,
+    name: str,
+    start: float,
+    fold: str,
+    shared: bool,
+) -> None:
+    """Append the ops of a plan to the graph.  tree: where its keys stand; other arguments as of `add_training`."""
+    exchanging = Exchanges(machine, plan.network)
+    layout = plan.layout
+    kernels = isinstance(plan.exchange, Buckets)
+    many = len(layout.devices) > GPUS if kernels else layout.dp * layout.pp > GROUPS
+    try:
+        hosts = [_host(machine, device) for device in layout.devices] if kernels else []
+        unlike = ""
+        if layout.dp > 1 and (many or fold == "always"):
+            unlike = _difference(plan, machine, hosts, exchanging)
+        folded = fold != "never" and layout.dp > 1 and (fold == "always" or many) and not unlike
+        if unlike and fold != "never":
+            builder.unfolded = unlike
+        begin = builder.op("start", kind="start", program=name, time=start) if start else None
+        # a matter of the plan and the machine alone: what is asked of folding must not decide what the ops are
+        by_layer = isinstance(plan.exchange, Pieces) and _by_layer(plan, plan.exchange, 1 if many and not unlike else layout.dp)
+        replicas = range(1) if folded else range(layout.dp)
+        steps = Steps(plan, machine, builder, exchanging, hosts, name=name, replicas=replicas, by_layer=by_layer)
+        ends = steps.write(begin)
+        _hold(plan, steps, machine, builder, shared=shared)
+        if plan.evaluation is not None:
+            devices = plan.evaluation.layout.devices
+            hosts = [_host(machine, device) for device in devices]
+            evaluation = Steps(plan.evaluation, machine, builder, exchanging, hosts, name=name, replicas=range(len(devices)))
+            evaluation.evaluate(ends)
+    except (CannotCollect, CannotCompute, NoRoute, UnknownName) as error:
+        mistakes.add(tree.place, getattr(error, "message", str(error)), getattr(error, "hint", None))
+        return
+    builder.training(_worth(plan, steps, name, start, folded=folded))
+
+
+def _host(machine: Machine, device: str) -> str:
+    """The CPU whose thread issues the kernels of a GPU; "" if there is none."""
+    return host_of(machine, machine.device(device).node)
+
+
+def _by_layer(plan: Plan, pieces: Pieces, replicas: int) -> bool:
+    """Whether every stretch between two exchanges is an op: as the file says, or if they are few."""
+    ops = replicas * plan.layout.pp * plan.microbatches * 2 * pieces.layers * (9 if plan.layout.tp > 1 else 1)
+    return pieces.detail == "layer" or (pieces.detail == "auto" and ops <= OPS)
+
+
+def _difference(plan: Plan, machine: Machine, hosts: Sequence[str], exchanging: Exchanges) -> str:
+    """The first difference between replicas, in words; "" if one can represent them all."""
+    layout = plan.layout
+    if isinstance(plan.exchange, Pieces):
+        if not plan.kinds.identical(layout):
+            return "copies of the model have other kinds of GPUs"
+        return difference(machine, layout, between(layout, plan.stages[0], plan.exchange.shards, exchanging))
+    if plan.exchange.asynchronous:
+        return "asynchronous copies go at a pace of their own"
+    if len(set(plan.batches)) > 1 or plan.kinds.of:
+        return "the copies have other batches or other GPUs than the first"
+    if layout.pp > 1 or layout.tp > 1:
+        return "a copy is split over several GPUs, which may share links with those of other copies"
+    if plan.exchange.by == "parameter-server":
+        return "servers of parameters work beside some of the copies"
+    host = plan.host or Host()
+    if host.one_thread and len(set(hosts)) < len(hosts):
+        return "one thread issues the kernels of several GPUs"
+    unlike = unlike_hosts(machine, hosts, host.threads)
+    if unlike:
+        return unlike
+    demands = [
+        phase.cost.demand
+        for flows in all_reduced(exchanging, plan.exchange, tuple(layout.devices), plan.stages[0][0].layers)
+        for phase in flows.phases
+    ]
+    return unlike_exchanges(layout.devices, demands)
+
+
+def _hold(plan: Plan, steps: Steps, machine: Machine, builder: GraphBuilder, *, shared: bool) -> None:
+    """Add the buffers of every GPU with ops of its own, or of the first of each kind in a stage; of all if shared."""
+    grain, first = steps.grain, steps.replicas[0]
+    if isinstance(grain, ByKernel):
+        for worker in steps.workers():
+            model = machine.device(worker.device).model
+            if worker.first is not None and isinstance(model, Gpu) and model.memory.size is not None:
+                hold(builder, plan.held[worker.replica][worker.stage], [worker.device], worker.first)
+        return
+    for stage in range(plan.layout.pp):
+        leader = grain.workers[stage, first][0]
+        several = shared or plan.kinds.of
+        devices = [
+            device for replica in steps.replicas if several or replica == first for device in plan.layout.group(stage, replica)
+        ]
+        if leader.first is not None:
+            lives = [ops for (place, _, _), ops in grain.lives.items() if place == stage]
+            devices = devices if shared else plan.kinds.first_of_each(devices)
+            hold(builder, plan.held[first][stage], devices, leader.first, lives, plan.steps)
+
+
+def _worth(plan: Plan, steps: Steps, name: str, start: float, *, folded: bool) -> Trained:
+    """Describe the training for the results."""
+    layout, grain = plan.layout, steps.grain
+    workers = [
+        [worker.devices for replica in steps.replicas for worker in grain.workers[stage, replica]] for stage in range(layout.pp)
+    ]
+    devices, speaks = plan.kinds.observed(workers)
+    return Trained(
+        program=name,
+        plan=plan.text,
+        steps=plan.steps,
+        count=plan.count,
+        unit=plan.unit,
+        flop=plan.flop,
+        peak=plan.kinds.peak(layout.devices, plan.dtype),
+        gpus=len(layout.devices),
+        devices=devices,
+        speaks=speaks,
+        kinds=plan.kinds.groups(layout.devices),
+        inside=tuple(sorted(grain.segments.inside.items())) if isinstance(grain, BySegment) else (),
+        whole=plan.total,
+        start=ticks.femtoseconds(start),
+        replicas=layout.dp if folded else 1,
+    )

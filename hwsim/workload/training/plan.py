@@ -1,0 +1,129 @@
+"""A training with every number known, whatever the architecture of its model: what the writer of its ops is given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from hwsim.models.plan import Schedule
+from hwsim.models.stages import Stage
+from hwsim.records import dataclass
+from hwsim.spec import Tree
+from hwsim.workload.training.kinds import Kinds
+from hwsim.workload.training.layout import Layout
+from hwsim.workload.training.schema import Detail
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """Seconds of the threads on the hosts that issue kernels.
+
+    Args:
+        dispatch: to issue a kernel; step: before each step; array: to look at one array of exchanged gradients.
+        input: to make one number of the inputs ready; numbers: of these in an example.
+        one_thread: one thread issues the kernels of all GPUs of a host.
+    """
+
+    dispatch: float = 0.0
+    step: float = 0.0
+    array: float = 0.0
+    input: float = 0.0
+    numbers: float = 0.0
+    one_thread: bool = False
+
+    @property
+    def threads(self) -> int:
+        """Threads for each GPU: one issues kernels, one makes inputs ready."""
+        return 2 if self.input > 0 else 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Buckets:
+    """Gradients that are exchanged in buckets as the last backward pass completes them.
+
+    Args:
+        size: bytes of a bucket; bytes: of a gradient of one parameter, as it is sent.
+        overlap: buckets are sent while the backward pass goes on.
+        by: the replicas themselves or servers; servers: the devices that keep the parameters.
+        algorithm: the all-reduce's, as the file names it.
+        asynchronous: every replica pushes and pulls on its own.
+        updated: bytes of memory that the update of a parameter moves.
+    """
+
+    size: float
+    bytes: float
+    updated: float
+    overlap: bool = True
+    by: Literal["all-reduce", "parameter-server"] = "all-reduce"
+    servers: tuple[str, ...] = ()
+    algorithm: Tree | None = None
+    asynchronous: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pieces:
+    """Gradients, and sharded weights, that are exchanged in pieces of a pass, each with a hidden and an exposed part.
+
+    Args:
+        counts: pieces of a pass, by stage.
+        shards: replicas that share a set of weights.
+        waiting: seconds of the host after the optimizer.
+        detail: an op for every stretch between two exchanges (layer) or for a pass (stage); auto: by their number.
+        layers: blocks of the longest stage.
+    """
+
+    counts: tuple[int, ...]
+    shards: int
+    waiting: float
+    detail: Detail
+    layers: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """Bytes that each GPU of a stage holds.
+
+    Args:
+        always: by name, from the first op on.
+        kept: from the forward pass of a micro-batch through a virtual stage to its backward pass.
+        recomputed: while backward recomputes a layer.
+    """
+
+    always: Mapping[str, float]
+    kept: float
+    recomputed: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A training with every number known.
+
+    Args:
+        stages, held: by replica and stage.
+        batches: examples of each replica in a step; microbatches: parts of them that follow each other.
+        exchange: how gradients are exchanged: in buckets by kernels that a host issues, or in pieces of a pass.
+        network: part of the NICs' rate that the framework's collectives reach.
+        dtype: by which the peak of the GPUs counts.
+        text: the plan in a line; count, unit: tokens or images of a step; flop: of the model for them; total: count of the whole
+            training, 0 if not given.
+        evaluation: forward passes after the last step.
+    """
+
+    layout: Layout
+    kinds: Kinds
+    stages: Sequence[Sequence[Stage]]
+    held: Sequence[Sequence[Held]]
+    batches: Sequence[int]
+    microbatches: int
+    schedule: Schedule
+    steps: int
+    exchange: Buckets | Pieces
+    host: Host | None
+    network: float
+    dtype: str
+    text: str
+    count: float
+    unit: str
+    flop: float
+    total: float
+    evaluation: Plan | None = None

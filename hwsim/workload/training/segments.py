@@ -1,0 +1,321 @@
+"""Ops of a stage group as segments of a micro-batch pass, and what they cost.
+
+    forward    embedding, layers, logits and loss
+    backward   gradients of the logits, then for each layer what is recomputed and its gradients, then the embedding's
+
+A pass is cut into pieces, between which gradients and weights are exchanged, and a piece into segments between the exchanges
+inside the stage group. When one data-parallel replica represents several, a collective inside it also carries the traffic of the
+replicas on the same nodes. An exchange between replicas then carries the traffic of all of them: on the capacities that the
+simulated replica uses, and on one of all others that carry the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from hwsim.demand import Cost, Demand
+from hwsim.graph.builder import GraphBuilder
+from hwsim.models import hiding
+from hwsim.models.layer import Exchange, Item, Kernel, exchanges
+from hwsim.models.stages import Stage
+from hwsim.records import dataclass
+from hwsim.workload.training.costs import Spent
+from hwsim.workload.training.exchanges import EXPOSED, Exchanges, concurrent, restricted, scaled
+from hwsim.workload.training.layout import Layout, Names
+from hwsim.workload.training.plan import Pieces, Plan
+from hwsim.workload.training.rings import LEAST
+from hwsim.workload.training.schedule import Pass
+
+Groups = tuple[tuple[tuple[Item, ...], float], ...]  # items, and how many times they follow each other
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Part of a pass that is one op: computing, or a collective that the stage group waits for, on a queue of its own."""
+
+    name: str
+    kind: str
+    cost: int
+    queue: str = "compute"
+
+
+def cut(stage: Stage, chunks: int, chunk: int, *, forward: bool, count: int) -> Iterator[Groups]:
+    """One micro-batch through a virtual stage of a stage, in `count` pieces: layers, whole or not, and the ends of the model."""
+    middle = stage.layers.index(stage.layer)
+    ahead = [layer for layer in stage.layers[:middle] if chunk == 0]
+    behind = [layer for layer in stage.layers[middle + 1 :] if chunk == chunks - 1]
+    times = stage.layer.times / chunks / count
+    if forward:
+        begin, items, end = [layer.forward for layer in ahead], stage.layer.forward, [layer.forward for layer in behind]
+    else:
+        begin = [layer.backward for layer in reversed(behind)]
+        items = (*stage.layer.recompute, *stage.layer.backward)
+        end = [layer.backward for layer in reversed(ahead)]
+    adding = [(stage.adding, 1.0 / chunks)] if stage.adding and not forward else []
+    for number in range(count):
+        yield (
+            *(((outer, 1.0) for outer in begin) if number == 0 else ()),
+            (items, times),
+            *(((outer, 1.0) for outer in end) if number == count - 1 else ()),
+            *(adding if number == count - 1 else ()),
+        )
+
+
+def one_by_one(groups: Groups) -> Iterator[Item]:
+    """The items in their order: whole layers, then what is left of one as a part of each item."""
+    for items, times in groups:
+        for _ in range(int(times)):
+            yield from items
+        if times % 1:
+            yield from (replace(item, times=item.times * (times % 1)) for item in items)
+
+
+def between(layout: Layout, stages: Sequence[Stage], shards: int, exchanging: Exchanges) -> list[Cost]:
+    """Exchanges among all replicas of each stage; none for very many replicas, which are worked out in columns."""
+    if len(layout.devices) // len(stages) >= LEAST:
+        return []
+    return [
+        exchanging.cost(layout.across(number, shards if item.name == "weights" else layout.dp), item.operation, item.size)
+        for number, stage in enumerate(stages)
+        for item in (*stage.gathered, *exchanges(stage.ending))
+    ]
+
+
+class Segments:
+    """Costs of one training's ops; they go into the builder.
+
+    Args:
+        replicas: those that have ops; fewer than the plan has: the first represents all.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        pieces: Pieces,
+        builder: GraphBuilder,
+        exchanging: Exchanges,
+        replicas: Sequence[int],
+        *,
+        by_layer: bool,
+    ) -> None:
+        """by_layer: an op for every stretch between two exchanges."""
+        self.plan, self.layout, self.kinds, self.pieces, self.replicas = plan, plan.layout, plan.kinds, pieces, replicas
+        self.stages = plan.stages[0]
+        self.inside: dict[int, float] = {}  # of costs of ops, the part of their time that is a collective
+        self._builder, self._exchanges, self._by_layer = builder, exchanging, by_layer
+        self._all_written = len(replicas) == self.layout.dp
+        self._segments: dict[tuple[object, ...], tuple[Segment, ...]] = {}
+        self._recipes: dict[tuple[object, ...], Sequence[tuple[Spent, Exchange | None]]] = {}
+        self._neighbours: dict[tuple[int, int], tuple[int, ...]] = {}
+        self._parts: dict[tuple[int, float, str], tuple[Cost, Cost]] = {}  # by the id of a cost: it, and its part
+        self._sent: dict[tuple[int, int, int], int] = {}  # by stages and replica
+        self._indices: dict[int, int] = {}  # by id of such a part
+        self._groups: dict[tuple[int, int], tuple[Names, ...]] = {}
+        self._shown: frozenset[str] | None = None
+
+    def kernel(self, kernel: Kernel, group: Names, waiting: float = 0.0) -> int:
+        """A kernel on each GPU of a stage group, and `waiting` seconds of the host after it."""
+        spent = self.kinds.run((kernel,), self.kinds.among(group))
+        return self._builder.cost(self._cost(spent.and_then(Spent({"host": waiting})) if waiting > 0 else spent, group))
+
+    def overlaps(self, stage: int) -> bool:
+        """Whether gradients are exchanged during the last backward passes."""
+        gradients = self.gradients(stage)
+        return gradients is not None and gradients.exposed < 1.0
+
+    def gradients(self, stage: int) -> Exchange | None:
+        """The exchange of gradients at the end of a step, in as many buckets as the last backward passes have pieces."""
+        gradients = next((item for item in exchanges(self.stages[stage].ending) if item.name == "gradients"), None)
+        if gradients is None or gradients.exposed >= 1.0:
+            return gradients
+        return hiding.in_buckets(gradients, self.layout.chunks * self.pieces.counts[stage])
+
+    def count(self, stage: int, *, last: bool) -> int:
+        """Pieces of a pass.  last: the last backward pass through its virtual stage."""
+        return self.pieces.counts[stage] if self.stages[stage].gathered or (last and self.overlaps(stage)) else 1
+
+    def of(self, stage: int, done: Pass, last: bool, number: int, replica: int) -> tuple[Segment, ...]:
+        """The ops of one piece of a pass on one stage group."""
+        key = (stage, done.chunk, done.forward, last, number, replica)
+        if key not in self._segments:
+            self._segments[key] = tuple(self._made_of(stage, done, last, number, replica))
+        return self._segments[key]
+
+    def _made_of(self, stage: int, done: Pass, last: bool, number: int, replica: int) -> Iterator[Segment]:
+        """The ops of a replica, with what the replicas that it represents draw meanwhile."""
+        near = self._near(stage, replica)
+        rows = [self._rows(stage, done, last, number, other, alone=other == replica) for other in near]
+        for place, (name, kind, queue, cost, inside) in enumerate(rows[near.index(replica)]):
+            others = [row[place][3] for row, other in zip(rows, near, strict=True) if other != replica]
+            far = self._waits(stage, done, last) if queue == "compute" and place == len(rows[0]) - 1 else Spent()
+            many = 0 if self._all_written else self.layout.dp - len(near)
+            index = self._builder.cost(concurrent(cost, others, far.cost((), self._exchanges.is_link, 1.0), many))
+            if inside > 0:
+                self.inside[index] = inside
+            yield Segment(name, kind, index, queue)
+
+    def _rows(
+        self, stage: int, done: Pass, last: bool, number: int, replica: int, *, alone: bool
+    ) -> list[tuple[str, str, str, Cost, float]]:
+        """(name, kind, queue, cost, part that is a collective) of each op of a replica; without kernels if represented."""
+        name = "forward" if done.forward else "backward"
+        group = self.layout.group(stage, replica)
+        rows: list[tuple[str, str, str, Cost, float]] = []
+        spent = Spent()
+
+        def compute() -> None:
+            cost = self._cost(spent if alone else replace(spent, gpus=()), group)
+            rows.append((name, name, "compute", cost, spent.collecting / spent.total if spent.collecting > 0 else 0.0))
+
+        for computed, item in self._recipe(stage, done, last, number, self.kinds.among(group)):
+            spent = spent.and_then(computed)
+            if item is None:
+                continue
+            cost, part = self._inside(item, stage, replica), item.times
+            if item.axis == "ep":  # every replica that splits the experts has its part in it
+                part /= self.layout.ep
+            elif self._by_layer:
+                if any(map(any, spent.gpus)):
+                    compute()
+                    spent = Spent()
+                waited = item.times * item.exposed
+                rows.append((f"{item.name} ({item.axis})", item.operation, item.axis, self._scaled(cost, waited), 0.0))
+                spent = spent.and_then(self._exchanges.spent(cost, item.axis, 0.0, item.times - waited))
+                continue
+            spent = spent.and_then(self._exchanges.spent(cost, item.axis, item.times * item.exposed, part))
+        spent = spent.and_then(self._waits(stage, done, last))
+        compute()
+        return rows
+
+    def _waits(self, stage: int, done: Pass, last: bool) -> Spent:
+        """Sharded weights that the computing of a piece waits for; each replica draws its part of them."""
+        spent = Spent()
+        if not self.stages[stage].gathered:
+            return spent
+        weights, gradients = self.stages[stage].gathered
+        times = 1.0 if done.forward else max(1.0, weights.times - 1.0)
+        awaited = [(weights, weights.exposed * times), *([] if done.forward else [(gradients, gradients.exposed)])]
+        for item, exposed in awaited:
+            cost = self.exchanging(stage, item, self.count(stage, last=last))
+            spent = spent.and_then(self._exchanges.spent(cost, "dp", exposed, exposed / self.layout.dp))
+        return spent
+
+    def _recipe(
+        self, stage: int, done: Pass, last: bool, number: int, among: tuple[int, ...]
+    ) -> Sequence[tuple[Spent, Exchange | None]]:
+        """Stretches of computing, each with the collective that follows it: equal on all replicas of these kinds."""
+        key = (stage, done.chunk, done.forward, last, number, among)
+        if key not in self._recipes:
+            count = self.count(stage, last=last)
+            piece = list(cut(self.stages[stage], self.layout.chunks, done.chunk, forward=done.forward, count=count))[number]
+            self._recipes[key] = (self._stretches if self._by_layer else self._at_once)(piece, among)
+        return self._recipes[key]
+
+    def _stretches(self, piece: Groups, among: tuple[int, ...]) -> list[tuple[Spent, Exchange | None]]:
+        recipe: list[tuple[Spent, Exchange | None]] = []
+        run: list[Kernel] = []
+        for item in one_by_one(piece):
+            if isinstance(item, Kernel):
+                run.append(item)
+            else:
+                recipe.append((self.kinds.run(run, among), item))
+                run = []
+        return [*recipe, (self.kinds.run(run, among), None)]
+
+    def _at_once(self, piece: Groups, among: tuple[int, ...]) -> list[tuple[Spent, Exchange | None]]:
+        """All layers as one stretch, and each collective as often as it comes."""
+        spent, often = Spent(), dict[Exchange, float]()
+        for items, times in piece:
+            spent = spent.and_then(self.kinds.between(items, among), times)
+            for item in exchanges(items):
+                often[item] = often.get(item, 0.0) + times
+        return [(spent, None), *((Spent(), replace(item, times=item.times * times)) for item, times in often.items())]
+
+    def _inside(self, item: Exchange, stage: int, replica: int) -> Cost:
+        """A collective of a stage group."""
+        return self._exchanges.cost(self.layout.exchanging(item.axis, stage, replica), item.operation, item.size)
+
+    def sending(self, stage: int, target: int, replica: int) -> int:
+        """Index of the cost of a send from stage to stage, concurrent with the sends of the replicas it represents."""
+        key = stage, target, replica
+        if key not in self._sent:
+            near = dict.fromkeys((*self._near(stage, replica), *self._near(target, replica)))
+            others = [self._sends(stage, target, other) for other in near if other != replica]
+            self._sent[key] = self._builder.cost(concurrent(self._sends(*key), others, Cost(Demand()), 0))
+        return self._sent[key]
+
+    def _sends(self, stage: int, target: int, replica: int) -> Cost:
+        pairs = tuple(zip(self.layout.group(stage, replica), self.layout.group(target, replica), strict=True))
+        return self._exchanges.cost(pairs, "send", self.stages[stage].passed)
+
+    def _near(self, stage: int, replica: int) -> tuple[int, ...]:
+        """Replicas that a replica represents and that have devices on the same nodes: they share links inside them."""
+        if self._all_written:
+            return (replica,)
+        if (stage, replica) not in self._neighbours:
+            size = self.layout.ep  # replicas that split the experts exchange as one
+
+            def nodes(number: int) -> set[int]:
+                first = number // size * size
+                return {node for peer in range(first, first + size) for node in self.layout.nodes(stage, peer)}
+
+            own_nodes = nodes(replica)
+            near = tuple(number for number in range(self.layout.dp) if own_nodes & nodes(number))
+            self._neighbours[stage, replica] = near
+        return self._neighbours[stage, replica]
+
+    def _across(self, stage: int, size: int) -> tuple[Names, ...]:
+        if (stage, size) not in self._groups:
+            self._groups[stage, size] = self.layout.across(stage, size)
+        return self._groups[stage, size]
+
+    def exchanging(self, stage: int, item: Exchange, count: float = 1.0) -> Cost:
+        """A collective of all replicas of a stage, one of `count` pieces."""
+        shards = self.pieces.shards if item.name == "weights" else self.layout.dp
+        groups = self._across(stage, shards)
+        if not self._all_written and len(groups) * shards >= LEAST:
+            return self._exchanges.represented(groups, self._across(0, shards)[0], item.operation, item.size / count)
+        cost = self._exchanges.cost(groups, item.operation, item.size / count)
+        return cost if self._all_written else restricted(cost, self._telling())
+
+    def _telling(self) -> frozenset[str]:
+        """Capacities that decide the seconds of the exchanges between replicas: those that the simulated replica uses
+        otherwise, and one of all that carry the same.
+        """
+        if self._shown is None:
+            used: set[str] = set()
+            for stage in range(len(self.stages)):
+                replica, layer = self.replicas[0], self.stages[stage].layer
+                for item in dict.fromkeys(exchanges((*layer.forward, *layer.backward))):
+                    used.update(name for name, _ in self._inside(item, stage, replica).demand.amounts)
+                for target in {stage - 1, stage + 1} & set(range(len(self.stages))):
+                    used.update(name for name, _ in self._sends(stage, target, replica).demand.amounts)
+                used.update(f"{name}.{part}" for name in self.layout.group(stage, replica) for part in ("compute", "memory"))
+            drawn: dict[str, list[tuple[int, float]]] = {}
+            for number, cost in enumerate(between(self.layout, self.stages, self.pieces.shards, self._exchanges)):
+                for name, amount in cost.demand.amounts:
+                    drawn.setdefault(name, []).append((number, amount))
+            rates = self._exchanges.rates
+            identical: dict[tuple[float, tuple[tuple[int, float], ...]], str] = {}
+            for name, amounts in drawn.items():
+                identical.setdefault((rates[name], tuple(amounts)), name)
+            self._shown = frozenset(used | set(identical.values()))
+        return self._shown
+
+    def _cost(self, spent: Spent, group: Names) -> Cost:
+        places = self.kinds.places(group) if spent.gpus else ()
+        return spent.cost(group, self._exchanges.is_link, self.kinds.bandwidth(group), places)
+
+    def scaled(self, cost: Cost, part: float, meaning: str = EXPOSED) -> int:
+        """Index of a part of a cost, made once.  meaning: of the part, in words."""
+        key = id(self._scaled(cost, part, meaning))
+        if key not in self._indices:
+            self._indices[key] = self._builder.cost(self._scaled(cost, part, meaning))
+        return self._indices[key]
+
+    def _scaled(self, cost: Cost, part: float, meaning: str = EXPOSED) -> Cost:
+        key = id(cost), part, meaning  # by id: to hash all amounts takes longer than to make the part
+        if key not in self._parts:  # the cost is kept with its part, for its id is its own only while it lives
+            self._parts[key] = cost, cost if part == 1.0 else scaled(cost, part, meaning)
+        return self._parts[key][1]

@@ -1,0 +1,229 @@
+"""`train:` of a transformer: its keys read and checked, and the plan with every number known."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from hwsim.collectives import CannotCollect
+from hwsim.devices import Gpu
+from hwsim.machine import Machine, NoRoute
+from hwsim.models import (
+    Framework,
+    Laid,
+    NotAlike,
+    ParallelPlan,
+    Transformer,
+    WrongPlan,
+    activations,
+    cluster_of,
+    hiding,
+    lay,
+    load_framework,
+    stage_of,
+    training_memory,
+)
+from hwsim.models.kernel_times import KernelTimes
+from hwsim.spec import Mistakes, Place, SpecError, Tree, decode
+from hwsim.workload.training.costs import KernelCosts
+from hwsim.workload.training.kinds import Kinds, kinds_of
+from hwsim.workload.training.layout import USUAL, Layout, in_first_node
+from hwsim.workload.training.plan import Held, Pieces, Plan
+from hwsim.workload.training.schema import ParallelKeys, TrainKeys
+
+OF_NETWORKS: Final = ("shares", "synchronise", "threads", "evaluate")  # keys that no transformer has
+IN_PARALLEL: Final = ("tp", "pp", "dp", "cp", "ep", "order")
+SIZE: Final = "{tp: 8, pp: 4, dp: rest}"
+
+
+def planned(
+    keys: TrainKeys, model: Transformer, tree: Tree, machine: Machine, devices: tuple[str, ...], mistakes: Mistakes
+) -> Plan | None:
+    """The plan that a file states or leaves to be searched; None once the mistakes are noted."""
+    framework = _framework(keys, tree, mistakes)
+    _foreign(keys, tree, mistakes)
+    if framework is None or not devices:
+        return None
+    try:
+        gpus, of_device = kinds_of(machine, devices)
+        stated = _stated(keys, gpus, mistakes)
+        if stated is None:
+            return None
+        search = _is_auto(keys)
+        laid = _fastest(stated, model, tree, machine, devices, framework) if search else lay(model, stated, len(devices))
+    except WrongPlan as error:
+        for key, message in error.mistakes:
+            mistakes.add(_place(tree, key), message)
+        return None
+    except (NotAlike, NoRoute, CannotCollect) as error:
+        mistakes.add(_place(tree, "parallel"), f"no plan can be found: {error}", f"say it, such as parallel: {SIZE}")
+        return None
+    kinds = Kinds(
+        [KernelCosts(KernelTimes(gpu, framework)) for gpu in gpus],
+        dict(zip(devices, of_device, strict=True)) if of_device else {},
+    )
+    return _plan(keys, laid, framework, kinds, devices, in_first_node(machine, devices))
+
+
+def _plan(keys: TrainKeys, laid: Laid, framework: Framework, kinds: Kinds, devices: Sequence[str], per_node: int) -> Plan:
+    plan, stages = laid.plan, range(laid.plan.pp)
+    return Plan(
+        layout=Layout(
+            devices=devices,
+            order=plan.order,
+            tp=plan.tp,
+            cp=plan.cp,
+            pp=plan.pp,
+            ep=plan.ep,
+            dp=laid.dp,
+            chunks=plan.chunks,
+            per_node=per_node,
+        ),
+        kinds=kinds,
+        stages=[[stage_of(laid, framework, stage) for stage in stages]] * laid.dp,
+        held=[[_held(laid, framework, stage) for stage in stages]] * laid.dp,
+        batches=(plan.global_batch // laid.dp,) * laid.dp,
+        microbatches=laid.microbatches,
+        schedule=plan.schedule,
+        steps=keys.steps,
+        exchange=Pieces(
+            counts=tuple(hiding.pieces(laid, stage, keys.buckets) for stage in stages),
+            shards=laid.shards,
+            waiting=framework.step,
+            detail=keys.detail,
+            layers=laid.layers,
+        ),
+        host=None,
+        network=framework.network,
+        dtype=plan.dtype,
+        text=text(laid),
+        count=laid.tokens,
+        unit="tokens",
+        flop=laid.tokens * laid.transformer.training_flop(laid.sequence),
+        total=keys.tokens or (keys.epochs * keys.samples * laid.sequence if keys.epochs and keys.samples else 0.0),
+    )
+
+
+def _held(laid: Laid, framework: Framework, stage: int) -> Held:
+    plan = laid.plan
+    memory = training_memory(laid, framework.attention, stage, framework.gradient)
+    unspared = dataclasses.replace(plan, recompute="none")
+    return Held(
+        always={
+            "weights": memory.weights,
+            "gradients": memory.gradients,
+            "optimizer states": memory.optimizer,
+            "buffers": memory.buffers,
+        },
+        kept=laid.layers_of(stage) / plan.chunks * activations(laid.transformer, plan, laid.sequence, framework.attention),
+        recomputed=activations(laid.transformer, unspared, laid.sequence, framework.attention)
+        if plan.recompute == "full"
+        else 0.0,
+    )
+
+
+def check(keys: TrainKeys, tree: Tree, mistakes: Mistakes) -> None:
+    """Note every mistake that needs no machine to be seen."""
+    _framework(keys, tree, mistakes)
+    _foreign(keys, tree, mistakes)
+    _parallel(keys, mistakes)
+
+
+def _is_auto(keys: TrainKeys) -> bool:
+    return keys.parallel is not None and keys.parallel.value == "auto"
+
+
+def _foreign(keys: TrainKeys, tree: Tree, mistakes: Mistakes) -> None:
+    """Note keys that would have no effect."""
+    for key in OF_NETWORKS:
+        if tree.get(key) is not None:
+            mistakes.add(tree.key_place(key), f"a transformer has no `{key}`: that is of networks of convolutions")
+    if keys.schedule == "interleaved" and keys.chunks == 1:
+        message = "an interleaved schedule has several chunks of every stage, not one"
+        mistakes.add(tree.key_place("schedule"), message, "such as chunks: 2")
+
+
+def _framework(keys: TrainKeys, tree: Tree, mistakes: Mistakes) -> Framework | None:
+    place = _place(tree, "framework")
+    folder = Path(place.file).parent if place.file and not place.file.startswith("<") else None
+    try:
+        return load_framework(keys.framework, folder)
+    except SpecError as error:
+        for mistake in error.mistakes:
+            mistakes.add(mistake.place or place, mistake.message, mistake.hint)
+        return None
+
+
+def _parallel(keys: TrainKeys, mistakes: Mistakes) -> ParallelKeys | None:
+    """The sizes of the plan, as far as the file states them."""
+    if keys.parallel is None or _is_auto(keys):
+        return ParallelKeys()
+    if not keys.parallel.is_mapping:
+        message = f"`parallel` is a mapping or auto, not {keys.parallel.what()}"
+        mistakes.add(keys.parallel.place, message, f"such as parallel: {SIZE}")
+        return None
+    return decode(keys.parallel, ParallelKeys, mistakes)
+
+
+def _stated(keys: TrainKeys, gpus: Sequence[Gpu], mistakes: Mistakes) -> ParallelPlan | None:
+    sizes = _parallel(keys, mistakes)
+    if sizes is None:
+        return None
+    return ParallelPlan(
+        tp=sizes.tp,
+        pp=sizes.pp,
+        dp=sizes.dp,
+        cp=sizes.cp,
+        ep=sizes.ep,
+        order=sizes.order if keys.parallel is not None else USUAL,
+        sequence_parallel=sizes.tp > 1 if keys.sequence_parallel is None else keys.sequence_parallel,
+        dtype=keys.dtype or ("bf16" if all("bf16" in gpu.flop for gpu in gpus) else "fp16"),
+        **{
+            name: getattr(keys, name)
+            for name in ("microbatch", "global_batch", "sequence", "schedule", "chunks", "uneven", "sharding", "shards",
+                         "recompute", "optimizer")
+        },
+    )  # fmt: skip
+
+
+def _fastest(
+    plan: ParallelPlan, model: Transformer, tree: Tree, machine: Machine, devices: tuple[str, ...], framework: Framework
+) -> Laid:
+    """The fastest plan by its estimate, of those that fit; if none does, the one that needs least memory."""
+    from hwsim.models.search import search
+
+    fixed = {key for key, _ in tree.items()} & {field.name for field in dataclasses.fields(ParallelPlan)}
+    best = search(model, plan, cluster_of(machine, devices), framework, fixed)
+    step = best.steps[0] if best.steps else best.nearest
+    if step is None:
+        raise WrongPlan((("parallel", f"no plan lays it over {len(devices)} devices"),))
+    return step.laid
+
+
+def _place(tree: Tree, key: str) -> Place:
+    """The place of a key of the plan, or of what would hold it."""
+    inside = tree.get("parallel")
+    if key in IN_PARALLEL and inside is not None:
+        return inside.key_place(key)
+    return tree.key_place(key)
+
+
+def text(laid: Laid) -> str:
+    """A plan in a line.
+
+    >>> from hwsim.models import load_transformer
+    >>> text(lay(load_transformer("gpt2"), ParallelPlan(tp=2, dp=2, global_batch=8), 4))
+    'tp 2 x pp 1 x dp 2, microbatch 1 x 4, nothing sharded, nothing recomputed, bf16, adam'
+    """
+    plan = laid.plan
+    sizes: Mapping[str, int] = {"tp": plan.tp, "cp": plan.cp, "pp": plan.pp, "dp": laid.dp, "ep": plan.ep}
+    shown = " x ".join(f"{name} {size}" for name, size in sizes.items() if size > 1 or name in ("tp", "pp", "dp"))
+    parts = [shown, f"microbatch {plan.microbatch} x {laid.microbatches}"]
+    if plan.pp > 1:
+        parts.append(f"{plan.schedule}, {plan.chunks} chunks" if plan.chunks > 1 else plan.schedule)
+    parts += ["sequence parallel"] if plan.sequence_parallel else []
+    parts += [plan.sharding] if plan.level else ["nothing sharded"] if laid.dp > 1 else []
+    parts.append({"none": "nothing recomputed", "selective": "scores recomputed", "full": "layers recomputed"}[plan.recompute])
+    return ", ".join([*parts, plan.dtype, plan.optimizer])

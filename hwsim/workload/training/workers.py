@@ -1,0 +1,84 @@
+"""State of a step while it is written: queues, and the GPUs whose ops are issued together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import field
+
+from hwsim.demand import Cost
+from hwsim.graph.builder import GraphBuilder, OpRef
+from hwsim.records import dataclass
+from hwsim.workload.programs import MAIN
+from hwsim.workload.training.layout import Names
+
+
+@dataclass(slots=True)
+class Thread:
+    """A thread of a host that issues kernels for one GPU, or for all.  begin: its first op of the step."""
+
+    queue: int
+    host: str
+    begin: OpRef | None = None
+
+
+@dataclass(slots=True)
+class Worker:
+    """GPUs whose ops are issued together: a stage group of a replica, or one GPU of it.
+
+    Args:
+        waits: ops that the next op waits for.
+        first, last: ops of the step so far; begun: the first op of the pass.
+    """
+
+    devices: Names
+    stage: int
+    replica: int
+    thread: Thread | None = None
+    waits: list[OpRef] = field(default_factory=list)
+    first: OpRef | None = None
+    last: OpRef | None = None
+    begun: OpRef | None = None
+
+    @property
+    def device(self) -> str:
+        """The device that its ops and queues are called after."""
+        return self.devices[0]
+
+    def issued(self, op: OpRef) -> None:
+        """Take note of its latest op."""
+        self.first, self.begun, self.last = self.first or op, self.begun or op, op
+        self.waits = []
+
+
+@dataclass(slots=True)
+class Ops:
+    """Ops and queues of one program.  prefix: of the names of its queues."""
+
+    builder: GraphBuilder
+    program: str
+    _queues: dict[str, int] = field(default_factory=dict)
+
+    def queue(self, name: str, device: str) -> int:
+        """The queue of that name, made at its first use."""
+        if name not in self._queues:
+            shown = name if self.program == MAIN else f"{self.program}:{name}"
+            self._queues[name] = self.builder.queue(shown, device)
+        return self._queues[name]
+
+    def add(
+        self,
+        name: str,
+        kind: str,
+        device: str,
+        queue: int,
+        after: Sequence[OpRef],
+        *,
+        cost: Cost | None = None,
+        time: float = 0.0,
+        pool: int = -1,
+    ) -> OpRef:
+        """A new op; it waits for each of `after` once."""
+        return self.builder.op(
+            name, kind=kind, device=device, program=self.program, cost=cost, time=time, queue=queue, take=pool, give=pool,
+            after=after,
+        )  # fmt: skip

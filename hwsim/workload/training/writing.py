@@ -1,0 +1,131 @@
+"""Steps of a training as ops: the only writer of its op graph.
+
+    a step = what the hosts do before it; the passes of every micro-batch through every stage, in the order of the schedule,
+             with the sends between stages; the exchange of gradients among replicas; the update of the weights
+
+The plan holds what differs between trainings. `ByKernel` writes an op for each kernel of each GPU, issued by a thread of the
+host, and exchanges gradients in buckets. `BySegment` writes an op for each segment of a pass of a stage group, and exchanges
+gradients and sharded weights in pieces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from hwsim.graph.builder import GraphBuilder, OpRef
+from hwsim.machine import Machine
+from hwsim.workload.training.by_kernel import ByKernel
+from hwsim.workload.training.by_segment import BySegment
+from hwsim.workload.training.exchanges import Exchanges
+from hwsim.workload.training.plan import Buckets, Pieces, Plan
+from hwsim.workload.training.schedule import Pass, in_order, passes, successor
+from hwsim.workload.training.segments import Segments
+from hwsim.workload.training.workers import Ops, Worker
+
+Place = tuple[int, int, Pass]  # replica, stage, pass
+
+
+class Steps:
+    """Writes the steps of one training.  replicas: those that have ops; fewer than the plan has: the first represents all."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        machine: Machine,
+        builder: GraphBuilder,
+        exchanging: Exchanges,
+        hosts: Sequence[str],
+        *,
+        name: str,
+        replicas: Sequence[int],
+        by_layer: bool = False,
+    ) -> None:
+        """Queues and workers of a training.
+
+        Args:
+            hosts: the host of each GPU, if it issues kernels.
+            name: the program's name.
+            by_layer: an op for every stretch between two exchanges of a stage group.
+        """
+        self.plan, self.machine, self.builder, self.replicas, self.name = plan, machine, builder, replicas, name
+        ops = Ops(builder, name)
+        self.grain: ByKernel | BySegment
+        match plan.exchange:
+            case Buckets() as buckets:
+                self.grain = ByKernel(plan, buckets, ops, machine, exchanging, hosts, replicas)
+            case Pieces() as pieces:
+                self.grain = BySegment(
+                    plan, pieces, ops, Segments(plan, pieces, builder, exchanging, replicas, by_layer=by_layer)
+                )
+        self._arrived: dict[Place, OpRef] = {}  # sends whose pass is not yet written
+        self._begun: dict[Place, OpRef] = {}  # first ops of passes whose send is not yet written
+
+    def write(self, after: OpRef | None = None) -> list[OpRef]:
+        """All steps, once `after` has ended; the last ops of the last step."""
+        with self.builder.repeat(self.plan.steps):
+            self.grain.begin(waits=after is not None)
+            for replicas, stage, current, last, final in self._order():
+                self._through(replicas, stage, current, last=last, final=final)
+            ends = self.grain.end()
+            self.builder.op("step", kind="step", program=self.name, after=ends)
+        if after is not None:
+            for start in self.grain.starts():
+                self.builder.tie(after, start)
+        return ends
+
+    def evaluate(self, after: Sequence[OpRef]) -> None:
+        """Forward passes alone, as many as the plan has steps, once the ops of `after` have ended."""
+        if not isinstance(self.grain, ByKernel):
+            raise TypeError("only a training whose kernels are ops of their own evaluates")
+        with self.builder.repeat(self.plan.steps):
+            self.grain.begin(waits=False)
+            for replica in self.replicas:
+                self.grain.forward(self.grain.workers[0, replica], self.plan.stages[replica][0].layers, "evaluate")
+        for worker in self.workers():
+            if worker.first is not None:
+                for op in after:
+                    self.builder.tie(op, worker.first)
+
+    def workers(self) -> Iterator[Worker]:
+        """All stage groups, or GPUs, that have ops of their own."""
+        return (worker for group in self.grain.workers.values() for worker in group)
+
+    def _order(self) -> Iterator[tuple[Sequence[int], int, Pass, bool, bool]]:
+        """(replicas, stage, pass, whether it is the last backward pass through its virtual stage, and of the stage), in order.
+
+        Segments: every pass behind those it waits for, for all replicas at once. Kernels: replica by replica and stage by stage.
+        """
+        layout, count = self.plan.layout, self.plan.microbatches
+        lines = [passes(self.plan.schedule, stage, layout.pp, count, layout.chunks) for stage in range(layout.pp)]
+        finals = [{current.chunk: current for current in line if not current.forward} for line in lines]
+        ordered: Iterable[tuple[Sequence[int], int, Pass]]
+        if isinstance(self.grain, ByKernel) and layout.pp > 1:
+            ordered = (
+                ([replica], stage, current) for replica in self.replicas for stage, line in enumerate(lines) for current in line
+            )
+        else:
+            ordered = ((self.replicas, stage, current) for stage, current in in_order(lines, layout.chunks))
+        for replicas, stage, current in ordered:
+            yield replicas, stage, current, finals[stage][current.chunk] == current, lines[stage][-1] == current
+
+    def _through(self, replicas: Sequence[int], stage: int, current: Pass, *, last: bool, final: bool) -> None:
+        """One pass of some replicas, behind what it waits for, and the sends of what it made."""
+        layout, edge = self.plan.layout, self.builder.edge
+        for worker in (worker for replica in replicas for worker in self.grain.workers[stage, replica]):
+            worker.begun = None
+        self.grain.through(stage, current, replicas, last=last, final=final)
+        following = successor(stage, current, layout.pp, layout.chunks)
+        for replica in replicas:
+            source = self.grain.workers[stage, replica][0]
+            place = replica, stage, current
+            if source.begun is not None:
+                self._begun[place] = source.begun
+                if place in self._arrived:
+                    edge(self._arrived[place], source.begun)
+            if following is None or following[0] == stage:
+                continue
+            sent = self.grain.send(source, self.grain.workers[following[0], replica][0], forward=current.forward)
+            place = replica, *following
+            self._arrived[place] = sent
+            if place in self._begun:
+                edge(sent, self._begun[place])
