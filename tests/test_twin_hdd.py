@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hwsim.actors.request_level import CannotPlay, Served, columns, poisson, serve
 from hwsim.actors.request_level.hdd import HddTwin, Policy, hdd_play
-from hwsim.actors.request_level.steady import steady_rate
+from hwsim.actors.request_level.load import steady_rate
 from hwsim.devices.arm import Seek
 from hwsim.devices.hdd import Hdd
 

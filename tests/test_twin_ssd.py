@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from hwsim.actors.request_level import CannotPlay, Served, columns, poisson, serve
 from hwsim.actors.request_level.flash_map import PlaneMap, used
+from hwsim.actors.request_level.load import steady_rate
 from hwsim.actors.request_level.ssd import SsdTwin, ssd_play
-from hwsim.actors.request_level.steady import steady_rate
 from hwsim.devices.flash import Flash
 from hwsim.devices.ssd import Ssd
 

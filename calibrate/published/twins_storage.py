@@ -28,8 +28,8 @@ from hwsim.actors.request_level import Served, Twin, columns, serve
 from hwsim.actors.request_level.caches import caches_play
 from hwsim.actors.request_level.flash_map import used
 from hwsim.actors.request_level.hdd import HddTwin, Policy
+from hwsim.actors.request_level.load import steady_rate
 from hwsim.actors.request_level.ssd import SsdTwin
-from hwsim.actors.request_level.steady import steady_rate
 from hwsim.devices import Cpu
 from hwsim.devices.hdd import Hdd
 from hwsim.devices.ssd import Ssd

@@ -1,16 +1,14 @@
 """Devices simulated request by request: the oracle of their closed forms, and the thing to watch.
 
-A twin has the four members that `requests` describes.  A new one is a file here and its line in `TWINS`.
+A twin has the four members that `requests` describes. A new one is a file here and a line in `TWINS`;
+`requests.Stream` issues the requests of an op.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final
 
-from hwsim.actors.request_level.caches import caches_play
-from hwsim.actors.request_level.dram import dram_play
-from hwsim.actors.request_level.hdd import hdd_play
 from hwsim.actors.request_level.load import latency_curve
 from hwsim.actors.request_level.play import Players
 from hwsim.actors.request_level.requests import (
@@ -25,17 +23,19 @@ from hwsim.actors.request_level.requests import (
     serve,
     statistics,
 )
-from hwsim.actors.request_level.ssd import ssd_play
 from hwsim.devices import Sockets
+from hwsim.spec.kinds import Kinds
 
-# kind of device -> (model, full name) -> its twin; raises CannotPlay where the model does not say enough
-TWINS: Final[Mapping[str, Callable[[Any, str], Play]]] = {
-    "cpu": lambda cpu, name: caches_play(cpu, name) if cpu.caches else dram_play(cpu.memory.dram, cpu.memory.size, name),
-    "gpu": lambda gpu, name: dram_play(gpu.memory.dram, gpu.memory.size, name),
-    "hdd": hdd_play,
-    "memory": lambda memory, name: dram_play(memory.dram, memory.size, name),
-    "ssd": ssd_play,
-}
+# kind of device: function of (model, full name) that makes its twin; raises CannotPlay if the model does not say enough
+TWINS: Final = Kinds[Callable[[Any, str], Play]](
+    {
+        "cpu": f"{__name__}.caches:cpu_play",
+        "gpu": f"{__name__}.dram:gpu_play",
+        "hdd": f"{__name__}.hdd:hdd_play",
+        "memory": f"{__name__}.dram:memory_play",
+        "ssd": f"{__name__}.ssd:ssd_play",
+    }
+)
 
 
 def play_of(kind: str, model: Any, name: str) -> Play:

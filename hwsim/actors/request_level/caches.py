@@ -1,19 +1,19 @@
 """The caches of a CPU, access by access: least recently used sets, lines that move between cores, prefetching.
 
-An access takes the latency of the first level, from its core outwards, that has its line; else that of the memory, whose
-lines come at its bandwidth.  The line is then in every level on its way (a victim level has what the one before it gave
-up).  A line that one core has written belongs to it: another core's access waits until it has come over, one core after
-another, which is what false sharing costs.  A store takes the line from all others (MESI, modified and shared).  A core
-issues in order.  Of lines that its first level did not have it waits, once so many are under way, for the oldest; with a
-depth of 1 each access waits for the one before.  A prefetcher fetches up to 20 lines ahead, into the second level, once
+An access takes the latency of the first level, from its core outwards, that has its line; else the latency of the memory, whose
+lines come at its bandwidth. The line is then in every level on its way (a victim level has the lines that the one before it
+gave up). A line that one core has written belongs to it: another core's access waits until it has come over, one core after
+another, which is the cost of false sharing. A store takes the line from all others (MESI, modified and shared). A core
+issues in order. Once `depth` lines that its first level did not have are under way, it waits for the oldest of them; with a
+depth of 1 each access waits for the one before. A prefetcher fetches up to 20 lines ahead, into the second level, once
 two steps in a page were equal.
 
-**Source.** Mattson et al., "Evaluation techniques for storage hierarchies", IBM Systems Journal 9(2), 1970 (stacks);
+**Source.** Mattson et al., "Evaluation techniques for storage hierarchies", IBM Systems Journal 9(2), 1970 (stacks).
 Sorin, Hill and Wood, "A Primer on Memory Consistency and Cache Coherence", 2011; Intel 64 and IA-32 Architectures
 Optimization Reference Manual, "Data prefetching" (streams in pages of 4 KiB).
-**Error.** Hits equal those of stack distances exactly (tests/test_twin_caches.py).
+**Error.** Hits equal the hits by stack distances exactly (tests/test_twin_caches.py).
 **Range.** True least recently used sets of physical addresses in a row; no inclusion, no store buffers (a store takes as
-long as a load), no bandwidth between the levels.  Made for working sets up to some 100,000 lines.
+long as a load), no bandwidth between the levels. Made for working sets up to some 100,000 lines.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import Final, Literal
 
+from hwsim.actors.request_level.dram import dram_play
 from hwsim.actors.request_level.requests import CannotPlay, Play, Served, requests_of
 from hwsim.demand import Requests
 from hwsim.devices.cache import Caches
@@ -40,10 +41,15 @@ STREAMS: Final = 32  # pages a core's prefetcher follows at once
 _PURGE: Final = 1 << 14  # lines noted as on their way before those that have arrived are forgotten
 
 
+def cpu_play(cpu: Cpu, name: str = "the cpu") -> Play:
+    """The twin of a CPU: its caches, or its memory if it has no `caches:`."""
+    return caches_play(cpu, name) if cpu.caches else dram_play(cpu.memory.dram, cpu.memory.size, name)
+
+
 def caches_play(cpu: Cpu, name: str = "the cpu") -> Play:
     """The twin of a CPU's caches; of accesses in a row each core has a stretch of its own.
 
-    An op with a working set, which it goes over again and again, finds the caches as the last time left them.
+    An op with a working set, which it reads again and again, finds the caches as its last pass left them.
 
     Raises:
         CannotPlay: it has none.
@@ -62,12 +68,12 @@ def caches_play(cpu: Cpu, name: str = "the cpu") -> Play:
         gap=1.0 / (loads * clock),
     )
 
-    def requests(asked: Requests, span: float, now: float) -> Served:
-        served = requests_of(asked, span, now)
-        if asked.pattern in ("sequential", "strided"):
-            served.core = [at * asked.cores // len(served) for at in range(len(served))]
-        if asked.span:
-            twin.warm(int(asked.span), asked.cores, alike=asked.pattern in ("random", "dependent"))
+    def requests(wanted: Requests, span: float, time: float) -> Served:
+        served = requests_of(wanted, span, time)
+        if wanted.pattern in ("sequential", "strided"):
+            served.core = [at * wanted.cores // len(served) for at in range(len(served))]
+        if wanted.span:
+            twin.warm(int(wanted.span), wanted.cores, alike=wanted.pattern in ("random", "dependent"))
         return served
 
     return Play(twin, cpu.memory.size or 1 << 40, requests)
@@ -93,7 +99,7 @@ class CacheTwin:
         clock: cycles per second.
         memory: seconds of an access that no level serves.
         bandwidth: bytes/s of the memory.
-        coherence: what a line takes from core to core; that of the last level if left out.
+        coherence: what a line takes from core to core; the time of the last level if left out.
         prefetch: what is fetched ahead: nothing, the next line of every line missed, or streams.
         ahead: lines by which a stream is ahead.
         gap: seconds from one access to the next of a core at least.
@@ -141,7 +147,7 @@ class CacheTwin:
         self._heap: list[tuple[float, int, _Actor]] = []
         self._order = count().__next__
         self._hits = [0] * len(levels)
-        self._told = dict.fromkeys(
+        self._counted = dict.fromkeys(
             ("accesses", "lines", "memory_reads", "write_backs", "transfers", "prefetched", "tlb_misses"), 0
         )
         self._access = self._machinery()
@@ -151,7 +157,7 @@ class CacheTwin:
         """Accesses, lines they touched, hits by level, lines read from memory and written back, moved between cores, ..."""
         hits = {f"{name}_hits": hit for name, hit in zip(self._names, self._hits, strict=True)}
         return {
-            **{name: float(number) for name, number in self._told.items()},
+            **{name: float(number) for name, number in self._counted.items()},
             **{name: float(hit) for name, hit in hits.items()},
         }
 
@@ -159,14 +165,14 @@ class CacheTwin:
         rows: dict[int, list[int]] = {}
         for at, core in enumerate(served.core):
             rows.setdefault(core % self._cores, []).append(at)
-        for core, own in rows.items():
+        for core, mine in rows.items():
             window = math.inf if served.depth is None else max(1, served.depth // len(rows))
-            heappush(self._heap, (served.at[own[0]], self._order(), _Actor(served, core, own, window)))
+            heappush(self._heap, (served.at[mine[0]], self._order(), _Actor(served, core, mine, window)))
 
     def warm(self, span: int, cores: int = 1, *, alike: bool = True) -> None:
         """As if the first `span` bytes had just been read in order: all of them by every core (`alike`), or a stretch by each.
 
-        Of so many lines that were read once a level keeps the last that fit, a victim level those before them.
+        After lines that were read once a level keeps the last that fit, a victim level the ones before them.
         """
         lines, done = -(-span // self._line), set[tuple[int, int]]()
         for core in range(min(cores, self._cores)):
@@ -181,11 +187,11 @@ class CacheTwin:
                 if not (alike and (level, which) in done):
                     done.add((level, which))
                     for line in range(begin, end):
-                        own = sets[line % len(sets)]
-                        own.pop(line, None)
-                        own[line] = None
-                        if len(own) > ways:
-                            del own[next(iter(own))]
+                        content = sets[line % len(sets)]
+                        content.pop(line, None)
+                        content[line] = None
+                        if len(content) > ways:
+                            del content[next(iter(content))]
                         if self._cores > 1:
                             self._holders[line] = self._holders.get(line, 0) | 1 << core
                 end = begin
@@ -200,30 +206,24 @@ class CacheTwin:
         return self._heap[0][0] if self._heap else math.inf
 
     def advance(self, until: float) -> None:
-        heap, gap, access, told = self._heap, self._gap, self._access, self._told
+        heap, gap, access, counts = self._heap, self._gap, self._access, self._counted
         quick = 1.001 * self._times[0]
         while heap and heap[0][0] <= until:
-            now, _, actor = heappop(heap)
-            other = heap[0][0] if heap else math.inf  # as long as nobody else is sooner, this core goes on
+            time, _, actor = heappop(heap)
+            another = heap[0][0] if heap else math.inf  # as long as no other core is sooner, this core goes on
             served, rows, core, window, flying, at = actor.served, actor.rows, actor.core, actor.window, actor.flying, actor.next
-            issued, start, finish, address, size, write = (
-                served.issued,
-                served.start,
-                served.finish,
-                served.address,
-                served.size,
-                served.write,
-            )
+            issued, start, finish = served.issued, served.start, served.finish
+            address, size, write = served.address, served.size, served.write
             begun, last = at, len(rows)
             while True:
                 row = rows[at]
-                issued[row] = start[row] = now
-                finish[row] = ends = access(now, core, address[row], size[row], write[row])
+                issued[row] = start[row] = time
+                finish[row] = ends = access(time, core, address[row], size[row], write[row])
                 at += 1
                 if at == last:
                     break
-                upcoming = now + gap
-                if window == 1 or ends > now + quick:
+                upcoming = time + gap
+                if window == 1 or ends > time + quick:
                     flying.append(ends)
                 if len(flying) >= window:
                     gone = flying.popleft()
@@ -231,43 +231,36 @@ class CacheTwin:
                         actor.gate = gone
                     if actor.gate > upcoming:
                         upcoming = actor.gate
-                there = served.at[rows[at]]
-                now = max(upcoming, there)
-                if now >= other or now > until:
-                    heappush(heap, (now, self._order(), actor))
+                arrives = served.at[rows[at]]
+                time = max(upcoming, arrives)
+                if time >= another or time > until:
+                    heappush(heap, (time, self._order(), actor))
                     break
             actor.next = at
             served.left -= at - begun
-            told["accesses"] += at - begun
+            counts["accesses"] += at - begun
 
     def _transfer(self, one: int, other: int, coherence: Coherence | None) -> Seconds:
-        """Of a line from core to core."""
+        """Seconds of a line from core to core."""
         if coherence is None:
             return self._times[-1]
         near = coherence.cluster_cores is None or one // coherence.cluster_cores == other // coherence.cluster_cores
         return coherence.cluster if near or coherence.across is None else coherence.across
 
     def _machinery(self) -> Callable[[float, int, int, int, bool], float]:
-        """What one access does: functions over local names, made once, because this is where the twin spends its time."""
-        sets, of, times, ways, victim, hits, told = (
-            self._sets,
-            self._of,
-            self._times,
-            self._ways,
-            self._victim,
-            self._hits,
-            self._told,
-        )
+        """The steps of one access: functions over local names, made once, because this is where the twin spends its time."""
+        sets, of, times, ways, victim = self._sets, self._of, self._times, self._ways, self._victim
+        hits, events = self._hits, self._counted
         writer, holders, dirty, arrives, line_size = self._writer, self._holders, self._dirty, self._arrives, self._line
         depth, several, first = len(times), self._cores > 1, sets[0]
         counts = [len(level[0]) for level in sets]
         of_first, first_sets, first_time = of[0], counts[0], times[0]
         ahead_level = min(1, depth - 1)
 
-        def from_memory(now: float) -> float:
-            begin = max(now, self._memory_free)
+        def from_memory(time: float) -> float:
+            begin = max(time, self._memory_free)
             self._memory_free = begin + self._line_time
-            told["memory_reads"] += 1
+            events["memory_reads"] += 1
             return begin + self._memory
 
         def put(level: int, core: int, line: int) -> None:
@@ -289,7 +282,7 @@ class CacheTwin:
             if line in dirty:
                 dirty.discard(line)
                 self._memory_free += self._line_time
-                told["write_backs"] += 1
+                events["write_backs"] += 1
 
         def take(core: int, line: int) -> bool:
             """Take a line from all other cores; whether any may have had it."""
@@ -297,42 +290,42 @@ class CacheTwin:
             holders[line] = 1 << core
             if not others:
                 return False
-            for other in range(self._cores):
-                if others >> other & 1:
+            for other_core in range(self._cores):
+                if others >> other_core & 1:
                     for level in range(depth):
-                        if of[level][other] != of[level][core]:
-                            sets[level][of[level][other]][line % counts[level]].pop(line, None)
+                        if of[level][other_core] != of[level][core]:
+                            sets[level][of[level][other_core]][line % counts[level]].pop(line, None)
             return True
 
-        def fetch(now: float, core: int, line: int, write: bool) -> float:
+        def fetch(time: float, core: int, line: int, write: bool) -> float:
             """A line that the first level does not have, or a store to one that others may have: when it is there."""
             owner = writer.get(line, core)
             if owner != core:
-                ends = max(now, arrives.get(line, 0.0)) + self._between[owner][core]
+                ends = max(time, arrives.get(line, 0.0)) + self._between[owner][core]
                 arrives[line] = ends
-                told["transfers"] += 1
+                events["transfers"] += 1
                 del writer[line]
                 if write:
                     take(core, line)
                 bring(depth, core, line)
                 return ends
-            ends = now
+            ends = time
             for level in range(depth):
                 if line in sets[level][of[level][core]][line % counts[level]]:
                     hits[level] += 1
-                    ends = now + times[level]
+                    ends = time + times[level]
                     bring(level, core, line)
                     break
             else:
                 if write and not self._allocate:
-                    self._memory_free = max(now, self._memory_free) + self._line_time
-                    told["write_backs"] += 1
-                    return now + first_time
-                ends = arrives[line] = from_memory(now)
+                    self._memory_free = max(time, self._memory_free) + self._line_time
+                    events["write_backs"] += 1
+                    return time + first_time
+                ends = arrives[line] = from_memory(time)
                 bring(depth, core, line)
             if write and several and take(core, line):
-                ends = max(ends, now + max(self._between[core]))
-                told["transfers"] += 1
+                ends = max(ends, time + max(self._between[core]))
+                events["transfers"] += 1
             return ends
 
         def bring(level: int, core: int, line: int) -> None:
@@ -342,16 +335,16 @@ class CacheTwin:
                 del lines[line]
                 if not victim[level]:
                     lines[line] = None
-            for each in range(min(level, depth) - 1, -1, -1):
-                if each == 0 or not victim[each]:
-                    put(each, core, line)
+            for nearer in range(min(level, depth) - 1, -1, -1):
+                if nearer == 0 or not victim[nearer]:
+                    put(nearer, core, line)
             if level == 0:
                 lines = first[of_first[core]][line % first_sets]
                 del lines[line]
                 lines[line] = None
 
-        def look_ahead(now: float, core: int, line: int) -> None:
-            """Fetch what is likely to be asked for next."""
+        def look_ahead(time: float, core: int, line: int) -> None:
+            """Fetch the lines that are likely to be asked for next."""
             page = line * line_size // PAGE
             if self._prefetch == "next line":
                 steps: Sequence[int] = (1,)
@@ -371,20 +364,20 @@ class CacheTwin:
                     return
                 if wanted in writer and writer[wanted] != core:
                     continue
-                found = next(
+                level_found = next(
                     (level for level in range(depth) if wanted in sets[level][of[level][core]][wanted % counts[level]]), depth
                 )
-                if found <= ahead_level:
+                if level_found <= ahead_level:
                     continue
-                arrives[wanted] = now + times[found] if found < depth else from_memory(now)
-                told["prefetched"] += 1
+                arrives[wanted] = time + times[level_found] if level_found < depth else from_memory(time)
+                events["prefetched"] += 1
                 if several:
                     holders[wanted] = holders.get(wanted, 0) | 1 << core
-                for level in range(min(found, depth) - 1, ahead_level - 1, -1):
+                for level in range(min(level_found, depth) - 1, ahead_level - 1, -1):
                     if level == ahead_level or not victim[level]:
                         put(level, core, wanted)
 
-        def known(core: int, address: int) -> float:
+        def translated(core: int, address: int) -> float:
             """Seconds to find out where a page is."""
             more = 0.0
             for page, entries, miss, tlbs in self._tlbs:
@@ -393,7 +386,7 @@ class CacheTwin:
                     del pages[number]
                 else:
                     more += miss
-                    told["tlb_misses"] += 1
+                    events["tlb_misses"] += 1
                 pages[number] = None
                 if len(pages) > entries:
                     del pages[next(iter(pages))]
@@ -401,9 +394,9 @@ class CacheTwin:
 
         watching, paged = self._prefetch != "none", bool(self._tlbs)
 
-        def access(now: float, core: int, address: int, size: int, write: bool) -> float:
+        def access(time: float, core: int, address: int, size: int, write: bool) -> float:
             line, last = address // line_size, (address + size - 1) // line_size
-            begin = now + known(core, address) if paged else now
+            begin = time + translated(core, address) if paged else time
             ends = 0.0
             while True:
                 lines = first[of_first[core]][line % first_sets]
@@ -411,28 +404,28 @@ class CacheTwin:
                     del lines[line]
                     lines[line] = None
                     hits[0] += 1
-                    there = begin + first_time
+                    ends_at = begin + first_time
                     if arrives and line in arrives:
-                        there = max(there, arrives[line])
+                        ends_at = max(ends_at, arrives[line])
                 else:
-                    if line in arrives and arrives[line] <= now:
+                    if line in arrives and arrives[line] <= time:
                         del arrives[line]
                     waits = arrives.get(line, 0.0) if writer.get(line, core) == core else 0.0
-                    there = max(fetch(begin, core, line, write), waits)
+                    ends_at = max(fetch(begin, core, line, write), waits)
                     if several:
                         holders[line] = holders.get(line, 0) | 1 << core
                     if watching:
-                        look_ahead(now, core, line)
+                        look_ahead(time, core, line)
                 if write:
                     writer[line] = core
                     dirty.add(line)
-                told["lines"] += 1
-                ends = max(ends, there)
+                events["lines"] += 1
+                ends = max(ends, ends_at)
                 if line == last:
                     break
                 line += 1
             if len(arrives) > _PURGE:
-                for gone in [each for each, when in arrives.items() if when <= now]:
+                for gone in [line for line, when in arrives.items() if when <= time]:
                     del arrives[gone]
             return ends
 

@@ -18,8 +18,9 @@ from typing import Final
 import numpy as np
 
 from hwsim.actors.request_level.dram_channel import Access, Channel
-from hwsim.actors.request_level.requests import MOST_REQUESTS, CannotPlay, Play, Served, requests_of
+from hwsim.actors.request_level.requests import MOST_REQUESTS, CannotPlay, Play, Served, Stream, requests_of
 from hwsim.demand import Requests
+from hwsim.devices import Gpu, Memory
 from hwsim.devices.dram import Dram
 from hwsim.graph.opgraph import Ints
 
@@ -61,8 +62,8 @@ class DramTwin:
             if events and events[0][0] <= soonest:
                 if events[0][0] > until:
                     return
-                now, _, issuer, ended = heappop(events)
-                self._issue(now, issuer, ended)
+                time, _, issuer, ended = heappop(events)
+                self._issue(time, issuer, ended)
                 continue
             if soonest > until or soonest == _NEVER:
                 return
@@ -72,61 +73,42 @@ class DramTwin:
             due[number] = channel.due()
             if done is not None:
                 time, (issuer, access) = done
-                issuer.finish(access, time)
-                if issuer.depth is not None and issuer.left[issuer.request[access]] == 0:
+                issuer.answer(access, time)
+                if issuer.served.depth is not None and issuer.left[issuer.request[access]] == 0:
                     self._at(issuer.served.finish[issuer.request[access]], issuer, 1)
 
     def _at(self, time: float, issuer: _Issuer, ended: int) -> None:
         heappush(self._events, (time, self._order, issuer, ended))
         self._order += 1
 
-    def _issue(self, now: float, issuer: _Issuer, ended: int) -> None:
-        """Issue what may be issued now, and come back for the rest."""
-        served, depth, at = issuer.served, issuer.depth, issuer.served.at
+    def _issue(self, time: float, issuer: _Issuer, ended: int) -> None:
+        """Issue the requests that may be issued now, and come back for the rest."""
         issuer.flying -= ended
         if not ended:
             issuer.armed = False
         touched = set()
-        i, total = issuer.next, len(at)
-        while i < total and at[i] <= now and (depth is None or issuer.flying < depth):
-            served.issued[i] = now
-            issuer.flying += 1
-            for access in range(issuer.first[i], issuer.first[i + 1]):
+        for request in issuer.issue(time):
+            for access in range(issuer.first[request], issuer.first[request + 1]):
                 number = issuer.channel[access]
                 place = issuer.bank[access], issuer.row[access], issuer.write[access]
                 self._channels[number].arrive(Access(self._age, *place, (issuer, access)))
                 self._age += 1
                 touched.add(number)
-            i += 1
-        issuer.next = i
         for number in touched:
-            self._channels[number].admit(now)
+            self._channels[number].admit(time)
             self._due[number] = self._channels[number].due()
-        if i < total and not issuer.armed and (depth is None or issuer.flying < depth):
+        if (later := issuer.upcoming) is not None and not issuer.armed:
             issuer.armed = True
-            self._at(at[i], issuer, 0)
+            self._at(later, issuer, 0)
 
 
-class _Issuer:
-    """The requests of one op, cut into accesses."""
+class _Issuer(Stream):
+    """The requests of one op, cut into accesses. armed: whether the twin comes back when the next one is there."""
 
-    __slots__ = (
-        "armed",
-        "bank",
-        "channel",
-        "depth",
-        "first",
-        "flying",
-        "left",
-        "next",
-        "request",
-        "row",
-        "served",
-        "tail",
-        "write",
-    )
+    __slots__ = ("armed", "bank", "channel", "first", "left", "request", "row", "tail", "write")
 
     def __init__(self, served: Served, dram: Dram) -> None:
+        super().__init__(served)
         size = max(1, int(dram.access))
         address, length = np.array(served.address, np.int64), np.array(served.size, np.int64)
         lines = address // size
@@ -141,13 +123,11 @@ class _Issuer:
         self.request = np.repeat(np.arange(len(counts)), counts).tolist()
         self.write = np.repeat(np.array(served.write, np.bool_), counts).tolist()
         self.first, self.left = first.tolist(), counts.tolist()
-        self.served, self.depth = served, served.depth
-        self.next = self.flying = 0
         self.armed = True
         self.tail = dram.latency("hit")
 
-    def finish(self, access: int, column: float) -> None:
-        """The column command of an access went out."""
+    def answer(self, access: int, column: float) -> None:
+        """Note that the column command of an access went out."""
         served, i, end = self.served, self.request[access], column + self.tail
         if self.left[i] == self.first[i + 1] - self.first[i]:
             served.start[i] = column
@@ -186,9 +166,9 @@ def address(dram: Dram, channel: int, bank: int, row: int, column: int = 0) -> i
 def addresses(
     dram: Dram, count: int, *, banks: int | None = None, row_hit: float = 0.0, seed: int = 0, regular: bool = False
 ) -> list[int]:
-    """Of `count` accesses to `banks` banks of every channel (default: all); a part `row_hit` of them repeats its bank's last row.
+    """Addresses of `count` accesses to `banks` banks of every channel; a part `row_hit` repeats its bank's last row.
 
-    regular: the banks take turns; else each goes to any of them.
+    banks: None for all. regular: the banks take turns; else each goes to any of them.
     """
     draw = np.random.default_rng(seed)
     every = dram.banks * dram.pseudo_channels
@@ -197,11 +177,21 @@ def addresses(
     bank = turn % used if regular else draw.integers(0, used, count)
     rows, again = draw.integers(0, 1 << 16, count).tolist(), (draw.random(count) < row_hit).tolist()
     last: dict[tuple[int, int], int] = {}
-    found = []
+    chosen = []
     for place, row, same in zip(zip(channel.tolist(), bank.tolist(), strict=True), rows, again, strict=True):
         last[place] = row = last.get(place, row) if same else row
-        found.append(address(dram, *place, row))
-    return found
+        chosen.append(address(dram, *place, row))
+    return chosen
+
+
+def gpu_play(gpu: Gpu, name: str) -> Play:
+    """The twin of a GPU's memory."""
+    return dram_play(gpu.memory.dram, gpu.memory.size, name)
+
+
+def memory_play(memory: Memory, name: str) -> Play:
+    """The twin of a memory that is a part of its own."""
+    return dram_play(memory.dram, memory.size, name)
 
 
 def dram_play(dram: Dram | None, size: float | None, name: str = "the memory") -> Play:
@@ -212,14 +202,14 @@ def dram_play(dram: Dram | None, size: float | None, name: str = "the memory") -
     """
     if dram is None:
         raise CannotPlay(f"{name} does not say what its memory is made of", "add `use: ddr4-3200` (to its `memory`)")
-    known = dram
+    timing = dram
 
-    def requests(asked: Requests, span: float, now: float) -> Served:
-        if asked.pattern == "sequential" and 0 < asked.size < known.access:  # neighbours come in one access
-            asked = replace(asked, count=math.ceil(asked.count * asked.size / known.access), size=known.access)
-        served = requests_of(asked, span, now)
-        if asked.pattern in ("random", "dependent") and (asked.banks is not None or asked.row_hit > 0):
-            served.address = addresses(known, len(served), banks=asked.banks, row_hit=asked.row_hit, seed=asked.seed)
+    def requests(wanted: Requests, span: float, time: float) -> Served:
+        if wanted.pattern == "sequential" and 0 < wanted.size < timing.access:  # neighbours come in one access
+            wanted = replace(wanted, count=math.ceil(wanted.count * wanted.size / timing.access), size=timing.access)
+        served = requests_of(wanted, span, time)
+        if wanted.pattern in ("random", "dependent") and (wanted.banks is not None or wanted.row_hit > 0):
+            served.address = addresses(timing, len(served), banks=wanted.banks, row_hit=wanted.row_hit, seed=wanted.seed)
         return served
 
     return Play(DramTwin(dram), size or _SPAN * dram.channels, requests, dram.loaded_latency)

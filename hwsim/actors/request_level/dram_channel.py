@@ -1,10 +1,10 @@
 """One channel of a DRAM, command by command: what `hwsim.actors.request_level.dram` puts together.
 
-A channel's controller sees `queue` accesses at once (the rest wait in line).  Every bank with one in sight wants its
-next command: the read of its oldest row hit, else the activation of its oldest access' row.  A command goes out
+A channel's controller sees `queue` accesses at once (the rest wait in line). Every bank with one in sight wants its
+next command: the read of its oldest row hit, else the activation of its oldest access' row. A command goes out
 at the first instant its bank (tRC, tRAS, tRTP, tRP, tRCD), its bank group (tCCD_L, tRRD_L), and its pseudo-channel
 (tCCD_S, tRRD_S, four activations per tFAW, the data bus) allow; of those that can, the oldest access'.
-Every tREFI all rows are closed and the banks are away for tRFC.  Writes are collected, and written `write_batch` at
+Every tREFI all rows are closed and the banks are away for tRFC. Writes are collected, and written `write_batch` at
 a time, which costs one turnaround of the data bus.
 
 **Source.** Rixner et al., "Memory access scheduling", ISCA 2000 (FR-FCFS); the timings as in `hwsim.devices.dram`.
@@ -80,11 +80,11 @@ class Channel:
         """It waits in line; `admit` lets it in."""
         self._line.append(access)
 
-    def admit(self, now: float) -> None:
+    def admit(self, time: float) -> None:
         """Take in sight what the queues have room for."""
         line, room, stale = self._line, self._room, set()
-        if now > self._refresh and not any(self._best):
-            self._catch_up(now)
+        if time > self._refresh and not any(self._best):
+            self._catch_up(time)
         while line:
             access = line[0]
             row, bank, kind = access.row, access.bank, 1 if access.write else 0
@@ -94,9 +94,9 @@ class Channel:
             room[kind] -= 1
             rows = self._pending[kind][bank]
             if row in rows:
-                rows[row].append((now, access))
+                rows[row].append((time, access))
                 continue
-            rows[row] = deque([(now, access)])
+            rows[row] = deque([(time, access)])
             if kind == self._writing and (len(rows) == 1 or row == self._open[bank]):
                 self._plan(bank)
                 stale.add(bank % self._lanes)
@@ -189,19 +189,19 @@ class Channel:
         dram, stamps = self._dram, self._stamp
         acts = self._acts[lane]
         free = max(acts[0] + dram.tFAW, acts[3] + dram.tRRD_S, self._row_bus)
-        found = _first(self._act_later[lane], self._act_now[lane], free, stamps)
+        soonest = _first(self._act_later[lane], self._act_now[lane], free, stamps)
         best: _Best | None = None
-        if found is not None:
-            time, age, bank = found
+        if soonest is not None:
+            time, age, bank = soonest
             best = (max(time, self._group_act[self._group[bank]] + dram.tRRD_L), age, _ACTIVATE, bank)
         bus = self._col[lane] + self._ccd_s
         for group in self._groups_of[lane]:
-            later, now = self._col_later[group], self._col_now[group]
-            if later or now:
+            later, ready = self._col_later[group], self._col_now[group]
+            if later or ready:
                 free = self._group_col[group] + self._ccd_l
-                found = _first(later, now, max(bus, free), stamps)
-                if found is not None and (best is None or found < best):
-                    best = (found[0], found[1], _COLUMN, found[2])
+                soonest = _first(later, ready, max(bus, free), stamps)
+                if soonest is not None and (best is None or soonest < best):
+                    best = (soonest[0], soonest[1], _COLUMN, soonest[2])
         return best
 
     def _should_turn(self) -> bool:
@@ -243,18 +243,18 @@ class Channel:
 
 
 def _first(
-    later: list[tuple[float, int, int, int]], now: list[tuple[int, int, int]], free: float, stamps: list[int]
+    later: list[tuple[float, int, int, int]], ready: list[tuple[int, int, int]], free: float, stamps: list[int]
 ) -> tuple[float, int, int] | None:
     """(time, age, bank) of the command to send once the bus is free: the oldest of those ready by then, else the first to be."""
     while later and later[0][0] <= free:
         _, age, stamp, bank = heappop(later)
         if stamp == stamps[bank]:
-            heappush(now, (age, stamp, bank))
-    while now:
-        age, stamp, bank = now[0]
+            heappush(ready, (age, stamp, bank))
+    while ready:
+        age, stamp, bank = ready[0]
         if stamp == stamps[bank]:
             return free, age, bank
-        heappop(now)
+        heappop(ready)
     while later:
         time, age, stamp, bank = later[0]
         if stamp == stamps[bank]:

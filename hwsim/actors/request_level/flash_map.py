@@ -1,7 +1,7 @@
-"""Where the pages of one flash plane are: a page map, an open block, and greedy garbage collection.
+"""The pages of one flash plane: a page map, an open block, and greedy garbage collection.
 
 A page of flash is programmed once and erased only with its whole block, so that a page written again goes
-somewhere else and leaves a dead page behind.  When fewer than `reserve` blocks are empty, the block with the
+somewhere else and leaves a dead page behind. When fewer than `reserve` blocks are empty, the block with the
 fewest live pages is chosen; they move to a block kept for moved pages, and it is erased.
 
     write amplification = (pages written + pages moved) / pages written
@@ -37,7 +37,7 @@ class PlaneMap:
     ([(0, 0, 0), (1, 0, 0), (0, 1, 1), (1, 0, 0)], 1.125)
 
     Raises:
-        ValueError: the logical pages do not fit beside the blocks that are kept free.
+        ValueError: the logical pages and the blocks that are kept free do not fit.
     """
 
     __slots__ = (
@@ -91,11 +91,11 @@ class PlaneMap:
 
     def copy(self) -> PlaneMap:
         """Another plane in the same state, which counts from here."""
-        other = copy(self)
+        plane = copy(self)
         for name in ("where", "free", "_owner", "_live"):
-            setattr(other, name, getattr(self, name).copy())
-        other.written = other.moved = other.erased = 0
-        return other
+            setattr(plane, name, getattr(self, name).copy())
+        plane.written = plane.moved = plane.erased = 0
+        return plane
 
     def _collect(self) -> int:
         """Empty the block with the fewest live pages: how many moved."""

@@ -1,8 +1,8 @@
-"""Ops whose requests are played: twins beside the engine, on one clock.
+"""Ops whose requests are simulated one by one: twins and the engine on one clock.
 
-An op on a part that is simulated request by request keeps what it asks of everything else (links, other memories) and
-gives up its device's closed form: when it starts, its requests go into the device's twin, beside those of the ops
-already there; when the last of them has finished, so has this part of the op.
+An op on a part that is simulated request by request keeps its demands on everything else (links, other memories) and
+gives up its device's closed form. When it starts, its requests go into the device's twin, where the requests of earlier ops
+may still be. When the last of them has finished, so has this part of the op.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from hwsim.results.timeline import FEMTO, Timeline
 
 
 class Players:
-    """The twins of some devices, the graph on which they serve, and what they found.
+    """The twins of some devices, the graph on which they serve, and their statistics.
 
     Raises:
         CannotPlay: more requests than are played one by one.
@@ -43,19 +43,19 @@ class Players:
             self._active[name] = _Player(driver, twin.twin)
 
         def begins(op: int, cost: Cost, size: float) -> None:
-            asked = cost.requests
-            if asked is None:
+            requests = cost.requests
+            if requests is None:
                 raise ValueError(f"op {op} is played without requests")
-            asked = replace(asked, count=max(1.0, asked.count * size), seed=asked.seed + op)
-            now = driver.env.now / FEMTO
-            play = self._twins[asked.device]
-            self._active[asked.device].begin(op, play.requests(asked, play.span, now))
+            requests = replace(requests, count=max(1.0, requests.count * size), seed=requests.seed + op)
+            time = driver.env.now / FEMTO
+            play = self._twins[requests.device]
+            self._active[requests.device].begin(op, play.requests(requests, play.span, time))
 
         return begins
 
     def statistics(self, timeline: Timeline) -> tuple[RequestStatistics, ...]:
-        """Of each device that served any requests."""
-        found = []
+        """Statistics of each device that served any requests."""
+        rows = []
         flat = timeline.flat
         for name, player in sorted(self._active.items()):
             if not player.ops:
@@ -65,12 +65,12 @@ class Players:
             for op in player.ops:
                 demand = self._closed_form[int(flat.cost[op])].demand
                 alone += demand.latency + demand.body(self._rates) * float(flat.size[op])
-            told = statistics(name, list(player.ops.values()), player.twin.counters, alone)
-            found.append(replace(told, took_s=took))
-        return tuple(found)
+            row = statistics(name, list(player.ops.values()), player.twin.counters, alone)
+            rows.append(replace(row, took_s=took))
+        return tuple(rows)
 
     def _refuse_many(self) -> None:
-        """Before it takes for ever.
+        """Refuse runs that would take for ever.
 
         Raises:
             CannotPlay: more requests in all than `MOST_REQUESTS`.
@@ -79,9 +79,9 @@ class Players:
             total = 0.0
             for block in self.graph.blocks:
                 for cost, size in zip(block.cost.tolist(), block.size.tolist(), strict=True):
-                    asked = self.graph.costs[cost].requests if cost >= 0 and self.graph.costs[cost].played else None
-                    if asked is not None and asked.device == name:
-                        total += max(1.0, asked.count * size) * block.times
+                    requests = self.graph.costs[cost].requests if cost >= 0 and self.graph.costs[cost].played else None
+                    if requests is not None and requests.device == name:
+                        total += max(1.0, requests.count * size) * block.times
             if total > MOST_REQUESTS:
                 hint = f"ask for fewer, or leave {name} at `fidelity: formula`: the closed form takes any number"
                 raise CannotPlay(
@@ -94,14 +94,14 @@ def _plays(cost: Cost, twins: Mapping[str, Play]) -> bool:
 
 
 def _beside(cost: Cost) -> Cost:
-    """A cost without what its device takes, which the twin finds out."""
-    own = f"{cost.requests.device if cost.requests else ''}."
-    latency = math.fsum(term.seconds for term in cost.why if term.kind == "latency" and not term.capacity.startswith(own))
+    """A cost without the time of its device, which the twin finds."""
+    prefix = f"{cost.requests.device if cost.requests else ''}."
+    latency = math.fsum(term.seconds for term in cost.why if term.kind == "latency" and not term.capacity.startswith(prefix))
     demand = cost.demand
     rest = Demand(
         latency=min(latency, demand.latency),
-        amounts=tuple(pair for pair in demand.amounts if not pair[0].startswith(own)),
-        holds=tuple(pair for pair in demand.holds if not pair[0].startswith(own)),
+        amounts=tuple(pair for pair in demand.amounts if not pair[0].startswith(prefix)),
+        holds=tuple(pair for pair in demand.holds if not pair[0].startswith(prefix)),
         share=demand.share,
     )
     return replace(cost, demand=rest, played=True)
@@ -110,7 +110,7 @@ def _beside(cost: Cost) -> Cost:
 class _Player:
     """One twin as a SimPy process.
 
-    It runs ahead of the clock up to the next event of anybody else, which is the first that could offer it more.
+    It runs ahead of the clock up to the next event of any other process, which is the first that could offer it more.
     """
 
     def __init__(self, driver: Host, twin: Twin) -> None:
@@ -142,23 +142,23 @@ class _Player:
             self._asleep = False
 
     def _ahead(self) -> int | None:
-        """Finish what is over, play as far as nobody can interfere, and say how long to wait (fs; None: for a new op)."""
-        now, twin = int(self._env.now), self.twin
+        """Finish ops that are over and advance as far as no other process can interfere; fs to wait then (None: for a new op)."""
+        time, twin = int(self._env.now), self.twin
         while True:
             self._decide()
-            for op in [op for op, end in self._ends.items() if end <= now]:
+            for op in [op for op, end in self._ends.items() if end <= time]:
                 del self._ends[op]
                 self._driver.finish(op)
             if not self._running and not self._ends:
                 return None
-            # an op that ends, or anybody else's event, may bring more requests: not beyond that
+            # an op that ends, or another process's event, may bring more requests: not beyond that
             until = min(self._env.peek() - 1, *self._ends.values(), math.inf)
             due = twin.due() if self._running else math.inf
             soonest = min(due * FEMTO, *self._ends.values(), math.inf)
             if soonest == math.inf:
                 raise ValueError("a twin has requests left and nothing to do")
-            if due * FEMTO > max(until, now):
-                return math.ceil(soonest) - now
+            if due * FEMTO > max(until, time):
+                return math.ceil(soonest) - time
             twin.advance(due)
 
     def _decide(self) -> None:

@@ -1,21 +1,21 @@
-"""Request by request: what a twin is given, what it gives back, and what every twin can do.
+"""Request by request: the requests that a twin is given, their times that it gives back, and the methods of every twin.
 
-A twin simulates one device as it serves single requests.  It keeps its state (open rows, the arm, the page map, lines
+A twin simulates one device as it serves single requests. It keeps its state (open rows, the arm, the page map, lines
 in a cache) from one op to the next, and several ops can be in it at once: their requests share its queue.
 
-    offer(served)     the requests of one more op, none of them earlier than the time advanced to
+    offer(served)     the requests of one more op, none of them earlier than the time advanced to.
     due()             when the twin does something next; infinity when it is idle
     advance(until)    do all that happens up to and including `until`
     counters          numbers of its own to report: {"row_hits": 10, ...}
 
 It decides what happens at time t from what was offered up to t alone, so it may be advanced in any steps with the
-same outcome.  Times are seconds since the start of the run; no twin uses a clock or a random generator but its own seeded one.
+same outcome. Times are seconds since the start of the run; no twin uses a clock or a random generator but its own seeded one.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from typing import Final, Protocol
 
@@ -41,9 +41,9 @@ class CannotPlay(ValueError):
 class Served:
     """The requests of one op, in the order they are issued, and what became of them: columns of equal length.
 
-    at: when each is there to be issued (seconds; ascending).  depth: of them, at most so many are issued and not finished
-    (None: any number): one more waits for a finish.
-    issued, start, finish: filled by the twin, NaN before.  Latency is finish - issued.  finish may lie in the future.
+    at: when each is there to be issued (seconds; ascending).  depth: of them, at most this many are issued and not finished
+    (None: any number).
+    issued, start, finish: filled by the twin, NaN before. Latency is finish - issued. finish may lie in the future.
     left: how many have no finish yet; the twin counts it down.
     """
 
@@ -70,6 +70,38 @@ class Served:
     def end(self) -> float:
         """When the last of them finishes, once nothing is left."""
         return max(self.finish, default=0.0)
+
+
+class Stream:
+    """The requests of one op on their way into a device: the next one, and how many are issued and not finished."""
+
+    __slots__ = ("flying", "next", "served")
+
+    def __init__(self, served: Served) -> None:
+        self.served = served
+        self.next = self.flying = 0
+
+    @property
+    def upcoming(self) -> float | None:
+        """When the next request is there; None if none is left, or if it waits for a finish first."""
+        served = self.served
+        free = self.next < len(served) and (served.depth is None or self.flying < served.depth)
+        return served.at[self.next] if free else None
+
+    def issue(self, time: float) -> Iterator[int]:
+        """Issue the requests that are there by now, one after another."""
+        while (due := self.upcoming) is not None and due <= time:
+            request = self.next
+            self.next += 1
+            self.flying += 1
+            self.served.issued[request] = time
+            yield request
+
+    def finish(self, request: int, time: float) -> bool:
+        """Note when a request will have finished; whether the device must come back then to issue another."""
+        self.served.finish[request] = time
+        self.served.left -= 1
+        return self.served.depth is not None and self.next < len(self.served)
 
 
 class Twin(Protocol):
@@ -122,7 +154,7 @@ def columns(
     )
 
 
-def requests_of(asked: Requests, span: float, now: float = 0.0) -> Served:
+def requests_of(wanted: Requests, span: float, time: float = 0.0) -> Served:
     """The single requests behind what an op asks for.
 
     span: bytes the device holds, where the op does not say which part of it it goes to.
@@ -130,28 +162,30 @@ def requests_of(asked: Requests, span: float, now: float = 0.0) -> Served:
     Raises:
         CannotPlay: more than `MOST_REQUESTS`.
     """
-    count = math.ceil(asked.count)
+    count = math.ceil(wanted.count)
     if count > MOST_REQUESTS:
         hint = "ask for fewer, or leave the part at `fidelity: formula`, whose closed form takes any number"
         raise CannotPlay(
-            f"{count:,} requests to {asked.device} are more than the {MOST_REQUESTS:,} that are played one by one", hint
+            f"{count:,} requests to {wanted.device} are more than the {MOST_REQUESTS:,} that are played one by one", hint
         )
-    size = max(1, round(asked.size))
-    slots = max(1, int((asked.span or span) // size))
-    generator = np.random.default_rng(asked.seed)
-    if asked.pattern in ("random", "dependent"):
+    size = max(1, round(wanted.size))
+    slots = max(1, int((wanted.span or span) // size))
+    generator = np.random.default_rng(wanted.seed)
+    if wanted.pattern in ("random", "dependent"):
         address = generator.integers(0, slots, count) * size
     else:
-        step = round(asked.stride) or size
+        step = round(wanted.stride) or size
         address = np.arange(count, dtype=np.int64) * step % max(step, slots * size)
-    write = generator.random(count) < asked.write_share if 0 < asked.write_share < 1 else np.full(count, asked.write_share >= 1)
+    write = (
+        generator.random(count) < wanted.write_share if 0 < wanted.write_share < 1 else np.full(count, wanted.write_share >= 1)
+    )
     return Served(
-        at=[now] * count,
+        at=[time] * count,
         address=address.tolist(),
         size=[size] * count,
         write=write.tolist(),
-        core=(np.arange(count) % max(1, asked.cores)).tolist(),
-        depth=asked.depth or 1 if asked.pattern == "dependent" else asked.depth,
+        core=(np.arange(count) % max(1, wanted.cores)).tolist(),
+        depth=wanted.depth or 1 if wanted.pattern == "dependent" else wanted.depth,
     )
 
 
@@ -172,7 +206,7 @@ def serve(twin: Twin, *offers: Served) -> Served:
 def statistics(
     name: str, served: Sequence[Served], counters: dict[str, float], closed_form_s: float | None = None
 ) -> RequestStatistics:
-    """What a reader wants to know of the requests that ended."""
+    """Statistics of the requests that ended."""
     issued, finish = (np.array([value for each in served for value in getattr(each, column)]) for column in ("issued", "finish"))
     size = float(sum(sum(each.size) for each in served))  # whole
     latency = Spread.of(finish - issued)

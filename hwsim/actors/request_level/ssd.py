@@ -1,10 +1,10 @@
 """A solid-state disk, request by request: flash chips that serve first come first, and the channels they share.
 
 A page is read by a command over the channel, `read` seconds inside the chip, and its bytes back over the channel; it is
-written by its bytes over the channel and `program` seconds inside.  A chip does one command at a time, for pages at the
-same place in a block of several planes of one die.  A channel carries one thing at a time: data that waits to leave a
-chip goes first, then commands in the order they were made.  Consecutive pages go to consecutive channels, then chips,
-then dies, then planes.  The answer leaves over the link to the host, and new commands are fetched behind it.
+written by its bytes over the channel and `program` seconds inside. A chip does one command at a time, for pages at the
+same place in a block of several planes of one die. A channel carries one thing at a time: data that waits to leave a
+chip goes first, then commands in the order they were made. Consecutive pages go to consecutive channels, then chips,
+then dies, then planes. The answer leaves over the link to the host, and new commands are fetched behind it.
 
 Garbage collection (`flash_map`) reads, programs and erases inside the chip, which serves nothing meanwhile:
 that is where slow writes, and slow reads behind them, come from.
@@ -12,7 +12,7 @@ that is where slow writes, and slow reads behind them, come from.
 **Source.** Agrawal et al., "Design tradeoffs for SSD performance", USENIX ATC 2008; Tavakkol et al., "MQSim: a framework
 for enabling realistic studies of modern multi-queue SSD devices", FAST 2018 (order of pages, what a channel does first).
 **Error.** calibrate/published/twins_storage.py, against curves of MQSim.
-**Range.** No cache of data or of the page map, no suspended programs; a page stays in its plane.  The drive has fewer
+**Range.** No cache of data or of the page map, no suspended programs; a page stays in its plane. The drive has fewer
 blocks than the real one (`BLOCKS` a plane), all else being equal, so that its steady state is reached in seconds.
 """
 
@@ -26,7 +26,7 @@ from itertools import count
 from typing import Final, Protocol
 
 from hwsim.actors.request_level.flash_map import PlaneMap, used
-from hwsim.actors.request_level.requests import CannotPlay, Play, Served, requests_of
+from hwsim.actors.request_level.requests import CannotPlay, Play, Served, Stream, requests_of
 from hwsim.devices.flash import Flash
 from hwsim.devices.ssd import Ssd
 from hwsim.units import BytesPerSecond, Seconds
@@ -45,22 +45,21 @@ _WRITE: Final = 1
 
 
 class Placed(Protocol):
-    """Where the pages of a plane are: all that reading needs of a page map."""
+    """Places of the pages of a plane: the part of a page map that reading needs."""
 
     def offset(self, page: int) -> int:
         """Place in its block."""
         ...
 
 
-class _Stream:
-    """An op's requests on their way."""
+class _Stream(Stream):
+    """Requests in pages. pages: of each request, the pages that are not done."""
 
-    __slots__ = ("count", "flying", "next", "pages", "served")
+    __slots__ = ("pages",)
 
     def __init__(self, served: Served) -> None:
-        self.served, self.count = served, len(served)
-        self.next = self.flying = 0
-        self.pages = [0] * len(served)  # of each request, those that are not done
+        super().__init__(served)
+        self.pages = [0] * len(served)
 
 
 # A page: whose, which request, job, bytes, die, plane, place in its block, seconds of garbage collection before it.
@@ -138,14 +137,14 @@ class SsdTwin:
     def counters(self) -> dict[str, float]:
         """Pages read, written and moved, blocks erased, write amplification, and seconds that chips and channels worked."""
         moved, erased = (sum(getattr(plane, what) for plane in self._maps.values()) for what in ("moved", "erased"))  # whole
-        found: dict[str, float] = {
+        numbers: dict[str, float] = {
             "pages_read": self._read,
             "chip_s": math.fsum(self._chip_time),
             "channel_s": math.fsum(self._channel_time),
         }
         if self._written:
-            found |= {"pages_written": self._written, "write_amplification": (self._written + moved) / self._written}
-        return found | ({"pages_moved": moved, "blocks_erased": erased} if self._maps and self._written else {})
+            numbers |= {"pages_written": self._written, "write_amplification": (self._written + moved) / self._written}
+        return numbers | ({"pages_moved": moved, "blocks_erased": erased} if self._maps and self._written else {})
 
     def offer(self, served: Served) -> None:
         if len(served):
@@ -158,7 +157,7 @@ class SsdTwin:
         self._run(until)
 
     def _machinery(self) -> Callable[[float], None]:
-        """What `advance` does: functions over local names, made once, because this is where the twin spends its time."""
+        """The steps of `advance`: functions over local names, made once, because this is where the twin spends its time."""
         heap, order, queues, running, inside = self._heap, self._order, self._queue, self._running, self._inside
         channels, planes, link, overhead = self._channels, self._planes, self._link, self._overhead
         asking, leaving, free, woken = self._asking, self._leaving, self._free, self._woken
@@ -166,12 +165,12 @@ class SsdTwin:
         bandwidth, command = self._flash.channel, self._flash.command
         read, program = self._flash.read, self._flash.program
 
-        def grant(now: float, channel: int) -> None:
+        def grant(time: float, channel: int) -> None:
             """Give the channel, once it is free, to data that leaves a chip, else to the next command."""
             going, wanting = leaving[channel], asking[channel]
             if not (going or wanting):
                 return
-            if now < free[channel]:
+            if time < free[channel]:
                 if not woken[channel]:
                     woken[channel] = True
                     heappush(heap, (free[channel], order(), _FREE, channel, _NOBODY))
@@ -179,7 +178,7 @@ class SsdTwin:
             if going:
                 chip, size = going.popleft()
                 held = size / bandwidth
-                heappush(heap, (now + held, order(), _OUT, chip, _NOBODY))
+                heappush(heap, (time + held, order(), _OUT, chip, _NOBODY))
             else:
                 chip = wanting.popleft()
                 queue = queues[chip]
@@ -192,26 +191,26 @@ class SsdTwin:
                     work = program + max([page[7] for page in batch])
                     for page in batch:
                         held += page[3] / bandwidth
-                running[chip], inside[chip], began[chip] = batch, len(batch), now
-                heappush(heap, (now + held + work, order(), _DONE, chip, _NOBODY))
+                running[chip], inside[chip], began[chip] = batch, len(batch), time
+                heappush(heap, (time + held + work, order(), _DONE, chip, _NOBODY))
                 if wanting and not woken[channel]:
                     woken[channel] = True
-                    heappush(heap, (now + held, order(), _FREE, channel, _NOBODY))
-            free[channel] = now + held
+                    heappush(heap, (time + held, order(), _FREE, channel, _NOBODY))
+            free[channel] = time + held
             channel_time[channel] += held
 
         def run(until: float) -> None:
             while heap and heap[0][0] <= until:
-                now, _, what, who, stream = heappop(heap)
-                if what in (_DONE, _OUT):
+                time, _, event, who, stream = heappop(heap)
+                if event in (_DONE, _OUT):
                     channel, batch = who % channels, running[who]
-                    if what == _OUT:  # with the last page of a request its answer goes over the link
+                    if event == _OUT:  # with the last page of a request its answer enters the link
                         page = batch[-inside[who]]
                         inside[who] -= 1
                         stream, request = page[0], page[1]
                         stream.pages[request] -= 1
                         if stream.pages[request] == 0:
-                            sent = max(now, self._outward)
+                            sent = max(time, self._outward)
                             self._outward = sent = sent + stream.served.size[request] / link
                             self._answer(sent + overhead, request, stream)
                     elif batch[0][2] == _READ:
@@ -222,50 +221,44 @@ class SsdTwin:
                         for stream, request, *_ in batch:
                             stream.pages[request] -= 1
                             if stream.pages[request] == 0:
-                                self._answer(now + overhead, request, stream)
+                                self._answer(time + overhead, request, stream)
                     if inside[who] == 0:
                         running[who] = []
-                        chip_time[who] += now - began[who]
+                        chip_time[who] += time - began[who]
                         if queues[who]:
                             asking[channel].append(who)
-                    grant(now, channel)
-                elif what == _FREE:
+                    grant(time, channel)
+                elif event == _FREE:
                     woken[who] = False
-                    grant(now, who)
+                    grant(time, who)
                 else:
-                    if what == _BEGIN:
-                        self._begin(now, who, stream, grant)
+                    if event == _BEGIN:
+                        self._begin(time, who, stream, grant)
                         continue
-                    if what == _FINISH:
+                    if event == _FINISH:
                         stream.flying -= 1
-                    self._issue(now, stream, grant)
+                    self._issue(time, stream, grant)
 
         return run
 
-    def _issue(self, now: float, stream: _Stream, grant: Callable[[float, int], None]) -> None:
-        """Issue what is there and may be under way."""
+    def _issue(self, time: float, stream: _Stream, grant: Callable[[float, int], None]) -> None:
+        """Issue the requests that are there and may be under way."""
         served = stream.served
-        depth = stream.count if served.depth is None else served.depth
-        while stream.next < stream.count and stream.flying < depth:
-            request = stream.next
-            if served.at[request] > now:
-                heappush(self._heap, (served.at[request], self._order(), _ISSUE, 0, stream))
-                return
-            stream.next += 1
-            stream.flying += 1
-            served.issued[request] = now
+        for request in stream.issue(time):
             begin = self._outward
             if served.write[request]:
-                begin = self._inward = max(now, begin, self._inward) + served.size[request] / self._link
-            if begin > now:
+                begin = self._inward = max(time, begin, self._inward) + served.size[request] / self._link
+            if begin > time:
                 heappush(self._heap, (begin, self._order(), _BEGIN, request, stream))
             else:
-                self._begin(now, request, stream, grant)
+                self._begin(time, request, stream, grant)
+        if (later := stream.upcoming) is not None:
+            heappush(self._heap, (later, self._order(), _ISSUE, 0, stream))
 
-    def _begin(self, now: float, request: int, stream: _Stream, grant: Callable[[float, int], None]) -> None:
+    def _begin(self, time: float, request: int, stream: _Stream, grant: Callable[[float, int], None]) -> None:
         """Queue its pages at their chips."""
         served, page_size, chips, channels = stream.served, self._page, self._chips, self._channels
-        served.start[request] = now
+        served.start[request] = time
         job = _WRITE if served.write[request] else _READ
         address = served.address[request]
         end = address + served.size[request]
@@ -288,7 +281,7 @@ class SsdTwin:
             if not self._ordered:
                 offset, first = self._locate((chip * self._dies + die) * self._planes + plane, row, job)
             queue.append((stream, request, job, size, die, plane, offset, first))
-            grant(now, channel)
+            grant(time, channel)
             number += 1
 
     def _locate(self, plane: int, row: int, job: int) -> tuple[int, float]:
@@ -314,23 +307,20 @@ class SsdTwin:
         return offset, paid
 
     def _answer(self, finish: float, request: int, stream: _Stream) -> None:
-        served = stream.served
-        served.finish[request] = finish
-        served.left -= 1
-        if stream.next < stream.count and served.depth is not None:
+        if stream.finish(request, finish):
             heappush(self._heap, (finish, self._order(), _FINISH, 0, stream))
 
 
 def _take_along(queue: deque[_Page], batch: list[_Page], planes: int) -> None:
     """Move to `batch` what can be done together with its first: same job, die and place, of another plane each."""
     _, _, job, _, die, plane, offset, _ = batch[0]
-    taken, found = {plane}, []
-    for at, other in enumerate(queue):
-        if other[6] == offset and other[4] == die and other[2] == job and other[5] not in taken:
-            taken.add(other[5])
-            found.append(at)
+    taken, places = {plane}, []
+    for at, page in enumerate(queue):
+        if page[6] == offset and page[4] == die and page[2] == job and page[5] not in taken:
+            taken.add(page[5])
+            places.append(at)
             if len(taken) == planes:
                 break
-    batch += [queue[at] for at in found]
-    for at in reversed(found):
+    batch += [queue[at] for at in places]
+    for at in reversed(places):
         del queue[at]
