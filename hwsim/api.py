@@ -36,11 +36,9 @@ from hwsim.spec import (
     read,
 )
 from hwsim.units import format_quantity
-from hwsim.views import FIGURES, REPORTS
-from hwsim.workload import Workload, changes, check_statements, disturbances, lower, read_workload, sources, suspicions, totals
+from hwsim.workload import Workload, changes, check_statements, disturbances, lower, read_workload, sources, suspicions
 from hwsim.workload.lower import Folding
 from hwsim.workload.names import place_of_op
-from hwsim.workload.serving import plan_services
 from hwsim.workload.sources import changed, names_of_machine, title, tree_from
 from hwsim.workload.unheeded import unheeded
 
@@ -102,6 +100,7 @@ class Run(Result):
 
     def trace(self, path: str | Path) -> Path:
         """Write the timeline for Perfetto; packed if the name ends in .gz."""
+        from hwsim.views import REPORTS
         from hwsim.views.kit.writing import write
 
         return write(path, REPORTS["trace"](self, Path(path).suffix))
@@ -112,6 +111,8 @@ class Run(Result):
         Raises:
             ValueError: no such figure, or another suffix.
         """
+        from hwsim.views import FIGURES
+
         if figure not in FIGURES:
             raise ValueError(f"there is no figure '{figure}'; there are {', '.join(FIGURES)}")
         from hwsim.views.kit.writing import write
@@ -321,7 +322,11 @@ def _played(
     """The timeline, and what became of single requests where parts are simulated by them."""
     machine = lowered.machine
     said = machine.by_requests()
-    actors = (*((engines.changing(lowered.changes),) if lowered.changes else ()), *services)
+    actors = services
+    if lowered.changes:
+        from hwsim.engine.changes import changing
+
+        actors = (changing(lowered.changes), *services)
     if not said and not requests:
         return engines.simulate(lowered.graph, actors=actors, progress=progress, which=which), (), ()
 
@@ -391,7 +396,7 @@ def prepare(
     folding = "never" if isinstance(loaded, Workload) and loaded.written_as("infer") else fold
     try:
         graph = loaded if isinstance(loaded, OpGraph) else lower(loaded, built, mistakes, fold=folding, disturbed=disturbed)
-        services = plan_services(loaded, built, mistakes) if isinstance(loaded, Workload) else ()
+        services = _planned(loaded, built, mistakes) if isinstance(loaded, Workload) else ()
         mistakes.raise_if_any()
     except ticks.TooLong as error:
         raise SpecError([*mistakes, _too_long(error, workload_tree)]) from error
@@ -412,7 +417,7 @@ def prepare(
             changing,
             suspicions(loaded) if isinstance(loaded, Workload) else (),
             idle,
-            totals(graph, built),
+            _totals(graph, built),
             [Warning("not-folded", f"all ranks are simulated: {graph.unfolded}")] if graph.unfolded else (),
             *(each.warnings for each in services),
         ),
@@ -423,6 +428,24 @@ def prepare(
         workload=loaded if isinstance(loaded, Workload) else None,
         files=(machine_tree, workload_tree) if machine_tree and workload_tree else None,
     )
+
+
+def _planned(workload: Workload, machine: Machine, mistakes: Mistakes) -> tuple[ServicePlan, ...]:
+    """The services of a workload and of its jobs."""
+    if workload.infer is None and not any(job.infer is not None for job in (workload.jobs or {}).values()):
+        return ()
+    from hwsim.workload.serving import plan_services
+
+    return plan_services(workload, machine, mistakes)
+
+
+def _totals(graph: OpGraph, machine: Machine) -> tuple[Warning, ...]:
+    """Warnings of ops that ask a device for single requests, taken together."""
+    if not any(cost.requests for cost in graph.costs):
+        return ()
+    from hwsim.workload.totals import totals
+
+    return totals(graph, machine)
 
 
 def _too_long(error: ticks.TooLong, tree: Tree | None) -> Mistake:

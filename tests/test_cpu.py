@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from hwsim.demand import Cost
 from hwsim.devices import Accesses, CannotCompute, Cpu, Sockets, Work
 from hwsim.devices.cache import Caches, Level, Tlb
-from hwsim.devices.core import Busy, Core, Instructions
-from hwsim.devices.numa import Coherence, Numa, fill
+from hwsim.devices.cores import Busy, Coherence, Core, Instructions, Numa, fill
 from hwsim.devices.roofline import LocalMemory
 from published.parts import part
 

@@ -14,9 +14,8 @@ from hwsim import api
 from hwsim.devices import Accesses, Cpu, Sockets, Work
 from hwsim.devices.accesses import crossings, lines_touched
 from hwsim.devices.cache import Caches, Level, Tlb, random_share
-from hwsim.devices.core import Core, Instructions
+from hwsim.devices.cores import Core, Instructions, Numa
 from hwsim.devices.cpu_access import access_latency
-from hwsim.devices.numa import Numa
 from hwsim.devices.roofline import LocalMemory
 from published.parts import part
 

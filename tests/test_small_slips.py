@@ -18,8 +18,8 @@ from hwsim.collectives.timing import sent
 from hwsim.collectives.tuning import PCIE, Hardware, candidates
 from hwsim.devices import Gpu
 from hwsim.devices.arm import Curve, Seek
+from hwsim.devices.cores import Numa
 from hwsim.devices.kernels import Corrections, Kernels, ProductTime
-from hwsim.devices.numa import Numa
 from hwsim.devices.roofline import CannotCompute, LocalMemory
 from hwsim.devices.storage import Asked
 from hwsim.devices.work import Call, Product

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hwsim.spec import field, parse_expectation, parse_requirement, place_field
+from hwsim.spec import field, place_field
+from hwsim.spec.expectation import parse_expectation, parse_requirement
 from hwsim.spec.mistakes import Place
 from hwsim.spec.ranges import is_range, parse_range
 from hwsim.spec.schema import json_schema, value_schema

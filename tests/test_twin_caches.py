@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hwsim.actors.request_level import Served, columns, poisson, serve
 from hwsim.actors.request_level.caches import CacheTwin
 from hwsim.devices.cache import Caches, Level, Tlb
-from hwsim.devices.numa import Coherence
+from hwsim.devices.cores import Coherence
 
 L1 = Level(size=32 * 1024.0, latency=1e-9, ways=8)
 L2 = Level(size=256 * 1024.0, latency=4e-9, ways=4)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from hwsim.devices import Cpu
-from hwsim.devices.numa import Coherence
+from hwsim.devices.cores import Coherence
 from published.parts import part, table
 from published.score import Miss, Score, group_median, worst_of
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from hwsim.devices import Cpu, Sockets, Work
-from hwsim.devices.numa import Numa
+from hwsim.devices.cores import Numa
 from published.parts import part, table
 from published.score import Miss, Score, group_median, mean_error, worst_of
 from published.search import descend

@@ -15,10 +15,9 @@ from typing import Self
 
 from hwsim.demand import Capacity, Cost, Demand, Term
 from hwsim.devices.cache import Caches
-from hwsim.devices.core import Core
+from hwsim.devices.cores import Coherence, Core, Numa
 from hwsim.devices.kernels import Kernels
 from hwsim.devices.kind import Device, Problem
-from hwsim.devices.numa import Coherence, Numa
 from hwsim.devices.roofline import WORKLOAD, CannotCompute, Efficiency, LocalMemory, peak_of, unknown_dtypes
 from hwsim.records import dataclass
 from hwsim.spec.fields import field

@@ -19,8 +19,8 @@ from dataclasses import replace
 from typing import Final
 
 from hwsim.demand import Cost, Term
+from hwsim.devices.cores import Numa
 from hwsim.devices.cpu_keys import CpuKeys
-from hwsim.devices.numa import Numa
 from hwsim.devices.roofline import WORKLOAD, CannotCompute, Draw, Input, assemble, latency_terms, memory_draw, source_of
 from hwsim.devices.work import Work
 from hwsim.records import dataclass

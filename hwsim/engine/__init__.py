@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from hwsim.engine.changes import changing
 from hwsim.engine.compile import Compiled, compile_flat
 from hwsim.engine.fast import Choice, code_for
 from hwsim.engine.inorder import is_in_order, longest_path
@@ -53,7 +52,6 @@ __all__ = [
     "Server",
     "Waits",
     "Which",
-    "changing",
     "simulate",
     "simulate_many",
 ]

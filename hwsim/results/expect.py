@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from hwsim.records import dataclass
-from hwsim.spec import Expectation, Mistakes, Tree, did_you_mean, parse_expectation
+from hwsim.spec import Mistakes, Tree, did_you_mean
 from hwsim.units import RATE, RATIO, TIME, Dimension, UnitError, format_quantity
+
+if TYPE_CHECKING:
+    from hwsim.spec.expectation import Expectation
 
 Status = Literal["met", "violated", "skipped"]
 
@@ -59,6 +62,8 @@ def wanted_of(
     if not tree.is_mapping:
         mistakes.add(tree.place, f"`expect` is a mapping, not {tree.what()}", "such as expect: {makespan: 15 ms +- 1 %}")
         return Wanted()
+    from hwsim.spec.expectation import parse_expectation
+
     expectations: list[tuple[str, Expectation]] = []
     dimensions = {**KNOWN, **{f"{job}.makespan": TIME for job in jobs}}
     dimensions |= {f"{training}.{name}" if training else name: entry for training in trainings for name, entry in TRAINED.items()}

@@ -130,6 +130,8 @@ class Result:
     @cached_property
     def trainings(self) -> tuple[Training, ...]:
         """Results of every `train:`."""
+        if not self.timeline.flat.graph.trainings:
+            return ()
         from hwsim.results.training import trainings
 
         return trainings(self.timeline)

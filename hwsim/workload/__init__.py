@@ -11,7 +11,6 @@ from hwsim.workload.checking import check_statements, suspicions
 from hwsim.workload.events import changes, disturbances
 from hwsim.workload.file import Each, Runtime, Workload, read_workload
 from hwsim.workload.lower import NeverArrives, lower
-from hwsim.workload.totals import totals
 
 __all__ = [
     "FEMTO",
@@ -28,5 +27,4 @@ __all__ = [
     "lower",
     "read_workload",
     "suspicions",
-    "totals",
 ]

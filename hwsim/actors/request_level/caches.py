@@ -29,9 +29,9 @@ from hwsim.actors.request_level.dram import dram_play
 from hwsim.actors.request_level.requests import CannotPlay, Play, Served, requests_of
 from hwsim.demand import Requests
 from hwsim.devices.cache import Caches
+from hwsim.devices.cores import Coherence
 from hwsim.devices.cpu import Cpu
 from hwsim.devices.cpu_access import memory_latency
-from hwsim.devices.numa import Coherence
 from hwsim.units import BytesPerSecond, Seconds
 
 Prefetch = Literal["none", "next line", "stream"]

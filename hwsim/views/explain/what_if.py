@@ -192,7 +192,8 @@ class _Trial:
             yield from list(self._levers.of_capacity(name))[:EACH]
 
     def _try(self, change: Lever | Hypothetical) -> tuple[WhatIf | None, Result | None]:
-        from hwsim.engine import Deadlock, changing, simulate  # SimPy: reports that try nothing start without it
+        from hwsim.engine import Deadlock, simulate  # SimPy: reports that try nothing start without it
+        from hwsim.engine.changes import changing
 
         try:
             if isinstance(change, Lever):
