@@ -15,7 +15,7 @@ from hwsim.collectives.algorithms.parameter_server import ParameterServer
 from hwsim.collectives.algorithms.ring import Ring
 from hwsim.collectives.placing import adds
 from hwsim.machine import Machine, build
-from hwsim.machine.topologies.hybrid_cube_mesh import LINKS
+from hwsim.machine.topologies.direct import CUBE_MESH
 from hwsim.spec import Mistakes, find, names, read, read_text
 from hwsim.units import parse
 
@@ -83,9 +83,9 @@ def test_two_rings_over_nvlink_take_as_long_as_the_text_says() -> None:
 
 
 def test_the_hybrid_cube_mesh_has_the_two_rings_of_the_text() -> None:
-    double, single = find_rings(8, {(a, b): count for a, b, count in LINKS})
+    double, single = find_rings(8, {(a, b): count for a, b, count in CUBE_MESH})
     assert (double.width, single.width) == (2, 1)
-    assert used([double, single]) == {(a, b): count for a, b, count in LINKS}
+    assert used([double, single]) == {(a, b): count for a, b, count in CUBE_MESH}
 
 
 def used(rings: object) -> dict[tuple[int, int], int]:

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from hwsim import api as hwsim
 from hwsim.machine import Machine
+from hwsim.machine.topologies.clos import FatTree, LeafSpine
+from hwsim.machine.topologies.direct import Torus
 from hwsim.machine.topologies.dragonfly import Dragonfly
-from hwsim.machine.topologies.fat_tree import FatTree
-from hwsim.machine.topologies.leaf_spine import LeafSpine
-from hwsim.machine.topologies.torus import Torus
 from hwsim.machine.topologies.tree import Tree
 from hwsim.spec import SpecError
 

@@ -22,7 +22,7 @@ import numpy as np
 from hwsim.machine.attached import Attached, Owners
 from hwsim.machine.cards import Cards
 from hwsim.machine.layout import Layout, Part
-from hwsim.machine.net import Graph, Net
+from hwsim.machine.net import Graph, Net, meet
 from hwsim.machine.placed import below
 
 _MOST_CHECKS: Final = 200_000
@@ -154,8 +154,19 @@ class Hosts:
         """The devices of the core on shortest ways between two of them that stay in it."""
         key = s, t
         if key not in self._core_layers:
-            self._core_layers[key] = _between(self._beside, s, t)
+            layers = meet(s, t, self._grow, self._leading, lambda number: len(self._neighbours.get(number, ())))
+            self._core_layers[key] = None if layers is None else tuple(map(frozenset, layers))
         return self._core_layers[key]
+
+    def _grow(self, layer: set[int], _end: int, seen: set[int], _goal: set[int]) -> set[int]:
+        return {other for number in layer for other in self._neighbours.get(number, ())} - seen
+
+    def _leading(self, layer: set[int], beyond: set[int]) -> set[int]:
+        """Those of a layer that are linked to the next; looked for from the side with fewer links."""
+        near = self._neighbours
+        if sum(len(near.get(number, ())) for number in layer) < sum(len(near.get(number, ())) for number in beyond):
+            return {number for number in layer if not beyond.isdisjoint(near.get(number, ()))}
+        return layer & {other for number in beyond for other in near.get(number, ())}
 
     def _inside(self, a: int, b: int, host: int) -> list[set[str]] | None:
         """Within one host, where every way around is longer."""
@@ -248,7 +259,7 @@ class Hosts:
         return self._inner[id(child)]
 
     @cached_property
-    def _beside(self) -> dict[int, list[int]]:
+    def _neighbours(self) -> dict[int, list[int]]:
         """Who is linked to whom within the core."""
         a, b = self._layout.wires.a, self._layout.wires.b
         inner = (self.owner[a] < 0) & (self.owner[b] < 0)
@@ -262,33 +273,3 @@ class Hosts:
 def _forwards(layout: Layout, name: str) -> bool:
     spot = layout.find(name)
     return spot is not None and spot.part.forwards
-
-
-def _beside_some(beside: dict[int, list[int]], layer: set[int], some: set[int]) -> set[int]:
-    """Those of a layer that are linked to some others; looked for from where there is less to look at."""
-    if sum(len(beside.get(each, ())) for each in layer) < sum(len(beside.get(each, ())) for each in some):
-        return {each for each in layer if not some.isdisjoint(beside.get(each, ()))}
-    return layer & {other for each in some for other in beside.get(each, ())}
-
-
-def _between(beside: dict[int, list[int]], s: int, t: int) -> tuple[frozenset[int], ...] | None:
-    """The layers between two, searched from both ends."""
-    near, far = [{s}], [{t}]
-    seen_near, seen_far = {s}, {t}
-    while not seen_near & seen_far:
-        forward = sum(len(beside.get(each, ())) for each in near[-1]) <= sum(len(beside.get(each, ())) for each in far[-1])
-        layers, seen = (near, seen_near) if forward else (far, seen_far)
-        grown = {other for each in layers[-1] for other in beside.get(each, ())} - seen
-        if not grown:
-            return None
-        seen |= grown
-        layers.append(grown)
-    middle = near[-1] & far[-1]
-    sides = []
-    for layers in (near, far):
-        kept, reached = [], middle
-        for layer in reversed(layers[:-1]):
-            reached = _beside_some(beside, layer, reached)
-            kept.append(reached)
-        sides.append(kept)
-    return tuple(frozenset(each) for each in (*reversed(sides[0]), middle, *sides[1]))

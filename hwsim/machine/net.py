@@ -6,9 +6,9 @@ devices near each.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from itertools import pairwise
-from typing import Final
+from typing import Final, TypeVar
 
 from hwsim.devices import Nic, Switch
 from hwsim.machine.layout import Layout
@@ -20,6 +20,7 @@ BOTH: Final = 2  # of the three numbers of a wire: a to b, b to a, both
 _FEW: Final = 64  # neighbours that are looked through one by one
 
 Layers = Sequence[set[str]]
+T = TypeVar("T", bound=Hashable)
 Scope = tuple[Layout, str, int]  # with its name, and the number that a device has there
 
 
@@ -199,6 +200,41 @@ class Net:
         return link
 
 
+def meet(
+    a: T,
+    b: T,
+    grow: Callable[[set[T], T, set[T], set[T]], set[T]],
+    leading: Callable[[set[T], set[T]], set[T]],
+    degree: Callable[[T], int],
+) -> list[set[T]] | None:
+    """What lies on shortest routes between two, layer by layer, searched from both ends; None if there is no route.
+
+    Args:
+        grow: the layer after one, given the end it was reached from, all seen from there, and all seen from the other end.
+        leading: those of a layer that lead to the next one.
+        degree: number of neighbours, which decides from where the search goes on.
+    """
+    near, far = [{a}], [{b}]
+    seen_near, seen_far = {a}, {b}
+    while not seen_near & seen_far:
+        forward = sum(map(degree, near[-1])) <= sum(map(degree, far[-1]))  # whole
+        layers, seen, goal = (near, seen_near, seen_far) if forward else (far, seen_far, seen_near)
+        layer = grow(layers[-1], a if forward else b, seen, goal)
+        if not layer:
+            return None
+        seen |= layer
+        layers.append(layer)
+    middle = near[-1] & far[-1]
+    sides: list[list[set[T]]] = []
+    for layers in (near, far):
+        kept, reached = [], middle
+        for layer in reversed(layers[:-1]):
+            reached = leading(layer, reached)
+            kept.append(reached)
+        sides.append(kept)
+    return [*reversed(sides[0]), middle, *sides[1]]
+
+
 class Graph:
     """Over all links, or over those of one routing.  barred: cards without what links them to the inside of their computer."""
 
@@ -212,38 +248,20 @@ class Graph:
     def layers(self, a: str, b: str) -> list[set[str]] | None:
         """The devices on shortest routes between two, by their distance from a; None if there is no route."""
         net = self._net
-        near, far = [{a}], [{b}]
-        seen_near, seen_far = {a}, {b}
-        while not seen_near & seen_far:
-            forward = self._effort(near[-1]) <= self._effort(far[-1])
-            layers, seen, other = (near, seen_near, seen_far) if forward else (far, seen_far, seen_near)
-            end = a if forward else b
-            grown = {
+
+        def grow(layer: set[str], end: str, seen: set[str], goal: set[str]) -> set[str]:
+            return {
                 target
-                for source in layers[-1]
+                for source in layer
                 if source == end or net.forwards(source)
                 for target in net.neighbours(source, self._routing)
-                if target not in seen and (net.forwards(target) or target in other) and self._open(source, target)
+                if target not in seen and (net.forwards(target) or target in goal) and self._open(source, target)
             }
-            if not grown:
-                return None
-            seen |= grown
-            layers.append(grown)
-        middle = near[-1] & far[-1]
-        inner = [self._back(near, middle), self._back(far, middle)]
-        return [*reversed(inner[0]), middle, *inner[1]]
 
-    def _effort(self, layer: set[str]) -> int:
-        return sum(map(self._net.degree, layer))  # whole
+        def leading(layer: set[str], beyond: set[str]) -> set[str]:
+            return {name for name in layer if self._among(name, beyond)}
 
-    def _back(self, layers: Sequence[set[str]], middle: set[str]) -> list[set[str]]:
-        """The layers before the middle, nearest to it first, without what does not lead there."""
-        kept: list[set[str]] = []
-        reached = middle
-        for layer in reversed(layers[:-1]):
-            reached = {name for name in layer if self._among(name, reached)}
-            kept.append(reached)
-        return kept
+        return meet(a, b, grow, leading, net.degree)
 
     def bottleneck(self, layers: Layers) -> float:
         """The widest bottleneck over all routes through the layers."""

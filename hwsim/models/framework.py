@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar, Final
 
@@ -70,10 +70,6 @@ class Framework:
     launch: Seconds = field("least time from one kernel to the next: what the host takes to issue one", default=0.0)
     step: Seconds = field("of each step that is no kernel", default=0.0)
     sources: Mapping[str, str] = dataclasses.field(default_factory=dict, init=False, repr=False, compare=False)
-
-    def problems(self) -> Iterator[tuple[str, str, str | None]]:
-        """(key, message, hint) of what cannot be: nothing beyond the bounds of its fields."""
-        yield from ()
 
 
 def load_framework(name: str, relative_to: Path | None = None) -> Framework:

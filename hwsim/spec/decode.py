@@ -51,7 +51,7 @@ def decode(tree: Tree, cls: type[T], mistakes: Mistakes, *, ignore: Collection[s
         return None
     if sourced and hasattr(value, "sources"):
         _set_sources(value, origins(tree))
-        for key, message, hint in value.problems():
+        for key, message, hint in value.problems() if hasattr(value, "problems") else ():
             *path, last = key.split(".")
             node = tree
             for step in path:

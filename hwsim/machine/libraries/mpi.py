@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import ClassVar
 
 from hwsim.demand import softened
@@ -52,10 +52,6 @@ class Mpi:
 
     curves: Mapping[str, Curve] = field("operation (send, stream, stream-both, all-reduce, all-gather, all-to-all, ...) -> curve")
     sources: Mapping[str, str] = dataclasses.field(default_factory=dict, init=False, repr=False)  # key -> where from
-
-    def problems(self) -> Iterator[tuple[str, str, str | None]]:
-        """(key, message, hint) of what cannot be: nothing beyond the bounds of its fields."""
-        yield from ()
 
     def seconds(self, operation: str, ranks: int, size: float) -> float:
         """Time of a message, or of a collective among `ranks`.

@@ -102,10 +102,6 @@ class Nccl:
     nvls_channels: int = field("channels of sums in the switch", default=0, minimum=0)
     sources: Mapping[str, str] = dataclasses.field(default_factory=dict, init=False, repr=False)  # key -> where from
 
-    def problems(self) -> Iterator[tuple[str, str, str | None]]:
-        """(key, message, hint) of what cannot be: nothing beyond the bounds of its fields."""
-        yield from ()
-
     def estimates(self, operation: Operation, group: Group, size: float, bus: Bus) -> tuple[Estimate, ...]:
         """All that it may do, the fastest first.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import ClassVar
 
 from hwsim.demand import softened
@@ -33,10 +33,6 @@ class Overheads:
     knee: Bytes = field("bytes of extra time that a message has grown to once it is long", default=0.0)
     compute: Ratio = field("part of each GPU's compute it holds while it runs", default=0.0)
     sources: Mapping[str, str] = dataclasses.field(default_factory=dict, init=False, repr=False)  # key -> where from
-
-    def problems(self) -> Iterator[tuple[str, str, str | None]]:
-        """(key, message, hint) of what cannot be: nothing beyond the bounds of its fields."""
-        yield from ()
 
     def told(self, sources: Mapping[str, str]) -> Overheads:
         """The same, knowing where its numbers are from."""

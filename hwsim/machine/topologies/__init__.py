@@ -1,6 +1,6 @@
 """Every topology hwsim knows: which of some devices a `links:` entry connects.
 
-A new one is a new file here and its line in the table. Each is a frozen dataclass (its fields are keys of the entry) with
+A new one is a class here and its line in the table. Each is a frozen dataclass (its fields are keys of the entry) with
 `edges(members)`; a number of members that it cannot connect is a ValueError. One that brings switches of its own has a field
 `switch`, and names them with `switches(members)`, each with an `@` in front.
 """
@@ -15,14 +15,14 @@ from hwsim.spec.kinds import Kinds
 TOPOLOGIES: Final = Kinds[type[Topology]](
     {
         "dragonfly": "hwsim.machine.topologies.dragonfly:Dragonfly",
-        "fat-tree": "hwsim.machine.topologies.fat_tree:FatTree",
-        "fully-connected": "hwsim.machine.topologies.fully_connected:FullyConnected",
-        "hybrid-cube-mesh": "hwsim.machine.topologies.hybrid_cube_mesh:HybridCubeMesh",
-        "leaf-spine": "hwsim.machine.topologies.leaf_spine:LeafSpine",
-        "line": "hwsim.machine.topologies.line:Line",
-        "ring": "hwsim.machine.topologies.ring:Ring",
-        "star": "hwsim.machine.topologies.star:Star",
-        "torus": "hwsim.machine.topologies.torus:Torus",
+        "fat-tree": "hwsim.machine.topologies.clos:FatTree",
+        "fully-connected": "hwsim.machine.topologies.direct:FullyConnected",
+        "hybrid-cube-mesh": "hwsim.machine.topologies.direct:HybridCubeMesh",
+        "leaf-spine": "hwsim.machine.topologies.clos:LeafSpine",
+        "line": "hwsim.machine.topologies.direct:Line",
+        "ring": "hwsim.machine.topologies.direct:Ring",
+        "star": "hwsim.machine.topologies.direct:Star",
+        "torus": "hwsim.machine.topologies.direct:Torus",
         "tree": "hwsim.machine.topologies.tree:Tree",
     }
 )
