@@ -1,7 +1,7 @@
-"""What machine it was, and what of it changes a measurement: no names of hosts, users or folders.
+"""The fingerprint of a machine: what of it changes a measurement; no names of hosts, users or folders.
 
-Caches are said as the system's files say them and as the C library does: in virtual machines the two differ, and the fit finds
-a third size, which is the one that counts.
+Caches are listed by the system's files and by the C library. In virtual machines the two differ, and the fit finds a third size,
+which is the one that counts.
 """
 
 from __future__ import annotations
@@ -16,24 +16,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from hwsim.version import __version__
+from hwsim import __version__
 from hwsim_calibrate import blas
 from hwsim_calibrate.clocks import stolen
 from hwsim_calibrate.suites import usable_cpus
 
-VARIABLES: Final = (
-    "BLIS_",
-    "CUPY_",
-    "GLIBC_TUNABLES",
-    "GOTO_",
-    "MALLOC_",
-    "MKL_",
-    "NPY_",
-    "NVIDIA_TF32",
-    "OMP_",
-    "OPENBLAS_",
-    "PYTHONMALLOC",
-)
+VARIABLES: Final = (  # beginnings of names
+    "BLIS_", "CUPY_", "GLIBC_TUNABLES", "GOTO_", "MALLOC_", "MKL_", "NPY_", "NVIDIA_TF32", "OMP_", "OPENBLAS_", "PYTHONMALLOC",
+)  # fmt: skip
 WIDE: Final = ("sse4_2", "avx", "avx2", "fma", "avx512f", "avx512_bf16", "amx_tile", "asimd", "sve", "sve2", "v")
 PACKAGES: Final = ("cupy", "cupy-cuda12x", "cupy-cuda13x", "numba", "scipy", "threadpoolctl")
 # Two measurements may go into one file if these agree: (part of the fingerprint, key)
@@ -43,10 +33,12 @@ SAME: Final = (
 )  # fmt: skip
 _SYS: Final = Path("/sys/devices/system/cpu")
 _CGROUP: Final = Path("/sys/fs/cgroup")
+_UNITS: Final = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+_LIBC_CACHES: Final = {"L1d": 188, "L2": 191, "L3": 194}  # numbers of glibc's unistd.h, which Python has no names for
 
 
 def fingerprint() -> dict[str, Any]:
-    """All of it, as it goes into a file."""
+    """The fingerprint as it goes into a file."""
     return {
         "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "cpu": cpu(),
@@ -59,8 +51,8 @@ def fingerprint() -> dict[str, Any]:
 
 
 def cpu() -> dict[str, Any]:
-    """Model, instructions, cores, caches as two sources say them, clock and who governs it."""
-    info = _cpuinfo()
+    """Model, instructions, cores, caches by two sources, clock and its governor."""
+    info = _fields(_read(Path("/proc/cpuinfo")))
     flags = (info.get("flags") or info.get("Features") or info.get("isa") or "").split()
     return {
         "model": info.get("model name") or info.get("uarch") or platform.processor() or platform.machine(),
@@ -82,28 +74,32 @@ def cpu() -> dict[str, Any]:
 
 
 def caches() -> dict[str, dict[str, Any]]:
-    """Of the first core, by level as in L1d, L2: bytes, line, ways, and how many CPUs share it."""
-    found: dict[str, dict[str, Any]] = {}
+    """Caches of the first core, by level as in L1d, L2: bytes, line, ways, and the number of CPUs that share it."""
+    levels: dict[str, dict[str, Any]] = {}
     for index in sorted((_SYS / "cpu0/cache").glob("index*")) if _SYS.is_dir() else []:
-        said = {key: _read(index / key) for key in ("level", "type", "size", "coherency_line_size", "ways_of_associativity")}
-        if said["type"] == "Instruction" or not said["size"]:
+        level, kind, size, line, ways, shared = (
+            _read(index / key)
+            for key in ("level", "type", "size", "coherency_line_size", "ways_of_associativity", "shared_cpu_list")
+        )
+        if kind == "Instruction" or not size:
             continue
-        name = f"L{said['level']}" + ("d" if said["type"] == "Data" else "")
-        found[name] = {
-            "bytes": _as_bytes(said["size"]),
-            "line": int(said["coherency_line_size"] or 0),
-            "ways": int(said["ways_of_associativity"] or 0),
-            "shared_by": len(_numbers(_read(index / "shared_cpu_list"))) or 1,
+        levels[f"L{level}{'d' if kind == 'Data' else ''}"] = {
+            "bytes": int(size[:-1]) * _UNITS[size[-1]] if size[-1] in _UNITS else int(size),
+            "line": int(line or 0),
+            "ways": int(ways or 0),
+            "shared_by": len(_numbers(shared)) or 1,
         }
-    return found
+    return levels
 
 
 def memory() -> dict[str, Any]:
     """Bytes, pages, huge pages, and the allocator's library."""
     thp = _read(Path("/sys/kernel/mm/transparent_hugepage/enabled"))
+    total = _fields(_read(Path("/proc/meminfo"))).get("MemTotal", "").split()
+    page = _sysconf("SC_PAGE_SIZE")
     return {
-        "bytes": _meminfo("MemTotal"),
-        "page": _sysconf("SC_PAGE_SIZE"),
+        "bytes": int(total[0]) * 1024 if total else page * _sysconf("SC_PHYS_PAGES"),
+        "page": page,
         "thp": thp[thp.find("[") + 1 : thp.find("]")] if "[" in thp else "unknown",
         "libc": " ".join(platform.libc_ver()).strip() or "unknown",
         "preloaded": bool(os.environ.get("LD_PRELOAD")),
@@ -111,7 +107,7 @@ def memory() -> dict[str, Any]:
 
 
 def limits() -> dict[str, Any]:
-    """What a container leaves: CPUs' worth of time (None: all), bytes (None: all)."""
+    """Limits of a container: CPUs' worth of time, bytes; None: no limit."""
     quota, _, period = (_read(_CGROUP / "cpu.max") or "max 100000").partition(" ")
     most = _read(_CGROUP / "memory.max")
     return {
@@ -121,17 +117,18 @@ def limits() -> dict[str, Any]:
 
 
 def load() -> dict[str, Any]:
-    """How busy the machine is: programs that want a core, part of the time stolen, part of it that somebody waits."""
+    """Load average, part of the time stolen, and per cent of the last ten seconds in which a program waited for a core."""
     gone, ticks = stolen()
+    averages = [word for word in _read(Path("/proc/pressure/cpu")).split() if word.startswith("avg10=")]
     return {
         "average": [round(each, 2) for each in os.getloadavg()] if hasattr(os, "getloadavg") else [],
         "stolen": round(gone / ticks, 4) if ticks else None,
-        "pressure": _pressure(),
+        "pressure": _as_float(averages[0][6:]) if averages else None,
     }
 
 
 def software() -> dict[str, Any]:
-    """System, Python, numpy, its BLAS and which kernels that chose."""
+    """System, Python, numpy, its BLAS and the kernels it chose."""
     library = blas.loaded()
     return {
         "hwsim": __version__,
@@ -143,69 +140,57 @@ def software() -> dict[str, Any]:
         "blas": blas.built_with(),
         "blas_core": library.core() if library else "unknown",
         "blas_threads": library.threads() if library else None,
-        "packages": {name: found for name in PACKAGES if (found := _version(name))},
+        "packages": {name: version for name in PACKAGES if (version := _version(name))},
     }
 
 
 def variables() -> dict[str, str]:
-    """Those of the environment that change what libraries do; a path is not told."""
-    found = {name: value for name, value in sorted(os.environ.items()) if name.startswith(VARIABLES)}
-    return {name: "(a path)" if "/" in value or "\\" in value else value for name, value in found.items()}
+    """Environment variables that change what libraries do; the content of a path is left out."""
+    chosen = {name: value for name, value in sorted(os.environ.items()) if name.startswith(VARIABLES)}
+    return {name: "(a path)" if "/" in value or "\\" in value else value for name, value in chosen.items()}
 
 
-def differences(one: Mapping[str, Any], two: Mapping[str, Any]) -> tuple[str, ...]:
+def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, ...]:
     """Why two fingerprints are not of the same machine set up the same way.
 
     >>> differences({"cpu": {"model": "EPYC", "usable": 2}}, {"cpu": {"model": "Xeon", "usable": 2}})
     ('cpu model: EPYC, now Xeon',)
     """
-    found = []
+    texts = []
     for part, key in SAME:
-        was, now = (each.get(part, {}) for each in (one, two))
-        was, now = (_without_threads(was), _without_threads(now)) if key is None else (was.get(key), now.get(key))
-        if was is not None and now is not None and was != now:
-            found.append(f"{part} {key or ''}".strip() + f": {was}, now {now}")
-    return tuple(found)
+        pair = [each.get(part, {}) for each in (before, now)]
+        old, new = (_without_threads(each) if key is None else each.get(key) for each in pair)
+        if old is not None and new is not None and old != new:
+            texts.append(f"{part} {key or ''}".strip() + f": {old}, now {new}")
+    return tuple(texts)
 
 
-def _without_threads(said: Mapping[str, str]) -> dict[str, str]:
-    """How many threads a library has is set for every case."""
-    return {name: value for name, value in said.items() if not name.endswith("_NUM_THREADS")}
+def _without_threads(values: Mapping[str, str]) -> dict[str, str]:
+    """Without the threads of libraries, which are set for every case."""
+    return {name: value for name, value in values.items() if not name.endswith("_NUM_THREADS")}
 
 
 def file_system(folder: str | Path) -> str:
-    """The kind of file system of a folder, such as ext4 or tmpfs; its name and place are not told."""
+    """The kind of file system of a folder, such as ext4 or tmpfs, without its name and place."""
     best = ("", "unknown")
-    whole = str(Path(folder).resolve())
+    path = f"{Path(folder).resolve()}/"
     for line in _read(Path("/proc/mounts")).splitlines():
         _, place, kind, *_ = line.split()
-        if (whole + "/").startswith(place.rstrip("/") + "/") and len(place) >= len(best[0]):
+        if path.startswith(place.rstrip("/") + "/") and len(place) >= len(best[0]):
             best = (place, kind)
     return best[1]
 
 
-def _cpuinfo() -> dict[str, str]:
-    """Of the first core."""
-    found: dict[str, str] = {}
-    for line in _read(Path("/proc/cpuinfo")).splitlines():
-        key, colon, value = line.partition(":")
-        if colon:
-            found.setdefault(key.strip(), value.strip())
-    return found
+def _fields(text: str) -> dict[str, str]:
+    """`key: value` by line; of a key that comes again, the first."""
+    pairs = [line.partition(":") for line in text.splitlines() if ":" in line]
+    return {key.strip(): value.strip() for key, _, value in reversed(pairs)}
 
 
 def _caches_of_libc() -> dict[str, int]:
-    if platform.libc_ver()[0] != "glibc":  # the numbers are those of its unistd.h, which Python has no names for
+    if platform.libc_ver()[0] != "glibc":
         return {}
-    return {level: size for level, number in (("L1d", 188), ("L2", 191), ("L3", 194)) if (size := _sysconf(number))}
-
-
-def _pressure() -> float | None:
-    """Percent of the last ten seconds in which some program waited for a core."""
-    for word in _read(Path("/proc/pressure/cpu")).split():
-        if word.startswith("avg10="):
-            return _as_float(word[6:])
-    return None
+    return {level: size for level, number in _LIBC_CACHES.items() if (size := _sysconf(number))}
 
 
 def _sysconf(name: str | int) -> int:
@@ -213,13 +198,6 @@ def _sysconf(name: str | int) -> int:
         return max(os.sysconf(name), 0) if hasattr(os, "sysconf") else 0
     except (OSError, ValueError):
         return 0
-
-
-def _meminfo(name: str) -> int:
-    for line in _read(Path("/proc/meminfo")).splitlines():
-        if line.startswith(name + ":"):
-            return int(line.split()[1]) * 1024
-    return _sysconf("SC_PAGE_SIZE") * _sysconf("SC_PHYS_PAGES")
 
 
 def _version(package: str) -> str:
@@ -243,18 +221,10 @@ def _as_float(text: str) -> float | None:
         return None
 
 
-def _as_bytes(text: str) -> int:
-    units = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-    return int(text[:-1]) * units[text[-1]] if text[-1:] in units else int(text)
-
-
 def _numbers(text: str) -> list[int]:
     """
     >>> _numbers("0-2,8")
     [0, 1, 2, 8]
     """
-    found: list[int] = []
-    for each in text.split(",") if text else []:
-        first, _, last = each.partition("-")
-        found += range(int(first), int(last or first) + 1)
-    return found
+    pairs = [part.partition("-") for part in text.split(",")] if text else []
+    return [number for first, _, last in pairs for number in range(int(first), int(last or first) + 1)]
