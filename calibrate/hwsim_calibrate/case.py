@@ -1,4 +1,4 @@
-"""One thing to be timed."""
+"""A call to be timed."""
 
 from __future__ import annotations
 
@@ -21,10 +21,15 @@ class CannotMeasure(Exception):
 class Case:
     """A call to be timed again and again.
 
-    make: prepares arrays, files, threads and gives the call; what has to be put away goes on the stack.
-    clock: whose seconds count.  samples: times taken per round.  seconds: how long one sample should last; 0 for one call each.
-    timer: takes one sample in the place of the host's clocks.  loop: turns inside a call, of which one is counted.
-    most: calls in one sample, at most.  busy: by the wall clock, yet the CPU is needed all the time.
+    Args:
+        make: prepares arrays, files, threads, and returns the call; clean-up goes on the stack.
+        clock: the clock that counts.
+        samples: times taken per round.
+        seconds: length of one sample; 0 for one call each.
+        timer: takes one sample instead of the host's clocks.
+        loop: turns inside a call; the time of one turn is reported.
+        most: calls in one sample, at most.
+        busy: timed by the wall clock, but the CPU is needed all the time.
     """
 
     suite: str
@@ -47,6 +52,7 @@ class Case:
 
     @property
     def key(self) -> tuple[str, str]:
+        """The identity of the case: names are unique within a suite."""
         return self.suite, self.name
 
 

@@ -1,7 +1,7 @@
-"""What can be read of time and disturbance around a few calls, on each system.
+"""Time and disturbance of a few calls, as each system reports them.
 
-Linux says CPU time, forced switches and page faults per thread; macOS per process; Windows says CPU time in steps of 16 ms,
-which times nothing here, so that the clock of the world stands in.
+Linux reports CPU time, forced switches and page faults per thread, macOS per process. Windows reports CPU time in steps of 16 ms,
+which times nothing here, so the wall clock stands in.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
 Call = Callable[[], object]
-_COARSE: Final = 1e-5  # seconds: a CPU clock with longer steps times nothing
+_COARSE: Final = 1e-5  # seconds: a CPU clock with longer steps is useless
 _STAT: Final = Path("/proc/stat")
 
 
 class Usage(NamedTuple):
-    """Counters of this thread that only grow: forced switches to another, pages met for the first time."""
+    """Counters of this thread that only grow: forced switches to another, pages touched for the first time."""
 
     switches: int
     faults: int
@@ -45,27 +45,23 @@ class Sample:
     faults: float = 0.0
     device: float = 0.0
 
+    def by(self, clock: str) -> float:
+        """Seconds per call on one of the clocks."""
+        return {"cpu": self.cpu, "wall": self.wall, "device": self.device}[clock]
+
 
 class SystemClocks:
-    """Those of this thread."""
+    """The clocks of this thread."""
 
     def __init__(self) -> None:
         precise = time.get_clock_info("thread_time").resolution < _COARSE
-        self._cpu = time.thread_time_ns if precise else time.perf_counter_ns
-        self._usage = usage_reader()
-
-    def wall(self) -> int:
-        return time.perf_counter_ns()
-
-    def cpu(self) -> int:
-        return self._cpu()
-
-    def usage(self) -> Usage:
-        return self._usage()
+        self.wall = time.perf_counter_ns
+        self.cpu = time.thread_time_ns if precise else time.perf_counter_ns
+        self.usage = usage_reader()
 
 
 def take(clocks: Clocks, call: Call, loops: int) -> Sample:
-    """Time so many calls after each other."""
+    """Time `loops` calls in a row."""
     before, cpu, wall = clocks.usage(), clocks.cpu(), clocks.wall()
     for _ in range(loops):
         call()
@@ -75,7 +71,7 @@ def take(clocks: Clocks, call: Call, loops: int) -> Sample:
 
 
 def stolen() -> tuple[int, int]:
-    """(ticks that a hypervisor gave to others, ticks in all) of all CPUs since the start; zeros where nobody counts them."""
+    """(ticks that a hypervisor gave to other machines, ticks in all) of all CPUs since the start; zeros if not counted."""
     try:
         ticks = [int(each) for each in _STAT.read_text().split("\n", 1)[0].split()[1:9]]
     except (OSError, ValueError):
@@ -84,15 +80,15 @@ def stolen() -> tuple[int, int]:
 
 
 def usage_reader() -> Callable[[], Usage]:
-    """What reads the counters of this thread; zeros where the system has none."""
+    """A function that reads the counters of this thread; zeros where the system has none."""
     if sys.platform == "win32":
         return lambda: Usage(0, 0)
     import resource
 
-    who = getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)
+    scope = getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)
 
     def read() -> Usage:
-        found = resource.getrusage(who)
-        return Usage(found.ru_nivcsw, found.ru_minflt)
+        counters = resource.getrusage(scope)
+        return Usage(counters.ru_nivcsw, counters.ru_minflt)
 
     return read

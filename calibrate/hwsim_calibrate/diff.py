@@ -1,4 +1,4 @@
-"""What changed between two measurements, or between two machine files: number by number."""
+"""Changes between two measurements, or between two machine files: number by number."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from hwsim_calibrate.store import load, located
 
 UNSTABLE: Final = 0.05  # a number that moves by more is called unstable
 SIZES: Final = (1024, 65536, 1 << 20)  # elements at which functions are compared
-SIDES: Final = (64, 256, 1024)  # of square matrices
+SIDES: Final = (64, 256, 1024)  # sides of square matrices at which products are compared
+Timed = tuple[str, str, str, str]  # part, function and form, number format, size
 _YAML: Final = (".yaml", ".yml")
 _KERNELS: Final = ".kernels."
 _DEPTH: Final = 4  # words of a path that a group has in common, as parts.cpu.kernels.functions
@@ -26,7 +27,7 @@ _DEPTH: Final = 4  # words of a path that a group has in common, as parts.cpu.ke
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One number in both files; `group` is what it is counted with."""
+    """One number in both files; group: the name under which it is counted."""
 
     group: str
     name: str
@@ -41,13 +42,13 @@ class Change:
 
     @property
     def size(self) -> float:
-        """How far apart they are, whichever way: 0.05 for 5 %."""
+        """Relative change, up or down: 0.05 for 5 %."""
         return math.exp(abs(math.log(self.ratio))) - 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """All numbers that two files have in common, what only one of them has, and in what the machines differ."""
+    """All numbers that two files have in common, the names in one of them alone, and differences of the machines."""
 
     changes: tuple[Change, ...]
     only_before: tuple[str, ...]
@@ -56,16 +57,16 @@ class Difference:
 
     @property
     def median(self) -> float:
-        """Of the sizes of all changes."""
+        """Median size of the changes."""
         return median(each.size for each in self.changes) if self.changes else 0.0
 
     @property
     def unstable(self) -> tuple[Change, ...]:
-        """Those that moved by more than 5 %, the furthest first."""
+        """Changes of more than 5 %, the largest first."""
         return tuple(sorted((each for each in self.changes if each.size > UNSTABLE), key=lambda each: -each.size))
 
     def to_json(self) -> dict[str, Any]:
-        """All of it."""
+        """All numbers."""
         return {
             "hwsim": "difference/1",
             "median_change": self.median,
@@ -80,48 +81,57 @@ class Difference:
 
 
 def diff(before: str | Path, after: str | Path) -> Difference:
-    """Two files of measurements, or two machine files: of these the measured numbers, if both have any.
+    """Compare two files of measurements, or two machine files by their measured numbers, if both have any.
 
-    A measured number is flagged `apart` if its two intervals have nothing in common.  Of functions, what they take at a few
-    sizes is compared: their numbers move against each other where the times do not.
+    A measured number is flagged `apart` if its two intervals do not overlap. Functions are compared by their time at a few sizes,
+    because their numbers move against each other where the times do not.
 
     Raises:
         SpecError: a file is neither, one is of each kind, or they have nothing in common.
         OSError: one cannot be read.
     """
-    found = _measurements(before, after) if any(_measured(each) for each in (before, after)) else _machines(before, after)
-    if not found.changes:
+    difference = _measurements(before, after) if _measured(before) or _measured(after) else _machines(before, after)
+    if not difference.changes:
         raise SpecError([Mistake(None, f"'{before}' and '{after}' have nothing in common: no number is in both")])
-    return found
+    return difference
 
 
-def _machines(before: str | Path, after: str | Path) -> Difference:
-    for source in (before, after):
-        if Path(source).is_file() and not str(source).endswith(_YAML):
+def _machines(*sources: str | Path) -> Difference:
+    if any(Path(source).is_file() and not str(source).endswith(_YAML) for source in sources):
+        raise _neither(next(source for source in sources if not str(source).endswith(_YAML)))
+    trees = [read(find("machine", str(source))) for source in sources]
+    for source, tree in zip(sources, trees, strict=True):
+        kind = tree.text("hwsim") if isinstance(tree.value, Mapping) else None
+        if not (kind or "").startswith("machine/"):
             raise _neither(source)
-    trees = [read(find("machine", str(each))) for each in (before, after)]
-    for source, tree in zip((before, after), trees, strict=True):
-        said = tree.text("hwsim") if isinstance(tree.value, Mapping) else None
-        if not (said or "").startswith("machine/"):
-            raise _neither(source)
-    timed = [_functions(tree) for tree in trees]
-    numbers = [{path: found for path, found in _numbers(tree) if not (all(timed) and _KERNELS in path)} for tree in trees]
-    measured = [{path: found for path, found in each.items() if found.measured} for each in numbers]
-    one, two = measured if all(measured) else numbers
-    changes = tuple(
-        Change(".".join(path.split(".")[:_DEPTH]), path, one[path].value, two[path].value, _apart(one[path], two[path]))
-        for path in one
-        if path in two
-    )
-    first, second = timed if all(timed) else ({}, {})
-    changes += tuple(
-        Change(f"{name[0]}.functions", " ".join(name), first[name], second[name]) for name in first if name in second
-    )
-    only = [
-        (*(each for each in this if each not in that), *dict.fromkeys(" ".join(name[:3]) for name in mine if name not in other))
-        for this, that, mine, other in ((one, two, first, second), (two, one, second, first))
+    times = [_functions(tree) for tree in trees]
+    if not all(times):
+        times = [{}, {}]
+    numbers = [{path: number for path, number in _numbers(tree) if not (times[0] and _KERNELS in path)} for tree in trees]
+    measured = [{path: number for path, number in each.items() if number.measured} for each in numbers]
+    before, after = measured if all(measured) else numbers
+    changes = [
+        Change(".".join(path.split(".")[:_DEPTH]), path, number.value, after[path].value, number.apart(after[path]))
+        for path, number in before.items()
+        if path in after
     ]
-    return Difference(changes, only[0], only[1])
+    changes += [
+        Change(f"{name[0]}.functions", " ".join(name), seconds, times[1][name])
+        for name, seconds in times[0].items()
+        if name in times[1]
+    ]
+    return Difference(tuple(changes), _only(before, after, *times), _only(after, before, *times[::-1]))
+
+
+def _only(
+    numbers: Mapping[str, _Number],
+    others: Mapping[str, _Number],
+    times: Mapping[Timed, float],
+    other_times: Mapping[Timed, float],
+) -> tuple[str, ...]:
+    """Names of the numbers and functions that one file has and the other has not."""
+    functions = dict.fromkeys(" ".join(name[:3]) for name in times if name not in other_times)
+    return (*(path for path in numbers if path not in others), *functions)
 
 
 def _neither(source: str | Path) -> SpecError:
@@ -129,10 +139,10 @@ def _neither(source: str | Path) -> SpecError:
     return SpecError([Mistake(None, f"'{source}' is neither measurements nor a machine file", hint)])
 
 
-def _functions(tree: Tree) -> dict[tuple[str, str, str, str], float]:
-    """Seconds of (part, function and form, number format, size), for all functions that a machine's CPUs were measured with."""
+def _functions(tree: Tree) -> dict[Timed, float]:
+    """Seconds of all measured functions of a machine's CPUs."""
     parts = tree.value.get("parts") if isinstance(tree.value, Mapping) else None
-    found: dict[tuple[str, str, str, str], float] = {}
+    times: dict[Timed, float] = {}
     for part, inner in parts.value.items() if parts is not None and isinstance(parts.value, Mapping) else ():
         block = inner.value.get("kernels") if isinstance(inner.value, Mapping) else None
         if block is None:
@@ -141,21 +151,20 @@ def _functions(tree: Tree) -> dict[tuple[str, str, str, str], float]:
         kernels = decode(block, Kernels, mistakes)
         mistakes.raise_if_any()
         if isinstance(kernels, Kernels):
-            found |= {(f"{part}.kernels", *name): kernels.time(call).seconds for name, call in _calls(kernels)}
-    return found
+            times |= {(f"{part}.kernels", *name): kernels.time(call).seconds for name, call in _calls(kernels)}
+    return times
 
 
 def _calls(kernels: Kernels) -> Iterator[tuple[tuple[str, str, str], Call]]:
-    """Calls of each function at a few sizes among those that were measured, of each product at a few sides."""
+    """Calls of each function at a few of its measured sizes, and of each product at a few sides."""
     for entry, function in kernels.functions.items():
         name, _, form = entry.partition(" ")
         low, high = function.counts
-        for dtype in function.each or {"fp64": 0.0}:
+        for dtype in [dtype for dtype in function.each or ("fp64",) if dtype in BYTES]:
             for count in sorted({min(max(float(size), low), high) for size in SIZES}):
                 rows = math.sqrt(count) if function.row > 0 else 1.0
-                if dtype in BYTES:
-                    call = elementwise_call(name, form=form, dtype=dtype, count=count if function.each else 0.0, rows=rows)
-                    yield (entry, dtype, f"n={count:.6g}"), call
+                call = elementwise_call(name, form=form, dtype=dtype, count=count if function.each else 0.0, rows=rows)
+                yield (entry, dtype, f"n={count:.6g}"), call
     for dtype in kernels.products:
         for side in SIDES:
             yield ("matmul", dtype, f"{side}x{side}x{side}"), product_call(side, side, side, dtype=dtype)
@@ -163,17 +172,15 @@ def _calls(kernels: Kernels) -> Iterator[tuple[tuple[str, str, str], Call]]:
 
 def _measurements(before: str | Path, after: str | Path) -> Difference:
     files = load(before), load(after)
-    one, two = ({row.key: row for row in each.rows} for each in files)
+    old, new = ({row.key: row for row in file.rows} for file in files)
     changes = tuple(
         Change(
-            f"{row.suite} {row.op}", f"{row.suite}: {row.case}", row.quiet, two[key].quiet, tuple({*row.flags, *two[key].flags})
+            f"{row.suite} {row.op}", f"{row.suite}: {row.case}", row.quiet, new[key].quiet, tuple({*row.flags, *new[key].flags})
         )
-        for key, row in one.items()
-        if key in two
+        for key, row in old.items()
+        if key in new
     )
-    only = [
-        tuple(f"{suite}: {case}" for suite, case in this if (suite, case) not in that) for this, that in ((one, two), (two, one))
-    ]
+    only = [tuple(": ".join(key) for key in mine if key not in others) for mine, others in ((old, new), (new, old))]
     return Difference(changes, only[0], only[1], differences(files[0].environment, files[1].environment))
 
 
@@ -194,41 +201,33 @@ class _Number:
     high: float = math.inf
     measured: bool = False
 
-
-def _apart(one: _Number, two: _Number) -> tuple[str, ...]:
-    """Whether their intervals have nothing in common."""
-    return ("apart",) if one.low > two.high or two.low > one.high else ()
+    def apart(self, after: _Number) -> tuple[str, ...]:
+        """The flag `apart` if the intervals do not overlap."""
+        return ("apart",) if self.low > after.high or after.low > self.high else ()
 
 
 def _numbers(tree: Tree, path: str = "") -> Iterator[tuple[str, _Number]]:
     """Every number of a file that is not 0, in base units, by its path."""
     value: Any = tree.value
-    if isinstance(value, Mapping):
-        if "value" in value:
-            found, interval = _number(value["value"].value), value.get("ci95")
-            low, high = (_number(each.value) for each in interval.elements()) if interval is not None else (0.0, math.inf)
-            if found:
-                yield path, _Number(found, low, high, measured=True)
-            return
+    if isinstance(value, Mapping) and "value" in value:
+        number, interval = _number(value["value"].value), value.get("ci95")
+        low, high = (_number(each.value) for each in interval.elements()) if interval is not None else (0.0, math.inf)
+        if number:
+            yield path, _Number(number, low, high, measured=True)
+    elif isinstance(value, Mapping):
         for key, inner in value.items():
             yield from _numbers(inner, f"{path}.{key}" if path else str(key))
     elif tree.is_list:
-        for number, inner in enumerate(tree.elements()):
-            yield from _numbers(inner, f"{path}[{number}]")
-    else:
-        plain = _number(value)
-        if plain:
-            yield path, _Number(plain)
+        for at, inner in enumerate(tree.elements()):
+            yield from _numbers(inner, f"{path}[{at}]")
+    elif number := _number(value):
+        yield path, _Number(number)
 
 
 def _number(value: Any) -> float:
-    if isinstance(value, bool):
-        return 0.0
-    if isinstance(value, int | float):
-        return abs(float(value))
-    if not isinstance(value, str):
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
         return 0.0
     try:
-        return abs(parse(value).value)
+        return abs(parse(value).value if isinstance(value, str) else float(value))
     except UnitError:
         return 0.0

@@ -1,4 +1,4 @@
-"""What makes a measurement doubtful, seen in the samples themselves.
+"""Flags of a doubtful measurement, seen in the samples themselves.
 
 Four of the limits are those that pyperf warns of (its `check` command): a standard deviation of 10 % of the mean, a lowest or
 highest sample 50 % off the mean, samples shorter than 1 ms.
@@ -27,7 +27,7 @@ FLAGS: Final = {
     "faulting": "some samples met new pages of memory and others did not",
 }
 _APART: Final = 1.5
-_PART: Final = 0.2  # of the samples, that make a group
+_PART: Final = 0.2  # part of the samples that makes a group
 
 
 def flags_of(
@@ -35,31 +35,34 @@ def flags_of(
 ) -> tuple[str, ...]:
     """The words of `FLAGS` that apply.
 
-    seconds: the quiet estimate of each round.  rounds: samples of the rounds of this run.  steal: part of the time, by round.
-    busy: by the wall clock, of threads that should have been running all the time.
+    Args:
+        seconds: the quiet estimate of each round.
+        rounds: samples of the rounds of this run.
+        steal: part of the time that was stolen, by round.
+        busy: timed by the wall clock, but the threads should have been running all the time.
     """
     samples = [each for taken in rounds for each in taken]
     if not samples:
         return ("few",) if len(seconds) < 3 else ()
-    times = [[_time(clock, each) for each in taken] for taken in rounds]
-    every = [each for taken in times for each in taken]
+    times = [[sample.by(clock) for sample in taken] for taken in rounds]
+    flat = [each for taken in times for each in taken]
     lowest = sorted(seconds)[:2]
-    found = {
+    applies = {
         "few": len(seconds) < 3,
         "unsteady": len(lowest) == 2 and lowest[1] > 1.05 * lowest[0],
         "noisy": _most([pstdev(taken) >= 0.1 * fmean(taken) for taken in times]),
         "outliers": _most([max(taken) >= 1.5 * fmean(taken) or min(taken) <= 0.5 * fmean(taken) for taken in times]),
-        "bimodal": bimodal(every),
+        "bimodal": bimodal(flat),
         "shared": (busy or clock == "cpu") and median(each.wall / max(each.cpu, 1e-12) for each in samples) > 1.05,
         "switched": _most([each.switches > 0 for each in samples]),
         "stolen": bool(steal) and median(steal) >= 0.01,
         "faulting": min(each.faults for each in samples) < 1.0 and max(each.faults for each in samples) >= 8.0,
     }
-    return tuple(name for name in FLAGS if found[name])
+    return tuple(name for name in FLAGS if applies[name])
 
 
 def bimodal(times: Sequence[float]) -> bool:
-    """Whether they fall into two groups with nothing between them.
+    """Whether times fall into two groups with nothing between them.
 
     >>> bimodal([1.0, 1.1, 1.0, 2.0, 2.1, 1.0]), bimodal([1.0, 1.1, 1.2, 1.3, 1.4, 9.0])
     (True, False)
@@ -71,9 +74,5 @@ def bimodal(times: Sequence[float]) -> bool:
     return gap >= math.log(_APART) and min(at, len(times) - at) >= _PART * len(times)
 
 
-def _time(clock: Clock, sample: Sample) -> float:
-    return {"cpu": sample.cpu, "wall": sample.wall, "device": sample.device}[clock]
-
-
-def _most(said: Sequence[bool]) -> bool:
-    return 2 * sum(said) > len(said)
+def _most(verdicts: Sequence[bool]) -> bool:
+    return 2 * sum(verdicts) > len(verdicts)

@@ -1,13 +1,13 @@
-"""Timing that a busy machine disturbs least: rounds, the CPU's own time, and a word on what disturbed it.
+"""Timing that a busy machine disturbs least: rounds, the CPU's own time, and flags for disturbances.
 
-A machine is never quiet for long, so that a hundred samples in a row are one look at one moment.  Every case is measured in
-several rounds that are spread over the whole run, in a new order each time, prepared anew.  In a round, the lowest CPU time of
-a few samples counts: measured against repeated runs on a busy two-core machine, it moves by 1.2 % where the median wall time
-moves by 4 % and the mean by 10 %.  A case is steady once two rounds agree on the lowest to 2 %, for one alone
-may have been luck; the run ends when all are, or when the budget is spent.
+A machine is never quiet for long, so a hundred samples in a row show one moment only. Every case is measured in several rounds
+that are spread over the whole run, in a new order each time, with new arrays. In a round the lowest CPU time of a few samples
+counts. Over repeated runs on a busy two-core machine it moves by 1.2 %, the median wall time by 4 % and the mean by 10 %. A case
+is steady once two rounds agree on the lowest to 2 %, because one alone may have been luck. The run ends when all are steady, or
+with the budget.
 
-Range: the CPU time of a call is its own only where one thread does it; everything else is timed by the wall clock, which
-counts what others did meanwhile.
+Range: the CPU time of a call is meaningful only where one thread does it. Everything else is timed by the wall clock, which
+includes other programs.
 """
 
 from __future__ import annotations
@@ -15,31 +15,28 @@ from __future__ import annotations
 import gc
 import random
 import time
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from statistics import median
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hwsim_calibrate.case import CannotMeasure, Case, Timer
 from hwsim_calibrate.clocks import Call, Clocks, Sample, SystemClocks, stolen, take
 from hwsim_calibrate.flags import flags_of
 from hwsim_calibrate.store import Row
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 LEAST: Final = 3  # rounds before a case may be called steady
 MOST: Final = 12  # rounds
-STEADY: Final = 0.02  # how far apart the two lowest rounds of a steady case are, at most
-_LONGEST: Final = 0.1  # seconds of samples of one case in one round, but for the first two
-_EVERY: Final = 10.0  # seconds between two times that what is known is kept
-_SCOUT: Final = 2e-4  # seconds of calls by which the length of one is found
+STEADY: Final = 0.02  # relative distance of the two lowest rounds of a steady case, at most
+_LONGEST: Final = 0.1  # seconds of samples of one case in one round, after the first two
+_EVERY: Final = 10.0  # seconds between two times of saving
+_SCOUT: Final = 2e-4  # seconds of calls that show the length of one
 
 
 @dataclass(slots=True)
 class Record:
-    """All that was timed of a case so far, and what was seen around it, by round."""
+    """All samples of a case so far, and the part of the time that was stolen, by round."""
 
     case: Case
     rounds: list[tuple[Sample, ...]] = field(default_factory=list)
@@ -47,45 +44,41 @@ class Record:
     before: Row | None = None
 
     def seconds(self) -> tuple[float, ...]:
-        """The quiet estimate of each round, those of an earlier run first."""
-        known = self.before.seconds if self.before else ()
-        return (*known, *(min(time_of(self.case, each) for each in samples) for samples in self.rounds))
-
-    def steady(self) -> bool:
-        """Whether a further round would tell nothing new: two of them agree on the lowest."""
-        lowest = sorted(self.seconds())
-        return len(lowest) >= LEAST and lowest[1] <= lowest[0] * (1.0 + STEADY)
+        """The quiet estimate of each round, with the rounds of an earlier run first."""
+        earlier = self.before.seconds if self.before else ()
+        return (*earlier, *(min(time_of(self.case, sample) for sample in samples) for samples in self.rounds))
 
     def wanted(self, most: int) -> bool:
-        """Whether it is measured in a further round."""
-        return len(self.seconds()) < most and not self.steady()
+        """Whether a further round is needed: unless there are `most`, or two of them agree on the lowest."""
+        lowest = sorted(self.seconds())
+        steady = len(lowest) >= LEAST and lowest[1] <= lowest[0] * (1.0 + STEADY)
+        return len(lowest) < most and not steady
 
     def row(self) -> Row:
-        """What is stored of it."""
+        """The row to store."""
         case, before = self.case, self.before
-        samples = tuple(tuple(time_of(case, each) for each in taken) for taken in self.rounds)
-        faults = tuple(median(each.faults for each in taken) for taken in self.rounds)
+        samples = tuple(tuple(time_of(case, sample) for sample in taken) for taken in self.rounds)
+        faults = tuple(median(sample.faults for sample in taken) for taken in self.rounds)
         flags = flags_of(case.clock, self.seconds(), self.rounds, self.steal, busy=case.busy)
         if before:
             samples, faults = before.samples + samples, before.faults + faults
-            flags = tuple(dict.fromkeys((*(each for each in before.flags if each not in ("few", "unsteady")), *flags)))
+            flags = tuple(dict.fromkeys((*(flag for flag in before.flags if flag not in ("few", "unsteady")), *flags)))
         return Row(case.suite, case.name, case.op, case.params, case.work, self.seconds(), case.clock, flags, samples, faults)
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run is."""
+    """Progress of a run: its round, the cases done in it, and seconds left of the budget."""
 
     round: int
     done: int
     cases: int
-    left: float  # seconds of the budget
+    left: float
 
 
 def time_of(case: Case, sample: Sample) -> float:
     """Seconds of one turn of a call, on the clock of the case; never 0."""
-    found = {"cpu": sample.cpu, "wall": sample.wall, "device": sample.device}[case.clock]
-    return max(found / case.loop, 1e-12)
+    return max(sample.by(case.clock) / case.loop, 1e-12)
 
 
 def run(
@@ -98,20 +91,22 @@ def run(
     clocks: Clocks | None = None,
     now: Callable[[], float] = time.monotonic,
     report: Callable[[Progress], None] | None = None,
-    keep: Callable[[list[Row]], None] | None = None,
+    keep: Callable[[list[Row]], object] | None = None,
     first: Container[tuple[str, str]] = (),
 ) -> tuple[list[Row], dict[tuple[str, str], str]]:
-    """Measure the cases in rounds; the rows, and for each that could not be measured the reason.
+    """Measure the cases in rounds; the rows, and the reason for each case that could not be measured.
 
-    budget: seconds for all of it, kept but for the case under way.  known: rows of an earlier run that this one goes on from.
-    keep: called with all rows every ten seconds, and before an interruption goes on its way.  first: cases that come before the
-    others in each round.
+    Args:
+        budget: seconds for all of it; the case in progress is finished.
+        known: rows of an earlier run that this one goes on from.
+        keep: called with all rows every ten seconds, and before an interruption is passed on.
+        first: cases that come before the others in each round.
     """
     earlier = {row.key: row for row in known}
     records = {case.key: Record(case, before=earlier.get(case.key)) for case in cases}
     failed: dict[tuple[str, str], str] = {}
     clocks, began, order = clocks or SystemClocks(), now(), random.Random(seed)
-    kept = began
+    saved = began
 
     def rows() -> list[Row]:
         return [record.row() for record in records.values() if record.seconds()]
@@ -119,29 +114,22 @@ def run(
     try:
         with _collector_off():
             for turn in range(most):
-                waiting = [each for each in records.values() if each.case.key not in failed and each.wanted(most)]
-                if not waiting or now() - began >= budget:
-                    break
+                waiting = [record for key, record in records.items() if key not in failed and record.wanted(most)]
                 order.shuffle(waiting)
-                # what was never seen comes first, and of that what was asked for by name: a budget may end early
-                waiting.sort(key=lambda each: (bool(each.seconds()), each.case.key not in first))
+                # cases without a time come first, and of these the named ones: a budget may end early
+                waiting.sort(key=lambda record: (bool(record.seconds()), record.case.key not in first))
                 for done, record in enumerate(waiting):
                     if now() - began >= budget:
                         break
                     try:
                         _measure(record, clocks)
-                    except (
-                        CannotMeasure,
-                        MemoryError,
-                        OSError,
-                        RuntimeError,
-                    ) as error:  # RuntimeError: what a GPU's library raises
+                    except (CannotMeasure, MemoryError, OSError, RuntimeError) as error:  # RuntimeError: of a GPU's library
                         failed[record.case.key] = str(error) or type(error).__name__
                     if report:
                         report(Progress(turn + 1, done + 1, len(waiting), budget - (now() - began)))
-                    if keep and now() - kept >= _EVERY:
+                    if keep and now() - saved >= _EVERY:
                         keep(rows())
-                        kept = now()
+                        saved = now()
     except BaseException:
         if keep:
             keep(rows())
@@ -162,13 +150,14 @@ def _measure(record: Record, clocks: Clocks) -> None:
         while len(samples) < case.samples and (len(samples) < 2 or spent < _LONGEST):
             samples.append(sample(call, loops))
             spent += _length(case, samples[-1]) * loops
+        del call  # its arrays are freed before the device tidies up
     after = stolen()
     record.rounds.append(tuple(samples))
     record.steal.append((after[0] - before[0]) / max(after[1] - before[1], 1))
 
 
 def _loops(case: Case, sample: Timer, call: Call) -> int:
-    """How many calls last as long as a sample should; the first call warms up, and one that is long is enough of that."""
+    """Number of calls in one sample; the first call warms up, and a long one is enough of that."""
     if _length(case, sample(call, 1)) >= case.seconds:
         return 1
     first = _length(case, sample(call, 1))
@@ -178,7 +167,7 @@ def _loops(case: Case, sample: Timer, call: Call) -> int:
 
 
 def _length(case: Case, sample: Sample) -> float:
-    """Seconds of a call: on the CPU, which nobody interrupts; else on the host, or on the device that it only enqueues for."""
+    """Seconds of a call: CPU time, which other programs do not change, or the longer of the host's and the device's time."""
     return max(sample.cpu if case.clock == "cpu" else max(sample.wall, sample.device), 2e-8)
 
 

@@ -1,7 +1,7 @@
-"""How far measured calls are from the formula: kept as a table, used for calls near them, and drawn towards nothing.
+"""Ratios of measured calls to the formula, as a table: used for calls near them, and shrunk towards 1.
 
-The table is `kernels.corrections` of a machine file.  How wide "near" is and how strongly one call counts are chosen by leaving
-each measured call out in turn: the pair under which the others tell its time best.
+The table is `kernels.corrections` of a machine file. The width of "near" and the weight of one call are chosen by leaving each
+measured call out in turn: the pair under which the others predict its time best.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def correct(calls: Sequence[Call], ratios: Floats) -> Corrections:
     for call, ratio in zip(calls, ratios.tolist(), strict=True):
         points.setdefault(key_of(call), {}).setdefault(call.point, []).append(ratio)
     table: Mapping[str, tuple[tuple[float, ...], ...]] = {
-        key: tuple((*point, float(f"{math.exp(float(np.mean(np.log(found)))):.4g}")) for point, found in sorted(at.items()))
+        key: tuple((*point, float(f"{math.exp(float(np.mean(np.log(each)))):.4g}")) for point, each in sorted(at.items()))
         for key, at in sorted(points.items())
     }
     return Corrections(width=width, shrink=shrink, points=table)
@@ -42,11 +42,11 @@ def choose(calls: Sequence[Call], ratios: Floats) -> tuple[float, float]:
     log = np.log(ratios)
     best, least = (USUAL.width, USUAL.shrink), math.inf
     apart = [_distances([calls[each] for each in members]) for members in groups.values()]
-    told = [log[members] for members in groups.values()]
+    logs = [log[members] for members in groups.values()]
     for width in WIDTHS:
         weights = [np.exp(-squared / (2.0 * width**2)) for squared in apart]
         for shrink in SHRINKS:
-            left = [ours - near @ ours / (near.sum(1) + shrink) for near, ours in zip(weights, told, strict=True)]
+            left = [ours - near @ ours / (near.sum(1) + shrink) for near, ours in zip(weights, logs, strict=True)]
             error = float(np.minimum(np.abs(np.concatenate(left)), 0.5).mean())
             if error < least:
                 best, least = (width, shrink), error

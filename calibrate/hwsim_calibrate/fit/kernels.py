@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from statistics import median
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from hwsim_calibrate.fit.calls import SORTED, SUITES, call_of
 from hwsim_calibrate.fit.corrections import correct
 from hwsim_calibrate.fit.model import Capacities, Model, Name, entry_of
 from hwsim_calibrate.fit.solve import Floats, Problem, solve
-from hwsim_calibrate.store import Measurements, Row
+from hwsim_calibrate.store import Measurements, Row, quiet
 
 BOOTSTRAPS: Final = 24
 LARGE: Final = 2.0**20  # bytes of an array that an allocator may have to ask the system for
@@ -30,7 +30,7 @@ NEVER: Final = 1e-13  # seconds a byte: less is nothing
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """One measured call: seconds per round, what a call of nothing takes taken off."""
+    """One measured call: seconds per round, less the time of an empty call."""
 
     call: Call
     seconds: tuple[float, ...]
@@ -44,7 +44,7 @@ class Timed:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """95 % of the refits lie between; `points` measured calls spoke of it."""
+    """A number, the interval of 95 % of the refits, and the `points` measured calls that it rests on."""
 
     value: float
     low: float
@@ -61,57 +61,43 @@ class FittedKernels:
     timed: tuple[Timed, ...]
 
 
-def quiet(seconds: Sequence[float]) -> float:
-    """The lowest round, from ten rounds on the lowest tenth."""
-    ordered = sorted(seconds)
-    return ordered[0] if len(ordered) < 10 else ordered[len(ordered) // 10]
-
-
 def timed(measurements: Measurements) -> tuple[Timed, ...]:
     """The rows that time one call of numpy on one thread."""
-    nothing = min((row.quiet for row in measurements.of(op="pass")), default=0.0)
-    found = []
-    for row in measurements.rows:
-        call = call_of(row) if row.suite in SUITES and row.op != "pass" else None
-        if call is not None:
-            found.append(_timed(row, call, nothing))
-    return tuple(found)
+    empty = min((row.quiet for row in measurements.of(op="pass")), default=0.0)
+    rows = [row for row in measurements.rows if row.suite in SUITES and row.op != "pass"]
+    return tuple(_timed(row, call, empty) for row in rows if (call := call_of(row)) is not None)
 
 
-def _timed(row: Row, call: Call, nothing: float) -> Timed:
+def _timed(row: Row, call: Call, empty: float) -> Timed:
     weight = math.prod(DOUBTFUL.get(flag, 1.0) for flag in row.flags)
-    seconds = tuple(max(each - nothing, 0.1 * each) for each in row.seconds)
-    if call.into == "new" and row.faults and call.made >= LARGE:  # whether the allocator had pages left is a matter of luck
+    seconds = tuple(max(each - empty, 0.1 * each) for each in row.seconds)
+    if call.into == "new" and row.faults and call.made >= LARGE:  # the allocator may have pages left, by chance
         call = replace(call, paged=min(row.faults) >= call.made / HUGE)
     return Timed(call, seconds, weight, row.case)
 
 
 def capacities_of(measurements: Measurements) -> Capacities:
-    """What the system says of its caches, as where the levels beyond the first begin; the usual sizes if it says nothing."""
+    """Sizes of the caches as the system reports them, or the usual sizes: where the levels beyond the first begin."""
     sizes = dict(USUAL_CACHES) | reported_sizes(measurements)
     return Capacities(sizes if sizes["L2"] < sizes["L3"] < sizes["memory"] else dict(USUAL_CACHES))
 
 
 def reported_sizes(measurements: Measurements) -> dict[str, float]:
-    """What the system says of its caches: of each level beyond the first, the bytes of the one before it."""
-    cpu = measurements.environment.get("cpu")
-    said = cpu.get("caches") if isinstance(cpu, Mapping) else None
+    """Bytes of the level before each level beyond the first, as the system reports them."""
     sizes: dict[str, float] = {}
     for level, beyond in (("L1d", "L2"), ("L2", "L3"), ("L3", "memory")):
-        found = said.get(level) if isinstance(said, Mapping) else None
-        size = found.get("bytes") if isinstance(found, Mapping) else None
-        if isinstance(size, int | float) and size > 0:
-            sizes[beyond] = float(size)
+        value: Any = measurements.environment
+        for key in ("cpu", "caches", level, "bytes"):
+            value = value.get(key) if isinstance(value, Mapping) else None
+        if isinstance(value, int | float) and value > 0:
+            sizes[beyond] = float(value)
     return sizes
 
 
 def fit_kernels(
     rows: Sequence[Timed], capacities: Capacities, *, library: str = "", seed: int = 0, bootstraps: int = BOOTSTRAPS
 ) -> FittedKernels:
-    """The table that these calls speak of.
-
-    bootstraps: refits from rounds drawn anew, with cases weighted anew, for the intervals; 0: no intervals.
-    """
+    """The table that fits these calls; bootstraps: refits for the intervals, with rounds and weights drawn anew."""
     from hwsim_calibrate import blas
 
     with blas.using(1):  # small systems of equations: threads only get in each other's way
@@ -135,46 +121,46 @@ def _fit(rows: Sequence[Timed], capacities: Capacities, library: str, seed: int,
 
 
 def among_others(fitted: FittedKernels, measurements: Measurements, draws: int = BOOTSTRAPS, seed: int = 0) -> FittedKernels:
-    """With how much longer a call takes to start after others, from the cases that mix them; 1 where none were measured."""
+    """The table with the slowdown of a call's start after other calls, from the mixed cases; 1 where none were measured."""
     rows, draw = list(measurements.of(op="mixed")), np.random.default_rng(seed)
     if not rows:
         return fitted
-    found, again = [], []
+    values, again = [], []
     for row in rows:
         side = row.params.get("side", 1)
         times = [fitted.kernels.time(call) for call in mixed_calls(int(side) if isinstance(side, int) else 1)
                  if not fitted.kernels.unknown(call)]  # fmt: skip
         starts, rest = sum(each.call * each.ratio for each in times), sum(each.body for each in times)
         ratios = [(quiet(draw.choice(row.seconds, len(row.seconds)).tolist()) - rest) / starts for _ in range(draws)]
-        found.append(max((row.quiet - rest) / starts, 1.0))
+        values.append(max((row.quiet - rest) / starts, 1.0))
         again.append([max(ratio, 1.0) for ratio in ratios])
-    value = float(median(found))
+    value = float(median(values))
     interval = _interval(value, [float(each) for each in np.median(np.array(again), axis=0)], len(rows))
-    spread = Interval(value, min(interval.low, *found), max(interval.high, *found), len(rows))
+    spread = Interval(value, min(interval.low, *values), max(interval.high, *values), len(rows))
     intervals = {**fitted.intervals, ("among_others",): spread}
     return replace(fitted, kernels=replace(fitted.kernels, among_others=value), intervals=intervals)
 
 
 def page_faults(fitted: FittedKernels, measurements: Measurements) -> FittedKernels:
-    """With what a page of 4 KiB takes when it is met for the first time, beyond the rate of large ones; 0 if not measured."""
+    """The table with the time of touching a 4 KiB page for the first time, beyond the rate of large pages; 0 if not measured."""
     rate = fitted.kernels.pages
-    found = [
+    times = [
         max(row.quiet / met - size / met / (rate or math.inf), 0.0)
         for row in measurements.of("allocation", "mapped")
         if row.params.get("pages") == "small"
         and isinstance(size := row.params.get("bytes"), int)
         and (met := min(row.faults, default=0.0)) >= size / (2 * SMALL)
     ]
-    if not found:
+    if not times:
         return fitted
-    value = float(median(found))
-    spread = Interval(value, min(found), max(found), len(found))
+    value = float(median(times))
+    spread = Interval(value, min(times), max(times), len(times))
     return replace(fitted, kernels=replace(fitted.kernels, fault=value), intervals={**fitted.intervals, ("fault",): spread})
 
 
 @cache
 def mixed_calls(side: int) -> tuple[Call, ...]:
-    """What the case `mixed` calls."""
+    """The calls of the case `mixed`."""
     from hwsim_calibrate.kernels import mixed_step
     from hwsim_calibrate.recording.patching import calls_of
 
@@ -188,10 +174,9 @@ def _refit(model: Model, rows: Sequence[Timed], weights: Floats, x: Floats, draw
 
 
 def _points(model: Model) -> Floats:
-    """How many calls have a noticeable part of their time from each number."""
+    """Number of calls with a noticeable part of their time from each number."""
     times, slopes = model.times(model.start)
-    found: Floats = (slopes / times[:, None] > 0.01).sum(0)
-    return found
+    return np.asarray((slopes / times[:, None] > 0.01).sum(0), np.float64)
 
 
 def _interval(value: float, again: Sequence[float], points: int) -> Interval:
@@ -223,8 +208,8 @@ def _table(model: Model, x: Floats, corrections: Corrections, library: str) -> K
 
 def _tier(values: Mapping[Name, float], level: str) -> Tier:
     rates = {role: values["levels", level, role] for role in ("read", "write", "update")}
-    found = {role: 1.0 / each for role, each in rates.items() if each > NEVER}
-    return Tier(beyond=values["levels", level, "beyond"], lookup=values["levels", level, "lookup"], **found)
+    finite = {role: 1.0 / rate for role, rate in rates.items() if rate > NEVER}
+    return Tier(beyond=values["levels", level, "beyond"], lookup=values["levels", level, "lookup"], **finite)
 
 
 def _functions(model: Model, values: Mapping[Name, float]) -> dict[str, Function]:
@@ -232,40 +217,39 @@ def _functions(model: Model, values: Mapping[Name, float]) -> dict[str, Function
     for call in model.calls:
         if call.product is None:
             counts.setdefault(entry_of(call), []).append(max(call.count, 1.0))
-    found = {}
+    functions = {}
     for entry, sizes in sorted(counts.items()):
         at = ("functions", entry)
-        each = {name[3]: value for name, value in values.items() if name[:2] == at and name[2] == "each"}
-        found[entry] = Function(
+        functions[entry] = Function(
             call=values[*at, "call"],
-            each=each,
+            each={name[3]: value for name, value in values.items() if name[:2] == at and name[2] == "each"},
             row=values.get((*at, "row"), 0.0),
             log=entry.split()[0] in SORTED,
             counts=(min(sizes), max(sizes)),
         )
-    return found
+    return functions
 
 
 def with_plain(functions: Mapping[str, Function]) -> dict[str, Function]:
-    """With an entry for each function whatever its form: where that was not measured, as in the form measured at most sizes."""
-    found = dict(functions)
+    """The table with a plain entry for each function; if not measured, of the form with the largest size."""
+    table = dict(functions)
     for entry, function in functions.items():
         name, _, form = entry.partition(" ")
-        if form and name not in functions and (name not in found or found[name].counts[1] < function.counts[1]):
-            found[name] = function
-    return dict(sorted(found.items()))
+        if form and name not in functions and (name not in table or table[name].counts[1] < function.counts[1]):
+            table[name] = function
+    return dict(sorted(table.items()))
 
 
 def _forms(functions: Mapping[str, Function]) -> dict[str, Form]:
-    """What a form costs more, over all functions that were measured with and without it."""
+    """Additional cost of a form, over all functions that were measured with and without it."""
     more: dict[str, list[tuple[float, float]]] = {}
     for entry, function in functions.items():
         base, _, form = entry.rpartition(" ")
         if base in functions:
             more.setdefault(form, []).append((max(function.call - functions[base].call, 0.0), function.row))
     return {
-        form: Form(call=median(call for call, _ in each), row=median(row for _, row in each))
-        for form, each in sorted(more.items())
+        form: Form(call=median(call for call, _ in costs), row=median(row for _, row in costs))
+        for form, costs in sorted(more.items())
     }
 
 
@@ -274,11 +258,11 @@ def _products(model: Model, values: Mapping[Name, float]) -> dict[str, ProductTi
     for call in model.calls:
         if call.product is not None:
             sizes.setdefault(call.dtype, []).append(float(call.product.m) * call.product.n * call.product.k)
-    found = {}
+    products = {}
     for dtype, counts in sorted(sizes.items()):
-        own = {name[2]: value for name, value in values.items() if name[:2] == ("products", dtype)}
-        found[dtype] = ProductTime(**{**own, "flop": 1.0 / own["flop"]}, counts=(min(counts), max(counts)))
-    return found
+        numbers = {name[2]: value for name, value in values.items() if name[:2] == ("products", dtype)}
+        products[dtype] = ProductTime(**{**numbers, "flop": 1.0 / numbers["flop"]}, counts=(min(counts), max(counts)))
+    return products
 
 
 def without_corrections(kernels: Kernels) -> Kernels:

@@ -1,7 +1,7 @@
-"""The formula of `hwsim.devices.kernels` for many calls at once, with derivatives: what the solver asks for.
+"""The formula of `hwsim.devices.kernels` for many calls at once, with derivatives for the solver.
 
-Every number of it is positive, and x is its logarithm.  `Names` are paths in the table: ("functions", "add", "each", "fp64").
-The same formula is in `Kernels.time` for one call; a test holds the two together.
+Every number of it is positive, and x is its logarithm. A `Name` is a path in the table: ("functions", "add", "each", "fp64"). The
+same formula is in `Kernels.time` for one call; a test compares the two.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hwsim.devices.work import Call
+from hwsim_calibrate.fit.calls import SORTED
 from hwsim_calibrate.fit.solve import Floats
 
 Name = tuple[str, ...]
 ROLES: Final = ("read", "write", "update")
 PAGES_FROM: Final = 2.0**25
 
-# What a number is before anything is measured, and how far (as a factor e^spread) it may well be from that.
+# Value of a number before anything is measured, and its spread as a factor e^spread.
 _CALL: Final = (300e-9, 3.0)
 _EACH: Final = (0.1e-9, 3.0)
 _ROW: Final = (10e-9, 2.0)
@@ -38,19 +39,19 @@ NEAREST: Final = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Capacities:
-    """Bytes of the caches as the system tells them; how surely, as a factor e^spread."""
+    """Bytes of the caches as the system reports them; spread: uncertainty as a factor e^spread."""
 
     sizes: Mapping[str, float]
     spread: float = 0.4
 
 
 def entry_of(call: Call) -> str:
-    """The name a call's own numbers stand under: a form that was measured has its own."""
+    """The entry of a call in the table: each measured form has one."""
     return f"{call.function} {call.form}" if call.form else call.function
 
 
 class Model:
-    """Which numbers these calls have, and their times for given ones."""
+    """The numbers of these calls, and their times for given numbers."""
 
     def __init__(self, calls: Sequence[Call], capacities: Capacities) -> None:
         self.calls = tuple(calls)
@@ -94,7 +95,7 @@ class Model:
         self._put(("pages",), 4e-11, 1.0)
         self._put(("lookup",), 0.5e-9, 1.0)
         for level, size in capacities.sizes.items():
-            nearest = level == self.levels[0]  # what a call takes to start hides it: it is believed as it is told
+            nearest = level == self.levels[0]  # the start of a call hides it: the reported size is taken
             self._put(("levels", level, "beyond"), size, NEAREST if nearest else capacities.spread)
             self._put(("levels", level, "lookup"), _LOOKUP[level], 1.5)
             for role in ROLES:
@@ -103,14 +104,14 @@ class Model:
 
     def _columns(self) -> Floats:
         """The terms that no capacity changes."""
-        found = np.zeros((len(self.calls), len(self._start)))
+        columns = np.zeros((len(self.calls), len(self._start)))
         for row, call in enumerate(self.calls):
             for name, amount in self._terms(call):
-                found[row, self.names[name]] += amount
-            found[row, self.names["into", call.into]] = 1.0
-            found[row, self.names["pages",]] = new_pages(call)
-            found[row, self.names["lookup",]] = call.lookups
-        return found
+                columns[row, self.names[name]] += amount
+            columns[row, self.names["into", call.into]] = 1.0
+            columns[row, self.names["pages",]] = new_pages(call)
+            columns[row, self.names["lookup",]] = call.lookups
+        return columns
 
     def _terms(self, call: Call) -> Iterable[tuple[Name, float]]:
         if call.product is not None:
@@ -151,33 +152,30 @@ class Model:
         """Bytes, and elements looked up, from each level."""
         sharpness, count = math.exp(x[self.names["sharpness",]]), len(self.calls)
         where = [math.exp(x[self.names["levels", level, "beyond"]]) for level in self.levels]
-        found: dict[Name, Floats] = {}
-        for (level, part), (_, far) in zip(
-            _parts(self.levels, where, sharpness, self._since), _parts(self.levels, where, sharpness, self._span), strict=True
-        ):
+        moved: dict[Name, Floats] = {}
+        near, far = (_parts(self.levels, where, sharpness, distance) for distance in (self._since, self._span))
+        for level in self.levels:
             for number, role in enumerate(ROLES):
-                here = np.where(self._role == number, self._bytes * part, 0.0)
-                found["levels", level, role] = np.bincount(self._row, here, count).astype(np.float64)
-            found["levels", level, "lookup"] = self._lookups * far
-        return found
+                role_bytes = np.where(self._role == number, self._bytes * near[level], 0.0)
+                moved["levels", level, role] = np.bincount(self._row, role_bytes, count).astype(np.float64)
+            moved["levels", level, "lookup"] = self._lookups * far[level]
+        return moved
 
 
-def _parts(levels: Sequence[str], where: Sequence[float], sharpness: float, since: Floats) -> list[tuple[str, Floats]]:
-    """Part of each that comes from each level."""
+def _parts(levels: Sequence[str], where: Sequence[float], sharpness: float, since: Floats) -> dict[str, Floats]:
+    """Part of each operand that comes from each level."""
     with np.errstate(divide="ignore", over="ignore"):
         beyond = [np.where(since > 0, 1.0 / (1.0 + (size / np.maximum(since, 1e-9)) ** sharpness), 0.0) for size in where]
     after = [*beyond[1:], np.zeros(len(since))]
-    return [(level, np.clip(here - further, 0.0, None)) for level, here, further in zip(levels, beyond, after, strict=True)]
+    return {level: np.clip(part - further, 0.0, None) for level, part, further in zip(levels, beyond, after, strict=True)}
 
 
 def work_of(call: Call) -> float:
-    """Elements; for sorting, each counted as often as a row can be halved."""
-    from hwsim_calibrate.fit.calls import SORTED
-
+    """Elements; for sorting, elements times log2 of the row's length."""
     length = call.count / max(call.rows, 1.0)
     return call.count * (math.log2(max(length, 2.0)) if call.function in SORTED else 1.0)
 
 
 def new_pages(call: Call) -> float:
-    """Bytes that a call uses for the first time: as it says, else by the size of what it makes."""
+    """Bytes that a call uses for the first time: as recorded, else by the size of its result."""
     return call.written if (call.made >= PAGES_FROM if call.paged is None else call.paged) else 0.0

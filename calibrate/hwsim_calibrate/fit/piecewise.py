@@ -2,8 +2,8 @@
 
     t = start + bytes / rate          from `least` bytes on, until the next piece
 
-The borders are those of least relative error (dynamic programming over the sizes), with no more pieces than pay for themselves
-(Bayes' information criterion) and at least three sizes in each.
+The borders have the least relative error (dynamic programming over the sizes). There are no more pieces than pay for themselves
+(Bayes' information criterion), each with at least three sizes.
 
 Source: pieces by size as in SimGrid's calibration of networks (pycewise); relative instead of absolute errors.
 """
@@ -41,25 +41,25 @@ class Pieces:
     pieces: tuple[Piece, ...]
 
     def seconds(self, size: float) -> float:
-        """Time of so many bytes."""
+        """Time of `size` bytes."""
         return next((each for each in reversed(self.pieces) if size >= each.least), self.pieces[0]).seconds(size)
 
     @property
     def start(self) -> float:
-        """Of the smallest sizes."""
+        """Start of the smallest sizes, in seconds."""
         return self.pieces[0].start
 
     @property
     def rate(self) -> float:
-        """Of the largest ones."""
+        """Rate of the largest sizes, in B/s."""
         return self.pieces[-1].rate
 
 
 def pieces_of(points: Sequence[tuple[float, float]], most: int = MOST) -> Pieces:
     """The pieces through (bytes, seconds).
 
-    >>> found = pieces_of([(size, 2e-6 + size / 1e9) for size in (0, 1e3, 1e4, 1e5, 1e6)])
-    >>> len(found.pieces), round(found.start * 1e6, 3), round(found.rate / 1e9, 3)
+    >>> line = pieces_of([(size, 2e-6 + size / 1e9) for size in (0, 1e3, 1e4, 1e5, 1e6)])
+    >>> len(line.pieces), round(line.start * 1e6, 3), round(line.rate / 1e9, 3)
     (1, 2.0, 1.0)
 
     Raises:
@@ -71,10 +71,10 @@ def pieces_of(points: Sequence[tuple[float, float]], most: int = MOST) -> Pieces
     count, best = len(ordered), math.inf
     chosen: tuple[Piece, ...] = ()
     for pieces in range(1, max(1, min(most, count // LEAST)) + 1):
-        error, found = _cut(ordered, pieces)
+        error, cut = _cut(ordered, pieces)
         criterion = count * math.log(error / count + NOISE**2) + 3 * pieces * math.log(count)
         if criterion < best:
-            best, chosen = criterion, found
+            best, chosen = criterion, cut
     return Pieces(chosen)
 
 
@@ -97,15 +97,15 @@ def _line(points: Sequence[tuple[float, float]]) -> tuple[float, Piece]:
     """The line of least squared relative errors, neither start nor rate below nothing."""
     size, time = (np.array(each, np.float64) for each in zip(*points, strict=True))
     weight = 1.0 / time
-    one, many, both = float((weight**2).sum()), float((size**2 * weight**2).sum()), float((size * weight**2).sum())
-    right, down = float(weight.sum()), float((size * weight).sum())
-    scale = one * many - both * both
+    s, ss, sx = float((weight**2).sum()), float((size**2 * weight**2).sum()), float((size * weight**2).sum())
+    y, xy = float(weight.sum()), float((size * weight).sum())
+    scale = s * ss - sx * sx
     start, slope = 0.0, 0.0
-    if scale > 1e-12 * one * many:
-        start, slope = (right * many - down * both) / scale, (one * down - both * right) / scale
+    if scale > 1e-12 * s * ss:
+        start, slope = (y * ss - xy * sx) / scale, (s * xy - sx * y) / scale
     if start < 0:
-        start, slope = 0.0, down / many
+        start, slope = 0.0, xy / ss
     if slope <= 0:
-        start, slope = right / one, 1e-18
+        start, slope = y / s, 1e-18
     error = float((((start + slope * size) * weight - 1.0) ** 2).sum())
     return error, Piece(float(size[0]), start, 1.0 / slope)

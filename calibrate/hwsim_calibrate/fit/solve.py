@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 SCALE: Final = 0.07  # residuals beyond it count in proportion, not squared
-PULL: Final = 0.05  # of the starting values: an x that no measurement speaks of stays there
+PULL: Final = 0.05  # of the starting values: an x without a measurement stays there
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """times(x): the times, and their derivatives by each x.  start, spread: where x is expected, and how surely."""
+    """times(x): times, and their derivatives by each x; start, spread: the expected x and its uncertainty."""
 
     times: Callable[[Floats], tuple[Floats, Floats]]
     measured: Floats
@@ -39,15 +39,15 @@ def solve(problem: Problem, guess: Floats | None = None, *, steps: int = 60, sca
     for _ in range(steps):
         for _ in range(12):
             step = np.linalg.solve(curvature + damping * np.diag(np.diag(curvature) + 1e-9), -gradient)
-            there = x + np.clip(step, -1.5, 1.5)
-            new = _look(problem, there, aim, scale)
+            trial = x + np.clip(step, -1.5, 1.5)
+            new = _look(problem, trial, aim, scale)
             if new[0] <= loss:
                 break
             damping *= 4.0
         else:
             return x
         gained = loss - new[0]
-        x, (loss, gradient, curvature) = there, new
+        x, (loss, gradient, curvature) = trial, new
         damping = max(damping / 5.0, 1e-9)
         if gained < 1e-7 * loss:
             break
