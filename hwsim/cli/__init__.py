@@ -56,8 +56,8 @@ class Commands(click.Group):
 
             return view_command(cmd_name)
         home = "hwsim_calibrate" if cmd_name in MEASURING else "hwsim"
-        found: click.Command = import_module(f"{home}.cli.{cmd_name}").command
-        return found
+        command: click.Command = import_module(f"{home}.cli.{cmd_name}").command
+        return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 (click's signature)
         with formatter.section("Commands"):
@@ -73,7 +73,7 @@ class Commands(click.Group):
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; what users can cause is said in words, without a traceback."""
+        """Run the command; errors that users can cause print a message without a traceback."""
         _speak_utf8()
         try:
             return super().invoke(ctx)
@@ -84,7 +84,7 @@ class Commands(click.Group):
             click.echo(f"{CONTRADICTS}: {error}\n    {DEFECT}", err=True)
             ctx.exit(EXIT_BROKEN)
         except OSError as error:
-            if isinstance(error, BrokenPipeError):  # whoever read the output has seen enough: click ends quietly
+            if isinstance(error, BrokenPipeError):  # the reader of the output closed it: click ends quietly
                 raise
             click.echo(str(error), err=True)
             ctx.exit(EXIT_FAILED)
@@ -100,4 +100,4 @@ def _speak_utf8() -> None:
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, message="hwsim %(version)s")
 def main() -> None:
-    """How long will this workload take on that machine, and what holds it back?"""
+    """Simulate how long a workload takes on a machine, and find its bottleneck."""

@@ -95,7 +95,7 @@ def refuse_unwritable(
 
     Args:
         thing: a word for its content.
-        suffixes: ends of its name, one of which it must have; none for any name.
+        suffixes: accepted ends of its name; () for any name.
     """
     if path is not None and not path.absolute().parent.is_dir():
         raise click.BadParameter(f"there is no folder '{path.parent}'", param_hint=option)

@@ -34,9 +34,9 @@ def family(name: str) -> str:
 class Cause:
     """The reason that time passed.
 
-    Kinds: a full `capacity`; a `time` that the workload states; a `floor` or `latency`, lines of the op's derivation that
-    sharing does not make longer; `dispatch` of an op by the program, and its `return` from waiting; a `pool` without a free
-    server; a `wait` for other ops.
+    Kinds: a full `capacity`, a `time` that the workload states, a `pool` without a free server, a `wait` for other ops.
+    A `floor` or `latency` is a line of the op's derivation that sharing does not make longer. `dispatch` of an op by the
+    program and its `return` from waiting are times of the program itself.
 
     Args:
         name: capacity, device or pool; the link or device of a latency, since an op waits for one after another.

@@ -82,7 +82,7 @@ class CriticalPath:
 
 
 def critical_path(timeline: Timeline) -> CriticalPath:
-    """The pieces of time of which the run consists; O(ops + edges), vectorised except for the walk."""
+    """The pieces of time that make up the run; O(ops + edges), vectorised except for the walk."""
     if not timeline.makespan_fs:
         none = np.empty(0, np.int64)
         return CriticalPath(none, timeline.start[:0], timeline.end[:0], none, ())
@@ -201,7 +201,7 @@ def _latencies(causes: Causes, cost: Ints, label: Ints, begin: Ints, body: Ints)
 def _flowing(timeline: Timeline, number: int, place: Ints, begin: Ints, end: Ints, alone: Ints) -> tuple[Ints, Ints, Ints, Ints]:
     """Pieces of bodies of one class, cut where its pace changed.
 
-    The cause is that of an op alone while nothing holds it back, or only rounding does.
+    While nothing holds the op back, or only rounding does, the cause is the same as for an op alone.
     """
     history = timeline.paces[number]
     if not history:

@@ -36,7 +36,7 @@ class Explanation:
     Args:
         accounting: causes along the critical path, longest first; their times add up to the makespan in integer fs.
         runs: the path in short.
-        derivations: those of the ops on the path, the longest first; or those of the requested ops.
+        derivations: durations of the ops on the path, the longest first; or of the requested ops.
         what_if: None if no change was tried; see `what_if.Tried`, also for `untried`, `left` and `measure`.
     """
 

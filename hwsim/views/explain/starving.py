@@ -1,10 +1,10 @@
-"""What the last stage of a pipeline waits for: is the GPU starving, and on what?
+"""Waits of the last stage of a pipeline: is the GPU starving, and why?
 
-The critical path that ends where the pipeline does says for every moment which op the rest of the run then waited for.
-The moments in which no op of the last stage runs are divided among the stages by it: exactly, in integer fs.
+The critical path that ends with the pipeline gives, for every moment, the op that the rest of the run waited for. It divides
+the time in which no op of the last stage runs among the stages, exactly, in integer fs.
 
-Who is late is not always whose turn it is: where reading sets the pace, a batch on its way through the decoder keeps the
-last stage waiting too, but a faster decoder would only wait longer for the disk.  On the path there is only the disk.
+The stage that is late is not always the one that works: if reading sets the pace, a batch in the decoder also keeps the
+last stage waiting, but a faster decoder would only wait longer for the disk. The path contains only the disk.
 """
 
 from __future__ import annotations
@@ -23,19 +23,23 @@ from hwsim.records import dataclass
 from hwsim.results.timeline import FEMTO, Timeline
 from hwsim.views.explain.critical import last_predecessors
 
-FULL: Final = 0.95  # part of the time from which on a last stage that works sets the pace itself
-ABOUT: Final = 1.1  # a stage that could do so many times what is done does not explain it
+FULL: Final = 0.95  # a last stage that is busy for more of the time sets the pace itself
+ABOUT: Final = 1.1  # a stage with a larger possible rate, relative to the rate reached, does not explain it
 CHECKPOINTS: Final = "checkpoints"
 SAVING: Final = ("checkpoint", "checkpoint copy")
-OTHERS: Final = "the others"  # a program's last stage waits for that of another one
+OTHERS: Final = "the others"  # a program's last stage waits for another program's last stage
 
 
 @dataclass(frozen=True, slots=True)
 class StageUse:
     """A stage between two instants.
 
-    busy_fs: for how long it was busy.  rate: batches a second that it could do if only `ahead` kept it back.
-    under_way: batches that it may have at once for that, fewer than its `at_once` where `ahead` allows no more.
+    Args:
+        busy_fs: time in which it was busy.
+        rate: possible batches a second if only `ahead` limits it.
+        at_once: batches that its workers can process at the same time.
+        under_way: batches in flight at that rate, fewer than `at_once` if `ahead` allows no more.
+        alone: possible batches a second with these in flight, without any other stage.
     """
 
     name: str
@@ -44,11 +48,11 @@ class StageUse:
     rate: float
     at_once: int = 1
     under_way: int = 1
-    alone: float = 0.0  # batches a second of so many, were no other stage in the way
+    alone: float = 0.0
 
 
 class Wait(NamedTuple):
-    """For how long the last stage does nothing because of an op of another one ("": of no device in particular)."""
+    """Idle time of the last stage due to an op of another stage; device "" for none in particular."""
 
     name: str
     device: str
@@ -57,10 +61,11 @@ class Wait(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """Some batches of a pipeline: from the end of the batch before them to the end of the last of them, at the last stage.
+    """Some batches of a pipeline: from the end of the batch before them to the end of their last, at the last stage.
 
-    epoch: 0 for the whole run, else which (1 is the first), of which this is the steady part.
-    waits: longest first; they add up to the time in which the last stage does nothing.
+    Args:
+        epoch: 0 for the whole run, else the number (from 1) of the epoch whose steady part this is.
+        waits: longest first; they add up to the idle time of the last stage.
     """
 
     epoch: int
@@ -76,7 +81,7 @@ class Phase:
 
     @property
     def idle_fs(self) -> int:
-        """Time in which the last stage does nothing."""
+        """Idle time of the last stage."""
         return sum(each.time_fs for each in self.waits)
 
     @property
@@ -98,27 +103,31 @@ class Phase:
     def slowest(self) -> tuple[StageUse, StageUse | None]:
         """The stage that sets the pace, and the one that would if it were faster; `CHECKPOINTS` may be one.
 
-        Who sets the pace follows from what was measured: the last stage, if it hardly waits; the checkpoints, if it waits for
-        them for most of that time; else, of the stages before it, the one that could do the fewest batches a second.
+        The last stage sets the pace if it hardly waits. Checkpoints do if it waits for them for most of its idle time.
+        Otherwise it is the earlier stage with the lowest possible rate.
         """
         last = self.stages[-1]
         others = sorted(self.stages[:-1], key=lambda stage: stage.rate)
         if not others or self.busy >= FULL:
-            found = [last, *others]
+            stages = [last, *others]
         elif 2 * self.saving_fs > self.idle_fs:
-            found = [StageUse(CHECKPOINTS, "", self.saving_fs, self.rate), *sorted(self.stages, key=lambda stage: stage.rate)]
+            stages = [StageUse(CHECKPOINTS, "", self.saving_fs, self.rate), *sorted(self.stages, key=lambda stage: stage.rate)]
         elif others[0].rate <= self.rate * ABOUT or others[0].rate <= last.rate:
-            found = [others[0], *sorted((last, *others[1:]), key=lambda stage: stage.rate)]
+            stages = [others[0], *sorted((last, *others[1:]), key=lambda stage: stage.rate)]
         else:
             blamed = self.waits[0]
-            found = [StageUse(blamed.name, blamed.device, blamed.time_fs, self.rate), last]
-        rest = sorted((replace(each, rate=each.alone) for each in found[1:]), key=lambda stage: stage.rate)
-        return found[0], rest[0] if rest else None
+            stages = [StageUse(blamed.name, blamed.device, blamed.time_fs, self.rate), last]
+        rest = sorted((replace(stage, rate=stage.alone) for stage in stages[1:]), key=lambda stage: stage.rate)
+        return stages[0], rest[0] if rest else None
 
 
 @dataclass(frozen=True, slots=True)
 class PipelineUse:
-    """A program's pipeline: the whole run, and the steady part of each epoch.  batch: samples in one, 0 if nobody said."""
+    """A program's pipeline: the whole run, and the steady part of each epoch.
+
+    Args:
+        batch: samples in a batch; 0 if not given.
+    """
 
     program: str
     device: str
@@ -129,7 +138,11 @@ class PipelineUse:
 
 @dataclass(frozen=True)
 class Buffered:
-    """Batches that lie ready between two stages: `level` from each `time` (fs) on; room: for how many there is."""
+    """Batches that are ready between two stages: `level` from each `time` (fs) on.
+
+    Args:
+        room: most batches that may be ready.
+    """
 
     program: str
     before: str
@@ -140,9 +153,9 @@ class Buffered:
 
 
 def buffers(timeline: Timeline) -> tuple[Buffered, ...]:
-    """What lay between the stages of every pipeline, in the order of the workload."""
+    """The buffers between the stages of every pipeline, in the order of the workload."""
     ops_of = _by_label(timeline)
-    found = []
+    filled = []
     for line in timeline.flat.graph.lines:
         for before, then in pairwise(line.stages):
             left, taken = _leaving(timeline, ops_of[before.last]), ops_of[then.first]
@@ -155,22 +168,23 @@ def buffers(timeline: Timeline) -> tuple[Buffered, ...]:
             time, level = at[order], np.cumsum(change[order])
             kept = np.flatnonzero(np.concatenate([(time[1:] != time[:-1]).astype(np.bool_), [True]]))  # the last of an instant
             time, level = np.concatenate([np.zeros(1, at.dtype), time[kept]]), np.concatenate([[0], level[kept]])
-            found.append(Buffered(line.program, before.name, then.name, before.ahead, time, level))
-    return tuple(found)
+            filled.append(Buffered(line.program, before.name, then.name, before.ahead, time, level))
+    return tuple(filled)
 
 
 def _taken(timeline: Timeline, left: Ints, first: Ints, last: Ints, at_once: int) -> Ints:
-    """When each batch is taken out of a buffer: a worker who is free takes it, even if there is no room yet for what it makes.
+    """Times at which batches leave a buffer: a free worker takes one even if there is no room yet for its result.
 
-    at_once: workers of the stage that takes them; 0: it takes a batch as it begins.
+    Args:
+        at_once: workers of the stage that takes them; 0 if it takes a batch as it begins.
     """
     begins = timeline.start[first]
     last = _leaving(timeline, last)
     if not at_once or len(last) != len(first):
         return begins
     free = np.concatenate([np.zeros(min(at_once, len(last)), begins.dtype), timeline.end[last][:-at_once]])
-    found: Ints = np.minimum(begins, np.maximum(timeline.end[left], free))
-    return found
+    taken: Ints = np.minimum(begins, np.maximum(timeline.end[left], free))
+    return taken
 
 
 def _by_label(timeline: Timeline) -> dict[Label, Ints]:
@@ -178,14 +192,14 @@ def _by_label(timeline: Timeline) -> dict[Label, Ints]:
     graph = timeline.flat.graph
     order = np.argsort(timeline.flat.label, kind="stable")
     bounds = np.searchsorted(timeline.flat.label[order], np.arange(len(graph.labels) + 1))
-    found: dict[Label, Ints] = defaultdict(lambda: np.empty(0, np.int64))
+    ops: dict[Label, Ints] = defaultdict(lambda: np.empty(0, np.int64))
     for number, label in enumerate(graph.labels):
-        found[label] = order[bounds[number] : bounds[number + 1]]
-    return found
+        ops[label] = order[bounds[number] : bounds[number + 1]]
+    return ops
 
 
 def pipelines(timeline: Timeline) -> tuple[PipelineUse, ...]:
-    """One for each pipeline whose ops all ran, in the order of the workload."""
+    """The use of each pipeline whose ops all ran, in the order of the workload."""
     graph = timeline.flat.graph
     lines = [line for line in graph.lines if sum(line.epochs)]
     if not lines:
@@ -194,8 +208,8 @@ def pipelines(timeline: Timeline) -> tuple[PipelineUse, ...]:
     before = last_predecessors(timeline).tolist()
     last = {label: line.program for line in lines for label in line.stages[-1].ops}
     names = [(label.name, label.device, last.get(label, "")) for label in graph.labels]
-    found = (_of(line, timeline, ops_of, before, names) for line in lines)
-    return tuple(each for each in found if each is not None)
+    uses = (_of(line, timeline, ops_of, before, names) for line in lines)
+    return tuple(use for use in uses if use is not None)
 
 
 def _of(
@@ -205,7 +219,7 @@ def _of(
     spans = [(ops_of.get(stage.first, none), _leaving(timeline, ops_of.get(stage.last, none))) for stage in line.stages]
     total = len(spans[-1][1])
     if not total or any(len(first) != total or len(last) != total for first, last in spans):
-        return None  # its program is told by another one
+        return None  # another program represents it
     counts = line.epochs if total == sum(line.epochs) else (total,)  # only a part of the batches was simulated
     path = _path(int(spans[-1][1][-1]), before)
     blame = _Blame(timeline, path, [_blamed(names[number], line) for number in timeline.flat.label[path].tolist()])
@@ -214,7 +228,7 @@ def _of(
     begin = int(timeline.start[spans[0][0][0]])
 
     def phase(epoch: int, low: int, high: int) -> Phase:
-        """Of the batches low ... high - 1."""
+        """The phase of the batches low ... high - 1."""
         since, until = (int(ends[low - 1]) if low else begin), int(ends[high - 1])
         took = [
             ticks.total(timeline.end[last[low:high]] - timeline.start[first[low:high]]) / (high - low) / FEMTO
@@ -237,10 +251,10 @@ def _of(
 
 
 def _rate(stages: Sequence[LineStage], took: Sequence[float]) -> tuple[float, int]:
-    """Batches a second of the first of these stages, and how many it has under way for that.
+    """Possible batches a second of the first of these stages, and the batches in flight at that rate.
 
-    From it to a later one lie at most the batches that may be ready between them and those in the later one: by Little's law
-    their number over the time that a batch takes on the way.
+    Between it and a later stage there are at most the batches that may be ready and those in the later stage. By Little's law
+    the rate is their number over the time that a batch takes there.
     """
     under_way = stages[0].at_once
     rate = under_way / took[0] if took[0] > 0 else float("inf")
@@ -254,29 +268,29 @@ def _rate(stages: Sequence[LineStage], took: Sequence[float]) -> tuple[float, in
 
 
 def _leaving(timeline: Timeline, ops: Ints) -> Ints:
-    """A rank's leaving of a collective may be called what the collective's only phase is: it is that without a cost."""
+    """Ops without a cost if some have one: a rank's end of a collective may have the name of the collective's only phase."""
     free = ops[timeline.flat.cost[ops] < 0]
     return free if 0 < len(free) < len(ops) else ops
 
 
 def _steady(low: int, count: int) -> tuple[int, int]:
-    """Batches that neither fill the buffers nor drain them: the middle half, if there are enough."""
+    """(first, last + 1) of the batches that neither fill nor drain the buffers: the middle half, if there are enough."""
     return (low + count // 4, low + count - count // 4) if count >= 8 else (low, low + count)
 
 
 def _blamed(name: tuple[str, str, str], line: Line) -> tuple[str, str]:
-    """Name and device of an op, or that it is of another program's last stage."""
+    """Name and device of an op; `OTHERS` if it is in another program's last stage."""
     called, device, last_of = name
     return (OTHERS, "") if last_of not in ("", line.program) else (called, device)
 
 
 def _path(op: int, before: list[int]) -> Ints:
     """Op numbers from the start of the run to this op, each waiting for the one before."""
-    found = []
+    ops = []
     while op >= 0:
-        found.append(op)
+        ops.append(op)
         op = before[op]
-    return np.array(found[::-1], np.int64)
+    return np.array(ops[::-1], np.int64)
 
 
 def _covered(timeline: Timeline, groups: list[Ints]) -> tuple[Ints, Ints]:
@@ -298,7 +312,7 @@ def _within(starts: Ints, ends: Ints, since: int, until: int) -> int:
 
 
 class _Blame:
-    """Which stage every moment of a path belongs to."""
+    """The stage that every moment of a path belongs to."""
 
     def __init__(self, timeline: Timeline, path: Ints, names: Sequence[tuple[str, str]]) -> None:
         self._ends = timeline.end[path]
@@ -311,12 +325,12 @@ class _Blame:
         self._until = [ticks.running_total(np.where(self._who == number, took, 0)) for number in range(len(self._names))]
 
     def of_gaps(self, starts: Ints, ends: Ints, since: int, until: int) -> tuple[Wait, ...]:
-        """The time between these (in order, apart) from `since` to `until`, by whose it is; longest first."""
+        """The time between these spans (in order, apart) from `since` to `until`, by stage; longest first."""
         kept = np.flatnonzero(((ends > since) & (starts < until)).astype(np.bool_))
         gap_from = np.concatenate([ticks.matching([since], starts), np.minimum(ends[kept], until)])
         gap_to = np.concatenate([np.maximum(starts[kept], since), ticks.matching([until], starts)])
-        found = [Wait(*name, total) for name, total in self._totals(gap_from, gap_to) if total]
-        return tuple(sorted(found, key=lambda each: (-each.time_fs, each.name, each.device)))
+        waits = [Wait(*name, total) for name, total in self._totals(gap_from, gap_to) if total]
+        return tuple(sorted(waits, key=lambda wait: (-wait.time_fs, wait.name, wait.device)))
 
     def _totals(self, gap_from: Ints, gap_to: Ints) -> Iterator[tuple[tuple[str, str], int]]:
         sides = [(at, np.minimum(np.searchsorted(self._ends, at, side="left"), len(self._ends) - 1)) for at in (gap_from, gap_to)]

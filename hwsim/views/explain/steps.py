@@ -94,7 +94,7 @@ def _stretches(timeline: Timeline, path: CriticalPath) -> _Equal:
 
 
 def _repeats(code: Ints) -> dict[int, Ints]:
-    """For each length of a round, the number of entries from each place on that equal those of one round later."""
+    """For each length of a round, the number of entries from each place on that equal the entries of one round later."""
     repeats = {}
     for length in range(2, min(LONGEST, len(code) // 2) + 1):
         same = code[length:] == code[:-length]

@@ -1,12 +1,12 @@
 """The next bottleneck: the run prepared and simulated again with one number of its files twice as good, the rest as it is.
 
-Every line has the `--set` that makes it, and is the run with that `--set`, to the femtosecond.  Causes are taken in the order
-of the time that the run waits for them, so the limit is always tried; then come the busiest capacities, to show what does
-not help.  Where the best line gives less than half of what half of the limit would, the limit and what comes next are changed
-at once (`together`).
+Every line has the `--set` that makes it, and is the run with that `--set`, to the femtosecond. Causes are taken in the order
+of the time that the run waits for them, so the limit is always tried. The busiest capacities follow, to show changes that do
+not help. If the best line gains less than half of what halving the limit would, the limit and the next cause are changed at
+once (`together`).
 
-What no number of the files says (a model's own time, the servers of a pool) is tried on the op graph and is called
-hypothetical.  A service forms other batches when its times change, so none of that is tried with one.
+A cause without a number in the files (a time of a model, the servers of a pool) is changed in the op graph, and marked as
+hypothetical. A service forms other batches when its times change, so it has no hypothetical lines.
 
 In a graph with several queues a better part may make the whole slower (Graham, 1969): a speed-up below 1 is possible.
 """
@@ -31,33 +31,33 @@ from hwsim.views.explain.measure import Measure, measure
 from hwsim.views.explain.numbers import Parts
 from hwsim.views.explain.stated import Stated
 
-LARGEST: Final = 200_000  # ops of a run that is simulated again unasked
-MOST: Final = ((20_000, 8), (50_000, 5), (LARGEST, 3))  # up to so many ops, so many changes; above, the last
-OF_SERVICE: Final = 4  # changes at most: each takes as long as the run
+LARGEST: Final = 200_000  # ops of a run that is simulated again by default
+MOST: Final = ((20_000, 8), (50_000, 5), (LARGEST, 3))  # (largest number of ops, number of changes); above, the last
+OF_SERVICE: Final = 4  # most changes of a service: each takes as long as the run
 EACH: Final = 2  # changes against one cause
-MATTERS: Final = 0.02  # of the run: a cause below it is tried only where there are few changes
+MATTERS: Final = 0.02  # share of the run: a smaller cause is tried only if there are few changes
 FEW: Final = 3
-CO_LIMITS: Final = 0.2  # of the run: the share of a limit from which on changes are tried together
-HALF: Final = 0.5  # of what half of the limit would give: below that, the limit is not alone
-BUSY: Final = 0.05  # utilisation from which on a capacity that the run does not wait for is tried
-BUSIEST: Final = 4  # of those
+CO_LIMITS: Final = 0.2  # share of a limit from which on changes are tried together
+HALF: Final = 0.5  # part of the gain of half the limit: if the best line gains less, there is another limit
+BUSY: Final = 0.05  # least utilisation of a capacity that is tried although the run does not wait for it
+BUSIEST: Final = 4  # most of these capacities
 JOINED: Final = 2  # runs of changes at once
-NONE: Final = 0.99  # of the time: what leaves more of it is no help
-COSTS: Final = 24  # kinds of ops looked at for a cause
+NONE: Final = 0.99  # share of the time: a change that leaves more is no help
+COSTS: Final = 24  # kinds of ops per cause
 
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
-    """What came of one change.
+    """The result of one change.
 
     Args:
         change: in words.
-        settings: paths and values of `--set`; none of a hypothetical change.
-        makespan_fs: None if the ops would wait for each other for ever: with pools that can depend on who comes first.
-        speedup: of the measure: the makespan, or what the service is measured by.
-        limited_by: on the critical path of the changed run, longest first.
+        settings: paths and values of `--set`; empty for a hypothetical change.
+        makespan_fs: None if the ops would wait for each other for ever: with pools this can depend on their order.
+        speedup: factor of the makespan, or of the measure of a service.
+        limited_by: causes along the critical path of the changed run, longest first.
         together: several changes at once, as none of them helps alone.
-        measured: values of a service by name, as `expect:` names them.
+        measured: (name in `expect:`, value) of the measures of a service.
     """
 
     change: str
@@ -81,12 +81,12 @@ class WhatIf:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What was tried, the most helpful first.
+    """Changes that were tried, the most helpful first.
 
     Args:
-        untried: changes left out, as the run waits less for what they change.
+        untried: number of changes that were left out because the run waits less for their causes.
         left: causes without a change, and changes that were refused.
-        measure: what the speed-ups are of, None for the makespan.
+        measure: measure of the speed-ups; None for the makespan.
     """
 
     rows: tuple[WhatIf, ...]
@@ -97,7 +97,7 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class _Limit:
-    """A cause with the causes of its family, how long the run waits for them, and the costs of the ops that do."""
+    """A cause (with its family), the time that the run waits for it, and the costs of the ops that wait."""
 
     cause: Cause
     time_fs: int
@@ -105,7 +105,11 @@ class _Limit:
 
 
 def what_if(result: Result, path: CriticalPath, *, progress: Callable[[int, int], None] | None = None) -> Tried:
-    """Try one change after another.  progress: called with the changes tried and to be tried."""
+    """Try one change after another.
+
+    Args:
+        progress: called with the number of changes that were tried and of all changes.
+    """
     return _Trial(result, path, progress).run()
 
 
@@ -113,7 +117,7 @@ class _Trial:
     def __init__(self, result: Result, path: CriticalPath, progress: Callable[[int, int], None] | None) -> None:
         self._result, self._again, self._progress = result, result.again, progress
         self._path, self._makespan = path, result.timeline.makespan_fs
-        rates = {one.name: one.rate for one in result.timeline.flat.graph.capacities}
+        rates = {capacity.name: capacity.rate for capacity in result.timeline.flat.graph.capacities}
         self._levers = Levers(Parts(self._again.machine), rates) if self._again is not None else None
         self._stated = Stated(self._again.workload) if self._again is not None else None
         waits = sum(share.time_fs for share in path.limited_by if str(share.cause) == "arrivals")
@@ -127,7 +131,7 @@ class _Trial:
         wanted = list(self._wanted(limits))
         chosen, rest = wanted[: self._most], wanted[self._most :]
         rows: list[WhatIf] = []
-        firsts: dict[Lever, Result] = {}  # what was tried against the longest cause
+        firsts: dict[Lever, Result] = {}  # changes against the longest cause
         for number, (limit, change) in enumerate(chosen):
             row, run = self._try(change)
             if row is not None:
@@ -138,11 +142,11 @@ class _Trial:
                 self._progress(number + 1, len(chosen))
         if limits and self._measure is None and (both := self._together(limits[0], rows, firsts)) is not None:
             rows.append(both)
-        rows.sort(key=lambda one: (-one.speedup, one.hypothetical, one.change))
+        rows.sort(key=lambda row: (-row.speedup, row.hypothetical, row.change))
         return Tried(tuple(rows), len(rest), tuple(dict.fromkeys(self._left)), self._measure)
 
     def _wanted(self, limits: Sequence[_Limit]) -> Iterator[tuple[_Limit | None, Lever | Hypothetical]]:
-        """Changes in the order of the time that the run waits for what they change, none twice."""
+        """Different changes in the order of the time that the run waits for their causes."""
         seen: set[object] = set()
         treated = {called(limit.cause.name) for limit in limits if limit.cause.kind == "capacity"}
         count = 0
@@ -166,21 +170,21 @@ class _Trial:
         yield from late[: max(0, FEW - count)]
 
     def _against(self, limit: _Limit) -> Iterator[Lever | Hypothetical]:
-        found: list[Lever] = []
+        levers: list[Lever] = []
         if self._levers is not None and self._stated is not None:
             stated = self._stated.against(limit.cause, limit.costs) if limit.cause.kind != "latency" else None
-            found = [*([stated] if stated is not None else []), *self._levers.against(limit.cause, limit.costs)]
-        yield from found[: EACH + 1 if limit.cause.op else EACH]
-        if found or limit.time_fs < MATTERS * self._makespan or str(limit.cause) == "start":
+            levers = [*([stated] if stated is not None else []), *self._levers.against(limit.cause, limit.costs)]
+        yield from levers[: EACH + 1 if limit.cause.op else EACH]
+        if levers or limit.time_fs < MATTERS * self._makespan or str(limit.cause) == "start":
             return
-        if not self._result.serving and (other := against(limit.cause)) is not None:
-            yield other
+        if not self._result.serving and (hypothetical := against(limit.cause)) is not None:
+            yield hypothetical
         else:
             given = str(limit.cause) == "arrivals"
             self._left.append(f"{family(str(limit.cause))}: {'given' if given else 'no number of the files makes it shorter'}")
 
     def _of_busy(self, treated: Collection[str]) -> Iterator[Lever]:
-        """What makes busy capacities faster, the busiest first."""
+        """Changes that make busy capacities faster, the busiest first."""
         if self._levers is None:
             return
         busy = [row for row in self._result.usage if row.utilisation >= BUSY]
@@ -192,7 +196,7 @@ class _Trial:
             yield from list(self._levers.of_capacity(name))[:EACH]
 
     def _try(self, change: Lever | Hypothetical) -> tuple[WhatIf | None, Result | None]:
-        from hwsim.engine import Deadlock, simulate  # SimPy: reports that try nothing start without it
+        from hwsim.engine import Deadlock, simulate  # SimPy: views without what-ifs start without it
         from hwsim.engine.changes import changing
 
         try:
@@ -221,24 +225,24 @@ class _Trial:
     ) -> WhatIf:
         speedup = self._makespan / timeline.makespan_fs if timeline.makespan_fs else float("inf")
         measured: tuple[tuple[str, float], ...] = ()
-        if self._measure is not None and run is not None and (other := measure(run, like=self._measure)) is not None:
-            speedup, measured = self._measure.gain(other), other.values
+        if self._measure is not None and run is not None and (after := measure(run, like=self._measure)) is not None:
+            speedup, measured = self._measure.gain(after), after.values
         return WhatIf(text, timeline.makespan_fs, speedup, critical_path(timeline).limited_by, settings, together, measured)
 
     def _together(self, limit: _Limit, rows: Sequence[WhatIf], firsts: Mapping[Lever, Result]) -> WhatIf | None:
-        """The limit and what comes next at once, where no line gives what half of the limit would."""
+        """The limit and the next cause at once, if no line gains as much as half of the limit would."""
         share = limit.time_fs / self._makespan
         enough = 1 + HALF * (1 / (1 - share / 2) - 1)
         best = max((row.speedup for row in rows), default=1.0)
         if share < CO_LIMITS or best >= enough or not firsts or self._again is None:
             return None
-        lever = min(firsts, key=lambda one: firsts[one].timeline.makespan_fs)
+        lever = min(firsts, key=lambda first: firsts[first].timeline.makespan_fs)
         run: Result | None = firsts[lever]
         if len(firsts) > 1 and firsts[lever].timeline.makespan_fs > NONE * self._makespan:  # none of them alone
-            for other in firsts:
-                lever = lever.and_(other)
+            for first in firsts:
+                lever = lever.and_(first)
             run = None
-        found: WhatIf | None = None
+        joined: WhatIf | None = None
         for _ in range(JOINED):
             if run is not None:
                 following = self._following(run, lever)
@@ -250,24 +254,23 @@ class _Trial:
             except SpecError:
                 break
             row = self._row(lever.text, run.timeline, lever.settings, run, together=True)
-            found = row if found is None or row.speedup > found.speedup * 1.01 else found
+            joined = row if joined is None or row.speedup > joined.speedup * 1.01 else joined
             if row.speedup >= enough:
                 break
-        return found if found is not None and found.speedup > best * 1.01 else None
+        return joined if joined is not None and joined.speedup > best * 1.01 else None
 
     def _following(self, run: Result, lever: Lever) -> Lever | None:
-        """What the changed run waits for longest that is not changed yet; of a flow over many links, the busiest of them."""
+        """A change against the longest cause that is not changed yet; for a flow over many links, the busiest link."""
         done = {path for path, _ in lever.settings}
         for limit in _limits(run.timeline, critical_path(run.timeline)):
-            found = [*self._against(limit), *(self._of_busy(()) if limit.cause.line == "flow" else ())]
-            for change in found:
+            for change in (*self._against(limit), *(self._of_busy(()) if limit.cause.line == "flow" else ())):
                 if isinstance(change, Lever) and not {path for path, _ in change.settings} <= done:
                     return change
         return None
 
 
 def _limits(timeline: Timeline, path: CriticalPath) -> list[_Limit]:
-    """What the run waits for, by family, longest first."""
+    """Causes by family, longest first."""
     flat, took = timeline.flat, path.end - path.start
     spent: dict[str, int] = {}
     members: dict[str, list[tuple[int, int]]] = {}  # (fs, cause)
@@ -278,12 +281,12 @@ def _limits(timeline: Timeline, path: CriticalPath) -> list[_Limit]:
             name = called(cause.name) if cause.kind == "capacity" else f"{cause.kind} {family(str(cause))} {family(cause.op)}"
             spent[name] = spent.get(name, 0) + share.time_fs
             members.setdefault(name, []).append((share.time_fs, numbers[cause]))
-    found = []
+    limits = []
     for name, causes in members.items():
         pieces = np.flatnonzero(np.isin(path.cause, [number for _, number in causes]))
         costs, where = np.unique(flat.cost[path.op[pieces]], return_inverse=True)
         longest = np.argsort(-np.bincount(where, took[pieces].astype(np.float64)), kind="stable")[:COSTS]
-        kinds = tuple(flat.graph.costs[int(costs[one])] for one in longest if costs[one] >= 0)
-        _, most = max(causes, key=lambda each: (each[0], -each[1]))
-        found.append(_Limit(path.causes[most], spent[name], kinds))
-    return sorted(found, key=lambda one: (-one.time_fs, str(one.cause)))
+        kinds = tuple(flat.graph.costs[int(costs[place])] for place in longest if costs[place] >= 0)
+        _, most = max(causes, key=lambda cause: (cause[0], -cause[1]))
+        limits.append(_Limit(path.causes[most], spent[name], kinds))
+    return sorted(limits, key=lambda limit: (-limit.time_fs, str(limit.cause)))
