@@ -1,4 +1,4 @@
-"""What happened to a machine during a run: a part that slowed down, failed or jittered, for reports."""
+"""A disturbance of a machine during a run: a part that slowed down, failed or jittered, for reports."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
-"""What must hold of every number that hwsim gives away, whoever made it.
+"""Laws of every number in a result of hwsim.
 
-A breach is a defect of hwsim, never a mistake of the user, and says so.  Laws of whole runs are in `hwsim.results.checks`; here
-is what holds of any value, any document and any page:
+A breach is a defect of hwsim, never a mistake of the user, and says so. Laws of whole runs are in `hwsim.results.checks`.
 
-- a number is finite, and not below 0 unless its name says that it is a difference;
-- a text shows no time, amount or rate below 0, no NaN, no use above 100 %, and no percentage with an exponent.
+- A number is finite, and not below 0 unless its name says that it is a difference.
+- A text shows no time, amount or rate below 0, no NaN, no use above 100 %, and no percentage with an exponent.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ def refuse(found: Iterator[str]) -> None:
 
 
 def numbers(value: Any, where: str = "") -> Iterator[str]:
-    """What of a value is NaN, infinite, or negative and no difference.
+    """Parts of a value that are NaN, infinite, or negative and no difference.
 
     >>> list(numbers({"makespan_s": -1.0, "error": -0.1, "rates": [1.0, float("nan")]}))
     ['makespan_s is -1.0', 'rates[1] is nan']
@@ -58,29 +57,29 @@ def numbers(value: Any, where: str = "") -> Iterator[str]:
         if value.size and value.dtype.kind in "if" and not (value.min() >= 0 and value.max() < math.inf):
             yield f"{where} holds a number that is negative or none"
     elif isinstance(value, Mapping):
-        for key, each in value.items():
+        for key, item in value.items():
             if key not in GIVEN:
-                yield from numbers(each, f"{where}.{key}" if where else str(key))
+                yield from numbers(item, f"{where}.{key}" if where else str(key))
     elif isinstance(value, Sequence):
         if len(value) > MANY and is_dataclass(value[0]):
             yield from _columns(value, where)
         else:
-            for at, each in enumerate(value):
-                yield from numbers(each, f"{where}[{at}]")
+            for at, item in enumerate(value):
+                yield from numbers(item, f"{where}[{at}]")
     elif is_dataclass(value):
-        for one in fields(value):
-            yield from numbers(getattr(value, one.name), f"{where}.{one.name}" if where else one.name)
+        for entry in fields(value):
+            yield from numbers(getattr(value, entry.name), f"{where}.{entry.name}" if where else entry.name)
 
 
 def _columns(rows: Sequence[Any], where: str) -> Iterator[str]:
-    """Of many rows alike, a column at a time."""
-    for one in fields(rows[0]):
-        column = [getattr(row, one.name) for row in rows]
-        if not isinstance(column[0], int | float) or _is_signed(one.name) or any(each is None for each in column):
+    """As `numbers` for many rows of one class, a column at a time."""
+    for entry in fields(rows[0]):
+        column = [getattr(row, entry.name) for row in rows]
+        if not isinstance(column[0], int | float) or _is_signed(entry.name) or any(number is None for number in column):
             continue
         low = min(column)
         if low < 0 or not all(map(math.isfinite, column)):
-            yield f"{where}[].{one.name} holds {low if low < 0 else 'what is no number'}"
+            yield f"{where}[].{entry.name} holds {low if low < 0 else 'what is no number'}"
 
 
 def _is_signed(where: str) -> bool:
@@ -112,17 +111,17 @@ _ROUNDED: Final = 100.5  # per cent: what still rounds to 100
 
 
 def shown(text: str) -> Iterator[str]:
-    """What of a text for readers shows a number that nothing can be.
+    """Numbers in a text for readers that are impossible.
 
     >>> list(shown("cpu busy -2.45 h, +1.1e+02 %"))
     ["it shows '-2.45 h'", "it shows '1.1e+02 %'"]
     """
     for pattern in (_NEGATIVE, _NO_NUMBER, _EXPONENT):
-        for found in pattern.finditer(text):
-            yield f"it shows '{found.group()}'"
-    for found in _FULL.finditer(text):
-        if float(found[1]) > _ROUNDED:
-            yield f"it shows a use of {found[1]} %"
+        for match in pattern.finditer(text):
+            yield f"it shows '{match.group()}'"
+    for match in _FULL.finditer(text):
+        if float(match[1]) > _ROUNDED:
+            yield f"it shows a use of {match[1]} %"
 
 
 def printed(text: str) -> str:

@@ -1,7 +1,7 @@
 """Quantities with their units: '16 GB/s' <-> 16e9, in SI inside, checked by dimension.
 
 `k M G T P E` are powers of 1000, `Ki Mi Gi Ti Pi` powers of 1024 (IEC 80000-13), `b` is a bit and
-`B` a byte; case counts.  Values are floats in s, B, FLOP, USD, J, m and their quotients.
+`B` a byte; case counts. Values are floats in s, B, FLOP, USD, J, m and their quotients.
 
 >>> parse_as("400 Gb/s", BANDWIDTH)
 50000000000.0
@@ -26,7 +26,7 @@ Exponents = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """What a number measures: powers of s, B, FLOP, T (transfers), USD, J and m.
+    """Dimension of a number: powers of s, B, FLOP, T (transfers), USD, J and m.
 
     `name` (with its article) and `example` are for messages; `unit` is the SI unit's symbol.
     """
@@ -184,7 +184,7 @@ def _number(value: object) -> float:
     return float(value)
 
 
-# ---- the table: unit -> (power of ten, factor beside it, exponents); prefixes are powers of ten ----
+# ---- the table: unit -> (power of ten, factor, exponents); prefixes are powers of ten ----
 
 _UP: Final = {"k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _DOWN: Final = {"m": -3, "u": -6, "µ": -6, "μ": -6, "n": -9, "p": -12, "f": -15}
@@ -259,33 +259,33 @@ def _parse(text: str, wanted: Dimension | None) -> tuple[float, Dimension]:
     """The value in SI units and what it measures."""
     stripped = text.strip()
     shown = stripped if len(stripped) <= 60 else stripped[:57] + "..."
-    what = wanted.name if wanted else "a quantity"
+    needed = wanted.name if wanted else "a quantity"
     match = _TEXT.fullmatch(stripped) if len(stripped) <= 200 else None
     if match is None:
         example = (wanted or BANDWIDTH).example
-        raise UnitError(f"'{shown}' is not {what}", f"write a number and its unit, such as '{example}'")
+        raise UnitError(f"'{shown}' is not {needed}", f"write a number and its unit, such as '{example}'")
     mantissa, power, unit = match.groups()
     ten, factor, dimension = 0, 1.0, COUNT
     if unit is not None:
-        known = _unit(unit)
-        if known is None:
-            raise _unknown(shown, unit, what, wanted)
-        ten, factor, dimension = known
+        unit_parts = _unit(unit)
+        if unit_parts is None:
+            raise _unknown(shown, unit, needed, wanted)
+        ten, factor, dimension = unit_parts
     value = float(f"{mantissa}e{int(power or 0) + ten}") * factor  # one rounding only: '100 ns' is 1e-07 exactly
     if math.isinf(value):
         raise UnitError(f"'{shown}' is too large to be a number")
     if value == 0 and mantissa.strip("+-0."):
-        raise UnitError(f"'{shown}' is too small to be told from zero")
+        raise UnitError(f"'{shown}' is below the smallest float")
     return value, dimension
 
 
-def _unknown(shown: str, unit: str, what: str, wanted: Dimension | None) -> UnitError:
+def _unknown(shown: str, unit: str, needed: str, wanted: Dimension | None) -> UnitError:
     if unit[0] in ",_'" and unit[1:2].isdigit():
-        return UnitError(f"'{shown}' is not {what}", "write digits without separators, such as 50000")
+        return UnitError(f"'{shown}' is not {needed}", "write digits without separators, such as 50000")
     likely = suggest_unit(unit, wanted)
     hint = "did you mean " + " or ".join(f"'{each}'" for each in likely) + "?" if likely else None
     return UnitError(
-        f"'{shown}' is not {what}: unknown unit '{unit}'", hint or (f"write it as in '{wanted.example}'" if wanted else None)
+        f"'{shown}' is not {needed}: unknown unit '{unit}'", hint or (f"write it as in '{wanted.example}'" if wanted else None)
     )
 
 
@@ -356,8 +356,8 @@ def suggest_unit(unit: str, wanted: Dimension | None = None) -> list[str]:
     candidates: list[str] = []
     if match := _PER_SECOND.fullmatch(unit):
         candidates = [
-            each + "/s"
-            for each in _near(match[1] + {"bits": "bit"}.get(match[2], match[2][:1] if "yte" in match[2] else match[2]))
+            candidate + "/s"
+            for candidate in _near(match[1] + {"bits": "bit"}.get(match[2], match[2][:1] if "yte" in match[2] else match[2]))
         ]
     elif match := _FLOPS.fullmatch(unit):
         prefix = match[1].upper().replace("K", "k")
@@ -368,8 +368,8 @@ def suggest_unit(unit: str, wanted: Dimension | None = None) -> list[str]:
             parts[0] = ["1"]
         if all(parts) and len(parts) <= 3:
             candidates = ["/".join([first, *(part[0] for part in parts[1:])]) for first in parts[0]]
-    known = [(each, found[2]) for each in dict.fromkeys(candidates) if (found := _unit(each))]
-    fitting = [each for each, dimension in known if wanted is None or dimension.fits(wanted)]
+    readable = [(candidate, unit_parts[2]) for candidate in dict.fromkeys(candidates) if (unit_parts := _unit(candidate))]
+    fitting = [candidate for candidate, dimension in readable if wanted is None or dimension.fits(wanted)]
     return fitting[:2]
 
 
@@ -412,8 +412,8 @@ def format_quantity(value: float, unit: str, digits: int = 3) -> str:
     >>> format_quantity(1.2e12, "FLOP"), format_quantity(0.5, "%"), format_quantity(9000, "s")
     ('1.2 TFLOP', '50 %', '2.50 h')
     """
-    known = _unit(unit) if unit != "1" else (0, 1.0, COUNT)
-    if known is None:
+    scale = _unit(unit) if unit != "1" else (0, 1.0, COUNT)
+    if scale is None:
         raise UnitError(f"unknown unit '{unit}'")
     suffix = "" if unit == "1" else " " + unit
     if not math.isfinite(value):
@@ -422,7 +422,7 @@ def format_quantity(value: float, unit: str, digits: int = 3) -> str:
         for least, size, name in _LONG:
             if abs(value) >= least:
                 return f"{_digits(value / size, digits, 0, keep=True)} {name}"
-    shown = value / (known[1] * 10.0 ** known[0]) if known[0] >= 0 else value * 10.0 ** -known[0] / known[1]
+    shown = value / (scale[1] * 10.0 ** scale[0]) if scale[0] >= 0 else value * 10.0 ** -scale[0] / scale[1]
     if shown == 0:
         return "0" + suffix
     first = unit.split("/", 1)[0]
@@ -449,7 +449,7 @@ def format_share(fraction: float) -> str:
 
 
 def format_change(fraction: float) -> str:
-    """How much more or less, in per cent with its sign; two significant digits, whole per cent from 10 % on.
+    """A change in per cent with its sign; two significant digits, whole per cent from 10 % on.
 
     >>> format_change(1.1), format_change(0.057), format_change(-0.346), format_change(12.345), format_change(0.0004)
     ('+110 %', '+5.7 %', '-35 %', '+1,234 %', '+0.0 %')
@@ -500,7 +500,7 @@ def natural(name: str) -> tuple[tuple[str | int, ...], str]:
 
 
 def _digits(value: float, digits: int, power: int, *, keep: bool) -> str:
-    """value / 10**power with so many significant digits, by moving the point in the text."""
+    """value / 10**power with `digits` significant digits, by moving the point in the text."""
     mantissa, _, exponent = f"{abs(value):.{digits - 1}e}".partition("e")
     figures, point = mantissa.replace(".", ""), int(exponent) - power + 1
     if -3 <= point <= 7:

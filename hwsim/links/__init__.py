@@ -1,4 +1,4 @@
-"""Every kind of link.  A new kind is a new file here and a line in `KINDS`; its class says all else (see `hwsim.links.kind`)."""
+"""Every kind of link. A new kind is a new file here and a line in `KINDS`; its class says all else (see `hwsim.links.kind`)."""
 
 from __future__ import annotations
 

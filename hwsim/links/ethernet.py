@@ -1,7 +1,7 @@
 """Ethernet and wireless LAN: a data rate, frames, and the protocol in them.
 
-    wire = MTU + 38:  preamble and delimiter 8, header 14, check sequence 4, gap 12 (no VLAN tag); wireless: MTU + 36
-    TCP  carries MTU - 52 (IP 20, TCP 20, timestamps 12), UDP MTU - 28, RoCE v2 a power of two of at most MTU - 44 and 16 once
+    wire = MTU + 38:  preamble and delimiter 8, header 14, check sequence 4, gap 12 (no VLAN tag). Wireless: MTU + 36.
+    TCP  carries MTU - 52 (IP 20, TCP 20, timestamps 12), UDP MTU - 28. RoCE v2 a power of two of at most MTU - 44 and 16 once
 
 **Source**: IEEE 802.3; RFC 791, 768, 9293, 7323; InfiniBand Architecture Specification, annex A17 (RoCE v2: UDP, BTH 12, ICRC 4);
 IEEE 802.11: rate of a station's modulation and streams, half duplex, every frame is acknowledged.
@@ -44,7 +44,7 @@ class Ethernet(Network):
     aligned: ClassVar[bool] = True  # RDMA payloads are powers of two
 
     def framing(self, protocol: Protocol | None = None) -> Framing | None:
-        """Packets of a protocol; without one those of the link itself, which a link without `mtu` does not count."""
+        """Packets of a protocol; without one, packets of the link itself, which a link without `mtu` does not count."""
         if self.mtu is None and protocol is None:
             return None
         mtu, headers = self.mtu or USUAL_MTU, HEADERS[protocol]

@@ -3,17 +3,17 @@
     rate as given, or with `mtu`:  carried = rate x payload / (payload + header) x efficiency
     latency = latency of the ports + length / (2/3 of light)
 
-    InfiniBand   packets of up to 4096 bytes with 26 around them: LRH 8, BTH 12, ICRC 4, VCRC 2
-    Omni-Path    packets of up to 10 KiB (usually 8 KiB) with InfiniBand's headers, in flits of 65 bits with 64 of data
+    InfiniBand   packets of up to 4096 bytes with 26 around them: LRH 8, BTH 12, ICRC 4, VCRC 2.
+    Omni-Path    packets of up to 10 KiB (usually 8 KiB) with InfiniBand's headers, in flits of 65 bits with 64 of data.
     Slingshot    up to 4096 bytes of an RDMA message with 30 to 62 bytes of headers and Ethernet's preamble and gap
 
 **Source**: InfiniBand Architecture Specification, volume 1 (IBTA): 100 Gb/s (EDR), 200 (HDR), 400 (NDR) for four lanes.
-Birrittella et al., "Intel Omni-Path Architecture: Enabling Scalable, High Performance Fabrics", Hot Interconnects, 2015: 4 lanes
-of 25.78125 Gb/s with 64b/66b, 12.5 GB/s each way; transfer packets of 1056 bits: 16 flits of 65 bits, 16 bits of CRC and credits.
-De Sensi et al., "An In-Depth Analysis of the Slingshot Interconnect", SC 2020: 200 Gb/s ports, Ethernet with the preamble, gap
+Birrittella et al., "Intel Omni-Path Architecture: Enabling Scalable, High Performance Fabrics", Hot Interconnects, 2015. 4 lanes
+of 25.78125 Gb/s with 64b/66b, 12.5 GB/s each way. Transfer packets of 1056 bits: 16 flits of 65 bits, 16 bits of CRC and credits.
+De Sensi et al., "An In-Depth Analysis of the Slingshot Interconnect", SC 2020. 200 Gb/s ports, Ethernet with the preamble, gap
 and minimal frame cut down (32 bytes instead of 64) for RDMA between its own parts; switch latency 350 ns.
 **Error**: the data rate where no `mtu` is given; headers take 0.6 % of InfiniBand's at 4096 bytes. The headers counted for
-Slingshot (14 + 4 Ethernet, 44 RoCE) are those of plain Ethernet.
+Slingshot (14 + 4 Ethernet, 44 RoCE) are plain Ethernet's headers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What every kind of link has, and the bytes that its packets take on the wire.
+"""Base of every kind of link, and the bytes that its packets take on the wire.
 
     wire = message + packets x header,  packets = message / payload rounded up
 
@@ -75,7 +75,7 @@ class LinkKind:
 
     Class attributes:
         kind, called, short: name in files, in text, in the topology matrix.
-        joins: what it usually joins.  network: leads out of a computer.
+        joins: what it usually joins. network: leads out of a computer.
         budget: key of a device that says how many of it the device has.
         colour: in figures.
         examples: values of its keys.
@@ -116,7 +116,7 @@ class LinkKind:
         return self.peak()
 
     def formula(self) -> str:
-        """Where `carried` is from, in words."""
+        """Derivation of `carried`, in words."""
         return "bandwidth as given"
 
     def label(self) -> str:

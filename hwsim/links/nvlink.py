@@ -4,9 +4,9 @@
     carried = wires x payload / (payload + header) x efficiency
 
 **Source**: NVIDIA's per-link figures, each direction: 20 GB/s (P100 whitepaper, 2016), 25 GB/s (V100 whitepaper, 2017; A100,
-2020; H100, 2022: two lane pairs instead of four), 50 GB/s (Blackwell, 2024).  Flits of 16 bytes, packets of up to 256 bytes of
+2020; H100, 2022: two lane pairs instead of four), 50 GB/s (Blackwell, 2024). Flits of 16 bytes, packets of up to 256 bytes of
 data and one header flit (Foley and Danskin, IEEE Micro 37(2), 2017).
-**Error**: without `payload` and `efficiency` what the wires carry; large copies reach 83 to 92 % of it.  The library's nvlink2
+**Error**: without `payload` and `efficiency` what the wires carry; large copies reach 83 to 92 % of it. The library's nvlink2
 to nvlink5 state what was published.
 **Range**: large transfers between two GPUs; traffic that meets inside an NVSwitch shares its links, not its crossbar.
 """

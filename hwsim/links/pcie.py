@@ -3,13 +3,13 @@
     wires   = lanes x transfers/s x encoding / 8 bit
     carried = wires x payload / (payload + header) x efficiency
 
-**Source**: PCI Express Base Specification, revisions 1.0a to 6.0 (PCI-SIG): 2.5 and 5 GT/s with 8b/10b encoding; 8, 16 and
-32 GT/s with 128b/130b; 64 GT/s (PAM4) in FLITs of 256 bytes, of which 236 carry packets, 6 the data link layer and 14 CRC and
-FEC.  A write of up to `payload` bytes (Max_Payload_Size: 128, 256 or 512) has a header of 12 or 16 bytes and, up to revision 5,
+**Source**: PCI Express Base Specification, revisions 1.0a to 6.0 (PCI-SIG). 2.5 and 5 GT/s with 8b/10b encoding; 8, 16 and
+32 GT/s with 128b/130b. 64 GT/s (PAM4) in FLITs of 256 bytes: 236 for packets, 6 for the data link layer, 14 for CRC and
+FEC. A write of up to `payload` bytes (Max_Payload_Size: 128, 256 or 512) has a header of 12 or 16 bytes and, up to revision 5,
 8 bytes of framing, sequence number and LCRC: 20 to 28 in all.
-**Error**: without `payload` and `efficiency` what the wires carry, of which a copy of megabytes reaches 77 to 88 %.  The
+**Error**: without `payload` and `efficiency`, what the wires carry; a copy of megabytes reaches 77 to 88 % of it. The
 library's pcie3-x16, pcie4-x16 and pcie5-x16 state both; see the report of the published copies.
-**Range**: transfers of many packets.  What a copy takes to start is its engine's (`copies` of a gpu); both directions at once
+**Range**: transfers of many packets. What a copy takes to start is its engine's (`copies` of a gpu); both directions at once
 are less than twice one (`two_way`).
 """
 

@@ -1,10 +1,10 @@
 """Between the sockets of an Intel server: QuickPath (2008 to 2016), then Ultra Path Interconnect.
 
-    20 lanes a direction, of which 16 carry data:  carried = links x transfers/s x 2 bytes x efficiency
+    20 lanes a direction, 16 of them for data:  carried = links x transfers/s x 2 bytes x efficiency
 
 **Source**: Intel, "An Introduction to the Intel QuickPath Interconnect", 2009: 2 bytes of data per transfer and direction, flits
 of 80 bits with 64 of data. Defaults of QPI: Xeon E5 v3 and v4 (datasheet: 9.6 GT/s, 2 links per socket). Intel Xeon Scalable
-processor datasheet, 2017: 20 lanes, hence 2 bytes of data per transfer and direction after protocol bits, as in QPI; defaults
+processor datasheet, 2017. 20 lanes, hence 2 bytes of data per transfer and direction after protocol bits, as in QPI. Defaults
 of UPI: first generation (10.4 GT/s, 2 links); Sapphire Rapids has up to 4 at 16 GT/s.
 **Error**: without `efficiency` what the wires carry; headers and snoops take more: a line of 64 bytes goes in 9 flits, 8/9.
 """

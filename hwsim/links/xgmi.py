@@ -2,8 +2,8 @@
 
     carried = links x lanes x transfers/s / 8 bit x efficiency
 
-**Source**: AMD: 16 lanes a link and direction; EPYC 7002 and 7003 at 16 to 18 GT/s, MI200 at 25 GT/s (50 GB/s a link and
-direction: AMD Instinct MI250 datasheet), MI300X at 32 GT/s (64 GB/s: AMD CDNA 3 white paper, 2023).  Default: MI300X.
+**Source**: AMD: 16 lanes a link and direction; EPYC 7002 and 7003 at 16 to 18 GT/s. MI200 at 25 GT/s (50 GB/s a link and
+direction: AMD Instinct MI250 datasheet), MI300X at 32 GT/s (64 GB/s: AMD CDNA 3 white paper, 2023). Default: MI300X.
 **Error**: without `efficiency` what the wires carry; CRC and headers take a part, and one DMA engine does not fill a link.
 """
 

@@ -6,7 +6,7 @@
     machine.transfer("cpu", "gpu0", 16e6)    # -> Cost
 
 A lookup that finds nothing, or several where one is needed, raises `UnknownName`; two devices
-with no way between them, `NoRoute`.  Both carry a message and a hint; the caller adds the place.
+with no way between them, `NoRoute`. Both carry a message and a hint; the caller adds the place.
 """
 
 from __future__ import annotations

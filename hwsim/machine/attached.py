@@ -1,4 +1,4 @@
-"""Which devices are of which host, and how hosts are linked to the core (see `hwsim.machine.hosts`), as columns."""
+"""The host of each device, and the wires between hosts and the core (see `hwsim.machine.hosts`), as columns."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from hwsim.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """The wires between hosts and the core, host by host; rows first[h] ... first[h + 1] are those of host h.
+    """The wires between hosts and the core, host by host; host h has rows first[h] ... first[h + 1].
 
-    local, core: their ends.  wire: its number.  out: whether the host is its end a.  kind: hosts of one kind are linked alike, to
+    local, core: their ends. wire: its number. out: whether the host is its end a. kind: hosts of one kind are linked alike, to
     the same devices of the core; ports: hosts of one number have wires at the same ones of their devices.
     """
 
@@ -31,7 +31,7 @@ class Attached:
 
 @dataclass(frozen=True, slots=True)
 class Owners:
-    """owner: by number of a device its host, -1 in the core.  starts: by host the number of its first device.
+    """owner: by number of a device its host, -1 in the core. starts: by host the number of its first device.
     part: by host the place of its part.
     """
 
@@ -41,7 +41,7 @@ class Owners:
 
     @classmethod
     def of(cls, layout: Layout) -> Owners:
-        """Of a scope: hosts are numbered part by part."""
+        """The owners in a scope; hosts are numbered part by part."""
         owner = np.full(layout.size, -1, np.int32)
         none = np.empty(0, np.int32)
         starts, parts = [none], [none]
@@ -82,16 +82,16 @@ def _is_host(part: Part) -> bool:
 def _alike(first: Ints, columns: Iterable[Ints], part: Ints) -> Ints:
     """A number for each host: equal for hosts of one part whose rows are equal."""
     many = np.diff(first)
-    found = part.astype(np.int64) * (int(many.max(initial=0)) + 1) + many
-    _, found = np.unique(found, return_inverse=True)
+    codes = part.astype(np.int64) * (int(many.max(initial=0)) + 1) + many
+    _, codes = np.unique(codes, return_inverse=True)
     for row in range(int(many.max(initial=0))):
         has = np.flatnonzero(many > row)
         for column in columns:
             values = column[first[has] + row].astype(np.int64)
             _, values = np.unique(values, return_inverse=True)
-            codes = found[has] * (int(values.max(initial=0)) + 1) + values
-            _, codes = np.unique(codes, return_inverse=True)
-            found = found.copy()
-            found[has] = codes + (int(found.max()) + 1)
-        _, found = np.unique(found, return_inverse=True)
-    return found
+            mixed = codes[has] * (int(values.max(initial=0)) + 1) + values
+            _, mixed = np.unique(mixed, return_inverse=True)
+            codes = codes.copy()
+            codes[has] = mixed + (int(codes.max()) + 1)
+        _, codes = np.unique(codes, return_inverse=True)
+    return codes

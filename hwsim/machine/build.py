@@ -130,11 +130,11 @@ def _part(layout: Layout, name: str, tree: Tree, parts: Tree, mistakes: Mistakes
 
 
 def _entry(tree: Tree, mistakes: Mistakes) -> PartEntry | None:
-    """What any part says; an unknown kind with the nearest known ones."""
+    """The keys of any part; None once an unknown kind is noted."""
     kind = tree.get("kind")
-    known = [*devices.KINDS, "machine"]
-    if kind is not None and isinstance(kind.value, str) and kind.value not in known:
-        mistakes.add(kind.place, f"there is no kind of part '{kind.value}'", did_you_mean(kind.value, known))
+    kinds = [*devices.KINDS, "machine"]
+    if kind is not None and isinstance(kind.value, str) and kind.value not in kinds:
+        mistakes.add(kind.place, f"there is no kind of part '{kind.value}'", did_you_mean(kind.value, kinds))
         return None
     return decode(tree, PartEntry, mistakes, ignore=dict(tree.items()))
 

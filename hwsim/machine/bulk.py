@@ -27,7 +27,7 @@ ABSOLUTE, FROM, TO, OUT, IN = range(5)  # what a row's number is relative to: no
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """Pairs that are alike.  shape: the number of what they cost.  rows: of each capacity what its number is relative to,
+    """Pairs that are alike. shape: the number of what they cost. rows: of each capacity what its number is relative to,
     the number, and of a wire of a host which of the three."""
 
     shape: int
@@ -36,7 +36,7 @@ class _Kind:
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """What a way costs, whatever it passes is called.  places: by capacity drawn which device or link on the way it is of."""
+    """Cost of a route, without names. places: for each capacity, which device or link on the route has it."""
 
     a: str
     b: str
@@ -65,7 +65,7 @@ class Bulk:
         self._known: list[_Shape] = []
 
     def part_of(self, name: str) -> Part | None:
-        """What a device is of, None for what is no device."""
+        """The part of a device; None if the name is no device's."""
         return self._ends.part_of(name)
 
     def draws(self, sources: Sequence[str], targets: Sequence[str], size: float, handling: Handling) -> Draws:
@@ -81,10 +81,12 @@ class Bulk:
         bounds = np.concatenate([[0], np.cumsum(np.bincount(which, minlength=len(first)))]).tolist()
         kinds: list[tuple[Ints, _Kind]] = []
         for at in np.argsort(first, kind="stable").tolist():
-            pairs, one = order[bounds[at] : bounds[at + 1]], int(first[at])
-            key = handling, tuple(int(column[one]) for column in keys)
+            pairs, example = order[bounds[at] : bounds[at + 1]], int(first[at])
+            key = handling, tuple(int(column[example]) for column in keys)
             if key not in self._kinds:
-                self._kinds[key] = self._kind(sources[one], targets[one], int(a[one]), int(b[one]), size, handling)
+                self._kinds[key] = self._kind(
+                    sources[example], targets[example], int(a[example]), int(b[example]), size, handling
+                )
             kind = self._kinds[key]
             if kind is not None:
                 kinds.append((pairs, kind))
@@ -129,9 +131,9 @@ class Bulk:
             return None
         h, k = int(self._hosts.owner[a]), int(self._hosts.owner[b])
         skeleton = self._skeletons.of(a, b) if h != k or h < 0 else None
-        known = None if skeleton is None else self._patterns.get((handling, skeleton.key))
-        if known is not None and skeleton is not None:
-            return self._placed(known, skeleton, (h, k))
+        pattern = None if skeleton is None else self._patterns.get((handling, skeleton.key))
+        if pattern is not None and skeleton is not None:
+            return self._placed(pattern, skeleton, (h, k))
         way = self._routes.route(source, target)
         if any(link.routing == "ecmp" for link in (*way.links, *(link for link, _ in way.shares))):
             return None
@@ -155,7 +157,7 @@ class Bulk:
         return _Kind(shape, tuple((ABSOLUTE, number, 0) for number in numbers))
 
     def _shape(self, source: str, target: str, way: Route, size: float, handling: Handling) -> tuple[int, list[int]]:
-        """What a way costs, and the numbers of the capacities that it draws from."""
+        """Cost of a route, and the numbers of the capacities that it draws from."""
         links = [link for link, _ in way.shares] or list(way.links)
         ends = (end for link in links for end in (link.source, link.target))
         stops = list(dict.fromkeys([source, *(link.target for link in way.links), *ends]))
@@ -182,11 +184,11 @@ class Bulk:
             shape = self._shapes[signature] = len(self._known)
             self._known.append(_Shape(source, target, tuple(places)))
         numbers = []
-        for what, at, suffix in self._known[shape].places:
-            if what == "device":
+        for holder, at, suffix in self._known[shape].places:
+            if holder == "device":
                 numbers.append(self.numbering.device(stops[at], suffix))
             else:
-                layout, prefix, wire, slot = self._net.wire_of[links[at].capacity if what == "link" else links[at].both]
+                layout, prefix, wire, slot = self._net.wire_of[links[at].capacity if holder == "link" else links[at].both]
                 numbers.append(self.numbering.wire(prefix, layout, wire, slot))
         return shape, numbers
 
@@ -198,8 +200,8 @@ class Bulk:
         starts, each = np.array(table.starts, np.int64), np.array(table.each, np.int64)  # count
         sizes = np.array([each.each for each in self._net.layout.parts], np.int64)
         firsts = np.array([each.start for each in self._net.layout.parts], np.int64)  # count
-        found: Ints = starts[part] + (self._hosts.starts - firsts[part]) // sizes[part] * each[part]
-        return found
+        slots: Ints = starts[part] + (self._hosts.starts - firsts[part]) // sizes[part] * each[part]
+        return slots
 
     @cached_property
     def _row_of_wire(self) -> Ints:
@@ -217,21 +219,21 @@ class Bulk:
         return found
 
     def _relative(self, number: int, h: int, k: int) -> tuple[int, int, int]:
-        """What stays of a capacity's number for other hosts like these."""
+        """A capacity's number relative to its host, which holds for other hosts like these."""
         table = self.numbering.table(self._net.layout)
         if number < table.wires:
-            for host, what in ((h, FROM), (k, TO)):
+            for host, relative_to in ((h, FROM), (k, TO)):
                 if host >= 0:
                     part = int(self._hosts.part_of_host[host])
                     if 0 <= number - int(self._slots[host]) < table.each[part]:
-                        return what, number - int(self._slots[host]), 0
+                        return relative_to, number - int(self._slots[host]), 0
             return ABSOLUTE, number, 0
         wire, slot = divmod(number - table.wires, 3)
         row, attached = int(self._row_of_wire[wire]), self._attached
-        for host, what in ((h, OUT), (k, IN)):
+        for host, relative_to in ((h, OUT), (k, IN)):
             if host >= 0 and attached.first[host] <= row < attached.first[host + 1]:
                 way = slot if slot == BOTH or attached.out[row] else 1 - slot
-                return what, row - int(attached.first[host]), way
+                return relative_to, row - int(attached.first[host]), way
         return ABSOLUTE, number, 0
 
     def _filled(self, a: Ints, b: Ints, kinds: Sequence[tuple[Ints, _Kind]], size: float, handling: Handling) -> Draws:
@@ -241,7 +243,7 @@ class Bulk:
         forms: dict[tuple[int, ...], list[tuple[Ints, _Kind]]] = {}  # by what their rows are relative to
         for pairs, kind in sorted(kinds, key=lambda each: int(each[0][0])):
             order.setdefault(kind.shape, len(order))
-            forms.setdefault(tuple(what for what, _, _ in kind.rows), []).append((pairs, kind))
+            forms.setdefault(tuple(relative_to for relative_to, _, _ in kind.rows), []).append((pairs, kind))
         columns = [(form, some, *_joined([pairs for pairs, _ in some])) for form, some in forms.items()]
         for form, some, pairs, which in columns:
             shape[pairs] = np.array([order[kind.shape] for _, kind in some])[which]
@@ -250,21 +252,21 @@ class Bulk:
         capacity = np.empty(int(first[-1]), np.int64)
         for form, some, pairs, which in columns:
             numbers = np.array([kind.rows for _, kind in some], np.int64).reshape(len(some), len(form), 3)
-            for at, what in enumerate(form):
-                hosts = self._hosts.owner[(a if what in (FROM, OUT) else b)[pairs]]
-                capacity[first[pairs] + at] = self._number(what, numbers[which, at, 1], numbers[which, at, 2], hosts)
+            for at, relative_to in enumerate(form):
+                hosts = self._hosts.owner[(a if relative_to in (FROM, OUT) else b)[pairs]]
+                capacity[first[pairs] + at] = self._number(relative_to, numbers[which, at, 1], numbers[which, at, 2], hosts)
         costs = tuple(self._transfers.cost(self._known[each].a, self._known[each].b, size, handling) for each in order)
         if size <= 0:
             first, capacity = np.zeros(len(a) + 1, np.int64), np.empty(0, np.int64)
         return Draws(shape, costs, first, capacity)
 
-    def _number(self, what: int, number: Ints, slot: Ints, hosts: Ints) -> Ints:
-        """Of rows that are relative to the same, the other way round than `_relative`."""
-        if what == ABSOLUTE:
+    def _number(self, relative_to: int, number: Ints, slot: Ints, hosts: Ints) -> Ints:
+        """Inverse of `_relative`, for rows that are relative to the same host or wire."""
+        if relative_to == ABSOLUTE:
             return number
-        if what in (FROM, TO):
-            found: Ints = self._slots[hosts] + number
-            return found
+        if relative_to in (FROM, TO):
+            numbers: Ints = self._slots[hosts] + number
+            return numbers
         attached = self._attached
         rows = attached.first[hosts] + number
         ways = np.where((slot == BOTH) | attached.out[rows], slot, 1 - slot)
@@ -273,17 +275,17 @@ class Bulk:
 
 
 def _joined(columns: Sequence[Ints]) -> tuple[Ints, Ints]:
-    """One after another, and of which each is."""
+    """Columns concatenated, and for each row the index of its column."""
     return np.concatenate(columns), np.repeat(np.arange(len(columns)), [len(each) for each in columns])
 
 
 def _codes(columns: Sequence[Ints]) -> Ints:
     """A number for each row, equal where all columns are."""
-    found = np.zeros(len(columns[0]), np.int64)
+    codes = np.zeros(len(columns[0]), np.int64)
     for column in columns:
         low = int(column.min(initial=0))
         span = int(column.max(initial=0)) - low + 1
-        if int(found.max(initial=0)) + 1 > _MOST // span:
-            _, found = np.unique(found, return_inverse=True)
-        found = found * span + (column - low)
-    return found
+        if int(codes.max(initial=0)) + 1 > _MOST // span:
+            _, codes = np.unique(codes, return_inverse=True)
+        codes = codes * span + (column - low)
+    return codes

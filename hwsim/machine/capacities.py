@@ -1,4 +1,4 @@
-"""The capacities of a machine by name: those of devices, of switches' backplanes and of links."""
+"""The capacities of a machine by name: of its devices, the backplanes of its switches, and its links."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Backplanes:
         if times is None:
             return None
         carried, bandwidths = 0.0, self._net.bandwidths(name)
-        if len(set(bandwidths)) > 1:  # in the order of the names, whatever that of the file
+        if len(set(bandwidths)) > 1:  # added up in the order of names, whatever the order of the file
             bandwidths = [link.bandwidth for link in self._net.leaving(name)]
         for bandwidth in bandwidths:
             carried += bandwidth
@@ -51,7 +51,7 @@ def oversubscription(part: Part) -> float | None:
 
 
 class Capacities(Mapping[str, Capacity]):
-    """Of devices in natural order, then backplanes, then links; `len` makes none of them."""
+    """Capacities of devices in natural order, then of backplanes, then of links; `len` makes none of them."""
 
     def __init__(self, net: Net, backplanes: Backplanes) -> None:
         self._net, self._backplanes = net, backplanes
@@ -59,13 +59,13 @@ class Capacities(Mapping[str, Capacity]):
         self._count: int | None = None
 
     def __getitem__(self, name: str) -> Capacity:
-        found = self.made.get(name)
-        if found is None:
-            found = self._find(name)
-            if found is None:
+        capacity = self.made.get(name)
+        if capacity is None:
+            capacity = self._find(name)
+            if capacity is None:
                 raise KeyError(name)
-            self.made[name] = found
-        return found
+            self.made[name] = capacity
+        return capacity
 
     def __iter__(self) -> Iterator[str]:
         seen = set()
@@ -116,7 +116,7 @@ class Capacities(Mapping[str, Capacity]):
 
 
 def _capacities_in(layout: Layout) -> int:
-    """Of devices and links, at any depth."""
+    """Number of capacities of devices and links, at any depth."""
     total = 0
     for part in layout.parts:
         if part.child is not None:

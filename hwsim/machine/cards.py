@@ -5,10 +5,10 @@
     gpu0 ... gpu3 behind a switch with nic0, nic1              gpu2 and gpu3 take nic1
 
 Only a GPU spreads over several: libraries for GPUs open channels on all cards near one; a program on a CPU names one card.
-A GPU's traffic keeps to its own cards at both ends however far it goes, even where another card of its computer would save
-a switch: its way is the shortest over these, and over others only where these lead nowhere.
+A GPU's traffic keeps to its own cards at both ends, even where another card of its computer would save a switch. Its route is
+the shortest over its own cards, and over others only where its own lead nowhere.
 
-Source: NCCL, src/graph/topo.cc, ncclTopoGetLocalNet (a GPU's cards are those of the shortest way; GPUs with the same ones
+Source: NCCL, src/graph/topo.cc, ncclTopoGetLocalNet (a GPU's cards are the nearest ones; GPUs with the same ones
 begin at another each, and channels go around them).
 Range: how many cards a real program uses is its choice: environment variables of the library change it.
 """
@@ -22,7 +22,7 @@ from hwsim.units import natural
 
 
 class Cards:
-    """Of all devices of a machine."""
+    """The cards of each device of a machine."""
 
     def __init__(self, net: Net) -> None:
         self._net = net
@@ -41,9 +41,9 @@ class Cards:
     def others(self, name: str) -> frozenset[str]:
         """Cards of a GPU's computer that are not its own, which its traffic keeps off; none of what is no GPU."""
         if name not in self._others:
-            own = frozenset(self.own(name)) if self._any and self._kind(name) == "gpu" else frozenset()
-            found = self._computer(name) if own else frozenset[str]()
-            self._others[name] = frozenset(each for each in found if self._kind(each) == "nic") - own
+            own_cards = frozenset(self.own(name)) if self._any and self._kind(name) == "gpu" else frozenset()
+            inside = self._computer(name) if own_cards else frozenset[str]()
+            self._others[name] = frozenset(name for name in inside if self._kind(name) == "nic") - own_cards
         return self._others[name]
 
     def barred(self, a: str, b: str) -> frozenset[str]:
@@ -79,9 +79,9 @@ class Cards:
         if key not in self._close:
             self._close[key] = 0, frozenset()
             for distance, layer in enumerate(self._layers(name)):
-                found = frozenset(each for each in layer if distance and self._kind(each) == kind)
-                if found:
-                    self._close[key] = distance, found
+                nearest = frozenset(device for device in layer if distance and self._kind(device) == kind)
+                if nearest:
+                    self._close[key] = distance, nearest
                     break
         return self._close[key]
 

@@ -1,4 +1,4 @@
-"""How bytes are moved, where the links do not say it all: messages of a protocol, pinned or pageable memory, by whom."""
+"""Ways of moving bytes beyond what the links say: messages of a protocol, pinned or pageable memory, by whom."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ Mover = Literal["dma", "cpu", "sm"]
 
 @dataclass(frozen=True, slots=True)
 class Handling:
-    """What a copy or a message may say of itself.
+    """Options of a copy or a message.
 
-    protocol: None is that of the network card.  messages: equal parts it is sent in.  pages: of the host's memory.
-    by: who moves them.  waited: the program waits for it.
+    protocol: None is the network card's own. messages: equal parts it is sent in. pages: of the host's memory.
+    by: who moves them. waited: the program waits for it.
     """
 
     protocol: Protocol | None = None
@@ -40,7 +40,7 @@ PLAIN: Final = Handling()
 
 @dataclass(slots=True)
 class Tally:
-    """What a transfer takes beside what every byte draws of the links and memories on its way."""
+    """Latencies, floors and draws of a transfer beyond what every byte draws of the links and memories on its route."""
 
     latencies: list[Term] = field(default_factory=list)
     floors: list[Term] = field(default_factory=list)
@@ -60,7 +60,7 @@ class Tally:
 
 
 def protocol_on(devices: Mapping[str, PlacedDevice], stops: Sequence[str], asked: Protocol | None) -> Protocol | None:
-    """The protocol of a transfer: as asked, else that of the first network card on the way."""
+    """The protocol of a transfer: as asked, else of the first network card on the route."""
     if asked is not None:
         return asked
     models = (devices[name].model for name in stops)
@@ -75,9 +75,10 @@ def send_messages(
     count: float,
     protocol: Protocol,
 ) -> None:
-    """What messages take of the cards they pass and of the cores beside these.
+    """Add what messages take of the cards they pass and of the cores next to the cards.
 
-    One takes its overhead at either end, before and after the wire; of several, that of one hides behind the wire of another.
+    A message takes its overhead at either end, before and after the wire. With several messages, the overhead of one hides behind
+    the wire of another.
     """
     for at, name in enumerate(stops):
         model = devices[name].model
@@ -98,9 +99,9 @@ def send_messages(
         if overhead > 0 and core:
             cores = _cores(devices, core)
             tally.draw(core, count * overhead, count, "1")
-            told = (*inputs, ("cores", str(cores), "cores"))
+            with_cores = (*inputs, ("cores", str(cores), "cores"))
             seconds = count * overhead / cores
-            tally.terms.append(Term(f"messages on {core}", "messages x overhead / cores", told, seconds, core))
+            tally.terms.append(Term(f"messages on {core}", "messages x overhead / cores", with_cores, seconds, core))
         if overhead > 0 and count > 1:
             tally.floors.append(
                 Term(f"messages at {name}", "(messages - 1) x overhead", inputs, (count - 1) * overhead, core or f"{name}.tx")
@@ -116,7 +117,7 @@ def send_messages(
 
 
 def _core(devices: Mapping[str, PlacedDevice], stops: Sequence[str], at: int, leaving: bool) -> str:
-    """Cores of the host beside a card: the nearest CPU on the way, "" if none is."""
+    """Cores of a card's host: the nearest CPU on the route, "" if there is none."""
     way = reversed(stops[:at]) if leaving else stops[at + 1 :]
     return next((f"{name}.cores" for name in way if isinstance(devices[name].model, Cpu)), "")
 
@@ -127,7 +128,7 @@ def _cores(devices: Mapping[str, PlacedDevice], capacity: str) -> int:
 
 
 def copy_by(tally: Tally, start: PlacedDevice, end: PlacedDevice, links: Sequence[Link], size: float, handling: Handling) -> None:
-    """What whoever makes a copy takes beside the links and memories: an engine of a GPU, its multiprocessors, a core."""
+    """Add what makes a copy, in addition to links and memories: an engine of a GPU, its multiprocessors, a core."""
     cpu = next((each for each in (start, end) if isinstance(each.model, Cpu)), None)
     if handling.by == "cpu" and cpu is not None:
         _by_core(tally, start, end, cpu, size)
@@ -148,20 +149,20 @@ def copy_by(tally: Tally, start: PlacedDevice, end: PlacedDevice, links: Sequenc
 
 
 def _by_engine(tally: Tally, gpu: Gpu, links: Sequence[Link], size: float, into: bool, handling: Handling) -> None:
-    copies, told = gpu.copies, gpu.sources
+    copies, sources = gpu.copies, gpu.sources
     if not links:
-        tally.wait("setup of the copy", copies.local_setup, source_of(told, "copies.local_setup"))
+        tally.wait("setup of the copy", copies.local_setup, source_of(sources, "copies.local_setup"))
     else:
-        tally.wait("setup of the copy", copies.setup, source_of(told, "copies.setup"))
+        tally.wait("setup of the copy", copies.setup, source_of(sources, "copies.setup"))
     if handling.waited:
-        tally.wait("waiting for the copy", copies.waited, source_of(told, "copies.waited"))
+        tally.wait("waiting for the copy", copies.waited, source_of(sources, "copies.waited"))
     if not into or not links:
         return
-    tally.wait("fetch from the host", copies.fetch, source_of(told, "copies.fetch"))
+    tally.wait("fetch from the host", copies.fetch, source_of(sources, "copies.fetch"))
     narrow = min(links, key=lambda link: link.bandwidth)
     inputs = (("bytes", precise(size, "B"), WORKLOAD), ("bandwidth", precise(narrow.bandwidth, "B/s"), origin(narrow)))
     if copies.fill > 0 and size > 0:
-        fill = ("fill", precise(copies.fill, "B"), source_of(told, "copies.fill"))
+        fill = ("fill", precise(copies.fill, "B"), source_of(sources, "copies.fill"))
         seconds = size * copies.fill / ((size + copies.fill) * narrow.bandwidth)
         tally.latencies.append(
             Term(
@@ -194,9 +195,9 @@ def _staged(tally: Tally, host: PlacedDevice, gpu: Gpu, cpu: PlacedDevice | None
         capacity, seconds = model.copy_bytes(host.name, 1.0)
         tally.draw(capacity, 2 * seconds * size, 2 * size, "B")
         key = "memory.bandwidth" if isinstance(model, Cpu) else "bandwidth"
-        told = ("bandwidth", precise(1 / seconds, "B/s"), source_of(model.sources, key))
+        rate_input = ("bandwidth", precise(1 / seconds, "B/s"), source_of(model.sources, key))
         passes = ("passes", "3", "the engine's own, and a core that reads it and writes it")
-        inputs = (("bytes", precise(size, "B"), WORKLOAD), passes, told)
+        inputs = (("bytes", precise(size, "B"), WORKLOAD), passes, rate_input)
         text = "passes x bytes / bandwidth"
         tally.terms.append(Term(f"memory {host.name}, staged", text, inputs, 3 * seconds * size, capacity))
     rate, source = gpu.copies.pageable, source_of(gpu.sources, "copies.pageable")
@@ -234,7 +235,7 @@ def _floor(tally: Tally, label: str, size: float, rate: float, source: str, capa
 
 
 def origin(link: Link) -> str:
-    """Where a link's bandwidth is from: the file's number, or the standard's and the file's lanes."""
+    """Source of a link's bandwidth: the file's number, or the standard's and the file's lanes."""
     stated = link.model.sources.get("bandwidth") or link.model.sources.get("rate")
     if stated is not None and link.model.carried() == link.model.peak():
         return stated + (f", {link.count} side by side" if link.count > 1 else "")

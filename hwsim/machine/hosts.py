@@ -1,8 +1,8 @@
 """Shortest ways between equal machines without a search through all of them: out of one, over the switches, into the other.
 
-A host is a machine inside the machine, or a device that passes nothing on; the core is every other device beside them.
-Where wires outside lead from hosts to the core or inside the core, and no way through a third host is as short as one around it,
-the shortest ways are those put together of
+A host is a machine inside the machine, or a device that passes nothing on; the core is every other device.
+If wires outside lead from hosts to the core or inside the core, and no route through a third host is as short as one around
+it, the shortest routes are put together from
 
     from a device to the ports of its host      the same for all equal hosts
     from the switch at a port to another        the same for all hosts at these switches
@@ -46,7 +46,7 @@ class Exit(NamedTuple):
 
 
 class Hosts:
-    """Of the outermost scope of a machine.  owner, starts, part_of_host: see `Owners`.  cards: whose is which."""
+    """Hosts of the outermost scope of a machine. owner, starts, part_of_host: see `Owners`. cards: whose is which."""
 
     def __init__(self, net: Net, cards: Cards | None = None) -> None:
         self._layout = layout = net.layout
@@ -76,10 +76,10 @@ class Hosts:
         for host in representatives.tolist():
             part = self._layout.parts[int(self.part_of_host[host])]
             ports = self._ports(attached, host)
-            for at, one in enumerate(ports):
-                for other in ports[at + 1 :]:
+            for at, port in enumerate(ports):
+                for next_port in ports[at + 1 :]:
                     checked += 1
-                    if checked > _MOST_CHECKS or (one.core != other.core and not self._around(part, one, other)):
+                    if checked > _MOST_CHECKS or (port.core != next_port.core and not self._around(part, port, next_port)):
                         return False
         return True
 
@@ -90,19 +90,19 @@ class Hosts:
         """
         if not self.apart:
             return None
-        one, other = self._layout.find(a), self._layout.find(b)
-        return None if one is None or other is None else self._layers(one.number, other.number, own=own)
+        start, end = self._layout.find(a), self._layout.find(b)
+        return None if start is None or end is None else self._layers(start.number, end.number, own=own)
 
     def _layers(self, a: int, b: int, *, own: bool) -> list[set[str]] | None:
         h, k = int(self.owner[a]), int(self.owner[b])
         if h == k and h >= 0:
             return None if own else self._inside(a, b, h)
-        best, found = self._shortest(a, b, own=own)
-        if not found:
+        best, joined = self._shortest(a, b, own=own)
+        if not joined:
             return None
         layers: list[set[str]] = [set() for _ in range(best + 1)]
         name = self._layout.name
-        for out, core, into in found:
+        for out, core, into in joined:
             for at, names in enumerate(out.layers):
                 layers[at].update(self._named(h, names))
             for at, numbers in enumerate(core, len(out.layers)):
@@ -122,20 +122,20 @@ class Hosts:
         return len({(out.hops, into.hops) for out, _, into in self.shortest(a, b)[1]}) == 1
 
     def shortest(self, a: int, b: int) -> tuple[int, list[tuple[Exit, tuple[frozenset[int], ...], Exit]]]:
-        """Hops between devices of different hosts, and all ways of so few: out, over the core, in.
+        """Hops between devices of different hosts, and all routes with that number: out, over the core, in.
 
         Over the ends' own cards, where there are such ways.
         """
         if self._latest[0] != (a, b):
-            found = self._shortest(a, b, own=True)
-            self._latest = (a, b), found if found[1] else self._shortest(a, b, own=False)
+            by_own_cards = self._shortest(a, b, own=True)
+            self._latest = (a, b), by_own_cards if by_own_cards[1] else self._shortest(a, b, own=False)
         return self._latest[1]
 
     def _shortest(self, a: int, b: int, *, own: bool) -> tuple[int, list[tuple[Exit, tuple[frozenset[int], ...], Exit]]]:
         leaving = self._exits_of(a, int(self.owner[a]), own=own)
         entering = self._exits_of(b, int(self.owner[b]), own=own)
         best = -1
-        found: list[tuple[Exit, tuple[frozenset[int], ...], Exit]] = []
+        joined: list[tuple[Exit, tuple[frozenset[int], ...], Exit]] = []
         for out in leaving:
             for into in entering:
                 if 0 <= best < out.hops + into.hops + (out.core != into.core):
@@ -145,10 +145,10 @@ class Hosts:
                     continue
                 total = out.hops + len(core) - 1 + into.hops
                 if best < 0 or total < best:
-                    best, found = total, []
+                    best, joined = total, []
                 if total == best:
-                    found.append((out, core, into))
-        return best, found
+                    joined.append((out, core, into))
+        return best, joined
 
     def core_layers(self, s: int, t: int) -> tuple[frozenset[int], ...] | None:
         """The devices of the core on shortest ways between two of them that stay in it."""
@@ -178,27 +178,27 @@ class Hosts:
         if key not in self._within:
             names = part.child.name(a - start), part.child.name(b - start)
             self._within[key] = self._graph(part.child).layers(*names)
-        found = self._within[key]
-        if found is None:
+        layers = self._within[key]
+        if layers is None:
             return None
         leaving, entering = self._exits_of(a, host), self._exits_of(b, host)
-        if leaving and entering and len(found) - 1 >= leaving[0].hops + entering[0].hops:
+        if leaving and entering and len(layers) - 1 >= leaving[0].hops + entering[0].hops:
             return None
-        return [set(self._named(host, names)) for names in found]
+        return [set(self._named(host, names)) for names in layers]
 
     def _exits_of(self, number: int, host: int, *, own: bool = False) -> tuple[Exit, ...]:
-        """The nearest first.  own: over the device's own cards alone."""
+        """The nearest first. own: over the device's own cards alone."""
         attached = self.attached
         if host < 0 or attached is None:
             return (Exit(0, -1, number, ()),)
         key = int(self.part_of_host[host]), number - int(self.starts[host]), int(attached.kind[host]), own
-        found = self._exits.get(key)
-        if found is None:
+        exits = self._exits.get(key)
+        if exits is None:
             part = self._layout.parts[key[0]]
             barred = self._barred(number) if own and part.child is not None else frozenset()
             ways = self._leave(part, key[1], self._ports(attached, host), barred)
-            found = self._exits[key] = tuple(sorted(ways, key=lambda one: one.hops))
-        return found
+            exits = self._exits[key] = tuple(sorted(ways, key=lambda one: one.hops))
+        return exits
 
     def _barred(self, number: int) -> frozenset[str]:
         """Cards of a device's host that are not its own, by their names there."""
@@ -229,8 +229,8 @@ class Hosts:
             else:
                 graph = self._graph(child)
                 graph = graph.without(barred) if barred else graph
-                found = graph.layers(child.name(local), name) if _forwards(child, name) else None
-                self._ways[key] = None if found is None else tuple(frozenset(each) for each in found)
+                layers = graph.layers(child.name(local), name) if _forwards(child, name) else None
+                self._ways[key] = None if layers is None else tuple(frozenset(layer) for layer in layers)
         return self._ways[key]
 
     def _named(self, host: int, names: Iterable[str]) -> Iterable[str]:
@@ -242,15 +242,19 @@ class Hosts:
         rows = slice(int(attached.first[host]), int(attached.first[host + 1]))
         return [Port(*each) for each in zip(attached.local[rows].tolist(), attached.core[rows].tolist(), strict=True)]
 
-    def _around(self, part: Part, one: Port, other: Port) -> bool:
+    def _around(self, part: Part, port: Port, next_port: Port) -> bool:
         """Whether from switch to switch the way around a host is shorter than the way through it."""
         child = part.child
         if child is None:
             return True  # it passes nothing on
-        through = self._way(child, one.local, other.local)
-        if through is None or self._way(child, other.local, one.local) is None or not _forwards(child, child.name(one.local)):
+        through = self._way(child, port.local, next_port.local)
+        if (
+            through is None
+            or self._way(child, next_port.local, port.local) is None
+            or not _forwards(child, child.name(port.local))
+        ):
             return True
-        around = self.core_layers(one.core, other.core)
+        around = self.core_layers(port.core, next_port.core)
         return around is not None and len(around) - 1 < len(through) - 1 + 2
 
     def _graph(self, child: Layout) -> Graph:
@@ -260,14 +264,14 @@ class Hosts:
 
     @cached_property
     def _neighbours(self) -> dict[int, list[int]]:
-        """Who is linked to whom within the core."""
+        """Neighbours of each device of the core within the core."""
         a, b = self._layout.wires.a, self._layout.wires.b
         inner = (self.owner[a] < 0) & (self.owner[b] < 0)
-        found: dict[int, list[int]] = {}
-        for one, other in zip(a[inner].tolist(), b[inner].tolist(), strict=True):
-            found.setdefault(one, []).append(other)
-            found.setdefault(other, []).append(one)
-        return found
+        neighbours: dict[int, list[int]] = {}
+        for start, end in zip(a[inner].tolist(), b[inner].tolist(), strict=True):
+            neighbours.setdefault(start, []).append(end)
+            neighbours.setdefault(end, []).append(start)
+        return neighbours
 
 
 def _forwards(layout: Layout, name: str) -> bool:

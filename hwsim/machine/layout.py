@@ -74,8 +74,8 @@ class Numbered(Sequence[str]):
 class Part:
     """Devices that are alike, or machines inside the machine that are.
 
-    family: its name in the file.  names: of its members in their scope.  numbered: they are `family` and a number.
-    model: of devices; child: what each of the machines holds.  start: the number of its first device in its scope.
+    family: its name in the file. names: of its members in their scope. numbered: they are `family` and a number.
+    model: model of its devices; child: layout of each of its machines. start: the number of its first device in its scope.
     """
 
     family: str
@@ -108,7 +108,7 @@ class Part:
 
 
 class Spot(NamedTuple):
-    """Where a name leads: a member of a part.  number: of the device, or of the first one inside the machine."""
+    """The member of a part that a name means. number: of the device, or of the first one inside the machine."""
 
     part: Part
     member: int
@@ -117,8 +117,8 @@ class Spot(NamedTuple):
 
 
 class Layout:
-    """power: watts that all its parts draw at the most, as far as they say.  used: how much of a budget (lanes, ...) of its
-    devices the wires of this scope take, by number.  libraries: for collectives, of this machine itself.
+    """power: watts that all its parts draw at the most, as far as they say. used: how much of a budget (lanes, ...) of its
+    devices the wires of this scope take, by number. libraries: for collectives, of this machine itself.
     """
 
     def __init__(self) -> None:
@@ -154,18 +154,18 @@ class Layout:
             return next((name for name in part.names if self.local(name) is not None), None)
         stem = part.family
         taken = [at for name in self._named if (at := part.names.find(name)) is not None]
-        for other in self._stems:  # gpu1 and its number can be gpu and another
-            longer, shorter = (other, stem) if len(other) > len(stem) else (stem, other)
+        for stem_taken in self._stems:  # gpu1 and its number can be gpu and another
+            longer, shorter = (stem_taken, stem) if len(stem_taken) > len(stem) else (stem, stem_taken)
             if longer.startswith(shorter) and longer[len(shorter) :].isdecimal():
-                names = self._stems[other].names
+                names = self._stems[stem_taken].names
                 taken += [at for at, name in enumerate(part.names) if name in names]
         return part.names[min(taken)] if taken else None
 
     def local(self, name: str) -> tuple[Part, int] | None:
         """A member of one of its own parts, by the name it has in this scope."""
-        found = self._named.get(name)
-        if found is not None:
-            return found
+        member = self._named.get(name)
+        if member is not None:
+            return member
         stem = name.rstrip(_DIGITS)
         part = self._stems.get(stem)
         if part is not None and (index := _index(name[len(stem) :], len(part.names))) is not None:
@@ -181,10 +181,10 @@ class Layout:
         layout, number, at, rest = self, 0, 0, name
         while True:
             head, dot, tail = rest.partition(".")
-            found = layout.local(head)
-            if found is None:
+            member = layout.local(head)
+            if member is None:
                 return None
-            part, index = found
+            part, index = member
             number += part.start + index * part.each
             if not dot:
                 return Spot(part, index, number, name[: max(at - 1, 0)])
@@ -193,7 +193,7 @@ class Layout:
             layout, rest, at = part.child, tail, at + len(head) + 1
 
     def at(self, number: int) -> tuple[Part, int, int]:
-        """The part of a device, of which member, and its number in it."""
+        """The part of a device, the index of its member, and the device's number in the member."""
         part = self.parts[bisect_right(self._starts, number) - 1]
         index, rest = divmod(number - part.start, part.each)
         return part, index, rest
@@ -204,16 +204,16 @@ class Layout:
         own = part.names[index]
         return own if part.child is None else f"{own}.{part.child.name(rest)}"
 
-    def walk(self, own: Callable[[Part], Sequence[str]], parts: Sequence[Part] | None = None) -> Iterator[str]:
+    def walk(self, taken: Callable[[Part], Sequence[str]], parts: Sequence[Part] | None = None) -> Iterator[str]:
         """In natural order the names that `own` takes of each part, at any depth."""
-        runs = [run for part in (self.parts if parts is None else parts) if (run := _Run.of(part, own)) is not None]
+        runs = [run for part in (self.parts if parts is None else parts) if (run := _Run.of(part, taken)) is not None]
         runs.sort(key=lambda run: natural(run.first))
         if all(natural(before.last) < natural(after.first) for before, after in pairwise(runs)):
             return chain.from_iterable(run.names() for run in runs)
         return merge(*(run.names() for run in runs), key=natural)
 
     def every(self) -> Iterator[Part]:
-        """Its parts and those of the machines inside it, each once."""
+        """Its parts and the parts of the machines inside it, each once."""
         seen: set[int] = set()
         waiting = list(self.parts)
         while waiting:
@@ -237,7 +237,7 @@ def _index(digits: str, count: int) -> int | None:
 
 
 class _Run:
-    """What is taken of one part: some members themselves, and the same names inside each."""
+    """Names taken of one part: some members themselves, and the same names inside each."""
 
     __slots__ = ("first", "inner", "last", "own", "part")
 

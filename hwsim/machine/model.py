@@ -53,7 +53,7 @@ class Machine:
         """Full names of the devices (or nodes) that a name, family*, range or list of these means.
 
         `gpu0`, `gpu*`, `gpu0..3`, `node*.gpu*`, `node0..95.gpu*`; a bare kind means the only
-        part of that kind; `cpu` means all sockets of the node.  Names resolve inside the node
+        part of that kind; `cpu` means all sockets of the node. Names resolve inside the node
         `inside` first, then outwards; where a scope itself has no such name, at any depth in it.
 
         Raises:
@@ -81,19 +81,19 @@ class Machine:
         return name.rpartition(".")[0]
 
     def samples(self, names: Iterable[str]) -> tuple[PlacedDevice, ...]:
-        """Of every part that some of these devices are of, the first of them: all models and kinds among very many names.
+        """The first device of every part that these devices belong to: all models and kinds among very many names.
 
-        A name costs 0.3 us, and nothing is made but the few that are returned.  Equal machines inside the machine share
+        A name costs 0.3 us, and nothing is made but the few that are returned. Equal machines inside the machine share
         their parts; groups of sockets are looked up one by one.
 
         Raises:
             UnknownName: no device.
         """
-        found: dict[int, str] = {}
+        first_by_part: dict[int, str] = {}
         for name in names:
             part = self._transfers.bulk.part_of(name)
-            found.setdefault(id(part) if part is not None else hash(name), name)
-        return tuple(map(self.device, found.values()))
+            first_by_part.setdefault(id(part) if part is not None else hash(name), name)
+        return tuple(map(self.device, first_by_part.values()))
 
     def devices_of(self, kind: str, inside: str = "") -> tuple[str, ...]:
         """Full names of all devices of one kind in a node (default: everywhere)."""
@@ -114,7 +114,7 @@ class Machine:
         """Links from a to b: fewest hops, then the widest bottleneck, then names.
 
         Between its ends a route passes only through switches, CPUs, NICs and devices that say
-        `forwards: true`.  For a group of sockets, the socket nearest to the other end.
+        `forwards: true`. For a group of sockets, the socket nearest to the other end.
 
         Raises:
             NoRoute: they are not connected.
@@ -131,15 +131,15 @@ class Machine:
 
     @property
     def link_names(self) -> tuple[str, ...]:
-        """What links are called, each once, in order; cheap."""
+        """Names of links, each once, in order; cheap."""
         return tuple(sorted({bundle.name for layout in self._routes.net.layout.scopes() for bundle in layout.wires.bundles}))
 
     def transfer(self, a: str, b: str, size: float, handling: Handling = PLAIN) -> Cost:
         """`size` bytes from a to b; `handling` says in how many messages, from which memory, by whom.
 
         Draws the bytes from every link direction on the route, and their time from the memories
-        at both ends.  Latency: the sum over the links, the switches and NICs passed, and the
-        memories.  From a device to itself: a copy that reads and writes its memory.
+        at both ends. Latency: the sum over the links, the switches and NICs passed, and the
+        memories. From a device to itself: a copy that reads and writes its memory.
 
         Raises:
             NoRoute: they are not connected.
@@ -147,7 +147,7 @@ class Machine:
         return self._transfers.cost(a, b, size, handling)
 
     def draws(self, sources: Sequence[str], targets: Sequence[str], size: float, handling: Handling = PLAIN) -> Draws:
-        """What `transfer(sources[i], targets[i], size, handling)` costs for every i, in columns (see `Draws`).
+        """Costs of `transfer(sources[i], targets[i], size, handling)` for every i, in columns (see `Draws`).
 
         Pairs like one that is known (equal nodes at equal switches) take about a microsecond each and make no objects.
         Groups of sockets and copies by a core (`by="cpu"`) are for `transfer` alone.
@@ -159,7 +159,7 @@ class Machine:
         return self._transfers.bulk.draws(sources, targets, size, handling)
 
     def capacity_name(self, number: int) -> str:
-        """What the capacity of that number (`Draws.capacity`) is called.  Cheap: nothing else is named.
+        """Name of the capacity of that number (`Draws.capacity`). Cheap: nothing else is named.
 
         Raises:
             UnknownName: the number is no capacity's.
@@ -188,8 +188,8 @@ class Machine:
         """
         from hwsim.devices.storage import Asked
 
-        asked = Asked(size=size, times=times, access=access, depth=depth)
-        return self.serve(disk, "read", asked, to)
+        request = Asked(size=size, times=times, access=access, depth=depth)
+        return self.serve(disk, "read", request, to)
 
     def write(
         self, disk: str, size: float, times: float = 1, access: Access = "sequential", depth: float = 1, of: str = ""
@@ -197,43 +197,43 @@ class Machine:
         """`times` writes of `size` bytes each to a disk, coming from `of`; otherwise as `read`."""
         from hwsim.devices.storage import Asked
 
-        asked = Asked(size=size, times=times, access=access, depth=depth)
-        return self.serve(disk, "write", asked, of)
+        request = Asked(size=size, times=times, access=access, depth=depth)
+        return self.serve(disk, "write", request, of)
 
-    def serve(self, disk: str, direction: Direction, asked: Asked, other: str = "") -> Cost:
-        """What an op asks of a disk, its bytes moved on to `other` (or, written, coming from it).
+    def serve(self, disk: str, direction: Direction, request: Asked, partner: str = "") -> Cost:
+        """Cost of an op on a disk, with its bytes moved on to `partner` (or, written, coming from it).
 
-        Of an `asked` with a share of writes the one part is read and the other written, in turns.
+        A request with a share of writes reads one part and writes the other, in turns.
         """
-        model, share = self._disk(disk), asked.written
+        model, share = self._disk(disk), request.written
         if not 0 < share < 1:
             direction = "write" if share else direction
-            cost = self._with_links(model.serve(disk, direction, asked), disk, direction, asked.bytes, other)
-            return replace(cost, requests=asked.requests(disk, direction))
+            cost = self._with_links(model.serve(disk, direction, request), disk, direction, request.bytes, partner)
+            return replace(cost, requests=request.requests(disk, direction))
         from hwsim.devices.storage import mixed
 
-        cost = mixed(model, disk, asked)
+        cost = mixed(model, disk, request)
         for way, part in (("read", 1 - share), ("write", share)):
-            cost = self._with_links(cost, disk, way, asked.bytes * part, other)
-        return replace(cost, requests=asked.requests(disk, direction))
+            cost = self._with_links(cost, disk, way, request.bytes * part, partner)
+        return replace(cost, requests=request.requests(disk, direction))
 
-    def _with_links(self, cost: Cost, disk: str, direction: str, size: float, other: str) -> Cost:
-        if not other or not self._routes.net.degree(disk):
+    def _with_links(self, cost: Cost, disk: str, direction: str, size: float, partner: str) -> Cost:
+        if not partner or not self._routes.net.degree(disk):
             return cost
-        ends = (disk, other) if direction == "read" else (other, disk)
+        ends = (disk, partner) if direction == "read" else (partner, disk)
         return join(cost, self._transfers.cost(*ends, size, ends=False))
 
     def library(self, devices: Sequence[str], kinds: Sequence[str]) -> Library | None:
-        """What these devices exchange data with: of the first of the kinds that a machine around them all says.
+        """The library by which these devices exchange data: of the first of the kinds that a machine around them all states.
 
-        Where none does and they are in several nodes that all say the same: that.
+        If there is none, and the devices are in several nodes that all state the same library, this library.
         """
         if not self.libraries:
             return None
         return library_of(self.libraries, [self.node_of(name) for name in devices], kinds)
 
     def rates(self) -> Mapping[str, float]:
-        """Capacity name to amount per second: what `Demand.alone` needs.  Each is looked up when it is asked for."""
+        """Capacity name to amount per second: what `Demand.alone` needs. Each is looked up when it is asked for."""
         return Rates(self.capacities)
 
     def _disk(self, name: str) -> Storage:

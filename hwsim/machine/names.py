@@ -1,6 +1,6 @@
 """Names: from what a file says (`gpu*`, `node0..95.gpu*`, `disk`) to the full names of devices.
 
-What a pattern means inside a machine is worked out once for all equal machines; only the names that are found are made.
+The meaning of a pattern inside a machine is worked out once for all equal machines; only the names that are found are made.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["Names", "UnknownName", "below", "listed"]
 
 @dataclass(frozen=True, slots=True)
 class _Segment:
-    """What stands between two dots: a name, a family (`gpu*`) or some of a family (`gpu0..3`)."""
+    """Text between two dots: a name, a family (`gpu*`) or some of a family (`gpu0..3`)."""
 
     text: str
     star: bool = False
@@ -34,7 +34,7 @@ class _Segment:
 
 
 class _Several(Exception):
-    """Where one part is needed there are these, named as their scope does."""
+    """Several parts where one is needed, named as in their scope."""
 
     def __init__(self, found: Sequence[str]) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ class _Missing(Exception):
 
 
 def _segments(pattern: str) -> list[_Segment]:
-    found = []
+    segments = []
     for text in _DOT.split(pattern.strip()):
         match = _SEGMENT.fullmatch(text)
         if match is None:
@@ -60,14 +60,14 @@ def _segments(pattern: str) -> list[_Segment]:
             some = range(int(match["first"]), int(match["last"]) + 1)
             if not some:
                 raise UnknownName(f"the range '{text}' ends before it begins", "write the smaller number first")
-        found.append(_Segment(match["text"], match["star"] is not None, some))
-    return found
+        segments.append(_Segment(match["text"], match["star"] is not None, some))
+    return segments
 
 
 class Names:
     """The index behind `Machine.select`; full names in natural order throughout.
 
-    What is added to the layout later is known by its full name only.
+    Parts added to the layout later are known by their full names only.
     """
 
     def __init__(self, layout: Layout) -> None:
@@ -91,12 +91,12 @@ class Names:
 
     def one(self, pattern: str | Sequence[str], inside: str = "") -> str:
         """See `Machine.one`."""
-        found = self.select(pattern, inside)
-        if not found:
+        names = self.select(pattern, inside)
+        if not names:
             raise UnknownName("a name is missing")
-        if len(found) != 1:
-            raise _several(pattern if isinstance(pattern, str) else ", ".join(pattern), found)
-        return found[0]
+        if len(names) != 1:
+            raise _several(pattern if isinstance(pattern, str) else ", ".join(pattern), names)
+        return names[0]
 
     def of_kind(self, kind: str, inside: str = "") -> tuple[str, ...]:
         """See `Machine.devices_of`."""
@@ -107,30 +107,30 @@ class Names:
         return self._found[key]
 
     def no_device(self, name: str) -> UnknownName:
-        """What is wrong with a full name that is no device's."""
+        """The error for a full name that is no device's."""
         spot = self._layout.find(name)
         if spot is not None and spot.part.child is not None:
             inner = [below(name, each) for each in spot.part.child.walk(_devices)]
             return UnknownName(f"{name} is a machine, not a device", f"name a device in it: {listed(inner)}" if inner else None)
-        known = self._walk(self._layout, _devices) if self._layout.size <= _COMPARED else self._families()
-        return UnknownName(f"there is no device '{name}'", did_you_mean(name, known))
+        candidates = self._walk(self._layout, _devices) if self._layout.size <= _COMPARED else self._families()
+        return UnknownName(f"there is no device '{name}'", did_you_mean(name, candidates))
 
     def _select(self, pattern: str, inside: str) -> tuple[str, ...]:
         first, *rest = _segments(pattern)
         scope = inside
         while True:
-            found = self._find([scope], first)
+            names = self._find([scope], first)
             for segment in rest:
-                found = self._find(found, segment)
-            if found:
-                return tuple(found)
+                names = self._find(names, segment)
+            if names:
+                return tuple(names)
             if not scope:
                 raise self._unknown(pattern, first)
             scope = scope.rpartition(".")[0]
 
     def _find(self, scopes: Iterable[str], segment: _Segment) -> list[str]:
         """In each of some scopes, in their order."""
-        found: list[str] = []
+        full_names: list[str] = []
         for scope in scopes:
             layout = self._scope(scope)
             if layout is None:
@@ -147,13 +147,13 @@ class Names:
                     raise UnknownName(f"there is no {error.name}", f"there are: {listed(family)}") from None
                 self._relative[key] = names
             if scope:
-                found += [f"{scope}.{name}" for name in names]
+                full_names += [f"{scope}.{name}" for name in names]
             else:
-                found += names
-        return found
+                full_names += names
+        return full_names
 
     def _scope(self, name: str) -> Layout | None:
-        """What a machine inside the machine holds (or the whole); None if a name is not such a machine's."""
+        """Layout of a machine inside the machine (or of the whole); None if a name is not such a machine's."""
         if not name:
             return self._layout
         spot = self._layout.find(name)
@@ -184,20 +184,20 @@ class Names:
         exact += self._walk(layout, lambda part: (text,) if part.grouped and part.family == text else ())
         return exact or self._lone(layout, self._anywhere(layout, text))
 
-    def _lone(self, layout: Layout, found: Sequence[str]) -> Sequence[str]:
-        """What a bare kind or family means: its only part, or all sockets of a node."""
-        if len(found) < 2:
-            return found
+    def _lone(self, layout: Layout, names: Sequence[str]) -> Sequence[str]:
+        """Meaning of a bare kind or family: its only part, or all sockets of a node."""
+        if len(names) < 2:
+            return names
         families = set()
-        for name in found:
+        for name in names:
             spot = layout.find(name)
             if spot is not None:
                 families.add((spot.node, spot.part.family, spot.part.grouped))
             if len(families) > 1:
-                raise _Several(found)
+                raise _Several(names)
         node, family, group = families.pop()
         if not group:
-            raise _Several(found)
+            raise _Several(names)
         return [below(node, family)]
 
     def _range(self, layout: Layout, text: str, some: range) -> list[str]:
@@ -208,8 +208,8 @@ class Names:
                 raise _Missing(f"{text}{max(some[0], len(family))}", family)
             return family[some[0] : some[-1] + 1]
         indices = [spot.member if (spot := layout.find(name)) is not None and spot.part.numbered else None for name in family]
-        there = frozenset(indices)
-        missing = next((index for index in some if index not in there), None) if family else None
+        numbers = frozenset(indices)
+        missing = next((index for index in some if index not in numbers), None) if family else None
         if missing is not None:
             raise _Missing(f"{text}{missing}", family)
         return [name for name, index in zip(family, indices, strict=True) if index in some]
@@ -223,10 +223,14 @@ class Names:
     def _unknown(self, pattern: str, first: _Segment) -> UnknownName:
         families = self._families()
         if self._layout.size <= _ALL_NAMED:
-            known = [*self._walk(self._layout, _devices), *self._walk(self._layout, _machines)]
+            candidates = [*self._walk(self._layout, _devices), *self._walk(self._layout, _machines)]
         else:
-            known = [*families, *dict.fromkeys(kind for part in self._layout.every() for kind in _kinds(part))]
-        hint = did_you_mean(pattern, [*known, *(f"{family}*" for family in families)]) if known else "the machine has no parts"
+            candidates = [*families, *dict.fromkeys(kind for part in self._layout.every() for kind in _kinds(part))]
+        hint = (
+            did_you_mean(pattern, [*candidates, *(f"{family}*" for family in families)])
+            if candidates
+            else "the machine has no parts"
+        )
         family: list[str] = []
         for text in (first.text.rstrip("0123456789"), first.text):
             family = family or list(self._walk(self._layout, lambda part, text=text: part.names if part.family == text else ()))  # type: ignore[misc]

@@ -25,8 +25,8 @@ Scope = tuple[Layout, str, int]  # with its name, and the number that a device h
 
 
 class Net:
-    """Who is linked to whom, and how.  A device with a hundred thousand links is no dearer than one with two, unless all
-    its neighbours are asked for.  Where a routing is given, its links alone."""
+    """Links between devices by name. A device with a hundred thousand links is no dearer than one with two, unless all
+    its neighbours are asked for. With a routing, only its links count."""
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
@@ -39,8 +39,8 @@ class Net:
 
     def scopes(self, name: str) -> tuple[Scope, ...]:
         """The whole machine, and the machines inside it that a device is in, with its number in each."""
-        found = self._scopes.get(name)
-        if found is None:
+        scopes = self._scopes.get(name)
+        if scopes is None:
             steps: list[Scope] = []
             layout, prefix, rest = self.layout, "", name
             while True:
@@ -49,26 +49,26 @@ class Net:
                     break
                 steps.append((layout, prefix, spot.number))
                 head, dot, tail = rest.partition(".")
-                own = layout.local(head)
-                if not dot or own is None or own[0].child is None:
+                member = layout.local(head)
+                if not dot or member is None or member[0].child is None:
                     break
-                layout, prefix, rest = own[0].child, below(prefix, head), tail
+                layout, prefix, rest = member[0].child, below(prefix, head), tail
             if len(self._scopes) >= _KEPT:
                 self._scopes.clear()
-            found = self._scopes[name] = tuple(steps)
-        return found
+            scopes = self._scopes[name] = tuple(steps)
+        return scopes
 
     def degree(self, name: str) -> int:
-        """How many links leave a device."""
+        """Number of links that leave a device."""
         return sum(layout.wires.degree(number) for layout, _, number in self.scopes(name))  # whole
 
     def forwards(self, name: str) -> bool:
         """Whether a device passes traffic on."""
-        found = self._forwards.get(name)
-        if found is None:
+        forwards = self._forwards.get(name)
+        if forwards is None:
             spot = self.layout.find(name)
-            found = self._forwards[name] = spot is not None and spot.part.forwards
-        return found
+            forwards = self._forwards[name] = spot is not None and spot.part.forwards
+        return forwards
 
     def wait(self, name: str) -> float:
         """Seconds that a device on the way takes."""
@@ -79,35 +79,35 @@ class Net:
     def neighbours(self, name: str, routing: Routing | None = None) -> tuple[str, ...]:
         """The devices that links from one lead to."""
         key = name, routing
-        found = self._neighbours.get(key)
-        if found is None:
-            names: dict[str, None] = {}
+        names = self._neighbours.get(key)
+        if names is None:
+            ends: dict[str, None] = {}
             for layout, prefix, number in self.scopes(name):
-                for wire, other in layout.wires.at(number):
+                for wire, end in layout.wires.at(number):
                     if routing is None or layout.wires.of(wire)[0].routing == routing:
-                        names[below(prefix, layout.name(other))] = None
-            found = self._neighbours[key] = tuple(names)
-        return found
+                        ends[below(prefix, layout.name(end))] = None
+            names = self._neighbours[key] = tuple(ends)
+        return names
 
     def near(self, name: str) -> list[str]:
         """Its neighbours inside a computer: over no network."""
-        found: dict[str, None] = {}
+        ends: dict[str, None] = {}
         for layout, prefix, number in self.scopes(name):
             if any(not bundle.model.network for bundle in layout.wires.bundles):
-                for wire, other in layout.wires.at(number):
+                for wire, end in layout.wires.at(number):
                     if not layout.wires.of(wire)[0].model.network:
-                        found[below(prefix, layout.name(other))] = None
-        return list(found)
+                        ends[below(prefix, layout.name(end))] = None
+        return list(ends)
 
     def between(self, source: str, target: str, routing: Routing | None = None) -> tuple[Link, ...]:
         """The links from one device to another."""
         key = source, target
-        found = self._between.get(key)
-        if found is None:
+        links = self._between.get(key)
+        if links is None:
             if len(self._between) >= _KEPT:
                 self._between.clear()
-            found = self._between[key] = tuple(self._join(source, target))
-        return found if routing is None else tuple(link for link in found if link.routing == routing)
+            links = self._between[key] = tuple(self._join(source, target))
+        return links if routing is None else tuple(link for link in links if link.routing == routing)
 
     def among(self, source: str, names: set[str], routing: Routing | None = None) -> list[str]:
         """Those of some devices that links from one lead to."""
@@ -117,12 +117,12 @@ class Net:
 
     def leaving(self, name: str) -> list[Link]:
         """All links that leave a device, by the names of their other ends, then by their own."""
-        found = [
+        links = [
             self.link(layout, prefix, wire, number)
             for layout, prefix, number in self.scopes(name)
             for wire, _ in layout.wires.at(number)
         ]
-        return sorted(found, key=lambda link: (natural(link.target), link.name))
+        return sorted(links, key=lambda link: (natural(link.target), link.name))
 
     def called(self, name: str) -> list[Link]:
         """All links of a name, by the names of their ends."""
@@ -138,8 +138,8 @@ class Net:
         for part in layout.parts:
             child = part.child
             if child is not None and any(each.name == name for scope in child.scopes() for each in scope.wires.bundles):
-                for own in part.names:
-                    yield from self._called(child, below(prefix, own), name)
+                for member in part.names:
+                    yield from self._called(child, below(prefix, member), name)
 
     def drawing(self, capacity: str) -> list[Link]:
         """The links that draw from a capacity: one called NAME:A->B, NAME:A--B or NAME:A<->B."""
@@ -149,30 +149,36 @@ class Net:
             while at >= 0:  # names may have dashes, too
                 a, b = ends[:at], ends[at + len(arrow) :]
                 if self.layout.find(a) is not None and self.layout.find(b) is not None:
-                    found = [link for link in self.between(a, b) if capacity in (link.capacity, link.both)]
-                    if found:
-                        return found
+                    links = [link for link in self.between(a, b) if capacity in (link.capacity, link.both)]
+                    if links:
+                        return links
                 at = ends.find(arrow, at + 1)
         return []
 
     def bandwidths(self, name: str) -> list[float]:
         """Bytes per second of all links that leave a device, in no order; makes no link."""
-        found = []
+        bandwidths = []
         for layout, _, number in self.scopes(name):
             for wire, _ in layout.wires.at(number):
                 bundle, at = layout.wires.of(wire)
-                found.append(bundle.model.carried() * int(bundle.count[at]))
-        return found
+                bandwidths.append(bundle.model.carried() * int(bundle.count[at]))
+        return bandwidths
 
     def _join(self, source: str, target: str) -> Iterator[Link]:
-        for (layout, prefix, here), (other, same, there) in zip(self.scopes(source), self.scopes(target), strict=False):
-            if layout is not other or prefix != same:
+        for (layout, prefix, start_number), (same_layout, same_prefix, end_number) in zip(
+            self.scopes(source), self.scopes(target), strict=False
+        ):
+            if layout is not same_layout or prefix != same_prefix:
                 return
             wires = layout.wires
-            start, end = (here, there) if wires.degree(here) <= wires.degree(there) else (there, here)
+            start, end = (
+                (start_number, end_number)
+                if wires.degree(start_number) <= wires.degree(end_number)
+                else (end_number, start_number)
+            )
             for wire, far in wires.at(start):
                 if far == end:
-                    yield self.link(layout, prefix, wire, here)
+                    yield self.link(layout, prefix, wire, start_number)
 
     def link(self, layout: Layout, prefix: str, wire: int, start: int) -> Link:
         """The direction of a wire that begins at a device."""
@@ -207,11 +213,11 @@ def meet(
     leading: Callable[[set[T], set[T]], set[T]],
     degree: Callable[[T], int],
 ) -> list[set[T]] | None:
-    """What lies on shortest routes between two, layer by layer, searched from both ends; None if there is no route.
+    """Everything on shortest routes between two ends, layer by layer, searched from both; None if there is no route.
 
     Args:
         grow: the layer after one, given the end it was reached from, all seen from there, and all seen from the other end.
-        leading: those of a layer that lead to the next one.
+        leading: members of a layer that lead to the next one.
         degree: number of neighbours, which decides from where the search goes on.
     """
     near, far = [{a}], [{b}]
@@ -236,7 +242,7 @@ def meet(
 
 
 class Graph:
-    """Over all links, or over those of one routing.  barred: cards without what links them to the inside of their computer."""
+    """Over all links, or the links of one routing. barred: cards whose links to the inside of their computer are left out."""
 
     def __init__(self, net: Net, routing: Routing | None = None, barred: frozenset[str] = frozenset()) -> None:
         self._net, self._routing, self._barred = net, routing, barred
@@ -266,10 +272,10 @@ class Graph:
     def bottleneck(self, layers: Layers) -> float:
         """The widest bottleneck over all routes through the layers."""
         widths = dict.fromkeys(layers[0], float("inf"))
-        for here, there in pairwise(layers):
+        for layer, beyond in pairwise(layers):
             reached: dict[str, float] = {}
-            for source in here:
-                for target in self._among(source, there):
+            for source in layer:
+                for target in self._among(source, beyond):
                     width = min(widths.get(source, 0.0), self._widest(source, target).bandwidth)
                     reached[target] = max(reached.get(target, 0.0), width)
             widths = reached
@@ -282,17 +288,17 @@ class Graph:
     def first(self, layers: Layers, width: float, cards: frozenset[str] = frozenset()) -> tuple[Link, ...]:
         """The first route over links at least that wide: over as many of these cards as it can, then by names."""
         ways: list[dict[str, int]] = [dict.fromkeys(layers[-1], 0)]  # what still reaches the end, over how many of the cards
-        for here in reversed(layers[:-1]):
+        for devices in reversed(layers[:-1]):
             beyond = ways[-1]
-            onward = {source: [beyond[each] for each in beyond if self._wide(source, each, width)] for source in here}
+            onward = {source: [beyond[each] for each in beyond if self._wide(source, each, width)] for source in devices}
             ways.append({source: max(most) + (source in cards) for source, most in onward.items() if most})
         at = next(iter(layers[0]))
-        found = []
+        links = []
         for layer in list(reversed(ways))[1:]:
             target = min((each for each in layer if self._wide(at, each, width)), key=lambda each: (-layer[each], natural(each)))
-            found.append(self._widest(at, target))
+            links.append(self._widest(at, target))
             at = target
-        return tuple(found)
+        return tuple(links)
 
     def _open(self, source: str, target: str) -> bool:
         """Whether no card that is barred stands at the inner end of a way between two neighbours."""

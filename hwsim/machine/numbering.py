@@ -1,7 +1,7 @@
 """A number for every capacity, worked out from where it stands: of equal machines the numbers differ by a multiple of their size.
 
 scope:   part after part, then three for each wire: a to b, b to a, both
-part:    for each of its devices the capacities of its model, or for each of its machines those of its scope
+part:    for each of its devices the capacities of its model, or for each of its machines all of its scope
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Of one scope.  starts, each: by part the first number and how many a member has.  suffixes: by part, of devices."""
+    """Numbers of one scope. starts, each: by part the first number and how many a member has. suffixes: by part, of devices."""
 
     starts: tuple[int, ...]
     each: tuple[int, ...]
@@ -34,7 +34,7 @@ class Table:
 
 
 class Numbering:
-    """Of a machine."""
+    """Numbers of the capacities of a machine."""
 
     def __init__(self, net: Net) -> None:
         self._net = net
@@ -42,21 +42,21 @@ class Numbering:
         self._offsets: dict[str, int] = {"": 0}
 
     def table(self, layout: Layout) -> Table:
-        """How a scope is numbered."""
-        found = self._tables.get(id(layout))
-        if found is None:
+        """Numbers of a scope."""
+        table = self._tables.get(id(layout))
+        if table is None:
             suffixes = tuple(_suffixes(part) for part in layout.parts)
-            each = tuple(
-                self.table(part.child).total if part.child is not None else len(own)
-                for part, own in zip(layout.parts, suffixes, strict=True)
+            per_member = tuple(
+                self.table(part.child).total if part.child is not None else len(own_suffixes)
+                for part, own_suffixes in zip(layout.parts, suffixes, strict=True)
             )
             starts, at = [], 0
-            for part, many in zip(layout.parts, each, strict=True):
+            for part, many in zip(layout.parts, per_member, strict=True):
                 starts.append(at)
                 at += many * len(part.names)
-            found = Table(tuple(starts), each, suffixes, at, at + 3 * len(layout.wires))
-            self._tables[id(layout)] = found
-        return found
+            table = Table(tuple(starts), per_member, suffixes, at, at + 3 * len(layout.wires))
+            self._tables[id(layout)] = table
+        return table
 
     @property
     def count(self) -> int:
@@ -65,17 +65,17 @@ class Numbering:
 
     def offset(self, scope: str) -> int:
         """The first number of a machine inside the machine."""
-        found = self._offsets.get(scope)
-        if found is None:
-            outer, _, own = scope.rpartition(".")
+        offset = self._offsets.get(scope)
+        if offset is None:
+            outer, _, name = scope.rpartition(".")
             spot = self._net.layout.find(outer) if outer else None
             layout = self._net.layout if not outer else spot.part.child if spot is not None else None
-            at = None if layout is None else layout.local(own)
+            at = None if layout is None else layout.local(name)
             if layout is None or at is None:
                 raise UnknownName(f"there is no machine '{scope}'")
             place, table = layout.parts.index(at[0]), self.table(layout)
-            found = self._offsets[scope] = self.offset(outer) + table.starts[place] + at[1] * table.each[place]
-        return found
+            offset = self._offsets[scope] = self.offset(outer) + table.starts[place] + at[1] * table.each[place]
+        return offset
 
     def split(self, number: int) -> tuple[int, int, int]:
         """The part of the outermost scope that a number is of, the member, and the rest inside it."""
@@ -97,7 +97,7 @@ class Numbering:
         return self.offset(scope) + self.table(layout).wires + 3 * wire + which
 
     def name(self, number: int) -> str:
-        """What has that number.
+        """Name of the capacity with that number.
 
         Raises:
             UnknownName: nothing.
@@ -129,12 +129,12 @@ class Numbering:
 
 
 def _suffixes(part: Part) -> tuple[str, ...]:
-    """What comes after the dot in the names of a device's capacities."""
+    """Suffixes after the dot in the names of a device's capacities."""
     if part.model is None:
         return ()
     name = part.names[0]
-    own = [each.name[len(name) + 1 :] for each in part.model.capacities(name)]
-    return (*own, "backplane") if oversubscription(part) is not None and "backplane" not in own else tuple(own)
+    suffixes = [each.name[len(name) + 1 :] for each in part.model.capacities(name)]
+    return (*suffixes, "backplane") if oversubscription(part) is not None and "backplane" not in suffixes else tuple(suffixes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,14 +142,14 @@ class Draws:
     """Transfers of one size each, in the order they were asked for.
 
     Two pairs of one shape ask equal amounts (bit for bit), row by row, of capacities that are called alike in
-    equal places and have equal rates; latency, floor and share are equal, too.  Only the names differ.  Pairs of different
+    equal places and have equal rates; latency, floor and share are equal, too. Only the names differ. Pairs of different
     shapes may still cost the same.
 
-    shape: per pair its shape.  Shapes are numbered in the order of their first pairs.
+    shape: per pair its shape. Shapes are numbered in the order of their first pairs.
     costs: per shape what `Machine.transfer` says of its first pair; everything but the names holds for all pairs of the shape.
     first: the rows of pair i are those from first[i] to before first[i + 1]; row k of them belongs to `amounts[k]` of the
         demand of its shape.
-    capacity: per row the number of the capacity drawn from (`Machine.capacity_name`).  Numbers lie from 0 to before
+    capacity: per row the number of the capacity drawn from (`Machine.capacity_name`). Numbers lie from 0 to before
         `Machine.capacity_numbers`; not every number there is a capacity's.
     """
 

@@ -1,4 +1,4 @@
-"""What every transfer between two devices has in common, whatever its size: the route, the draws of a byte, the latencies."""
+"""Costs that transfers between two devices have in common, whatever their size: route, draws of a byte, latencies."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Draw:
     """Draw of one byte.
 
     Args:
-        amount: of the capacity.
+        amount: amount drawn from the capacity.
         seconds: shown in the derivation.
         rate: line of the derivation.
         parts: devices that share the bytes equally.
@@ -77,11 +77,11 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """What every transfer between two devices has in common.
+    """Everything that transfers between two devices have in common.
 
     Args:
         draws: sorted by capacity; a copy in place passes its memory twice.
-        lines: of the derivation, in the order of the route.
+        lines: lines of the derivation, in the order of the route.
         latency: sum of the latencies, in seconds.
         passes: share per byte.
     """
@@ -132,10 +132,10 @@ class Collector:
         model, inner = self.devices[name].model, None
         if isinstance(model, Storage):
             (capacity, seconds), wait = model.copy_bytes(name, 1.0, leaving=leaving), model.copy_latency(leaving=leaving)
-            what, (key, slow) = "media", model.copy_key(leaving=leaving)
+            kind, (key, slow) = "media", model.copy_key(leaving=leaving)
         elif isinstance(model, Cpu | Gpu | Memory):
             (capacity, seconds), wait = model.copy_bytes(name, 1.0), model.copy_latency()
-            what, prefix = "memory", "" if isinstance(model, Memory) else "memory."
+            kind, prefix = "memory", "" if isinstance(model, Memory) else "memory."
             key, slow = f"{prefix}bandwidth", f"{prefix}latency"
             if inside and isinstance(model, Gpu):
                 inner = _reached_inside(model)
@@ -143,7 +143,7 @@ class Collector:
             return
         rate = ("bandwidth", precise(1 / seconds, "B/s"), source_of(model.sources, key))
         part, reached = inner or (1.0, None)
-        self.draws.append(Draw(capacity, seconds / part, seconds / part, f"{what} {name}", rate, inner=reached))
+        self.draws.append(Draw(capacity, seconds / part, seconds / part, f"{kind} {name}", rate, inner=reached))
         if wait > 0:
             self.latencies.append(latency_term(f"first access at {name}", wait, source_of(model.sources, slow), capacity))
 
@@ -253,13 +253,13 @@ def _line(draws: Sequence[Draw]) -> Line:
     return Line(first.label, f"{above} / {below}", tuple(inputs), seconds, first.capacity, first.framing)
 
 
-def shared_by_sockets(whole: Iterable[Draw], members: Sequence[str]) -> list[Draw]:
+def shared_by_sockets(draws: Iterable[Draw], members: Sequence[str]) -> list[Draw]:
     """The draws of a copy inside one socket, an equal part on each of several."""
     n = len(members)
     return [
         Draw(f"{member}.memory", draw.amount / n, draw.seconds / n, f"memory {member}", draw.rate, n)
         for member in members
-        for draw in whole
+        for draw in draws
     ]
 
 

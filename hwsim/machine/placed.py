@@ -1,4 +1,4 @@
-"""What stands in a machine: devices, machines inside the machine, links; and how names are joined and listed."""
+"""Contents of a machine: devices, machines inside the machine, links; and how names are joined and listed."""
 
 from __future__ import annotations
 

@@ -1,17 +1,17 @@
 """Routes: fewest hops by the ends' own cards, then the widest bottleneck, then names; or over equally good ones.
 
-Traffic enters and leaves a network by the network cards that are its ends' own (`hwsim.machine.cards`); where these are
-several, by all of them, an equal part of the bytes over each.  What is no GPU takes a card that is not its own where that is
-nearer to the other end.  Links may say that traffic spreads between them:
+Traffic enters and leaves a network by the network cards that are its ends' own (`hwsim.machine.cards`); if these are several,
+an equal part of the bytes takes each. A device that is no GPU takes a card that is not its own if that card is nearer to the
+other end. Links may say that traffic spreads between them:
 
 single    the first by names, always the same
 ecmp      one of the shortest and widest, by a hash of the names of the two ends
 adaptive  all of the shortest and widest, an equal part of the bytes over each
 
-The fixed route says where traffic enters and leaves links with a `routing` of their own; between these two devices, over
-links of that routing alone, all ways as short as the fixed one and as wide as the widest are equally good.
+The fixed route says where traffic enters and leaves links with a `routing` of their own. Between these two devices, over links
+of that routing alone, all routes as short as the fixed one and as wide as the widest are equally good.
 
-Source: ecmp: Hopps, RFC 2992, 2000 (a hash of the flow's ends over next hops of equal cost); adaptive: Kim, Dally, Scott,
+Source: ecmp: Hopps, RFC 2992, 2000 (a hash of the flow's ends over next hops of equal cost). Adaptive: Kim, Dally, Scott,
 Abts, ISCA 2008, and the packet spraying of Dixit et al., INFOCOM 2013, without the queues that tell how loaded a way is.
 Error: real switches hash ports too: two flows between the same ends may part there, and share one way here.
 Range: adaptive takes minimal ways only, with equal parts whatever else is on them.
@@ -38,10 +38,10 @@ _SPREAD: Final[tuple[Routing, ...]] = ("ecmp", "adaptive")
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """How traffic gets from one device to another.
+    """The links that traffic takes from one device to another.
 
     links: the route; if several share the bytes, the one with the longest latency.
-    shares: every link that carries a part of the bytes, and the part; empty if all bytes go over `links`.
+    shares: every link that carries a part of the bytes, and the part; empty if all bytes take `links`.
     """
 
     links: tuple[Link, ...]
@@ -49,7 +49,7 @@ class Route:
 
 
 class Routes:
-    """Routes between devices.  cards: whose is which, where there are any."""
+    """Routes between devices. cards: whose is which, where there are any."""
 
     def __init__(self, net: Net, cards: Cards | None = None) -> None:
         self.net, self._cards = net, cards
@@ -112,12 +112,12 @@ class Routes:
         on_way = set().union(*layers)
         ends = [[card for card in self._cards.own(name) if card in on_way] for name in (a, b)] if self._cards else []
         turns = lcm(*(len(own) or 1 for own in ends))
-        found: dict[tuple[str, ...], tuple[tuple[str, ...], tuple[Link, ...]]] = {}
+        routes: dict[tuple[str, ...], tuple[tuple[str, ...], tuple[Link, ...]]] = {}
         for turn in range(turns):
             cards = frozenset(own[turn % len(own)] for own in ends if own)
             links = graph.first(layers, width, cards)
-            found.setdefault(tuple(link.target for link in links), ((str(turn),) if turn else (), links))
-        return list(found.values())
+            routes.setdefault(tuple(link.target for link in links), ((str(turn),) if turn else (), links))
+        return list(routes.values())
 
     def _spread(self, fixed: tuple[Link, ...], pair: tuple[str, ...]) -> Route:
         """A route with its stretches over links that have a routing of their own."""
@@ -136,7 +136,7 @@ class Routes:
         return Route(tuple(route), tuple(shares) if len(shares) > len(route) else ())
 
     def _seconds(self, links: Iterable[Link]) -> float:
-        """How long a signal takes over them."""
+        """Seconds of a signal over them."""
         return math.fsum(link.latency + self.net.wait(link.target) for link in links)
 
     def _run(self, routing: Routing, start: str, end: str, pair: tuple[str, ...]) -> tuple[list[Link], list[tuple[Link, float]]]:
@@ -145,7 +145,7 @@ class Routes:
         layers = fabric.layers(start, end) or []  # never empty: the fixed route lies there
         width = fabric.bottleneck(layers)
         steps = [
-            [link for name in sorted(here) for link in fabric.onward(name, there, width)] for here, there in pairwise(layers)
+            [link for name in sorted(layer) for link in fabric.onward(name, beyond, width)] for layer, beyond in pairwise(layers)
         ]
         left = _counts(((link.target, link.source) for step in reversed(steps) for link in step), end)
         if routing == "ecmp":
@@ -162,7 +162,7 @@ class Routes:
         return self._slowest([[link for link in step if link.target in left] for step in steps], start), parts
 
     def _slowest(self, steps: Sequence[Sequence[Link]], start: str) -> list[Link]:
-        """Of all ways through these steps that of the longest latency; of equals the first by names."""
+        """The route of the longest latency through these steps; among equals the first by names."""
         longest: dict[str, tuple[float, list[Link]]] = {}
         for step in reversed(steps):
             for link in step:
@@ -174,21 +174,21 @@ class Routes:
 
 
 def _counts(steps: Iterable[tuple[str, str]], start: str) -> dict[str, int]:
-    """How many ways lead from a device to every other, each step from one layer to the next.
+    """Number of routes from a device to every other, each step from one layer to the next.
 
     >>> _counts([("a", "x"), ("a", "y"), ("x", "b"), ("y", "b")], "a")
     {'a': 1, 'x': 1, 'y': 1, 'b': 2}
     """
-    found = {start: 1}
+    counts = {start: 1}
     for source, target in steps:
-        if source in found:
-            found[target] = found.get(target, 0) + found[source]
-    return found
+        if source in counts:
+            counts[target] = counts.get(target, 0) + counts[source]
+    return counts
 
 
 def _numbered(steps: Sequence[Sequence[Link]], left: Mapping[str, int], start: str, number: int) -> list[Link]:
     """The way of that number among all, in order of names."""
-    found: list[Link] = []
+    route: list[Link] = []
     at = start
     for step in steps:
         for link in step:
@@ -196,6 +196,6 @@ def _numbered(steps: Sequence[Sequence[Link]], left: Mapping[str, int], start: s
             if number < ways:
                 break
             number -= ways
-        found.append(link)
+        route.append(link)
         at = link.target
-    return found
+    return route

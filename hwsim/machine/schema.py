@@ -35,7 +35,7 @@ class MachineFile:
 
 @dataclass(frozen=True, slots=True)
 class PartEntry:
-    """What any part may say, whatever its kind."""
+    """Keys of any part, whatever its kind."""
 
     kind: str = field("what it is", choices=(*devices.KINDS, "machine"))
     use: str | None = field("a part or machine of the library, or a file; the keys beside it override", default=None)
@@ -47,7 +47,7 @@ class PartEntry:
 
 @dataclass(frozen=True, slots=True)
 class LibraryEntry:
-    """What any communication library may say, whatever its kind."""
+    """Keys of any communication library, whatever its kind."""
 
     kind: Literal["mpi", "nccl", "overheads"] = field("what it is", default="overheads")
     use: str | None = field("measured numbers of the library, or a file; the keys beside it override", default=None)
@@ -57,7 +57,7 @@ class LibraryEntry:
 
 @dataclass(frozen=True, slots=True)
 class LinkEntry:
-    """What any link may say, whatever its kind: `between` two groups of parts, or a `topology` of one."""
+    """Keys of any link, whatever its kind: `between` two groups of parts, or a `topology` of one."""
 
     kind: str = field("what it is made of", choices=links.KINDS)
     name: str | None = field("what it is called; its kind if left out", default=None)
@@ -108,8 +108,8 @@ def part_schema() -> dict[str, Any]:
     kinds = [_entry(cls, PartEntry, definitions) for cls in devices.KINDS.values()]
     kinds += [_entry(cls, LinkEntry, definitions) for cls in links.KINDS.values()]
     kinds += [_entry(cls, LibraryEntry, definitions) for cls in LIBRARIES.values()]
-    for each in kinds:
-        each["properties"] = {**header, **each["properties"]}
+    for kind in kinds:
+        kind["properties"] = {**header, **kind["properties"]}
     schema = "https://json-schema.org/draft/2020-12/schema"
     return {"$schema": schema, "title": "part", "oneOf": kinds, "$defs": dict(sorted(definitions.items()))}
 
@@ -119,19 +119,19 @@ def _libraries(definitions: dict[str, Any]) -> dict[str, Any]:
     from hwsim.machine.libraries.kinds import KINDS
 
     kinds = {name: _entry(cls, LibraryEntry, definitions) for name, cls in KINDS.items()}
-    for each in kinds.values():
-        each.pop("required")
+    for kind in kinds.values():
+        kind.pop("required")
     by_kind = {"type": "object", "additionalProperties": False, "minProperties": 1, "properties": dict(kinds)}
     return {"anyOf": [*kinds.values(), by_kind]}
 
 
 def _entry(cls: Any, entry: type, definitions: dict[str, Any], *also: type) -> dict[str, Any]:
-    """One kind's keys and those of any entry.  Nothing is required but the kind: `use:` may bring the rest."""
+    """The keys of one kind and of any entry. Nothing is required but the kind: `use:` may bring the rest."""
     from hwsim.spec.schema import json_schema
 
     properties: dict[str, Any] = {}
-    for each in (cls, *also, entry):
-        schema = json_schema(each, sourced=True)
+    for schema_class in (cls, *also, entry):
+        schema = json_schema(schema_class, sourced=True)
         for name, inner in schema.get("$defs", {}).items():  # nor of a section: `use:` may have brought its other keys
             definitions[name] = {key: value for key, value in inner.items() if key != "required"}
         properties |= schema["properties"]

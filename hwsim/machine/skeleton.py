@@ -1,8 +1,8 @@
 """Ways over different switches that are alike: the same pattern of switches and wires between equal places of equal hosts.
 
-Which way traffic takes depends on how switches equally far are ordered by name, not on their names.  So where two pairs of hosts
-have switches on their shortest ways that correspond, layer by layer and rank by rank in that order, with wires of the same
-entries between them, the one's way is the other's with the switches exchanged.
+Which way traffic takes depends on how switches equally far are ordered by name, not on their names. Take two pairs of
+hosts whose switches on the shortest routes correspond, layer by layer and rank by rank in that order, with wires of the same
+entries between them. The route of one pair is the route of the other with the switches exchanged.
 """
 
 from __future__ import annotations
@@ -23,21 +23,24 @@ Where = tuple[int, int]  # layer and rank of a device of the core
 
 
 class Skeleton(NamedTuple):
-    """key: equal for pairs that are alike.  layers: the devices of the core on their shortest ways, in order of names."""
+    """key: equal for pairs that are alike. layers: the devices of the core on their shortest ways, in order of names."""
 
     key: Hashable
     layers: list[list[int]]
 
 
 class CoreDevice(NamedTuple):
-    """A capacity of a device of the core, the how manieth of its own."""
+    """Capacity number `which` (from 0) of a core device."""
 
     at: Where
     which: int
 
 
 class CoreWire(NamedTuple):
-    """A number of a wire within the core: from the layer before (0), back (1) or both; the how manieth between the two."""
+    """A number of a wire within the core: from the layer before (0), back (1) or both.
+
+    which: index among the wires between the two.
+    """
 
     at: Where
     to: Where
@@ -46,7 +49,10 @@ class CoreWire(NamedTuple):
 
 
 class HostWire(NamedTuple):
-    """A number of a wire of one of the two hosts: out (0), in (1) or both; the how manieth from its device to the core's."""
+    """A number of a wire of one of the two hosts: out (0), in (1) or both.
+
+    which: index among the wires between the two.
+    """
 
     target: bool
     local: int
@@ -59,7 +65,7 @@ Place = CoreDevice | CoreWire | HostWire
 
 
 class Skeletons:
-    """Of the pairs of devices in two different hosts of a machine."""
+    """Skeletons of pairs of devices in two different hosts of a machine."""
 
     def __init__(self, layout: Layout, hosts: Hosts, numbering: Numbering, backplanes: Backplanes) -> None:
         self._layout, self._hosts, self._numbering, self._backplanes = layout, hosts, numbering, backplanes
@@ -68,22 +74,22 @@ class Skeletons:
 
     def of(self, a: int, b: int) -> Skeleton:
         """The shortest ways between two, which are as `Hosts.alike` says."""
-        _, found = self._hosts.shortest(a, b)
-        many = len(found[0][1])
-        layers = [self._ordered({each for _, core, _ in found for each in core[at]}) for at in range(many)]
+        _, joined = self._hosts.shortest(a, b)
+        many = len(joined[0][1])
+        layers = [self._ordered({each for _, core, _ in joined for each in core[at]}) for at in range(many)]
         ranks = [{number: rank for rank, number in enumerate(layer)} for layer in layers]
         key = (
-            self._end(a, {(out.local, out.core) for out, _, _ in found}, ranks[0]),
-            self._end(b, {(into.local, into.core) for _, _, into in found}, ranks[-1]),
+            self._end(a, {(out.local, out.core) for out, _, _ in joined}, ranks[0]),
+            self._end(b, {(into.local, into.core) for _, _, into in joined}, ranks[-1]),
             tuple(tuple(self._look(number) for number in layer) for layer in layers),
             tuple(self._texts(layer) for layer in layers),
-            tuple(self._joins(here, there) for here, there in pairwise(layers)),
-            tuple({(out.hops, into.hops) for out, _, into in found}),
+            tuple(self._joins(layer, beyond) for layer, beyond in pairwise(layers)),
+            tuple({(out.hops, into.hops) for out, _, into in joined}),
         )
         return Skeleton(key, layers)
 
     def place(self, number: int, layers: list[list[int]], hosts: tuple[int, int]) -> Place | None:
-        """Where a capacity with that number stands on these ways; None where in one of the hosts."""
+        """Place of a numbered capacity on these routes; None if it is in one of the hosts."""
         table = self._numbering.table(self._layout)
         if number < table.wires:
             device, which = self._device(number)
@@ -93,11 +99,11 @@ class Skeletons:
         a, b = int(bundle.a[row]), int(bundle.b[row])
         owners = int(self._hosts.owner[a]), int(self._hosts.owner[b])
         if owners == (-1, -1):
-            one, other = _where(layers, a), _where(layers, b)
-            back = one > other
+            start, end = _where(layers, a), _where(layers, b)
+            back = start > end
             joined = self._joined[(b, a) if back else (a, b)]
             way = slot if slot == BOTH or not back else 1 - slot
-            return CoreWire(min(one, other), max(one, other), joined.index(wire), way)
+            return CoreWire(min(start, end), max(start, end), joined.index(wire), way)
         out = owners[0] >= 0
         host, device, core = (owners[0], a, b) if out else (owners[1], b, a)
         target = host == hosts[1]
@@ -126,7 +132,7 @@ class Skeletons:
                 return table.wires + 3 * wire + (way if way == BOTH or out else 1 - way)
 
     def _end(self, number: int, ways: set[tuple[int, int]], ranks: dict[int, int]) -> Hashable:
-        """Where the one end is in its host, and over which of its wires it is linked to the core."""
+        """Place of one end in its host, and the wires that link it to the core."""
         host = int(self._hosts.owner[number])
         if host < 0:
             return ranks[number]
@@ -143,19 +149,19 @@ class Skeletons:
                 return []
             rows = slice(int(attached.first[host]), int(attached.first[host + 1]))
             ends = zip(attached.local[rows].tolist(), attached.core[rows].tolist(), attached.wire[rows].tolist(), strict=True)
-            found: dict[Port, list[int]] = {}
-            for one, other, wire in ends:
-                found.setdefault(Port(one, other), []).append(wire)
-            self._wires[host] = found
+            by_port: dict[Port, list[int]] = {}
+            for start, end, wire in ends:
+                by_port.setdefault(Port(start, end), []).append(wire)
+            self._wires[host] = by_port
         return self._wires[host].get(Port(local, core), [])
 
     def _entry(self, wire: int) -> tuple[int, int, bool]:
-        """Of which bundle a wire is, how often, and which end is its first."""
+        """Bundle of a wire, its count, and whether its first end is in a host."""
         bundle, row = self._layout.wires.of(wire)
         return id(bundle), int(bundle.count[row]), bool(self._hosts.owner[bundle.a[row]] >= 0)
 
     def _look(self, number: int) -> Hashable:
-        """What a device of the core is like."""
+        """Model and backplane of a core device."""
         if number not in self._looks:
             part, _, _ = self._layout.at(number)
             self._looks[number] = id(part.model), self._backplanes.rate(self._layout.name(number))
@@ -179,13 +185,13 @@ class Skeletons:
         """The wires between two devices of the core, by their bundles."""
         a, b = self._layout.wires.a, self._layout.wires.b
         inner = (self._hosts.owner[a] < 0) & (self._hosts.owner[b] < 0)
-        found: dict[tuple[int, int], list[int]] = {}
+        joined: dict[tuple[int, int], list[int]] = {}
         for wire in inner.nonzero()[0].tolist():
-            one, other = int(a[wire]), int(b[wire])
-            found.setdefault((one, other), []).append(wire)
-            if one != other:
-                found.setdefault((other, one), []).append(wire)
-        return found
+            start, end = int(a[wire]), int(b[wire])
+            joined.setdefault((start, end), []).append(wire)
+            if start != end:
+                joined.setdefault((end, start), []).append(wire)
+        return joined
 
     def _device(self, number: int) -> tuple[int, int]:
         """The device in the outermost scope that a capacity is of, or in the host it is of, and which of its capacities."""

@@ -107,7 +107,7 @@ class Transfers:
             why=(*waits, *(line.term(size, messages) for line in path.lines), *tally.terms, *tally.floors),
         )
 
-    def _path(self, a: str, b: str, ends: bool, asked: Protocol | None) -> Path:
+    def _path(self, a: str, b: str, ends: bool, protocol: Protocol | None) -> Path:
         if a == b and a in self._groups:  # a copy within a group of sockets
             members = self._members(a)
             collector = Collector(self._devices, self.backplanes, None)
@@ -117,7 +117,7 @@ class Transfers:
             return collector.path((a,), ())
         route = self.routes.route(a, b)
         stops = (a, *(link.target for link in route.links))
-        collector = Collector(self._devices, self.backplanes, protocol_on(self._devices, stops, asked))
+        collector = Collector(self._devices, self.backplanes, protocol_on(self._devices, stops, protocol))
         for name, leaving in ((a, True), (b, False)):
             if ends or not isinstance(self._devices[name].model, Storage):
                 collector.end(name, leaving=leaving, inside=not route.links)

@@ -1,4 +1,4 @@
-"""What a machine holds, by name: nothing is made before it is asked for.
+"""Devices, nodes and links of a machine by name: nothing is made before it is asked for.
 
 A look-up costs about a microsecond whatever the size; `len` costs nothing; to go through all of it makes all of it.
 """
@@ -26,10 +26,10 @@ class _View(Mapping[str, T], Generic[T]):
         self.made: dict[str, T] = {}
 
     def __getitem__(self, name: str) -> T:
-        found = self._find(name)
-        if found is None:
+        libraries = self._find(name)
+        if libraries is None:
             raise KeyError(name)
-        return found
+        return libraries
 
     @overload
     def get(self, name: str, /) -> T | None: ...
@@ -41,12 +41,12 @@ class _View(Mapping[str, T], Generic[T]):
         return default if found is None else found
 
     def _find(self, name: str) -> T | None:
-        found = self.made.get(name)
-        if found is None:
-            found = self._make(name)
-            if found is not None:
-                self.made[name] = found
-        return found
+        value = self.made.get(name)
+        if value is None:
+            value = self._make(name)
+            if value is not None:
+                self.made[name] = value
+        return value
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and (name in self.made or self._make(name) is not None)
@@ -153,21 +153,21 @@ class InnerLibraries(Mapping[str, Libraries]):
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
-        own = [
+        stated = [
             layout.libraries is not None,
             *(each.child is not None and each.child.libraries is not None for each in layout.every()),
         ]
-        self._any = any(own)
+        self._any = any(stated)
 
     def __getitem__(self, name: str) -> Libraries:
         if not name:
-            found = self._layout.libraries
+            libraries = self._layout.libraries
         else:
             spot = self._layout.find(name) if self._any else None
-            found = spot.part.child.libraries if spot is not None and spot.part.child is not None else None
-        if found is None:
+            libraries = spot.part.child.libraries if spot is not None and spot.part.child is not None else None
+        if libraries is None:
             raise KeyError(name)
-        return found
+        return libraries
 
     def __iter__(self) -> Iterator[str]:
         if not self._any:
@@ -186,7 +186,7 @@ class InnerLibraries(Mapping[str, Libraries]):
 
 
 class Links(Sequence[Link]):
-    """All links, by the names of their ends, then by their own.  `len` costs nothing; to go through them makes them all."""
+    """All links, by the names of their ends, then by their own. `len` costs nothing; to go through them makes them all."""
 
     def __init__(self, net: Net) -> None:
         self._net = net

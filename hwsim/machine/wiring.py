@@ -128,11 +128,11 @@ def _topology(layout: Layout, names: Names, tree: Tree, entry: LinkEntry, mistak
     try:
         edges = Edges.of(topology.edges(members))
         strange = sorted(set(edges.a).union(edges.b).difference(members))  # new switches, and what the machine calls so
-        own = _switches(layout, entry.name or entry.kind, topology, strange)
+        switches = _switches(layout, entry.name or entry.kind, topology, strange)
     except ValueError as error:
         mistakes.add(tree.key_place("of"), str(error), f"these are: {listed(members)}")
         return Edges([], [])
-    ends = {end: own.get(end) or names.one(end) for end in strange}
+    ends = {end: switches.get(end) or names.one(end) for end in strange}
     return Edges([ends.get(end, end) for end in edges.a], [ends.get(end, end) for end in edges.b], edges.counts)
 
 
@@ -145,15 +145,15 @@ def _switches(layout: Layout, name: str, topology: Topology, ends: Sequence[str]
     switch = getattr(topology, "switch", None)
     if switch is None:
         return {}
-    found = {end: f"{name}-{end[1:]}" for end in ends if end.startswith("@")}
+    names = {end: f"{name}-{end[1:]}" for end in ends if end.startswith("@")}
     families: dict[str, list[str]] = {}
-    for full in found.values():
+    for full in names.values():
         if layout.local(full) is not None:
             raise ValueError(f"a part is called {full} already, as a switch of this topology would be")
         families.setdefault(f"{name}-{full[len(name) + 1 :].rstrip('0123456789-')}", []).append(full)
-    for family, names in families.items():
-        layout.add(Part(family, sorted(names, key=natural), False, "switch", switch))
-    return found
+    for family, members in families.items():
+        layout.add(Part(family, sorted(members, key=natural), False, "switch", switch))
+    return names
 
 
 class Ends:
@@ -175,26 +175,26 @@ class Ends:
         self._insides: dict[int, dict[str, int]] = {}
 
     def numbers(self, names: Sequence[str]) -> Ints:
-        """By name the number, -1 for what is no device.  A name costs 0.3 us, and 0.05 us when it has been asked for before."""
-        own, nodes = self._own, self._nodes
+        """By name the number, -1 for what is no device. A name costs 0.3 us, and 0.05 us when it has been asked for before."""
+        known_numbers, nodes = self._own, self._nodes
         for name in names:
-            if name not in own:
+            if name not in known_numbers:
                 node, dot, last = name.rpartition(".")
                 if not dot:
-                    own |= self._part_of(last)
+                    known_numbers |= self._part_of(last)
                 else:
-                    there = nodes.get(node)
-                    if there is None:
-                        there = nodes[node] = self._inside(node)
-                    own[name] = there[0] + there[1][last] if last in there[1] else -1
-        return np.fromiter(map(own.__getitem__, names), np.int32, len(names))
+                    inside = nodes.get(node)
+                    if inside is None:
+                        inside = nodes[node] = self._inside(node)
+                    known_numbers[name] = inside[0] + inside[1][last] if last in inside[1] else -1
+        return np.fromiter(map(known_numbers.__getitem__, names), np.int32, len(names))
 
     def part_of(self, name: str) -> Part | None:
-        """What a device is of, None for what is no device."""
+        """The part of a device; None if the name is no device's."""
         node, dot, last = name.rpartition(".")
         if not dot:
-            found = self._layout.local(name)
-            return found[0] if found is not None and found[0].child is None else None
+            member = self._layout.local(name)
+            return member[0] if member is not None and member[0].child is None else None
         child = self._children.get(node)
         if child is None:
             spot = self._layout.find(node)
@@ -210,10 +210,10 @@ class Ends:
 
     def _part_of(self, name: str) -> dict[str, int]:
         """The number of a device that stands directly in the scope, with all of its part: mostly all are asked for."""
-        found = self._layout.local(name)
-        if found is None or found[0].child is not None:
+        member = self._layout.local(name)
+        if member is None or member[0].child is not None:
             return {name: -1}
-        part = found[0]
+        part = member[0]
         return dict(zip(part.names, range(part.start, part.start + part.size), strict=True))
 
     def _inside(self, node: str) -> tuple[int, dict[str, int]]:
@@ -234,9 +234,9 @@ def _first_again(layout: Layout, name: str, a: Ints, b: Ints) -> int | None:
     _, first = np.unique(keys, return_index=True)
     again = np.ones(len(keys), np.bool_)
     again[first] = False
-    for other in layout.wires.bundles:
-        if other.name == name:
-            again |= np.isin(keys, pair_keys(other.a, other.b))
+    for bundle in layout.wires.bundles:
+        if bundle.name == name:
+            again |= np.isin(keys, pair_keys(bundle.a, bundle.b))
     for part in layout.parts:
         if part.child is not None:  # a machine inside this one may have the wire itself
             inside = (a >= part.start) & (a < part.start + part.size) & (b >= part.start) & (b < part.start + part.size)
@@ -283,7 +283,7 @@ def _first_short(taken: tuple[Ints, Ints, Ints], used: Ints, available: Ints) ->
 
 
 def _used(layout: Layout, budget: str) -> Ints:
-    """What the wires of a scope and of the machines inside it take, by number of a device."""
+    """Budget that the wires of a scope and of the machines inside it take, by number of a device."""
     used = np.zeros(layout.size, np.int64)
     direct = layout.used.get(budget)
     if direct is not None:
@@ -295,7 +295,7 @@ def _used(layout: Layout, budget: str) -> Ints:
 
 
 def _available(layout: Layout, budget: str) -> Ints:
-    """What each device has, by number."""
+    """Budget of each device, by number."""
     available = np.full(layout.size, _UNLIMITED, np.int64)
     for part in layout.parts:
         where = slice(part.start, part.start + part.size)

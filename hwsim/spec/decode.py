@@ -1,9 +1,9 @@
 """Tree -> frozen dataclass: every mistake noted with its place, nothing guessed.
 
-A schema is a frozen dataclass.  Its fields may be str, int, float, bool, Literal, a unit type of `hwsim.units`
-(the text carries the unit, the field holds SI), X | None, unions, tuple[X, ...], tuple[X, Y], Mapping[str, X], other
-such dataclasses, Tree (kept as it stands, for a caller who decodes it by its `kind`) and Place (filled with where the
-mapping stands, see `place_field`).  Bounds and names come from `hwsim.spec.fields.field`.
+A schema is a frozen dataclass. Its fields may be str, int, float, bool, Literal, or a unit type of `hwsim.units` (the text
+carries the unit, the field holds SI). They may also be X | None, unions, tuple[X, ...], tuple[X, Y], Mapping[str, X] and other
+such dataclasses. A Tree is kept as it stands, for a caller that decodes it by its `kind`; a Place is filled with the place of
+the mapping (see `place_field`). Bounds and names come from `hwsim.spec.fields.field`.
 
 A number may be written with where it is from: `{value: 900 GB/s, source: datasheet, ref: "..."}`.
 """
@@ -65,10 +65,10 @@ def _set_sources(value: Any, by_path: Mapping[str, str]) -> None:
     """Give a model, and the parts inside it, the source of each number by key."""
     object.__setattr__(value, "sources", by_path)  # no key of the file, and the model is new
     cls: type = type(value)
-    for each in plan(cls):
-        inner = getattr(value, each.name)
+    for entry in plan(cls):
+        inner = getattr(value, entry.name)
         if hasattr(inner, "sources"):
-            start = f"{each.key}."
+            start = f"{entry.key}."
             _set_sources(inner, {path.removeprefix(start): text for path, text in by_path.items() if path.startswith(start)})
 
 
@@ -99,10 +99,10 @@ def plan(cls: type) -> tuple[FieldPlan, ...]:
     """The fields of a schema that stand in a file, in order."""
     hints = get_type_hints(cls, include_extras=True)
     plans = []
-    for each in dataclasses.fields(cls):
-        if not each.init or hints[each.name] is Place:
+    for entry in dataclasses.fields(cls):
+        if not entry.init or hints[entry.name] is Place:
             continue
-        given = each.metadata
+        given = entry.metadata
         bounds = Bounds(
             given.get("minimum"),
             given.get("maximum"),
@@ -110,10 +110,10 @@ def plan(cls: type) -> tuple[FieldPlan, ...]:
             bool(given.get("one_or_many")),
             given.get("choices"),
         )
-        required = each.default is _MISSING and each.default_factory is _MISSING
-        key, doc = given.get("key", each.name), given.get("doc", "")
+        required = entry.default is _MISSING and entry.default_factory is _MISSING
+        key, doc = given.get("key", entry.name), given.get("doc", "")
         example, record = given.get("example"), given.get("record", "")
-        plans.append(FieldPlan(each.name, key, hints[each.name], bounds, required, each.default, doc, example, record))
+        plans.append(FieldPlan(entry.name, key, hints[entry.name], bounds, required, entry.default, doc, example, record))
     return tuple(plans)
 
 
@@ -124,7 +124,7 @@ def _place_names(cls: type) -> tuple[str, ...]:
 
 
 def title(cls: type) -> str:
-    """What a reader calls a schema: its `kind`, else its name in words."""
+    """Name of a schema for readers: its `kind`, else its name in words."""
     kind = getattr(cls, "kind", None)
     return kind if isinstance(kind, str) else re.sub(r"(?<=[a-z])(?=[A-Z])", " ", cls.__name__).lower()
 
@@ -136,34 +136,34 @@ def _read_dataclass(cls: type, tree: Tree, context: Context, ignore: frozenset[s
     mistakes = context.mistakes
     fields = plan(cls)
     if not isinstance(tree.value, dict):
-        keys = ", ".join(each.key for each in fields[:8])
+        keys = ", ".join(entry.key for entry in fields[:8])
         mistakes.add(
             tree.place, f"a mapping is needed for {title(cls)}, not {tree.what()}", f"its keys: {keys}" if keys else None
         )
         return FAILED
     complete = True  # not taken from the count of mistakes: what an alias repeats is noted once
     values: dict[str, Any] = {}
-    known = ignore.union(each.key for each in fields)
+    accepted = ignore.union(entry.key for entry in fields)
     for key in tree.value:
-        if key not in known and not (context.sourced and key in SOURCE_KEYS):
-            mistakes.add(tree.key_place(key), f"unknown key '{short(key)}' in {title(cls)}", did_you_mean(key, known))
+        if key not in accepted and not (context.sourced and key in SOURCE_KEYS):
+            mistakes.add(tree.key_place(key), f"unknown key '{short(key)}' in {title(cls)}", did_you_mean(key, accepted))
             complete = False
-    for each in fields:
-        child = tree.value.get(each.key)
+    for entry in fields:
+        child = tree.value.get(entry.key)
         if child is None:
-            if each.required:
-                mistakes.add(tree.place, f"'{each.key}' is missing", _what_it_is(each))
+            if entry.required:
+                mistakes.add(tree.place, f"'{entry.key}' is missing", _what_it_is(entry))
                 complete = False
             continue
-        shape = _shape(each.annotation, each.bounds)
+        shape = _shape(entry.annotation, entry.bounds)
         if child.value is None and shape.optional:
-            values[each.name] = None
+            values[entry.name] = None
             continue
         if child.value is None and shape.takes != "any":
-            mistakes.add(tree.key_place(each.key), f"'{each.key}' has no value", _what_it_is(each))
+            mistakes.add(tree.key_place(entry.key), f"'{entry.key}' has no value", _what_it_is(entry))
             complete = False
             continue
-        value = values[each.name] = shape.read(child, context)
+        value = values[entry.name] = shape.read(child, context)
         complete = complete and value is not FAILED
     if not complete:
         return FAILED
@@ -188,7 +188,7 @@ def _what_it_is(each: FieldPlan) -> str:
 
 @cache
 def _shape(annotation: Any, bounds: Bounds) -> Shape:
-    """How to read a type; a mistake in a schema is a TypeError."""
+    """The reader of a type; a mistake in a schema is a TypeError."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         for extra in arguments[1:]:
@@ -294,8 +294,8 @@ def _tuple(arguments: tuple[Any, ...], bounds: Bounds) -> Shape:
 
     def read_fixed(tree: Tree, context: Context) -> Any:
         if not isinstance(tree.value, list) or len(tree.value) != len(elements):
-            found = f"{len(tree.value)}" if isinstance(tree.value, list) else tree.what()
-            context.mistakes.add(tree.place, f"a list of {len(elements)} is needed, not {found}")
+            given = f"{len(tree.value)}" if isinstance(tree.value, list) else tree.what()
+            context.mistakes.add(tree.place, f"a list of {len(elements)} is needed, not {given}")
             return FAILED
         return _all(tree.value, elements, context)
 
@@ -317,8 +317,8 @@ def _mapping(element: Shape) -> Shape:
             return FAILED
         skipped = SOURCE_KEYS if context.sourced else ()
         values = {
-            key: None if element.optional and each.value is None else element.read(each, context)
-            for key, each in tree.value.items()
+            key: None if element.optional and child.value is None else element.read(child, context)
+            for key, child in tree.value.items()
             if key not in skipped
         }
         return FAILED if any(value is FAILED for value in values.values()) else values

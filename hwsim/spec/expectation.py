@@ -1,4 +1,4 @@
-"""What a run is expected to come to, in words: `15 ms +- 1 %`, `at most 2 s`, `at least 400 1/s`, `9 ms .. 11 ms`."""
+"""Expected results of a run, in words: `15 ms +- 1 %`, `at most 2 s`, `at least 400 1/s`, `9 ms .. 11 ms`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Expectation:
 
 
 def parse_expectation(given: object) -> Expectation:
-    """The bounds a text writes; a bare whole number is expected exactly.  Raises UnitError."""
+    """The bounds a text writes; a bare whole number is expected exactly. Raises UnitError."""
     if not isinstance(given, str):
         if isinstance(given, int) and not isinstance(given, bool):
             return Expectation(float(given), float(given), COUNT, str(given))
@@ -68,7 +68,7 @@ def parse_expectation(given: object) -> Expectation:
 
 
 def parse_requirement(text: str) -> tuple[str, Expectation]:
-    """`days at most 30` -> what is asked about, and its bounds.  Raises UnitError."""
+    """`days at most 30` -> what is asked about, and its bounds. Raises UnitError."""
     name, _, rest = text.strip().partition(" ")
     if not rest or name in ("at", ""):
         raise UnitError(f"'{text}' does not say of what", "write 'makespan at most 2 s'")

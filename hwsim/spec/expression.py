@@ -1,7 +1,7 @@
 """`$name` and arithmetic on parameters: `$batch * 38.5 MB`, `ceil($n / 8)`, `($rank + 1) mod $ranks`.
 
-Numbers may carry units and keep them.  Operators: + - * / // % mod and parentheses; functions: min max ceil floor round.
-Nothing else is understood, so nothing else can be run.  A plain `$name` gives the parameter as it stands, text and lists
+Numbers may carry units and keep them. Operators: + - * / // % mod and parentheses; functions: min max ceil floor round.
+Nothing else is understood, so nothing else can be run. A plain `$name` gives the parameter as it stands, text and lists
 included; `$$` writes a dollar sign.
 """
 
@@ -58,7 +58,7 @@ def names_in(text: str) -> tuple[str, ...]:
 
 
 def evaluate(text: str, names: Mapping[str, Value | Tree]) -> Value | Tree:
-    """What an expression comes to.  Raises ExpressionError, UnitError.
+    """Value of an expression. Raises ExpressionError, UnitError.
 
     >>> evaluate("($rank + 1) mod $ranks", {"rank": 3, "ranks": 4})
     0
@@ -86,14 +86,14 @@ def substitute(tree: Tree, names: Mapping[str, Value | Tree], mistakes: Mistakes
         if isinstance(node.value, str):
             if "$" not in node.value or added > MAX_NODES:
                 return node
-            found = _in_text(node, node.value, names, mistakes, kept)
-            if isinstance(found.value, dict | list):
-                nodes, deep = _extent(found)
+            replaced = _in_text(node, node.value, names, mistakes, kept)
+            if isinstance(replaced.value, dict | list):
+                nodes, deep = _extent(replaced)
                 added += nodes
                 if added > MAX_NODES or depth + deep > MAX_DEPTH:
                     mistakes.add(node.place, "the parameters make this file too large")
                     return node
-            return found
+            return replaced
         if isinstance(node.value, dict):
             entries = {key: walk(each, depth + 1) for key, each in node.value.items()}
             changed = any(entries[key] is not each for key, each in node.value.items())
@@ -124,10 +124,10 @@ def _in_text(node: Tree, text: str, names: Mapping[str, Value | Tree], mistakes:
         return replace(node, value=text.replace("$$", "$"))
     try:
         if keep.isdisjoint(mentioned):
-            found = evaluate(text, names)
-            if isinstance(found, Tree):
-                return replace(found, place=node.place)
-            return replace(node, value=found)
+            value = evaluate(text, names)
+            if isinstance(value, Tree):
+                return replace(value, place=node.place)
+            return replace(node, value=value)
         return replace(node, value=_written_out(text, names, keep))
     except (ExpressionError, UnitError) as error:
         mistakes.add(node.place, error.message, error.hint)
@@ -144,10 +144,10 @@ def _written_out(text: str, names: Mapping[str, Value | Tree], keep: frozenset[s
     def value(match: re.Match[str]) -> str:
         if match[1] in keep:
             return match[0]
-        found = _look_up(match[1], names)
-        if isinstance(found, (Tree, bool)):
+        inserted = _look_up(match[1], names)
+        if isinstance(inserted, (Tree, bool)):
             raise ExpressionError(f"'${match[1]}' is not a number")
-        return found if isinstance(found, str) else f"({found})"
+        return inserted if isinstance(inserted, str) else f"({inserted})"
 
     out = _NAME.sub(value, text)
     if not _NAME.fullmatch(out.strip()) and all(name != "self" for name in names_in(out)):
@@ -166,13 +166,13 @@ def parameters(
     kept: names with a meaning of their own, which no parameter can have (none in a machine: it has no ranks).
     Notes: a name that is no word, a circle of parameters.
     """
-    known: dict[str, Value | Tree] = dict(given or {})
+    values: dict[str, Value | Tree] = dict(given or {})
     if let is None or let.value is None:
-        return known
+        return values
     if not isinstance(let.value, dict):
         mistakes.add(let.place, f"'let' is a mapping from names to values, not {let.what()}")
-        return known
-    waiting = {name: each for name, each in let.value.items() if name not in known}
+        return values
+    waiting = {name: tree for name, tree in let.value.items() if name not in values}
     for name in list(waiting):
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
             mistakes.add(let.key_place(name), f"'{name}' cannot be a parameter: letters, digits and _ only")
@@ -181,25 +181,25 @@ def parameters(
             mistakes.add(let.key_place(name), f"'{name}' is a name with a meaning of its own (${name})", "choose another")
             del waiting[name]
     while waiting:
-        ready = [name for name, each in waiting.items() if not any(need in waiting for need in _needs(each))]
+        ready = [name for name, tree in waiting.items() if not any(need in waiting for need in _needs(tree))]
         if not ready:
-            for name, each in waiting.items():
-                mistakes.add(each.place, f"'{name}' is defined in a circle: {', '.join(sorted(waiting))}")
-            return known
+            for name, tree in waiting.items():
+                mistakes.add(tree.place, f"'{name}' is defined in a circle: {', '.join(sorted(waiting))}")
+            return values
         for name in ready:
             trial = Mistakes()
-            found = substitute(waiting.pop(name), known, trial, keep=frozenset())
+            value = substitute(waiting.pop(name), values, trial, keep=frozenset())
             mistakes.extend(trial)
             if len(trial):
-                known[name] = 1  # noted; what depends on it is not to blame
+                values[name] = 1  # noted; what depends on it is not to blame
             else:
-                known[name] = found if isinstance(found.value, dict | list) or found.value is None else found.value
-    return known
+                values[name] = value if isinstance(value.value, dict | list) or value.value is None else value.value
+    return values
 
 
 def _needs(tree: Tree) -> set[str]:
     """Parameters mentioned anywhere in a tree."""
-    found: set[str] = set()
+    needed: set[str] = set()
     stack, seen = [tree], set()
     while stack:
         node = stack.pop()
@@ -207,12 +207,12 @@ def _needs(tree: Tree) -> set[str]:
             continue
         seen.add(id(node))
         if isinstance(node.value, str):
-            found.update(names_in(node.value))
+            needed.update(names_in(node.value))
         elif isinstance(node.value, dict):
             stack.extend(node.value.values())
         elif isinstance(node.value, list):
             stack.extend(node.value)
-    return found
+    return needed
 
 
 def _look_up(name: str, names: Mapping[str, Value | Tree]) -> Value | Tree:
@@ -328,8 +328,8 @@ def _number(digits: str, unit: str) -> Number:
 
 def _as_number(name: str, value: Value | Tree) -> Number:
     if isinstance(value, str):
-        found = parse(value)
-        return found if not found.dimension.plain or "%" in value else found.value
+        quantity = parse(value)
+        return quantity if not quantity.dimension.plain or "%" in value else quantity.value
     if isinstance(value, (bool, Tree)):
         raise ExpressionError(f"'${name}' is not a number")
     return value
@@ -384,10 +384,10 @@ _OPERATORS: Final[dict[str, Callable[[Number, Number], Number]]] = {
 def _call(name: str, arguments: list[Number]) -> Number:
     if name in ("min", "max"):
         best = arguments[0]
-        for each in arguments[1:]:
-            less = each - best
+        for argument in arguments[1:]:
+            less = argument - best
             smaller = (less.value if isinstance(less, Quantity) else less) < 0
-            best = each if smaller == (name == "min") else best
+            best = argument if smaller == (name == "min") else best
         return best
     if len(arguments) != 1 or isinstance(arguments[0], Quantity):
         raise ExpressionError(f"{name}() takes one number without a unit")

@@ -1,4 +1,4 @@
-"""How a schema is written: frozen dataclasses whose fields carry a line of documentation and bounds."""
+"""Fields of schemas: frozen dataclasses whose fields carry a line of documentation and bounds."""
 
 from __future__ import annotations
 

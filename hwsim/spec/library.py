@@ -1,6 +1,6 @@
 """Finding files by name: the machines, parts, workloads, models and runtimes that come with hwsim.
 
-A name that ends in `.yaml` or begins with `.` or `/` is a file, relative to the one that names it.  Any other name is
+A name that ends in `.yaml` or begins with `.` or `/` is a file, relative to the one that names it. Any other name is
 looked up in the library (`d2l-4gpu-pcie`, `d2l/async-loop`); a name with `/` may also be a file without its ending.
 """
 
@@ -26,14 +26,14 @@ _ENDINGS: Final = (".yaml", ".yml")
 
 @cache
 def library_root() -> Path:
-    """The folder that holds machines/ and workloads/: inside an installed package, or beside it in a checkout."""
+    """The folder that holds machines/ and workloads/: inside an installed package, or next to it in a checkout."""
     package = Path(__file__).resolve().parents[1]
     installed = package / "_data"
     return installed if installed.is_dir() else package.parent
 
 
 def role(kind: str) -> str:
-    """What a part of a kind is to a machine: a hard disk is one kind of disk; most kinds are their own.
+    """Role of a kind of part in a machine: a hard disk is one kind of disk; most kinds are their own.
 
     >>> role("hdd"), role("gpu")
     ('disk', 'gpu')
@@ -42,7 +42,7 @@ def role(kind: str) -> str:
 
 
 def folder(kind: str) -> Path:
-    """Where files of a kind lie; every kind that is not a whole is a kind of part (gpu, pcie, ...)."""
+    """Folder of the files of a kind; every kind that is not a whole is a kind of part (gpu, pcie, ...)."""
     return library_root() / _FOLDERS.get(kind, f"machines/parts/{role(kind)}")
 
 
@@ -58,8 +58,8 @@ def names(kind: str) -> tuple[str, ...]:
         return ()
     inner = [library_root() / "machines/parts", *(library_root() / each for each in _FOLDERS.values())]
     others = [each for each in inner if each != root and root in each.parents]
-    found = (path for path in root.rglob("*.yaml") if not any(each in path.parents for each in others))
-    return tuple(sorted(path.relative_to(root).with_suffix("").as_posix() for path in found))
+    paths = (path for path in root.rglob("*.yaml") if not any(each in path.parents for each in others))
+    return tuple(sorted(path.relative_to(root).with_suffix("").as_posix() for path in paths))
 
 
 def find(kind: str, name: str, relative_to: Path | None = None, place: Place | None = None) -> Path:
@@ -72,18 +72,18 @@ def find(kind: str, name: str, relative_to: Path | None = None, place: Place | N
 
     Raises SpecError with the nearest names of the library.
     """
-    here = relative_to or Path()
+    folder_of_paths = relative_to or Path()
     if not name or len(name) > 1000 or not name.isprintable():
         raise _missing(place, f"a {kind} is called by name, not '{name[:40]}'")
     if name.endswith(_ENDINGS) or name.startswith((".", "/", "~")):
-        path = Path(name).expanduser() if name.startswith("~") else here / name
+        path = Path(name).expanduser() if name.startswith("~") else folder_of_paths / name
         if _is_file(path):
             return path
-        raise _missing(place, f"there is no file '{name}'" + (f" beside {place.file}" if place and place.file else ""))
+        raise _missing(place, f"there is no file '{name}'" + (f" next to {place.file}" if place and place.file else ""))
     if "/" in name:
         for ending in _ENDINGS:
-            if _is_file(here / (name + ending)):
-                return here / (name + ending)
+            if _is_file(folder_of_paths / (name + ending)):
+                return folder_of_paths / (name + ending)
     root = library_root()
     where = [folder(each) for each in _ANY.get(kind, (kind,))]
     if kind == "part":
@@ -92,10 +92,12 @@ def find(kind: str, name: str, relative_to: Path | None = None, place: Place | N
         path = each / (name + ".yaml")
         if ".." not in path.parts and _is_file(path):
             return path
-    known = names(kind)
-    hint = next((f"a file is named with its ending: '{name}{end}'" for end in _ENDINGS if _is_file(here / (name + end))), None)
-    ends = [each for each in known if each.rpartition("/")[2] == name]
-    near = did_you_mean(ends[0], ends) if ends else did_you_mean(name, known)
+    candidates = names(kind)
+    hint = next(
+        (f"a file is named with its ending: '{name}{end}'" for end in _ENDINGS if _is_file(folder_of_paths / (name + end))), None
+    )
+    ends = [each for each in candidates if each.rpartition("/")[2] == name]
+    near = did_you_mean(ends[0], ends) if ends else did_you_mean(name, candidates)
     hint = hint or (near if near and near.startswith("did") else _elsewhere(kind, name) or near)
     raise _missing(place, f"there is no {kind} '{name[:60]}' in the library", hint)
 
@@ -108,11 +110,11 @@ def _is_file(path: Path) -> bool:
 
 
 def _elsewhere(kind: str, name: str) -> str | None:
-    """That the library has the name under another kind."""
-    for other in (*_FOLDERS, "part"):
-        for each in names(other) if other != kind else ():
-            if each == name or each.rpartition("/")[2] == name:
-                return f"'{name}' is a {other if other != 'part' else each.rpartition('/')[0]}"
+    """Hint that the library has the name under another kind."""
+    for other_kind in (*_FOLDERS, "part"):
+        for candidate in names(other_kind) if other_kind != kind else ():
+            if candidate == name or candidate.rpartition("/")[2] == name:
+                return f"'{name}' is a {other_kind if other_kind != 'part' else candidate.rpartition('/')[0]}"
     return None
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with a file, said all at once: where, what, and what may have been meant."""
+"""Mistakes in a file, reported all at once: place, message and hint."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hwsim.units import UnitError
 
 _SHOWN: Final = 50  # mistakes written out; the rest are counted
 _ENOUGH: Final = 1000
-_COMPARED: Final = 500  # names; among more of them nobody looks for the nearest
+_COMPARED: Final = 500  # names; among more of them the nearest is not searched
 _WORD: Final = 3  # letters of a name that is looked for as a word of others
 _PARTS: Final = re.compile(r"[-_.: ]")
 _BREAK: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")  # what YAML calls a line break
@@ -38,7 +38,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a value stands: file, line and column, both counted from 1; line 0 is the file as a whole."""
+    """Position of a value: file, line and column, both counted from 1; line 0 is the file as a whole."""
 
     file: str
     line: int
@@ -113,7 +113,7 @@ class Mistakes:
     def add(self, place: Place | None, message: str, hint: str | None = None) -> None:
         """Note a mistake; the same one at the same place counts once (an alias repeats it).
 
-        Raises SpecError at the thousandth: more would help nobody.
+        Raises SpecError at the thousandth mistake.
         """
         self._found.setdefault((place, message), Mistake(place, message, hint))
         if len(self._found) >= _ENOUGH:
@@ -132,11 +132,13 @@ class Mistakes:
     def __iter__(self) -> Iterator[Mistake]:
         """By file in order of first appearance, then by line and column."""
         files: dict[str, int] = {}
-        for each in self._found.values():
-            files.setdefault(each.place.file if each.place else "", len(files))
+        for mistake in self._found.values():
+            files.setdefault(mistake.place.file if mistake.place else "", len(files))
         yield from sorted(
             self._found.values(),
-            key=lambda each: (files[each.place.file], each.place.line, each.place.column) if each.place else (files[""], 0, 0),
+            key=lambda mistake: (
+                (files[mistake.place.file], mistake.place.line, mistake.place.column) if mistake.place else (files[""], 0, 0)
+            ),
         )
 
     def raise_if_any(self) -> None:
@@ -152,11 +154,11 @@ def _with_word(name: str, names: Iterable[str]) -> list[str]:
     words = [(each, _PARTS.split(each.casefold().rpartition("/")[2])) for each in names if each != name]
     wanted = _PARTS.split(name.casefold())
     first = [each for each, parts in words if parts[: len(wanted)] == wanted]
-    found = first or [each for each, parts in words if len(wanted) == 1 and wanted[0] in parts]
-    return sorted(sorted(found, key=lambda each: (len(each), each))[:4])
+    matches = first or [each for each, parts in words if len(wanted) == 1 and wanted[0] in parts]
+    return sorted(sorted(matches, key=lambda each: (len(each), each))[:4])
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str | None:
+def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
     """The hint for an unknown name: the nearest known one (two where they are as near), else the list if it is short.
 
     Names that have it as a word come before those that are spelt like it:
@@ -164,7 +166,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str | None:
     >>> did_you_mean("h100", ["h100-sxm", "h200", "h100-pcie"])
     "did you mean 'h100-pcie' or 'h100-sxm'?"
     """
-    names = set(known)
+    names = set(candidates)
     if len(names) > _COMPARED:
         return None
     name = name[:60]

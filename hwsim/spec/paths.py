@@ -30,7 +30,7 @@ class Changed(NamedTuple):
 def apply_set(machine: Tree, workload: Tree, path: str, value: object) -> Changed:
     """The two trees with one value changed, before parameters and `use:` are worked out.
 
-    A text is read as a YAML value; anything else is taken as it is.  Raises SpecError on a path that leads nowhere.
+    A text is read as a YAML value; anything else is taken as it is. Raises SpecError on a path that leads nowhere.
     """
     shown = f"{path}={value}" if isinstance(value, str) else path
     if any(each in shown for each in "\r\n\0"):
@@ -67,14 +67,14 @@ def _another_runtime(before: Tree, workload: Tree, steps: list[str]) -> tuple[Tr
         runtime = runtime.without(key)
     if not left_out:
         return workload, None
-    path, said = ".".join(["workload", *steps[:-1]]), ", ".join(f"{key}: {_shown(tree)}" for key, tree in left_out)
+    path, numbers = ".".join(["workload", *steps[:-1]]), ", ".join(f"{key}: {_shown(tree)}" for key, tree in left_out)
     keep = f"--set {path}.{left_out[0][0]}={_shown(left_out[0][1])!r} keeps it"
-    text = f"{path}.use replaces the runtime as a whole, and with it {said} of the file: {keep}"
+    text = f"{path}.use replaces the runtime as a whole, and with it {numbers} of the file: {keep}"
     return _in_tree(workload, steps[:-1], runtime, runtime.place), Warning("runtime-replaced", text)
 
 
 def _at(tree: Tree, steps: list[str]) -> Tree | None:
-    """What stands there in a tree of mappings."""
+    """The value at a path in a tree of mappings."""
     found: Tree | None = tree
     for step in steps:
         found = found.get(step) if found is not None and found.is_mapping else None
@@ -136,15 +136,15 @@ def _in_workload_let(machine: Tree, workload: Tree, name: str, new: Tree, place:
 
 
 def _in_both(machine: Tree, workload: Tree, name: str, new: Tree, place: Place) -> Changed:
-    here, there = name in _let_names(machine), name in _let_names(workload)
-    if not here and not there:
-        known = (*_let_names(machine), *_let_names(workload))
-        raise _lost(place, f"neither file has a parameter '{name}'", did_you_mean(name, known))
+    in_machine, in_workload = name in _let_names(machine), name in _let_names(workload)
+    if not in_machine and not in_workload:
+        candidates = (*_let_names(machine), *_let_names(workload))
+        raise _lost(place, f"neither file has a parameter '{name}'", did_you_mean(name, candidates))
     text = f"'let.{name}' is set in both the machine and the workload"
     return Changed(
-        _with_let(machine, name, new) if here else machine,
-        _with_let(workload, name, new) if there else workload,
-        Warning("set-in-both", text) if here and there else None,
+        _with_let(machine, name, new) if in_machine else machine,
+        _with_let(workload, name, new) if in_workload else workload,
+        Warning("set-in-both", text) if in_machine and in_workload else None,
     )
 
 
@@ -153,24 +153,24 @@ def _in_machine(tree: Tree, steps: list[str], new: Tree, place: Place, base: Tre
     if base is None and tree.get("use") is not None:
         base = _quietly_used(tree)
     first, rest = steps[0], steps[1:]
-    own = tree.get("parts") or Tree({}, new.place)
+    parts_here = tree.get("parts") or Tree({}, new.place)
     inherited = (base.get("parts") if base else None) or Tree({}, new.place)
     if first in ("links", "parts", "let") and rest:
-        if first == "let" and rest[0] not in (known := (*_let_names(tree), *(_let_names(base) if base else ()))):
-            raise _lost(place, f"the machine has no parameter '{rest[0]}'", did_you_mean(rest[0], known))
+        if first == "let" and rest[0] not in (candidates := (*_let_names(tree), *(_let_names(base) if base else ()))):
+            raise _lost(place, f"the machine has no parameter '{rest[0]}'", did_you_mean(rest[0], candidates))
         if first == "parts":
             return _in_machine(tree, rest, new, place, base)
         if first == "links":
             return _in_links(tree, base, rest, new, place)
         return _with_let(tree, rest[0], new)
-    part = own.get(first)
+    part = parts_here.get(first)
     if part is None and inherited.get(first) is None:
         if first == "collectives":
             return _in_tree(tree, steps, new, place)
         keys = tuple(key for key, _ in tree.items())
         if not rest and first in (*keys, *_PART_KEYS):
             return tree.put(first, new)
-        parts = (*(key for key, _ in own.items()), *(key for key, _ in inherited.items()))
+        parts = (*(key for key, _ in parts_here.items()), *(key for key, _ in inherited.items()))
         raise _lost(place, f"the machine has no part '{first}'", did_you_mean(first, (*parts, "links", "let")))
     if not rest:
         raise _lost(
@@ -185,7 +185,7 @@ def _in_machine(tree: Tree, steps: list[str], new: Tree, place: Place, base: Tre
         changed = _in_machine(below, rest, new, place, _quietly_used(inner) or inner)
     else:
         changed = _in_tree(below, rest, new, place)
-    return tree.put("parts", own.put(first, changed))
+    return tree.put("parts", parts_here.put(first, changed))
 
 
 def _quietly_used(tree: Tree) -> Tree | None:
@@ -197,9 +197,9 @@ def _quietly_used(tree: Tree) -> Tree | None:
 
 
 def _in_links(tree: Tree, base: Tree | None, steps: list[str], new: Tree, place: Place) -> Tree:
-    own = tree.get("links")
-    over = own if own is not None and own.is_mapping else Tree({}, new.place)  # of links of a used machine, by name
-    listed = own if own is not None and not own.is_mapping else (base.get("links") if base else None) or Tree([], new.place)
+    links = tree.get("links")
+    over = links if links is not None and links.is_mapping else Tree({}, new.place)  # of links of a used machine, by name
+    listed = links if links is not None and not links.is_mapping else (base.get("links") if base else None) or Tree([], new.place)
     name = steps[0]
     if listed.is_mapping:
         labels = [name_ for name_, _ in listed.items()]
@@ -209,7 +209,7 @@ def _in_links(tree: Tree, base: Tree | None, steps: list[str], new: Tree, place:
         if name not in labels and kinds.count(name) == 1:
             labels = kinds
     labels += [name_ for name_, _ in over.items() if name_ not in labels]
-    listed_here = own is not None and isinstance(own.value, list)
+    listed_here = links is not None and isinstance(links.value, list)
     by_place = listed_here and name.isascii() and name.isdigit() and len(name) < 9 and int(name) < len(labels)
     if labels.count(name) != 1 and not by_place:
         several = name in labels
@@ -218,10 +218,10 @@ def _in_links(tree: Tree, base: Tree | None, steps: list[str], new: Tree, place:
         raise _lost(place, f"the machine has {problem} '{name}'", f"say which: {places}" if several and listed_here else hint)
     if len(steps) < 2:
         raise _lost(place, f"'{name}' is a link: which of its keys?", f"such as 'machine.links.{name}.use'")
-    if own is not None and isinstance(own.value, list):
+    if links is not None and isinstance(links.value, list):
         index = int(name) if by_place else labels.index(name)
-        changed = _in_tree(own.value[index], steps[1:], new, place)
-        return tree.put("links", replace(own, value=[*own.value[:index], changed, *own.value[index + 1 :]]))
+        changed = _in_tree(links.value[index], steps[1:], new, place)
+        return tree.put("links", replace(links, value=[*links.value[:index], changed, *links.value[index + 1 :]]))
     return tree.put("links", over.put(name, _in_tree(over.get(name) or Tree({}, new.place), steps[1:], new, place)))
 
 
@@ -254,12 +254,12 @@ def _element(elements: list[Tree], step: str, place: Place) -> int:
             return int(step)
         raise _lost(place, f"there is no element {step}: the list has {len(elements)}, counted from 0")
     labels: list[set[str]] = []
-    for each in elements:
-        inner = next(iter(each.items()), None)  # an op is {copy: {...}}: known as copy, or by the name inside
-        known = {each.text("name"), inner[0] if inner else None, inner[1].text("name") if inner else None}
-        labels.append({label for label in known if label})
-    found = [index for index, each in enumerate(labels) if step in each]
-    if len(found) == 1:
-        return found[0]
-    problem = f"several elements are '{step}': {', '.join(map(str, found))}" if found else f"no element is '{step}'"
-    raise _lost(place, problem, None if found else did_you_mean(step, set().union(*labels)))
+    for element in elements:
+        inner = next(iter(element.items()), None)  # an op is {copy: {...}}: known as copy, or by the name inside
+        names = {element.text("name"), inner[0] if inner else None, inner[1].text("name") if inner else None}
+        labels.append({label for label in names if label})
+    matches = [index for index, element in enumerate(labels) if step in element]
+    if len(matches) == 1:
+        return matches[0]
+    problem = f"several elements are '{step}': {', '.join(map(str, matches))}" if matches else f"no element is '{step}'"
+    raise _lost(place, problem, None if matches else did_you_mean(step, set().union(*labels)))

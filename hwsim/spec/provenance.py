@@ -1,10 +1,10 @@
-"""Where the numbers of a file are from: `{value: 900 GB/s, source: datasheet, ref: "..."}`.
+"""Sources of the numbers of a file: `{value: 900 GB/s, source: datasheet, ref: "..."}`.
 
 A `source:`/`ref:` of a mapping holds for every number in it that has none of its own, as far as the same file goes:
 what a file takes from the library keeps the sources of the library.
 
 The kinds, the surest first: `datasheet` and `standard` are read off the document named, `recalled` is what the document
-named is remembered to say (nobody had it in hand), `measured` and `fitted` come from measurements, `guess` from neither.
+named is remembered to say (without the document in hand), `measured` and `fitted` come from measurements, `guess` from neither.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ KINDS: Final = ("datasheet", "standard", "recalled", "measured", "fitted", "gues
 
 
 def origin_of(tree: Tree) -> Origin | None:
-    """What a mapping's own `source:` and `ref:` say."""
+    """Origin stated by a mapping's own `source:` and `ref:`."""
     source, ref = (tree.text(key) for key in SOURCE_KEYS)
     if source is None:
         return Origin("stated", ref) if ref else None
@@ -47,11 +47,17 @@ def _stamp(tree: Tree, default: Origin | None, file: str) -> Tree:
 
 def _inside(tree: Tree, default: Origin | None, file: str) -> tuple[Origin | None, str]:
     """The source that holds inside a mapping, and the file that says so."""
-    said = tree.get("source") or tree.get("ref")
+    stated = tree.get("source") or tree.get("ref")
     origin = origin_of(tree)
-    if origin is not None and tree.get("source") is None and default is not None and said is not None and said.place.file == file:
+    if (
+        origin is not None
+        and tree.get("source") is None
+        and default is not None
+        and stated is not None
+        and stated.place.file == file
+    ):
         origin = Origin(default.kind, origin.ref)  # another reference of the same kind
-    return (origin, said.place.file) if origin is not None and said is not None else (default, file)
+    return (origin, stated.place.file) if origin is not None and stated is not None else (default, file)
 
 
 def sources(tree: Tree) -> dict[str, Origin]:

@@ -37,20 +37,20 @@ class Range:
         """
         if self.scale == "log":
             ratio = self.high / self.low
-            found = [self.low * ratio ** (each / max(points - 1, 1)) for each in range(points)]
-            found[-1] = self.high
+            values = [self.low * ratio ** (each / max(points - 1, 1)) for each in range(points)]
+            values[-1] = self.high
         elif self.scale == "times":
-            found, value = [], self.low
+            values, value = [], self.low
             while value <= self.high * (1 + 1e-12):
-                found.append(value)
-                value = self.low * self.step ** len(found)
+                values.append(value)
+                value = self.low * self.step ** len(values)
         else:
-            found = [
+            values = [
                 self.low + each * self.step for each in range(math.floor((self.high - self.low) / self.step * (1 + 1e-12)) + 1)
             ]
         if self.whole and (self.scale == "log" or float(self.step).is_integer()):
-            return tuple(dict.fromkeys(round(each) for each in found))
-        return tuple(found)
+            return tuple(dict.fromkeys(round(each) for each in values))
+        return tuple(values)
 
 
 def is_range(text: object) -> bool:
@@ -59,7 +59,7 @@ def is_range(text: object) -> bool:
 
 
 def parse_range(text: str) -> Range:
-    """The range a text writes.  Raises UnitError."""
+    """The range a text writes. Raises UnitError."""
     match = _RANGE.fullmatch(text) if len(text) <= 200 else None
     if match is None:
         raise UnitError(f"'{text[:60]}' is not a range", "write '1..512', '1..512:x2', '0..512:+8' or '1..512:log'")

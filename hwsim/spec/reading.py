@@ -1,7 +1,7 @@
 """YAML -> Tree: the core schema of YAML 1.2, positions kept, limits enforced, no code, no tags.
 
 Plain scalars: `true`/`false`, `null`/`~`/nothing, whole numbers (`8`, `-3`, `0x1F`, `0o17`) and floats (`1.5`, `1e9`).
-All else is text: `on`, `no`, `12:30`, `2024-01-01`, `1_000`.  So is `017`, which YAML 1.1 reads as 15 and 1.2 as 17.
+All else is text: `on`, `no`, `12:30`, `2024-01-01`, `1_000`. So is `017`, which YAML 1.1 reads as 15 and 1.2 as 17.
 `.nan` and `.inf` are refused, as are tags, merge keys, keys that are not text, repeated keys and second documents.
 
 A document is read event by event, so depth is checked before anything recurses into it.
@@ -70,13 +70,13 @@ def read_bytes(data: bytes, file: str) -> Tree:
     except UnicodeDecodeError as error:
         before = data[: error.start].decode("utf-8-sig", "replace")
         line, column = before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
-        found = f"the byte 0x{data[error.start]:02x} is not UTF-8"
-        raise SpecError([Mistake(Place(file, line, column), found, "save the file as UTF-8")]) from None
+        message = f"the byte 0x{data[error.start]:02x} is not UTF-8"
+        raise SpecError([Mistake(Place(file, line, column), message, "save the file as UTF-8")]) from None
     return read_text(text, file)
 
 
 def read_text(text: str, file: str = "<text>") -> Tree:
-    """The tree of a document held as text.  Raises SpecError."""
+    """The tree of a document held as text. Raises SpecError."""
     text = text.removeprefix("\ufeff")
     source = Source(file, text)
     if len(text) > MAX_BYTES:
@@ -84,8 +84,8 @@ def read_text(text: str, file: str = "<text>") -> Tree:
     if bad := _UNPRINTABLE.search(text):
         before = text[: bad.start()]
         line, column = before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
-        found = "a NUL byte" if bad[0] == "\0" else f"the control character U+{ord(bad[0]):04X}"
-        raise SpecError([Mistake(Place(file, line, column), f"{found} does not belong in a text file")])
+        message = "a NUL byte" if bad[0] == "\0" else f"the control character U+{ord(bad[0]):04X}"
+        raise SpecError([Mistake(Place(file, line, column), f"{message} does not belong in a text file")])
     reader = _Reader(source)
     try:
         tree = reader.run(_LOADER(text))

@@ -60,14 +60,14 @@ class _Writer:
             out["description"] = doc
         return out | ({"required": required} if required else {})
 
-    def _field(self, each: FieldPlan) -> dict[str, Any]:
-        out = self.value(each.annotation, each.bounds)
-        if each.doc:
-            out = {**out, "description": each.doc + (f" (recorded only: {each.record})" if each.record else "")}
-        if isinstance(each.default, str | int | float | bool) and not _has_unit(each.annotation):
-            out = {**out, "default": each.default}
-        if each.example:
-            out = {**out, "examples": [each.example]}
+    def _field(self, entry: FieldPlan) -> dict[str, Any]:
+        out = self.value(entry.annotation, entry.bounds)
+        if entry.doc:
+            out = {**out, "description": entry.doc + (f" (recorded only: {entry.record})" if entry.record else "")}
+        if isinstance(entry.default, str | int | float | bool) and not _has_unit(entry.annotation):
+            out = {**out, "default": entry.default}
+        if entry.example:
+            out = {**out, "examples": [entry.example]}
         return out
 
     def value(self, annotation: Any, bounds: Bounds) -> dict[str, Any]:
@@ -88,7 +88,7 @@ class _Writer:
         if isinstance(origin, type) and issubclass(origin, Mapping):
             return {"type": "object", "additionalProperties": self.value(arguments[1], bounds)}
         if annotation is Tree:
-            return {}  # whoever decodes it knows what it may be
+            return {}  # decoded elsewhere, where its form is known
         if dataclasses.is_dataclass(annotation) and isinstance(annotation, type):
             name = annotation.__name__
             if name not in self.definitions:

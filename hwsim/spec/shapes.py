@@ -1,4 +1,4 @@
-"""How numbers are read, and what the readers of all types have in common."""
+"""Readers of numbers, and what the readers of all types have in common."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LONGEST: Final = ticks.LONGEST / ticks.FEMTO  # seconds
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What the metadata of a field says about its numbers, and whether one stands for many."""
+    """Bounds from a field's metadata, and whether one value stands for a tuple of one."""
 
     minimum: float | None = None
     maximum: float | None = None
@@ -35,7 +35,7 @@ NO_BOUNDS: Final = Bounds()
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a reader is given with the node: where mistakes go, and whether sources may stand everywhere."""
+    """Arguments of a reader besides the node: where mistakes go, and whether sources may stand everywhere."""
 
     mistakes: Mistakes
     sourced: bool
@@ -43,7 +43,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How one type is read, what it is called, and which nodes it may be: scalar, list, mapping, any.
+    """Reader of one type, its name in messages, and the nodes it takes: scalar, list, mapping, any.
 
     optional: null is None, and is not handed to `read`.
     """
@@ -73,7 +73,7 @@ def number_of(tree: Tree, mistakes: Mistakes) -> Tree | None:
 
 
 def number_shape(bounds: Bounds, dimension: Dimension | None = None, *, whole: bool = False) -> Shape:
-    """How a number is read: with a unit, whole (`1e9` is), or any.
+    """Reader of a number: with a unit, whole (`1e9` is), or any.
 
     A quantity is not below zero, a ratio not above one and a time not above the longest, unless its bounds say so.
     """

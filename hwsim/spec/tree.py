@@ -1,4 +1,4 @@
-"""What a file says, before anyone asks what it means: values that know where they stand."""
+"""The content of a file before it is decoded: values with their places."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Scalar = str | int | float | bool | None | Quantity
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a number is from: datasheet, standard, recalled, measured, fitted or guess ('stated' for any other text)."""
+    """Source of a number: datasheet, standard, recalled, measured, fitted or guess ('stated' for any other text)."""
 
     kind: str
     ref: str = ""  # the reference: which datasheet, which file
@@ -64,7 +64,7 @@ class Tree:
         return () if self.value is None else (self,)
 
     def key_place(self, key: str) -> Place:
-        """Where a key stands (its mapping's place if the key was made by a program)."""
+        """Place of a key (its mapping's place if the key was made by a program)."""
         return self.keys.get(key, self.place)
 
     def put(self, key: str, value: Tree) -> Tree:

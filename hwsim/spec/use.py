@@ -1,4 +1,4 @@
-"""`use: NAME`: a part, machine, model or runtime from the library or another file; the keys beside it override, deeply.
+"""`use: NAME`: a part, machine, model or runtime from the library or another file; the keys next to it override, deeply.
 
 Overrides are laid over the used file before that file's own parameters and `use:` are worked out, so a machine inside
 a machine can be given other parts and parameters from outside.
@@ -31,18 +31,18 @@ _PART_KEYS: Final = ("kind", "name", "notes")  # what the file of a part says of
 
 
 def check_header(tree: Tree, expected: str, mistakes: Mistakes) -> bool:
-    """Whether a file begins by saying that it is what it should be: `hwsim: machine/1`."""
+    """Whether a file begins with the expected format: `hwsim: machine/1`."""
     header = tree.get("hwsim")
     if not tree.is_mapping:
         mistakes.add(tree.place, f"a file is a mapping, not {tree.what()}", f"its first line is 'hwsim: {expected}'")
     elif header is None:
         mistakes.add(tree.place, "'hwsim' is missing", f"the first line says what the file is: 'hwsim: {expected}'")
     elif header.value != expected:
-        known = sorted(set(FORMATS.values()))
-        if isinstance(header.value, str) and header.value in known:
+        formats = sorted(set(FORMATS.values()))
+        if isinstance(header.value, str) and header.value in formats:
             mistakes.add(header.place, f"this is a file '{header.value}', but '{expected}' is needed here")
         else:
-            near = did_you_mean(header.value, known) if isinstance(header.value, str) else None
+            near = did_you_mean(header.value, formats) if isinstance(header.value, str) else None
             mistakes.add(header.place, f"{header.what()} is not a format that hwsim reads", near or f"write {expected}")
     else:
         return True
@@ -52,7 +52,7 @@ def check_header(tree: Tree, expected: str, mistakes: Mistakes) -> bool:
 def merge(base: Tree, over: Tree) -> Tree:
     """`over` laid on `base`: mapping into mapping, key by key; scalars and lists replace.
 
-    A mapping laid on a list of named mappings changes the ones it names: `links: {fabric: {use: hdr200}}`.  One without a name
+    A mapping laid on a list of named mappings changes the ones it names: `links: {fabric: {use: hdr200}}`. One without a name
     goes by its kind, where no other is of it.
     """
     if isinstance(base.value, dict) and isinstance(over.value, dict):
@@ -85,7 +85,7 @@ def resolve(tree: Tree, mistakes: Mistakes, *, kind: str = "machine") -> Tree:
 
 
 def used(tree: Tree, kind: str) -> Tree | None:
-    """The file behind a mapping's `use:`, as it is written; None without one.  Raises SpecError."""
+    """The file behind a mapping's `use:`, as it is written; None without one. Raises SpecError."""
     name = tree.get("use")
     if name is None or not isinstance(name.value, str):
         return None
@@ -160,24 +160,24 @@ class _Resolver:
             base = self._file(file, kind)
             if base is None:
                 break
-            own, stated = base.get("use"), tree.text("kind")
+            next_use, stated = base.get("use"), tree.text("kind")
             tree = merge(base.without("hwsim"), tree.without("use"))
             made = base.get("kind")
             if made is not None and stated is not None and isinstance(made.value, str) and role(made.value) == role(stated):
                 tree = tree.put("kind", made)  # `kind: disk, use: hdd-7200rpm` is a hard disk
-            if own is None:
+            if next_use is None:
                 break
-            tree = tree.put("use", own)
+            tree = tree.put("use", next_use)
         return (tree if first is None else tree.put("use", first)), path
 
     def _file(self, file: Path, kind: str) -> Tree | None:
         if file not in self.files:
             try:
-                found = read(file)
+                tree = read(file)
             except SpecError as error:
                 self.mistakes.extend(error.mistakes)
                 self.files[file] = None
                 return None
-            usable = check_header(found, FORMATS.get(kind, "part/1"), self.mistakes)
-            self.files[file] = with_origins(found) if usable else None
+            usable = check_header(tree, FORMATS.get(kind, "part/1"), self.mistakes)
+            self.files[file] = with_origins(tree) if usable else None
         return self.files[file]

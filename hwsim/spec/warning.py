@@ -1,6 +1,6 @@
-"""Warnings: what was accepted and is probably not meant, or cannot be built.  Each has a code that a script can test.
+"""Warnings: what was accepted and is probably not meant, or cannot be built. Each has a code that a script can test.
 
-A run goes on with its warnings.  What cannot be answered is a mistake (`hwsim.spec.mistakes`).
+A run goes on with its warnings. A question without an answer is a mistake (`hwsim.spec.mistakes`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ EXCEEDS: Final = frozenset({"disk-overfull", "power-over-budget", "working-set-t
 
 @dataclass(frozen=True, slots=True)
 class Warning:
-    """What is right but probably not meant.
+    """A statement that is accepted but probably not meant.
 
     Args:
         code: one of `CODES`.

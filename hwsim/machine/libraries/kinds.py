@@ -1,4 +1,4 @@
-"""Every kind of library that a machine may say it has.  A new one is a new file here and a line in the table."""
+"""Every kind of library that a machine may say it has. A new one is a new file here and a line in the table."""
 
 from __future__ import annotations
 

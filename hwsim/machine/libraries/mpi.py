@@ -4,7 +4,7 @@
 
 S counts as the OSU benchmarks count: the message, or what each rank gives (all-gather, all-to-all: to each of the others).
 Other numbers of ranks than those measured are scaled as the textbook says: the start with log2 of the ranks, the
-bytes of all-gather and all-to-all with the ranks, those of an all-reduce not at all.
+bytes of all-gather and all-to-all with the ranks, the bytes of an all-reduce not at all.
 
 Source: the shape: fitted; regimes as in SimGrid's SMPI (Degomme et al., IEEE TPDS 28(8), 2017).
 Error: docs/validation/collectives.md.

@@ -2,16 +2,16 @@
 
     time = max(issue, min over algorithms and protocols of   start + steps x step + hops x hop + bytes / (rate x bus))
 
-    ring     steps f (n - k), hops f (k - 1)           bytes f (n - 1)/n S       f = 2 for all-reduce, else 1
-    tree     steps 2 (n/k - 1), hops 2 log2 k          bytes as the ring in a node, 2 (k - 1)/k S across: all-reduce over nodes
-    nvls     a start of its own                        bytes as the ring, at `nvls` times its rate: all-reduce in a node
-    send     1 step, or 1 hop                          bytes S
+    ring     steps f (n - k), hops f (k - 1)           bytes f (n - 1)/n S       f = 2 for all-reduce, else 1.
+    tree     steps 2 (n/k - 1), hops 2 log2 k          bytes as the ring in a node, 2 (k - 1)/k S across: all-reduce over nodes.
+    nvls     a start of its own                        bytes as the ring, at `nvls` times its rate: all-reduce in a node.
+    send     1 step, or 1 hop                          bytes S.
 
 n ranks, k nodes; hop: of NCCL's own tables where only one node was measured.
 bus: what the machine's links let the rings carry, times the efficiency of the link that binds.
-LL and LL128 send flags with the data: short steps, part of the rate.  Simple sends large chunks: long steps.
+LL and LL128 send flags with the data: short steps, part of the rate. Simple sends large chunks: long steps.
 
-Source: the protocols: NCCL's src/include/device.h and "Demystifying NCCL", arXiv:2507.04786, 2025; the shape: the minimum over
+Source: the protocols: NCCL's src/include/device.h and "Demystifying NCCL", arXiv:2507.04786, 2025. The shape: the minimum over
 protocols fits published measurements better than one knee (4 to 5 % against 9 to 10 % on held-out sizes).
 Error: docs/validation/collectives.md.
 Range: one set of numbers belongs to one machine and one NCCL; timers of profilers (1 us) and what starts a kernel are in it.
@@ -52,9 +52,9 @@ class Speeds:
 
 @dataclass(frozen=True, slots=True)
 class Bus:
-    """What rings through a group carry on a machine, in bytes/s each way.
+    """Bandwidth of rings through a group on a machine, in bytes/s each way.
 
-    inside: past each rank of a node.  across: past each rank when the ring runs through all nodes.
+    inside: past each rank of a node. across: past each rank when the ring runs through all nodes.
     link, wire: the kinds of link that bind, inside and across.
     """
 
@@ -66,7 +66,7 @@ class Bus:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What one algorithm and protocol take, in seconds: before the bytes flow, and while they do."""
+    """Time of one algorithm and protocol, in seconds: before the bytes flow, and while they do."""
 
     method: Method | str
     protocol: Protocol
@@ -117,7 +117,7 @@ class Nccl:
         """Channels that a collective of `size` bytes takes, 0 where that is not known: fewer for little to send.
 
         Source: NVIDIA/nccl issues 689 (a channel is a block that shares its multiprocessor with no other kernel) and 1216
-        (every thread of a channel gets so many bytes at least; LL's rings so many for each rank).
+        (every thread of a channel gets a least number of bytes, LL's rings for each rank).
 
         >>> nccl = Nccl(1e-5, Speeds(1e-6), Speeds(1e-6), Speeds(1e-6), channels=24)
         >>> nccl.channels_of("ring", "simple", 8, 1e3), nccl.channels_of("ring", "simple", 8, 1e9)

@@ -1,4 +1,4 @@
-"""What collectives do, and among how many: the words that libraries, algorithms and ops share."""
+"""Operations and groups of collectives: the words that libraries, algorithms and ops share."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class CannotCollect(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """How many ranks there are, and how many in each node, consecutively.
+    """Number of ranks, and of ranks in each node, consecutively.
 
     Rank 0 is the root of broadcast, reduce, gather and scatter: another root is another order of the ranks.
 

@@ -1,4 +1,4 @@
-"""What a communication library adds to the links: it takes time to start and to step, and does not fill them."""
+"""Overheads that a communication library adds to the links: it takes time to start and to step, and does not fill them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Overheads:
         return self.step if self.hop is None or not across else self.hop
 
     def slowdown(self, size: float) -> float:
-        """How much longer than at full speed a message of that size takes, its latency aside: 1 to 2.
+        """Time of a message of that size over its time at full speed, its latency aside: 1 to 2.
 
         >>> Overheads(knee=1e6).slowdown(1.0), round(Overheads(knee=1e6).slowdown(1e6), 3), Overheads().slowdown(8.0)
         (1.9999995000001667, 1.632, 1.0)

@@ -29,43 +29,45 @@ def read_libraries(tree: Tree, mistakes: Mistakes) -> Libraries:
         mistakes.add(tree.place, f"'collectives' is a mapping, not {tree.what()}", "such as collectives: {use: h200}")
         return {}
     if keys and all(key in KINDS for key in keys):
-        entries = {key: each.put("kind", each.get("kind") or Tree(key, each.place)) for key, each in tree.items() if key in KINDS}
+        entries = {
+            key: entry.put("kind", entry.get("kind") or Tree(key, entry.place)) for key, entry in tree.items() if key in KINDS
+        }
     else:
         entries = {tree.text("kind") or "overheads": tree}
     libraries: dict[str, Library] = {}
-    for key, each in entries.items():
-        kind = each.text("kind") or key
+    for key, entry in entries.items():
+        kind = entry.text("kind") or key
         if kind not in KINDS or kind != key:
-            at = each.get("kind") or each
+            at = entry.get("kind") or entry
             mistakes.add(at.place, f"'{kind}' is no kind of library" if kind not in KINDS else f"this is {kind}, not {key}",
                          did_you_mean(kind, KINDS))  # fmt: skip
             continue
-        library = decode(each, KINDS[kind], mistakes, ignore=PART_KEYS, sourced=True)
+        library = decode(entry, KINDS[kind], mistakes, ignore=PART_KEYS, sourced=True)
         if library is not None:
             libraries[kind] = library
     return libraries
 
 
-def library_of(known: Mapping[str, Libraries], nodes: Sequence[str], kinds: Sequence[str]) -> Library | None:
+def library_of(libraries: Mapping[str, Libraries], nodes: Sequence[str], kinds: Sequence[str]) -> Library | None:
     """The first of the kinds that the innermost machine around all these nodes has; else what all the nodes have alike.
 
     Args:
         known: by full name of a machine inside the machine, "" for the whole.
     """
-    if not known:
+    if not libraries:
         return None
     distinct = tuple(dict.fromkeys(nodes))
     around = _common(distinct)
     for kind in kinds:
         scope = around
         while True:
-            if (found := known.get(scope, {}).get(kind)) is not None:
-                return found
+            if (library := libraries.get(scope, {}).get(kind)) is not None:
+                return library
             if not scope:
                 break
             scope = scope.rpartition(".")[0]
     for kind in kinds:
-        inside = [known.get(node, {}).get(kind) for node in distinct]
+        inside = [libraries.get(node, {}).get(kind) for node in distinct]
         if inside and inside[0] is not None and all(each is inside[0] or each == inside[0] for each in inside):
             return inside[0]
     return None

@@ -6,8 +6,8 @@
 In a fat tree member i of every node is linked to leaves of rail i. Without `pod` all leaves meet in one spine. With it, `pod`
 leaves of each rail make a pod, and the pods meet in a core.
 
-Source: Clos, "A study of non-blocking switching networks", Bell System Technical Journal 32(2), 1953, folded; Leiserson,
-"Fat-trees: universal networks for hardware-efficient supercomputing", IEEE Transactions on Computers C-34(10), 1985; Al-Fares,
+Source: Clos, "A study of non-blocking switching networks", Bell System Technical Journal 32(2), 1953, folded. Leiserson,
+"Fat-trees: universal networks for hardware-efficient supercomputing", IEEE Transactions on Computers C-34(10), 1985. Al-Fares,
 Loukissas, Vahdat, "A scalable, commodity data center network architecture", SIGCOMM 2008; rails: NVIDIA DGX SuperPOD reference
 architecture, RA-11333, 2023.
 Error: one switch of many parallel links (`spines: 1`, and every level of a fat tree) spreads traffic over the uplinks without
@@ -45,12 +45,12 @@ class LeafSpine:
         >>> [(edge.a, edge.b, edge.count) for edge in LeafSpine(2).edges(["a", "b", "c"])]
         [('@leaf0', 'a', 1), ('@leaf0', 'b', 1), ('@leaf1', 'c', 1), ('@spine0', '@leaf0', 2), ('@spine0', '@leaf1', 2)]
         """
-        found = [Edge(f"@leaf{at // self.leaf_ports}", name) for at, name in enumerate(members)]
+        edges = [Edge(f"@leaf{at // self.leaf_ports}", name) for at, name in enumerate(members)]
         leaves = math.ceil(len(members) / self.leaf_ports)
         if leaves > 1:
             count = uplinks(self.leaf_ports, self.oversubscription, self.spines)
-            found += [Edge(f"@spine{spine}", f"@leaf{leaf}", count) for spine in range(self.spines) for leaf in range(leaves)]
-        return found
+            edges += [Edge(f"@spine{spine}", f"@leaf{leaf}", count) for spine in range(self.spines) for leaf in range(leaves)]
+        return edges
 
 
 def uplinks(ports: int, oversubscription: float, switches: int) -> int:
@@ -110,13 +110,13 @@ class FatTree:
                 leaves[last[rail]] = 0 if self.pod is None else turn // self.pod
             filled[rail] += 1
             at_leaf.append(last[rail])
-        found = Edges(at_leaf, members)
+        edges = Edges(at_leaf, members)
         if len(leaves) > 1:
             count = uplinks(self.leaf_ports, self.oversubscription, 1)
-            found += Edges([f"@spine{pod}" for pod in leaves.values()], list(leaves), count)
+            edges += Edges([f"@spine{pod}" for pod in leaves.values()], list(leaves), count)
         pods = sorted(set(leaves.values()))
         if len(pods) > 1:
             below = uplinks(self.leaf_ports, self.oversubscription, 1) * self.rails * (self.pod or 1)
             count = uplinks(below, self.core_oversubscription, 1)
-            found += Edges(["@core"] * len(pods), [f"@spine{pod}" for pod in pods], count)
-        return found
+            edges += Edges(["@core"] * len(pods), [f"@spine{pod}" for pod in pods], count)
+        return edges

@@ -106,9 +106,9 @@ class Torus:
         [12, 10, 12]
         """
         if math.prod(self.size) != len(members):
-            said = " x ".join(str(each) for each in self.size)
-            raise ValueError(f"a torus of {said} has {math.prod(self.size)} members, not {len(members)}")
-        found = []
+            shape = " x ".join(str(each) for each in self.size)
+            raise ValueError(f"a torus of {shape} has {math.prod(self.size)} members, not {len(members)}")
+        edges = []
         stride = len(members)
         for length in self.size:
             stride //= length
@@ -116,8 +116,8 @@ class Torus:
                 place = at // stride % length
                 last = place == length - 1
                 if length > 1 and (not last or (self.wrap and length > 2)):
-                    found.append(Edge(name, members[at + stride - (length * stride if last else 0)]))
-        return found
+                    edges.append(Edge(name, members[at + stride - (length * stride if last else 0)]))
+        return edges
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
     members -> router (`leaf_ports` each) -> one of `routers` in its group -> `global_ports` links of each to other groups
 
-So no minimal way has more than one link between groups.  Of `routers` x `global_ports` links of a group each other group
-gets an equal number, as many as it goes; with the most groups, routers x global_ports + 1, that is one.
+So no minimal way has more than one link between groups. The `routers` x `global_ports` links of a group are divided equally
+among the other groups, as far as possible; with the most groups, routers x global_ports + 1, that is one.
 
 Source: Kim, Dally, Scott, Abts, "Technology-driven, highly-scalable dragonfly topology", ISCA 2008: p = leaf_ports,
 a = routers, h = global_ports, balanced at a = 2 p = 2 h.
@@ -50,12 +50,12 @@ class Dragonfly:
                 f"{len(members)} members are {groups} groups, but {self.routers} routers with {self.global_ports} links to "
                 f"other groups reach {ports} others"
             )
-        found = [Edge(self._router(at // self.leaf_ports), name) for at, name in enumerate(members)]
+        edges = [Edge(self._router(at // self.leaf_ports), name) for at, name in enumerate(members)]
         for group in range(groups):
             inside = range(group * self.routers, (group + 1) * self.routers)
-            found += [Edge(self._router(a), self._router(b)) for a, b in combinations(inside, 2)]
+            edges += [Edge(self._router(a), self._router(b)) for a, b in combinations(inside, 2)]
         between = Counter(self._between(groups, ports))
-        return found + [Edge(self._router(a), self._router(b), count) for (a, b), count in between.items()]
+        return edges + [Edge(self._router(a), self._router(b), count) for (a, b), count in between.items()]
 
     def _groups(self, members: Sequence[str]) -> int:
         return math.ceil(len(members) / (self.leaf_ports * self.routers))
@@ -65,8 +65,11 @@ class Dragonfly:
 
     def _between(self, groups: int, ports: int) -> Iterator[tuple[int, int]]:
         """Numbers of the routers at both ends: port k of a group leads k mod (groups - 1) + 1 groups onward."""
-        for group, other in combinations(range(groups), 2):
+        for group, partner in combinations(range(groups), 2):
             for turn in range(ports // (groups - 1)):
-                here = turn * (groups - 1) + (other - group) - 1
-                there = turn * (groups - 1) + (groups - (other - group)) - 1
-                yield group * self.routers + here // self.global_ports, other * self.routers + there // self.global_ports
+                turn_here = turn * (groups - 1) + (partner - group) - 1
+                turn_there = turn * (groups - 1) + (groups - (partner - group)) - 1
+                yield (
+                    group * self.routers + turn_here // self.global_ports,
+                    partner * self.routers + turn_there // self.global_ports,
+                )

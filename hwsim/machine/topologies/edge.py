@@ -1,4 +1,4 @@
-"""What a topology is made of."""
+"""The edges that a topology is made of."""
 
 from __future__ import annotations
 

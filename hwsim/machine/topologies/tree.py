@@ -39,15 +39,15 @@ class Tree:
         """
         most = len(self.root) * math.prod(self.fan_out)
         if not members or len(members) > most:
-            said = " x ".join(str(each) for each in self.fan_out)
+            shape = " x ".join(str(each) for each in self.fan_out)
             trees = f"{len(self.root)} trees" if len(self.root) > 1 else "a tree"
-            raise ValueError(f"{trees} of {said} holds 1 to {most} members, not {len(members)}")
-        found: list[Edge] = []
+            raise ValueError(f"{trees} of {shape} holds 1 to {most} members, not {len(members)}")
+        edges: list[Edge] = []
         below = list(members)
         for level in range(len(self.fan_out) - 1, -1, -1):
             ports = self.fan_out[level]
             name = "@switch" if len(self.fan_out) == 2 else f"@switch{level}-"
             above = [f"{name}{at}" for at in range(math.ceil(len(below) / ports))] if level else list(self.root)
-            found = [Edge(above[at // ports], each) for at, each in enumerate(below)] + found
+            edges = [Edge(above[at // ports], each) for at, each in enumerate(below)] + edges
             below = above
-        return found
+        return edges
