@@ -292,7 +292,7 @@ def _steadily(
     Raises:
         SpecError: something happens that does not repeat.
     """
-    from hwsim.engine.steady import play_steady
+    from hwsim.engine.long_loops import play_steady
 
     said = lowered.machine.by_requests()
     what = "events" if lowered.changes else "a service" if lowered.services else ""

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hwsim.engine import Deadlock, simulate
-from hwsim.engine.steady import FIRST, LONG, play_steady
+from hwsim.engine.long_loops import FIRST, LONG, play_steady
 from hwsim.graph.opgraph import OpGraph, Pool, Queue
 from hwsim.results.timeline import Steady, Timeline
 from tests.engine_graphs import LINK, NS, graph_of, transfer

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from hwsim import api, ticks
 from hwsim.cli import main
 from hwsim.engine import Deadlock, simulate
-from hwsim.engine.steady import LONG, play_steady
+from hwsim.engine.long_loops import LONG, play_steady
 from hwsim.graph.files import save_graph
 from hwsim.graph.opgraph import OpGraph
 from hwsim.results.timeline import Timeline

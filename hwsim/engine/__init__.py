@@ -1,4 +1,4 @@
-"""The engine: plays op graphs on shared capacities.  It knows no kind of device and no kind of op."""
+"""The engine: plays op graphs on shared capacities. It knows no kind of device and no kind of op."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> object:
-        """What needs SimPy, imported on first use: many runs need none of it."""
+        """Names that need SimPy, imported on first use: many runs need none of them."""
         if name == "Event":
             from simpy import Event
 
@@ -71,9 +71,9 @@ def simulate(
     fast: Choice | None = None,
     which: Which = "auto",
 ) -> Timeline:
-    """Play a graph, beside actors that submit more of them or change capacities.
+    """Play a graph, together with actors that submit more graphs or change capacities.
 
-    A graph in which nothing arbitrates is a longest path; large ones are played by compiled code where there is some.  The
+    A graph in which nothing arbitrates is a longest path; large ones are played by compiled code where there is some. The
     timeline does not depend on it.
 
     server: makes who serves the ops whose requests are played (see `Cost.played`); it tells the driver when each has finished.
@@ -153,7 +153,7 @@ def simulate_many(graphs: Iterable[OpGraph]) -> Iterator[Timeline]:
     """The timeline of each graph, in their order, as `simulate` finds it.
 
     Neighbours that differ only in costs, sizes and times, and in which nothing arbitrates, are played together: a graph of
-    100,000 ops in about 5 ms each.  Graphs are taken as they are needed, so they can be made on the way.
+    100,000 ops in about 5 ms each. Graphs are taken as they are needed, so they can be made on the way.
 
     Raises:
         Deadlock, BrokenInvariant: as `simulate`, when it is the graph's turn.

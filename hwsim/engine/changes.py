@@ -17,11 +17,11 @@ def changing(changes: Sequence[Change]) -> Callable[[Host], Generator[Event, Non
     """Limits each capacity to its fraction when its time has come; a capacity of the machine that nothing uses is left out."""
 
     def actor(driver: Host) -> Generator[Event, None, None]:
-        known = {capacity.name for capacity in driver.capacities}
+        names = {capacity.name for capacity in driver.capacities}
         for change in sorted(changes):
             if change.at > driver.env.now:
                 yield driver.env.timeout(change.at - driver.env.now)
-            if change.capacity in known:
+            if change.capacity in names:
                 driver.limit(change.capacity, change.fraction)
 
     return actor

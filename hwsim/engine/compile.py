@@ -1,7 +1,7 @@
 """A flat graph made ready to replay: durations in fs, classes of demands, capacities that matter.
 
 A capacity on which the demands that can be active at once draw no more than there is can never
-bind.  Its demands run as if alone, so it is dropped, exactly; an op left without a capacity has a
+bind. Its demands run as if alone, so it is dropped, exactly; an op left without a capacity has a
 fixed duration and never meets the solver.
 """
 
@@ -40,7 +40,7 @@ class Compiled:
 
 @dataclass(frozen=True, slots=True)
 class Active:
-    """What may be in flight together, as far as queues and pools say.
+    """Costs that may be in flight together, as far as queues and pools say.
 
     groups: per queue and per pool (servers of them at once), the costs of its ops.
     loose: (cost, ops of it) that nothing restrains.
@@ -55,7 +55,7 @@ def compile_flat(flat: FlatGraph, *, closed: bool = True, active: Active | None 
 
     closed: nothing else will ever draw from the capacities and none of them changes, so those
     that can never bind are dropped.
-    active: of a graph with the same queues and pools whose ops have the same costs, by number.
+    active: the result for a graph with the same queues and pools whose ops have the same costs, by number.
     """
     graph = flat.graph
     rates = {capacity.name: capacity.rate for capacity in graph.capacities}
@@ -68,11 +68,11 @@ def compile_flat(flat: FlatGraph, *, closed: bool = True, active: Active | None 
     kept = _can_bind(active, full, len(numbers)) if closed and active else set(numbers.values())
     table: dict[FlowClass, int] = {}
     member_of = np.full(len(demands) + 1, -1, np.int64)
-    for number, one in enumerate(full):
+    for number, unpruned in enumerate(full):
         pruned = FlowClass(
-            one.alone,
-            tuple(pair for pair in one.weights if pair[0] in kept),
-            tuple(pair for pair in one.holds if pair[0] in kept),
+            unpruned.alone,
+            tuple(pair for pair in unpruned.weights if pair[0] in kept),
+            tuple(pair for pair in unpruned.holds if pair[0] in kept),
         )
         if pruned.weights or pruned.holds:
             member_of[number] = table.setdefault(pruned, len(table))
@@ -91,9 +91,9 @@ def compile_flat(flat: FlatGraph, *, closed: bool = True, active: Active | None 
         op = int(np.argmax(~(np.maximum(flow, fixed) <= ticks.LONGEST)))
         raise ticks.TooLong(error.seconds, flat.graph.labels[int(flat.label[op])].name) from error
     played = np.array([*(cost.played for cost in graph.costs), False], np.bool_)[flat.cost]
-    flows, whole = (number_of >= 0) | played, ticks.add(fixed_fs, flow_fs)
+    flows, both = (number_of >= 0) | played, ticks.add(fixed_fs, flow_fs)
     return Compiled(
-        fixed=ticks.column(np.where(flows, fixed_fs, whole)) if flows.any() else whole,
+        fixed=ticks.column(np.where(flows, fixed_fs, both)) if flows.any() else both,
         flow=flow_fs,
         flow_class=number_of,
         classes=tuple(table),
@@ -103,9 +103,9 @@ def compile_flat(flat: FlatGraph, *, closed: bool = True, active: Active | None 
 
 
 def flow_class(demand: Demand, rates: Mapping[str, float], numbers: Mapping[str, int]) -> FlowClass:
-    """Weights and pace of a demand.  Exact: floats are ratios of integers, and only those are multiplied.
+    """Weights and pace of a demand. Exact: floats are ratios of integers, and only those are multiplied.
 
-    What equal demands draw together is a whole number of times what one draws, so that they are one class with that weight.
+    Equal demands together draw a whole number of times the amount of one, so they are one class with that weight.
     """
     share, per_share = float(demand.share).as_integer_ratio()
     weights: dict[int, int] = {}

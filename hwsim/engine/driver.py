@@ -1,11 +1,11 @@
-"""Where a run has control flow of its own, SimPy owns the clock, and one driver plays all op graphs on it.
+"""SimPy owns the clock of a run with control flow of its own, and one driver plays all op graphs on it.
 
-The driver also plays a graph alone: SimPy then holds one event, the replay.  Graphs that are longest paths, and large ones with
+The driver also plays a graph alone: SimPy then holds one event, the replay. Graphs that are longest paths, and large ones with
 the extra [fast], never come here (see `hwsim.engine`).
 
 Everything with control flow of its own (arrivals, failures, servers, schedulers) is a SimPy process
-that submits graphs to the driver and waits for them.  Between two SimPy events the driver plays as
-many instants as there are without going through SimPy's queue.  At one instant SimPy's events come
+that submits graphs to the driver and waits for them. Between two SimPy events the driver plays as
+many instants as there are without going through SimPy's queue. At one instant SimPy's events come
 first, then the driver's.
 """
 
@@ -71,7 +71,7 @@ class Driver:
         return finished
 
     def start(self, flat: FlatGraph, compiled: Compiled) -> None:
-        """Start a graph now that is flat and compiled already, when nobody waits for its end."""
+        """Start a graph now that is flat and compiled already; its end is not waited for."""
         self._accept(flat, compiled, self.env.event())
 
     def label(self, label: Label) -> int:
@@ -80,7 +80,7 @@ class Driver:
         return len(self._issued.labels) - 1
 
     def queue(self, queue: Queue) -> int:
-        """Make a queue of issued ops known; its number.  Who issues into it waits for its ops before it issues more."""
+        """Make a queue of issued ops known; its number. Who issues into it waits for its ops before it issues more."""
         self._issued.queues.append(queue)
         return len(self._issued.queues) - 1
 
@@ -111,7 +111,7 @@ class Driver:
         return finished, last
 
     def limit(self, capacity: str, fraction: float) -> None:
-        """From now on only so much of a capacity's rate is there (0: a failure; 1: all of it)."""
+        """Limit a capacity to a fraction of its rate from now on (0: a failure; 1: all of it)."""
         if self._closed:
             raise ValueError("a closed driver's capacities do not change")
         if not 0 <= fraction <= 1:
@@ -122,7 +122,7 @@ class Driver:
         self._arm(int(self.env.now))
 
     def finish(self, op: int) -> None:
-        """The requests of a played op, which the server was told of, have all been served now."""
+        """Note that the requests of a played op, which the server has, have all been served now."""
         self._replay.now = int(self.env.now)
         self._replay.finish(op)
         self._arm(int(self.env.now))
@@ -203,7 +203,7 @@ class Driver:
         """Tell the server of the played ops that began; at the replay's time, as `_finish`."""
         for op in self._replay.begun:
             if self.server is None:
-                raise ValueError("ops whose requests are played need somebody who serves them")
+                raise ValueError("ops whose requests are simulated need a server")
             begins = self.env.event()
             begins._ok, begins._value = True, None  # noqa: SLF001
             begins.callbacks.append(partial(self._serve, op))
@@ -215,7 +215,7 @@ class Driver:
             self.server(op, *self._played[op])
 
     def _finish(self) -> None:
-        """Tell who submitted the ops that ended; at the replay's time, which SimPy's clock has yet to reach."""
+        """Trigger the events of submissions whose ops have ended; at the replay's time, which SimPy's clock has yet to reach."""
         for op in self._replay.ended:
             finished, left = self._pending.pop(op)
             left.discard(op)

@@ -1,12 +1,12 @@
-"""Weighted max-min fair sharing, in integers: who proceeds at which pace on shared capacities.
+"""Weighted max-min fair sharing, in integers: the pace of every demand on shared capacities.
 
-Every demand has a pace it cannot beat alone; capacities have room.  All paces rise together
+Every demand has a pace it cannot beat alone; capacities have room. All paces rise together
 from zero; a demand stops rising at its own limit, or when a capacity it draws from is full
-(progressive filling: Bertsekas and Gallager, Data Networks, 1992, section 6.5.2).  The result is
+(progressive filling: Bertsekas and Gallager, Data Networks, 1992, section 6.5.2). The result is
 the only one in which every demand runs at its own limit or crosses a full capacity on which
-nobody has a higher pace.
+no demand has a higher pace.
 
-Sums and products are integers and levels are rounded down, so the result does not depend on the
+Sums and products are integers and levels are rounded down. So the result does not depend on the
 order of anything, no capacity passes 100 %, and m equal demands are the same as one of
 multiplicity m, bit for bit.
 
@@ -49,15 +49,15 @@ def fill(
     left = dict(room)
     load: dict[int, int] = {}
     users: dict[int, list[int]] = {}
-    for one in range(count):
-        for capacity, weight in weights[one]:
-            drawn = members[one] * weight
+    for number in range(count):
+        for capacity, weight in weights[number]:
+            drawn = members[number] * weight
             if capacity in load:
                 load[capacity] += drawn
-                users[capacity].append(one)
+                users[capacity].append(number)
             else:
                 load[capacity] = drawn
-                users[capacity] = [one]
+                users[capacity] = [number]
     pace = [UNBOUND] * count
     bound = [UNBOUND] * count
     heap = [(left[capacity] // drawn, capacity) for capacity, drawn in load.items() if drawn]
@@ -65,38 +65,38 @@ def fill(
     ascending = sorted(range(count), key=alone.__getitem__)
     at = 0
     while at < count:
-        one = ascending[at]
-        if pace[one] >= 0:
+        number = ascending[at]
+        if pace[number] >= 0:
             at += 1
             continue
         level = _next_full(heap, left, load)
-        if level < 0 or alone[one] <= level:
-            level = alone[one]
-            held = [(one, UNBOUND)]
+        if level < 0 or alone[number] <= level:
+            level = alone[number]
+            held = [(number, UNBOUND)]
         else:
             held = _held_back(_all_full(heap, left, load, level), users, pace)
-        for one, capacity in held:
-            pace[one] = level
-            bound[one] = capacity
-            for other, weight in weights[one]:
-                drawn = members[one] * weight
-                load[other] -= drawn
-                left[other] -= level * drawn
+        for number, capacity in held:
+            pace[number] = level
+            bound[number] = capacity
+            for capacity_crossed, weight in weights[number]:
+                drawn = members[number] * weight
+                load[capacity_crossed] -= drawn
+                left[capacity_crossed] -= level * drawn
     return pace, bound
 
 
 def _next_full(heap: list[tuple[int, int]], left: Mapping[int, int], load: Mapping[int, int]) -> int:
-    """Level at which the next capacity fills, -1 if none does.  Levels only rise, so old ones are lower bounds."""
+    """Level at which the next capacity fills, -1 if none does. Levels only rise, so old ones are lower bounds."""
     while heap:
         level, capacity = heap[0]
         drawn = load[capacity]
         if not drawn:
             heappop(heap)
             continue
-        now = left[capacity] // drawn
-        if now <= level:
+        filled_at = left[capacity] // drawn
+        if filled_at <= level:
             return level
-        heapreplace(heap, (now, capacity))
+        heapreplace(heap, (filled_at, capacity))
     return -1
 
 
@@ -107,19 +107,19 @@ def _all_full(heap: list[tuple[int, int]], left: Mapping[int, int], load: Mappin
         _, capacity = heappop(heap)
         drawn = load[capacity]
         if drawn:
-            now = left[capacity] // drawn
-            if now <= level:
+            filled_at = left[capacity] // drawn
+            if filled_at <= level:
                 full.append(capacity)
             else:
-                heappush(heap, (now, capacity))
+                heappush(heap, (filled_at, capacity))
     return full
 
 
 def _held_back(full: Sequence[int], users: Mapping[int, Sequence[int]], pace: Sequence[int]) -> list[tuple[int, int]]:
-    """Who is held back, and by which capacity (of several, the first by number)."""
+    """(class that is held back, capacity that holds it back: of several, the first by number)."""
     held: dict[int, int] = {}
     for capacity in sorted(full):
-        for one in users[capacity]:
-            if pace[one] < 0:
-                held.setdefault(one, capacity)
+        for number in users[capacity]:
+            if pace[number] < 0:
+                held.setdefault(number, capacity)
     return list(held.items())

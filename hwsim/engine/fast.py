@@ -1,7 +1,7 @@
 """Compiled code for large graphs: there with the extra [fast] (numba), chosen by size, and never needed.
 
-HWSIM_FAST says otherwise: `never`, `always` (whatever the size) or `auto`.  What compiled code says is what Python's
-says, bit for bit; it is compiled once and kept (NUMBA_CACHE_DIR, else beside the sources).
+HWSIM_FAST says otherwise: `never`, `always` (whatever the size) or `auto`. Its results equal
+Python's, bit for bit; it is compiled once and kept (NUMBA_CACHE_DIR, else with the sources).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CLASS: Final = 50  # ops that a class of demands counts for: what one of thousan
 
 
 def code_for(ops: int, classes: int = 0, choice: Choice | None = None) -> Kernels | None:
-    """The compiled code, if it is to play a graph of so many ops and classes of demands that compete; None if Python is.
+    """The compiled code, if it is to play a graph with that many ops and classes of competing demands; None if Python is.
 
     choice: instead of what the environment says.
 

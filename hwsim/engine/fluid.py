@@ -1,13 +1,13 @@
 """Demands in flight: classes of identical demands that share capacities while they run.
 
 A class keeps the virtual service V one member has received since the class became active; a
-member that joins at V with work W ends when V reaches V + W.  So a change of pace costs one
-update per class, however many members it has.  V = sum of pace x time is an integer: cutting an
+member that joins at V with work W ends when V reaches V + W. So a change of pace costs one
+update per class, however many members it has. V = sum of pace x time is an integer: cutting an
 interval in two changes nothing.
 
 Only capacities that could bind (what the active demands would draw alone exceeds what there is)
-tie classes together.  Paces are mended from the last solution: what a change does not reach is not
-looked at.  The result is that of `fair.fill` for all classes at once.
+tie classes together. Paces are mended from the last solution: what a change does not reach is not
+looked at. The result equals `fair.fill` for all classes at once.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class FlowClass:
 
 
 class Fluid:
-    """The classes in flight.  Time is integer fs and is passed in; nothing here owns a clock."""
+    """The classes in flight. Time is integer fs and is passed in; nothing here owns a clock."""
 
     def __init__(self, classes: Sequence[FlowClass], capacities: int) -> None:
         self.room = [FULL] * capacities
@@ -53,17 +53,17 @@ class Fluid:
         self.changed: set[int] = set()
         self.more = False  # whether anything but ends of demands has touched a capacity
         self.solves = 0
-        for one in classes:
-            self.extend(one)
+        for flow_class in classes:
+            self.extend(flow_class)
 
-    def extend(self, one: FlowClass) -> int:
+    def extend(self, flow_class: FlowClass) -> int:
         """Make a class known; its number."""
-        holds = dict(one.holds)
-        weights = dict(one.weights)
-        self.classes.append(one)
+        holds = dict(flow_class.holds)
+        weights = dict(flow_class.weights)
+        self.classes.append(flow_class)
         self.draws.append(
             tuple(
-                (capacity, weights.get(capacity, 0) * one.alone + holds.get(capacity, 0))
+                (capacity, weights.get(capacity, 0) * flow_class.alone + holds.get(capacity, 0))
                 for capacity in sorted(weights.keys() | holds.keys())
             )
         )
@@ -74,28 +74,28 @@ class Fluid:
         self.history.append([])
         return len(self.classes) - 1
 
-    def join(self, number: int, op: int, time: int, now: int) -> None:
+    def join(self, number: int, op: int, time: int, instant: int) -> None:
         """A member that alone would take `time` fs starts to flow."""
-        one = self.classes[number]
+        flow_class = self.classes[number]
         members = self.members[number]
         self.more = True
         if members:
-            self.virtual[number] += self.pace[number] * (now - self.since[number])
+            self.virtual[number] += self.pace[number] * (instant - self.since[number])
         else:
             self.virtual[number] = 0
-            for capacity, weight in one.weights:
+            for capacity, weight in flow_class.weights:
                 self.users[capacity][number] = weight
-        self.since[number] = now
-        heappush(members, (self.virtual[number] + one.alone * time, op))
+        self.since[number] = instant
+        heappush(members, (self.virtual[number] + flow_class.alone * time, op))
         self._count(number, 1)
 
-    def leave(self, number: int, now: int) -> list[int]:
+    def leave(self, number: int, instant: int) -> list[int]:
         """Members that have received all their service by now."""
-        if self.due[number] != now:
+        if self.due[number] != instant:
             return []
         self.due[number] = UNBOUND
-        self.virtual[number] += self.pace[number] * (now - self.since[number])
-        self.since[number] = now
+        self.virtual[number] += self.pace[number] * (instant - self.since[number])
+        self.since[number] = instant
         reached = self.virtual[number]
         members = self.members[number]
         ended = []
@@ -116,12 +116,12 @@ class Fluid:
             self.held[capacity] += change * part
 
     def set_room(self, capacity: int, room: int) -> None:
-        """From now on there is only so much of a capacity (at most FULL, its nominal rate)."""
+        """Set what there is of a capacity from now on (at most FULL, its nominal rate)."""
         self.room[capacity] = room
         self.more = True
         self.changed.add(capacity)
 
-    def settle(self, now: int) -> list[tuple[int, int]]:
+    def settle(self, instant: int) -> list[tuple[int, int]]:
         """Mend the paces as far as this instant's changes reach; (time, class) of the ends that moved."""
         seen = self.changed
         active = []
@@ -145,7 +145,7 @@ class Fluid:
             mended = [(number, self.classes[number].alone, UNBOUND) for number in active]
         moved = []
         for number, pace, bound in mended:
-            end = self._schedule(number, pace, bound, now)
+            end = self._schedule(number, pace, bound, instant)
             if end is not None:
                 moved.append((end, number))
         self.touched.clear()
@@ -157,8 +157,8 @@ class Fluid:
         """Pace and bound of the touched classes that are active, and of every other that the dirty capacities reach.
 
         It is the filling of `fair.fill`, from the lowest level up, but of the capacities alone whose filling differs from
-        the last one.  Another capacity joins them at the level at which a class that crosses it stops rising earlier than
-        before, or does not stop where it did; up to that level it had filled as it did before.  A class without such a
+        the last one. Another capacity joins them at the level at which a class that crosses it stops rising earlier than
+        before, or does not stop where it did; up to that level it had filled as it did before. A class without such a
         change is `expected` to stop at its old pace.
 
         level: up to which nothing differs: where demands have only ended, the lowest of their paces.
@@ -240,14 +240,14 @@ class Fluid:
         capacity: int,
         rising: set[int],
     ) -> list[int]:
-        """Who is held back by the capacities that fill at this level: all at once, so that their order cannot matter."""
+        """Classes held back by the capacities that fill at this level: all at once, so that their order cannot matter."""
         held: dict[int, None] = {}
         while True:
             drawn = load[capacity]
             if drawn:
-                now = left[capacity] // drawn
-                if now > level:
-                    heappush(queue, (now, FULL_AT, capacity))
+                filled_at = left[capacity] // drawn
+                if filled_at > level:
+                    heappush(queue, (filled_at, FULL_AT, capacity))
                 else:
                     self.level[capacity] = level
                     held.update((number, None) for number in self.users[capacity] if number in rising)
@@ -261,20 +261,20 @@ class Fluid:
             self.pace[number] = 0
             self.history[number].append(Pace(self.since[number], 0, UNBOUND))
 
-    def _schedule(self, number: int, pace: int, bound: int, now: int) -> int | None:
+    def _schedule(self, number: int, pace: int, bound: int, instant: int) -> int | None:
         history = self.history[number]
         same = bool(pace and history) and pace == self.pace[number] and history[-1].bound == bound
         if same and number not in self.touched:
             return None
-        self.virtual[number] += self.pace[number] * (now - self.since[number])
-        self.since[number] = now
+        self.virtual[number] += self.pace[number] * (instant - self.since[number])
+        self.since[number] = instant
         self.pace[number] = pace
         if not same:
-            history.append(Pace(now, pace, bound))
+            history.append(Pace(instant, pace, bound))
         if not pace:
             self.due[number] = UNBOUND
             return None
-        end = now - (self.virtual[number] - self.members[number][0][0]) // pace
+        end = instant - (self.virtual[number] - self.members[number][0][0]) // pace
         if end == self.due[number]:
             return None
         self.due[number] = end

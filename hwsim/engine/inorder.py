@@ -1,9 +1,9 @@
 """Graphs in which ops wait for nothing but the ends of known ops: their timeline is a longest path.
 
-An op starts when the last of its predecessors has ended (queues are edges already) and takes its fixed time: a product of
-matrices over (max, +), which needs no clock, no heap and no canonical instants (Baccelli, Cohen, Olsder and Quadrat,
-Synchronization and Linearity, 1992, section 2).  What breaks it is arbitration: an op that takes a server of a pool, that
-competes for a capacity which can bind, or whose requests somebody else serves.
+An op starts when the last of its predecessors has ended (queues are edges already) and takes its fixed time. That is a product
+of matrices over (max, +), which needs no clock, no heap and no canonical instants (Baccelli, Cohen, Olsder and Quadrat,
+Synchronization and Linearity, 1992, section 2). What breaks it is arbitration: an op that takes a server of a pool, that
+competes for a capacity which can bind, or whose requests a server outside serves.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from hwsim.results.timeline import Timeline
 
 
 def is_in_order(flat: FlatGraph, compiled: Compiled) -> bool:
-    """Whether no op takes a server, competes or is served by somebody else."""
+    """Whether no op takes a server, competes or has its requests served outside."""
     return not ((flat.take >= 0).any() or (compiled.flow_class >= 0).any() or compiled.played.any())
 
 
 def longest_path(flat: FlatGraph, compiled: Compiled, kernels: fast.Kernels | None = None) -> Timeline:
-    """The timeline of an in-order graph, bit for bit that of its replay.
+    """The timeline of an in-order graph, bit for bit as by replay.
 
     Ops that wait for each other, and those behind them, never start: -1.
     kernels: compiled code to use instead of Python's.
@@ -71,21 +71,21 @@ def _sweep(flat: FlatGraph, fixed: Sequence[int]) -> tuple[list[int], list[int]]
     if is_forward(flat):
         end = []
         for op, took in enumerate(fixed):
-            now = start[op] + took
-            end.append(now)
+            ends = start[op] + took
+            end.append(ends)
             for after in follow[first[op] : first[op + 1]]:
-                if start[after] < now:
-                    start[after] = now
+                if start[after] < ends:
+                    start[after] = ends
         return start, end
     end = [-1] * len(flat)
     missing = flat.waits_for.tolist()
     ready = np.flatnonzero(flat.waits_for == 0).tolist()
     while ready:
         op = ready.pop()
-        end[op] = now = start[op] + fixed[op]
+        end[op] = ends = start[op] + fixed[op]
         for after in follow[first[op] : first[op + 1]]:
-            if start[after] < now:
-                start[after] = now
+            if start[after] < ends:
+                start[after] = ends
             missing[after] -= 1
             if not missing[after]:
                 ready.append(after)

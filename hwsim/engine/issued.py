@@ -1,6 +1,6 @@
 """Ops that actors issue one after another while the run goes on: columns that grow, and tables that are worked out once.
 
-A graph submitted is flattened and compiled each time.  An actor that issues thousands of short chains of the same kinds of
+A graph submitted is flattened and compiled each time. An actor that issues thousands of short chains of the same kinds of
 ops (a batch of requests after another) registers labels, queues and costs once and then names them by number.
 """
 
@@ -19,7 +19,7 @@ from hwsim.graph.opgraph import Block, FlatGraph, Label, OpGraph, Queue, flatten
 
 
 class IssuedOp(NamedTuple):
-    """An op by the numbers of what was registered.  time: own fs before the cost's latency; size: times the cost's amounts."""
+    """An op by the numbers of what was registered. time: own fs before the cost's latency; size: times the cost's amounts."""
 
     label: int
     queue: int

@@ -24,7 +24,7 @@ TIME_BITS = 63
 
 
 class Course(Sequence[Pace]):
-    """What one class ran at, and when: rows of fs and capacity, and of a pace in two words."""
+    """Paces of one class over time: rows of fs and capacity, and of a pace in two words."""
 
     def __init__(self, rows: Ints, paces: Words) -> None:
         self._rows, self._paces = rows, paces
@@ -70,9 +70,9 @@ class History(Sequence[Sequence[Pace]]):
 
 
 def play(flat: FlatGraph, compiled: Compiled, code: Kernels) -> Timeline | None:
-    """The timeline of a graph that nobody adds to, bit for bit that of `hwsim.engine.replay`.
+    """The timeline of a graph to which nothing is added, bit for bit as by `hwsim.engine.replay`.
 
-    None where compiled code cannot say: requests are served, or numbers do not fit its words.
+    None if compiled code cannot play it: requests are served, or numbers do not fit its words.
     """
     narrow = object not in (compiled.fixed.dtype, compiled.flow.dtype)
     if compiled.played.any() or not narrow or not fits(compiled.classes, len(flat)):
@@ -95,7 +95,7 @@ def play(flat: FlatGraph, compiled: Compiled, code: Kernels) -> Timeline | None:
         compiled.flow_class,
         flows,
     )
-    if how != code.DONE:
+    if how != code.play.DONE:
         return None
     return Timeline(
         flat=flat,
@@ -105,7 +105,7 @@ def play(flat: FlatGraph, compiled: Compiled, code: Kernels) -> Timeline | None:
         flow_class=compiled.flow_class,
         paces=History(*history),
         alone=tuple(one.alone for one in compiled.classes),
-        solves=int(flows.counts[code.SOLVES]),
+        solves=int(flows.counts[code.flows.SOLVES]),
     )
 
 
@@ -132,7 +132,7 @@ def _words(values: Sequence[int], count: int) -> Words:
 
 def _flows(compiled: Compiled, capacities: int, code: Kernels) -> Any:
     """The columns of `kernels.flows.Flows` before anything flows."""
-    classes = compiled.classes
+    names, classes = code.flows, compiled.classes
     count = len(classes)
     pairs = [(capacity, number, weight) for number, one in enumerate(classes) for capacity, weight in one.weights]
     draws = [
@@ -140,19 +140,19 @@ def _flows(compiled: Compiled, capacities: int, code: Kernels) -> Any:
         for number, one in enumerate(classes)
         for capacity in sorted({capacity for capacity, _ in (*one.weights, *one.holds)})
     ]
-    table = np.zeros((count, code.LAST_DRAW + 1), np.int64)
-    table[:, [code.ROOT, code.BOUND, code.DUE, code.DUE_PLACE]] = -1
-    for rows, first, last in ((pairs, code.FIRST_PAIR, code.LAST_PAIR), (draws, code.FIRST_DRAW, code.LAST_DRAW)):
+    table = np.zeros((count, names.LAST_DRAW + 1), np.int64)
+    table[:, [names.ROOT, names.BOUND, names.DUE, names.DUE_PLACE]] = -1
+    for rows, first, last in ((pairs, names.FIRST_PAIR, names.LAST_PAIR), (draws, names.FIRST_DRAW, names.LAST_DRAW)):
         begins = _begins([row[1] for row in rows], count)
         table[:, first], table[:, last] = begins[:-1], begins[1:]
-    rooms = np.zeros((capacities, code.SEEN + 1), np.int64)
-    rooms[:, code.FIRST_USER] = _begins(sorted(row[0] for row in pairs), capacities)[:-1]
+    rooms = np.zeros((capacities, names.SEEN + 1), np.int64)
+    rooms[:, names.FIRST_USER] = _begins(sorted(row[0] for row in pairs), capacities)[:-1]
     ops = len(compiled.fixed) if classes else 0
-    return code.Flows(
+    return names.Flows(
         classes=table,
         class_words=np.hstack([_words([one.alone for one in classes], 2), np.zeros((count, 7), np.uint64)]),
         capacities=rooms,
-        capacity_words=np.zeros((capacities, code.LEVEL + 2), np.uint64),
+        capacity_words=np.zeros((capacities, names.LEVEL + 2), np.uint64),
         pairs=np.array([(*row[:2], 0) for row in pairs], np.int64).reshape(-1, 3),
         pair_words=_words([row[2] for row in pairs], 2),
         draws=np.array([row[0] for row in draws], np.int64),
@@ -161,9 +161,9 @@ def _flows(compiled: Compiled, capacities: int, code: Kernels) -> Any:
         op_words=np.empty((ops, 3), np.uint64),
         user=np.zeros(len(pairs), np.int64),
         due_heap=np.zeros(count, np.int64),
-        lists=np.zeros((code.CHANGED + 1, 2 * count + len(pairs) + len(draws) + 1), np.int64),
+        lists=np.zeros((names.CHANGED + 1, 2 * count + len(pairs) + len(draws) + 1), np.int64),
         queue=np.zeros((2 * count + capacities + 1, 3), np.uint64),
-        counts=np.zeros(code.RISING + 1, np.int64),
+        counts=np.zeros(names.RISING + 1, np.int64),
         full=_words([FULL], 3)[0],
     )
 

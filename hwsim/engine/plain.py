@@ -1,16 +1,16 @@
 """The engine written out in SimPy: a process for each op, a resource for each pool, and no shortcut.
 
 It is there to be read, to be shown in class, and to prove the fast engines: whatever plays a run, start and end of every op are
-those of this file, to the femtosecond. `hwsim simulate --engine simpy` uses it. It takes about 40 us an op, where the replay
+equal to this file's, to the femtosecond. `hwsim simulate --engine simpy` uses it. It takes about 40 us an op, where the replay
 takes 1 us and the longest path 0.1 us, and its time grows with the square of the ops in flight together.
 
-What happens at one instant happens in this order, by SimPy's priorities:
+The order of events at one instant, by SimPy's priorities:
 
 1. SimPy's ordinary events: an op's fixed time is over, a request arrives, a part fails.
 2. ROUND: ops that are due end, servers of pools go to the ops that wait for them, ops that became ready start. Repeated until
    no op is due any more.
 3. SOLVE: the pace of every op that shares a capacity is worked out anew, for all at once (`hwsim.engine.fair`).
-4. TELL: who submitted ops hears which of them have ended.
+4. TELL: the submitters of ops learn which of them have ended.
 
 **Source**: decisions 0001 (demands), 0003 (fair sharing), 0008 (one order at one instant).
 """
@@ -55,7 +55,7 @@ class Op:
         fixed: fs that pass before it shares anything: its own time and its demand's latency.
         flow: fs that the rest takes alone.
         flow_class: class of its demand, -1 if it shares nothing.
-        take, give: pools of which it takes a server at its start, gives one back at its end; -1 for none.
+        take, give: pool that gives it a server at its start, pool that gets one back at its end; -1 for none.
         is_join: whether it only waits for others, and ends as soon as it starts.
         is_served: whether a server simulates its requests one by one.
         waits_for: ops that have yet to end before it may start.
@@ -160,7 +160,7 @@ class PlainEngine:
         return finished, chain[-1].number
 
     def limit(self, capacity: str, fraction: float) -> None:
-        """From now on only so much of a capacity's rate is there (0: a failure; 1: all of it)."""
+        """Limit a capacity to a fraction of its rate from now on (0: a failure; 1: all of it)."""
         if not 0 <= fraction <= 1:
             raise ValueError(f"a capacity runs at 0 to 1 of its rate, not at {fraction}")
         number = [one.name for one in self.capacities].index(capacity)
@@ -168,7 +168,7 @@ class PlainEngine:
         self._call(SOLVE, self._solve)
 
     def finish(self, op: int) -> None:
-        """The requests of an op that the server was told of have all been served now."""
+        """Note that the requests of an op that the server has have all been served now."""
         self._is_due(self._ops[op])
 
     def run(self) -> Timeline:
@@ -231,13 +231,13 @@ class PlainEngine:
         self._ready += [op for op in ops if not op.waits_for]
         self._call(ROUND, self._round)
 
-    def _class_number(self, one: FlowClass) -> int:
-        if one not in self._class_numbers:
-            self._class_numbers[one] = len(self._classes)
-            self._classes.append(one)
+    def _class_number(self, flow_class: FlowClass) -> int:
+        if flow_class not in self._class_numbers:
+            self._class_numbers[flow_class] = len(self._classes)
+            self._classes.append(flow_class)
             self._pace.append(0)
             self._history.append([])
-        return self._class_numbers[one]
+        return self._class_numbers[flow_class]
 
     # ------------------------------------------------------------ the life of an op
 
@@ -375,7 +375,7 @@ class PlainEngine:
         self.env.schedule(event, priority)
 
     def _tell(self, _: simpy.Event) -> None:
-        """Tell the server of ops whose requests begin, and whoever waits for ops that ended."""
+        """Tell the server of ops whose requests begin, and the waiters of ops that ended."""
         if self.progress is not None:
             self.progress(self._done, len(self._ops))
         begun, self._begun = self._begun, []

@@ -1,8 +1,8 @@
 """Replaying an op graph over arrays: one heap, no object per op, canonical instants.
 
-At an instant: retire what is due; complete joins, transitively; hand freed servers to who waits
-for them; start the ops that became ready, or line them up at their pools, in op order; repeat
-until quiet; then solve rates once.  Nothing depends on the order in which the heap gives equal
+At an instant: retire the ops that are due; complete joins, transitively; hand freed servers to the ops that wait
+for them. Start the ops that became ready, or line them up at their pools, in op order. Repeat
+until quiet; then solve rates once. Nothing depends on the order in which the heap gives equal
 times, so the result is a function of the graph alone.
 """
 
@@ -20,7 +20,7 @@ from hwsim.engine.compile import Compiled
 from hwsim.engine.fluid import Fluid
 from hwsim.graph.opgraph import FlatGraph
 
-# A heap entry is one integer: the time, then what is due.  A code below 2**38 is an op that ends.
+# A heap entry is one integer: the time, then what is due. A code below 2**38 is an op that ends.
 SHIFT = 40
 MASK = (1 << SHIFT) - 1
 FLOWS = 1 << 38  # op (code - FLOWS) has passed its fixed part and starts to flow
@@ -28,15 +28,15 @@ CLASS = 1 << 39  # class (code - CLASS) may have members that end
 
 
 class Replay:
-    """The state of a run.  `load` adds ops, `advance` plays instants; nothing here knows SimPy."""
+    """The state of a run. `load` adds ops, `advance` plays instants; nothing here knows SimPy."""
 
     def __init__(self, pools: Sequence[int], capacities: int) -> None:
         self.now = 0
         self.fluid = Fluid((), capacities)
         self.done = 0
         self.watched: set[int] = set()
-        self.ended: list[int] = []  # watched ops that ended, until somebody takes them
-        self.begun: list[int] = []  # played ops whose requests are to be served from now on, until somebody takes them
+        self.ended: list[int] = []  # watched ops that ended, until they are taken
+        self.begun: list[int] = []  # played ops whose requests are to be served from now on, until they are taken
         self._parts: dict[int, int] = {}  # of a played op: what has yet to end, its requests or the rest of its demand
         self.start: array[int] | list[int] = array("q")
         self.end: array[int] | list[int] = array("q")
@@ -90,7 +90,7 @@ class Replay:
     def chain(self, ops: Sequence[tuple[int, int, int]]) -> int:
         """Add ops of no pool, one after another, the first ready now: (fs before its flow, fs of its flow alone, class or -1).
 
-        The number of the first.  As `load` of a graph, without its price.
+        The number of the first. As `load` of a graph, without its price.
         """
         base = len(self)
         for op, (fixed, flow, number) in enumerate(ops, base):
@@ -119,7 +119,7 @@ class Replay:
         return self._heap[0] >> SHIFT if self._heap else None
 
     def advance(self, until: int | None, instants: int) -> None:
-        """Play instants before `until` (None: all), at most so many, or until a watched op ends.
+        """Play instants before `until` (None: all), at most `instants` of them, or until a watched op ends.
 
         One function with local names: this is the inner loop.
         """
@@ -128,14 +128,14 @@ class Replay:
         free, waiting, fluid = self._free, self._waiting, self.fluid
         while instants and not self.ended and not self.begun:
             instants -= 1
-            now = self.next_time()
-            if now is None or (until is not None and now >= until):
+            instant = self.next_time()
+            if instant is None or (until is not None and instant >= until):
                 return
-            if now > ticks.LARGEST and isinstance(self.start, array):
+            if instant > ticks.LARGEST and isinstance(self.start, array):
                 self.start, self.end = list(self.start), list(self.end)
             start, end = self.start, self.end
-            self.now = now
-            stamp = now << SHIFT
+            self.now = instant
+            stamp = instant << SHIFT
             limit = stamp + MASK
             ready, self._ready = self._ready, []
             while True:  # rounds, until nothing is due at this instant
@@ -147,12 +147,12 @@ class Replay:
                     elif code < CLASS:
                         self._join(code - FLOWS)
                     else:
-                        retired += fluid.leave(code - CLASS, now)
+                        retired += fluid.leave(code - CLASS, instant)
                 if self._parts:
                     retired = [op for op in retired if self._is_over(op)]
                 freed = []
                 for op in retired:
-                    end[op] = now
+                    end[op] = instant
                     for after in follow[first[op] : first[op + 1]]:
                         missing[after] = left = missing[after] - 1
                         if not left:
@@ -170,7 +170,7 @@ class Replay:
                     if line:
                         heir = line.popleft()
                         self.granted[heir] = op
-                        start[heir] = now
+                        start[heir] = instant
                         if key[heir] >= 0:
                             heappush(heap, stamp + key[heir])
                         else:
@@ -184,7 +184,7 @@ class Replay:
                             waiting[pool].append(op)
                             continue
                         free[pool] -= 1
-                    start[op] = now
+                    start[op] = instant
                     if key[op] >= 0:
                         heappush(heap, stamp + key[op])
                     else:
@@ -193,7 +193,7 @@ class Replay:
                     break
                 ready = []
             if fluid.touched or fluid.changed:
-                for time, number in fluid.settle(now):
+                for time, number in fluid.settle(instant):
                     heappush(heap, time << SHIFT | CLASS | number)
 
     def finish(self, op: int) -> None:

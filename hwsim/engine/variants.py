@@ -1,7 +1,7 @@
 """Variants of one in-order graph (the same ops, edges and queues; other costs, sizes and times) played together.
 
 Their timelines are longest paths over the same edges, so one pass serves them all: each op is a row of numbers, one per
-variant.  Ops are worked through level by level (a level: the ops with equally many edges on the longest way to them).
+variant. Ops are worked through level by level (a level: the ops with equally many edges on the longest way to them).
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ def together(graphs: Iterable[OpGraph]) -> Iterator[tuple[OpGraph, Timeline | No
     yield from zip(batch, _played(plan or _plan(batch), batch), strict=True)
 
 
-def is_variant(one: OpGraph, other: OpGraph) -> bool:
+def is_variant(first: OpGraph, second: OpGraph) -> bool:
     """Whether both have the same ops, edges, queues and pools, so that only times can differ."""
-    if len(one.blocks) != len(other.blocks) or one.queues != other.queues or one.pools != other.pools:
+    if len(first.blocks) != len(second.blocks) or first.queues != second.queues or first.pools != second.pools:
         return False
-    if not _same(one.ties, other.ties):
+    if not _same(first.ties, second.ties):
         return False
     return all(
         mine is its or (mine.times == its.times and all(_same(getattr(mine, column), getattr(its, column)) for column in _SHAPE))
-        for mine, its in zip(one.blocks, other.blocks, strict=True)
+        for mine, its in zip(first.blocks, second.blocks, strict=True)
     )
 
 
@@ -61,8 +61,10 @@ def _same(one: NDArray[np.generic], other: NDArray[np.generic]) -> bool:
 class Plan:
     """The edges of a graph, its ops renumbered level by level.
 
-    place: of every op, its new number.  levels: per level but the first its ops (begin, end) and its predecessors (begin,
-    end) in `before`.  split: where in `before` those of each op begin.
+    Args:
+        place: new number of every op.
+        levels: per level but the first, its ops (begin, end) and its predecessors (begin, end) in `before`.
+        split: place in `before` at which the predecessors of each op begin.
     """
 
     flat: FlatGraph
@@ -93,17 +95,17 @@ def _plan(graphs: Sequence[OpGraph]) -> Plan | None:
 
 
 def _level(flat: FlatGraph) -> Ints | None:
-    """Of each op, the number of edges on the longest way to it; None if ops wait for each other."""
+    """Number of edges on the longest path to each op; None if ops wait for each other."""
     first, follow, missing = flat.first.tolist(), flat.next.tolist(), flat.waits_for.tolist()
     order: Sequence[int] = range(len(flat))
     if not is_forward(flat):
-        order = found = np.flatnonzero(flat.waits_for == 0).tolist()
-        for op in found:  # grows meanwhile
+        order = ready = np.flatnonzero(flat.waits_for == 0).tolist()
+        for op in ready:  # grows meanwhile
             for after in follow[first[op] : first[op + 1]]:
                 missing[after] -= 1
                 if not missing[after]:
-                    found.append(after)
-        if len(found) < len(flat):
+                    ready.append(after)
+        if len(ready) < len(flat):
             return None
     level = [0] * len(flat)
     for op in order:
@@ -116,12 +118,12 @@ def _level(flat: FlatGraph) -> Ints | None:
 
 def _played(plan: Plan | None, graphs: Sequence[OpGraph]) -> list[Timeline | None]:
     """Timelines; None where arbitration, or a time beyond an int64, forbids it."""
-    found: list[Timeline | None] = [None] * len(graphs)
+    timelines: list[Timeline | None] = [None] * len(graphs)
     if plan is None:
-        return found
+        return timelines
     flats = [_with_times(plan.flat, graph) for graph in graphs]
     compiled: list[Compiled] = [compile_flat(each, active=plan.active if each.cost is plan.flat.cost else None) for each in flats]
-    alike = [n for n, one in enumerate(compiled) if is_in_order(flats[n], one) and one.fixed.dtype != object]
+    alike = [n for n, variant in enumerate(compiled) if is_in_order(flats[n], variant) and variant.fixed.dtype != object]
     end = np.empty((len(plan.flat), len(alike)), np.int64)
     for column, n in enumerate(alike):
         end[plan.place, column] = compiled[n].fixed
@@ -129,9 +131,9 @@ def _played(plan: Plan | None, graphs: Sequence[OpGraph]) -> list[Timeline | Non
     for n, ended, is_wrong in zip(alike, np.ascontiguousarray(end.T), wrapped(end).tolist(), strict=True):
         if is_wrong:
             continue
-        own = ended[plan.place]
-        found[n] = timeline_of(flats[n], compiled[n], own - compiled[n].fixed, own)
-    return found
+        ends = ended[plan.place]
+        timelines[n] = timeline_of(flats[n], compiled[n], ends - compiled[n].fixed, ends)
+    return timelines
 
 
 def _with_times(flat: FlatGraph, graph: OpGraph) -> FlatGraph:
@@ -151,10 +153,10 @@ def _sweep(plan: Plan, end: NDArray[np.int64]) -> None:
     alone = plan.before.tolist()
     for first, last, begin, stop in plan.levels:
         if last - first == 1:
-            now = rows[alone[begin]]
-            for other in alone[begin + 1 : stop]:
-                now = np.maximum(now, rows[other])
-            np.add(rows[first], now, out=rows[first])
+            latest = rows[alone[begin]]
+            for before in alone[begin + 1 : stop]:
+                latest = np.maximum(latest, rows[before])
+            np.add(rows[first], latest, out=rows[first])
         else:
             gathered = end.take(plan.before[begin:stop], axis=0)
             level = end[first:last]

@@ -1,1 +1,1 @@
-"""What passes between devices and when: ops, queues and pools as columns."""
+"""Op graphs of a run: ops, queues and pools as columns."""

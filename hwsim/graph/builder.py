@@ -65,7 +65,7 @@ def block(
     edges: ArrayLike = (),
     times: int = 1,
 ) -> Block:
-    """A block from columns; a scalar stands for a whole column.  time in fs.
+    """A block from columns; a scalar stands for a whole column. time in fs.
 
     >>> len(block([0, 0, 0], edges=[(0, 1, 0), (1, 2, 0)]))
     3
@@ -75,13 +75,13 @@ def block(
     def column(values: ArrayLike) -> Ints:
         return np.broadcast_to(np.asarray(values, np.int64), first.shape).copy()
 
-    own = ticks.column([int(time)] if isinstance(time, int | np.integer) else time)
+    times_fs = ticks.column([int(time)] if isinstance(time, int | np.integer) else time)
     sizes: Floats = np.broadcast_to(np.asarray(size, np.float64), first.shape).copy()
     return Block(
         label=first,
         cost=column(cost),
         size=sizes,
-        time=np.broadcast_to(own, first.shape).copy(),
+        time=np.broadcast_to(times_fs, first.shape).copy(),
         queue=column(queue),
         insert=column(insert),
         take=column(take),
@@ -118,7 +118,7 @@ class _Body:
 class GraphBuilder:
     """Adds ops one after another; `build` gives the graph.
 
-    Ops outside `repeat` stand in blocks that run once.  An edge between two blocks becomes a tie.
+    Ops outside `repeat` stand in blocks that run once. An edge between two blocks becomes a tie.
     """
 
     def __init__(self, capacities: Iterable[Capacity] = ()) -> None:
@@ -169,7 +169,7 @@ class GraphBuilder:
         return self._queues[index]
 
     def label_count(self) -> int:
-        """How many labels there are."""
+        """Number of labels."""
         return len(self._labels)
 
     def widest(self) -> int:
@@ -181,11 +181,11 @@ class GraphBuilder:
         self._full = {number: cost.in_full() for cost, number in self._costs.items() if cost.wide is not None}
 
     def stands_for(self, alike: Alike) -> None:
-        """What the ops added so far stand for, by one who has folded them already."""
+        """Set the ranks that the ops added so far represent, if they are folded already."""
         self._alike = alike
 
     def drawn(self, *, few: bool = False) -> frozenset[str] | None:
-        """The capacities that any cost names, if costs stand for those of others, or `few` are to be listed; else None: all."""
+        """The capacities that any cost names, if costs represent others too, or if `few` are to be listed; else None: all."""
         if not few and not any(cost.demand.times for cost in self._costs):
             return None
         return frozenset(name for cost in self._costs for name, _ in (*cost.demand.amounts, *cost.demand.holds))
@@ -216,14 +216,16 @@ class GraphBuilder:
         give: int = -1,
         after: Sequence[OpRef] = (),
     ) -> OpRef:
-        """Add an op after all so far.  time: own seconds before the cost's latency.
+        """Add an op after all so far. time: own seconds before the cost's latency.
 
         insert: the op of the same body that inserts this one into its queue.
         after: ops that end before this one starts.
         """
         label = self.label(name, kind, device, program)
-        own = ticks.femtoseconds(time)
-        return self.indexed(label, self.cost(cost), after, size=size, time=own, queue=queue, insert=insert, take=take, give=give)
+        time_fs = ticks.femtoseconds(time)
+        return self.indexed(
+            label, self.cost(cost), after, size=size, time=time_fs, queue=queue, insert=insert, take=take, give=give
+        )
 
     def indexed(
         self,
@@ -240,13 +242,13 @@ class GraphBuilder:
     ) -> OpRef:
         """Add an op as `op` does, by the indices of its label and cost. time: own fs."""
         body = self._body()
-        here = OpRef(len(self._bodies) - 1, len(body.rows))
-        if insert is not None and insert.block != here.block:
+        added = OpRef(len(self._bodies) - 1, len(body.rows))
+        if insert is not None and insert.block != added.block:
             raise ValueError(f"'{self.label_at(label).name}' must be inserted by an op of its own body")
         body.rows.append((label, cost, size, time, queue, -1 if insert is None else insert.op, take, give))
         for before in after:
-            self.edge(before, here)
-        return here
+            self.edge(before, added)
+        return added
 
     def edge(self, before: OpRef, then: OpRef, lag: int = 0) -> None:
         """`then` starts after `before` has ended: of `lag` iterations ago in one body, else of the last iteration."""
@@ -275,7 +277,7 @@ class GraphBuilder:
         self._lines.append(line)
 
     def training(self, training: Trained) -> None:
-        """What the steps of a training are worth."""
+        """Add a training whose steps are among the ops."""
         self._trainings.append(training)
 
     def add(self, block: Block) -> int:

@@ -1,11 +1,11 @@
 """The op graph: everything a run does, as blocks of columns, ready to be replayed.
 
-A block is a body of ops and how often it runs.  Edges inside a block may reach back over
-iterations (`lag`), so that a million repetitions are one body and a number.  Ops are numbered
+A block is a body of ops and how often it runs. Edges inside a block may reach back over
+iterations (`lag`), so that a million repetitions are one body and a number. Ops are numbered
 block by block, iteration by iteration, position by position; the number decides ties.
 
 A queue (a stream, a host thread) is program order: its ops run one after another, in number
-order.  It exists only here; flattening turns it, and its depth, into edges.
+order. It exists only here; flattening turns it, and its depth, into edges.
 A pool is arbitration: `servers` of them, given by readiness, then op number.
 """
 
@@ -29,7 +29,7 @@ LAST, EVERY, PAIRED = 0, 1, 2  # how a tie connects two blocks
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """What a reader calls an op: several ops (one per iteration) share one."""
+    """Name of an op for readers: several ops (one per iteration) share one."""
 
     name: str
     kind: str
@@ -39,7 +39,7 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """In-order list of ops.  At most `depth` of them (None: any number) are inserted but not yet ended."""
+    """In-order list of ops. At most `depth` of them (None: any number) are inserted but not yet ended."""
 
     name: str
     device: str
@@ -56,18 +56,18 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A body of n ops, run `times` times.  Every column has one entry per op of the body.
+    """A body of n ops, run `times` times. Every column has one entry per op of the body.
 
-    label: index into `OpGraph.labels`.  cost: index into `OpGraph.costs`, -1 for none.
+    label: index into `OpGraph.labels`. cost: index into `OpGraph.costs`, -1 for none.
     size: the op draws `size` times what the cost says (amounts, floor and share; not latency).
     time: own fixed time in fs before the cost's latency (host time, a recorded duration).
-    queue, take, give: indices of queue and pools, -1 for none.  A pool is taken at an op's
+    queue, take, give: indices of queue and pools, -1 for none. A pool is taken at an op's
     start and given back at an op's end, not necessarily the same op's.
     insert: position of the op of the same iteration that inserts this one into its queue, -1
     if nothing does; a queue's depth bounds the inserted ops.
     edges: rows (from, to, lag): `to` starts after `from` of `lag` iterations before has ended.
-    turns: of a program's loop, how many iterations of it the body is; turn: number of the iteration that an op is of when the
-    body runs for the first time, None: 0 of every op.
+    turns: iterations of a program's loop that the body is; turn: number of the iteration of each op when the body runs for the
+    first time, None: 0 for every op.
     An op with no queue, pool, cost and time is a join: it ends when its last predecessor ends.
     """
 
@@ -94,7 +94,7 @@ class Block:
         return (np.arange(self.times, dtype=np.int64)[:, None] * self.turns + first).ravel().astype(np.int32)
 
     def turns_in(self, times: int) -> int:
-        """Iterations of its loop until the body has run so often, those before it included."""
+        """Iterations of its loop until the body has run `times` times, earlier ones included."""
         before = 0 if self.turn is None else int(self.turn.min())
         return before + times * self.turns
 
@@ -112,7 +112,7 @@ class Change(NamedTuple):
 
 
 class Speaks(NamedTuple):
-    """So many teams of GPUs, which exchange on the queues of `leader`."""
+    """`teams` stage groups of GPUs, which exchange on the queues of `leader`."""
 
     leader: str
     teams: int
@@ -120,16 +120,16 @@ class Speaks(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """A training among the ops of a graph: what its steps are worth.
+    """A training among the ops of a graph: the work of its steps.
 
     Args:
-        program: of its ops; those of kind "step" end its steps.
-        count, unit: of what a step goes through: tokens, images; flop: of the model for them; peak: FLOP/s of all its devices.
-        devices: whose queues tell the rest: one for each pipeline stage; of so many `gpus`.
-        speaks: of GPUs of several kinds, what each of `devices` speaks for; kinds: the GPUs of each kind.
+        program: program of its ops; ops of kind "step" end its steps.
+        count, unit: tokens, images, ... of a step; flop: FLOP of the model for them; peak: FLOP/s of all its devices.
+        gpus: number of GPUs; devices: one for each pipeline stage, whose queues are read.
+        speaks: stage groups that each of `devices` represents if the GPUs are of several kinds; kinds: the GPUs of each kind.
         inside: (cost, part of its time) of ops that wait for collectives inside.
-        whole: of `count`'s unit, all of the training; 0 if nobody says.
-        told: copies of the model, of which one is among the ops for all; 1: every copy is there.
+        whole: `count` of the entire training; 0 if not given.
+        replicas: data-parallel replicas that the one simulated replica represents; 1 if each has its own ops.
     """
 
     program: str
@@ -168,9 +168,9 @@ class Mark(NamedTuple):
 class Buffer:
     """A buffer of `bytes` in a device's memory: one per iteration `first` ... `first + times - 1` of its block.
 
-    It is taken when `made` starts.  It is given back (see `results.memory`) at the latest end of `users`, or when
+    It is taken when `made` starts. It is given back (see `results.memory`) at the latest end of `users`, or when
     `renamed` starts, as the program's name then means another buffer; without `renamed` the name keeps it to the end.
-    block -1: it belongs to no loop, and all marks are of other blocks.  op: what the op that makes it is called.
+    block -1: it belongs to no loop, and all marks are of other blocks. op: what the op that makes it is called.
     """
 
     value: str
@@ -195,7 +195,7 @@ class Buffer:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What a device holds from `since` (fs) to the end of the run, of something that is none of the graph's: of a service."""
+    """Memory that a service, which is no op of the graph, holds on a device from `since` (fs) to the end of the run."""
 
     device: str
     value: str
@@ -208,7 +208,7 @@ class Held:
 class LineStage:
     """A stage of a line: a batch enters it as `first` begins and leaves it as `last` ends; `ops` keep `device` busy.
 
-    at_once: batches in it at the same time.  ahead: batches it may have ready for the next stage.
+    at_once: batches in it at the same time. ahead: batches it may have ready for the next stage.
     """
 
     name: str
@@ -224,7 +224,7 @@ class LineStage:
 class Line:
     """Stages that batches go through one after another, as a program's pipeline; no effect on time.
 
-    batch: samples in one, 0 if nobody said.  epochs: batches in each.
+    batch: samples in one, 0 if not given. epochs: batches in each.
     """
 
     program: str
@@ -235,15 +235,15 @@ class Line:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Alike:
-    """What the ops of a folded graph stand for (see `hwsim.graph.fold`).
+    """Ranks that the ops of a folded graph represent (see `hwsim.graph.fold`).
 
     Args:
         programs: the names of all of them, by rank.
-        of: the class of each rank.
-        first: of each class the rank whose ops these are.
-        labels: how many ops each op of a label stands for.
-        met: labels of what all of a collective is, which every rank shows as its own.
-        capacities: how many each capacity of the graph stands for.
+        of: class of each rank.
+        first: rank of each class whose ops are in the graph.
+        labels: number of ops that each op of a label represents.
+        met: labels of ops that are an entire collective, which every rank shows as its own.
+        capacities: number of capacities that each capacity of the graph represents.
     """
 
     programs: tuple[str, ...]
@@ -260,7 +260,7 @@ class Alike:
 
 
 class Names(NamedTuple):
-    """What is called otherwise at another rank."""
+    """Names that differ at another rank."""
 
     labels: Mapping[Label, Label]
     queues: Mapping[str, str]
@@ -270,11 +270,11 @@ class Names(NamedTuple):
 class OpGraph:
     """Blocks in program order, the tables they index, and the edges between blocks.
 
-    ties: rows (block, op, block, op, mode): the first op ends before the second starts.  LAST:
-    its last iteration before the other's first.  EVERY: each of its iterations before the other's
-    first.  PAIRED: iteration i before iteration i (both blocks run equally often).
+    ties: rows (block, op, block, op, mode): the first op ends before the second starts. LAST:
+    its last iteration before the other's first. EVERY: each of its iterations before the other's
+    first. PAIRED: iteration i before iteration i (both blocks run equally often).
     buffers: what the values of known size take of the devices' memories; no effect on time.
-    alike: what the ops stand for, of a graph with one rank of each class.  unfolded: why it has all of its many ranks.
+    alike: ranks that the ops represent, if one rank of each class is in the graph. unfolded: why it has all of its many ranks.
     trainings: what the steps of `train:` are worth; no effect on time.
     unlisted: capacities of a large machine that nothing draws from and that are not among `capacities`.
     lines: pipelines among the ops, for those who ask what their last stages wait for; no effect on time.
@@ -380,26 +380,26 @@ def _expand_edges(block: Block, base: int, sources: list[Ints], targets: list[In
 
 def _expand_tie(graph: OpGraph, bases: Ints, row: Sequence[int], sources: list[Ints], targets: list[Ints]) -> None:
     before, op, after, then, mode = row
-    block, other = graph.blocks[before], graph.blocks[after]
-    if not (block.times and other.times):
+    block, following = graph.blocks[before], graph.blocks[after]
+    if not (block.times and following.times):
         return
-    if mode == PAIRED and block.times != other.times:
-        raise ValueError(f"paired blocks run equally often, not {block.times} and {other.times} times")
+    if mode == PAIRED and block.times != following.times:
+        raise ValueError(f"paired blocks run equally often, not {block.times} and {following.times} times")
     iterations = np.arange(block.times - 1 if mode == LAST else 0, block.times, dtype=np.int64)
     sources.append(bases[before] + iterations * len(block) + op)
-    targets.append(bases[after] + then + (iterations * len(other) if mode == PAIRED else np.zeros_like(iterations)))
+    targets.append(bases[after] + then + (iterations * len(following) if mode == PAIRED else np.zeros_like(iterations)))
 
 
 def inserting_ops(graph: OpGraph) -> Ints:
     """Per op of the flat graph the one that inserts it into its queue, -1 if none does."""
-    found = []
+    columns = []
     base = 0
     for block in graph.blocks:
         starts = base + np.repeat(np.arange(block.times, dtype=np.int64) * len(block), len(block))
         base += block.total
-        own = np.tile(block.insert, block.times)
-        found.append(np.where(own < 0, -1, starts + own))
-    return np.concatenate([np.empty(0, np.int64), *found])
+        positions = np.tile(block.insert, block.times)
+        columns.append(np.where(positions < 0, -1, starts + positions))
+    return np.concatenate([np.empty(0, np.int64), *columns])
 
 
 def _lower_queues(queues: Sequence[Queue], queue: Ints, insert: Ints, sources: list[Ints], targets: list[Ints]) -> None:
@@ -427,7 +427,7 @@ def concatenate(flats: Sequence[FlatGraph]) -> FlatGraph:
     def shifted(column: str, sizes: Sequence[int]) -> Ints:
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         columns = [getattr(flat, column) for flat in flats]
-        parts = [np.where(own < 0, own, own + offset) for own, offset in zip(columns, offsets, strict=False)]
+        parts = [np.where(indices < 0, indices, indices + offset) for indices, offset in zip(columns, offsets, strict=False)]
         return np.concatenate([np.empty(0, np.int64), *parts])
 
     def plain(column: str) -> Ints:
@@ -457,7 +457,7 @@ def concatenate(flats: Sequence[FlatGraph]) -> FlatGraph:
             queues=tuple(queue for graph in graphs for queue in graph.queues),
             pools=graphs[0].pools if graphs else (),
             ties=np.concatenate([np.empty((0, 5), np.int64), *tied]),
-            buffers=tuple(each.renumbered(own) for own, graph in zip(numbers, graphs, strict=True) for each in graph.buffers),
+            buffers=tuple(each.renumbered(mine) for mine, graph in zip(numbers, graphs, strict=True) for each in graph.buffers),
             lines=tuple(line for graph in graphs for line in graph.lines),
             trainings=tuple(
                 each.renumbered(first)
@@ -480,7 +480,7 @@ def concatenate(flats: Sequence[FlatGraph]) -> FlatGraph:
 
 
 def _renumbered(block: Block, label: int, cost: int, queue: int) -> Block:
-    """The block in a graph whose tables begin with so many labels, costs and queues of others."""
+    """The block in a graph whose tables begin with labels, costs and queues of others, this many."""
     return replace(
         block,
         label=block.label + label,

@@ -56,7 +56,7 @@ def wanted_of(
     services: Collection[str] = (),
     trainings: Collection[str] = (),
 ) -> Wanted:
-    """Read `expect:`; jobs add `NAME.makespan`, services and trainings (jobs, or "") add those of `SERVED` and `TRAINED`."""
+    """Read `expect:`; jobs add `NAME.makespan`, services and trainings (jobs, or "") add `SERVED` and `TRAINED`."""
     if tree is None or tree.value is None:
         return Wanted()
     if not tree.is_mapping:

@@ -1,8 +1,8 @@
-"""What numba compiles: the loops of `inorder`, `replay` and `fluid`, on arrays.  Imported by `fast` alone.
+"""Functions compiled by numba: the loops of `inorder`, `replay` and `fluid`, on arrays. Imported by `fast` alone.
 
-Numba keeps what it compiled beside the sources and compiles again when the file of the function changes, but not when
-that of another does which it calls.  So the functions called from outside are closures over a digest of all the sources,
-and only they are kept.
+Numba keeps its compiled code with the sources and compiles again when the file of the function changes, but not when
+the file of another function changes that it calls. So the functions called from outside are closures over a digest of all
+the sources, and only they are kept.
 """
 
 from __future__ import annotations
@@ -12,46 +12,9 @@ from pathlib import Path
 
 from numba import njit
 
-from hwsim.engine.kernels import inorder, play
-from hwsim.engine.kernels.flows import (
-    BOUND,
-    CHANGED,
-    DUE,
-    DUE_PLACE,
-    FIRST_DRAW,
-    FIRST_PAIR,
-    FIRST_USER,
-    LAST_DRAW,
-    LAST_PAIR,
-    LEVEL,
-    RISING,
-    ROOT,
-    SEEN,
-    SOLVES,
-    Flows,
-)
-from hwsim.engine.kernels.play import DONE
+from hwsim.engine.kernels import flows, play
 
-__all__ = [
-    "BOUND",
-    "CHANGED",
-    "DONE",
-    "DUE",
-    "DUE_PLACE",
-    "FIRST_DRAW",
-    "FIRST_PAIR",
-    "FIRST_USER",
-    "LAST_DRAW",
-    "LAST_PAIR",
-    "LEVEL",
-    "RISING",
-    "ROOT",
-    "SEEN",
-    "SOLVES",
-    "Flows",
-    "longest_path",
-    "replay",
-]
+__all__ = ["flows", "longest_path", "play", "replay"]
 
 
 def _kept(digest):
@@ -61,7 +24,7 @@ def _kept(digest):
     @kept
     def longest_path(first, follow, missing, fixed, start, end):
         if digest:
-            inorder.longest_path(first, follow, missing, fixed, start, end)
+            play.longest_path(first, follow, missing, fixed, start, end)
 
     @kept
     def replay(first, follow, missing, joins, fixed, take, give, free, start, end, granted, flow, flow_class, flows):

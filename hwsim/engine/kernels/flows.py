@@ -49,11 +49,11 @@ class Flows(NamedTuple):
     full: np.ndarray  # a whole capacity, in three words
 
 
-# A class.  TOUCHED: whether a member came or went.  KNOWN: whether it has a history.
+# A class. TOUCHED: whether a member came or went. KNOWN: whether it has a history.
 # STATE: 2 x tick while it rises, 2 x tick + 1 once its pace is found.
 MEMBERS, ROOT, SINCE, BOUND, KNOWN, DUE, DUE_PLACE, TOUCHED, STATE, FIRST_PAIR, LAST_PAIR, FIRST_DRAW, LAST_DRAW = range(13)
 ALONE, PACE, FOUND, VIRTUAL = 0, 2, 4, 6  # two words, two, two, three
-# A capacity.  FILLED: whether it was full in the last solution.  SEEN: the tick at which it was filled anew.
+# A capacity. FILLED: whether it was full in the last solution. SEEN: the tick at which it was filled anew.
 BINDING, FILLED, FIRST_USER, USERS, SEEN = range(5)
 # what the active demands would draw alone, what they hold, what is left, what the rising ones draw at pace 1, at which
 # level it was full; three words, three, three, two, two
@@ -107,32 +107,32 @@ def set_due(classes, heap, counts, number, time):
 
 
 @bare
-def merged(ops, op_words, one, other):
+def merged(ops, op_words, first, second):
     """Two skew heaps of members as one (Sleator and Tarjan, Self-adjusting heaps, SIAM J. Comput. 15(1), 1986)."""
-    if one < 0:
-        return other
-    if other < 0:
-        return one
-    if less(three(op_words, other, 0), three(op_words, one, 0)):
-        one, other = other, one
-    root = one
+    if first < 0:
+        return second
+    if second < 0:
+        return first
+    if less(three(op_words, second, 0), three(op_words, first, 0)):
+        first, second = second, first
+    root = first
     while True:
-        below = ops[one, RIGHT_CHILD]
-        ops[one, RIGHT_CHILD] = ops[one, LEFT_CHILD]
+        below = ops[first, RIGHT_CHILD]
+        ops[first, RIGHT_CHILD] = ops[first, LEFT_CHILD]
         if below < 0:
-            ops[one, LEFT_CHILD] = other
+            ops[first, LEFT_CHILD] = second
             return root
-        if less(three(op_words, other, 0), three(op_words, below, 0)):
-            below, other = other, below
-        ops[one, LEFT_CHILD] = below
-        one = below
+        if less(three(op_words, second, 0), three(op_words, below, 0)):
+            below, second = second, below
+        ops[first, LEFT_CHILD] = below
+        first = below
 
 
 @bare
-def bring(classes, class_words, number, now):
+def bring(classes, class_words, number, instant):
     """A class's virtual service, up to now."""
-    passed = wide(now - classes[number, SINCE])
-    classes[number, SINCE] = now
+    passed = wide(instant - classes[number, SINCE])
+    classes[number, SINCE] = instant
     put_three(
         class_words, number, VIRTUAL, plus_product(three(class_words, number, VIRTUAL), two(class_words, number, PACE), passed)
     )
@@ -162,15 +162,15 @@ def count(flows, number, change):
 
 
 @bare
-def join(flows, number, op, time, now):
+def join(flows, number, op, time, instant):
     """A member that alone would take `time` starts to flow."""
     classes, class_words, capacities, pairs = flows.classes, flows.class_words, flows.capacities, flows.pairs
     flows.counts[MORE] = 1
     if classes[number, MEMBERS] > 0:
-        bring(classes, class_words, number, now)
+        bring(classes, class_words, number, instant)
     else:
         put_three(class_words, number, VIRTUAL, NIL)
-        classes[number, SINCE] = now
+        classes[number, SINCE] = instant
         for pair in range(classes[number, FIRST_PAIR], classes[number, LAST_PAIR]):
             which = pairs[pair, PAIR_CAPACITY]
             place = capacities[which, FIRST_USER] + capacities[which, USERS]
@@ -186,11 +186,11 @@ def join(flows, number, op, time, now):
 
 
 @bare
-def leave(flows, number, now, retired, over):
+def leave(flows, number, instant, retired, over):
     """Members that have received all their service by now; how many ops have retired with them."""
     classes, capacities, pairs, ops = flows.classes, flows.capacities, flows.pairs, flows.ops
     set_due(classes, flows.due_heap, flows.counts, number, NONE)
-    bring(classes, flows.class_words, number, now)
+    bring(classes, flows.class_words, number, instant)
     reached = three(flows.class_words, number, VIRTUAL)
     ended = 0
     op = classes[number, ROOT]

@@ -69,7 +69,7 @@ from hwsim.engine.kernels.words import (
 
 LARGEST = 2**63 - 1  # fs: later times do not fit an int64
 
-# what may happen at a level, in this order; the number of a class or of a capacity beside it
+# what may happen at a level, in this order; with the number of a class or of a capacity
 AT_ALONE, FULL_AT, EXPECTED = np.uint64(0 << 40), np.uint64(1 << 40), np.uint64(2 << 40)
 KIND, NUMBER = np.uint64(3 << 40), np.uint64((1 << 40) - 1)
 
@@ -84,18 +84,18 @@ def _precedes(low, high, what, queue, other):
 
 
 @bare
-def _expect(queue, counts, level, what):
+def _expect(queue, counts, level, code):
     """Into the queue of what may happen."""
     low, high = level[0], level[1]
     place = counts[QUEUED]
     counts[QUEUED] += 1
     while place > 0:
         above = (place - 1) >> 1
-        if not _precedes(low, high, what, queue, above):
+        if not _precedes(low, high, code, queue, above):
             break
         queue[place, 0], queue[place, 1], queue[place, 2] = queue[above, 0], queue[above, 1], queue[above, 2]
         place = above
-    queue[place, 0], queue[place, 1], queue[place, 2] = low, high, what
+    queue[place, 0], queue[place, 1], queue[place, 2] = low, high, code
 
 
 @bare
@@ -103,7 +103,7 @@ def _drop_first(queue, counts):
     """The first out of the queue."""
     counts[QUEUED] -= 1
     last = counts[QUEUED]
-    low, high, what = queue[last, 0], queue[last, 1], queue[last, 2]
+    low, high, code = queue[last, 0], queue[last, 1], queue[last, 2]
     place = 0
     while True:
         below = 2 * place + 1
@@ -115,7 +115,7 @@ def _drop_first(queue, counts):
             break
         queue[place, 0], queue[place, 1], queue[place, 2] = queue[below, 0], queue[below, 1], queue[below, 2]
         place = below
-    queue[place, 0], queue[place, 1], queue[place, 2] = low, high, what
+    queue[place, 0], queue[place, 1], queue[place, 2] = low, high, code
 
 
 @bare
@@ -159,16 +159,16 @@ def _fill_anew(flows, which, begun, level):
 
 @bare
 def _full_at(flows, which, level):
-    """Who is held back by the capacities that fill at this level; how many."""
+    """List the classes held back by the capacities that fill at this level; how many."""
     words, queue, counts, classes = flows.capacity_words, flows.queue, flows.counts, flows.classes
     tick = counts[TICK]
     stopping = 0
     while True:
         load = two(words, which, LOAD)
         if not is_zero(load):
-            now = divide(three(words, which, LEFT), load)
-            if less(level, now):
-                _expect(queue, counts, now, FULL_AT | np.uint64(which))
+            filled_at = divide(three(words, which, LEFT), load)
+            if less(level, filled_at):
+                _expect(queue, counts, filled_at, FULL_AT | np.uint64(which))
             else:
                 capacity = flows.capacities[which]
                 capacity[FILLED] = 1
@@ -212,7 +212,7 @@ def _stop(flows, number, level, reached):
 
 @bare
 def _mend(flows, reached, begun, level):
-    """Paces of what the `reached` capacities reach, into FOUND; how many classes.  `begun`: nothing differs up to the level."""
+    """Paces of what the `reached` capacities reach, into FOUND; how many classes. `begun`: nothing differs up to the level."""
     classes, class_words, lists, queue, counts = flows.classes, flows.class_words, flows.lists, flows.queue, flows.counts
     tick = counts[TICK]
     counts[QUEUED] = 0
@@ -232,15 +232,15 @@ def _mend(flows, reached, begun, level):
         if counts[RISING] == 0:
             return mended
         begun = True
-        level, what = two(queue, 0, 0), queue[0, 2]
+        level, code = two(queue, 0, 0), queue[0, 2]
         _drop_first(queue, counts)
-        number = np.int64(what & NUMBER)
-        if what & KIND == FULL_AT:
+        number = np.int64(code & NUMBER)
+        if code & KIND == FULL_AT:
             stopping = _full_at(flows, number, level)
         elif classes[number, STATE] != 2 * tick:
             continue
         else:
-            if what & KIND == EXPECTED:
+            if code & KIND == EXPECTED:
                 held = False
                 for pair in range(classes[number, FIRST_PAIR], classes[number, LAST_PAIR]):
                     which = flows.pairs[pair, PAIR_CAPACITY]
@@ -278,16 +278,16 @@ def _bound_of(flows, number, level):
 
 
 @bare
-def _schedule(flows, number, pace, now):
+def _schedule(flows, number, pace, instant):
     """A class runs at this pace; False if it ends beyond an int64."""
     classes, class_words, counts = flows.classes, flows.class_words, flows.counts
     bound = _bound_of(flows, number, pace)
     moves = not is_zero(pace)
-    known = moves and classes[number, KNOWN] != 0 and bound == classes[number, BOUND]
-    same = known and is_same(pace, two(class_words, number, PACE))
+    is_known = moves and classes[number, KNOWN] != 0 and bound == classes[number, BOUND]
+    same = is_known and is_same(pace, two(class_words, number, PACE))
     if same and not classes[number, TOUCHED]:
         return True
-    bring(classes, class_words, number, now)
+    bring(classes, class_words, number, instant)
     put_two(class_words, number, PACE, pace)
     if not same:
         classes[number, KNOWN] = 1
@@ -299,9 +299,9 @@ def _schedule(flows, number, pace, now):
         return True
     left = minus_product(three(flows.op_words, classes[number, ROOT], 0), three(class_words, number, VIRTUAL), UNIT)
     time = divide(left, pace)
-    if time[1] != ZERO or time[0] >= np.uint64(LARGEST - now):
+    if time[1] != ZERO or time[0] >= np.uint64(LARGEST - instant):
         return False
-    end = now + np.int64(time[0])
+    end = instant + np.int64(time[0])
     if less(plus_product(NIL, pace, time), left):
         end += 1
     if end != classes[number, DUE]:
@@ -310,7 +310,7 @@ def _schedule(flows, number, pace, now):
 
 
 @bare
-def settle(flows, now):
+def settle(flows, instant):
     """Mend the paces as far as this instant's changes reach, and list whose changed; False if an end is beyond an int64."""
     classes, class_words, counts, lists = flows.classes, flows.class_words, flows.counts, flows.lists
     capacities, words = flows.capacities, flows.capacity_words
@@ -342,12 +342,12 @@ def settle(flows, now):
         counts[SOLVES] += solved
         for at in range(_mend(flows, reached, counts[MORE] == 0, level)):
             number = lists[MENDED, at]
-            if not _schedule(flows, number, two(class_words, number, FOUND), now):
+            if not _schedule(flows, number, two(class_words, number, FOUND), instant):
                 return False
     else:
         for at in range(counts[TOUCHES]):
             number = lists[TOUCHED_CLASSES, at]
-            if classes[number, MEMBERS] > 0 and not _schedule(flows, number, two(class_words, number, ALONE), now):
+            if classes[number, MEMBERS] > 0 and not _schedule(flows, number, two(class_words, number, ALONE), instant):
                 return False
     for at in range(counts[TOUCHES]):
         classes[lists[TOUCHED_CLASSES, at], TOUCHED] = 0

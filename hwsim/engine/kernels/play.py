@@ -1,4 +1,4 @@
-"""Replay of ops that take servers and that flow: `hwsim.engine.replay`, on columns."""
+"""The longest path of `hwsim.engine.inorder` and the replay of `hwsim.engine.replay`, on columns."""
 
 from __future__ import annotations
 
@@ -10,6 +10,34 @@ from hwsim.engine.kernels.words import NONE, compiled, put_two, two
 
 DONE, TOO_FAR = 0, 1  # how a replay ended
 SMALL = 24  # elements that are sorted by insertion
+
+
+@compiled
+def longest_path(first, follow, missing, fixed, start, end):
+    """Start and end of every op that can start; -1 for the others. `missing` is used up, `start` begins as zeros."""
+    count = fixed.size
+    ready = np.empty(count, np.int32)
+    top = 0
+    for op in range(count - 1, -1, -1):
+        if missing[op] == 0:
+            ready[top] = op
+            top += 1
+    while top > 0:
+        top -= 1
+        op = ready[top]
+        ends = start[op] + fixed[op]
+        end[op] = ends
+        for place in range(first[op], first[op + 1]):
+            after = follow[place]
+            if start[after] < ends:
+                start[after] = ends
+            missing[after] -= 1
+            if missing[after] == 0:
+                ready[top] = after
+                top += 1
+    for op in range(count):
+        if end[op] < 0:
+            start[op] = -1
 
 
 @compiled
@@ -68,7 +96,7 @@ def sort(values, count):
 
 @compiled
 def grouped(history, paces, count, classes):
-    """The rows class by class, in their order: where those of each class begin, fs and capacity, pace."""
+    """The rows class by class, in their order: first row of each class, fs and capacity, pace."""
     first = np.zeros(classes + 1, np.int64)
     for row in range(count):
         first[history[row, 0] + 1] += 1
@@ -105,24 +133,24 @@ def replay(first, follow, missing, joins, fixed, take, give, free, start, end, g
         if missing[op] == 0:
             ready[readied] = op
             readied += 1
-    now = 0
+    instant = 0
     while True:
         over = 0
-        while size > 0 and times[0] <= now:
+        while size > 0 and times[0] <= instant:
             op = codes[0]
             drop_first(times, codes, size)
             size -= 1
             if flow_class[op] >= 0:
-                join(flows, flow_class[op], op, flow[op], now)
+                join(flows, flow_class[op], op, flow[op], instant)
             else:
                 retired[over] = op
                 over += 1
-        while flows.counts[DUES] > 0 and flows.classes[flows.due_heap[0], DUE] <= now:
-            over = leave(flows, flows.due_heap[0], now, retired, over)
+        while flows.counts[DUES] > 0 and flows.classes[flows.due_heap[0], DUE] <= instant:
+            over = leave(flows, flows.due_heap[0], instant, retired, over)
         given = 0
         for place in range(over):
             op = retired[place]
-            end[op] = now
+            end[op] = instant
             for at in range(first[op], first[op + 1]):
                 after = follow[at]
                 missing[after] -= 1
@@ -140,8 +168,8 @@ def replay(first, follow, missing, joins, fixed, take, give, free, start, end, g
                 ready[kept] = op
                 kept += 1
                 continue
-            start[op] = now
-            end[op] = now
+            start[op] = instant
+            end[op] = instant
             for at in range(first[op], first[op + 1]):
                 after = follow[at]
                 missing[after] -= 1
@@ -159,13 +187,13 @@ def replay(first, follow, missing, joins, fixed, take, give, free, start, end, g
                 continue
             head[pool] = behind[heir]
             granted[heir] = op
-            start[heir] = now
+            start[heir] = instant
             if fixed[heir] == 0 and flow_class[heir] >= 0:
-                join(flows, flow_class[heir], heir, flow[heir], now)
+                join(flows, flow_class[heir], heir, flow[heir], instant)
             else:
-                if fixed[heir] > LARGEST - now:
+                if fixed[heir] > LARGEST - instant:
                     return TOO_FAR, grouped(history, history_paces, 0, 0)
-                push(times, codes, size, now + fixed[heir], heir)
+                push(times, codes, size, instant + fixed[heir], heir)
                 size += 1
         for place in range(kept):
             op = ready[place]
@@ -180,19 +208,19 @@ def replay(first, follow, missing, joins, fixed, take, give, free, start, end, g
                     tail[pool] = op
                     continue
                 free[pool] -= 1
-            start[op] = now
+            start[op] = instant
             if fixed[op] == 0 and flow_class[op] >= 0:
-                join(flows, flow_class[op], op, flow[op], now)
+                join(flows, flow_class[op], op, flow[op], instant)
             else:
-                if fixed[op] > LARGEST - now:
+                if fixed[op] > LARGEST - instant:
                     return TOO_FAR, grouped(history, history_paces, 0, 0)
-                push(times, codes, size, now + fixed[op], op)
+                push(times, codes, size, instant + fixed[op], op)
                 size += 1
         readied = 0
-        if size > 0 and times[0] <= now:
+        if size > 0 and times[0] <= instant:
             continue
         if flows.counts[TOUCHES] > 0:
-            if not settle(flows, now):
+            if not settle(flows, instant):
                 return TOO_FAR, grouped(history, history_paces, 0, 0)
             if rows + flows.counts[CHANGES] > history.shape[0]:
                 more, more_paces = np.empty((2 * history.shape[0], 3), np.int64), np.empty((2 * history.shape[0], 2), np.uint64)
@@ -207,6 +235,6 @@ def replay(first, follow, missing, joins, fixed, take, give, free, start, end, g
         due = flows.counts[DUES] > 0
         if size == 0 and not due:
             return DONE, grouped(history, history_paces, rows, classes)
-        now = flows.classes[flows.due_heap[0], DUE] if due else times[0]
-        if size > 0 and times[0] < now:
-            now = times[0]
+        instant = flows.classes[flows.due_heap[0], DUE] if due else times[0]
+        if size > 0 and times[0] < instant:
+            instant = times[0]

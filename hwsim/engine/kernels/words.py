@@ -1,4 +1,4 @@
-"""Whole numbers of three words of 64 bits, as tuples, the least word first; whoever calls sees to it that nothing is wider."""
+"""Whole numbers of three words of 64 bits, as tuples, the least word first; callers make sure that nothing is wider."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _split(context, builder, value):
 
 
 @intrinsic
-def plus_product(typing, one, two, three):
+def plus_product(typing, addend, left, right):
     """one + two x three."""
 
     def code(context, builder, signature, values):
@@ -48,7 +48,7 @@ def plus_product(typing, one, two, three):
 
 
 @intrinsic
-def minus_product(typing, one, two, three):
+def minus_product(typing, minuend, left, right):
     """one - two x three."""
 
     def code(context, builder, signature, values):
@@ -59,7 +59,7 @@ def minus_product(typing, one, two, three):
 
 
 @intrinsic
-def less(typing, one, two):
+def less(typing, left, right):
     """Whether one < two."""
 
     def code(context, builder, signature, values):
@@ -77,13 +77,13 @@ def wide(number):
 
 @bare
 def two(words, row, column):
-    """What stands there in two words."""
+    """The number of two words at a place."""
     return words[row, column], words[row, column + 1], ZERO
 
 
 @bare
 def three(words, row, column):
-    """What stands there in three."""
+    """The number of three words at a place."""
     return words[row, column], words[row, column + 1], words[row, column + 2]
 
 

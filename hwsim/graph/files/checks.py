@@ -13,14 +13,14 @@ from hwsim.graph.opgraph import EVERY, LAST, PAIRED, Block, OpGraph
 
 
 def problems(graph: OpGraph) -> list[str]:
-    """What is wrong with the columns, in words; the first of each block."""
-    found = [problem for number, block in enumerate(graph.blocks) if (problem := _wrong_block(graph, number, block))]
-    if found:
-        return found
-    known = {capacity.name for capacity in graph.capacities}
+    """Mistakes of the columns, in words; the first of each block."""
+    wrong = [problem for number, block in enumerate(graph.blocks) if (problem := _wrong_block(graph, number, block))]
+    if wrong:
+        return wrong
+    names = {capacity.name for capacity in graph.capacities}
     for cost in graph.costs:
         for name, _ in (*cost.demand.amounts, *cost.demand.holds):
-            if name not in known:
+            if name not in names:
                 return [f"a cost draws on '{name}', which is none of the capacities"]
     if any(pool.servers < 1 for pool in graph.pools):
         return ["a pool has at least one server"]

@@ -1,8 +1,8 @@
 """Op graphs as numpy's npz, an array per column.
 
 An archive has the columns of block n as `n.label`, `n.cost`, `n.size`, `n.time`, `n.queue`, `n.insert`, `n.take`, `n.give`
-(an entry per op; what each says: `hwsim.graph.opgraph.Block`) and `n.edges` (rows from, to, lag); `ties`; and `tables`: labels,
-costs, capacities, queues, pools and buffers as JSON in UTF-8.  Indices are kept in 32 bits: 40 B an op and 12 B an edge.
+(an entry per op, see `hwsim.graph.opgraph.Block`) and `n.edges` (rows from, to, lag). It also has `ties`, and `tables`: labels,
+costs, capacities, queues, pools and buffers as JSON in UTF-8. Indices are kept in 32 bits: 40 B an op and 12 B an edge.
 """
 
 from __future__ import annotations

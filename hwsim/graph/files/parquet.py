@@ -1,7 +1,7 @@
 """Op graphs as Parquet, a row per op of a body, for those who make or read them with tables (extra [tables]: pyarrow).
 
-Columns: `block`, then those of `hwsim.graph.opgraph.Block`, and `after`: a list of {op, lag}, the ops of the same body that end
-before, of so many iterations ago.  The file's metadata has `hwsim.tables` (labels, costs, capacities, queues, pools and
+Columns: `block`, then the columns of `hwsim.graph.opgraph.Block`, and `after`: a list of {op, lag}, the ops of the same body that
+end before, `lag` iterations ago. The file's metadata has `hwsim.tables` (labels, costs, capacities, queues, pools and
 buffers as JSON) and `hwsim.ties` (rows block, op, block, op, mode as JSON).
 """
 
@@ -69,10 +69,10 @@ def load(path: Path, name: str) -> OpGraph:
     try:
         with path.open("rb") as file:
             table = parquet.read_table(file)
-        told = table.schema.metadata or {}
-        if _TABLES not in told or _TIES not in told:
+        metadata = table.schema.metadata or {}
+        if _TABLES not in metadata or _TIES not in metadata:
             raise mistake(name, "this table is no op graph: its metadata has no 'hwsim.tables' and 'hwsim.ties'", MADE_BY)
-        ties = np.array(json.loads(told[_TIES]), np.int64).reshape(-1, 5)
+        ties = np.array(json.loads(metadata[_TIES]), np.int64).reshape(-1, 5)
         columns = {each: table.column(each).to_numpy() for each in ("block", *COLUMNS)}
         after = table.column("after").combine_chunks()
         pairs = after.flatten()
@@ -92,7 +92,7 @@ def load(path: Path, name: str) -> OpGraph:
         begin, end = int(splits[first]), int(splits[last])
         targets = np.repeat(np.arange(last - first), waits[first:last])
         edges: Ints = np.column_stack([befores[begin:end], targets, lags[begin:end]]).astype(np.int64).reshape(-1, 3)  # count
-        own: dict[str, Any] = {each: columns[each][first:last] for each in COLUMNS}
-        return Block(**own, edges=edges, times=times)
+        block_columns: dict[str, Any] = {each: columns[each][first:last] for each in COLUMNS}
+        return Block(**block_columns, edges=edges, times=times)
 
-    return read(told[_TABLES], ties, block, name)
+    return read(metadata[_TABLES], ties, block, name)

@@ -1,4 +1,4 @@
-"""What the columns of an op graph index, as JSON: labels, costs, capacities, queues, pools and buffers."""
+"""The tables that the columns of an op graph index, as JSON: labels, costs, capacities, queues, pools and buffers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def written(graph: OpGraph) -> bytes:
 
 
 def read(text: bytes, ties: Ints, block: Callable[[int, int], Block], file: str) -> OpGraph:
-    """A graph from its tables; block: makes block n, that runs so often.
+    """A graph from its tables; block: makes a block from its number and its repetitions.
 
     Raises:
         SpecError: these are no tables of an op graph.
@@ -62,7 +62,7 @@ def read(text: bytes, ties: Ints, block: Callable[[int, int], Block], file: str)
     except KeyError as error:
         raise mistake(file, f"{error.args[0]!r} is missing", MADE_BY) from None
     except (TypeError, AttributeError) as error:
-        raise mistake(file, f"its tables are not those of an op graph: {error}", MADE_BY) from None
+        raise mistake(file, f"its tables are not the tables of an op graph: {error}", MADE_BY) from None
 
 
 def mistake(file: str, message: str, hint: str | None = None) -> SpecError:

@@ -1,10 +1,10 @@
-"""Folding: ranks that nothing tells apart are simulated once, exactly.
+"""Folding: identical ranks are simulated once, exactly.
 
-The template of a run (`TemplateOp`: who issues what, who meets whom, what each draws from which capacity) is refined to
-classes that nobody can tell apart (`refine`), the classes are compared once more without a hash, and one op of each class
-is simulated on behalf of all: where k of them draw on one capacity, its demand weighs k times in what is shared (see
-`Demand.times`), while its own pace alone stays that of one.  As the engine computes in whole numbers, the times are those of
-the unfolded run, bit for bit.
+The template of a run (`TemplateOp`: ops, the ranks that issue them or meet in them, the amounts they draw) is refined to
+classes of identical ranks and ops (`refine`). The classes are compared once more without a hash, and one op of each class
+is simulated on behalf of all. If k of them draw on one capacity, its demand weighs k times in what is shared (see
+`Demand.times`), while its own pace alone stays the pace of one. As the engine computes in whole numbers, the times equal the
+unfolded run's, bit for bit.
 
 Two ranks, each with a GPU of its own and a link to a switch that both share:
 
@@ -21,14 +21,13 @@ Two ranks, each with a GPU of its own and a link to a switch that both share:
 (('link0', 1000000.0, 1), ('switch', 1000000.0, 2))
 
 A generator emits the ops of `representatives` alone, in the order in which it would emit all of them, with the costs that
-`Fold.cost` gives; an op of several ranks (a step of a collective) once for each class of such ops, at the place of its first
-(`Fold.ops.leader`).  Not folded: pools (who gets a server first is decided by number) and what is drawn by chance for each.
+`Fold.cost` gives. An op of several ranks (a step of a collective) once for each class of such ops, at the place of its first
+(`Fold.ops.leader`). Not folded: pools (who gets a server first is decided by number) and what is drawn by chance for each.
 """
 
 from __future__ import annotations
 
 from hwsim.graph.fold.quotient import CannotFold, Classes, Fold, fold
-from hwsim.graph.fold.template import TemplateOp
-from hwsim.graph.fold.twins import Draw
+from hwsim.graph.fold.template import Draw, TemplateOp
 
 __all__ = ["CannotFold", "Classes", "Draw", "Fold", "TemplateOp", "fold"]

@@ -1,4 +1,4 @@
-"""A fold: the classes of a template, and what one op of each stands for."""
+"""A fold: the classes of a template, and the cost of one op on behalf of its class."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import Final
 import numpy as np
 
 from hwsim.demand import Capacity, Cost, Term
-from hwsim.graph.fold.refine import Ints, Ties, is_equitable, refine
-from hwsim.graph.fold.template import TOUCH, Template, TemplateOp, template_of
-from hwsim.graph.fold.twins import Draw
+from hwsim.graph.fold.refine import Ints, Ties, is_equitable, numbered, refine
+from hwsim.graph.fold.template import TOUCH, Draw, Template, TemplateOp, template_of
 from hwsim.records import dataclass
 
 MOST_WORK: Final = 100_000_000  # ties looked at before a template is given up as one without equals
@@ -23,7 +22,7 @@ class CannotFold(ValueError):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Classes:
-    """of: the class of each thing.  first: of each class, its first thing.  size: of each class, how many they are."""
+    """of: the class of each thing. first: of each class, its first thing. size: of each class, how many they are."""
 
     of: Ints
     first: Ints
@@ -48,7 +47,7 @@ class Classes:
 class Fold:
     """Classes of ranks, of the template's ops and of capacities; things are numbered as they were given.
 
-    names: of the capacities; also: others that are spoken of, and which of `names` they are among.
+    names: names of the capacities; also: other names in costs, and their index in `names`.
     """
 
     ranks: Classes
@@ -65,13 +64,13 @@ class Fold:
         return tuple(self.ranks.first.tolist())
 
     def stands_for(self, op: int) -> int:
-        """How many ops there are of its class."""
+        """Number of ops of its class."""
         return int(self.ops.size[self.ops.of[op]])
 
     def cost(self, op: int) -> Cost | None:
-        """What an op asks for on behalf of its class: of the first capacity of each class, as often as the class draws on it."""
-        whole = self.costs[op]
-        if whole is None:
+        """Cost of an op on behalf of its class: amounts of the first capacity of each class, times the class draws on it."""
+        cost = self.costs[op]
+        if cost is None:
             return None
         drawn = self.drawn.get(int(self.ops.of[op]), ())
         drawn = tuple(sorted(drawn, key=lambda each: (each[0], each[1].amount, each[1].hold, each[1].moved or 0.0)))
@@ -81,17 +80,17 @@ class Fold:
         times = tuple(each[2] for each in (*amounts, *holds))
         alone = max(times, default=1) == 1 and len({name for name, *_ in amounts}) == len(amounts)
         demand = replace(
-            whole.demand,
+            cost.demand,
             amounts=tuple([(name, amount) for name, amount, _ in amounts]),
             holds=tuple([(name, part) for name, part, _ in holds]),
             times=() if alone else times,
         )
-        told = {each: found for each, found, _ in self.classes_of({term.capacity for term in whole.why})}
-        why = tuple(_renamed(term, told.get(term.capacity, term.capacity)) for term in whole.why)
-        return replace(whole, wide=None, demand=demand, moved=tuple(moved), why=why)
+        first_of = {each: first for each, first, _ in self.classes_of({term.capacity for term in cost.why})}
+        why = tuple(_renamed(term, first_of.get(term.capacity, term.capacity)) for term in cost.why)
+        return replace(cost, wide=None, demand=demand, moved=tuple(moved), why=why)
 
     def touched(self, op: int) -> tuple[str, int]:
-        """What an op touches, as the first of its class, and how many ops of its own class touch that."""
+        """(thing that an op touches, as the first of its class; number of ops of its own class that touch it)."""
         name, many = next((name, many) for name, draw, many in self.drawn[int(self.ops.of[op])] if draw.touch is not None)
         return name.removeprefix(TOUCH), many
 
@@ -100,11 +99,11 @@ class Fold:
         numbers = {**self.also, **{name: number for number, name in enumerate(self.names)}}
         for name in names:
             if (number := numbers.get(name)) is not None:
-                own = self.capacities.of[number]
-                yield name, self.names[self.capacities.first[own]], int(self.capacities.size[own])
+                number_of_class = self.capacities.of[number]
+                yield name, self.names[self.capacities.first[number_of_class]], int(self.capacities.size[number_of_class])
 
     def alike(self) -> Mapping[str, int]:
-        """How many capacities each first one stands for."""
+        """Number of capacities that each first one represents."""
         names = (self.names[first] for first in self.capacities.first.tolist())
         return dict(zip(names, self.capacities.size.tolist(), strict=True))
 
@@ -125,7 +124,7 @@ def fold(
         colours: what tells each rank apart to begin with (its program, its device's model), whatever can be compared.
         ops: what they issue, and what they do together.
         capacities: by name, at least those that the ops draw from.
-        marks: of capacities to which something happens during the run (it slows down, it fails): what and when.
+        marks: what happens to a capacity during the run (it slows down, it fails), and when; by its name.
 
     Raises:
         CannotFold: the classes are not equitable (chance of a hash), or there are hardly any equals.
@@ -150,10 +149,10 @@ def fold(
         raise CannotFold(f"hardly any of the {ranks} ranks is like another")
     if not is_equitable(things, ties, classes):
         raise CannotFold("two different things came out as equal by chance")
-    of_ops = _apart(classes[ranks:base])
-    of_things = _with_calm(template, of_ops, _apart(classes[base:]))
+    of_ops = numbered(classes[ranks:base])
+    of_things = _with_calm(template, of_ops, numbered(classes[base:]))
     return Fold(
-        ranks=Classes.by(_apart(classes[:ranks])),
+        ranks=Classes.by(numbered(classes[:ranks])),
         ops=Classes.by(of_ops),
         capacities=Classes.by(of_things, template.many),
         names=template.names,
@@ -163,33 +162,24 @@ def fold(
     )
 
 
-def _apart(classes: Ints) -> Ints:
-    """Numbered anew, in the order of their first things."""
-    _, first, inverse = np.unique(classes, return_index=True, return_inverse=True)
-    rank = np.empty(len(first), np.int64)
-    rank[np.argsort(first, kind="stable")] = np.arange(len(first))
-    numbers: Ints = rank[inverse.ravel()]
-    return numbers
-
-
 def _with_calm(template: Template, of_ops: Ints, of_things: Ints) -> Ints:
-    """Classes of the capacities in which those that never bind are told apart by who draws on them, and nothing else."""
+    """Classes of the capacities; the ones that never bind are distinguished only by the ops that draw on them."""
     calm = template.calm[template.capacity]
     if not calm.any():
         return of_things
-    who, what = of_ops[template.op[calm]], template.draw[calm]
-    code = who * np.int64(len(template.draws)) + what
+    who, draw = of_ops[template.op[calm]], template.draw[calm]
+    code = who * np.int64(len(template.draws)) + draw
     order = np.lexsort((code, template.capacity[calm]))
     capacity, code = template.capacity[calm][order], code[order]
     bounds = np.flatnonzero(np.append(True, capacity[1:] != capacity[:-1]))
-    known: dict[Hashable, int] = {}
-    found = of_things.copy()
+    looks: dict[Hashable, int] = {}
+    classes = of_things.copy()
     base = len(of_things)
     for low, high in zip(bounds.tolist(), [*bounds[1:].tolist(), len(capacity)], strict=True):
         thing = int(capacity[low])
         look = int(template.things[thing]), code[low:high].tobytes()
-        found[thing] = base + known.setdefault(look, len(known))
-    return _apart(found)
+        classes[thing] = base + looks.setdefault(look, len(looks))
+    return numbered(classes)
 
 
 def _drawn(template: Template, of_ops: Ints, things: Classes) -> dict[int, tuple[tuple[str, Draw, int], ...]]:
@@ -199,7 +189,7 @@ def _drawn(template: Template, of_ops: Ints, things: Classes) -> dict[int, tuple
     kept = is_first[template.capacity]
     rows = np.stack([of_ops[template.op[kept]], template.capacity[kept], template.draw[kept]], axis=1)
     rows, times = np.unique(rows, axis=0, return_counts=True)
-    found: dict[int, list[tuple[str, Draw, int]]] = {}
-    for (own, capacity, draw), many in zip(rows.tolist(), times.tolist(), strict=True):
-        found.setdefault(own, []).append((template.names[capacity], template.draws[draw], many))
-    return {own: tuple(each) for own, each in found.items()}
+    drawn: dict[int, list[tuple[str, Draw, int]]] = {}
+    for (op_class, capacity, draw), many in zip(rows.tolist(), times.tolist(), strict=True):
+        drawn.setdefault(op_class, []).append((template.names[capacity], template.draws[draw], many))
+    return {op_class: tuple(rows_of) for op_class, rows_of in drawn.items()}

@@ -1,8 +1,8 @@
-"""Colour refinement: the coarsest classes of things that nobody can tell apart by what they are joined to.
+"""Colour refinement: the coarsest classes of things with identical neighbourhoods.
 
-Things of one class have the same first colour, and by every label equally many of every class beside them (an equitable
-partition).  Found by rounds in which a thing's colour is mixed with those around it (one-dimensional Weisfeiler-Leman;
-Paige and Tarjan, SIAM J. Comput. 16(6), 1987, do it in n log n).  The mixing is a hash of 64 bits, so that two things could
+Things of one class have the same first colour, and by every label equally many neighbours of every class (an equitable
+partition). Found by rounds in which a thing's colour is mixed with those around it (one-dimensional Weisfeiler-Leman;
+Paige and Tarjan, SIAM J. Comput. 16(6), 1987, do it in n log n). The mixing is a hash of 64 bits, so that two things could
 meet by chance: `is_equitable` compares the classes themselves and is what a fold stands on.
 """
 
@@ -25,22 +25,22 @@ _THIRD: Final = np.uint64(0x94D049BB133111EB)
 
 @dataclass(frozen=True, slots=True)
 class Ties:
-    """What is joined to what: both ends of every tie, in order of the things; thing i has those from first[i] to first[i + 1]."""
+    """Pairs of joined things: both ends of every tie, in order of the things; thing i has ties first[i] to first[i + 1]."""
 
     first: Ints
     other: Ints
     label: Ints
 
     @classmethod
-    def of(cls, things: int, one: Ints, other: Ints, label: Ints) -> Ties:
+    def of(cls, things: int, first_ends: Ints, second_ends: Ints, label: Ints) -> Ties:
         """Ties between `one` and `other`, with the labels they have seen from `one`; from the other end they have others."""
-        here = np.concatenate([one, other])
-        there = np.concatenate([other, one])
+        ends = np.concatenate([first_ends, second_ends])
+        others = np.concatenate([second_ends, first_ends])
         labels = np.concatenate([2 * label, 2 * label + 1])
-        order = np.argsort(here, kind="stable")
+        order = np.argsort(ends, kind="stable")
         first = np.zeros(things + 1, np.int64)
-        np.cumsum(np.bincount(here, minlength=things), out=first[1:])
-        return cls(first, there[order], labels[order])
+        np.cumsum(np.bincount(ends, minlength=things), out=first[1:])
+        return cls(first, others[order], labels[order])
 
 
 def refine(colours: Ints, ties: Ties, most: int | None = None) -> Ints | None:
@@ -56,25 +56,25 @@ def refine(colours: Ints, ties: Ties, most: int | None = None) -> Ints | None:
     >>> refine(np.zeros(4, int), ring).tolist()
     [0, 0, 0, 0]
     """
-    found = _numbered(colours)
-    count = int(found.max(initial=-1)) + 1
+    classes = numbered(colours)
+    count = int(classes.max(initial=-1)) + 1
     labels = mixed(ties.label.astype(np.uint64))
     looks = 0
     while count < len(colours):
         looks += len(ties.other)
         if most is not None and looks > most:
             return None
-        beside = mixed(mixed(found.astype(np.uint64))[ties.other] ^ labels)
-        finer = _numbered(_sums(beside, ties.first))
-        finer = _numbered(finer * np.int64(count) + found)  # what was apart stays apart
-        if (now := int(finer.max(initial=-1)) + 1) == count:
-            return found
-        found, count = finer, now
-    return found
+        around = mixed(mixed(classes.astype(np.uint64))[ties.other] ^ labels)
+        finer = numbered(_sums(around, ties.first))
+        finer = numbered(finer * np.int64(count) + classes)  # what was apart stays apart
+        if (distinct := int(finer.max(initial=-1)) + 1) == count:
+            return classes
+        classes, count = finer, distinct
+    return classes
 
 
 def is_equitable(colours: Ints, ties: Ties, classes: Ints) -> bool:
-    """Whether all things of a class have one first colour, and by every label equally many of every class beside them."""
+    """Whether all things of a class have one first colour, and by every label equally many neighbours of every class."""
     leader = _leaders(classes)[classes]
     if not (colours == colours[leader]).all():
         return False
@@ -93,7 +93,7 @@ def _leaders(classes: Ints) -> Ints:
     return np.unique(classes, return_index=True)[1]
 
 
-def _numbered(values: NDArray[Any]) -> Ints:
+def numbered(values: NDArray[Any]) -> Ints:
     """Numbers for equal values, in the order in which they first come."""
     _, first, inverse = np.unique(values, return_index=True, return_inverse=True)
     rank = np.empty(len(first), np.int64)
@@ -103,7 +103,7 @@ def _numbered(values: NDArray[Any]) -> Ints:
 
 
 def _sums(values: Words, first: Ints) -> Words:
-    """Of each thing's values; sums that pass 64 bits wrap, the same in any order."""
+    """Sum of each thing's values; sums that pass 64 bits wrap, the same in any order."""
     total = np.zeros(len(values) + 1, np.uint64)
     np.cumsum(values, out=total[1:])
     sums: Words = total[first[1:]] - total[first[:-1]]

@@ -1,7 +1,7 @@
 """The template of a run: its ranks, the ops they issue or meet in, and the capacities these draw from, each of them once.
 
-It is small beside the op graph (a loop is one body, a step of a collective one op) and says all that could tell two ranks
-apart: what they are called in `colours`, with whom they meet, which capacities they share with whom.
+It is small against the op graph: a loop is one body, a step of a collective one op. It has all that could distinguish two ranks:
+their `colours`, the ranks that they meet, the capacities that they share and with whom.
 """
 
 from __future__ import annotations
@@ -12,23 +12,83 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hwsim.demand import Capacity, Cost, Unit
+from hwsim.demand import Capacity, Cost, Unit, Wide
 from hwsim.graph.fold.refine import Ints
-from hwsim.graph.fold.twins import Draw, Twins
 from hwsim.records import dataclass
 
-SLACK: Final = 1e-9  # a capacity that is full to so much less than this is not said never to bind
+SLACK: Final = 1e-9  # share of a capacity that must stay free before it counts as never binding
 TOUCH: Final = "touch:"  # before the name of what is no capacity
 _DIGITS: Final = str.maketrans("", "", "0123456789")
+
+
+class Draw(NamedTuple):
+    """Relation of an op to a capacity; two draws are the same to the last bit, or they are not.
+
+    amount: drawn. hold: a part taken while it flows. moved, unit: the natural amount behind it, None if none is stated.
+    """
+
+    amount: float
+    hold: float
+    moved: float | None
+    unit: Unit
+    touch: Hashable = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Merged:
+    """Capacities in columns that every op draws from alike: one name for all of them.
+
+    also: name of the first capacity of each kind of an op, and its index in `names`.
+    """
+
+    names: tuple[str, ...]
+    many: tuple[int, ...]
+    which: Ints  # by number of a capacity
+    also: Mapping[str, int]
+
+    @classmethod
+    def of(cls, columns: Iterable[Wide]) -> Merged:
+        """The coarsest."""
+        wides = tuple({id(wide): wide for wide in columns}.values())
+        if not wides:
+            return cls((), (), np.empty(0, np.int64), {})
+        which = np.zeros(wides[0].count, np.int64)
+        for wide in wides:
+            kind = np.zeros(wide.count, np.int64)
+            kind[wide.numbers] = wide.kind + 1
+            _, which = np.unique(which * (len(wide.kinds) + 1) + kind, return_inverse=True)
+            which = which.ravel()
+        used = np.zeros(len(which), np.bool_)
+        for wide in wides:
+            used[wide.numbers] = True
+        numbers = np.flatnonzero(used)
+        _, first, of, many = np.unique(which[numbers], return_index=True, return_inverse=True, return_counts=True)
+        which[:] = -1
+        which[numbers] = of.ravel()
+        names = tuple(wides[0].name(int(numbers[place])) for place in first.tolist())
+        also: dict[str, int] = {}
+        for wide in wides:
+            _, firsts = np.unique(wide.kind, return_index=True)
+            also |= {
+                wire.capacity.name: int(which[wide.numbers[at]]) for wire, at in zip(wide.kinds, firsts.tolist(), strict=True)
+            }
+        return cls(names, tuple(many.tolist()), which, also)
+
+    def draws(self, wide: Wide) -> list[tuple[int, Draw]]:
+        """(which of `names`, what) an op draws."""
+        places, first = np.unique(self.which[wide.numbers], return_index=True)
+        kinds = [wide.kinds[kind] for kind in wide.kind[first].tolist()]
+        moved = [Draw(each.amount, 0.0, each.moved if each.moved > 0 else None, "B") for each in kinds]
+        return list(zip(places.tolist(), moved, strict=True))
 
 
 class TemplateOp(NamedTuple):
     """An op that ranks issue: one of them (an op on its device), or several together (a step of a collective).
 
-    colour: all that tells it apart but what it draws: which statement it is, which step of it.
+    colour: all that distinguishes it but its draws: its statement, its step.
     ranks: by role, who takes part: ((), (3,)) of rank 3's own op, or for example (("begins", members), ("ends", members)).
-    touches: what must be told apart though nobody shares its rate, by name: the memory that a value lies in.
-    line: ops of one line never run at the same time: those of a queue.
+    touches: things that must be distinguished though their rate is not shared, by name: the memory that a value lies in.
+    line: ops of one line never run at the same time: the ops of a queue.
     after: places of ops given before that it follows, other than by the order of its rank.
     """
 
@@ -69,12 +129,12 @@ def template_of(
 ) -> Template:
     """Columns of a template.
 
-    colours: what tells the ranks apart at first.  marks: what happens to a capacity during the run.
+    colours: what tells the ranks apart at first. marks: what happens to a capacity during the run.
     """
     colour_of: dict[Hashable, int] = {}
     given = _written_out(ops, marks)
-    twins = Twins.of(one.cost.wide for one in given if one.cost is not None and one.cost.wide is not None)
-    numbers: dict[str, int] = {name: number for number, name in enumerate(twins.names)}
+    merged = Merged.of(one.cost.wide for one in given if one.cost is not None and one.cost.wide is not None)
+    numbers: dict[str, int] = {name: number for number, name in enumerate(merged.names)}
     draw_of: dict[Draw, int] = {}
     role_of: dict[Hashable, int] = {}
     lines: dict[Hashable, int] = {}
@@ -89,10 +149,10 @@ def template_of(
         op_colours.append(colour_of.setdefault((one.colour, None if cost is None else _look(cost)), len(colour_of)))
         op_lines.append(lines.setdefault(one.line if one.line is not None else ("alone", number), len(lines)))
         floors.append(0.0 if cost is None else cost.demand.floor)
-        for name, what in () if cost is None else draws_of(cost):
-            edges.append((number, numbers.setdefault(name, len(numbers)), draw_of.setdefault(what, len(draw_of))))
-        for place, what in () if cost is None or cost.wide is None else twins.draws(cost.wide):
-            edges.append((number, place, draw_of.setdefault(what, len(draw_of))))
+        for name, drawn in () if cost is None else draws_of(cost):
+            edges.append((number, numbers.setdefault(name, len(numbers)), draw_of.setdefault(drawn, len(draw_of))))
+        for place, drawn in () if cost is None or cost.wide is None else merged.draws(cost.wide):
+            edges.append((number, place, draw_of.setdefault(drawn, len(draw_of))))
         for name, mark in one.touches:
             touch = Draw(0.0, 0.0, None, "s", (mark,))
             edges.append((number, numbers.setdefault(TOUCH + name, len(numbers)), draw_of.setdefault(touch, len(draw_of))))
@@ -120,26 +180,26 @@ def template_of(
         follows=np.array(follows, np.int64).reshape(-1, 2),
         calm=_calm(op, capacity, draw, tuple(draw_of), np.array(floors), np.array(op_lines, np.int64), tuple(numbers),
                    capacities, marks),
-        many=np.array([*twins.many, *[1] * (len(numbers) - len(twins.many))], np.int64),
-        also=twins.also,
+        many=np.array([*merged.many, *[1] * (len(numbers) - len(merged.many))], np.int64),
+        also=merged.also,
     )  # fmt: skip
 
 
 def _written_out(ops: Iterable[TemplateOp], marks: Mapping[str, Hashable]) -> tuple[TemplateOp, ...]:
     """With all capacities by name, unless nothing needs to tell those apart that ops draw from in columns."""
-    found = tuple(ops)
-    named = bool(marks) or any(one.cost is not None and (one.cost.demand.amounts or one.cost.demand.holds) for one in found)
+    given = tuple(ops)
+    named = bool(marks) or any(one.cost is not None and (one.cost.demand.amounts or one.cost.demand.holds) for one in given)
     if not named:
-        return found
+        return given
     full: dict[int, Cost] = {}  # a cost in columns is one object, however many name it
     return tuple(
         one._replace(cost=full.setdefault(id(one.cost), one.cost.in_full())) if one.cost is not None and one.cost.wide else one
-        for one in found
+        for one in given
     )
 
 
 def draws_of(cost: Cost) -> Iterable[tuple[str, Draw]]:
-    """What a cost has to do with each capacity."""
+    """Draws of a cost, by name of the capacity."""
     moved: dict[str, tuple[float, Unit]] = {name: (amount, unit) for name, amount, unit in cost.moved}
     for name, amount in cost.demand.amounts:
         yield name, Draw(amount, 0.0, *moved.pop(name, (None, "s")))
@@ -150,14 +210,14 @@ def draws_of(cost: Cost) -> Iterable[tuple[str, Draw]]:
 
 
 def _look(cost: Cost) -> Hashable:
-    """What tells a cost apart but the capacities it draws from."""
+    """Features of a cost other than the capacities that it draws from."""
     asked, demand = cost.requests, cost.demand
     served = None if asked is None else (asked.count, asked.size, asked.pattern, asked.write_share, asked.depth, asked.span)
     return demand.latency, demand.floor, demand.share, served, cost.played
 
 
 def _thing(name: str, capacities: Mapping[str, Capacity], marks: Mapping[str, Hashable]) -> Hashable:
-    """What tells a capacity apart at first; its family too, so that a class has a name."""
+    """First features of a capacity; its family is among them, so that a class has a name."""
     if name.startswith(TOUCH):
         return name.translate(_DIGITS)
     one = capacities[name]
@@ -182,8 +242,8 @@ def _calm(
 ) -> NDArray[np.bool_]:
     """Which capacities can never bind.
 
-    At most one op of a line draws at a time, and none faster than what it draws elsewhere lets it: where all lines together
-    stay below the rate even so, the capacity holds nobody back, and the ops that cross it are as if it were not there.
+    At most one op of a line draws at a time, and none faster than its other draws let it. If all lines together stay below the
+    rate even so, the capacity holds no op back, and the ops that cross it are as if it were not there.
     """
     calm = np.zeros(len(names), np.bool_)
     if not len(op):

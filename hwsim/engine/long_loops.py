@@ -1,9 +1,9 @@
 """Long loops: simulated until their iterations repeat to the femtosecond, then written out.
 
 The replay is deterministic, and what happens next depends on nothing but the ops that have not ended and the iterations that
-edges reach back over.  Once so many successive iterations are the same but for a shift of one period, so are all later
-ones, until the loop's end is felt.  So a run of n iterations is a run of few, with copies of one of them put in between:
-the timeline is the one of the whole graph, op by op, and equals that of a full replay.
+edges reach back over. Once enough successive iterations are the same but for a shift of one period, so are all later
+ones, until the loop's end is felt. So a run of n iterations is a run of few, with copies of one of them put in between:
+the timeline is the one of the whole graph, op by op, and equals a full replay.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ def play_steady(graph: OpGraph, play: Play) -> tuple[Timeline, Steady | None]:
     if times < LONG:
         return play(graph), None
     loop = max((block for block in graph.blocks if block.times == times), key=lambda block: block.turns_in(times))
-    whole = loop.turns_in(times)
+    iterations = loop.turns_in(times)
     few, why = FIRST, "its iterations never repeated"
     while few <= times // 2:
         short = replace(graph, blocks=tuple(replace(each, times=few) if each.times == times else each for each in graph.blocks))
         timeline = play(replace(short, buffers=()))  # they are the whole graph's, and take no time
-        found = _period(timeline, graph, few, loop)
-        if isinstance(found, _Period):
-            full = _written_out(timeline, graph, found, few, times)
-            return full, Steady(whole, loop.turns_in(few), found.length, found.identical * loop.turns, turns=loop.turns)
-        why = found
+        period = _period(timeline, graph, few, loop)
+        if isinstance(period, _Period):
+            full = _written_out(timeline, graph, period, few, times)
+            return full, Steady(iterations, loop.turns_in(few), period.length, period.identical * loop.turns, turns=loop.turns)
+        why = period
         few *= 2
-    return play(graph), Steady(whole, whole, why=why, turns=loop.turns)
+    return play(graph), Steady(iterations, iterations, why=why, turns=loop.turns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,29 +97,29 @@ def _period(timeline: Timeline, graph: OpGraph, few: int, loop: Block) -> _Perio
 
 def _spans(timeline: Timeline, graph: OpGraph, few: int, times: int) -> list[tuple[Ints, Ints]]:
     """Start and end of the ops of every long block, a row per iteration."""
-    found = []
+    spans = []
     base = 0
     for block in graph.blocks:
         count = len(block) * (few if block.times == times else block.times)
         if block.times == times and len(block):
             shape = (few, len(block))
-            found.append((timeline.start[base : base + count].reshape(shape), timeline.end[base : base + count].reshape(shape)))
+            spans.append((timeline.start[base : base + count].reshape(shape), timeline.end[base : base + count].reshape(shape)))
         base += count
-    return found
+    return spans
 
 
 def _servers(timeline: Timeline, graph: OpGraph, few: int, times: int) -> list[Ints]:
-    """By whose end the ops of every long block got their servers, a row per iteration: relative to it, if of a long block too."""
+    """Ops by whose end the ops of every long block got their servers, a row per iteration; relative to it, if of a long block."""
     sizes = [len(block) * (few if block.times == times else block.times) for block in graph.blocks]
     bases = np.cumsum([0, *sizes])
-    found = []
+    rows = []
     for at, block in enumerate(graph.blocks):
         if block.times == times and len(block):
-            own = timeline.granted[bases[at] : bases[at + 1]].reshape(few, len(block))
-            number = np.clip(np.searchsorted(bases, own, side="right") - 1, 0, len(graph.blocks) - 1)
+            grantors = timeline.granted[bases[at] : bases[at + 1]].reshape(few, len(block))
+            number = np.clip(np.searchsorted(bases, grantors, side="right") - 1, 0, len(graph.blocks) - 1)
             step = np.array([len(each) if each.times == times else 0 for each in graph.blocks])
-            found.append(np.where(own < 0, -1, own - np.arange(few)[:, None] * step[number] + graph.total))
-    return found
+            rows.append(np.where(grantors < 0, -1, grantors - np.arange(few)[:, None] * step[number] + graph.total))
+    return rows
 
 
 def _others(graph: OpGraph, times: int, few: int) -> Ints:
@@ -135,33 +135,33 @@ def _others(graph: OpGraph, times: int, few: int) -> Ints:
 
 
 def _repeats(history: Sequence[Pace], begin: int, length: int) -> bool:
-    """Whether the paces of the period before `begin` are those of the one after it."""
+    """Whether the paces of the period before `begin` are repeated in the period after it."""
     before = [(each.start + length, each.pace, each.bound) for each in history if begin - length <= each.start < begin]
     after = [tuple(each) for each in history if begin <= each.start < begin + length]
     return before == after
 
 
-def _written_out(timeline: Timeline, graph: OpGraph, found: _Period, few: int, times: int) -> Timeline:
+def _written_out(timeline: Timeline, graph: OpGraph, period: _Period, few: int, times: int) -> Timeline:
     """The timeline of the whole graph."""
     more = times - few
-    taken, shift = _taken(timeline, graph, found, few, times)
-    later = ticks.multiply(shift, found.length)
+    taken, shift = _taken(timeline, graph, period, few, times)
+    later = ticks.multiply(shift, period.length)
     return Timeline(
         flat=flatten(graph),
         start=ticks.add(timeline.start[taken], later),
         end=ticks.add(timeline.end[taken], later),
         granted=_granted(timeline.granted[taken], graph, shift, few, times),
         flow_class=timeline.flow_class[taken],
-        paces=tuple(_longer(history, found.begin, found.length, more) for history in timeline.paces),
+        paces=tuple(_longer(history, period.begin, period.length, more) for history in timeline.paces),
         alone=timeline.alone,
         solves=timeline.solves,
     )
 
 
-def _taken(timeline: Timeline, graph: OpGraph, found: _Period, few: int, times: int) -> tuple[Ints, Ints]:
+def _taken(timeline: Timeline, graph: OpGraph, period: _Period, few: int, times: int) -> tuple[Ints, Ints]:
     """For every op of the whole graph the op of the short one it is a copy of, and how many periods later it is."""
     rows, shifts = [], []
-    base, last, more = 0, found.last, times - few
+    base, last, more = 0, period.last, times - few
     iteration = np.arange(times)
     source = np.where(iteration <= last, iteration, np.where(iteration <= last + more, last, iteration - more))
     for block in graph.blocks:
@@ -171,22 +171,22 @@ def _taken(timeline: Timeline, graph: OpGraph, found: _Period, few: int, times: 
             shifts.append(np.repeat(iteration - source, n))
             base += n * few
         else:
-            own = np.arange(base, base + block.total)
-            rows.append(own)
-            shifts.append(np.where(timeline.start[own] >= found.begin, more, 0))  # after the loop
+            ops = np.arange(base, base + block.total)
+            rows.append(ops)
+            shifts.append(np.where(timeline.start[ops] >= period.begin, more, 0))  # after the loop
             base += block.total
     return np.concatenate(rows), np.concatenate(shifts)
 
 
-def _granted(own: Ints, graph: OpGraph, shift: Ints, few: int, times: int) -> Ints:
-    """Whose server an op got: the same op as in the short graph, as many iterations later."""
+def _granted(grantors: Ints, graph: OpGraph, shift: Ints, few: int, times: int) -> Ints:
+    """Op whose server an op got: the same op as in the short graph, as many iterations later."""
     short = np.cumsum([0, *(len(block) * (few if block.times == times else block.times) for block in graph.blocks)])
-    whole = np.cumsum([0, *(block.total for block in graph.blocks)])
-    number = np.clip(np.searchsorted(short, own, side="right") - 1, 0, len(graph.blocks) - 1)
+    full = np.cumsum([0, *(block.total for block in graph.blocks)])
+    number = np.clip(np.searchsorted(short, grantors, side="right") - 1, 0, len(graph.blocks) - 1)
     size = np.array([len(block) if block.times == times else 0 for block in graph.blocks])
-    moved = own - short[number] + whole[number] + shift * size[number]
-    found: Ints = np.where(own < 0, -1, moved)
-    return found
+    moved = grantors - short[number] + full[number] + shift * size[number]
+    granted: Ints = np.where(grantors < 0, -1, moved)
+    return granted
 
 
 def _longer(history: Sequence[Pace], begin: int, length: int, more: int) -> tuple[Pace, ...]:
