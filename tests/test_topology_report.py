@@ -19,7 +19,7 @@ from hwsim.views.topology import say
 from hwsim.views.topology.bisection import bisection
 from hwsim.views.topology.draw import figure
 from hwsim.views.topology.find import find as topology
-from hwsim.views.topology.layout import drawing
+from hwsim.views.topology.layout import arrange
 from hwsim.views.topology.reach import reach
 
 GPU = "kind: gpu, flop: {fp32: 1 TFLOP/s}, memory: {bandwidth: 1 TB/s}"
@@ -106,7 +106,7 @@ def test_the_hybrid_cube_mesh_is_cut_between_its_two_squares() -> None:
     assert found is not None
     assert found.halves == (tuple(f"gpu{n}" for n in range(4)), tuple(f"gpu{n}" for n in range(4, 8)))
     assert found.bandwidth == 6 * 25e9
-    assert [(each.what, each.count) for each in found.limits] == [("nvlink", 6)]
+    assert [(each.kind, each.count) for each in found.limits] == [("nvlink", 6)]
 
 
 def test_fat_trees_keep_what_their_oversubscription_leaves() -> None:
@@ -121,12 +121,12 @@ def test_a_backplane_and_a_slow_card_limit_too() -> None:
     found = bisection(of, of.select("gpu*"))
     assert found is not None
     assert found.bandwidth == 3e9
-    assert found.limits[0].what == "switch"
+    assert found.limits[0].kind == "switch"
     link = "{name: fabric, of: node*.nic*, kind: infiniband, rate: 800 Gb/s, topology: leaf-spine, leaf_ports: 4}"
     narrow = machine(f"parts: {{node: {NODE % (4, 1)}}}\nlinks: [{link}]\n")
     limits = bisection(narrow, narrow.select("nic*"))
     assert limits is not None
-    assert (limits.bandwidth, limits.limits[0].what) == (2 * 50e9, "nic")
+    assert (limits.bandwidth, limits.limits[0].kind) == (2 * 50e9, "nic")
 
 
 def random_machine(seed: int) -> Machine | None:
@@ -244,14 +244,14 @@ def test_a_thousand_gpus_take_seconds_and_are_nodes_times_ports() -> None:
     assert found.bisections[0].bandwidth == 64 * 8 * 50e9
     assert not found.bisections[0].exact
     assert "node0..63.gpu0..7 and node64..127.gpu0..7" in say.text(found, Heading("rails"))
-    drawn = drawing(of)
+    drawn = arrange(of)
     assert [frame.label for frame in drawn.frames] == ["node*  × 128"]
     assert len(drawn.boxes) < 40
 
 
 @pytest.mark.parametrize("name", ["p3.16xlarge", "dgx-2", "dgx-h100", "d2l-two-nodes", "d2l-laptop", "p5.48xlarge"])
 def test_nothing_is_drawn_over_something_else(name: str) -> None:
-    drawn = drawing(library(name))
+    drawn = arrange(library(name))
     for a, b in combinations(drawn.boxes.values(), 2):
         assert a.y != b.y or abs(a.x - b.x) >= (a.width + b.width) / 2 - 1e-9, f"{a.label} and {b.label}"
 
@@ -264,7 +264,7 @@ def test_the_same_machine_gives_the_same_picture(suffix: str) -> None:
 
 
 def test_a_ring_stands_on_a_circle_and_every_kind_of_link_has_a_line_in_the_legend() -> None:
-    assert drawing(gpus(20, "topology: ring")).round
+    assert arrange(gpus(20, "topology: ring")).round
     svg = b"".join(figure(topology(library("p3.16xlarge")), Heading("p3"), ".svg")).decode()
     for said in ("2 × NVLink 2: 50 GB/s each way", "NVLink 2: 25 GB/s each way", "PCIe 3 x16", "2 × QPI", "gpu7", "psw3"):
         assert said in svg

@@ -1,4 +1,4 @@
-"""How the devices of a machine are connected: links, bisection bandwidth, distances, and how each pair is linked."""
+"""Topology of a machine: links, bisection bandwidth, distances, and the route between each pair of devices."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Bisection bandwidth: what flows from one half of some devices to the other, for the worst way to halve them.
+"""Bisection bandwidth: the flow from one half of some devices to the other, for the worst way to halve them.
 
     bisection = min over halves (A, B), |A| = floor(n / 2), of the most that can flow from A to B, each way
 
 Exact where at most 1000 ways to halve differ (always up to 12 devices, and for any number that hang alike on the same
-switches).  Beyond, the least of some halves, an upper bound: in order of names, every other one, half of each node, those
+switches). Beyond, the least of some halves, an upper bound: in order of names, every other one, half of each node, those
 nearest to the first, and what exchanging two at a time improves.
 
 Source: Dally and Towles, "Principles and Practices of Interconnection Networks", 2004, section 3.3.1; that it is hard to
@@ -27,22 +27,27 @@ _WORK: Final = 300_000  # arcs x flows that a search by exchanges may look at
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """What limits a bisection: links of one kind (or devices of their own rate), how many, and what they carry in all.
+    """Links of one kind (or devices with a rate of their own) that limit a bisection: number and total bandwidth, B/s.
 
-    wires: what the same links carry with headers and all that is not reached; None for a device.
+    Args:
+        wires: peak of the same links, with headers; the bandwidth for devices.
     """
 
-    what: str
+    kind: str
     count: int
     bandwidth: float
-    wires: float | None
+    wires: float
 
 
 @dataclass(frozen=True, slots=True)
 class Bisection:
-    """bandwidth in B/s, each way.  halves: the worst.  exact: no halves are worse; `cuts`: how many were tried.
+    """Bisection bandwidth in each direction, B/s.
 
-    over: the kind of link it is confined to, "" for all.
+    Args:
+        halves: the two halves that reach it.
+        exact: no other halves have less.
+        cuts: number of ways to halve that were tried.
+        over: the only kind of link that counts; "" for all kinds.
     """
 
     bandwidth: float
@@ -54,13 +59,13 @@ class Bisection:
 
     @property
     def wires(self) -> float:
-        """What the links that limit it could carry without headers, at their peak."""
-        return math.fsum(each.bandwidth if each.wires is None else each.wires for each in self.limits)
+        """Peak of the links that limit it, without headers, B/s."""
+        return math.fsum(limit.wires for limit in self.limits)
 
 
 def bisection(machine: Machine, members: Sequence[str], over: str = "") -> Bisection | None:
-    """Of at least two devices, over all links or those of one kind; None where these do not connect them."""
-    links = _that_matter(machine, [link for link in machine.links if over in ("", link.kind)], frozenset(members))
+    """Bisection of at least two devices over all links, or over links of one kind; None if these do not connect them."""
+    links = _carrying(machine, [link for link in machine.links if over in ("", link.kind)], frozenset(members))
     network = Network(machine, links)
     if len(members) < 2 or not all(network.holds(name) for name in members):
         return None
@@ -71,10 +76,10 @@ def bisection(machine: Machine, members: Sequence[str], over: str = "") -> Bisec
     tried = _every(classes, members) if exact else _some(machine, links, members)
     best, least, cuts = frozenset[str](), None, 0
     for half in tried:
-        found = network.flow(sorted(half), [name for name in members if name not in half], least)
+        flow = network.flow(sorted(half), [name for name in members if name not in half], least)
         cuts += 1
-        if least is None or found < least:
-            best, least = half, found
+        if least is None or flow < least:
+            best, least = half, flow
     if not exact:
         best, more = _exchanged(network, members, best, least or 0)
         cuts += more
@@ -85,8 +90,8 @@ def bisection(machine: Machine, members: Sequence[str], over: str = "") -> Bisec
     return Bisection(float(value), halves, exact, cuts, over, _limits(machine, network.cut()))
 
 
-def _that_matter(machine: Machine, links: Sequence[Link], members: frozenset[str]) -> list[Link]:
-    """Links on which traffic between members can be: no dead ends."""
+def _carrying(machine: Machine, links: Sequence[Link], members: frozenset[str]) -> list[Link]:
+    """Links that traffic between members can take: no dead ends."""
     kept = [
         link for link in links if all(name in members or machine.devices[name].forwards for name in (link.source, link.target))
     ]
@@ -101,38 +106,33 @@ def _that_matter(machine: Machine, links: Sequence[Link], members: frozenset[str
 
 
 def _alike(links: Sequence[Link], members: Sequence[str]) -> list[list[str]]:
-    """Members that can change places: the same links to the same devices."""
-    hung: dict[str, list[tuple[str, float]]] = {name: [] for name in members}
+    """Members that can change places: they have the same links to the same devices."""
+    leaving: dict[str, list[tuple[str, float]]] = {name: [] for name in members}
     for link in links:
-        if link.source in hung:
-            hung[link.source].append((link.target, link.bandwidth))
+        if link.source in leaving:
+            leaving[link.source].append((link.target, link.bandwidth))
     classes: dict[tuple[tuple[str, float], ...], list[str]] = {}
-    for name, others in hung.items():
+    for name, others in leaving.items():
         classes.setdefault(tuple(sorted(others)), []).append(name)
     return list(classes.values())
 
 
 def _ways(classes: Sequence[Sequence[str]], members: int) -> int:
-    """How many ways to take half of the members differ; both halves of an even number are one way."""
-    ways = {0: 1}
-    for each in classes:
-        more: dict[int, int] = {}
-        for taken, count in ways.items():
-            for number in range(min(len(each), members // 2 - taken) + 1):
-                more[taken + number] = more.get(taken + number, 0) + count
-        ways = more
-    found = ways.get(members // 2, 0)
-    return math.ceil(found / 2) if members % 2 == 0 else found
+    """Number of different ways to take half of the members; both halves of an even number are one way."""
+    ways = [1, *(0 for _ in range(members // 2))]  # by the number of members taken
+    for members_alike in classes:
+        ways = [sum(ways[max(0, taken - len(members_alike)) : taken + 1]) for taken in range(len(ways))]
+    return math.ceil(ways[-1] / 2) if members % 2 == 0 else ways[-1]
 
 
 def _every(classes: Sequence[Sequence[str]], members: Sequence[str]) -> Iterator[frozenset[str]]:
     half, even = len(members) // 2, len(members) % 2 == 0
-    for numbers in product(*(range(len(each) + 1) for each in classes)):
+    for numbers in product(*(range(len(names) + 1) for names in classes)):
         if sum(numbers) != half:  # whole
             continue
-        others = tuple(len(each) - number for each, number in zip(classes, numbers, strict=True))
+        others = tuple(len(names) - number for names, number in zip(classes, numbers, strict=True))
         if not even or numbers <= others:
-            yield frozenset(name for each, number in zip(classes, numbers, strict=True) for name in each[:number])
+            yield frozenset(name for names, number in zip(classes, numbers, strict=True) for name in names[:number])
 
 
 def _some(machine: Machine, links: Sequence[Link], members: Sequence[str]) -> Iterator[frozenset[str]]:
@@ -142,7 +142,7 @@ def _some(machine: Machine, links: Sequence[Link], members: Sequence[str]) -> It
     nodes: dict[str, list[str]] = {}
     for name in members:
         nodes.setdefault(machine.devices[name].node, []).append(name)
-    inside = [name for each in nodes.values() for name in each[: len(each) // 2]]
+    inside = [name for names in nodes.values() for name in names[: len(names) // 2]]
     rest = [name for name in members if name not in set(inside)]
     yield frozenset([*inside, *rest][:half])
     away = _distances(links, members[0])
@@ -163,34 +163,39 @@ def _distances(links: Sequence[Link], start: str) -> Mapping[str, int]:
 
 
 def _exchanged(network: Network, members: Sequence[str], half: frozenset[str], value: int) -> tuple[frozenset[str], int]:
-    """Better halves by exchanging two members as long as that helps, and how many were looked at."""
-    looked, left = 0, _WORK // network.arcs()
+    """Better halves, by exchanging two members as long as that helps, and the number of exchanges tried."""
+    tried, most = 0, _WORK // network.arcs()
     improved = True
     while improved:
         improved = False
         for a, b in product(sorted(half), sorted(set(members) - half)):
-            if looked >= left:
-                return half, looked
-            other = (half - {a}) | {b}
-            found = network.flow(sorted(other), [name for name in members if name not in other], value)
-            looked += 1
-            if found < value:
-                half, value, improved = other, found, True
+            if tried >= most:
+                return half, tried
+            exchanged = (half - {a}) | {b}
+            flow = network.flow(sorted(exchanged), [name for name in members if name not in exchanged], value)
+            tried += 1
+            if flow < value:
+                half, value, improved = exchanged, flow, True
                 break
-    return half, looked
+    return half, tried
 
 
 def _limits(machine: Machine, cut: Sequence[Link | str]) -> tuple[Cut, ...]:
     """The full links by kind, and the devices whose own rate is the limit."""
-    found: dict[str, Cut] = {}
-    for each in cut:
-        if isinstance(each, Link):
-            what, count = each.kind, each.count * getattr(each.model, "links", 1)
-            bandwidth, wires = each.bandwidth, each.model.peak() * each.count
+    limits: dict[str, Cut] = {}
+    for end in cut:
+        if isinstance(end, Link):
+            kind, count = end.kind, parallel_links(end)
+            bandwidth, wires = end.bandwidth, end.model.peak() * end.count
         else:
-            what, count = machine.devices[each].kind, 1
-            backplane = machine.capacities.get(f"{each}.backplane")
-            bandwidth = wires = backplane.rate if backplane is not None else machine.capacities[f"{each}.tx"].rate
-        before = found.get(what, Cut(what, 0, 0.0, 0.0))
-        found[what] = Cut(what, before.count + count, before.bandwidth + bandwidth, (before.wires or 0.0) + wires)
-    return tuple(sorted(found.values(), key=lambda each: (-each.bandwidth, each.what)))
+            kind, count = machine.devices[end].kind, 1
+            capacity = machine.capacities.get(f"{end}.backplane") or machine.capacities[f"{end}.tx"]
+            bandwidth = wires = capacity.rate
+        before = limits.get(kind, Cut(kind, 0, 0.0, 0.0))
+        limits[kind] = Cut(kind, before.count + count, before.bandwidth + bandwidth, before.wires + wires)
+    return tuple(sorted(limits.values(), key=lambda limit: (-limit.bandwidth, limit.kind)))
+
+
+def parallel_links(link: Link) -> int:
+    """Number of equal links that make one connection."""
+    return link.count * int(getattr(link.model, "links", 1))

@@ -1,4 +1,4 @@
-"""A machine as a figure: parts in rows by what they are, links as lines, the wider the more they carry.  PNG, SVG or PDF."""
+"""A machine as a figure: parts in rows by what they are, links as lines, the wider the more they carry."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from hwsim.units import format_quantity
 from hwsim.views.kit.figure import COLOURS, figure_bytes, figure_title
 from hwsim.views.kit.view import Heading
 from hwsim.views.topology.find import Topology
-from hwsim.views.topology.layout import drawing
-from hwsim.views.topology.rows import HEIGHT, Box, Drawing, Line, arc_depth, beside, feet
+from hwsim.views.topology.layout import arrange
+from hwsim.views.topology.rows import HEIGHT, Box, Drawing, Line, arc_depth, feet, line_shape
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,11 +30,11 @@ def figure(topology: Topology, heading: Heading, suffix: str) -> Iterable[bytes]
     Raises:
         ValueError: the suffix is none of .png, .svg, .pdf.
     """
-    found = drawing(topology.machine)
-    if found.round:
-        _on_circle(found)
-    left, right, bottom, top = _extent(found)
-    legend = _legend(found)
+    drawing = arrange(topology.machine)
+    if drawing.round:
+        _on_circle(drawing)
+    left, right, bottom, top = _extent(drawing)
+    legend = _legend(drawing)
     width, height = max(right - left, 6.0), top - bottom
     columns = max(1, int(width / 2.8))
     below = 0.3 + 0.22 * math.ceil(len(legend) / columns)
@@ -46,55 +46,55 @@ def figure(topology: Topology, heading: Heading, suffix: str) -> Iterable[bytes]
         axes.set_ylim(bottom, top)
         axes.set_aspect("equal")
         axes.set_title(figure_title(heading.machine, heading.settings), fontsize="large")
-        _draw(axes, found)
+        _draw(axes, drawing)
         if legend:
             from matplotlib.lines import Line2D
 
-            handles = [Line2D([], [], color=_colour(line), linewidth=_thick(found, line), label=said) for said, line in legend]
+            handles = [Line2D([], [], color=_colour(line), linewidth=_thick(drawing, line), label=text) for text, line in legend]
             canvas.legend(handles=handles, loc="outside lower center", ncol=columns, frameon=False, fontsize="small")
     return (buffer.getvalue(),)
 
 
-def _on_circle(found: Drawing) -> None:
-    radius = max(1.6, 0.16 * len(found.boxes)) if len(found.boxes) <= _LABELLED else 3.6
-    for at, box in enumerate(found.boxes.values()):
-        angle = math.pi / 2 - 2 * math.pi * at / len(found.boxes)
+def _on_circle(drawing: Drawing) -> None:
+    radius = max(1.6, 0.16 * len(drawing.boxes)) if len(drawing.boxes) <= _LABELLED else 3.6
+    for at, box in enumerate(drawing.boxes.values()):
+        angle = math.pi / 2 - 2 * math.pi * at / len(drawing.boxes)
         box.x, box.y = radius * math.cos(angle), radius * math.sin(angle)
-        box.width = max(0.5, 0.16 + 0.075 * len(box.label)) if len(found.boxes) <= _LABELLED else 0.1
-        box.label = box.label if len(found.boxes) <= _LABELLED else ""
+        box.width = max(0.5, 0.16 + 0.075 * len(box.label)) if len(drawing.boxes) <= _LABELLED else 0.1
+        box.label = box.label if len(drawing.boxes) <= _LABELLED else ""
 
 
-def _extent(found: Drawing) -> tuple[float, float, float, float]:
-    boxes = found.boxes.values()
-    left = min([box.x - box.width / 2 for box in boxes] + [frame.left for frame in found.frames])
-    right = max([box.x + box.width / 2 for box in boxes] + [frame.right for frame in found.frames])
-    bottom = min([box.y for box in boxes] + [frame.bottom for frame in found.frames] + [_lowest(found)])
-    top = max([box.y for box in boxes] + [frame.top for frame in found.frames])
+def _extent(drawing: Drawing) -> tuple[float, float, float, float]:
+    boxes = drawing.boxes.values()
+    left = min([box.x - box.width / 2 for box in boxes] + [frame.left for frame in drawing.frames])
+    right = max([box.x + box.width / 2 for box in boxes] + [frame.right for frame in drawing.frames])
+    bottom = min([box.y for box in boxes] + [frame.bottom for frame in drawing.frames] + [_lowest(drawing)])
+    top = max([box.y for box in boxes] + [frame.top for frame in drawing.frames])
     return left - 0.2, right + 0.2, bottom - 0.35, top + 0.35
 
 
-def _lowest(found: Drawing) -> float:
-    """Of the arcs below the last row."""
+def _lowest(drawing: Drawing) -> float:
+    """Lowest point of the arcs."""
     depths = [
-        min(found.boxes[line.a].y, found.boxes[line.b].y) - arc_depth(found.boxes[line.a], found.boxes[line.b])
-        for line in found.lines
-        if beside(found, line) == "arc"
+        min(drawing.boxes[line.a].y, drawing.boxes[line.b].y) - arc_depth(drawing.boxes[line.a], drawing.boxes[line.b])
+        for line in drawing.lines
+        if line_shape(drawing, line) == "arc"
     ]
     return min(depths, default=0.0)
 
 
-def _legend(found: Drawing) -> list[tuple[str, Line]]:
+def _legend(drawing: Drawing) -> list[tuple[str, Line]]:
     """One line of each kind and width, the widest first."""
     alike: dict[tuple[str, float], Line] = {}
-    for line in found.lines:
-        alike.setdefault((line.what, round(line.bandwidth)), line)
-    ordered = sorted(alike.values(), key=lambda line: (-line.bandwidth, line.what))[:_LEGEND]
-    return [(f"{line.what}: {format_quantity(line.bandwidth, 'B/s')} each way", line) for line in ordered]
+    for line in drawing.lines:
+        alike.setdefault((line.label, round(line.bandwidth)), line)
+    ordered = sorted(alike.values(), key=lambda line: (-line.bandwidth, line.label))[:_LEGEND]
+    return [(f"{line.label}: {format_quantity(line.bandwidth, 'B/s')} each way", line) for line in ordered]
 
 
-def _thick(found: Drawing, line: Line) -> float:
-    widest = max(each.bandwidth for each in found.lines)
-    crowd = min(1.0, 40 / len(found.lines)) if found.round else 1.0
+def _thick(drawing: Drawing, line: Line) -> float:
+    widest = max(each.bandwidth for each in drawing.lines)
+    crowd = min(1.0, 40 / len(drawing.lines)) if drawing.round else 1.0
     return max(0.3, (0.8 + 4.2 * math.sqrt(line.bandwidth / widest)) * crowd)
 
 
@@ -102,10 +102,10 @@ def _colour(line: Line) -> str:
     return _PALETTE[links.KINDS[line.kind].colour]
 
 
-def _draw(axes: Axes, found: Drawing) -> None:
+def _draw(axes: Axes, drawing: Drawing) -> None:
     from matplotlib.patches import FancyBboxPatch
 
-    for frame in found.frames:
+    for frame in drawing.frames:
         corner, size = (frame.left, frame.bottom), (frame.right - frame.left, frame.top - frame.bottom)
         axes.add_patch(
             FancyBboxPatch(
@@ -113,9 +113,9 @@ def _draw(axes: Axes, found: Drawing) -> None:
             )
         )
         axes.text(frame.left + 0.14, frame.bottom + 0.1, frame.label, ha="left", va="bottom", fontsize="medium", color="#444444")
-    for line in sorted(found.lines, key=lambda line: -line.bandwidth):
-        _draw_line(axes, found, line)
-    for box in found.boxes.values():
+    for line in sorted(drawing.lines, key=lambda line: -line.bandwidth):
+        _draw_line(axes, drawing, line)
+    for box in drawing.boxes.values():
         height = HEIGHT if box.label else box.width
         corner = box.x - box.width / 2, box.y - height / 2
         axes.add_patch(
@@ -133,28 +133,28 @@ def _draw(axes: Axes, found: Drawing) -> None:
         axes.text(box.x, box.y, box.label, ha="center", va="center", fontsize=8.5, zorder=4)
 
 
-def _draw_line(axes: Axes, found: Drawing, line: Line) -> None:
+def _draw_line(axes: Axes, drawing: Drawing, line: Line) -> None:
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 
-    a, b = found.boxes[line.a], found.boxes[line.b]
-    colour, thick = _colour(line), _thick(found, line)
-    way = beside(found, line)
-    if way == "stub":
+    a, b = drawing.boxes[line.a], drawing.boxes[line.b]
+    colour, thick = _colour(line), _thick(drawing, line)
+    shape = line_shape(drawing, line)
+    if shape == "stub":
         axes.plot([a.x, a.x], [a.y, a.y + 0.45], linestyle=(0, (2, 1)), color=colour, linewidth=thick, zorder=2)
         axes.text(a.x + 0.06, a.y + 0.42, "to others", fontsize="x-small", va="top", color="#444444")
-    elif way == "arc":
-        start, end = feet(found, line)
+    elif shape == "arc":
+        start, end = feet(drawing, line)
         low = min(a.y, b.y) - HEIGHT / 2 - (arc_depth(a, b) - HEIGHT / 2) * 4 / 3
         path = Path([(start, a.y), (start, low), (end, low), (end, a.y)], [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4])
         axes.add_patch(PathPatch(path, facecolor="none", edgecolor=colour, linewidth=thick, capstyle="butt", zorder=2))
     else:
-        xa, xb = (a.x, b.x) if found.round or way == "straight" else _upright(a, b)
+        xa, xb = (a.x, b.x) if drawing.round or shape == "straight" else _upright(a, b)
         axes.plot([xa, xb], [a.y, b.y], color=colour, linewidth=thick, solid_capstyle="butt", zorder=2)
 
 
 def _upright(a: Box, b: Box) -> tuple[float, float]:
-    """Where a line meets two boxes of different rows: straight down where one is above the other."""
+    """Ends of a line between two boxes of different rows, straight down if one is above the other."""
     low = max(a.x - a.width / 2, b.x - b.width / 2) + 0.1
     high = min(a.x + a.width / 2, b.x + b.width / 2) - 0.1
     if low <= high:

@@ -1,7 +1,7 @@
-"""What a machine is made of and how it hangs together: parts and links that are alike as one line, how far and how wide.
+"""Devices and links of a machine by family, and the distances between some devices.
 
-Of some devices (the GPUs, else the network cards, else all that computes): bisection bandwidth, diameter, narrowest route,
-and of up to 16 of them how every pair is linked.
+The devices are the GPUs, else the NICs, else the CPUs. Between them: bisection bandwidth, diameter, narrowest route, and
+the links of every pair of up to 16.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 from hwsim.machine import Link, Machine, NoRoute, UnknownName
 from hwsim.records import dataclass
 from hwsim.views.kit.view import Unshowable
-from hwsim.views.topology.bisection import Bisection, bisection
+from hwsim.views.topology.bisection import Bisection, bisection, parallel_links
 from hwsim.views.topology.reach import Reach, reach
 
 MOST_PAIRS: Final = 16  # devices whose pairs are listed one by one
@@ -21,10 +21,10 @@ MOST_DEVICES: Final = 20_000
 
 @dataclass(frozen=True, slots=True)
 class LinksTo:
-    """Links of one device that are alike: how many, each with so many B/s in each direction, and to which family."""
+    """Equal links from a device to a family of devices; bandwidth of each in each direction, B/s."""
 
     count: int
-    what: str
+    label: str
     bandwidth: float
     to: str
 
@@ -41,11 +41,12 @@ class Alike:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """How traffic gets from one device to another.
+    """The route between two devices.
 
-    how: as `nvidia-smi topo -m` says it: NV2 (over two NVLinks, also through their switches), PIX (one PCIe switch), PXB
-    (several), PHB (one CPU), SYS (over the link between CPUs), a kind of link, NET (through network cards).
-    bandwidth: B/s of the narrowest link, of all ways together where the routing uses several.
+    Args:
+        how: as `nvidia-smi topo -m` has it: NV2 (over two NVLinks, also through their switches), PIX (one PCIe switch), PXB
+            (several), PHB (one CPU), SYS (over the link between CPUs), a kind of link, NET (through NICs).
+        bandwidth: B/s of the narrowest link; the sum over parallel routes where the routing uses several.
     """
 
     a: str
@@ -57,11 +58,14 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """Findings; bisections: over all links, and over the widest kind alone where a second kind connects them too."""
+    """Findings.
+
+    Args:
+        of: the devices that distances are between.
+        bisections: over all links, then over the widest kind alone if it connects the devices and is not the only kind.
+    """
 
     machine: Machine
-    devices: int
-    connections: int
     alike: tuple[Alike, ...]
     of: tuple[str, ...]
     bisections: tuple[Bisection, ...]
@@ -73,21 +77,19 @@ def find(machine: Machine, *, of: str = "") -> Topology:
     """The topology of a machine, with distances between the devices `of` a pattern.
 
     Raises:
-        Unshowable: nothing is called `of`, or the machine has more devices than can be compared pair by pair.
+        Unshowable: no device matches `of`, or the machine has too many devices to compare them pair by pair.
     """
     if len(machine.devices) > MOST_DEVICES:
-        message = f"{len(machine.devices):,} devices are too many for a topology, which goes through every pair"
+        message = f"{len(machine.devices):,} devices are too many for a topology, which compares every pair"
         hint = "fewer nodes of the same kind are connected in the same way: --set let.nodes=16"
         raise Unshowable(f"{message}; the most is {MOST_DEVICES:,}", hint)
     try:
-        members = machine.select(of) if of else _those_that_matter(machine)
+        members = machine.select(of) if of else _default_members(machine)
     except UnknownName as error:
         raise Unshowable(error.message, error.hint, "--of") from error
     several = len(members) > 1
     return Topology(
         machine=machine,
-        devices=len(machine.devices),
-        connections=len(machine.links) // 2,
         alike=tuple(alike(machine)),
         of=members,
         bisections=_bisections(machine, members) if several else (),
@@ -97,59 +99,51 @@ def find(machine: Machine, *, of: str = "") -> Topology:
 
 
 def starred(machine: Machine, name: str) -> str:
-    """The family of a device with that of the machines around it.
+    """The family of a device, after the families of the machines around it.
 
     >>> from hwsim import api
     >>> starred(api.load_machine("p3.16xlarge"), "gpu3")
     'gpu*'
     """
     device = machine.devices[name]
-    own = name.rpartition(".")[2]
-    family = device.family if own == device.family else f"{device.family}*"
-    return f"{_starred_node(machine, device.node)}.{family}" if device.node else family
+    family = device.family if name.rpartition(".")[2] == device.family else f"{device.family}*"
+    return f"{starred_node(machine, device.node)}.{family}" if device.node else family
 
 
-def _starred_node(machine: Machine, name: str) -> str:
+def starred_node(machine: Machine, name: str) -> str:
+    """The family of a machine inside the machine, after the families of those around it."""
     node = machine.nodes[name]
-    own = node.family if node.index is None else f"{node.family}*"
-    return f"{_starred_node(machine, node.node)}.{own}" if node.node else own
-
-
-def side_by_side(link: Link) -> int:
-    """How many links one connection is."""
-    return link.count * int(getattr(link.model, "links", 1))
+    family = node.family if node.index is None else f"{node.family}*"
+    return f"{starred_node(machine, node.node)}.{family}" if node.node else family
 
 
 def alike(machine: Machine) -> list[Alike]:
-    """All devices, those of a family with the same links together."""
+    """All devices, grouped by family and links."""
     leaving: dict[str, list[Link]] = {}
     for link in machine.links:
         leaving.setdefault(link.source, []).append(link)
     families = {name: starred(machine, name) for name in machine.devices}
-    found: dict[tuple[str, str, tuple[LinksTo, ...]], list[str]] = {}
+    groups: dict[tuple[str, str, tuple[LinksTo, ...]], list[str]] = {}
     for name, device in machine.devices.items():
         counts: dict[tuple[str, float, str], int] = {}
         for link in leaving.get(name, ()):
-            number = side_by_side(link)
+            number = parallel_links(link)
             key = link.model.label(), link.bandwidth / number, families[link.target]
             counts[key] = counts.get(key, 0) + number
-        links = [LinksTo(count, what, each, to) for (what, each, to), count in counts.items()]
-        ordered = tuple(sorted(links, key=lambda one: (-one.count * one.bandwidth, one.what, one.to)))
-        found.setdefault((families[name], device.kind, ordered), []).append(name)
-    return [Alike(family, kind, tuple(names), links) for (family, kind, links), names in found.items()]
+        links = [LinksTo(count, label, bandwidth, to) for (label, bandwidth, to), count in counts.items()]
+        ordered = tuple(sorted(links, key=lambda to: (-to.count * to.bandwidth, to.label, to.to)))
+        groups.setdefault((families[name], device.kind, ordered), []).append(name)
+    return [Alike(family, kind, tuple(names), links) for (family, kind, links), names in groups.items()]
 
 
-def _those_that_matter(machine: Machine) -> tuple[str, ...]:
-    for kind in ("gpu", "nic", "cpu"):
-        found = machine.devices_of(kind)
-        if len(found) > 1:
-            return found
-    return ()
+def _default_members(machine: Machine) -> tuple[str, ...]:
+    several = (names for kind in ("gpu", "nic", "cpu") if len(names := machine.devices_of(kind)) > 1)
+    return next(several, ())
 
 
 def _bisections(machine: Machine, members: Sequence[str]) -> tuple[Bisection, ...]:
-    whole = bisection(machine, members)
-    if whole is None:
+    over_all = bisection(machine, members)
+    if over_all is None:
         return ()
     inside = set(members)
     kinds: dict[str, float] = {}
@@ -158,13 +152,11 @@ def _bisections(machine: Machine, members: Sequence[str]) -> tuple[Bisection, ..
             kinds[link.kind] = kinds.get(link.kind, 0.0) + link.bandwidth
     widest = max(sorted(kinds), key=lambda kind: kinds[kind])
     alone = bisection(machine, members, widest) if len({link.kind for link in machine.links}) > 1 else None
-    if alone is None or {each.what for each in whole.limits} == {widest}:
-        return (whole,)
-    return whole, alone
+    return (over_all,) if alone is None or {limit.kind for limit in over_all.limits} == {widest} else (over_all, alone)
 
 
 def _pairs(machine: Machine, members: Sequence[str]) -> list[Pair]:
-    found = []
+    pairs = []
     for a in members:
         for b in members:
             if a == b:
@@ -173,12 +165,12 @@ def _pairs(machine: Machine, members: Sequence[str]) -> list[Pair]:
                 route = machine.route(a, b)
             except NoRoute:
                 continue
-            found.append(Pair(a, b, _how(machine, route), len(route), _width(machine, a, b, route)))
-    return found
+            pairs.append(Pair(a, b, _how(machine, route), len(route), _width(machine, a, b, route)))
+    return pairs
 
 
 def _width(machine: Machine, a: str, b: str, route: Sequence[Link]) -> float:
-    """Of all that the routing uses together: what the most loaded link allows."""
+    """Bandwidth over all routes that the routing uses at once: the most loaded link is the limit."""
     drawn = dict(machine.transfer(a, b, 1e9).demand.amounts)
     links = [link for link in machine.links if link.capacity in drawn]
     parts = [drawn[link.capacity] / link.bandwidth for link in links]
@@ -190,7 +182,7 @@ def _how(machine: Machine, route: Sequence[Link]) -> str:
     passed = [machine.devices[link.target].kind for link in route[:-1]]
     kinds = {link.kind for link in route}
     if kinds == {"nvlink"}:
-        return f"NV{min(side_by_side(link) for link in route)}"
+        return f"NV{min(parallel_links(link) for link in route)}"
     if "nic" in passed or (any(link.model.network for link in route) and len(route) > 1):
         return "NET"
     if "cpu" in passed:

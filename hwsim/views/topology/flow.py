@@ -1,10 +1,10 @@
-"""The most that can flow at once from some devices of a machine to others, over all ways there are, and what limits it.
+"""The largest flow from some devices of a machine to others, over all routes at once, and the links that limit it.
 
-Links give what they carry in each direction, a switch with a backplane passes no more than that, a network card no more
-out and in than its own rate.  Bytes per second are whole numbers, so that the result does not depend on the order.
+A link carries its bandwidth in each direction, a switch with a backplane passes that rate at most, a NIC its own rate out and in.
+Bytes per second are whole numbers, so that the result does not depend on the order.
 
 Source: Dinic, Soviet Mathematics Doklady 11, 1970; the minimum cut: Ford and Fulkerson, Canadian Journal of Mathematics 8, 1956.
-Range: memories, DMA engines and the packets of small messages do not limit it; traffic takes any way, not the routed one.
+Range: memories, DMA engines and the packets of small messages are no limit; traffic takes any route, not only the routed one.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _UNBOUNDED = 1 << 80
 
 
 class Network:
-    """Devices as nodes of a flow network.  links: what it is made of."""
+    """Devices as nodes of a flow network, links as its arcs."""
 
     def __init__(self, machine: Machine, links: Iterable[Link]) -> None:
         self._links = list(links)
         self._number: dict[str, int] = {}
-        self._head: list[list[int]] = []  # arcs that leave a node; arc ^ 1 is the way back
+        self._head: list[list[int]] = []  # arcs that leave a node; arc ^ 1 is the reverse arc
         self._to: list[int] = []
         self._room: list[int] = []
         self._of: dict[int, Link | str] = {}  # arc -> the link, or the device whose own rate it is
@@ -34,16 +34,16 @@ class Network:
             carried[key] = carried.get(key, 0.0) + link.bandwidth
         for name in dict.fromkeys(end for link in self._links for end in (link.source, link.target)):
             model = machine.devices[name].model
-            here = self._number[name] = self._node()
+            node = self._number[name] = self._node()
             backplane = machine.capacities.get(f"{name}.backplane")
             if isinstance(model, Switch) and backplane is not None:
                 out = self._node()
-                self._arc(here, out, round(backplane.rate), name)
-                inner[name] = here, out
-            elif isinstance(model, Nic) and model.bandwidth < carried.get((name, True), 0.0):  # else its links say it
+                self._arc(node, out, round(backplane.rate), name)
+                inner[name] = node, out
+            elif isinstance(model, Nic) and model.bandwidth < carried.get((name, True), 0.0):  # else its links are the limit
                 into, out = self._node(), self._node()
-                self._arc(into, here, round(model.bandwidth), name)
-                self._arc(here, out, round(model.bandwidth), name)
+                self._arc(into, node, round(model.bandwidth), name)
+                self._arc(node, out, round(model.bandwidth), name)
                 inner[name] = into, out
         for link in self._links:
             source, target = self._number[link.source], self._number[link.target]
@@ -56,15 +56,15 @@ class Network:
         self._plain = list(self._room)
 
     def holds(self, name: str) -> bool:
-        """Whether a device is part of it."""
+        """Whether a device is a node."""
         return name in self._number
 
     def arcs(self) -> int:
-        """How large it is."""
+        """Number of arcs."""
         return len(self._to)
 
     def flow(self, sources: Sequence[str], sinks: Sequence[str], most: int | None = None) -> int:
-        """Bytes per second from the one to the others; at least `most` where it is no less than that."""
+        """Bytes per second from sources to sinks; the search may end at `most`."""
         self._room = list(self._plain)
         del self._to[len(self._room) :]
         for arcs in self._head:
@@ -83,8 +83,8 @@ class Network:
         """After `flow`: the links (or devices) that are full between what the sources still reach and the rest."""
         level = self._levels(whole=True) or []
         return [
-            what
-            for arc, what in self._of.items()
+            limit
+            for arc, limit in self._of.items()
             if arc < len(self._plain) and level[self._to[arc ^ 1]] >= 0 and level[self._to[arc]] < 0 and self._plain[arc] > 0
         ]
 
@@ -92,16 +92,16 @@ class Network:
         self._head.append([])
         return len(self._head) - 1
 
-    def _arc(self, a: int, b: int, room: int, what: Link | str) -> None:
-        if what:
-            self._of[len(self._to)] = what
+    def _arc(self, a: int, b: int, room: int, limit: Link | str) -> None:
+        if limit:
+            self._of[len(self._to)] = limit
         for source, target, free in ((a, b, room), (b, a, 0)):
             self._head[source].append(len(self._to))
             self._to.append(target)
             self._room.append(free)
 
     def _levels(self, *, whole: bool = False) -> list[int] | None:
-        """The distance of every node from the source over arcs with room, -1 for what is not reached."""
+        """Distance of every node from the source over arcs with room, -1 if it is not reached."""
         level = [-1] * len(self._head)
         level[self._source] = 0
         front = [self._source]
@@ -119,7 +119,7 @@ class Network:
         return level if whole else None
 
     def _blocking(self, level: Sequence[int]) -> int:
-        """What still fits through ways that lead from level to level, one after another."""
+        """Bytes per second that still fit through paths from level to level, one after another."""
         total = 0
         tried = [0] * len(self._head)
         path: list[int] = []

@@ -1,13 +1,13 @@
-"""Where the parts of a machine stand in a drawing, and which lines are between them.
+"""Places of the parts of a machine in a drawing, and the lines between them.
 
     network switches, the highest level on top
-    cards and disks
+    NICs and disks
     CPUs
     switches below them, level by level
     GPUs
     switches between GPUs
 
-Machines inside the machine that are alike are drawn once, with their number; so are parts in one place with the same links.
+Equal machines inside the machine are drawn once, with their number; so are devices in one place with the same links.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from hwsim.machine import Link, Machine
+from hwsim.machine import Machine
 from hwsim.units import natural
-from hwsim.views.topology.find import side_by_side, starred
+from hwsim.views.topology.bisection import parallel_links
+from hwsim.views.topology.find import starred, starred_node
 from hwsim.views.topology.rows import (
     ROW,
     Box,
@@ -26,7 +27,7 @@ from hwsim.views.topology.rows import (
     Line,
     Rank,
     arc_depth,
-    beside,
+    line_shape,
     narrow_what_is_passed,
     place,
     place_row,
@@ -37,16 +38,16 @@ MOST_IN_ROW: Final = 16
 _LINKED: Final = ", linked to each other"
 
 
-def drawing(machine: Machine) -> Drawing:
-    """What to draw of a machine; same machine, same drawing."""
+def arrange(machine: Machine) -> Drawing:
+    """The drawing of a machine; same machine, same drawing."""
     stand_in, numbers = _stand_ins(machine)
     boxes, box_of = _boxes(machine, stand_in, numbers)
     lines = _lines(machine, boxes, box_of, stand_in)
-    found = Drawing(boxes, lines)
+    drawing = Drawing(boxes, lines)
     rows = {box.rank for box in boxes.values()}
-    found.round = len(rows) == 1 and len(boxes) > 2 and len(lines) > 0
-    if found.round:
-        return found
+    drawing.round = len(rows) == 1 and len(boxes) > 2 and len(lines) > 0
+    if drawing.round:
+        return drawing
     near = _near(lines)
     left = 0.0
     framed: list[tuple[str, float, float, list[Box]]] = []
@@ -65,29 +66,22 @@ def drawing(machine: Machine) -> Drawing:
         for box in boxes.values():
             if box.rank == rank:
                 box.y = -at * ROW
-    narrow_what_is_passed(found)
+    narrow_what_is_passed(drawing)
     for scope, low, right, inside in framed:
         if scope:
             bottom, top = min(box.y for box in inside), max(box.y for box in inside)
             keys = {box.key for box in inside}
-            arcs = [line for line in lines if line.a in keys and line.b in keys and beside(found, line) == "arc"]
-            ends = [(found.boxes[line.a], found.boxes[line.b]) for line in arcs]
+            arcs = [line for line in lines if line.a in keys and line.b in keys and line_shape(drawing, line) == "arc"]
+            ends = [(drawing.boxes[line.a], drawing.boxes[line.b]) for line in arcs]
             bottom = min([bottom, *(a.y - arc_depth(a, b) + 0.3 for a, b in ends)])
             number = numbers[scope]
             label = starred_node(machine, scope) + (f"  × {number}" if number > 1 else "")
-            found.frames.append(Frame(label, low - 0.25, right + 0.25, bottom - 0.68, top + 0.42))
-    return found
-
-
-def starred_node(machine: Machine, name: str) -> str:
-    """The family of a machine inside the machine."""
-    node = machine.nodes[name]
-    own = node.family if node.index is None else f"{node.family}*"
-    return f"{starred_node(machine, node.node)}.{own}" if node.node else own
+            drawing.frames.append(Frame(label, low - 0.25, right + 0.25, bottom - 0.68, top + 0.42))
+    return drawing
 
 
 def _stand_ins(machine: Machine) -> tuple[dict[str, str], dict[str, int]]:
-    """For every machine inside the machine the first that is like it, and how many there are of each."""
+    """For every machine inside the machine the first equal one, and the number of equal machines by that one."""
     inside: dict[str, list[str]] = {}
     for name, device in machine.devices.items():
         if device.node:
@@ -102,7 +96,7 @@ def _stand_ins(machine: Machine) -> tuple[dict[str, str], dict[str, int]]:
 
 
 def _boxes(machine: Machine, stand_in: Mapping[str, str], numbers: Mapping[str, int]) -> tuple[dict[str, Box], dict[str, str]]:
-    """The boxes, and the box of every device."""
+    """The boxes by key, and the key of the box of every device."""
     ranks = _ranks(machine)
     drawn = [name for name, device in machine.devices.items() if not device.node or stand_in[device.node] == device.node]
     several = any(number > 1 for number in numbers.values())
@@ -118,8 +112,7 @@ def _boxes(machine: Machine, stand_in: Mapping[str, str], numbers: Mapping[str, 
             key = rank, device.family
         elif rank in crowded or rank[0] == -1:
             others = frozenset(
-                (starred(machine, other) if ranks[other][0] == -2 else other, bandwidth)
-                for other, bandwidth in near.get(name, ())
+                (starred(machine, end) if ranks[end][0] == -2 else end, bandwidth) for end, bandwidth in near.get(name, ())
             )
             key = device.node, device.family, rank, others
         groups.setdefault(key, []).append(name)
@@ -127,8 +120,8 @@ def _boxes(machine: Machine, stand_in: Mapping[str, str], numbers: Mapping[str, 
     box_of: dict[str, str] = {}
     for names in groups.values():
         device = machine.devices[names[0]]
-        own = [name[len(device.node) + 1 :] if device.node else name for name in names]
-        label = own[0] if len(own) == 1 else f"{device.family}  × {len(own)}" if len(own) > MOST_IN_ROW else ranges(own)
+        short = [name[len(device.node) + 1 :] if device.node else name for name in names]
+        label = ranges(short) if len(short) <= MOST_IN_ROW else f"{device.family}  × {len(short)}"
         boxes[names[0]] = Box(names[0], label, device.kind, ranks[names[0]], device.node, names)
         box_of |= dict.fromkeys(names, names[0])
     for name, device in machine.devices.items():
@@ -150,36 +143,36 @@ def _ranks(machine: Machine) -> dict[str, Rank]:
     below = _depths(near, cpus, switches - outer)
     above = _depths(near, [name for name in machine.devices if name not in outer], outer)
     deepest = max(below.values(), default=0)
-    found: dict[str, Rank] = {}
+    ranks: dict[str, Rank] = {}
     for name, device in machine.devices.items():
         if name in outer:
-            found[name] = (-2, -above.get(name, 1))
+            ranks[name] = (-2, -above.get(name, 1))
         elif name in switches:
-            found[name] = (0, below[name]) if name in below else (2, 0)
+            ranks[name] = (0, below[name]) if name in below else (2, 0)
         elif device.kind == "cpu":
-            found[name] = (0, 0)
+            ranks[name] = (0, 0)
         elif device.kind == "gpu":
-            found[name] = (1, deepest)
+            ranks[name] = (1, deepest)
         else:
-            found[name] = (-1, 0)
-    return found
+            ranks[name] = (-1, 0)
+    return ranks
 
 
 def _depths(near: Mapping[str, Sequence[str]], start: Sequence[str], through: set[str]) -> dict[str, int]:
-    """Steps from the nearest of some devices to each of others, over these alone."""
-    found: dict[str, int] = {}
+    """Steps from the nearest of the start devices to each device of `through`, over these alone."""
+    depths: dict[str, int] = {}
     front, depth = list(start), 0
     while front:
         depth += 1
         front = list(
-            dict.fromkeys(each for name in front for each in near.get(name, ()) if each in through and each not in found)
+            dict.fromkeys(each for name in front for each in near.get(name, ()) if each in through and each not in depths)
         )
-        found |= dict.fromkeys(front, depth)
-    return found
+        depths |= dict.fromkeys(front, depth)
+    return depths
 
 
 def _lines(machine: Machine, boxes: Mapping[str, Box], box_of: Mapping[str, str], stand_in: Mapping[str, str]) -> list[Line]:
-    found: dict[tuple[str, str, str, float], Line] = {}
+    lines: dict[tuple[str, str, str, float], Line] = {}
     for link in machine.links:
         nodes = [machine.devices[end].node for end in (link.source, link.target)]
         if all(node and stand_in[node] != node for node in nodes):
@@ -188,19 +181,15 @@ def _lines(machine: Machine, boxes: Mapping[str, Box], box_of: Mapping[str, str]
         if a == b and nodes[0] == nodes[1]:  # between parts that are drawn as one
             boxes[a].label = boxes[a].label.removesuffix(_LINKED) + _LINKED
             continue
-        what = _said(link)
-        found.setdefault((a, b, what, link.bandwidth), Line(a, b, link.kind, what, link.bandwidth))
-    return list(found.values())
-
-
-def _said(link: Link) -> str:
-    many = side_by_side(link)
-    return f"{many} × {link.model.label()}" if many > 1 else link.model.label()
+        many = parallel_links(link)
+        label = f"{many} × {link.model.label()}" if many > 1 else link.model.label()
+        lines.setdefault((a, b, label, link.bandwidth), Line(a, b, link.kind, label, link.bandwidth))
+    return list(lines.values())
 
 
 def _near(lines: Iterable[Line]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    near: dict[str, list[str]] = {}
     for line in lines:
-        found.setdefault(line.a, []).append(line.b)
-        found.setdefault(line.b, []).append(line.a)
-    return found
+        near.setdefault(line.a, []).append(line.b)
+        near.setdefault(line.b, []).append(line.a)
+    return near

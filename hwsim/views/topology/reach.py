@@ -1,4 +1,4 @@
-"""How far some devices are from each other, and how narrow the widest of the shortest ways is: all pairs at once.
+"""Distances between some devices, and the narrowest of the widest shortest routes, for all pairs at once.
 
 A set of devices is the bits of one integer, so that a step from all devices to their neighbours is one `or` per link.
 """
@@ -13,10 +13,15 @@ from hwsim.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """diameter: the most hops (links) between two, and the first pair so far apart; mean: hops over all pairs.
+    """Distances over all pairs.
 
-    narrowest: B/s of the narrowest link on the route of the pair that has least, and the first such pair.  apart: pairs
-    without a route.
+    Args:
+        diameter: most hops (links) between two devices.
+        farthest: the first pair with that distance.
+        mean: hops between two devices on average.
+        narrowest: bandwidth of the pair that has least, B/s: the narrowest link of its widest shortest route.
+        worst: the first such pair.
+        apart: number of pairs without a route.
     """
 
     diameter: int
@@ -28,7 +33,7 @@ class Reach:
 
 
 def reach(machine: Machine, members: Sequence[str]) -> Reach | None:
-    """Over all pairs; None where no two are connected."""
+    """Distances over all pairs; None if no two are connected."""
     ends = {link.source for link in machine.links}
     forwards = {name for name in ends if machine.devices[name].forwards}
     full = _levels(machine.links, members, forwards)
@@ -51,16 +56,17 @@ def reach(machine: Machine, members: Sequence[str]) -> Reach | None:
 def _narrowest(
     machine: Machine, members: Sequence[str], forwards: set[str], full: Sequence[Sequence[int]], without: tuple[str, str]
 ) -> tuple[float, tuple[str, str]]:
-    """The greatest width at which every pair has a way as short as its shortest, and the first pair that has no wider one.
+    """The largest width at which every pair has a route as short as its shortest, and the first pair without a wider one.
 
-    without: the pair where all have the widest.
+    Args:
+        without: the pair to name if every pair has the widest links.
     """
     widths = sorted({link.bandwidth for link in machine.links})
-    low, high = 0, len(widths)  # every pair has a way at widths[low]; not every pair at widths[high]
+    low, high = 0, len(widths)  # every pair has a route at widths[low]; not every pair at widths[high]
     while high - low > 1:
         middle = (low + high) // 2
-        found = _levels([link for link in machine.links if link.bandwidth >= widths[middle]], members, forwards)
-        missed = _missed(members, full, found)
+        levels = _levels([link for link in machine.links if link.bandwidth >= widths[middle]], members, forwards)
+        missed = _missed(members, full, levels)
         if missed is None:
             low = middle
         else:
@@ -68,8 +74,9 @@ def _narrowest(
     return widths[low], without
 
 
-def _missed(members: Sequence[str], full: Sequence[Sequence[int]], found: Sequence[Sequence[int]]) -> tuple[str, str] | None:
-    for name, all_of, some in zip(members, full, found, strict=True):
+def _missed(members: Sequence[str], full: Sequence[Sequence[int]], levels: Sequence[Sequence[int]]) -> tuple[str, str] | None:
+    """The first pair that is farther apart than in `full`."""
+    for name, all_of, some in zip(members, full, levels, strict=True):
         for level, mask in enumerate(all_of):
             missing = mask & ~(some[level] if level < len(some) else 0)
             if missing:
@@ -78,7 +85,7 @@ def _missed(members: Sequence[str], full: Sequence[Sequence[int]], found: Sequen
 
 
 def _levels(links: Sequence[Link], members: Sequence[str], forwards: set[str]) -> list[list[int]]:
-    """For each member the members so many hops away from it, as bits."""
+    """For each member, by number of hops, the members at that distance, as bits."""
     near: dict[str, set[str]] = {}
     for link in links:
         near.setdefault(link.source, set()).add(link.target)

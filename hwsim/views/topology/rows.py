@@ -1,4 +1,4 @@
-"""Boxes and lines of a drawing of a machine, and where they stand: rows by what parts are, each part below what it hangs on."""
+"""Boxes and lines of a drawing, and their places: a row for each kind of device, each device below its links upwards."""
 
 from __future__ import annotations
 
@@ -15,14 +15,13 @@ GAP: Final = 1.0  # from the middle of one part to the next
 ROW: Final = 1.25
 HEIGHT: Final = 0.42  # of a box
 
-Rank = tuple[
-    int, int
-]  # rows from top to bottom: (-2, -level) networks, (-1, 0) cards and disks, (0, 0) CPUs, (0, n) switches, ...
+# rows from top to bottom: (-2, -level) networks, (-1, 0) NICs and disks, (0, 0) CPUs, (0, n) switches, ...
+Rank = tuple[int, int]
 
 
 @dataclass(slots=True)
 class Box:
-    """One or several devices; x is the middle, y the row, both in inches."""
+    """One or several devices. Middle x, row y and width in inches."""
 
     key: str
     label: str
@@ -37,18 +36,18 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A connection between two boxes (one box: between machines that are drawn as one); bandwidth of one, B/s each way."""
+    """A connection between two boxes (of one box: between machines drawn as one); its bandwidth in each direction, B/s."""
 
     a: str
     b: str
     kind: str
-    what: str
+    label: str
     bandwidth: float
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A machine inside the machine: what is written above it, and left, right, bottom, top."""
+    """A machine inside the machine: its label and edges."""
 
     label: str
     left: float
@@ -59,7 +58,7 @@ class Frame:
 
 @dataclass(slots=True)
 class Drawing:
-    """Boxes by key, lines, frames.  round: the boxes stand on a circle."""
+    """Boxes by key, lines and frames; `round` if the boxes stand on a circle."""
 
     boxes: dict[str, Box]
     lines: list[Line]
@@ -68,7 +67,7 @@ class Drawing:
 
 
 def place(inside: Sequence[Box], near: Mapping[str, Sequence[str]], boxes: Mapping[str, Box]) -> None:
-    """One machine: the fullest of the rows of CPUs and GPUs first, then the rows next to it, outwards."""
+    """Place one machine: first the fullest row of CPUs or GPUs, then the rows next to it, outwards."""
     ranks = sorted({box.rank for box in inside})
     rows = {rank: sorted((box for box in inside if box.rank == rank), key=lambda box: natural(box.key)) for rank in ranks}
     base = max(ranks, key=lambda rank: (rank[0] >= 1, len(rows[rank])))
@@ -95,7 +94,7 @@ def place_row(
     placed: set[str] | None = None,
     rows_below: Rank | None = None,
 ) -> None:
-    """Each in the middle of what it is linked to, as far as the others leave room; a switch as wide as that."""
+    """Place each box in the middle of its neighbours, as far as there is room; a switch is as wide as its neighbours."""
     wanted: list[tuple[float, Box]] = []
     every = [box.x for box in boxes.values() if (placed is None or box.key in placed) and box not in row]
     centre = (min(every) + max(every)) / 2 if every else 0.0
@@ -125,7 +124,7 @@ def place_row(
 
 
 def _spread(wanted: Sequence[tuple[float, Box]]) -> None:
-    """As near to what is wanted as the widths allow, in order: pooled neighbours share their deviation."""
+    """Place boxes in order, as near to the wanted places as their widths allow: pooled neighbours share their deviation."""
     pools: list[tuple[float, int]] = []  # (mean of wanted - offset, members)
     offset, offsets = 0.0, []
     for at, (middle, box) in enumerate(wanted):
@@ -141,12 +140,12 @@ def _spread(wanted: Sequence[tuple[float, Box]]) -> None:
         box.x = start + off
 
 
-def narrow_what_is_passed(found: Drawing) -> None:
-    """A bar that a line to another row would seem to end at becomes a box."""
-    for line in found.lines:
-        a, b = sorted((found.boxes[line.a], found.boxes[line.b]), key=lambda box: box.y)
+def narrow_what_is_passed(drawing: Drawing) -> None:
+    """Make a box of a bar at which a line to another row would seem to end."""
+    for line in drawing.lines:
+        a, b = sorted((drawing.boxes[line.a], drawing.boxes[line.b]), key=lambda box: box.y)
         narrow = min(a, b, key=lambda box: box.width)
-        for box in found.boxes.values():
+        for box in drawing.boxes.values():
             if box.kind == "switch" and a.y < box.y < b.y and abs(narrow.x - box.x) < box.width / 2 + 0.05:
                 box.width = _width(box)
 
@@ -155,40 +154,40 @@ def _width(box: Box) -> float:
     return max(0.72, 0.2 + 0.075 * len(box.label))
 
 
-def beside(found: Drawing, line: Line) -> str:
-    """How a line between boxes of one row runs: straight where nothing is between them, else in an arc; "" between rows.
+def line_shape(drawing: Drawing, line: Line) -> str:
+    """Shape of a line between boxes of one row: "straight" if nothing is between them, else "arc"; "" between rows.
 
-    "stub": between machines that are drawn as one.
+    "stub" is a line between machines that are drawn as one.
     """
-    a, b = found.boxes[line.a], found.boxes[line.b]
+    a, b = drawing.boxes[line.a], drawing.boxes[line.b]
     if line.a == line.b:
         return "stub"
-    if a.rank != b.rank or found.round:
+    if a.rank != b.rank or drawing.round:
         return ""
-    row = [box for box in found.boxes.values() if box.rank == a.rank]
+    row = [box for box in drawing.boxes.values() if box.rank == a.rank]
     between = [box for box in row if min(a.x, b.x) < box.x < max(a.x, b.x)]
-    mates = sum(1 for other in found.lines if found.boxes[other.a].rank == found.boxes[other.b].rank == a.rank)
+    mates = sum(1 for other in drawing.lines if drawing.boxes[other.a].rank == drawing.boxes[other.b].rank == a.rank)
     return "straight" if not between and mates < len(row) else "arc"
 
 
 def arc_depth(a: Box, b: Box) -> float:
-    """How far below its row an arc goes."""
+    """Depth of an arc below its row."""
     return 0.3 + 0.28 * math.pow(abs(a.x - b.x), 0.85) + HEIGHT / 2
 
 
-def feet(found: Drawing, line: Line) -> tuple[float, float]:
-    """Where an arc begins and ends: along a box the short arcs are outside, so that none crosses another of the same box."""
+def feet(drawing: Drawing, line: Line) -> tuple[float, float]:
+    """Ends of an arc along its boxes: short arcs are outside, so that no two arcs of a box cross."""
     places = []
-    first, last = sorted((found.boxes[line.a], found.boxes[line.b]), key=lambda box: box.x)
-    for box, other in ((first, last), (last, first)):
+    first, last = sorted((drawing.boxes[line.a], drawing.boxes[line.b]), key=lambda box: box.x)
+    for box, far in ((first, last), (last, first)):
         reached = {
             end.x
-            for each in found.lines
-            if box.key in (each.a, each.b) and beside(found, each) == "arc"
-            for end in [found.boxes[each.b if each.a == box.key else each.a]]
+            for each in drawing.lines
+            if box.key in (each.a, each.b) and line_shape(drawing, each) == "arc"
+            for end in [drawing.boxes[each.b if each.a == box.key else each.a]]
         }
         left = sorted((x for x in reached if x < box.x), reverse=True)
         order = [*left, *sorted((x for x in reached if x > box.x), reverse=True)]
         room = (box.width - 0.12) / len(order)
-        places.append(box.x - box.width / 2 + 0.06 + room * (order.index(other.x) + 0.5))
+        places.append(box.x - box.width / 2 + 0.06 + room * (order.index(far.x) + 0.5))
     return places[0], places[1]
