@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from hwsim.cli.arguments import MACHINE, LibraryName, settings_option
-from hwsim.cli.views import show
+from hwsim.cli.views import own_options, show
 from hwsim.views import view
 
 if TYPE_CHECKING:
     from hwsim.spec import Tree
+
+TOPOLOGY: Final = view("topology")
 
 
 @click.command("show")
@@ -28,11 +30,11 @@ if TYPE_CHECKING:
     metavar="[FILE]",
     help="How a machine hangs together: links, bisection bandwidth, distances; drawn into FILE (.png, .svg or .pdf).",
 )
-@click.option("--of", metavar="NAMES", help="With --topology: the devices to go between (default: the GPUs, else the cards).")
+@own_options(TOPOLOGY)
 @click.option("--json", "as_json", is_flag=True, help="With --topology: print it as JSON (hwsim: topology/1).")
 @settings_option
 def command(
-    name: str, lowered: bool, machine: str | None, figure: str | None, of: str | None, as_json: bool, settings: dict[str, str]
+    name: str, lowered: bool, machine: str | None, figure: str | None, of: str, as_json: bool, settings: dict[str, str]
 ) -> None:
     """Print a machine, part or workload: everything it uses filled in, each number with its source.
 
@@ -46,9 +48,9 @@ def command(
         if not name:
             raise click.UsageError("--topology needs the name of a machine")
         plot = Path(figure) if figure else None
-        show(view("topology"), (name, None), settings, {"of": of}, as_json=as_json, plot=plot, plot_option="--topology")
+        show(TOPOLOGY, (name, None), settings, {"of": of}, as_json=as_json, plot=plot, plot_option="--topology")
         return
-    if of is not None or as_json:
+    if of or as_json:
         raise click.UsageError("--of and --json go with --topology")
     if not name:
         click.echo("\n".join(_library()))
@@ -77,9 +79,9 @@ def command(
         from hwsim import api
         from hwsim.workload.describe import describe
 
-        made = api.prepare(machine, tree, set=settings)
-        click.echo("\n".join([describe(made.graph), *(str(each) for each in made.services)]))
-        click.echo(warned.text(made.warnings), nl=False)
+        prepared = api.prepare(machine, tree, set=settings)
+        click.echo("\n".join([describe(prepared.graph), *(str(each) for each in prepared.services)]))
+        click.echo(warned.text(prepared.warnings), nl=False)
 
 
 def _library() -> Iterator[str]:
@@ -87,26 +89,26 @@ def _library() -> Iterator[str]:
 
     for kind in ("machine", "workload", "model", "part", "runtime", "framework"):
         yield f"{kind}s:"
-        yield from (f"  {each}" for each in names(kind))
+        yield from (f"  {name}" for name in names(kind))
 
 
 def _lines(tree: Tree, indent: str) -> Iterator[str]:
     """YAML, with the source of a number as a comment."""
-    for key, each in sorted(tree.items(), key=lambda item: item[0] != "hwsim"):  # the first line of a file comes first
+    for key, value in sorted(tree.items(), key=lambda item: item[0] != "hwsim"):  # the first line of a file comes first
         if key in {"source", "ref"} and indent:
-            continue  # said beside the numbers
-        if each.is_mapping and each.get("value") is not None:
-            each = each.get("value") or each
-        if each.is_mapping and each.items():
+            continue  # in the comments
+        if value.is_mapping:
+            value = value.get("value") or value
+        if value.is_mapping and value.items():
             yield f"{indent}{key}:"
-            yield from _lines(each, indent + "  ")
-        elif each.is_list and any(one.is_mapping for one in each.elements()):
+            yield from _lines(value, indent + "  ")
+        elif value.is_list and any(element.is_mapping for element in value.elements()):
             yield f"{indent}{key}:"
-            for one in each.elements():
-                yield from _element(one, indent + "  ")
+            for element in value.elements():
+                yield from _element(element, indent + "  ")
         else:
-            origin = f"  # {each.origin}" if each.origin is not None and _is_number(each) else ""
-            yield f"{indent}{key}: {_flow(each)}{origin}"
+            origin = f"  # {value.origin}" if value.origin is not None and _is_number(value) else ""
+            yield f"{indent}{key}: {_flow(value)}{origin}"
 
 
 def _element(tree: Tree, indent: str) -> Iterator[str]:
@@ -122,9 +124,9 @@ def _element(tree: Tree, indent: str) -> Iterator[str]:
 def _flow(tree: Tree) -> str:
     """A value on one line."""
     if tree.is_mapping:
-        return "{" + ", ".join(f"{key}: {_flow(each)}" for key, each in tree.items()) + "}"
+        return "{" + ", ".join(f"{key}: {_flow(value)}" for key, value in tree.items()) + "}"
     if tree.is_list:
-        return "[" + ", ".join(_flow(each) for each in tree.elements()) + "]"
+        return "[" + ", ".join(map(_flow, tree.elements())) + "]"
     return _scalar(tree.value)
 
 

@@ -35,7 +35,7 @@ def view_command(name: str) -> click.Command:
         click.argument("machine", type=MACHINE),
         *([click.argument("workload", type=WORKLOAD, required=False)] if "workload" in view.needs else []),
         settings_option,
-        *map(_option, view.options),
+        own_options(view),
         click.option("--json", "as_json", is_flag=True, help=f"Print all numbers as JSON (hwsim: {view.schema})."),
         click.option("--plot", type=FILE, metavar="FILE", help=view.plots),
     ]
@@ -44,6 +44,17 @@ def view_command(name: str) -> click.Command:
         decorated = decorate(decorated)
     text = inspect.cleandoc(import_module(f"hwsim.views.{name}").__doc__ or "")
     return click.command(name, help=text)(decorated)
+
+
+def own_options(view: View) -> Callable[[Any], Any]:
+    """A decorator that adds the options of a view."""
+
+    def decorate(function: Any) -> Any:
+        for option in reversed(view.options):
+            function = _option(option)(function)
+        return function
+
+    return decorate
 
 
 def show(

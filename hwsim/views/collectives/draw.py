@@ -110,11 +110,11 @@ def _names(axes: Axes, ends: Sequence[tuple[str, str, float, float]]) -> None:
 
 
 def _changes(axes: Axes, rows: Sequence[Row]) -> None:
-    """What auto chose, where it changes."""
-    known = [row for row in rows if row.choice is not None and row.busbw > 0 and row.size > 0]
-    places = [0, *(at for at, (before, row) in enumerate(pairwise(known), 1) if _chosen(before) != _chosen(row))]
-    for at in places if known else ():
-        row = known[at]
+    """Name the choice of auto wherever it changes."""
+    chosen = [row for row in rows if row.choice is not None and row.busbw > 0 and row.size > 0]
+    places = [0, *(at for at, (before, row) in enumerate(pairwise(chosen), 1) if _chosen(before) != _chosen(row))]
+    for at in places if chosen else ():
+        row = chosen[at]
         axes.annotate(
             _chosen(row), (row.size, row.busbw), (9, -11), textcoords="offset points", fontsize=8, ha="left", color=INK,
             fontweight="bold",

@@ -1,4 +1,4 @@
-"""What collectives take on a machine, size by size: the rows of nccl-tests.
+"""Time of collectives on a machine, size by size: the rows of nccl-tests.
 
     algbw = size / time        busbw = algbw x factor
 
@@ -151,7 +151,7 @@ def measure(
 
     Raises:
         CannotCollect: an algorithm that is named, and not as `all`, cannot; or fewer than two devices.
-        NoRoute, UnknownName: the devices are not connected, or the machine has none of those beside them (ps-cpu).
+        NoRoute, UnknownName: the devices are not connected, or the machine lacks the device that an algorithm adds (ps-cpu).
     """
     if len(devices) < 2:
         raise CannotCollect("a collective among fewer than two devices takes no time", "name more with --among")

@@ -1,4 +1,4 @@
-"""The timeline as a figure: a row per queue, a colour per op name.  PNG, SVG or PDF by the file's suffix."""
+"""The timeline as a figure: a row per queue, a colour per op name."""
 
 from __future__ import annotations
 

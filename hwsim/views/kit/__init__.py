@@ -1,1 +1,1 @@
-"""What several views share: the table, the style of figures, titles, warnings, and files written whole."""
+"""The parts of every view: tables, figures, warnings, whole files, and the view itself."""

@@ -1,4 +1,4 @@
-"""What figures have in common: formats, colours, scales, and bytes that are the same for the same result."""
+"""Formats, colours, scales and titles of figures, and bytes that are equal for equal results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FORMATS: Final = ("png", "svg", "pdf")
 TITLE: Final = 100  # letters of a line
 LEGEND: Final = 12  # names with a colour of their own; the others are grey
 SCALES: Final = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"), (1e-12, "ps"))
-COLOURS: Final = (  # Okabe and Ito's, told apart with any kind of colour vision, then lighter ones
+COLOURS: Final = (  # Okabe and Ito's, distinct with any kind of colour vision, then lighter ones
     "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000",
     "#7FB8D8", "#F2CF7F", "#7FCEB9", "#E5BCD3",
 )  # fmt: skip
@@ -47,7 +47,7 @@ def figure_bytes(suffix: str, *, width: float = 12, height: float) -> Iterator[t
 
 
 def time_scale(seconds: float) -> tuple[float, str]:
-    """The largest unit of time that a run of so many seconds is at least one of: (seconds, its name).
+    """(seconds, name) of the largest unit of time that is not longer than a run.
 
     >>> time_scale(0.02), time_scale(3)
     ((0.001, 'ms'), (1.0, 's'))
@@ -56,11 +56,11 @@ def time_scale(seconds: float) -> tuple[float, str]:
 
 
 def figure_title(name: str, settings: Iterable[tuple[str, str]] = ()) -> str:
-    """What is drawn, and below it what was set for it: figures of different runs have different titles.
+    """A title, and below it the changes of --set: figures of different runs have different titles.
 
     >>> print(figure_title("a on b: 1 ms", [("n", "10"), ("batch", "64")]))
     a on b: 1 ms
     set n=10, batch=64
     """
-    said = ", ".join(f"{path}={value}" for path, value in settings)
-    return "\n".join([name, *textwrap.wrap(f"set {said}", TITLE, break_long_words=False)]) if said else name
+    changes = ", ".join(f"{path}={value}" for path, value in settings)
+    return "\n".join([name, *textwrap.wrap(f"set {changes}", TITLE, break_long_words=False)]) if changes else name

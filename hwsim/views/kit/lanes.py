@@ -1,4 +1,4 @@
-"""Where ops are drawn: a row per queue, and for ops without one as many rows per device as run at once."""
+"""Rows of ops in a figure: one per queue, and for ops without a queue as many per device as run at once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Lane:
 
 
 def lanes(result: Result) -> tuple[Lane, ...]:
-    """By device in natural order: its queues, then its unqueued ops.  Every op that has a device is on one lane."""
+    """By device in natural order: its queues, then its unqueued ops. Every op with a device is on one lane."""
     timeline = result.timeline
     flat = timeline.flat
     ops, begin = result.ops.numbers, result.ops.begin
@@ -37,21 +37,21 @@ def lanes(result: Result) -> tuple[Lane, ...]:
     ops, queue, device = ops[order], queue[order], device[order]
     cuts = np.flatnonzero((queue[1:] != queue[:-1]) | (device[1:] != device[:-1])) + 1
     names = list(devices)
-    found = []
+    rows = []
     for part in np.split(np.arange(len(ops)), cuts) if len(ops) else []:
         place = names[int(device[part[0]])]
         line = int(queue[part[0]])
         members = ops[part]
         members = members[np.lexsort((members, timeline.end[members], begin[members]))]
         if line >= 0:
-            found.append(Lane(place, flat.graph.queues[line].name, members))
+            rows.append(Lane(place, flat.graph.queues[line].name, members))
         else:
-            rows = np.array(_beside(begin[members].tolist(), timeline.end[members].tolist()), np.int64)  # count
-            by_row = np.argsort(rows, kind="stable")
-            firsts = np.flatnonzero(np.diff(rows[by_row])) + 1
+            levels = np.array(_levels(begin[members].tolist(), timeline.end[members].tolist()), np.int64)  # count
+            by_row = np.argsort(levels, kind="stable")
+            firsts = np.flatnonzero(np.diff(levels[by_row])) + 1
             for number, row in enumerate(np.split(members[by_row], firsts)):
-                found.append(Lane(place, "unqueued" if number == 0 else f"unqueued {number + 1}", row))
-    return tuple(sorted(found, key=lambda lane: (natural(lane.device), lane.name.startswith("unqueued"), natural(lane.name))))
+                rows.append(Lane(place, "unqueued" if number == 0 else f"unqueued {number + 1}", row))
+    return tuple(sorted(rows, key=lambda lane: (natural(lane.device), lane.name.startswith("unqueued"), natural(lane.name))))
 
 
 def _devices(result: Result) -> list[str]:
@@ -59,7 +59,7 @@ def _devices(result: Result) -> list[str]:
     return [*(queue.device for queue in graph.queues), *(label.device for label in graph.labels if label.device)]
 
 
-def _beside(starts: Sequence[int], ends: Sequence[int]) -> list[int]:
+def _levels(starts: Sequence[int], ends: Sequence[int]) -> list[int]:
     """The lowest row that is free, for intervals in order of start."""
     free: list[int] = []
     busy: list[tuple[int, int]] = []

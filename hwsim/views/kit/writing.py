@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def write(path: str | Path, chunks: Iterable[bytes]) -> Path:
-    """Write to a file beside `path`, then put it in its place; on any failure `path` is as it was.
+    """Write to a file in the same folder, then put it in its place; after a failure `path` is as it was.
 
     A link is followed; what is no regular file (a pipe, a terminal) is written to as it comes.
 

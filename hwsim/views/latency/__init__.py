@@ -1,5 +1,5 @@
-"""How long one of everything takes on MACHINE: a read of each cache, a branch guessed wrong, a mutex, 4 KB from
-each disk and over each network, a kernel launch, ... next to the numbers of Dive into Deep Learning.
+"""Latency numbers of MACHINE: a read of each cache, a mispredicted branch, a mutex, 4 KB from each disk and
+over each network, a kernel launch, ... next to the numbers of Dive into Deep Learning.
 """
 
 from __future__ import annotations

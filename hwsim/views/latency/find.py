@@ -1,8 +1,8 @@
-"""The "latency numbers" of a machine: how long one of everything takes, on its own parts.
+"""The "latency numbers" of a machine: the time of one of everything on its own parts.
 
-**Source**: the rows are those of the two tables in Dive into Deep Learning, 13.4 (after Jeff Dean, "Building Software Systems
-at Google and Lessons Learned", 2010, and Eliot Eshelman's tables of CPUs and GPUs), and a few beside them.  What a row says is
-computed as for any op of a workload; `text_s` is what the text has.
+**Source**: the rows are the two tables in Dive into Deep Learning, 13.4 (after Jeff Dean, "Building Software Systems at Google
+and Lessons Learned", 2010, and Eliot Eshelman's tables of CPUs and GPUs), and a few more. A row is computed as any op of a
+workload is; `text_s` is the number of the text.
 **Error**: docs/validation/components.md for the library's machine `d2l-latency`, which has the text's parts.
 **Range**: one op alone on an idle machine.
 """
@@ -18,7 +18,7 @@ from hwsim.devices import CannotCompute
 from hwsim.machine import Machine, NoRoute, UnknownName
 from hwsim.records import dataclass
 from hwsim.views.latency import of_cpu, of_gpu, of_network, of_storage
-from hwsim.views.latency.found import MEGABYTE, PAGE, Found, Lacks
+from hwsim.views.latency.probe import MEGABYTE, PAGE, Lacks, Timed
 
 Table = Literal["common", "gpu"]
 MIB: Final = 1024.0**2
@@ -27,7 +27,12 @@ TEXT: Final = "d2l 13.4"  # in the source of a number that comes from the text's
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row.  `why`: the lines that lowering wrote; `text_s`: what the text says, None where it has no such row."""
+    """A row with a time.
+
+    Args:
+        text_s: seconds in the text; None if it has no such row.
+        why: lines of the derivation that lowering wrote.
+    """
 
     key: str
     name: str
@@ -40,12 +45,12 @@ class Row:
 
     @property
     def uses_text(self) -> bool:
-        """Whether a number of its derivation is taken from the text or fitted to it: then it is no prediction of the text."""
+        """Whether a number of the derivation comes from the text: then the row is no prediction of the text."""
         return any(TEXT in source for term in self.why for _, _, source in term.inputs)
 
     @property
     def ratio(self) -> float | None:
-        """Simulated over the text's."""
+        """Simulated seconds over the text's."""
         return None if self.text_s is None else self.seconds / self.text_s
 
 
@@ -62,7 +67,7 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class Latencies:
-    """The rows in the order of the text's tables, and those left out."""
+    """Rows in the order of the text's tables, and those left out."""
 
     machine: str
     rows: tuple[Row, ...]
@@ -74,29 +79,26 @@ class Latencies:
         Raises:
             KeyError: no table has such a row.
         """
-        every: tuple[Row | Missing, ...] = (*self.rows, *self.missing)
-        for each in every:
-            if each.key == key:
-                return each
-        raise KeyError(key)
+        rows: dict[str, Row | Missing] = {row.key: row for row in self.rows}
+        return (rows | {row.key: row for row in self.missing})[key]
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """How a row is found."""
+    """A row of a table, and the function that times it."""
 
     key: str
     name: str
-    measure: Callable[[Machine], Found]
+    measure: Callable[[Machine], Timed]
     text_s: float | None = None
     table: Table = "common"
 
 
-def _memory(size: float, *, remote: bool) -> Callable[[Machine], Found]:
+def _memory(size: float, *, remote: bool) -> Callable[[Machine], Timed]:
     return partial(of_cpu.memory_read, working_set=size * MIB, remote=remote)
 
 
-def _sent(kinds: tuple[str, ...], size: float) -> Callable[[Machine], Found]:
+def _sent(kinds: tuple[str, ...], size: float) -> Callable[[Machine], Timed]:
     return partial(of_network.message, kinds=kinds, size=size)
 
 
@@ -147,20 +149,15 @@ KEYS: Final = tuple(probe.key for probe in PROBES)
 
 
 def find(machine: Machine, **_: object) -> Latencies:
-    """Both tables for a machine.  Rows whose part it lacks, or whose part does not say enough, are in `missing`."""
+    """Both tables for a machine; rows without a part or a number on it are in `missing`."""
     rows: list[Row] = []
     missing: list[Missing] = []
     for probe in PROBES:
         try:
-            found = probe.measure(machine)
-        except Lacks as lack:
-            reason = str(lack)
-        except CannotCompute as cannot:
-            reason = cannot.message
-        except (NoRoute, UnknownName) as error:
-            reason = str(error)
+            timed = probe.measure(machine)
+        except (Lacks, CannotCompute, NoRoute, UnknownName) as error:
+            reason = error.message if isinstance(error, CannotCompute) else str(error)
+            missing.append(Missing(probe.key, probe.name, probe.table, probe.text_s, reason))
         else:
-            rows.append(Row(probe.key, probe.name, probe.table, found.seconds, probe.text_s, found.part, found.how, found.why))
-            continue
-        missing.append(Missing(probe.key, probe.name, probe.table, probe.text_s, reason))
+            rows.append(Row(probe.key, probe.name, probe.table, timed.seconds, probe.text_s, timed.part, timed.how, timed.why))
     return Latencies(machine.name, tuple(rows), tuple(missing))

@@ -1,8 +1,8 @@
 """Latency numbers of a CPU: caches, cores, other sockets, memory.
 
-Each is one op of one core: a read that waits for the one before, a wrong guess, a line that another core has.
-**Range**: nothing else runs.  A cache is asked for what it holds itself, with every page known; memory for 8 bytes anywhere
-in a set, so that caches serve a part of the reads and page tables cost what the part says.
+Each is one op of one core: a read that waits for the read before, a mispredicted branch, a line that another core has.
+**Range**: nothing else runs. A cache serves all reads, with every page in the TLB; memory is read 8 bytes at a time anywhere in
+a set, so that caches serve a part of the reads and page walks cost their time.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from dataclasses import replace
 from typing import Final
 
 from hwsim.demand import Term
-from hwsim.devices import Accesses, Cpu, Work
+from hwsim.devices import Accesses, Work
 from hwsim.devices.cpu_access import memory_latency
 from hwsim.devices.roofline import source_of
 from hwsim.machine import Machine
 from hwsim.machine.placed import Link
 from hwsim.units import precise
-from hwsim.views.latency.found import LINE, Found, Lacks, body, changed, first_cpu
+from hwsim.views.latency.probe import LINE, Lacks, Timed, body, changed, first_cpu
 
 KIB: Final = 1024.0
-MUTEX: Final = 50.0  # instructions to lock and unlock, calls included: about 25 each in glibc, of which one is atomic
+MUTEX: Final = 50.0  # instructions to lock and unlock, calls included: about 25 each in glibc, one of them atomic
 SNAPPY: Final = 20.0  # instructions a byte: Snappy's README has 250 MB/s and more on one core of 2.7 GHz
 
 
-def cache_hit(machine: Machine, at: int) -> Found:
+def cache_hit(machine: Machine, at: int) -> Timed:
     """A read that level `at` serves (0: the first)."""
     name, cpu = first_cpu(machine)
     levels = cpu.caches.levels if cpu.caches else {}
@@ -38,24 +38,21 @@ def cache_hit(machine: Machine, at: int) -> Found:
     if seconds <= 0:
         raise Lacks(f"{name} does not say how long its {level} takes")
     if cache.latency is not None:
-        told = source_of(cpu.sources, f"caches.levels.{level}.latency")
-        term = Term("latency", "load to use", (("load to use", precise(cache.latency, "s"), told),), seconds, kind="latency")
-        return Found(seconds, name, f"{level}, {precise(cache.latency, 's')}", (term,))
+        source = source_of(cpu.sources, f"caches.levels.{level}.latency")
+        term = Term("latency", "load to use", (("load to use", precise(cache.latency, "s"), source),), seconds, kind="latency")
+        return Timed(seconds, name, f"{level}, {precise(cache.latency, 's')}", (term,))
     clock = cpu.clock_of("scalar", 1)
+    key = f"caches.levels.{level}.cycles"
     inputs = (
-        (
-            "cycles",
-            f"{cache.cycles or 0.0:g}",
-            f"caches.levels.{level}.cycles: {source_of(cpu.sources, f'caches.levels.{level}.cycles')}",
-        ),
+        ("cycles", f"{cache.cycles or 0.0:g}", f"{key}: {source_of(cpu.sources, key)}"),
         ("clock", precise(clock, "Hz"), f"one core busy: {source_of(cpu.sources, 'clock')}"),
     )
     how = f"{level}, {cache.cycles or 0.0:g} cycles at {precise(clock, 'Hz')}"
-    return Found(seconds, name, how, (Term("latency", "cycles / clock", inputs, seconds, kind="latency"),))
+    return Timed(seconds, name, how, (Term("latency", "cycles / clock", inputs, seconds, kind="latency"),))
 
 
-def multiply_add(machine: Machine) -> Found:
-    """One scalar instruction of arithmetic among many that do not wait for each other."""
+def multiply_add(machine: Machine) -> Timed:
+    """One scalar arithmetic instruction among many independent ones."""
     name, cpu = first_cpu(machine)
     scalar = cpu.core.isa.get("scalar") if cpu.core else None
     if scalar is None:
@@ -64,28 +61,28 @@ def multiply_add(machine: Machine) -> Found:
     cost = cpu.compute(name, Work(flop=flop, isa="scalar", cores=1))
     pipes = f"{scalar.pipes} pipe{'s' if scalar.pipes > 1 else ''}"
     share = f", {cpu.efficiency.vector:.0%} of them reached" if cpu.efficiency.vector < 1 else ""
-    return Found(body(cpu, name, cost), name, f"throughput of {pipes}{share}", cost.why)
+    return Timed(body(cpu, name, cost), name, f"throughput of {pipes}{share}", cost.why)
 
 
-def wrong_guess(machine: Machine) -> Found:
-    """A branch whose way was guessed wrong."""
+def wrong_guess(machine: Machine) -> Timed:
+    """A mispredicted branch."""
     name, cpu = first_cpu(machine)
     cost = cpu.compute(name, Work(branches=1.0, mispredicted=1.0, cores=1))
     cycles = cpu.core.mispredict if cpu.core else 0.0
-    return Found(body(cpu, name, cost), name, f"{cycles:g} cycles", cost.why)
+    return Timed(body(cpu, name, cost), name, f"{cycles:g} cycles", cost.why)
 
 
-def mutex(machine: Machine) -> Found:
-    """Locking and unlocking a mutex that nobody else wants: two atomic instructions and the code around them."""
+def mutex(machine: Machine) -> Timed:
+    """Locking and unlocking a mutex without contention: two atomic instructions and the code around them."""
     name, cpu = first_cpu(machine)
     atomic = cpu.increment(name, 2, 1, shared=False)
     around = cpu.compute(name, Work(instructions=MUTEX, cores=1))
     seconds = body(cpu, name, atomic) + body(cpu, name, around)
     why = (*atomic.why, *(term for term in around.why if term.label == "instructions"))
-    return Found(seconds, name, f"2 atomic instructions + {MUTEX:g} others, one after the other", why)
+    return Timed(seconds, name, f"2 atomic instructions + {MUTEX:g} others, one after the other", why)
 
 
-def line_of_another_core(machine: Machine) -> Found:
+def line_of_another_core(machine: Machine) -> Timed:
     """A line that another core of the socket has."""
     name, cpu = first_cpu(machine)
     if cpu.coherence is None:
@@ -94,24 +91,23 @@ def line_of_another_core(machine: Machine) -> Found:
         raise Lacks(f"{name} has one core")
     cost = cpu.increment(name, 1, 2, shared=True)
     lines = tuple(term for term in cost.why if term.label != "increments")
-    return Found(math.fsum(term.seconds for term in lines) / 2, name, "half of two cores that each take it once", lines)
+    return Timed(math.fsum(term.seconds for term in lines) / 2, name, "half of two cores that each take it once", lines)
 
 
-def line_of_another_socket(machine: Machine) -> Found:
+def line_of_another_socket(machine: Machine) -> Timed:
     """A line that a core of another socket has."""
     name, cpu = first_cpu(machine)
-    beside = socket_link(machine, name).target
+    other_socket = socket_link(machine, name).target
     if cpu.coherence is None or cpu.coherence.sockets is None:
         raise Lacks(f"{name} does not say how long a line takes from socket to socket")
     pair = cpu.like(cores=2, flop=cpu.flop, memory=cpu.memory, sources=cpu.sources, sockets=2)
     cost = pair.increment(name, 1, 2, shared=True, sockets=2)
     lines = tuple(term for term in cost.why if term.label != "increments")
-    return Found(
-        math.fsum(term.seconds for term in lines) / 2, name, f"a core of {name} and one of {beside}, each takes it once", lines
-    )
+    how = f"a core of {name} and one of {other_socket}, each takes it once"
+    return Timed(math.fsum(term.seconds for term in lines) / 2, name, how, lines)
 
 
-def socket_hop(machine: Machine) -> Found:
+def socket_hop(machine: Machine) -> Timed:
     """A line over the link between two sockets, without the memories at its ends."""
     name, _ = first_cpu(machine)
     link = socket_link(machine, name)
@@ -119,14 +115,14 @@ def socket_hop(machine: Machine) -> Found:
         raise Lacks(f"the link {link.name} does not say its latency")
     cost = machine.transfer(name, link.target, LINE)
     why = tuple(term for term in cost.why if term.capacity == link.capacity)
-    return Found(math.fsum(term.seconds for term in why), link.name, f"latency + {LINE:g} B", why)
+    return Timed(math.fsum(term.seconds for term in why), link.name, f"latency + {LINE:g} B", why)
 
 
-def memory_read(machine: Machine, working_set: float, *, remote: bool) -> Found:
-    """A read of 8 bytes anywhere in a set, each after the one before."""
+def memory_read(machine: Machine, working_set: float, *, remote: bool) -> Timed:
+    """A read of 8 bytes anywhere in a working set, each after the read before."""
     name, cpu = first_cpu(machine)
-    known = memory_latency(cpu)
-    if known <= 0:
+    latency = memory_latency(cpu)
+    if latency <= 0:
         raise Lacks(f"{name} does not say the latency of its memory")
     if remote and (cpu.numa is None or cpu.numa.remote_latency <= 0):
         raise Lacks(f"{name} does not say how much longer another socket's memory takes")
@@ -136,22 +132,22 @@ def memory_read(machine: Machine, working_set: float, *, remote: bool) -> Found:
     held = cpu.caches.scattered(working_set)[-1] if cpu.caches else 0.0
     last = f"caches serve {held:.0%}, " if cpu.caches else ""
     more = f" + {precise(cpu.numa.remote_latency, 's')}" if remote and cpu.numa else ""
-    return Found(body(cpu, name, cost), name, f"{last}memory {precise(known, 's')}{more}", _chains(cost.why))
+    return Timed(body(cpu, name, cost), name, f"{last}memory {precise(latency, 's')}{more}", _chains(cost.why))
 
 
-def stream(machine: Machine) -> Found:
+def stream(machine: Machine) -> Timed:
     """A megabyte of memory read in a row by one core."""
     name, cpu = first_cpu(machine)
     cost = cpu.access(name, Accesses(count=1e6 / 8, size=8.0, cores=1))
     seconds = body(cpu, name, cost)
-    return Found(seconds, name, f"one core, {precise(1e6 / seconds, 'B/s')}", cost.why)
+    return Timed(seconds, name, f"one core, {precise(1e6 / seconds, 'B/s')}", cost.why)
 
 
-def compress(machine: Machine) -> Found:
+def compress(machine: Machine) -> Timed:
     """A kilobyte through a fast compressor (Snappy): instructions, from the first level of cache."""
     name, cpu = first_cpu(machine)
     cost = cpu.compute(name, Work(instructions=SNAPPY * KIB, cores=1))
-    return Found(body(cpu, name, cost), name, f"{SNAPPY:g} instructions a byte", cost.why)
+    return Timed(body(cpu, name, cost), name, f"{SNAPPY:g} instructions a byte", cost.why)
 
 
 def socket_link(machine: Machine, name: str) -> Link:
@@ -172,18 +168,3 @@ def _chain(working_set: float, remote: float = 0.0) -> Accesses:
 
 def _chains(why: tuple[Term, ...]) -> tuple[Term, ...]:
     return tuple(term for term in why if term.label == "chain")
-
-
-__all__ = [
-    "Cpu",
-    "cache_hit",
-    "compress",
-    "line_of_another_core",
-    "line_of_another_socket",
-    "memory_read",
-    "multiply_add",
-    "mutex",
-    "socket_hop",
-    "stream",
-    "wrong_guess",
-]

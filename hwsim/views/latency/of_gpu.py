@@ -7,18 +7,18 @@ from hwsim.machine import Machine, NoRoute
 from hwsim.ops.op import Scope
 from hwsim.ops.transfer import Copy
 from hwsim.units import precise
-from hwsim.views.latency.found import MEGABYTE, Found, Lacks, body, first_cpu, first_gpu
+from hwsim.views.latency.probe import MEGABYTE, Lacks, Timed, body, first_cpu, first_gpu, rates
 
 
-def shared_memory(machine: Machine) -> Found:
-    """A read of what a multiprocessor holds itself: shared memory and the first level of cache are one array."""
+def shared_memory(machine: Machine) -> Timed:
+    """A read from the memory of a multiprocessor: shared memory and the first level of cache are one array."""
     name, gpu = first_gpu(machine)
     if gpu.l1 is None or gpu.l1.latency <= 0:
         raise Lacks(f"{name} does not say how long its l1 takes")
     return _chased(name, gpu, gpu.l1.size / 4, "l1.latency, which serves all of it")
 
 
-def second_level(machine: Machine) -> Found:
+def second_level(machine: Machine) -> Timed:
     """A read that the second level of cache serves."""
     name, gpu = first_gpu(machine)
     if gpu.l2 is None or gpu.l2.latency <= 0:
@@ -28,27 +28,27 @@ def second_level(machine: Machine) -> Found:
     return _chased(name, gpu, size, f"{precise(size, 'B')}, from the l2")
 
 
-def global_memory(machine: Machine) -> Found:
+def global_memory(machine: Machine) -> Timed:
     """A read that no cache serves."""
     name, gpu = first_gpu(machine)
-    found = _chased(name, gpu, None, "l2.miss" if gpu.l2 is not None and gpu.l2.miss > 0 else "memory.latency")
-    if found.seconds < 1e-9:
+    timed = _chased(name, gpu, None, "l2.miss" if gpu.l2 is not None and gpu.l2.miss > 0 else "memory.latency")
+    if timed.seconds < 1e-9:
         raise Lacks(f"{name} does not say the latency of its memory")
-    return found
+    return timed
 
 
-def launch(machine: Machine) -> Found:
-    """A kernel of no work that the host starts and waits for."""
+def launch(machine: Machine) -> Timed:
+    """An empty kernel that the host starts and waits for."""
     name, gpu = first_gpu(machine)
     cost = gpu.compute(name, Work(start="host", dtype=next(iter(gpu.flop))))
-    seconds = cost.demand.alone({each.name: each.rate for each in gpu.capacities(name)})
+    seconds = cost.demand.alone(rates(gpu.capacities(name)))
     if seconds <= 0:
         raise Lacks(f"{name} does not say how long a kernel takes to start")
     why = tuple(term for term in cost.why if term.kind == "latency")
-    return Found(seconds, name, "start of a kernel that the host waits for", why)
+    return Timed(seconds, name, "start of a kernel that the host waits for", why)
 
 
-def host_copy(machine: Machine) -> Found:
+def host_copy(machine: Machine) -> Timed:
     """A megabyte from the memory of the nearest CPU."""
     name, _ = first_gpu(machine)
     first_cpu(machine)
@@ -64,32 +64,32 @@ def host_copy(machine: Machine) -> Found:
     return _copied(machine, min(ways)[1], name)
 
 
-def peer_copy(machine: Machine) -> Found:
+def peer_copy(machine: Machine) -> Timed:
     """A megabyte from another GPU over links between GPUs."""
     name, _ = first_gpu(machine)
-    for other in machine.devices_of("gpu", machine.device(name).node):
-        if other == name:
+    for peer in machine.devices_of("gpu", machine.device(name).node):
+        if peer == name:
             continue
         try:
-            route = machine.route(name, other)
+            route = machine.route(name, peer)
         except NoRoute:
             continue
         if route and all(link.model.joins == "gpus" for link in route):
-            return _copied(machine, name, other)
+            return _copied(machine, name, peer)
     raise Lacks(f"no other GPU is linked to {name} by NVLink or xGMI")
 
 
-def _copied(machine: Machine, source: str, target: str) -> Found:
+def _copied(machine: Machine, source: str, target: str) -> Timed:
     cost = Copy(source=source, target=target, bytes=MEGABYTE).lower(Scope(machine)).cost
     if cost is None:
         raise Lacks("nothing to copy")
     links = machine.route(source, target)
     narrow = min(links, key=lambda link: link.bandwidth)
     how = f"{source} to {target}, {narrow.kind} {precise(round(narrow.bandwidth / 1e8) * 1e8, 'B/s')}"
-    return Found(cost.demand.alone(machine.rates()), narrow.name, how, cost.why)
+    return Timed(cost.demand.alone(machine.rates()), narrow.name, how, cost.why)
 
 
-def _chased(name: str, gpu: Gpu, size: float | None, how: str) -> Found:
+def _chased(name: str, gpu: Gpu, size: float | None, how: str) -> Timed:
     cost = gpu.access(name, Accesses(count=1.0, size=4.0, pattern="dependent", working_set=size))
     why = tuple(term for term in cost.why if term.kind == "floor")
-    return Found(body(gpu, name, cost), name, how, why)
+    return Timed(body(gpu, name, cost), name, how, why)

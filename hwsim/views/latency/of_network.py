@@ -13,7 +13,7 @@ from hwsim.machine.placed import Link
 from hwsim.ops.op import Scope
 from hwsim.ops.transfer import Send
 from hwsim.units import precise
-from hwsim.views.latency.found import LINE, Found, Lacks, first_cpu
+from hwsim.views.latency.probe import LINE, Lacks, Timed, first_cpu
 
 NETWORKS: Final = ("lan", "fabric")  # what the links of a network join
 PEERS: Final = 64  # other machines that are looked at, evenly spread
@@ -21,12 +21,12 @@ NEAR: Final = 100e3  # metres of cable inside a data centre, at most
 FAR: Final = 1000e3  # metres of cable to another part of the world, at least
 
 
-def message(machine: Machine, kinds: tuple[str, ...], size: float) -> Found:
+def message(machine: Machine, kinds: tuple[str, ...], size: float) -> Timed:
     """One message to the nearest machine, the slowest link of the route counted.
 
     kinds: kinds of links, or what they join ("fabric").
     """
-    best: Found | None = None
+    best: Timed | None = None
     for source, target, route in _ways(machine):
         over = [link for link in route if link.model.joins in NETWORKS]
         if not all(link.kind in kinds or link.model.joins in kinds for link in over) or _distance(route) > NEAR:
@@ -34,26 +34,26 @@ def message(machine: Machine, kinds: tuple[str, ...], size: float) -> Found:
         cost = _sent(machine, source, target, size)
         slow = min(over, key=lambda link: link.model.peak())
         how = f"{source} to {target}, {slow.model.called} of {precise(8 * slow.model.peak() / 1e9, '1')} Gb/s"
-        found = Found(cost.demand.alone(machine.rates()), slow.name, how, cost.why)
-        best = found if best is None or found.seconds < best.seconds else best
+        timed = Timed(cost.demand.alone(machine.rates()), slow.name, how, cost.why)
+        best = timed if best is None or timed.seconds < best.seconds else best
     if best is None:
         called = " or ".join(each.called for each in links.KINDS.values() if each.kind in kinds or each.joins in kinds)
         raise Lacks(_why_none(machine, called))
     return best
 
 
-def round_trip(machine: Machine, *, far: bool) -> Found:
+def round_trip(machine: Machine, *, far: bool) -> Timed:
     """A small message there and back: to the machine of the data centre that takes longest, or to another part of the world."""
-    best: Found | None = None
+    best: Timed | None = None
     for source, target, route in _ways(machine):
         length = _distance(route)
         if (length < FAR) if far else (length > NEAR):
             continue
-        there, back = _sent(machine, source, target, LINE), _sent(machine, target, source, LINE)
-        seconds = there.demand.alone(machine.rates()) + back.demand.alone(machine.rates())
+        forth, back = _sent(machine, source, target, LINE), _sent(machine, target, source, LINE)
+        seconds = forth.demand.alone(machine.rates()) + back.demand.alone(machine.rates())
         passed = f", {length / 1e3:.0f} km each way" if far else ""
-        found = Found(seconds, target, f"{source} to {target} and back{passed}", (*there.why, *back.why))
-        best = found if best is None or found.seconds > best.seconds else best
+        timed = Timed(seconds, target, f"{source} to {target} and back{passed}", (*forth.why, *back.why))
+        best = timed if best is None or timed.seconds > best.seconds else best
     if best is None:
         raise Lacks(_why_none(machine, "a cable of more than 1000 km" if far else "a network"))
     return best

@@ -10,31 +10,31 @@ from hwsim.devices.hdd import Hdd
 from hwsim.devices.ssd import Ssd
 from hwsim.machine import Machine
 from hwsim.units import precise
-from hwsim.views.latency.found import LINE, MEGABYTE, PAGE, Found, Lacks
+from hwsim.views.latency.probe import LINE, MEGABYTE, PAGE, Lacks, Timed
 
 Sort = Literal["hard disk", "NVMe SSD", "SATA SSD", "persistent memory", "other storage"]
 
-LONG: Final = 1000  # megabytes of a read of which one is counted: seeks and the first access are left behind
+LONG: Final = 1000  # megabytes of a read; the time of one of them, almost without seeks and first access
 SATA: Final = 600e6  # bytes per second that SATA carries at most
 SECTOR: Final = 512.0  # bytes: what takes less at a time is no block device
 
 
-def random_read(machine: Machine, sort: Sort) -> Found:
+def random_read(machine: Machine, sort: Sort) -> Timed:
     """4 KB (64 bytes of persistent memory) from anywhere, nothing else under way."""
     return _random(machine, sort, "read")
 
 
-def random_write(machine: Machine, sort: Sort) -> Found:
+def random_write(machine: Machine, sort: Sort) -> Timed:
     """4 KB (64 bytes of persistent memory) to anywhere, nothing else under way."""
     return _random(machine, sort, "write")
 
 
-def long_read(machine: Machine, sort: Sort) -> Found:
+def long_read(machine: Machine, sort: Sort) -> Timed:
     """A megabyte of a read of a gigabyte in a row."""
     name = find(machine, sort)
     cost = machine.read(name, LONG * MEGABYTE, to=_host(machine, name))
     seconds = cost.demand.alone(machine.rates()) / LONG
-    return Found(seconds, name, f"1/{LONG} of a read of 1 GB, {precise(float(f'{MEGABYTE / seconds:.3g}'), 'B/s')}", cost.why)
+    return Timed(seconds, name, f"1/{LONG} of a read of 1 GB, {precise(float(f'{MEGABYTE / seconds:.3g}'), 'B/s')}", cost.why)
 
 
 def find(machine: Machine, sort: Sort) -> str:
@@ -51,7 +51,7 @@ def find(machine: Machine, sort: Sort) -> str:
 
 
 def sort_of(model: Storage) -> Sort:
-    """What people would call it, by how it is attached and what it takes at a time."""
+    """Common name of a storage device, by its interface and its smallest access."""
     match model:
         case Hdd():
             return "hard disk"
@@ -65,16 +65,13 @@ def sort_of(model: Storage) -> Sort:
             return "other storage"
 
 
-def _random(machine: Machine, sort: Sort, way: Literal["read", "write"]) -> Found:
+def _random(machine: Machine, sort: Sort, way: Literal["read", "write"]) -> Timed:
     name = find(machine, sort)
     size = LINE if sort == "persistent memory" else PAGE
     host = _host(machine, name)
-    cost = (
-        machine.read(name, size, access="random", to=host)
-        if way == "read"
-        else machine.write(name, size, access="random", of=host)
-    )
-    return Found(cost.demand.alone(machine.rates()), name, f"one {way} of {size:g} B, nothing else under way", cost.why)
+    read = way == "read"
+    cost = machine.read(name, size, access="random", to=host) if read else machine.write(name, size, access="random", of=host)
+    return Timed(cost.demand.alone(machine.rates()), name, f"one {way} of {size:g} B, nothing else under way", cost.why)
 
 
 def _host(machine: Machine, disk: str) -> str:

@@ -1,5 +1,5 @@
-"""The ceilings of each device of MACHINE: what its caches and memory carry, what it computes at most in each number
-format; and where the ops of WORKLOAD are below them.
+"""Ceilings of each device of MACHINE: bandwidth of its caches and memory, FLOP/s in each number format; and the
+ops of WORKLOAD below them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The ceilings of a roofline: what the levels of memory carry, and what the units compute, of one device.
+"""The ceilings of a roofline: bandwidth of the levels of memory and FLOP/s of the units of one device.
 
-    peak        what the part's numbers multiply to
-    sustained   what a long stream of reads, or a large product of matrices, reaches through the device's own model
+    peak        product of the part's numbers
+    sustained   rate of a long stream of reads, or of a large product of matrices, in the device's own model
 
 **Source**: Williams, Waterman, Patterson, "Roofline", CACM 52(4), 2009; a ceiling per level of cache as in Ilic, Pratas, Sousa,
 "Cache-aware Roofline Model", IEEE CAL 13(1), 2014.
@@ -19,15 +19,15 @@ from hwsim.devices.roofline import source_of
 from hwsim.machine import Machine, NoRoute
 from hwsim.records import dataclass
 from hwsim.units import BYTES
-from hwsim.views.latency.found import LINE, changed, rates
+from hwsim.views.latency.probe import LINE, changed, rates
 
-STREAM: Final = 1e12  # bytes: so many that the start is nothing
+STREAM: Final = 1e12  # bytes of a stream whose start takes no share of its time
 SIDE: Final = 16384  # of the square matrices whose product a GPU sustains
 
 
 @dataclass(frozen=True, slots=True)
 class Ceiling:
-    """What nothing gets past: bytes or FLOP per second.  key: as a reader calls it ("fp16", "fp16 vector", "L2")."""
+    """An upper limit, B/s or FLOP/s; `key` is its name in a report ("fp16", "fp16 vector", "L2")."""
 
     key: str
     sort: Literal["memory", "compute"]
@@ -37,36 +37,36 @@ class Ceiling:
 
 
 def memory_ceilings(machine: Machine, name: str, *, links: bool = False) -> tuple[Ceiling, ...]:
-    """Of each level of cache that says its bandwidth, of memory, and (`links`) of the way from the host; fastest first."""
+    """Levels of cache with a bandwidth, memory, and with `links` the route from the host; fastest first."""
     model = machine.device(name).model
-    found: list[Ceiling] = []
-    one = model.model if isinstance(model, Sockets) else model
-    if isinstance(one, Cpu):
-        found += _cpu_caches(one, name, len(model.names) if isinstance(model, Sockets) else 1)
-    elif isinstance(one, Gpu):
-        found += _gpu_caches(one, name)
-    if isinstance(model, Cpu | Sockets | Gpu) and isinstance(one, Cpu | Gpu):
+    ceilings: list[Ceiling] = []
+    single = model.model if isinstance(model, Sockets) else model
+    if isinstance(single, Cpu):
+        ceilings += _cpu_caches(single, name, len(model.names) if isinstance(model, Sockets) else 1)
+    elif isinstance(single, Gpu):
+        ceilings += _gpu_caches(single, name)
+    if isinstance(model, Cpu | Sockets | Gpu) and isinstance(single, Cpu | Gpu):
         count = len(model.names) if isinstance(model, Sockets) else 1
         reached = STREAM / _body(model, name, Work(reads=STREAM))
-        peak = one.memory.bandwidth * count
-        found.append(Ceiling("memory", "memory", peak, min(reached, peak), source_of(one.sources, "memory.bandwidth")))
-    found += _link(machine, name) if links and isinstance(model, Gpu) else []
-    return tuple(sorted(found, key=lambda each: -each.peak))
+        peak = single.memory.bandwidth * count
+        ceilings.append(Ceiling("memory", "memory", peak, min(reached, peak), source_of(single.sources, "memory.bandwidth")))
+    ceilings += _link(machine, name) if links and isinstance(model, Gpu) else []
+    return tuple(sorted(ceilings, key=lambda ceiling: -ceiling.peak))
 
 
 def compute_ceilings(machine: Machine, name: str) -> tuple[Ceiling, ...]:
-    """Of each number format, and of each class of instructions or kind of unit that computes in it; fastest first."""
+    """Number formats, and the classes of instructions or kinds of units that compute in them; fastest first."""
     model = machine.device(name).model
-    found: list[Ceiling] = []
+    ceilings: list[Ceiling] = []
     if isinstance(model, Gpu):
-        found += _units(model, name)
+        ceilings += _units(model, name)
     elif isinstance(model, Cpu):
-        found += _instructions(model, model.cores)
+        ceilings += _instructions(model, model.cores)
     elif isinstance(model, Sockets):
         count = len(model.names)
-        found += [replace(each, peak=count * each.peak, sustained=count * each.sustained)
-                  for each in _instructions(model.model, model.model.cores)]  # fmt: skip
-    return tuple(sorted(found, key=lambda each: (-each.peak, each.key)))
+        ceilings += [replace(ceiling, peak=count * ceiling.peak, sustained=count * ceiling.sustained)
+                  for ceiling in _instructions(model.model, model.model.cores)]  # fmt: skip
+    return tuple(sorted(ceilings, key=lambda ceiling: (-ceiling.peak, ceiling.key)))
 
 
 def _body(model: Cpu | Sockets | Gpu, name: str, work: Work) -> float:
@@ -85,8 +85,8 @@ def _cpu_caches(cpu: Cpu, name: str, sockets: int) -> Iterator[Ceiling]:
 
 def _gpu_caches(gpu: Gpu, name: str) -> Iterator[Ceiling]:
     if gpu.l1 is not None and gpu.l1.bandwidth is not None and gpu.sms is not None:
-        asked = Stream(reads=STREAM, working_set=gpu.l1.size / 4, together=True)
-        cost = gpu.stream(name, asked)
+        stream = Stream(reads=STREAM, working_set=gpu.l1.size / 4, together=True)
+        cost = gpu.stream(name, stream)
         rate = gpu.l1.bandwidth * gpu.sms
         reached = STREAM / cost.demand.body(rates(gpu.capacities(name)))
         yield Ceiling("L1", "memory", rate, min(rate, reached), source_of(gpu.sources, "l1.bandwidth"))
@@ -96,14 +96,14 @@ def _gpu_caches(gpu: Gpu, name: str) -> Iterator[Ceiling]:
 
 
 def _link(machine: Machine, name: str) -> Iterator[Ceiling]:
-    """The narrowest link on the way from the nearest CPU."""
-    ways = []
+    """The narrowest link on the route from the nearest CPU."""
+    routes = []
     for cpu in machine.devices_of("cpu", machine.device(name).node):
         try:
-            ways.append(machine.route(cpu, name))
+            routes.append(machine.route(cpu, name))
         except NoRoute:
             continue
-    route = min((way for way in ways if way), key=len, default=())
+    route = min((route for route in routes if route), key=len, default=())
     if route:
         narrow = min(route, key=lambda link: link.bandwidth)
         yield Ceiling(narrow.kind, "memory", narrow.model.peak() * narrow.count, narrow.bandwidth, narrow.model.formula())
@@ -121,8 +121,8 @@ def _units(gpu: Gpu, name: str) -> Iterator[Ceiling]:
             )
         if dtype in gpu.vector:
             rate = gpu.vector[dtype]
-            told = source_of(gpu.sources, f"vector.{dtype}")
-            yield Ceiling(f"{dtype} vector", "compute", rate, rate * gpu.efficiency.vector, told)
+            source = source_of(gpu.sources, f"vector.{dtype}")
+            yield Ceiling(f"{dtype} vector", "compute", rate, rate * gpu.efficiency.vector, source)
 
 
 def _instructions(cpu: Cpu, busy: int) -> Iterator[Ceiling]:
@@ -138,16 +138,16 @@ def _instructions(cpu: Cpu, busy: int) -> Iterator[Ceiling]:
 
 def _classes(cpu: Cpu, dtype: str, busy: int) -> dict[str, float]:
     """Peak of each class of instructions that computes in this format."""
-    found = {}
+    classes = {}
     for isa in cpu.core.isa if cpu.core else ():
         try:
             used, rate, _ = cpu.peak(dtype, isa=isa, busy=busy)
         except CannotCompute:
             continue
         if used == dtype:
-            found[isa] = rate
-    return found
+            classes[isa] = rate
+    return classes
 
 
-def _same(one: float, other: float) -> bool:
-    return abs(one - other) <= 1e-9 * max(one, other)
+def _same(a: float, b: float) -> bool:
+    return abs(a - b) <= 1e-9 * max(a, b)

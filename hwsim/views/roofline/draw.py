@@ -38,35 +38,35 @@ def figure(rooflines: Sequence[Roofline], heading: Heading, suffix: str) -> Iter
             placed.append(_panel(axes, roofline))
             axes.set_title(figure_title(f"{name}: {roofline.device}", heading.settings), fontsize="medium", loc="left")
             axes.set_title("thin dashes: sustained", fontsize="small", loc="right", color=INK)
-        drawn.draw_without_rendering()  # sizes are known only now: turn the labels along their lines, push others apart
-        for axes, (along, beside) in zip(panels, placed, strict=True):
-            _along(axes, along)
-            _apart(axes, beside)
+        drawn.draw_without_rendering()  # sizes are known only now: turn the labels slopes their lines, push others apart
+        for axes, (slopes, names) in zip(panels, placed, strict=True):
+            _turn(axes, slopes)
+            _push_apart(axes, names)
     return (buffer.getvalue(),)
 
 
 def _panel(axes: Axes, roofline: Roofline) -> tuple[list[Text], list[Annotation]]:
-    """Draws it; the labels along the slopes, and those beside the ceilings, highest first."""
+    """Draw a roofline; return the labels along the slopes, and the names of the ceilings, highest first."""
     compute = _distinct(roofline.compute)
-    known = [each.intensity for each in roofline.points if not math.isinf(each.intensity)]
-    top = max(each.peak for each, _ in compute)
-    fastest = max(each.peak for each in roofline.memory)
-    least = min(each.peak for each, _ in compute) / fastest / 4  # room for the names along the slopes
-    low = 10.0 ** math.floor(math.log10(min([0.1, least, *(value * 0.8 for value in known)])))
-    slowest = min(each.peak for each in roofline.memory)
-    high = 10.0 ** math.ceil(math.log10(max([top / slowest * 2, *(value * 2 for value in known)])))
-    floor = min([low * slowest, *(each.attained for each in roofline.points)])
+    intensities = [level.intensity for level in roofline.points if not math.isinf(level.intensity)]
+    top = max(level.peak for level, _ in compute)
+    fastest = max(level.peak for level in roofline.memory)
+    least = min(level.peak for level, _ in compute) / fastest / 4  # room for the names along the slopes
+    low = 10.0 ** math.floor(math.log10(min([0.1, least, *(value * 0.8 for value in intensities)])))
+    slowest = min(level.peak for level in roofline.memory)
+    high = 10.0 ** math.ceil(math.log10(max([top / slowest * 2, *(value * 2 for value in intensities)])))
+    floor = min([low * slowest, *(level.attained for level in roofline.points)])
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlim(low, high)
     axes.set_ylim(10.0 ** math.floor(math.log10(floor)), top * 3)
-    along = [_slope(axes, each, number, low, top) for number, each in enumerate(roofline.memory)]
-    first = next(each.peak for each in roofline.memory if each.key == "memory")
-    for each, _ in compute:
-        axes.plot([each.peak / fastest, high], [each.peak, each.peak], color=INK, linewidth=1.3)
-        if each.sustained < 0.97 * each.peak:
-            axes.plot([each.sustained / first, high], [each.sustained] * 2, color=INK, linewidth=0.8, linestyle=(0, (4, 3)))
-    beside = _beside(axes, [(each.peak, f"{names}  {precise(float(f'{each.peak:.3g}'), 'FLOP/s')}") for each, names in compute])
+    along = [_slope(axes, level, number, low, top) for number, level in enumerate(roofline.memory)]
+    first = next(level.peak for level in roofline.memory if level.key == "memory")
+    for level, _ in compute:
+        axes.plot([level.peak / fastest, high], [level.peak, level.peak], color=INK, linewidth=1.3)
+        if level.sustained < 0.97 * level.peak:
+            axes.plot([level.sustained / first, high], [level.sustained] * 2, color=INK, linewidth=0.8, linestyle=(0, (4, 3)))
+    beside = _names(axes, [(level.peak, f"{names}  {precise(float(f'{level.peak:.3g}'), 'FLOP/s')}") for level, names in compute])
     _points(axes, roofline, high)
     axes.set_xlabel("FLOP per byte that crosses to memory")
     axes.set_ylabel("FLOP/s")
@@ -77,18 +77,18 @@ def _panel(axes: Axes, roofline: Roofline) -> tuple[list[Text], list[Annotation]
     return along, beside
 
 
-def _slope(axes: Axes, each: Ceiling, number: int, low: float, top: float) -> Text:
-    """A line of one level of memory, with its name along the left end of it."""
+def _slope(axes: Axes, level: Ceiling, number: int, low: float, top: float) -> Text:
+    """Draw one level of memory; return its name, along the left end of the line."""
     colour, style = COLOURS[number % len(COLOURS)], LINES[number % len(LINES)]
-    axes.plot([low, top / each.peak], [low * each.peak, top], color=colour, linewidth=1.8, linestyle=style)
-    if each.sustained < 0.97 * each.peak:
-        axes.plot([low, top / each.peak], [low * each.sustained, top * each.sustained / each.peak], color=colour, linewidth=0.8,
-                  linestyle=(0, (4, 3)))  # fmt: skip
+    axes.plot([low, top / level.peak], [low * level.peak, top], color=colour, linewidth=1.8, linestyle=style)
+    if level.sustained < 0.97 * level.peak:
+        ends = [low * level.sustained, top * level.sustained / level.peak]
+        axes.plot([low, top / level.peak], ends, color=colour, linewidth=0.8, linestyle=(0, (4, 3)))
     at = low * 1.3
     return axes.text(
         at,
-        at * each.peak,
-        f"{each.key}  {precise(float(f'{each.peak:.3g}'), 'B/s')}",
+        at * level.peak,
+        f"{level.key}  {precise(float(f'{level.peak:.3g}'), 'B/s')}",
         rotation_mode="anchor",
         fontsize=8,
         color=colour,
@@ -100,19 +100,19 @@ def _slope(axes: Axes, each: Ceiling, number: int, low: float, top: float) -> Te
 
 
 def _distinct(ceilings: Sequence[Ceiling]) -> list[tuple[Ceiling, str]]:
-    """Ceilings of one height as one line: (the first, all their names)."""
-    found: list[tuple[Ceiling, str]] = []
-    for each in ceilings:
-        same = next((at for at, (drawn, _) in enumerate(found) if abs(drawn.peak / each.peak - 1) < 0.02), None)
+    """Ceilings of equal height as one line: (the first, all names)."""
+    lines: list[tuple[Ceiling, str]] = []
+    for ceiling in ceilings:
+        same = next((at for at, (drawn, _) in enumerate(lines) if abs(drawn.peak / ceiling.peak - 1) < 0.02), None)
         if same is None:
-            found.append((each, each.key))
+            lines.append((ceiling, ceiling.key))
         else:
-            found[same] = (found[same][0], f"{found[same][1]}, {each.key}")
-    return found
+            lines[same] = (lines[same][0], f"{lines[same][1]}, {ceiling.key}")
+    return lines
 
 
-def _beside(axes: Axes, labels: Sequence[tuple[float, str]]) -> list[Annotation]:
-    """Labels at the right of their lines, highest first."""
+def _names(axes: Axes, labels: Sequence[tuple[float, str]]) -> list[Annotation]:
+    """Names at the right of their lines, highest first."""
     return [
         axes.annotate(
             label,
@@ -130,32 +130,32 @@ def _beside(axes: Axes, labels: Sequence[tuple[float, str]]) -> list[Annotation]
     ]
 
 
-def _along(axes: Axes, labels: Sequence[Text]) -> None:
+def _turn(axes: Axes, labels: Sequence[Text]) -> None:
     """Turn labels to the slope of a line of constant bandwidth."""
     (x0, y0), (x1, y1) = axes.transData.transform([(1.0, 1.0), (10.0, 10.0)])
-    for each in labels:
-        each.set_rotation(math.degrees(math.atan2(y1 - y0, x1 - x0)))
+    for label in labels:
+        label.set_rotation(math.degrees(math.atan2(y1 - y0, x1 - x0)))
 
 
-def _apart(axes: Axes, labels: Sequence[Annotation]) -> None:
+def _push_apart(axes: Axes, labels: Sequence[Annotation]) -> None:
     """Push labels down from the top where lines are close."""
     figure = axes.get_figure()
     to_points = 72.0 / (figure.dpi if figure is not None else 100.0)
     above = math.inf
-    for each in labels:
-        true = float(axes.transData.transform((1.0, each.xy[1]))[1]) * to_points
+    for label in labels:
+        true = float(axes.transData.transform((1.0, label.xy[1]))[1]) * to_points
         above = min(true, above - APART)
-        each.set_position((8, above - true))
+        label.set_position((8, above - true))
 
 
 def _points(axes: Axes, roofline: Roofline, high: float) -> None:
     shown = roofline.points[:DRAWN]
-    for number, each in enumerate(shown):
-        inside = math.isinf(each.intensity)
-        share = format_share(each.attained / roofline.roof(each))
+    for number, point in enumerate(shown):
+        inside = math.isinf(point.intensity)
+        share = format_share(point.attained / roofline.roof(point))
         axes.plot(
-            [high if inside else each.intensity],
-            [each.attained],
+            [high if inside else point.intensity],
+            [point.attained],
             marker=MARKERS[number],
             color=COLOURS[number % 8],
             markeredgecolor="black",
@@ -163,11 +163,11 @@ def _points(axes: Axes, roofline: Roofline, high: float) -> None:
             linestyle="none",
             zorder=5,
             clip_on=False,
-            label=f"{each.name}: {share} of its roof" + (" (caches)" if inside else ""),
+            label=f"{point.name}: {share} of its roof" + (" (caches)" if inside else ""),
         )
     if len(roofline.points) > DRAWN:
-        rest = [each for each in roofline.points[DRAWN:] if not math.isinf(each.intensity)]
-        axes.plot([each.intensity for each in rest], [each.attained for each in rest], ".", color="#777777",
+        rest = [point for point in roofline.points[DRAWN:] if not math.isinf(point.intensity)]
+        axes.plot([point.intensity for point in rest], [point.attained for point in rest], ".", color="#777777",
                   label=f"{len(roofline.points) - DRAWN} others")  # fmt: skip
     if roofline.points:
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=2, frameon=False, fontsize="small")

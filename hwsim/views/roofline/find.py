@@ -3,7 +3,7 @@
     roof(I) = min(peak, I x bandwidth of memory)         I: FLOP per byte that crosses to memory
     attained = FLOP / (latency + body) of the op alone
 
-**Range**: one op at a time, alone on its device.  An op whose data stays in caches has no intensity of memory: its roof is the
+**Range**: one op at a time, alone on its device. An op whose data stays in caches has no intensity of memory: its roof is the
 peak.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Final
 
 from hwsim.demand import Cost, Term
@@ -22,14 +23,18 @@ from hwsim.units import UnitError, parse
 from hwsim.views.kit.view import Unshowable
 from hwsim.views.roofline.ceilings import Ceiling, compute_ceilings, memory_ceilings
 
-STARTS: Final = "start"  # what bounds an op that takes longer to start than to run
+STARTS: Final = "start"  # bound of an op that takes longer to start than to run
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """Ops alike.  count: how often.  flop, bytes: of one, bytes that cross to memory.  seconds: of one, alone.
+    """Equal ops.
 
-    peak: of the units it computes on, FLOP/s.  bound: the line of its derivation that is longest, in words.
+    Args:
+        bytes: bytes of one op that cross to memory.
+        seconds: time of one op alone.
+        peak: FLOP/s of the units that it computes on.
+        bound: the longest line of its derivation, in words.
     """
 
     name: str
@@ -54,9 +59,11 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Roofline:
-    """The ceilings of a device (and of those alike), and what runs below them.
+    """The ceilings of a device and the ops below them.
 
-    idle: ops of it without arithmetic, by name with how often.
+    Args:
+        alike: number of equal devices.
+        idle: ops without arithmetic: (name, times).
     """
 
     device: str
@@ -68,11 +75,11 @@ class Roofline:
 
     @property
     def bandwidth(self) -> float:
-        """Of memory, bytes per second."""
+        """Peak bandwidth of memory, B/s."""
         return next(each.peak for each in self.memory if each.key == "memory")
 
     def roof(self, point: Point) -> float:
-        """FLOP per second that the op cannot get past."""
+        """The most FLOP/s that the op can reach."""
         return min(point.peak, point.intensity * self.bandwidth)
 
     def ridge(self, ceiling: Ceiling) -> float:
@@ -83,7 +90,7 @@ class Roofline:
 def find(
     machine: Machine, graph: OpGraph | None = None, *, device: str = "", dtype: str | None = None, links: bool = False
 ) -> tuple[Roofline, ...]:
-    """One for each computing device that differs from the ones before; with a workload those that its ops compute on.
+    """A roofline for each different computing device; with a workload, for each that its ops compute on.
 
     Args:
         graph: the lowered workload.
@@ -94,20 +101,20 @@ def find(
     Raises:
         Unshowable: the machine has no such device, nothing computes, or nothing computes in that format.
     """
-    found = []
+    rooflines = []
     for name, members in _computing(machine, device):
         every = compute_ceilings(machine, name)
-        compute = tuple(each for each in every if not dtype or dtype == each.key.partition(" ")[0])
-        most = max((each.peak for each in every), default=math.inf)
+        compute = tuple(ceiling for ceiling in every if not dtype or dtype == ceiling.key.partition(" ")[0])
+        most = max((ceiling.peak for ceiling in every), default=math.inf)
         points, idle = _points(machine, graph, members, most) if graph is not None else ((), ())
         if compute and (graph is None or points or device):
-            alike = 1 if device else sum(1 for each in members if each in machine.devices) if _is_gpu(machine, name) else 1
-            found.append(Roofline(name, alike, memory_ceilings(machine, name, links=links), compute, points, idle))
-    if not found and dtype:
+            alike = 1 if device else sum(1 for member in members if member in machine.devices) if _is_gpu(machine, name) else 1
+            rooflines.append(Roofline(name, alike, memory_ceilings(machine, name, links=links), compute, points, idle))
+    if not rooflines and dtype:
         raise Unshowable(f"no device computes in {dtype}", "leave out --dtype for all formats")
-    if not found and graph is not None:
+    if not rooflines and graph is not None:
         return find(machine, None, device=device, dtype=dtype, links=links)
-    return tuple(found)
+    return tuple(rooflines)
 
 
 def _is_gpu(machine: Machine, name: str) -> bool:
@@ -115,9 +122,9 @@ def _is_gpu(machine: Machine, name: str) -> bool:
 
 
 def _computing(machine: Machine, device: str) -> list[tuple[str, frozenset[str]]]:
-    """(a device, the names of those that stand for it in a workload: itself, its sockets, those alike)."""
-    known = [*machine.groups, *machine.devices]
-    able = [name for name in known if isinstance(machine.device(name).model, Cpu | Sockets | Gpu)]
+    """(a device, its names in a workload: its own, its sockets, equal devices)."""
+    names = [*machine.groups, *machine.devices]
+    able = [name for name in names if isinstance(machine.device(name).model, Cpu | Sockets | Gpu)]
     if not able:
         raise Unshowable("nothing on this machine computes", "a roofline needs a cpu or a gpu")
     if device:
@@ -129,24 +136,24 @@ def _computing(machine: Machine, device: str) -> list[tuple[str, frozenset[str]]
             kind = machine.device(name).kind if name in machine.devices else "machine"
             raise Unshowable(f"'{name}' is a {kind}, which does not compute", f"one of {', '.join(able[:12])}")
         return [(name, frozenset({name, *_sockets(machine, name)}))]
-    found: list[tuple[str, set[str]]] = []
-    grouped = {each for name in machine.groups for each in _sockets(machine, name)}
+    groups: list[tuple[str, set[str]]] = []
+    grouped = {socket for name in machine.groups for socket in _sockets(machine, name)}
     for name in able:
         if name in grouped:
             continue
         model = machine.device(name).model
-        same = next((members for first, members in found if _alike(machine.device(first).model, model)), None)
+        same = next((members for first, members in groups if _alike(machine.device(first).model, model)), None)
         if same is None:
-            found.append((name, {name, *_sockets(machine, name)}))
+            groups.append((name, {name, *_sockets(machine, name)}))
         else:
             same |= {name, *_sockets(machine, name)}
-    return [(name, frozenset(members)) for name, members in found]
+    return [(name, frozenset(members)) for name, members in groups]
 
 
-def _alike(one: object, other: object) -> bool:
-    if isinstance(one, Sockets) and isinstance(other, Sockets):
-        return one.model == other.model and len(one.names) == len(other.names)
-    return one == other
+def _alike(model: object, second: object) -> bool:
+    if isinstance(model, Sockets) and isinstance(second, Sockets):
+        return model.model == second.model and len(model.names) == len(second.names)
+    return model == second
 
 
 def _sockets(machine: Machine, name: str) -> tuple[str, ...]:
@@ -157,9 +164,10 @@ def _sockets(machine: Machine, name: str) -> tuple[str, ...]:
 def _points(
     machine: Machine, graph: OpGraph, members: frozenset[str], most: float
 ) -> tuple[tuple[Point, ...], tuple[tuple[str, int], ...]]:
-    """Ops alike as one point, in the order they come; and those that compute nothing.
+    """Equal ops as one point, in order, and the ops without arithmetic.
 
-    most: peak of all the units.  The clock of a few busy cores may be higher than that of all; what they do together is not.
+    Args:
+        most: peak of all units, FLOP/s. A few busy cores may have a higher clock than all; their sum stays below it.
     """
     rates = machine.rates()
     counts: dict[tuple[object, ...], int] = {}
@@ -177,15 +185,11 @@ def _points(
         key = (name, kind, flop, moved, round(seconds * 1e15), point.bound)
         firsts.setdefault(key, point)
         counts[key] = counts.get(key, 0) + times
-    points = tuple(
-        Point(one.name, one.kind, counts[key], one.flop, one.bytes, one.seconds, one.peak, one.bound)
-        for key, one in firsts.items()
-    )
-    return points, tuple(idle.items())
+    return tuple(replace(point, count=counts[key]) for key, point in firsts.items()), tuple(idle.items())
 
 
 def _ops(graph: OpGraph, members: frozenset[str]) -> Iterator[tuple[str, str, Cost, float, int]]:
-    """(name, kind, cost, size, how often) of the ops on these devices, those of a block that look alike together."""
+    """(name, kind, cost, size, times) of the ops on these devices, equal ops of a block together."""
     for block in graph.blocks:
         alike: dict[tuple[int, int, float], int] = {}
         for label, cost, size in zip(block.label.tolist(), block.cost.tolist(), block.size.tolist(), strict=True):
@@ -196,7 +200,7 @@ def _ops(graph: OpGraph, members: frozenset[str]) -> Iterator[tuple[str, str, Co
 
 
 def _units(cost: Cost) -> tuple[float, str]:
-    """(peak of the units it computes on, what they are called), as its derivation says."""
+    """(peak of the units that the op computes on, their name), from its derivation."""
     for term in cost.why:
         for name, value, source in term.inputs:
             if name == "peak":

@@ -86,7 +86,7 @@ def _meta(name: str, pid: int, tid: int, args: dict[str, object]) -> str:
 
 
 def _slices(result: Result, lane: Lane, pid: int, tid: int, issuer: list[int], issued: dict[int, int]) -> Iterator[str]:
-    """One complete event per op; an arrow from the op that issued it.  The correlation is the issued op's number."""
+    """One complete event per op; an arrow from the op that issued it. The correlation is the issued op's number."""
     timeline = result.timeline
     flat = timeline.flat
     kind = result.devices.get(lane.device, "")
@@ -124,8 +124,8 @@ def micro(femtoseconds: int) -> str:
     >>> micro(15_000_000_000_000), micro(1), micro(1_500_000_000)
     ('15000', '0.000000001', '1.5')
     """
-    whole, rest = divmod(femtoseconds, FEMTO_PER_MICRO)
-    return f"{whole}.{rest:09d}".rstrip("0") if rest else str(whole)
+    micros, rest = divmod(femtoseconds, FEMTO_PER_MICRO)
+    return f"{micros}.{rest:09d}".rstrip("0") if rest else str(micros)
 
 
 def _hosts(result: Result) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
@@ -136,6 +136,6 @@ def _hosts(result: Result) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     dispatch = np.array([label.kind == "dispatch" for label in flat.graph.labels], np.bool_)[flat.label]
     source, target = flat.edges()
     host = np.where(placed, np.arange(len(flat)), -1)
-    found = dispatch[source] & ~placed[target]
-    host[target[found]] = source[found]
+    issued = dispatch[source] & ~placed[target]
+    host[target[issued]] = source[issued]
     return np.where(inserted >= 0, host[inserted], -1)

@@ -1,4 +1,4 @@
-"""What a probe of a machine comes to: a time with its derivation, or why there is none."""
+"""Result of one probe of a machine: a time with its derivation, or the reason why there is none."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ Model = TypeVar("Model", Cpu, Gpu)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """seconds; the part they are of; how they come about, in a few words and as the lines that lowering wrote."""
+class Timed:
+    """Seconds that a part takes, explained in a few words (`how`) and by the lines that lowering wrote (`why`)."""
 
     seconds: float
     part: str
@@ -29,7 +29,7 @@ class Found:
 
 
 class Lacks(Exception):
-    """The machine has no such part, or the part does not say what is asked."""
+    """The machine has no such part, or the part lacks a number."""
 
 
 def only(machine: Machine, kind: str) -> str:
@@ -38,10 +38,10 @@ def only(machine: Machine, kind: str) -> str:
     Raises:
         Lacks: there is none.
     """
-    found = machine.devices_of(kind)
-    if not found:
+    names = machine.devices_of(kind)
+    if not names:
         raise Lacks(f"the machine has no {kind}")
-    return found[0]
+    return names[0]
 
 
 def first_cpu(machine: Machine) -> tuple[str, Cpu]:
@@ -71,17 +71,17 @@ def first_gpu(machine: Machine) -> tuple[str, Gpu]:
 
 
 def rates(capacities: tuple[Capacity, ...]) -> Mapping[str, float]:
-    """Capacity name to amount per second."""
-    return {each.name: each.rate for each in capacities}
+    """Amount per second by name of capacity."""
+    return {capacity.name: capacity.rate for capacity in capacities}
 
 
 def body(model: Cpu | Gpu, name: str, cost: Cost) -> float:
-    """Seconds of an op alone, without what it takes to start it."""
+    """Seconds of an op alone, without its latency."""
     return cost.demand.body(rates(model.capacities(name)))
 
 
 def changed(model: Model, **keys: object) -> Model:
-    """The same part with other values for these keys; what it says of its sources stays."""
+    """The same part with other values for these keys; the sources of its numbers stay."""
     other = replace(model, **keys)  # type: ignore[arg-type]
     object.__setattr__(other, "sources", model.sources)  # no key of a file, hence no argument
     return other

@@ -1,0 +1,82 @@
+"""A figure of panels over the time of a run, one below the other: a step line with the area below it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import numpy as np
+
+from hwsim.graph.opgraph import Floats
+from hwsim.results.result import Result
+from hwsim.results.timeline import FEMTO
+from hwsim.views.kit.figure import COLOURS, figure_bytes, figure_title, time_scale
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from hwsim.graph.opgraph import Ints
+
+POINTS: Final = 4000  # more of them are drawn as the largest of each column of pixels
+Row = TypeVar("Row")
+
+
+def panels(
+    result: Result,
+    suffix: str,
+    rows: Sequence[Row],
+    draw: Callable[[Axes, Row], None],
+    *,
+    most: int,
+    heights: tuple[float, float],
+    names: tuple[str, str, str],
+) -> Iterable[bytes]:
+    """The figure as bytes; same result, same bytes with the same matplotlib.
+
+    Args:
+        most: panels at most; the rest is counted in the title.
+        heights: inches around the panels, and of each.
+        names: quantity for the title, unit of a row that is left out ("" for none), and text of a figure without panels.
+
+    Raises:
+        ValueError: the suffix is none of .png, .svg, .pdf.
+    """
+    quantity, unit, empty = names
+    drawn = rows[:most]
+    count = max(len(drawn), 1)
+    with figure_bytes(suffix, height=heights[0] + heights[1] * count) as (figure, buffer):
+        axes = figure.subplots(count, 1, sharex=True, squeeze=False)[:, 0]
+        if not drawn:
+            axes[0].set_axis_off()
+            axes[0].text(0.5, 0.5, empty, ha="center", transform=axes[0].transAxes)
+        for panel, row in zip(axes, drawn, strict=False):
+            draw(panel, row)
+            panel.set_xlim(0, result.makespan_s / time_scale(result.makespan_s)[0] or 1)
+            panel.spines[["top", "right"]].set_visible(False)
+        axes[-1].set_xlabel(f"time ({time_scale(result.makespan_s)[1]})")
+        hidden = f"; {len(rows) - len(drawn)} more{unit} not shown" if len(rows) > len(drawn) else ""
+        title = f"{result.workload} on {result.machine}: {quantity}{hidden}"
+        figure.suptitle(figure_title(title, result.settings), fontsize="medium")
+    return (buffer.getvalue(),)
+
+
+def step(axes: Axes, result: Result, time: Ints, values: Floats | Ints, unit: float, width: float) -> Floats:
+    """Draw values from their times (fs) on, in `unit`, as a line that wide; return the values that are drawn."""
+    scale, _ = time_scale(result.makespan_s)
+    at = np.append(time.astype(np.float64) / FEMTO, result.makespan_s)
+    at, drawn = thinned(at, np.append(values, values[-1:]).astype(np.float64))
+    axes.step(at / scale, drawn / unit, where="post", color=COLOURS[0], linewidth=width)
+    axes.fill_between(at / scale, drawn / unit, step="post", color=COLOURS[0], alpha=0.25, linewidth=0)
+    return drawn
+
+
+def thinned(time: Floats, values: Floats) -> tuple[Floats, Floats]:
+    """The largest and the last value of each column of pixels, if there are more points than columns."""
+    if len(time) <= POINTS:
+        return time, values
+    end = time[-1] or 1.0
+    column = np.minimum((time / end * (POINTS // 2)).astype(np.int64), POINTS // 2 - 1)  # count
+    firsts = np.flatnonzero(np.concatenate([[True], column[1:] != column[:-1]]))
+    lasts = np.append(firsts[1:], len(time)) - 1
+    largest = np.maximum.reduceat(values, firsts)
+    return np.repeat(time[firsts], 2), np.stack([largest, values[lasts]], axis=1).ravel()
