@@ -89,8 +89,8 @@ class Replicas(Text):
 def command(
     ctx: click.Context, /, machine: str, model: str, settings: dict[str, str], nodes: int | None, as_json: bool, **options: Any
 ) -> None:
-    """How long a step of training MODEL takes on the GPUs of MACHINE, without simulating it: by kernels, collectives and
-    bubble; whether it fits into their memory (exit code 3 if not). With --infer: a batch of inference.
+    """Estimate the time of a training step of MODEL on the GPUs of MACHINE, without simulating it, by kernels, collectives
+    and bubble, and whether it fits into their memory (exit code 3 if not). With --infer: a batch of inference.
     """
     given = {name for name in options if ctx.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT}
     from hwsim.cli import EXIT_MISTAKE, EXIT_VIOLATED
@@ -133,7 +133,7 @@ def command(
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """What is estimated, and how it is printed."""
+    """A model on a cluster, and the form of the output."""
 
     cluster: Cluster
     model: Model
@@ -195,16 +195,18 @@ def _inference(case: _Case, options: Mapping[str, Any]) -> tuple[str, bool]:
     if not isinstance(case.model, Transformer) or not isinstance(case.framework, Framework):
         software = cast("Software", case.framework)
         times = KernelTimes(case.cluster.gpu, software.kernels)
-        one = batch_pass(cast("Network", case.model), options["batch"], dtype, times, software)
-        numbers = say.of_batch(one, options["batch"], dtype, size)
+        forward = batch_pass(cast("Network", case.model), options["batch"], dtype, times, software)
+        numbers = say.of_batch(forward, options["batch"], dtype, size)
         text = (
-            case.document(numbers) if case.as_json else say.batch(one, options["batch"], dtype, case.title, case.software, size)
+            case.document(numbers)
+            if case.as_json
+            else say.batch(forward, options["batch"], dtype, case.title, case.software, size)
         )
-        return text, one.verdict == "fits"
+        return text, forward.verdict == "fits"
     tokens = options["prompt"] + (options["output"] if phase == "decode" else 0)
     if tokens > case.model.sequence:
-        asked = f"{options['prompt']:,} + {options['output']:,}" if phase == "decode" else f"{tokens:,}"
-        message = f"{asked} tokens are more than the {case.model.sequence:,} that {case.called} reads"
+        lengths = f"{options['prompt']:,} + {options['output']:,}" if phase == "decode" else f"{tokens:,}"
+        message = f"{lengths} tokens are more than the {case.model.sequence:,} that {case.called} reads"
         raise WrongPlan((("prompt", message),))
     served = serve(case.model, case.cluster, case.framework, phase=phase, tp=options["tp"], batch=options["batch"],
                    prompt=options["prompt"], output=options["output"], dtype=dtype)  # fmt: skip

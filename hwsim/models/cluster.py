@@ -1,13 +1,13 @@
-"""A machine as training sees it: equal GPUs in equal nodes, what a ring in a node carries, and what leaves a node.
+"""A machine as a cluster for training: equal GPUs in equal nodes, the rate of a ring in a node, and the rate out of a node.
 
-The rates are those of the closed forms of `hwsim.collectives` on the machine's links: a ring among the GPUs of a node, and
-messages between two nodes by all of their GPUs at once, so that what the cards of a node share is counted.
+The rates come from the closed forms of `hwsim.collectives` on the machine's links: of a ring among the GPUs of a node, and of
+messages that all GPUs of two nodes exchange at once. NICs that GPUs share are counted.
 
     ring in a node      = steps x step + share x bytes / rate
-    ring across nodes   = as slow as the slower of the node's rings and of what leaves each node
+    ring across nodes   = as slow as the slower of the rings in a node and the links out of it
 
-**Range**: nodes alike, and a fabric that carries between all nodes what it carries between two of them: where its upper
-levels are oversubscribed, the simulation shows what the estimate does not.
+**Range**: equal nodes, and a fabric that carries between all nodes what it carries between two of them. If its upper levels
+are oversubscribed, the simulation shows it and the estimate does not.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ class Cluster:
 
     Args:
         gpus: all of them; per_node: of one node.
-        inside: B/s that pass each GPU of a ring of so many GPUs of a node.
+        inside: B/s that pass each GPU of a ring in a node, by the number of its GPUs.
         across: B/s that leave a node when all of its GPUs send; pair: when one does.
         network, knee: what collectives make of it, see NETWORK and KNEE.
-        reducing: seconds of an all-reduce of so many bytes among the first so many GPUs, as the machine's library does it.
+        reducing: seconds of an all-reduce (bytes, GPUs) among the first GPUs, as the machine's library does it.
     """
 
     gpu: Gpu
@@ -76,7 +76,7 @@ class Cluster:
             return self.seconds("all-reduce", size, ranks)
         return self.reducing(size, ranks) if ranks > 1 and size > 0 else 0.0
 
-    def seconds(self, what: Ring, size: float, ranks: int, stride: int = 1) -> float:
+    def seconds(self, operation: Ring, size: float, ranks: int, stride: int = 1) -> float:
         """Seconds of a collective among every `stride`-th of GPUs in order, while the other such groups do the same.
 
         size: bytes of one rank's whole array, as nccl-tests count; for send, of the message.
@@ -85,30 +85,30 @@ class Cluster:
             return 0.0
         local = max(1, min(ranks, self.per_node // stride)) if stride < self.per_node else 1
         nodes = -(-ranks // local)
-        if what == "send":
+        if operation == "send":
             rate = self.inside_rate(2) if stride < self.per_node else self.sharing()
             return START + (STEP if stride < self.per_node else HOP) + size / rate
-        turns = 2 if what == "all-reduce" else 1
+        turns = 2 if operation == "all-reduce" else 1
         share = turns * (ranks - 1) / ranks
         steps = turns * ((ranks - nodes) * STEP + (nodes - 1) * HOP if nodes > 1 else (ranks - 1) * STEP)
         rate = self.inside_rate(local) if local > 1 else float("inf")
         if nodes > 1:
             rings = self.per_node / local  # groups that leave a node side by side, each through its part of the cards
             out = self.across * self.network
-            if what == "all-to-all":
+            if operation == "all-to-all":
                 return START + HOP + size * (ranks - local) / ranks * self.per_node / out
             rate = min(rate, out / rings)
-        if what == "all-to-all":
+        if operation == "all-to-all":
             return START + STEP + size * (ranks - 1) / ranks / rate
         return START + steps + softened(share * size, self.knee) / rate
 
     def inside_rate(self, ranks: int) -> float:
         """B/s that pass each GPU of a ring in a node."""
-        found = self.inside.get(ranks)
-        if found is None:
+        rate = self.inside.get(ranks)
+        if rate is None:
             near = min(self.inside, key=lambda each: (abs(each - ranks), each), default=None)
-            found = float("inf") if near is None else self.inside[near]
-        return found
+            rate = float("inf") if near is None else self.inside[near]
+        return rate
 
     def sharing(self) -> float:
         """B/s of one GPU's message to another node while the other GPUs of its node send too."""
@@ -127,10 +127,10 @@ def cluster_of(machine: Machine, devices: tuple[str, ...] | None = None) -> Clus
     gpus = [model for model in models.values() if isinstance(model, Gpu)]
     if not gpus or len(gpus) < len(names):
         raise NotAlike("no gpu to train on" if not gpus else "not every device is a gpu")
-    other = next((name for name, model in models.items() if model != gpus[0]), None)
-    if other is not None:
+    different = next((name for name, model in models.items() if model != gpus[0]), None)
+    if different is not None:
         hint = "`hwsim simulate` with a `train:` of a stated plan plays them, each with its own kernels"
-        raise NotAlike(f"the gpus are not all of one kind: {other} is another than {names[0]}", hint)
+        raise NotAlike(f"the gpus are not all of one kind: {different} is another than {names[0]}", hint)
     nodes: dict[str, list[str]] = {}
     for name in names:
         nodes.setdefault(machine.device(name).node, []).append(name)
@@ -162,18 +162,18 @@ def _bus(machine: Machine, names: list[str]) -> float:
     return (len(names) - 1) / len(names) * _LONG / body
 
 
-def _leaving(machine: Machine, here: Sequence[str], there: Sequence[str]) -> tuple[float, float]:
+def _leaving(machine: Machine, sources: Sequence[str], targets: Sequence[str]) -> tuple[float, float]:
     """(B/s out of a node when all of its GPUs send, B/s when one does).
 
     Every GPU uses a card of its own where there are enough of them, as NCCL has it, wherever a shortest route would go.
     """
     rates = machine.rates()
-    alone = _LONG / machine.transfer(here[0], there[0], _LONG).demand.body(rates)
-    cards = machine.devices_of("nic", machine.device(here[0]).node)
+    alone = _LONG / machine.transfer(sources[0], targets[0], _LONG).demand.body(rates)
+    cards = machine.devices_of("nic", machine.device(sources[0]).node)
     if cards:
-        return alone * min(len(cards), len(here)), alone
+        return alone * min(len(cards), len(sources)), alone
     amounts: dict[str, float] = {}
-    for a, b in zip(here, there, strict=True):
+    for a, b in zip(sources, targets, strict=True):
         for name, amount in machine.transfer(a, b, _LONG).demand.amounts:
             amounts[name] = amounts.get(name, 0.0) + amount
-    return len(here) * _LONG / max(amount / rates[name] for name, amount in amounts.items()), alone
+    return len(sources) * _LONG / max(amount / rates[name] for name, amount in amounts.items()), alone

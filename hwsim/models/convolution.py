@@ -3,14 +3,14 @@
 A convolution of `images` x (channels_in, height, width) with kernels of a x b, stride s and g groups is, for each group, a
 product of matrices (without ever writing the larger one to memory):
 
-    forward     pixels out x channels_out / g          over  a b channels_in / g
-    input       pixels out x channels_in / g           over  a b channels_out / g     (with a stride, s^2 smaller ones)
-    weights     a b channels_in / g x channels_out / g over  pixels out
+    forward     pixels out x channels_out / g          over  a b channels_in / g.
+    input       pixels out x channels_in / g           over  a b channels_out / g     (with a stride, s^2 smaller ones).
+    weights     a b channels_in / g x channels_out / g over  pixels out.
 
-all three with the same operations.  Kernels of 3 x 3 and 5 x 5 with stride 1 may instead be transformed: tiles of 4 x 4
-results need (4 + a - 1)^2 multiplications in place of 16 a^2, each a product of its own, but the transformed tiles go
-through memory.  With few channels to a group, each group would fill a small part of a tile; the sum is then taken directly, by
-the vector units.  The library takes the fastest.
+All three take the same operations. Kernels of 3 x 3 and 5 x 5 with stride 1 may instead be transformed. Tiles of
+4 x 4 results then need (4 + a - 1)^2 multiplications, not 16 a^2, each a product of its own; the transformed tiles go through
+memory. With few channels to a group, a group fills a small part of a tile; the vector units then take the sum directly. The
+library takes the fastest.
 
 **Source**: Chetlur et al., "cuDNN", arXiv:1410.0759; Lavin and Gray, arXiv:1509.09308 (transforms, section 4: F(4x4, 3x3)).
 **Error**: see `docs/validation/models.md`.
@@ -27,7 +27,7 @@ from hwsim.records import dataclass
 from hwsim.units import BYTES
 
 Pass = Literal["forward", "input", "weights"]
-PIECE: Final = 64  # pixels are summed in pieces of so many, the last filled up: where a row of them starts does not matter
+PIECE: Final = 64  # pixels are summed in pieces of 64, the last one padded: the start of a row does not matter
 TILE: Final = 4  # results of a transformed tile, on a side: Lavin and Gray, F(4x4, 3x3)
 
 
@@ -48,7 +48,7 @@ class Convolution:
 
     @property
     def pixels(self) -> int:
-        """Of all outputs, one channel."""
+        """Pixels of all results, one channel."""
         return self.images * self.high * self.wide
 
     @property
@@ -77,7 +77,7 @@ class Convolution:
         return (self.images * self.size_in * self.channels_in + self.pixels * self.channels_out) * width
 
     def product(self, width: float) -> Product:
-        """Of the groups, each a matrix product."""
+        """The matrix product of each group."""
         into, out, g = self.channels_in // self.groups, self.channels_out // self.groups, self.groups
         match self.what:
             case "forward":

@@ -1,13 +1,13 @@
-"""How fast libraries convolve on a generation of GPUs, beside the matrix products they are.
+"""Convolutions of the libraries on a generation of GPUs: their speed over the same matrix products.
 
-Kernels of convolutions compute addresses, and fit their tiles to images rather than to matrices; they reach `part` of what a
-product of the same shape does on the same GPU.  Convolutions of few channels to a group are done by the vector units at
-`direct` of their peak.  What a convolution of many channels reaches in a transformed way is that of its products.
+Kernels of convolutions compute addresses, and fit their tiles to images rather than to matrices: they reach `part` of the
+speed of a product of the same shape on the same GPU. The vector units compute convolutions with few channels to a group at
+`direct` of their peak. Transformed convolutions reach `transformed` of the speed of their products.
 
-The generation is told by the part: multiprocessors of 192 units (Kepler), and the number formats its matrix units have.
+The part tells the generation: multiprocessors of 192 units (Kepler), and the number formats its matrix units have.
 
 **Source**: Chetlur et al., arXiv:1410.0759; NVIDIA, "Convolutional Layers User's Guide", DU-09794-001, section 2.1 (matrix
-units read channels innermost, other orders are copied; quoted from memory).  The numbers are fitted to published throughput,
+units read channels innermost, other orders are copied; quoted from memory). The numbers are fitted to published throughput,
 half of the rows: `calibrate/published/cnn_training.py`, and `cnn_inference.py` for Turing; Hopper is taken as Ampere, a guess.
 **Error**: see `docs/validation/models.md`.
 """
@@ -26,10 +26,13 @@ Units = Literal["kepler", "vector", "vector-turing", "volta", "turing", "tf32", 
 
 @dataclass(frozen=True, slots=True)
 class Convolving:
-    """Of what products reach on the same GPU (`part`, which may be more than 1; `transformed` for the products of transformed
-    convolutions), and of the vector peak.
+    """Parts of a speed.
 
-    reordered: images are stored channel by channel, and copied for each product to the order that matrix units read.
+    Args:
+        part: over the same product on the same GPU; may be more than 1.
+        transformed: as `part`, for transformed convolutions.
+        direct: over the vector peak.
+        reordered: images are stored channel by channel, and copied for each product to the order that matrix units read.
     """
 
     part: float
@@ -62,8 +65,8 @@ def units_of(gpu: Gpu, dtype: str) -> Units:
         return "tf32"
     plain = gpu.flop.get("fp32", peak)
     if used in ("fp64", "fp32") or peak < 3 * plain:  # twice as fast: pairs in a word, no matrix units
-        each = plain / (2 * gpu.sms * gpu.clock) if gpu.sms and gpu.clock else 0.0
-        if each > 150:
+        per_multiprocessor = plain / (2 * gpu.sms * gpu.clock) if gpu.sms and gpu.clock else 0.0
+        if per_multiprocessor > 150:
             return "kepler"
         return "vector-turing" if "int4" in gpu.flop and "bf16" not in gpu.flop else "vector"
     if "fp8" in gpu.flop:

@@ -20,7 +20,7 @@ _ENTRY: Final = frozenset({"hwsim", "kind", "name", "notes", "use", "let"})
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How a framework does the kernels of one kind: norm, rotary, activation, residual, embedding, softmax, attention."""
+    """Kernels of one kind as a framework runs them: norm, rotary, activation, residual, embedding, softmax, attention."""
 
     kernels: int = field("it is cut into, one after another", default=1, minimum=1)
     moved: float = field("bytes they move, over those of a fused one", default=1.0, exclusive_minimum=0.0)
@@ -81,11 +81,11 @@ def load_framework(name: str, relative_to: Path | None = None) -> Framework:
     mistakes = Mistakes()
     tree = resolve(read(find("framework", name, relative_to)), mistakes, kind="framework")
     mistakes.raise_if_any()
-    found = decode(tree, Framework, mistakes, ignore=_ENTRY, sourced=True)
+    framework = decode(tree, Framework, mistakes, ignore=_ENTRY, sourced=True)
     mistakes.raise_if_any()
-    if found is None:
+    if framework is None:
         raise TypeError("no framework was read, and no mistake noted")
-    return found
+    return framework
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,12 +93,12 @@ class Software:
     """The constants of a framework that trains networks of convolutions: what it does not fuse, and the host's time.
 
     Args:
-        moved: bytes that norms, activations and the like move, over those of one kernel for each layer; fusing saves some.
+        moved: bytes that norms, activations and the like move, over one kernel for each layer; fusing saves some.
         dispatch: seconds of the host for each kernel; the GPU waits where that is longer than the kernels.
         casting: dispatch in 16 bit over that in 32, where the framework converts numbers with kernels of their own.
         number: seconds of the host for each number of an input: made ready and handed over while the GPU works on those before.
         step: seconds of a step that neither overlaps: data handed over, the loss looked at.
-        waits: the same of a batch of inference.
+        waits: the same for a batch of inference.
         gradient: bytes of a gradient that is sent.
         array: seconds of the host for each array of gradients that is exchanged: buckets filled, norms and scales looked at.
         hidden: part of the backward pass behind which gradients can be sent.

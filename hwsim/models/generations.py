@@ -1,10 +1,10 @@
-"""How the kernels of a training run on a generation of GPUs, beside how they run alone in a benchmark.
+"""Speed of kernels in a training on a generation of GPUs, over their speed alone in a benchmark.
 
 A GPU that trains is warm and at its power limit, and its products follow kernels that leave other bytes in its cache:
-they take `products` of the speed that the same shapes reach alone.  Attention kernels are written for a generation; what
+they take `products` of the speed that the same shapes reach alone. Attention kernels are written for a generation; what
 they reach of the peak is far from it where they were written for the one before.
 
-The generation is told by the number formats that a GPU has matrix units for.
+The number formats of its matrix units tell a GPU's generation.
 
 **Source**: fitted to published training throughput, half of the rows of each source: see `calibrate/published/llm_training.py`.
 **Error**: see `docs/validation/models.md`.
@@ -25,8 +25,8 @@ Name = Literal["volta", "ampere", "hopper", "blackwell"]
 class Generation:
     """Parts of what a kernel reaches alone (`products`), or of the peak (`flash`).
 
-    narrow: of `flash`, what heads of 64 and less keep: two products of that depth do not fill the matrix units.
-    plain: of what a product reaches alone, what the batched products of plain attention do.
+    narrow: part of `flash` that heads of at most 64 keep: two products of that depth do not fill the matrix units.
+    plain: part of a product's speed alone that the batched products of plain attention reach.
     short: tokens of context at which attention reaches half of `flash`: masked halves of tiles, tails of waves.
     power: watts of the card that the numbers hold for.
     """
@@ -70,12 +70,12 @@ def generation(gpu: Gpu) -> Name:
 
 
 def throttle(gpu: Gpu, name: Name) -> float:
-    """What a lower power limit leaves of the speed, for the largest chip of its generation; smaller cards are as they are."""
+    """Part of the speed that a lower power limit leaves the largest chip of its generation; 1 for smaller chips."""
     return limited(gpu, name, THROTTLED)
 
 
 def limited(gpu: Gpu, name: Name, exponent: float) -> float:
-    """As `throttle`, by another exponent."""
+    """As `throttle`, with another exponent."""
     limit, full = gpu.power, GENERATIONS[name].power
     peak = gpu.flop.get("fp16", 0.0)
     if limit is None or limit >= full or peak < 0.95 * LARGEST[name]:

@@ -1,16 +1,15 @@
 """The time of inference in closed form: one pass (a prefill, a step of decoding, a batch of images), and a batch served.
 
-    pass         = layers forward + head (of the last token of each sequence) + collectives of tensor parallel + host
-    first token  = a prefill of all prompts at once
-    next tokens  = a step of decoding each, the context from the prompt's length on; the mean of the first and the last of
-                   them, for a step's time is linear in the context but for steps of tiles
+    pass         = layers forward + head (of the last token of each sequence) + collectives of tensor parallel + host.
+    first token  = a prefill of all prompts at once.
+    next tokens  = a step of decoding each: the mean of the first and the last, for a step is linear in the context but for tiles.
 
 A step of decoding reads all weights and the keys and values of every sequence once: it is bound by memory until the batch is
 as large as the ratio of peak to bandwidth.
 
 **Error**: of single passes, see `docs/validation/models.md`.
 **Range**: all sequences of a batch are alike and start together; no continuous batching, no chunks of a prefill, no time
-between passes. A server with continuous batching is close to so many tokens and so much context together.
+between passes. A server with continuous batching is close to a pass with the same sums of tokens and of context.
 """
 
 from __future__ import annotations
@@ -118,11 +117,11 @@ def passed(model: Transformer, part: Slice) -> tuple[Layer, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """What a batch takes on one tensor-parallel group.
+    """A batch served on one tensor-parallel group.
 
     Args:
         first: the prefill; steps: the first and the last step of decoding, None for a prefill alone.
-        seconds: of the phase: the prefill, or a step of decoding in the mean; total: until the last token.
+        seconds: the prefill, or the mean step of decoding; total: seconds until the last token.
         memory: at the end; verdict: whether it fits; capacity: tokens of context that would.
         copies: groups that the cluster has.
     """

@@ -1,15 +1,15 @@
-"""The time of one iteration of a server: prompts that are read, or parts of them, beside answers that go on by a token.
+"""The time of one iteration of a server: prompts (or parts of them) that are read, and answers that grow by a token.
 
     iteration = linear maps of all tokens together + attention of each prompt's part + attention of the answers + output
 
-Matrices are read once for all tokens of the iteration, which is what batching is for.  Attention is a kernel for the prompts
-and one for the answers: a prompt's part of the first is what it takes in a batch of so many like itself, the second is that
-of the mean context.
+Matrices are read once for all tokens of the iteration: that is why requests are batched. Attention is one kernel for the
+prompts and one for the answers. A prompt's part of the first is its part of a batch of equal prompts; the second is computed
+for the mean context.
 
     an iteration of equal prompts alone = a prefill, one of answers alone = a step of decoding, both as `one_pass` has them
 
-What was asked for before is looked up.  Elementwise kernels are worked out at 32 numbers of tokens an octave, attention of
-answers at 32 batches and 8 contexts, and drawn straight between them; products, which jump from one tile to the next, as asked.
+Times are remembered. Elementwise kernels are worked out at 32 numbers of tokens an octave, attention of answers at 32 batches
+and 8 contexts an octave, and interpolated between them; products, which jump from one tile to the next, are not interpolated.
 
 **Error**: of single passes, see `docs/validation/models.md`; of the straight lines below 0.1 %.
 """
@@ -39,7 +39,7 @@ _NAME: Final = "gpu"
 
 
 class Taken(NamedTuple):
-    """What kernels take of each GPU: seconds; of them those of its units and of its memory; operations, and bytes moved."""
+    """Time of kernels on each GPU: seconds; seconds of its units and of its memory among them; operations, and bytes moved."""
 
     seconds: float = 0.0
     compute: float = 0.0
@@ -48,7 +48,7 @@ class Taken(NamedTuple):
     moved: float = 0.0
 
     def plus(self, other: Taken, times: float = 1.0) -> Taken:
-        """With another, so many times."""
+        """The sum with another, `times` times."""
         return Taken(*(here + times * there for here, there in zip(self, other, strict=True)))
 
 
@@ -74,19 +74,19 @@ class Iterations:
         """One iteration.
 
         Args:
-            prompts: (tokens read now, tokens read before) of each prompt.
-            answers: sequences that go on by a token; context: tokens that each looks at in the mean, itself included.
-            ended: sequences that a token comes out of.
+            prompts: for each prompt the tokens read now and the tokens read before.
+            answers: sequences that grow by a token; context: tokens that each looks at in the mean, itself included.
+            ended: sequences that write a token.
         """
-        found = self.linear(answers + sum(tokens for tokens, _ in prompts))
+        taken = self.linear(answers + sum(tokens for tokens, _ in prompts))
         for tokens, before in prompts:
-            found = found.plus(self.prompt(len(prompts), tokens, tokens + before))
+            taken = taken.plus(self.prompt(len(prompts), tokens, tokens + before))
         if answers:
-            found = found.plus(self.answers(answers, context))
+            taken = taken.plus(self.answers(answers, context))
         if ended and self.model.causal:
-            found = found.plus(self.output(ended))
+            taken = taken.plus(self.output(ended))
         step = self.times.framework.step
-        return found._replace(seconds=found.seconds + step) if step > 0 else found
+        return taken._replace(seconds=taken.seconds + step) if step > 0 else taken
 
     def linear(self, rows: int) -> Taken:
         """All kernels of all layers but attention, and the embedding."""
@@ -98,7 +98,7 @@ class Iterations:
         return _known(self._output, sequences, self._of_output)
 
     def prompt(self, alike: int, tokens: int, context: int) -> Taken:
-        """Attention of one prompt among so many alike."""
+        """Attention of one prompt in a batch of `alike` equal prompts."""
         return _known(self._prompt, (alike, tokens, context), self._of_prompt)
 
     def answers(self, sequences: int, context: float) -> Taken:
@@ -113,15 +113,15 @@ class Iterations:
         return Slice(sequences, tokens, context, self.tp, dtype=self.dtype, attention=self.times.framework.attention)
 
     def _of_rows(self, rows: int, *, products: bool) -> Taken:
-        found = NOTHING
+        taken = NOTHING
         for layer in passed(self.model, self._slice(1, rows, rows))[:2]:
             chosen = (
                 kernel
                 for kernel in kernels(layer.forward)
                 if kernel.kind != "attention" and (kernel.work.product is not None) == products
             )
-            found = found.plus(self._taken(chosen), layer.times)
-        return found
+            taken = taken.plus(self._taken(chosen), layer.times)
+        return taken
 
     def _of_output(self, sequences: int) -> Taken:
         return self._taken(blocks.output(self.model, self._slice(sequences, 1, 1), training=False))
@@ -135,13 +135,13 @@ class Iterations:
         return NOTHING.plus(self._taken(_attention(self.model, self._slice(batch, 1, context))), self.model.layers)
 
     def _taken(self, group: Iterable[Kernel]) -> Taken:
-        found = NOTHING
+        taken = NOTHING
         for kernel in group:
             work = self.times.asked(kernel)
             alone, compute, memory = _known(self._works, work, self._drawn)
             seconds = self.times.seconds(kernel)
             slower = seconds / alone if alone > 0 else 0.0
-            found = found.plus(
+            taken = taken.plus(
                 Taken(
                     seconds,
                     min(seconds, slower * compute),
@@ -150,7 +150,7 @@ class Iterations:
                     kernel.times * work.traffic,
                 )
             )
-        return found
+        return taken
 
     def _drawn(self, work: Work) -> tuple[float, float, float]:
         """Seconds of a kernel in the GPU's own model, of them of its units, and of its memory."""
@@ -172,10 +172,10 @@ def _known(table: dict[K, V], key: K, make: Callable[[K], V]) -> V:
 
 
 def _between(value: float, fine: int, at: Callable[[int], Taken]) -> Taken:
-    """The function at a number, or straight between the nearest points of a grid: 2**fine of them an octave."""
-    whole = int(value)
-    step = 1 if whole < EXACT else 1 << max(0, whole.bit_length() - 1 - fine)
-    low = whole // step * step
+    """The function at a number, interpolated between the nearest points of a grid of 2**fine points an octave."""
+    floor = int(value)
+    step = 1 if floor < EXACT else 1 << max(0, floor.bit_length() - 1 - fine)
+    low = floor // step * step
     part = (value - low) / step
     if part <= 0:
         return at(low)

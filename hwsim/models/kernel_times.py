@@ -3,9 +3,9 @@
     KernelTimes(gpu, framework).choose(kernel)      # as the libraries run it: the kernels it becomes, with their seconds
     KernelTimes(gpu, framework).seconds(kernel)
 
-A kernel takes what the GPU's own model says of its work, longer by what trainings and libraries make of it: a convolution is
-computed the fastest of its ways (`hwsim.models.convolution`), products run at the sustained clock, fused attention reaches a
-part of the peak, and what a framework does not fuse moves more bytes.
+The GPU's own model gives the time of a kernel's work. Libraries and trainings change it: a convolution is computed in the
+fastest way (`hwsim.models.convolving`), products run at the sustained clock, fused attention reaches a part of the peak, and
+kernels that a framework does not fuse move more bytes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from hwsim.records import dataclass
 from hwsim.units import BYTES
 
 _NAME: Final = "gpu"
-# Queries of a block of fused attention, and its speed over that of the best; what a last wave that is not full loses.
+# Queries of a block of fused attention, and its speed over the best block's; loss of a last wave that is not full.
 BLOCKS: Final = ((128, 1.0), (64, 0.85))
 LOST: Final = 0.4
 
@@ -50,8 +50,8 @@ class KernelTimes:
     """Times of kernels on a GPU under a framework, each worked out once.
 
     Args:
-        constants: of the GPU's generation (default: those of its number formats).
-        limited: what its power limit leaves of the speed (default: by the limit).
+        constants: constants of the GPU's generation (default: by its number formats).
+        limited: part of the speed that its power limit leaves (default: by the limit).
         known: seconds of the GPU's own model.
         convolving: what libraries reach of convolutions.
     """

@@ -44,7 +44,7 @@ class Kernel:
 
     Args:
         kind: the kind of work, by which the seconds of a step are summed.
-        work: its operations and bytes; of a convolution, those of the implicit matrix product.
+        work: its operations and bytes; a convolution has them from the implicit matrix product.
         shape: geometry of a convolution, which the library may compute in another way, or of fused attention.
         across: elements of a row that one block of threads walks along; 0 if it does not matter.
     """
@@ -91,7 +91,7 @@ class Layer:
         parameters: that this GPU has of it, before any sharding; each has a gradient.
         tensors: arrays that the parameters come in.
         kept_bytes: that the backward pass needs of the forward pass.
-        output_bytes: of its result, which the next layer takes.
+        output_bytes: bytes of its result, which the next layer takes.
     """
 
     name: str

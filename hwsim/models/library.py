@@ -1,4 +1,4 @@
-"""Files of models, those of `workloads/models` by name."""
+"""Files of models: by path, or by a name of `workloads/models`."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def model_schema() -> dict[str, Any]:
 
 
 def described(model: Model) -> Iterator[str]:
-    """What follows from a model's dimensions, a line each."""
+    """Lines on a model: parameters, FLOP, bytes."""
     if not isinstance(model, Transformer):
         yield f"parameters: {model.parameters:,}; in 32 bit {4 * model.parameters / 1e6:.4g} MB"
         flop = model.forward_flop / 1e9

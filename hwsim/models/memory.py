@@ -1,17 +1,17 @@
 """Bytes that a training, or a service, keeps on each GPU.
 
-Activations of a layer that backward needs, in bytes for each token of the micro-batch (Korthikanti et al., table 2; h hidden,
-a heads, s sequence, t tensor parallel; 16-bit activations, masks of 1 B):
+Activations of a layer that backward needs, in bytes for each token of the micro-batch (Korthikanti et al., table 2). Letters: h
+hidden, a heads, s sequence, t tensor parallel; activations have 16 bits, masks 1 B.
 
-    kept whole             10 h     two inputs of norms, two of linear maps, two masks of dropout
-    split by tensor        24 h / t   queries, keys, values, output of attention; the feed-forward network inside
-    scores                 5 a s / t  softmax, its mask, its dropped values: not kept by flash, nor with selective recompute
+    kept whole             10 h       inputs of two norms and of two linear maps, two masks of dropout.
+    split by tensor        24 h / t   queries, keys, values, output of attention; inside of the feed-forward network.
+    scores                 5 a s / t  softmax, its mask, its dropped values; kept neither by flash nor with selective recompute.
 
-With sequence parallel the first are split as well.  Full recompute keeps the input of each layer: 2 h.
+With sequence parallel the first are split as well. Full recompute keeps the input of each layer: 2 h.
 
 **Source**: Korthikanti et al., "Reducing activation recomputation in large transformer models", arXiv:2205.05198, 2022;
 Rajbhandari et al., "ZeRO", arXiv:1910.02054, 2020 (what each stage divides); Narayanan et al., arXiv:2104.04473 (in flight).
-**Range**: what a framework allocates beside it (communication buffers, fragments, the CUDA context) is `reserved`.
+**Range**: what a framework also allocates (communication buffers, fragments, the CUDA context) is `reserved`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Footprint:
         return self.weights + self.gradients + self.optimizer + self.activations + self.buffers + self.cache
 
     def verdict(self, size: float | None, gpu: str = "gpu0") -> str:
-        """Whether it fits into so many bytes.
+        """Whether it fits into `size` bytes.
 
         >>> Footprint(0, 50e9, 0, 0, 0, 0).verdict(40 * 2**30)
         'does not fit by 7.05 GB on gpu0'
@@ -77,10 +77,10 @@ def activations(model: Transformer, plan: ParallelPlan, sequence: int, attention
         return rows * h * w / split
     active = model.top_k if model.experts > 1 else 1
     mask = 1.0 if model.dropout else 0.0
-    whole = 4 * h * w + 2 * h * mask + (active - 1) * h * w
+    undivided = 4 * h * w + 2 * h * mask + (active - 1) * h * w
     wide = (2 * model.queries + 2 * model.keys) * w  # queries and output, keys and values
     inner = active * (model.gates * model.of_ffn + model.of_ffn) * w
-    kept = rows * (whole / split + (wide + inner) / t)
+    kept = rows * (undivided / split + (wide + inner) / t)
     if attention == "plain" and plan.recompute == "none":
         kept += rows * model.heads * sequence / t * (w + (1 + w) * mask)
     return kept
@@ -106,28 +106,28 @@ def stage_parameters(model: Transformer, plan: ParallelPlan, stage: int) -> floa
     layers = model.layers / plan.pp
     experts = model.experts * model.expert_parameters
     layer = (model.layer_parameters - experts) / plan.tp + experts / (plan.tp * plan.ep)
-    found = layers * layer
+    parameters = layers * layer
     if stage == 0:
-        found += model.embedding_parameters / plan.tp
+        parameters += model.embedding_parameters / plan.tp
     if stage == plan.pp - 1:
-        found += model.head_parameters / plan.tp
+        parameters += model.head_parameters / plan.tp
         if plan.pp > 1 and model.tied:  # a copy of the table
-            found += model.vocab * model.hidden / plan.tp
-    return found
+            parameters += model.vocab * model.hidden / plan.tp
+    return parameters
 
 
 def training_memory(laid: Laid, attention: Attention = "flash", stage: int = 0, gradient: float = 2.0) -> Footprint:
     """Bytes on each GPU of a stage."""
     model, plan = laid.transformer, laid.plan
-    own, shards = stage_parameters(model, plan, stage), laid.shards
+    parameters, shards = stage_parameters(model, plan, stage), laid.shards
     w = BYTES[plan.dtype if plan.dtype != "fp8" else "bf16"]
-    layer = own / max(1, laid.layers)
-    weights = own * w / (shards if plan.level >= 3 else 1)
-    gradients = own * gradient / (shards if plan.level >= 2 else 1)
-    optimizer = own * OPTIMIZER[plan.optimizer] / (shards if plan.level >= 1 else 1)
+    layer = parameters / max(1, laid.layers)
+    weights = parameters * w / (shards if plan.level >= 3 else 1)
+    gradients = parameters * gradient / (shards if plan.level >= 2 else 1)
+    optimizer = parameters * OPTIMIZER[plan.optimizer] / (shards if plan.level >= 1 else 1)
     flying = in_flight(plan, stage, laid.microbatches)
-    one = activations(model, plan, laid.sequence, attention)
-    kept = laid.layers * one * flying
+    layer_kept = activations(model, plan, laid.sequence, attention)
+    kept = laid.layers * layer_kept * flying
     rows = plan.microbatch * laid.sequence / plan.cp
     buffers = RESERVED
     if plan.recompute == "full":  # the layer that is computed again
@@ -158,19 +158,19 @@ def batch_memory(network: Network, layers: Sequence[Layer], dtype: str) -> Footp
 
 
 def serving_memory(model: Transformer, tp: int, tokens: float, dtype: str = "bf16", pp: int = 1) -> Footprint:
-    """Weights, and the KV cache of so many tokens, on each GPU."""
+    """Weights, and the KV cache of `tokens` tokens, on each GPU."""
     w = BYTES[dtype]
     heads = max(1.0, model.of_kv_heads / tp) / model.of_kv_heads
     return Footprint(0, model.parameters * w / (tp * pp), 0.0, 0.0, 0.0, RESERVED, tokens * model.kv_bytes(w) * heads / pp)
 
 
 def kv_capacity(model: Transformer, tp: int, size: float, dtype: str = "bf16", pp: int = 1, used: float = 0.9) -> int:
-    """Tokens whose keys and values fit beside the weights: `used` of the memory, as servers reserve it.
+    """Tokens whose keys and values fit next to the weights in `used` of the memory, as servers reserve it.
 
     >>> from hwsim.models.library import load_transformer
     >>> kv_capacity(load_transformer("llama-2-7b"), 1, 80e9)
     108763
     """
     empty = serving_memory(model, tp, 0, dtype, pp)
-    each = serving_memory(model, tp, 1, dtype, pp).cache
-    return max(0, int((used * size - empty.total) // each))
+    token = serving_memory(model, tp, 1, dtype, pp).cache
+    return max(0, int((used * size - empty.total) // token))

@@ -1,4 +1,4 @@
-"""How a training is laid over GPUs: tensor, pipeline, data, expert and context parallel, and what a step is made of.
+"""Parallel plans of a training: tensor, pipeline, data, expert and context parallel, and the batch of a step.
 
     plan = ParallelPlan(tensor=8, pipeline=8, microbatch=1, global_batch=1536)
     laid = lay(model, plan, gpus=1024)      # every mistake at once, or the numbers that follow
@@ -35,7 +35,7 @@ class WrongPlan(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParallelPlan:
-    """What runs where, and how much of it at once."""
+    """A parallel plan."""
 
     tp: int = field("GPUs that split every matrix (tensor parallel)", default=1, minimum=1)
     pp: int = field("stages of layers (pipeline parallel)", default=1, minimum=1)
@@ -68,7 +68,7 @@ class Laid:
 
     Args:
         dp: data-parallel replicas.
-        microbatches: of each replica in a step.
+        microbatches: micro-batches of each replica in a step.
         sequence: tokens of an example; 1 for a network that reads none.
         layers: blocks of the longest stage of a transformer; 0 of another network.
     """
@@ -101,12 +101,12 @@ class Laid:
         ep lies within dp: copies that split the experts are neighbours.
         """
         sizes = {"tp": self.plan.tp, "cp": self.plan.cp, "ep": 1, "pp": self.plan.pp, "dp": self.dp}
-        found = 1
-        for each in self.plan.order:
-            if each == axis or (axis == "ep" and each == "dp"):
-                return found
-            found *= sizes[each]
-        return found
+        distance = 1
+        for name in self.plan.order:
+            if name == axis or (axis == "ep" and name == "dp"):
+                return distance
+            distance *= sizes[name]
+        return distance
 
     def layers_of(self, stage: int) -> int:
         """Layers of a stage: where they do not come out even, the ends have one less for the embedding and the output."""
@@ -132,10 +132,10 @@ class Laid:
 
 
 def lay(model: Model, plan: ParallelPlan, gpus: int) -> Laid:
-    """The plan on so many GPUs.
+    """The plan on `gpus` GPUs.
 
     Raises:
-        WrongPlan: what does not fit, all of it.
+        WrongPlan: all that does not fit.
     """
     mistakes = tuple(problems(model, plan, gpus))
     if mistakes:
@@ -172,7 +172,7 @@ def problems(model: Model, plan: ParallelPlan, gpus: int) -> Iterator[tuple[str,
     elif tp * pp * cp * dp != gpus:
         yield "dp", f"{axes} x dp {dp} = {tp * pp * cp * dp} GPUs, but there are {gpus}"
     if isinstance(plan.dp, int) and plan.dp < 1:
-        yield "dp", f"dp {plan.dp} is no number of copies"
+        yield "dp", f"dp {plan.dp} is no number of replicas"
         return
     yield from _of_transformer(model, plan, dp) if isinstance(model, Transformer) else _of_network(model, plan)
     examples = dp * plan.microbatch
@@ -217,7 +217,7 @@ def _of_transformer(model: Transformer, plan: ParallelPlan, dp: int) -> Iterator
     elif model.experts % plan.ep:
         yield "ep", f"ep {plan.ep} does not divide {model.experts} experts"
     elif plan.ep > 1 and dp % plan.ep:
-        yield "ep", f"ep {plan.ep} does not divide dp {dp}: copies split the experts among them"
+        yield "ep", f"ep {plan.ep} does not divide dp {dp}: replicas split the experts among them"
     if plan.level == 3 and pp > 1:
         yield "sharding", f"{plan.sharding} gathers all weights of a stage for every micro-batch: not together with pp {pp}"
 

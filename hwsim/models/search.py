@@ -1,10 +1,10 @@
 """Plans of a training, tried one after another: those that fit into the memory, by the estimate of their step.
 
-    tp            powers of two that divide the heads, up to a node's GPUs
-    pp            numbers that divide the layers
-    microbatch    powers of two, up to 8 and what is left of the global batch
-    sharding      none, the optimizer's states (zero-1), everything (zero-3, where pp is 1)
-    recompute     nothing, attention scores (where they are kept), all of a layer
+    tp            powers of two that divide the heads, up to a node's GPUs.
+    pp            numbers that divide the layers.
+    microbatch    1, 2, 4, 8, as far as the global batch allows.
+    sharding      none, the optimizer's states (zero-1), everything (zero-3, if pp is 1).
+    recompute     nothing, attention scores (if they are kept), all of a layer.
 
 A network of convolutions or a perceptron has stages (pp) and micro-batches: the batch of a replica in 1, 2, 4, ... parts.
 Everything else is as the plan at hand says, and so is whatever is fixed.
@@ -35,12 +35,12 @@ SHARDINGS: Final[tuple[Sharding, ...]] = ("zero-0", "zero-1", "zero-3")
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """What a search found.
+    """The result of a search.
 
     Args:
-        steps: of the plans that fit, fastest first.
-        tried: plans that model and machine allow; fitting: those of them whose memory suffices.
-        nearest: if none does, the one that needs least.
+        steps: steps of the plans that fit, fastest first.
+        tried: number of plans that model and machine allow; fitting: number of plans whose memory suffices.
+        nearest: the plan that needs least memory, if none fits.
     """
 
     steps: tuple[Step, ...]
@@ -55,10 +55,10 @@ def search(
     """Plans by the estimate, best first.
 
     Args:
-        plan: what all of them have in common; fixed: names of its fields that stay as they are.
+        plan: the fields that all of them share; fixed: names of its fields that stay as they are.
 
     Raises:
-        WrongPlan: none is possible: what is wrong with the plan at hand, or with its like.
+        WrongPlan: no plan is possible; the mistakes of the given one.
     """
     laids = tuple(_laid(model, plan, cluster, framework, frozenset(fixed)))
     if not laids:
@@ -76,7 +76,7 @@ def search(
 
 
 def _order(found: Step) -> tuple[float, float, int, int, int]:
-    """Of plans as fast as each other, the one that needs less memory, then the simpler one."""
+    """Key that sorts steps: the faster, then the one that needs less memory, then the simpler plan."""
     plan = found.laid.plan
     return found.seconds, found.memory.total, plan.pp, plan.tp, plan.microbatch
 
@@ -84,12 +84,12 @@ def _order(found: Step) -> tuple[float, float, int, int, int]:
 def _laid(
     model: Model, plan: ParallelPlan, cluster: Cluster, framework: Framework | Software, fixed: frozenset[str]
 ) -> Iterator[Laid]:
-    for each in _plans(model, plan, cluster, framework, fixed):
+    for candidate in _plans(model, plan, cluster, framework, fixed):
         try:
-            laid = lay(model, each, cluster.gpus)
+            laid = lay(model, candidate, cluster.gpus)
         except WrongPlan:
             continue
-        if laid.dp == 1 and each.level > 0 and "sharding" not in fixed:  # nobody to share with: zero-0 by another name
+        if laid.dp == 1 and candidate.level > 0 and "sharding" not in fixed:  # one replica shares nothing: the same as zero-0
             continue
         yield laid
 

@@ -1,4 +1,4 @@
-"""What the GPUs of a pipeline stage do for one micro-batch and at the end of a step.
+"""Work of the GPUs of a pipeline stage for one micro-batch and at the end of a step.
 
 The same lists feed the closed form, which sums them, and the op graph, which plays them.
 """
@@ -24,13 +24,13 @@ from hwsim.units import BYTES
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What the GPUs of one pipeline stage do.
+    """Work of the GPUs of one pipeline stage.
 
     Args:
         layers: for one micro-batch.
         passed: bytes that each GPU sends to the next stage for a micro-batch, and gets back; 0 for a single stage.
         gathered: exchanges of fully sharded weights and gradients, for each micro-batch.
-        adding: kernels that add the gradients of a micro-batch to those of the ones before.
+        adding: kernels that add the gradients of a micro-batch to the sum so far.
         ending: kernels and exchanges once a step, after the last micro-batch.
     """
 
@@ -62,7 +62,7 @@ def _both(layers: Sequence[Layer], name: str) -> tuple[Kernel, ...]:
 
 
 def slice_of(laid: Laid, framework: Framework) -> Slice:
-    """What one GPU has of a micro-batch."""
+    """The part of a micro-batch on one GPU."""
     plan = laid.plan
     dtype = "bf16" if plan.dtype == "fp8" else plan.dtype
     return Slice(
@@ -81,16 +81,16 @@ def slice_of(laid: Laid, framework: Framework) -> Slice:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What a plan gives to the GPUs, for the closed form.
+    """The work of a step on the GPUs, for the closed form.
 
     Args:
-        layers: of the whole model, for one micro-batch.
+        layers: layers of the model, for one micro-batch.
         stages: those that may be the longest, the first and the last among them.
         sent: bytes that each stage but the last sends for a micro-batch, and gets back.
-        flop: model FLOP of a step on all GPUs; recomputed_flop: FLOP that are computed again.
-        memory: of the stage that needs most.
+        flop: model FLOP of a step on all GPUs; recomputed_flop: FLOP of the recomputation.
+        memory: memory of the stage that needs most.
         blocking: kernels wait while a stage sends.
-        numbers: of the inputs of a step that the host makes ready for a GPU.
+        numbers: numbers in the inputs of a step that the host prepares for a GPU.
     """
 
     laid: Laid
@@ -148,50 +148,50 @@ def stage_of(laid: Laid, framework: Framework, number: int = 0) -> Stage:
         *((head_layer(model, part, copied=plan.pp > 1 and model.tied),) if number == plan.pp - 1 else ()),
     )
     parted = part.tensor if framework.split or part.sharded else 1
-    own = stage_parameters(model, plan, number)
+    parameters = stage_parameters(model, plan, number)
     return Stage(
         number=number,
         layers=layers,
         passed=middle.output_bytes / parted if plan.pp > 1 else 0.0,
-        gathered=_gathered(laid, framework, own),
-        adding=_adding(laid, framework, own),
-        ending=_ending(laid, framework, own),
+        gathered=_gathered(laid, framework, parameters),
+        adding=_adding(laid, framework, parameters),
+        ending=_ending(laid, framework, parameters),
     )
 
 
-def _gathered(laid: Laid, framework: Framework, own: float) -> tuple[Exchange, ...]:
-    """Weights from the copies that hold them, before forward and before backward; gradients back to them."""
+def _gathered(laid: Laid, framework: Framework, parameters: float) -> tuple[Exchange, ...]:
+    """Weights from the replicas that hold them, before forward and before backward; gradients back to them."""
     if laid.plan.level < 3 or laid.shards == 1:
         return ()
     width = BYTES["bf16" if laid.plan.dtype == "fp8" else laid.plan.dtype]
     return (
-        Exchange("weights", "all-gather", "dp", own * width, framework.gradients, framework.gathered),
-        Exchange("gradients", "reduce-scatter", "dp", own * framework.gradient, framework.gradients),
+        Exchange("weights", "all-gather", "dp", parameters * width, framework.gradients, framework.gathered),
+        Exchange("gradients", "reduce-scatter", "dp", parameters * framework.gradient, framework.gradients),
     )
 
 
-def _adding(laid: Laid, framework: Framework, own: float) -> tuple[Kernel, ...]:
+def _adding(laid: Laid, framework: Framework, parameters: float) -> tuple[Kernel, ...]:
     """The gradients of one micro-batch added to the sum so far."""
     if laid.microbatches == 1 or framework.accumulate <= 0:
         return ()
-    size = framework.accumulate * own / (laid.shards if laid.plan.level >= 2 else 1)
+    size = framework.accumulate * parameters / (laid.shards if laid.plan.level >= 2 else 1)
     return (Kernel("accumulate", "optimizer", Work(reads=0.6 * size, writes=0.4 * size, dtype="fp32")),)
 
 
-def _ending(laid: Laid, framework: Framework, own: float) -> tuple[Item, ...]:
-    """Gradients of all copies added up, the optimizer, and the updated weights back to those who share."""
-    plan, found = laid.plan, list[Item]()
+def _ending(laid: Laid, framework: Framework, parameters: float) -> tuple[Item, ...]:
+    """The sum of the gradients of all replicas, the optimizer, and the updated weights back to the replicas that share it."""
+    plan, items = laid.plan, list[Item]()
     shards = laid.shards if plan.level >= 1 else 1
     if laid.dp > 1 and plan.level < 3:
         operation: Operation = "all-reduce" if plan.level == 0 or laid.shards < laid.dp else "reduce-scatter"
-        found.append(Exchange("gradients", operation, "dp", own * framework.gradient, framework.gradients))
-    each = framework.adam if plan.optimizer == "adam" else framework.adam / 2
-    bytes_moved = own / shards * each
-    found.append(Kernel("optimizer", "optimizer", Work(reads=0.6 * bytes_moved, writes=0.4 * bytes_moved, dtype="fp32")))
+        items.append(Exchange("gradients", operation, "dp", parameters * framework.gradient, framework.gradients))
+    moved = framework.adam if plan.optimizer == "adam" else framework.adam / 2
+    bytes_moved = parameters / shards * moved
+    items.append(Kernel("optimizer", "optimizer", Work(reads=0.6 * bytes_moved, writes=0.4 * bytes_moved, dtype="fp32")))
     if laid.shards > 1 and plan.level in (1, 2):
         width = BYTES["bf16" if plan.dtype == "fp8" else plan.dtype]
-        found.append(Exchange("weights", "all-gather", "dp", own * width, framework.gradients))
-    return tuple(found)
+        items.append(Exchange("weights", "all-gather", "dp", parameters * width, framework.gradients))
+    return tuple(items)
 
 
 # ---- networks of convolutions, perceptrons ----
@@ -201,7 +201,7 @@ def network_load(laid: Laid, seconds: Callable[[Layer], float]) -> Load:
     """A network's step.
 
     Args:
-        seconds: of a layer for one micro-batch, by which the network is cut into stages.
+        seconds: seconds of a layer for one micro-batch, by which the network is cut into stages.
     """
     network, plan = laid.network, laid.plan
     layers = layers_of(network, plan.microbatch, plan.dtype)

@@ -5,12 +5,12 @@
 
 which for equal stages is the pipeline's (m + (p - 1)/v) x stage: a bubble of (p - 1)/(v m + p - 1) (Narayanan et al. 2021).
 
-Gradients hide behind the layers that compute: those of transformers as far as `hwsim.models.hiding` says, those of networks of
-convolutions in buckets. A bucket is sent once its layers are done and the bucket before it is through:
+Gradients hide behind the layers that compute. Of transformers they hide as `hwsim.models.hiding` says. Other networks send them
+in buckets, each once its layers are done and the bucket before it has arrived:
 
     end of bucket i = max(end of its layers, end of bucket i - 1) + its collective
 
-Where the host takes longer to issue the kernels of a network than the GPU to compute them, the GPU waits.
+The GPU waits if the host takes longer to issue the kernels of a network than the GPU to compute them.
 
 **Source**: buckets: Li et al., "PyTorch Distributed", arXiv:2006.15704, section 3.2.3.
 **Error**: see `docs/validation/models.md`.
@@ -51,7 +51,7 @@ class Step:
         shares: seconds of each kind of work, adding up to the step: convolution, matmul, attention, elementwise, output, tp, cp,
             ep, pp (sends), dp, gradients, bubble, accumulate, optimizer, host.
         mfu: model FLOP (forward, twice that backward) over what the GPUs' peaks could do; hfu: recomputed FLOP included.
-        memory: of the stage that needs most; verdict: whether it fits.
+        memory: memory of the stage that needs most; verdict: whether it fits.
     """
 
     laid: Laid
@@ -75,7 +75,7 @@ def estimate(
 
     Args:
         framework: `Software` of a network of convolutions or a perceptron, `Framework` of a transformer.
-        times: of kernels of estimates before, on the same GPUs with the same framework.
+        times: kernel times of earlier estimates, on the same GPUs with the same framework.
 
     Raises:
         WrongPlan: the plan fits neither the model nor the cluster.
@@ -139,7 +139,7 @@ def data_parallel_step(
 
     Args:
         batch: examples on each GPU.
-        exchange: seconds to sum so many bytes of gradients over all GPUs.
+        exchange: seconds to sum a number of bytes of gradients over all GPUs.
     """
     plan = ParallelPlan(dp=gpus, global_batch=gpus * batch, microbatch=batch, dtype=dtype, optimizer="sgd")
     cluster = Cluster(times.gpu, gpus, gpus, {}, math.inf, math.inf)
@@ -185,7 +185,7 @@ def by_kind(items: Iterable[Item], seconds: Seconds) -> dict[str, float]:
 
 
 def collective(exchange: Exchange, laid: Laid, cluster: Cluster) -> float:
-    """Seconds of one, alone with those of the other groups; gradients of a network as the machine's library sums them."""
+    """Seconds of an exchange while the other groups do the same; the machine's library sums a network's gradients."""
     if isinstance(laid.model, Network) and exchange.axis == "dp":
         return cluster.reduced(exchange.size, laid.dp)
     sizes = {"tp": laid.plan.tp, "cp": laid.plan.cp, "ep": laid.plan.ep, "pp": 2, "dp": laid.dp}
@@ -260,7 +260,7 @@ def _gathered(stage: Stage, laid: Laid, cluster: Cluster, computing: float) -> f
     """Seconds that gathering weights and scattering gradients add to computing."""
     many = laid.plan.chunks * hiding.pieces(laid, stage.number)
     seconds = [collective(replace(item, size=item.size / many), laid, cluster) for item in stage.gathered]
-    moving = laid.microbatches * many * math.fsum(item.times * one for item, one in zip(stage.gathered, seconds, strict=True))
+    moving = laid.microbatches * many * math.fsum(item.times * alone for item, alone in zip(stage.gathered, seconds, strict=True))
     exposed = max(item.exposed for item in stage.gathered)
     hidden = (1.0 - exposed) * (moving - math.fsum(seconds))
     return moving - hidden + hiding.left(hidden, computing)

@@ -1,14 +1,14 @@
-"""Which requests an iteration works on: continuous batching, with or without chunks, and static batching.
+"""The requests of an iteration: continuous batching, with or without chunks, and static batching.
 
-continuous   requests join and leave between iterations.  Without `chunk`, waiting prompts pass whole in an iteration of their
-             own, before answers go on; with it, every iteration has all answers under way and as much of the prompts as fits
-             beside them, which keeps the time between tokens even.
-static       a batch is taken when the last one is through; its prompts are padded to the longest, and each has its place
+continuous   requests join and leave between iterations. Without `chunk`, waiting prompts pass whole in an iteration of their
+             own, before the running answers. With it, every iteration has all running answers and as much of the prompts as
+             fits next to them, which keeps the time between tokens even.
+static       a batch is taken when the last one has ended. Its prompts are padded to the longest, and each keeps its place
              until the longest answer is written, though its own tokens are out before.
 
-A request joins when the cache has blocks for its prompt, first come first served.  An answer that needs a block when there
-is none takes those of the request that joined last, which waits at the head of the line and reads its prompt and what it had
-written again (recomputation).
+A request joins when the cache has blocks for its prompt, first come first served. An answer that needs a block when none is
+free takes the blocks of the request that joined last. That request waits at the head of the line and reads its prompt and its
+tokens again (recomputation).
 
 **Source**: Yu et al., "Orca", OSDI 2022 (iterations); Kwon et al., SOSP 2023 (blocks, recomputation, prompts first);
 Agrawal et al., "Sarathi-Serve", OSDI 2024 (chunks).
@@ -29,11 +29,13 @@ SPARE: Final = 0.01  # of the blocks that no prompt joins with, so that answers 
 
 @dataclass(slots=True, eq=False)
 class Sequence:
-    """A request under way.
+    """A request in service.
 
-    number: of the request.  read: tokens of its prompt (and answer, once it was put off) that are in the cache; to_read: that
-    have to be before it goes on.  written: tokens of its answer.  blocks: of the cache that it has.  put_off: how often it lost
-    them.
+    Args:
+        number: its place among the requests.
+        to_read: tokens that the cache has to hold before it writes the next one; read: tokens that it holds.
+        written: tokens of its answer.
+        blocks: its blocks of the cache; put_off: times it lost them.
     """
 
     number: int
@@ -54,8 +56,10 @@ class Sequence:
 class Batch:
     """One iteration.
 
-    prompts: (sequence, tokens it reads).  answers: sequences that go on by a token.  padded: tokens of each prompt, and of each
-    context, that are worked on instead of their own; slots: sequences that are, those that have ended included.
+    Args:
+        prompts: (sequence, tokens it reads); answers: sequences that grow by a token.
+        padded: tokens to which each prompt and context is padded; 0 if none is.
+        slots: sequences that are computed, ended ones included; 0 if those are the answers.
     """
 
     prompts: tuple[tuple[Sequence, int], ...]
@@ -65,19 +69,19 @@ class Batch:
 
     @property
     def parts(self) -> tuple[tuple[int, int], ...]:
-        """(tokens read now, tokens read before) of each prompt, as they are worked on."""
+        """(tokens read now, tokens read before) of each prompt, padding included."""
         if self.padded:
             return tuple((self.padded, 0) for _ in self.prompts)
         return tuple((tokens, sequence.read) for sequence, tokens in self.prompts)
 
     @property
     def going_on(self) -> int:
-        """Sequences that go on by a token, as they are worked on."""
+        """Sequences that grow by a token, padding included."""
         return self.slots if self.slots and self.answers else len(self.answers)
 
     @property
     def context(self) -> float:
-        """Tokens that each of them looks at in the mean, itself included."""
+        """Mean number of tokens that each answer looks at, itself included."""
         if not self.answers:
             return 0.0
         if self.padded:
@@ -86,13 +90,13 @@ class Batch:
 
     @property
     def ended(self) -> int:
-        """Sequences that a token comes out of."""
+        """Sequences that write a token."""
         return self.going_on + sum(sequence.read + tokens >= sequence.to_read for sequence, tokens in self.prompts)
 
 
 @dataclass(slots=True)
 class Line:
-    """Who waits, and who is under way in the order they joined; `lost` tokens had to be read again."""
+    """Waiting sequences, and running ones in the order they joined; `lost` tokens had to be read again."""
 
     cache: Cache
     most: int
@@ -102,16 +106,16 @@ class Line:
     lost: int = 0
 
     def add(self, sequence: Sequence) -> None:
-        """A request that came."""
+        """Append a request."""
         self.waiting.append(sequence)
 
     @property
     def held(self) -> int:
-        """Requests that are here."""
+        """Requests that wait or run."""
         return len(self.waiting) + len(self.running)
 
     def leave(self, sequence: Sequence) -> None:
-        """It is answered."""
+        """Take an answered sequence out."""
         self.running.remove(sequence)
         self.cache.give(sequence.blocks)
         sequence.blocks = 0
@@ -119,7 +123,7 @@ class Line:
 
 @dataclass(slots=True)
 class Continuous(Line):
-    """chunk: tokens of an iteration, None: prompts pass whole, so many `prefill` tokens of them together."""
+    """chunk: tokens of an iteration; None: prompts pass whole, at most `prefill` tokens together."""
 
     chunk: int | None = None
     prefill: int = 8192
@@ -133,7 +137,7 @@ class Continuous(Line):
         return self._only(answers, self._cut(self.chunk - len(answers)))
 
     def done(self, batch: Batch) -> list[Sequence]:
-        """An iteration has ended: tokens are read and written; those that are answered leave."""
+        """Note the end of an iteration; the sequences that are answered leave and are returned."""
         for sequence, tokens in batch.prompts:
             sequence.read += tokens
             if sequence.read >= sequence.to_read:
@@ -153,33 +157,33 @@ class Continuous(Line):
 
     def _whole(self) -> tuple[tuple[Sequence, int], ...]:
         """Prompts that join now."""
-        found: list[tuple[Sequence, int]] = []
+        joined: list[tuple[Sequence, int]] = []
         total = 0
         while self.waiting and len(self.running) < self.most:
             tokens = self.waiting[0].to_read
-            if (found and total + tokens > self.prefill) or not self._joins(self.waiting[0]):
+            if (joined and total + tokens > self.prefill) or not self._joins(self.waiting[0]):
                 break
             total += tokens
-            found.append((self.running[-1], tokens))
-        return tuple(found)
+            joined.append((self.running[-1], tokens))
+        return tuple(joined)
 
     def _cut(self, room: int) -> tuple[tuple[Sequence, int], ...]:
-        """Parts of prompts: first of those that have begun, then of those that join."""
-        found: list[tuple[Sequence, int]] = []
+        """Parts of prompts: first of prompts that have begun, then of prompts that join."""
+        parts: list[tuple[Sequence, int]] = []
         for sequence in self.running:
             if room > 0 and sequence.read < sequence.to_read:
                 tokens = min(room, sequence.to_read - sequence.read)
-                found.append((sequence, tokens))
+                parts.append((sequence, tokens))
                 room -= tokens
         while room > 0 and self.waiting and len(self.running) < self.most and self._joins(self.waiting[0]):
             sequence = self.running[-1]
             tokens = min(room, sequence.to_read)
-            found.append((sequence, tokens))
+            parts.append((sequence, tokens))
             room -= tokens
-        return tuple(found)
+        return tuple(parts)
 
     def _joins(self, sequence: Sequence) -> bool:
-        """Whether the cache has room for its prompt: then it is under way."""
+        """Whether the cache has room for its prompt: then it runs."""
         need = self.cache.need(sequence.to_read)
         spare = int(SPARE * (self.cache.blocks or 0)) if self.running else 0
         if need > self.cache.free() - spare:
@@ -190,14 +194,14 @@ class Continuous(Line):
         return True
 
     def _answers(self) -> tuple[Sequence, ...]:
-        """Those that go on by a token, each with a block for it; who joined last makes room."""
-        found: list[Sequence] = []
+        """Sequences that grow by a token, each with a block for it; the last that joined makes room."""
+        answering: list[Sequence] = []
         for sequence in list(self.running):
             if sequence.blocks == 0 or sequence.read < sequence.to_read:
                 continue  # put off just now, or not read yet
             if self._grows(sequence):
-                found.append(sequence)
-        return tuple(found)
+                answering.append(sequence)
+        return tuple(answering)
 
     def _grows(self, sequence: Sequence) -> bool:
         more = self.cache.need(sequence.read + 1) - sequence.blocks
@@ -223,7 +227,7 @@ class Continuous(Line):
 
 @dataclass(slots=True)
 class Static(Line):
-    """context: of the batch under way, its longest prompt and the tokens since; left: tokens until its longest is through."""
+    """context: longest prompt of the running batch and the tokens since; left: tokens until its longest answer ends."""
 
     context: int = 0
     left: int = 0
@@ -238,7 +242,7 @@ class Static(Line):
         return Batch((), tuple(each for each in self.running if not each.is_over), self.context, self.slots)
 
     def done(self, batch: Batch) -> list[Sequence]:
-        """An iteration has ended; those are returned whose last token is out, and all leave with the batch."""
+        """Note the end of an iteration; return sequences whose last token is out. All leave with the batch."""
         going = [each for each in self.running if not each.is_over]
         for sequence in going:
             sequence.read = sequence.to_read if batch.prompts else sequence.read + 1

@@ -1,4 +1,4 @@
-"""The KV cache of a copy of a model: blocks of so many tokens, none of them shared (paged attention).
+"""The KV cache of a replica of a model: blocks of `block` tokens, none of them shared (paged attention).
 
 **Source**: Kwon et al., "Efficient Memory Management for Large Language Model Serving with PagedAttention", SOSP 2023.
 **Range**: no prefixes in common, nothing swapped to the host.
@@ -11,14 +11,14 @@ from hwsim.records import dataclass
 
 @dataclass(slots=True)
 class Cache:
-    """blocks: that there are (None: any number).  used: that sequences have."""
+    """blocks: number of blocks (None: no limit); used: blocks that sequences have."""
 
     block: int
     blocks: int | None
     used: int = 0
 
     def need(self, tokens: int) -> int:
-        """Blocks for so many tokens.
+        """Blocks for `tokens` tokens.
 
         >>> Cache(16, 100).need(0), Cache(16, 100).need(1), Cache(16, 100).need(33)
         (0, 1, 3)
@@ -26,11 +26,11 @@ class Cache:
         return -(-tokens // self.block)
 
     def free(self) -> int:
-        """Blocks nobody has."""
+        """Free blocks."""
         return 1 << 60 if self.blocks is None else self.blocks - self.used
 
     def take(self, blocks: int) -> None:
-        """Some of the free ones.
+        """Take free blocks.
 
         Raises:
             ValueError: there are not as many.
@@ -40,5 +40,5 @@ class Cache:
         self.used += blocks
 
     def give(self, blocks: int) -> None:
-        """Some of the used ones back."""
+        """Give blocks back."""
         self.used -= blocks

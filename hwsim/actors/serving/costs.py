@@ -1,11 +1,11 @@
-"""What an iteration asks of a machine: its kernels of the GPUs of a copy, its all-reduces of the links between them.
+"""Ops of an iteration: its kernels on the GPUs of a replica, and its all-reduces on the links between them.
 
-An iteration's kernels run one after another, some bound by the units, some by memory, some by their starts: together they
-take their time even alone (a floor), and draw from each GPU what they need of its units and of its memory.  As costs they are
-a second of such an iteration, and an op is so many of them; parts are rounded to five bits, so that there are few costs.
+An iteration's kernels run one after another. Some are bound by the units, some by memory, some by their starts. Their sum is
+a floor, the time they take alone; meanwhile they draw from each GPU its units and its memory. A cost is one second of such an
+iteration, and an op is a number of seconds. Parts are rounded to five bits, so that there are few costs.
 
-The two all-reduces of each layer are one op on the links that the machine's library uses, as many times one of them; it is
-looked up for 16 numbers of tokens an octave, and its bytes are in proportion between them.
+The two all-reduces of each layer are one op, as long as all of them, on the links that the machine's library uses. Its cost is
+worked out for 16 numbers of tokens an octave; between them its bytes are in proportion.
 """
 
 from __future__ import annotations
@@ -40,33 +40,33 @@ BOUND: Final = {"compute": "kernels (units)", "memory": "kernels (memory)", "sta
 
 
 def kernels_of(plan: ServicePlan) -> Callable[[Batch], Taken]:
-    """What the kernels of an iteration take of each GPU."""
+    """Time of the kernels of an iteration on each GPU."""
     model = plan.model
     if isinstance(model, Transformer) and isinstance(plan.software, Framework):
         iterations = Iterations(model, KernelTimes(plan.gpu, plan.software), plan.keys.parallel.tp, plan.dtype)
         return lambda batch: iterations.of(batch.parts, batch.going_on, batch.context, batch.ended if model.causal else 0)
     if isinstance(model, Transformer) or not isinstance(plan.software, Software):
         raise TypeError("a transformer has a framework, a network of convolutions its software")
-    known: dict[int, Taken] = {}
+    by_count: dict[int, Taken] = {}
     times, software = KernelTimes(plan.gpu, plan.software.kernels), plan.software
 
     def of_images(batch: Batch) -> Taken:
         count = len(batch.prompts)
-        if count not in known:
+        if count not in by_count:
             step = batch_pass(model, count, plan.dtype, times, software)
             layers = layers_of(model, count, plan.dtype, training=False)
             works = [kernel.work for layer in layers for kernel in kernels(layer.forward)]
             busy = step.seconds - step.shares["host"]
             flop, moved = math.fsum(work.flop for work in works), math.fsum(work.traffic for work in works)
-            known[count] = Taken(step.seconds, busy, min(busy, moved / plan.gpu.memory.bandwidth), flop, moved)
-        return known[count]
+            by_count[count] = Taken(step.seconds, busy, min(busy, moved / plan.gpu.memory.bandwidth), flop, moved)
+        return by_count[count]
 
     return of_images
 
 
 @dataclass(slots=True)
 class Costs:
-    """The ops of one copy's iterations, made known to a driver."""
+    """The ops of the iterations of one replica."""
 
     plan: ServicePlan
     machine: Machine
@@ -94,14 +94,14 @@ class Costs:
             if not batch.prompts
             else "prompts and tokens"
         )
-        found = [IssuedOp(self._label(name), self.queue, self._kernels(taken), taken.seconds)]
+        chain = [IssuedOp(self._label(name), self.queue, self._kernels(taken), taken.seconds)]
         model = self.plan.model
         if len(self.gpus) > 1 and isinstance(model, Transformer):
             rows = batch.going_on + sum(tokens for tokens, _ in batch.parts)
-            known, times = grid(rows), 2 * model.layers
-            for cost, latency in self._all_reduce(known, model.hidden * BYTES[self.plan.dtype]):
-                found.append(IssuedOp(self._label("all-reduce"), self.queue, cost, times * rows / known, (times - 1) * latency))
-        return found
+            priced, times = grid(rows), 2 * model.layers
+            for cost, latency in self._all_reduce(priced, model.hidden * BYTES[self.plan.dtype]):
+                chain.append(IssuedOp(self._label("all-reduce"), self.queue, cost, times * rows / priced, (times - 1) * latency))
+        return chain
 
     def _label(self, name: str) -> int:
         if name not in self._labels:
@@ -110,15 +110,15 @@ class Costs:
         return self._labels[name]
 
     def _kernels(self, taken: Taken) -> int:
-        """A second of kernels like these."""
-        whole = taken.seconds
-        key = tuple(rounded(part / whole) for part in (taken.compute, taken.memory, taken.flop, taken.moved))
+        """The cost of a second of such kernels."""
+        seconds = taken.seconds
+        key = tuple(rounded(part / seconds) for part in (taken.compute, taken.memory, taken.flop, taken.moved))
         if key not in self._costs:
             self._costs[key] = self.driver.cost(a_second(self.gpus, self.plan.gpu.memory.bandwidth, *key))
         return self._costs[key]
 
     def _all_reduce(self, rows: int, width: float) -> tuple[tuple[int, int], ...]:
-        """(cost, fs of its latency) of each phase of one, of so many tokens."""
+        """(cost, fs of its latency) of each phase of one all-reduce of `rows` tokens."""
         if rows not in self._reduced:
             flows = timing.timed(self.machine, None, "all-reduce", self.gpus, rows * width)
             self._reduced[rows] = tuple(
@@ -129,19 +129,23 @@ class Costs:
 
 
 def a_second(gpus: tuple[str, ...], bandwidth: float, compute: float, memory: float, flop: float, moved: float) -> Cost:
-    """A second of kernels that take these parts of the units and of the memory of each GPU, and do and move so much."""
+    """A second of kernels.
+
+    Args:
+        compute, memory: parts of the units and of the memory of each GPU; flop, moved: operations and bytes.
+    """
     parts = {"compute": min(compute, 1.0), "memory": min(memory, 1.0)}
-    amounts = [(f"{gpu}.{what}", part) for gpu in gpus for what, part in parts.items() if part > 0]
-    bound = next((BOUND[what] for what, part in parts.items() if part >= max(0.5, *parts.values())), BOUND["start"])
+    amounts = [(f"{gpu}.{kind}", part) for gpu in gpus for kind, part in parts.items() if part > 0]
+    bound = next((BOUND[kind] for kind, part in parts.items() if part >= max(0.5, *parts.values())), BOUND["start"])
     natural: tuple[tuple[str, float, Unit], ...] = (("compute", flop, "FLOP"), ("memory", moved, "B"))
     return Cost(
         Demand(amounts=tuple(sorted(amounts)), floor=1.0, share=bandwidth),
-        moved=tuple((f"{gpu}.{what}", amount, unit) for gpu in gpus for what, amount, unit in natural if amount > 0),
+        moved=tuple((f"{gpu}.{kind}", amount, unit) for gpu in gpus for kind, amount, unit in natural if amount > 0),
         why=(
             Term(
                 label=bound,
                 formula="kernels one after another; units, memory",
-                inputs=tuple((NAMED[what], precise(part, "%"), KERNELS) for what, part in parts.items()),
+                inputs=tuple((NAMED[kind], precise(part, "%"), KERNELS) for kind, part in parts.items()),
                 seconds=1.0,
                 kind="kernels",
             ),
@@ -150,7 +154,7 @@ def a_second(gpus: tuple[str, ...], bandwidth: float, compute: float, memory: fl
 
 
 def grid(rows: int) -> int:
-    """The number of tokens whose all-reduce stands for that of so many: at most a sixteenth more.
+    """The number of tokens whose all-reduce represents one of `rows` tokens: at most a sixteenth more.
 
     >>> grid(3), grid(16), grid(33), grid(1000)
     (3, 16, 34, 1024)

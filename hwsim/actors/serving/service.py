@@ -1,4 +1,4 @@
-"""A service while it runs: requests that come go to the copy with the fewest, and each copy does one iteration after another."""
+"""A running service: a request goes to the replica with the fewest, and each replica runs one iteration after another."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from hwsim.workload.serving.plan import ServicePlan
 
 
 @dataclass(slots=True)
-class _Copy:
-    """One copy of the model: its line, its costs, and who wakes it when it has nothing to do.  came: op of the last arrival."""
+class _Replica:
+    """One replica: its line, its costs, the event that wakes it while it has nothing to do; came: op of the last arrival."""
 
     line: Continuous | Static
     costs: Costs
@@ -27,7 +27,7 @@ class _Copy:
 
 @dataclass(slots=True)
 class Service:
-    """A plan and, once it has run, what became of its requests."""
+    """A plan and, after the run, the log of its requests."""
 
     plan: ServicePlan
     machine: Machine
@@ -38,9 +38,9 @@ class Service:
         self.log = Log.of([(self.plan.start + each.arrival, each.prompt, each.output) for each in self.plan.requests])
 
     def actor(self, driver: Host) -> Waits:
-        """The arrivals, and beside them a process for each copy."""
-        taken = kernels_of(self.plan)  # what one copy has worked out the others look up
-        copies = [_Copy(self._line(), Costs(self.plan, self.machine, driver, gpus, taken)) for gpus in self.plan.copies]
+        """The arrivals, and a process for each replica."""
+        taken = kernels_of(self.plan)  # shared: a replica looks up the times that another worked out
+        copies = [_Replica(self._line(), Costs(self.plan, self.machine, driver, gpus, taken)) for gpus in self.plan.copies]
         self._lines = [copy.line for copy in copies]
         for number, copy in enumerate(copies):
             driver.env.process(self._serve(driver, number, copy))
@@ -66,16 +66,16 @@ class Service:
         most = keys.batch if keys.chunk is None else min(keys.batch, keys.chunk)
         return Continuous(cache, most, chunk=keys.chunk, prefill=keys.prefill)
 
-    def _join(self, now: int, copy: _Copy, number: int, request: int, op: int) -> None:
-        asked = self.plan.requests[request]
-        copy.line.add(Sequence(request, asked, asked.prompt))
+    def _join(self, at_fs: int, copy: _Replica, number: int, request: int, op: int) -> None:
+        asked_for = self.plan.requests[request]
+        copy.line.add(Sequence(request, asked_for, asked_for.prompt))
         copy.came = op
-        self.log.came(now, request, number)
+        self.log.came(at_fs, request, number)
         if copy.idle is not None:
             copy.idle.succeed()
             copy.idle = None
 
-    def _serve(self, driver: Host, number: int, copy: _Copy) -> Waits:
+    def _serve(self, driver: Host, number: int, copy: _Replica) -> Waits:
         line, log = copy.line, self.log
         while True:
             batch = line.next()
@@ -91,13 +91,13 @@ class Service:
             copy.came = -1
             written = [(each, each.written) for each in line.running]
             yield ended
-            now = int(driver.env.now)
+            ended_fs = int(driver.env.now)
             over = line.done(batch)
-            log.writes(now, [each.number for each, before in written if each.written > before])
-            log.ends(now, [each.number for each in over])
+            log.writes(ended_fs, [each.number for each, before in written if each.written > before])
+            log.ends(ended_fs, [each.number for each in over])
 
     def statistics(self) -> ServiceStatistics | None:
-        """What became of its requests; None without any."""
+        """Statistics of its requests; None without any."""
         plan = self.plan
         return statistics(
             self.log,

@@ -8,13 +8,11 @@
       - conv: {channels: 64, kernel: 7, stride: 2}
       - pool: {kernel: 3, stride: 2, padding: 1}
       - bottleneck: {channels: 64, times: 3}
-      - bottleneck: {channels: 128, times: 4, stride: 2}
-      - pool: {by: average}
       - linear: {units: 1000, activation: none}
 
-Each entry is one key.  A convolution brings its batch norm and its activation along, as the network's `norm` and `activation`
-say unless it says otherwise.  Parameters of a convolution are channels_out x channels_in / groups x kernel, its bias or
-the two of its norm; operations 2 x that x pixels of the result.
+Each entry is one key. A convolution has a batch norm and an activation after it, the network's `norm` and `activation` unless
+it has its own. Its parameters are channels_out x channels_in / groups x kernel, and its bias or the two of its norm; its
+operations are 2 x channels_out x channels_in / groups x kernel x pixels of the result.
 
 **Source**: He et al., arXiv:1512.03385 (residual blocks); Xie et al., arXiv:1611.05431 (groups); Hu et al., arXiv:1709.01507
 (squeeze and excitation); Szegedy et al., arXiv:1512.00567 (branches).

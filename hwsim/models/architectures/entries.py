@@ -1,4 +1,4 @@
-"""What a network of convolutions is made of, as its file writes it: one key for each entry."""
+"""Entries of a network of convolutions, as its file writes them: one key each."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class Mlp:
         return self.units[0], 1, 1
 
     def chain(self) -> tuple[Unit, ...]:
-        """As those of a network of convolutions."""
+        """Its layers, as a network of convolutions has them."""
         walk, shape = Walk(False, self.activation), self.input
         for at, units in enumerate(self.units[1:], start=1):
             last = at == len(self.units) - 1

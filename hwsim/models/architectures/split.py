@@ -3,10 +3,10 @@
     stages(network, 4, weights)     where to cut, so that the longest stage is as short as it can be
     split(network, 4)               what each of four GPUs does of every layer, and what they exchange in between
 
-A cut between stages lies between the blocks of the network: inside a block several arrays would cross.  Where channels are
-split, each GPU computes its part of the channels (or units) of every convolution and linear map, and all of what comes in
-is gathered first; going backward every GPU has a part of each gradient of the input, which are added up and scattered.
-Norms, activations and pools work on the channels that a GPU has.  Convolutions in groups keep to their own channels.
+A cut between stages lies between the blocks of the network: inside a block several arrays would cross. If channels are split,
+each GPU computes its part of the channels (or units) of every convolution and linear map, after the inputs are gathered from
+all GPUs. Backward, every GPU has a part of each gradient of the input; the parts are added up and scattered. Norms,
+activations and pools work on the channels that a GPU has. Convolutions in groups keep to their own channels.
 
 **Source**: Krizhevsky, Sutskever and Hinton, "ImageNet classification with deep convolutional neural networks", 2012, and
 "One weird trick", arXiv:1404.5997; Zhang et al., "Dive into Deep Learning", chapter 13.5 (splitting the problem).
@@ -45,7 +45,7 @@ class Piece:
 
 
 def split(units: Sequence[Unit], gpus: int) -> tuple[Piece, ...]:
-    """What each of the GPUs does.
+    """The part of each layer on one of the GPUs.
 
     Raises:
         CannotSplit: channels or units that do not come out even; all of the layers that have them.
@@ -53,23 +53,23 @@ def split(units: Sequence[Unit], gpus: int) -> tuple[Piece, ...]:
     wrong = list(uneven(units, gpus))
     if wrong:
         raise CannotSplit("; ".join(wrong))
-    found: list[Piece] = []
+    pieces: list[Piece] = []
     gathered: set[tuple[str, ...]] = set()
     for at, unit in enumerate(units):
-        whole = at == _last(units) and unit.out[0] % gpus  # the classes, computed by everybody
-        part = 1 if whole else gpus
+        is_undivided = at == _last(units) and unit.out[0] % gpus  # the classes, computed by every GPU
+        part = 1 if is_undivided else gpus
         if unit.kind not in _PRODUCTS:
             after = any(before.kind in _PRODUCTS for before in units[:at])
-            found.append(Piece(_narrow(unit, gpus if after and unit.into[0] % gpus == 0 else 1)))
+            pieces.append(Piece(_narrow(unit, gpus if after and unit.into[0] % gpus == 0 else 1)))
         elif unit.groups > 1 and unit.groups % gpus == 0:
-            found.append(Piece(replace(_narrow(unit, gpus), groups=unit.groups // gpus)))
+            pieces.append(Piece(replace(_narrow(unit, gpus), groups=unit.groups // gpus)))
         else:
-            own = replace(unit, out=(unit.out[0] // part, *unit.out[1:]), parameters=unit.parameters // part)
+            narrowed = replace(unit, out=(unit.out[0] // part, *unit.out[1:]), parameters=unit.parameters // part)
             again = _branch(unit) in gathered
             gathered.add(_branch(unit))
             numbers = size(unit.into) if at > 0 and gpus > 1 else 0
-            found.append(Piece(own, 0 if again else numbers, 0 if again or whole else numbers))
-    return tuple(found)
+            pieces.append(Piece(narrowed, 0 if again else numbers, 0 if again or is_undivided else numbers))
+    return tuple(pieces)
 
 
 def uneven(units: Sequence[Unit], gpus: int) -> Iterator[str]:
@@ -77,8 +77,8 @@ def uneven(units: Sequence[Unit], gpus: int) -> Iterator[str]:
     last = _last(units)
     for at, unit in enumerate(units):
         if unit.kind in _PRODUCTS and at != last and unit.out[0] % gpus:
-            what = "channels" if unit.kind == "conv" else "units"
-            yield f"the {unit.out[0]} {what} of layer {unit.name} cannot be split evenly over {gpus} GPUs"
+            kind = "channels" if unit.kind == "conv" else "units"
+            yield f"the {unit.out[0]} {kind} of layer {unit.name} cannot be split evenly over {gpus} GPUs"
 
 
 def _last(units: Sequence[Unit]) -> int:
@@ -112,15 +112,15 @@ def _numbers(unit: Unit) -> Iterator[str]:
 
 def blocks(units: Sequence[Unit]) -> tuple[tuple[Unit, ...], ...]:
     """The layers between which an only array passes on: an entry of the network, or one turn of it."""
-    found: list[list[Unit]] = []
+    groups: list[list[Unit]] = []
     before: tuple[str, ...] = ()
     for unit in units:
-        here = tuple(_numbers(unit))[:2]
-        if here != before or not found:
-            found.append([])
-        before = here
-        found[-1].append(unit)
-    return tuple(tuple(each) for each in found)
+        number = tuple(_numbers(unit))[:2]
+        if number != before or not groups:
+            groups.append([])
+        before = number
+        groups[-1].append(unit)
+    return tuple(tuple(each) for each in groups)
 
 
 def stages(units: Sequence[Unit], count: int, seconds: Callable[[Unit], float]) -> tuple[tuple[Unit, ...], ...]:

@@ -15,7 +15,7 @@ is gated and else 1, e experts:
 
     attention = h (a + 2 k) d + a d h            feed-forward = e (g + 1) h f      (+ h e for the router)
 
-and biases, norms, embeddings as said.
+and biases, norms and embeddings as the file says.
 
 **Source**: Vaswani et al., "Attention is all you need", 2017; parameter counts as the models' authors publish them.
 **Error**: none: the counts of the models in `workloads/models` are the published ones to the last parameter, where published.
@@ -107,13 +107,13 @@ class Transformer:
 
     @property
     def attention_parameters(self) -> int:
-        """Of one layer, without its norm."""
+        """Parameters of the attention of one layer, without its norm."""
         wide = self.queries + 2 * self.keys
         return self.hidden * (wide + self.queries) + (wide + self.hidden if self.bias else 0)
 
     @property
     def expert_parameters(self) -> int:
-        """Of one feed-forward network."""
+        """Parameters of one feed-forward network."""
         f, g = self.of_ffn, self.gates
         return (g + 1) * self.hidden * f + (g * f + self.hidden if self.bias else 0)
 
@@ -123,33 +123,33 @@ class Transformer:
 
     @property
     def norm_parameters(self) -> int:
-        """Of one norm: a scale, and a shift where there are biases."""
+        """Parameters of one norm: a scale, and a shift where there are biases."""
         return self.hidden * (2 if self.norm == "layernorm" and self.bias else 1)
 
     @property
     def layer_parameters(self) -> int:
-        """Of one layer, all of its experts."""
+        """Parameters of one layer with all of its experts."""
         return (
             self.attention_parameters + self.experts * self.expert_parameters + self.router_parameters + 2 * self.norm_parameters
         )
 
     @property
     def embedding_parameters(self) -> int:
-        """Of the tables before the first layer."""
+        """Parameters of the tables before the first layer."""
         places = (self.places or self.sequence) if self.positions == "learned" else 0
         norm = self.norm_parameters if self.embedding_norm else 0
         return (self.vocab + places + self.token_types) * self.hidden + norm
 
     @property
     def head_parameters(self) -> int:
-        """Of what follows the last layer, the embedding table aside."""
+        """Parameters after the last layer, without the embedding table."""
         pooler = self.hidden * self.hidden + (self.hidden if self.bias else 0) if self.pooler else 0
         untied = 0 if self.tied else self.vocab * self.hidden
         return (self.norm_parameters if self.final_norm else 0) + untied + pooler
 
     @property
     def parameters(self) -> int:
-        """All of them.
+        """Parameters of the model.
 
         >>> gpt2 = Transformer(layers=12, hidden=768, heads=12, vocab=50257, sequence=1024)
         >>> gpt2.parameters
@@ -159,13 +159,13 @@ class Transformer:
 
     @property
     def active_parameters(self) -> int:
-        """Those that a token meets: `top_k` of the experts."""
+        """Parameters that a token meets: `top_k` of the experts."""
         return self.parameters - self.layers * (self.experts - self.top_k) * self.expert_parameters
 
     # ---- for each token ----
 
     def forward_flop(self, sequence: int, *, causal: bool = False) -> float:
-        """FLOP of a token's way through all layers and the output matrix, in sequences of that length.
+        """FLOP of a token through all layers and the output matrix, in sequences of `sequence` tokens.
 
         causal: count only the half of the attention scores that a causal mask leaves; the literature counts all of them.
 

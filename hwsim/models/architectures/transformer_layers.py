@@ -1,9 +1,12 @@
 """Layers of a transformer on one GPU, for one micro-batch: embedding, blocks, head.
 
-Matrix products are those of the layer's linear maps, split over `tensor` GPUs; a product of m x n x k is two more backward,
-m x k x n for its input and n x k x m for its weights.  Attention is either `plain` (two batched products with the scores written
-to memory between them) or `flash` (one kernel that keeps the scores on the chip, and computes them again backward: 2.5
-times the forward work).  Everything else moves bytes: `passes` over arrays of tokens x width.
+The linear maps are matrix products, split over `tensor` GPUs. A product of m x n x k becomes two backward: m x k x n for its
+input and k x n x m for its weights. Attention is `plain` or `flash`:
+
+    plain   two batched products, with the scores written to memory between them
+    flash   one kernel that keeps the scores on the chip and recomputes them backward: 2.5 times the forward work
+
+Everything else moves bytes: `passes` over arrays of tokens x width.
 
 **Source**: Vaswani et al. 2017; Shoeybi et al., "Megatron-LM", arXiv:1909.08053 (tensor parallel); Korthikanti et al.,
 arXiv:2205.05198 (sequence parallel); Dao, "FlashAttention-2", arXiv:2307.08691 (2.5).
@@ -31,17 +34,17 @@ BACKWARD_PASSES: Final = 8.0
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """What one GPU has of a micro-batch.
+    """The part of a micro-batch on one GPU.
 
     Args:
-        sequences: of the micro-batch.
-        tokens: of each sequence that are worked on: all of them, or one that is decoded.
+        sequences: sequences of the micro-batch.
+        tokens: tokens of each sequence that are computed: all of them, or the one that is decoded.
         context: tokens that each of them looks at, itself included, where it sees all.
         tensor: GPUs that a layer's matrices are split over.
         sharded: norms and residuals are split over them as well (sequence parallel).
         expert: GPUs that a layer's experts are split over.
         ring: GPUs that each sequence is split over (context parallel).
-        dtype: of activations; products: number format that matrix products are computed in.
+        dtype: number format of activations; products: of matrix products, if another.
     """
 
     sequences: int
@@ -92,21 +95,21 @@ def forward(model: Transformer, part: Slice) -> tuple[Kernel, ...]:
     kept = rows / (t if part.sharded else 1) * h * w  # bytes of the stream between blocks, on this GPU
     rotary = rows * (model.queries + model.keys) / t * w if model.positions == "rotary" else 0.0
     drops = 0.5 if model.dropout else 0.0  # of an array of 2 B: a mask of 1 B
-    found = [
+    kernels = [
         moving("norm", kept, kept, part.dtype, across=h),
         product("qkv", rows, wide, h, part),
     ]
     if rotary:
-        found.append(moving("rotary", rotary, rotary, part.dtype))
-    found += list(attention(model, part))
-    found += [
+        kernels.append(moving("rotary", rotary, rotary, part.dtype))
+    kernels += list(attention(model, part))
+    kernels += [
         product("projection", rows, h, model.queries // t, part),
         moving("residual", 2 * kept, (1 + drops) * kept, part.dtype, across=h),
         moving("norm", kept, kept, part.dtype, across=h),
         *feed_forward(model, part),
         moving("residual", 2 * kept, (1 + drops) * kept, part.dtype, across=h),
     ]
-    return tuple(found)
+    return tuple(kernels)
 
 
 def attention(model: Transformer, part: Slice) -> Iterator[Kernel]:
@@ -139,10 +142,10 @@ def feed_forward(model: Transformer, part: Slice) -> Iterator[Kernel]:
     if model.experts > 1:
         yield product("router", rows, model.experts, h, part)
         batch = max(1, model.experts // part.expert)
-        whole = rows * model.top_k
-        yield moving("dispatch", whole * h * w, whole * h * w, part.dtype)
-        batch = min(batch, max(1, whole))
-        rows = max(1, round(whole / batch))
+        routed = rows * model.top_k
+        yield moving("dispatch", routed * h * w, routed * h * w, part.dtype)
+        batch = min(batch, max(1, routed))
+        rows = max(1, round(routed / batch))
     yield product("up", rows, g * f, h, part, batch)
     yield moving("activation", g * rows * batch * f * w, rows * batch * f * w, part.dtype, across=f)
     yield product("down", rows, h, f, part, batch)
@@ -152,15 +155,15 @@ def feed_forward(model: Transformer, part: Slice) -> Iterator[Kernel]:
 
 @lru_cache(maxsize=4096)
 def backward(model: Transformer, part: Slice) -> tuple[Kernel, ...]:
-    """The kernels of one layer backward, in their order, without anything computed again."""
-    found: list[Kernel] = []
+    """The kernels of one layer backward, in their order, without recomputation."""
+    kernels: list[Kernel] = []
     for kernel in reversed(forward(model, part)):
-        found += _gradients(kernel, part, model)
-    return tuple(found)
+        kernels += _gradients(kernel, part, model)
+    return tuple(kernels)
 
 
 def _gradients(kernel: Kernel, part: Slice, model: Transformer) -> Iterator[Kernel]:
-    """Of its input, and of its weights."""
+    """Kernels of the gradient of its input, then of its weights."""
     work, shape = kernel.work, kernel.work.product
     if shape is not None:
         for name, rows, columns, depth in (
@@ -198,17 +201,17 @@ def output(model: Transformer, part: Slice, *, training: bool = True) -> tuple[K
     half = dataclasses.replace(part, products="")
     logits = product("logits", rows, columns, h, half, kind="output")
     norm = rows * h * part.width
-    found = [moving("final norm", norm, norm, part.dtype, "output"), logits]
+    kernels = [moving("final norm", norm, norm, part.dtype, "output"), logits]
     if training:
         scores = 4.0 * rows * columns  # in fp32
-        found += [
+        kernels += [
             moving("loss", 2 * scores, scores, "fp32", "output"),
             moving("d-loss", scores, scores / 2, "fp32", "output"),
             product("d-logits", rows, h, columns, half, kind="output"),
             product("w-logits", h, columns, rows, half, kind="output"),
             moving("d-final norm", 2 * norm, norm, part.dtype, "output"),
         ]
-    return tuple(found)
+    return tuple(kernels)
 
 
 @lru_cache(maxsize=1024)

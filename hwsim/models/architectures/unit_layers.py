@@ -3,12 +3,12 @@
 Convolutions and linear maps are products, two more of them backward (the first layer needs no gradient of its input).
 Everything else moves bytes, in arrays of activations:
 
-    norm        forward reads twice (mean and variance; the result), writes once; backward reads two arrays twice, writes one
-    activation  one read, one written; backward reads two
-    pool        one read, one written; backward the same with what was chosen
-    add         two read, one written; backward as much, for gradients that come back two ways
-    concat      all read and written, both ways
-    scale       one read and written; backward two read, one written, and once more for the factors
+    norm        forward reads twice (mean and variance; the result), writes once. Backward reads two arrays twice, writes one.
+    activation  one read, one written. Backward reads two.
+    pool        one read, one written. Backward the same, and the chosen places.
+    add         two read, one written. Backward as much, for two gradients.
+    concat      all read and written, in both directions.
+    scale       one read and written. Backward two read, one written, and once more for the factors.
 
 Convolutions and linear maps add their biases in their own kernels forward, and read the gradient once for it backward.
 
@@ -47,17 +47,17 @@ UPDATED: Final[Mapping[str, float]] = {"sgd": 5.0 * 4.0, "adam": 7.0 * 4.0}
 
 @lru_cache(maxsize=256)
 def layers_of(network: Network, batch: int, dtype: str, *, training: bool = True) -> tuple[Layer, ...]:
-    """Its layers in order, for so many examples at once.
+    """The layers of a network in order, for `batch` examples at once.
 
     Args:
-        dtype: of activations and products.
-        training: norms look at the batch; else they use what they learnt, in one pass over it.
+        dtype: number format of activations and products.
+        training: norms look at the batch; else they use learnt values, in one pass over it.
     """
     return tuple(layer_of(unit, batch, dtype, training=training, first=at == 0) for at, unit in enumerate(network.chain()))
 
 
 def layer_of(unit: Unit, batch: int, dtype: str, *, training: bool = True, first: bool = False) -> Layer:
-    """One layer for so many examples at once; nothing waits for the gradient of what comes into the `first`."""
+    """One layer for `batch` examples at once; the `first` computes no gradient of its input."""
     ops = tuple(_forward(unit, batch, dtype, training))
     back = tuple(_backward(unit, batch, dtype, first=first)) if training else ()
     again = unit.kind in ("add", "concat", "activation") or unit.name.endswith(".around")  # in place, or kept by another
@@ -99,7 +99,7 @@ def _backward(unit: Unit, batch: int, dtype: str, *, first: bool) -> Iterator[Ke
         yield Kernel(f"{unit.name} bias", "elementwise", Work(reads=reads, dtype=dtype, working_set=reads))
 
 
-def _convolution(unit: Unit, batch: int, dtype: str, what: Pass) -> Kernel:
+def _convolution(unit: Unit, batch: int, dtype: str, direction: Pass) -> Kernel:
     shape = Convolution(
         images=batch,
         channels_in=unit.into[0],
@@ -110,9 +110,9 @@ def _convolution(unit: Unit, batch: int, dtype: str, what: Pass) -> Kernel:
         stride=unit.stride,
         size_in=unit.into[1] * unit.into[2],
         groups=unit.groups,
-        what=what,
+        what=direction,
     )
-    name = unit.name if what == "forward" else f"{unit.name} {what}"
+    name = unit.name if direction == "forward" else f"{unit.name} {direction}"
     return Kernel(name, "convolution", shape.work(dtype), shape=shape)
 
 

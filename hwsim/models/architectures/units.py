@@ -36,7 +36,7 @@ class Unit:
 
     @property
     def flop(self) -> float:
-        """Of one example, forward; of convolutions and linear maps."""
+        """Operations of one example, forward; 0 unless a convolution or linear map."""
         if self.kind == "conv":
             return 2.0 * size(self.out) * self.into[0] // self.groups * self.kernel[0] * self.kernel[1]
         return 2.0 * size(self.into) * size(self.out) if self.kind == "linear" else 0.0
@@ -99,13 +99,13 @@ class Walk:
         return self.activate(conv.activation, out, name)
 
     def activate(self, activation: Activation | None, shape: Shape, name: str) -> Shape:
-        """As said, or as the network does."""
+        """The activation that the layer names, else the network's."""
         if (self.activation if activation is None else activation) != "none":
             self.add(f"{name}.activation", "activation", shape)
         return shape
 
     def pool(self, pool: Pool, shape: Shape, name: str) -> Shape:
-        """Of windows, or of the whole image."""
+        """The largest or the mean of windows, or of the image."""
         channels, high, wide = shape
         if pool.kernel is None:
             unit = Unit(name=name, kind="pool", into=shape, out=(channels, 1, 1), kernel=(high, wide))
@@ -119,7 +119,7 @@ class Walk:
         return unit.out
 
     def linear(self, linear: Linear, shape: Shape, name: str) -> Shape:
-        """Of everything that comes in."""
+        """A linear map of the whole input, and its activation."""
         out = linear.units, 1, 1
         more = linear.units if linear.bias else 0
         self.add(name, "linear", shape, out, parameters=size(shape) * linear.units + more, tensors=2 if linear.bias else 1)
@@ -127,22 +127,22 @@ class Walk:
         return self.add(f"{name}.dropout", "dropout", out) if linear.dropout else out
 
     def residual(self, block: Basic | Bottleneck, shape: Shape, name: str) -> Shape:
-        """All of its blocks; the stride is the first one's."""
+        """Its blocks; the first has the stride."""
         for turn in range(block.times):
             stride = block.stride if turn == 0 else 1
-            here = f"{name}.{turn}"
+            prefix = f"{name}.{turn}"
             into = shape
             for at, conv in enumerate(_body(block, stride)):
-                shape = self.conv(conv, shape, f"{here}.conv{at}")
+                shape = self.conv(conv, shape, f"{prefix}.conv{at}")
             if isinstance(block, Bottleneck) and block.excite:
-                shape = self.excite(max(1, shape[0] // block.excite), shape, here)
+                shape = self.excite(max(1, shape[0] // block.excite), shape, prefix)
             projected = block.projected if isinstance(block, Basic) and turn == 0 else None
             if shape != into if projected is None else projected:
                 around = Conv(channels=shape[0], kernel=(1,), stride=stride, activation="none")
-                if self.conv(around, into, f"{here}.around") != shape:
-                    raise WrongNetwork(f"{here}: the two ways have different shapes")
-            shape = self.add(f"{here}.add", "add", shape, sources=2)
-            shape = self.activate(None, shape, here)
+                if self.conv(around, into, f"{prefix}.around") != shape:
+                    raise WrongNetwork(f"{prefix}: the two ways have different shapes")
+            shape = self.add(f"{prefix}.add", "add", shape, sources=2)
+            shape = self.activate(None, shape, prefix)
         return shape
 
     def excite(self, units: int, shape: Shape, name: str) -> Shape:
@@ -153,8 +153,8 @@ class Walk:
         return self.add(f"{name}.scale", "scale", shape)
 
     def branches(self, branches: Branches, shape: Shape, name: str) -> Shape:
-        """All take what comes in."""
-        ends = [self.entries(each, shape, f"{name}.{at}.") for at, each in enumerate(branches.of)]
+        """Branches of one input, put together by channels."""
+        ends = [self.entries(entries, shape, f"{name}.{at}.") for at, entries in enumerate(branches.of)]
         if len({end[1:] for end in ends}) != 1:
             raise WrongNetwork(f"{name}: branches end at different sizes: {', '.join(f'{h} x {w}' for _, h, w in ends)}")
         out = sum(end[0] for end in ends), ends[0][1], ends[0][2]  # whole
@@ -184,8 +184,8 @@ def _pair(given: tuple[int, ...], name: str) -> tuple[int, int]:
 
 
 def _windows(side: int, kernel: int, stride: int, padding: int, name: str) -> int:
-    """How many fit along a side."""
-    found = (side + 2 * padding - kernel) // stride + 1
-    if found < 1:
+    """Windows along a side."""
+    count = (side + 2 * padding - kernel) // stride + 1
+    if count < 1:
         raise WrongNetwork(f"{name}: a window of {kernel} does not fit into {side} + 2 x {padding} pixels")
-    return found
+    return count

@@ -41,139 +41,139 @@ SAID: Final[Mapping[str, str]] = {"cache": "keys and values", "optimizer": "opti
 
 
 @invariants.guarded
-def training(found: Step, title: str, framework: str, size: float | None, tokens: float | None = None) -> str:
+def training(step: Step, title: str, framework: str, size: float | None, tokens: float | None = None) -> str:
     """A step in a screenful: its time and shares, what the GPUs come to, and their memory."""
-    laid = found.laid
+    laid = step.laid
     out = [title, *_line("plan", f"{plan_text(laid)}; {framework}")]
     batch = f"{laid.plan.global_batch:,} examples"
     if laid.unit == "tokens":
         batch = f"{laid.plan.global_batch:,} sequences of {laid.sequence:,} tokens ({_count(laid.tokens)} tokens)"
-    out += _line("step", f"{format_quantity(found.seconds, 's')} for {batch}")
-    each = found.tokens_per_second / laid.gpus
-    out += _line("throughput", f"{_count(found.tokens_per_second)} {laid.unit}/s, {_count(each)} on each GPU")
-    out += _line("utilisation", f"MFU {_part(found.mfu)}, HFU {_part(found.hfu)}")
-    out += _line("memory", _fits(found.memory, found.verdict, size, f", on a GPU of stage {found.memory.stage}"))
+    out += _line("step", f"{format_quantity(step.seconds, 's')} for {batch}")
+    per_gpu = step.tokens_per_second / laid.gpus
+    out += _line("throughput", f"{_count(step.tokens_per_second)} {laid.unit}/s, {_count(per_gpu)} on each GPU")
+    out += _line("utilisation", f"MFU {_part(step.mfu)}, HFU {_part(step.hfu)}")
+    out += _line("memory", _fits(step.memory, step.verdict, size, f", on a GPU of stage {step.memory.stage}"))
     if tokens is not None:
-        out += _line("training", f"{_count(tokens)} tokens take {_days(tokens / found.tokens_per_second)}")
-    return "\n".join([*out, "", *_shares(found.shares), "", *_kinds(found.memory)]) + "\n"
+        out += _line("training", f"{_count(tokens)} tokens take {_days(tokens / step.tokens_per_second)}")
+    return "\n".join([*out, "", *_shares(step.shares), "", *_kinds(step.memory)]) + "\n"
 
 
 @invariants.guarded
-def searched(found: Searched, title: str, framework: str, size: float | None, top: int, tokens: float | None = None) -> str:
+def searched(plans: Searched, title: str, framework: str, size: float | None, top: int, tokens: float | None = None) -> str:
     """The plans that fit, fastest first."""
-    out = [title, *_line("plans", f"{found.tried:,} tried, {found.fitting:,} fit; {framework}")]
-    if found.nearest is not None:
-        laid = found.nearest.laid
-        out += _line("nearest", f"{plan_text(laid)}: {_fits(found.nearest.memory, found.nearest.verdict, size, '')}")
+    out = [title, *_line("plans", f"{plans.tried:,} tried, {plans.fitting:,} fit; {framework}")]
+    if plans.nearest is not None:
+        laid = plans.nearest.laid
+        out += _line("nearest", f"{plan_text(laid)}: {_fits(plans.nearest.memory, plans.nearest.verdict, size, '')}")
         return "\n".join(out) + "\n"
-    unit = found.steps[0].laid.unit
+    unit = plans.steps[0].laid.unit
     titles = ["step", "MFU", f"{unit}/s", "memory", "tp", "pp", "dp", "batch", "sharding", "recompute"]
     rows = []
-    for each in found.steps[:top]:
-        plan = each.laid.plan
+    for step in plans.steps[:top]:
+        plan = step.laid.plan
         rows.append([
-            format_quantity(each.seconds, "s"), _part(each.mfu), _count(each.tokens_per_second),
-            format_quantity(each.memory.total, "B"), str(plan.tp), str(plan.pp), str(each.laid.dp),
-            f"{plan.microbatch} x {each.laid.microbatches}", plan.sharding, plan.recompute,
+            format_quantity(step.seconds, "s"), _part(step.mfu), _count(step.tokens_per_second),
+            format_quantity(step.memory.total, "B"), str(plan.tp), str(plan.pp), str(step.laid.dp),
+            f"{plan.microbatch} x {step.laid.microbatches}", plan.sharding, plan.recompute,
         ])  # fmt: skip
         if tokens is not None:
-            rows[-1].append(_days(tokens / each.tokens_per_second))
+            rows[-1].append(_days(tokens / step.tokens_per_second))
     titles += [] if tokens is None else [f"{_count(tokens)} tokens"]
     widths = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
     out += [""] + [
         "  " + "  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True)) for row in (titles, *rows)
     ]
-    left = len(found.steps) - len(rows)
+    left = len(plans.steps) - len(rows)
     if left:
-        out.append(f"  and {left:,} more, none faster than {format_quantity(found.steps[top].seconds, 's')}")
+        out.append(f"  and {left:,} more, none faster than {format_quantity(plans.steps[top].seconds, 's')}")
     return "\n".join(out) + "\n"
 
 
 @invariants.guarded
-def inference(found: Service, title: str, framework: str, size: float | None) -> str:
+def inference(service: Service, title: str, framework: str, size: float | None) -> str:
     """A batch in a screenful."""
-    groups = f"; {found.copies} such groups" if found.copies > 1 else ""
-    out = [title, *_line("plan", f"tp {found.tp}, {found.dtype}; {framework}{groups}")]
-    asked = f"{found.batch} x {found.prompt:,} tokens"
-    if found.steps is None:
-        out += _line("prefill", f"{format_quantity(found.seconds, 's')} for {asked}")
+    groups = f"; {service.copies} such groups" if service.copies > 1 else ""
+    out = [title, *_line("plan", f"tp {service.tp}, {service.dtype}; {framework}{groups}")]
+    prompts = f"{service.batch} x {service.prompt:,} tokens"
+    if service.steps is None:
+        out += _line("prefill", f"{format_quantity(service.seconds, 's')} for {prompts}")
     else:
-        here, there = found.steps
-        began = f"{format_quantity(here.seconds, 's')} after {found.prompt:,} tokens"
-        ended = f"{format_quantity(there.seconds, 's')} at the end"
-        out += _line("token", f"{format_quantity(found.seconds, 's')} in the mean: {began}, {ended}")
-        out += _line("first token", f"{format_quantity(found.first.seconds, 's')} for {asked}")
-        out += _line("all", f"{format_quantity(found.total, 's')} until {found.output:,} tokens stand after each prompt")
-    throughput = f"{_count(found.tokens_per_second)} tokens/s"
-    if found.copies > 1:
-        throughput += f", {_count(found.copies * found.tokens_per_second)} of all groups"
+        begin, end = service.steps
+        began = f"{format_quantity(begin.seconds, 's')} after {service.prompt:,} tokens"
+        ended = f"{format_quantity(end.seconds, 's')} at the end"
+        out += _line("token", f"{format_quantity(service.seconds, 's')} in the mean: {began}, {ended}")
+        out += _line("first token", f"{format_quantity(service.first.seconds, 's')} for {prompts}")
+        out += _line("all", f"{format_quantity(service.total, 's')} until {service.output:,} tokens stand after each prompt")
+    throughput = f"{_count(service.tokens_per_second)} tokens/s"
+    if service.copies > 1:
+        throughput += f", {_count(service.copies * service.tokens_per_second)} of all groups"
     out += _line("throughput", throughput)
-    out += _line("memory", _fits(found.memory, found.verdict, size, " on each GPU"))
-    if found.capacity == 0:
+    out += _line("memory", _fits(service.memory, service.verdict, size, " on each GPU"))
+    if service.capacity == 0:
         out += _line("room", "none for keys and values: the weights take more than 90 % of the memory")
-    elif found.capacity is not None:
-        length = found.prompt + found.output
-        held = f"{found.capacity // length:,} such sequences" if found.capacity >= length else "not one such sequence"
-        out += _line("room", f"keys and values of {found.capacity:,} tokens in 90 % of the memory, {held}")
-    return "\n".join([*out, "", *_shares(found.shares), "", *_kinds(found.memory)]) + "\n"
+    elif service.capacity is not None:
+        length = service.prompt + service.output
+        held = f"{service.capacity // length:,} such sequences" if service.capacity >= length else "not one such sequence"
+        out += _line("room", f"keys and values of {service.capacity:,} tokens in 90 % of the memory, {held}")
+    return "\n".join([*out, "", *_shares(service.shares), "", *_kinds(service.memory)]) + "\n"
 
 
 @invariants.guarded
-def batch(found: Pass, examples: int, dtype: str, title: str, framework: str, size: float | None) -> str:
+def batch(forward: Pass, examples: int, dtype: str, title: str, framework: str, size: float | None) -> str:
     """A batch through a network in a screenful."""
     out = [title, *_line("plan", f"on one GPU, {dtype}; {framework}")]
-    out += _line("batch", f"{format_quantity(found.seconds, 's')} for {examples:,} example" + ("s" if examples > 1 else ""))
-    out += _line("throughput", f"{_count(examples / found.seconds)} examples/s")
-    out += _line("memory", _fits(found.memory, found.verdict, size, " on the GPU"))
-    return "\n".join([*out, "", *_shares(found.shares), "", *_kinds(found.memory)]) + "\n"
+    out += _line("batch", f"{format_quantity(forward.seconds, 's')} for {examples:,} example" + ("s" if examples > 1 else ""))
+    out += _line("throughput", f"{_count(examples / forward.seconds)} examples/s")
+    out += _line("memory", _fits(forward.memory, forward.verdict, size, " on the GPU"))
+    return "\n".join([*out, "", *_shares(forward.shares), "", *_kinds(forward.memory)]) + "\n"
 
 
 def plan_text(laid: Laid) -> str:
     """A plan in a line."""
     plan = laid.plan
     axes = [("tp", plan.tp), ("pp", plan.pp), ("cp", plan.cp), ("dp", laid.dp)]
-    said = [" x ".join(f"{name} {size}" for name, size in axes if size > 1 or name != "cp")]
-    said.append(f"microbatch {plan.microbatch} x {laid.microbatches}")
+    parts = [" x ".join(f"{name} {size}" for name, size in axes if size > 1 or name != "cp")]
+    parts.append(f"microbatch {plan.microbatch} x {laid.microbatches}")
     if plan.pp > 1:
-        said.append(plan.schedule + (f" with {plan.chunks} chunks" if plan.chunks > 1 else ""))
+        parts.append(plan.schedule + (f" with {plan.chunks} chunks" if plan.chunks > 1 else ""))
     if plan.ep > 1:
-        said.append(f"ep {plan.ep}")
+        parts.append(f"ep {plan.ep}")
     if plan.sequence_parallel:
-        said.append("sequence parallel")
+        parts.append("sequence parallel")
     if laid.unit == "tokens":
-        said.append(plan.sharding if plan.level else "nothing sharded")
-        said.append({"none": "nothing recomputed", "selective": "selective recompute", "full": "full recompute"}[plan.recompute])
-    return ", ".join([*said, plan.dtype, plan.optimizer])
+        parts.append(plan.sharding if plan.level else "nothing sharded")
+        parts.append({"none": "nothing recomputed", "selective": "selective recompute", "full": "full recompute"}[plan.recompute])
+    return ", ".join([*parts, plan.dtype, plan.optimizer])
 
 
 # ---- JSON ----
 
 
 def document(
-    said: Mapping[str, Any], machine: str, model: str, framework: str, gpus: int, warnings: Sequence[Warning] = ()
+    numbers: Mapping[str, Any], machine: str, model: str, framework: str, gpus: int, warnings: Sequence[Warning] = ()
 ) -> str:
     """An estimate as JSON, keys sorted; `said` is of `of_training`, `of_search` or `of_inference`."""
-    whole = {"hwsim": "estimate/1", "machine": machine, "model": model, "framework": framework, "gpus": gpus, **said}
-    whole["warnings"] = as_dicts(warnings)
-    return invariants.document(whole)
+    header = {"hwsim": "estimate/1", "machine": machine, "model": model, "framework": framework, "gpus": gpus, **numbers}
+    header["warnings"] = as_dicts(warnings)
+    return invariants.document(header)
 
 
-def of_training(found: Step, size: float | None, tokens: float | None = None) -> dict[str, Any]:
+def of_training(step: Step, size: float | None, tokens: float | None = None) -> dict[str, Any]:
     """A step as dicts and lists: seconds, bytes."""
-    laid = found.laid
+    laid = step.laid
     plan = laid.plan
     names = ("tp", "pp", "cp", "ep", "chunks", "microbatch", "global_batch", "schedule", "sharding", "recompute", "optimizer",
              "dtype", "sequence_parallel")  # fmt: skip
-    said: dict[str, Any] = {
-        "step_s": found.seconds,
-        "shares_s": dict(found.shares),
+    numbers: dict[str, Any] = {
+        "step_s": step.seconds,
+        "shares_s": dict(step.shares),
         laid.unit: laid.tokens,
-        f"{laid.unit}_per_s": found.tokens_per_second,
-        "mfu": found.mfu,
-        "hfu": found.hfu,
-        "memory": _memory(found.memory, size),
-        "fits": found.verdict == "fits",
-        "verdict": found.verdict,
+        f"{laid.unit}_per_s": step.tokens_per_second,
+        "mfu": step.mfu,
+        "hfu": step.hfu,
+        "memory": _memory(step.memory, size),
+        "fits": step.verdict == "fits",
+        "verdict": step.verdict,
         "plan": {
             **{name: getattr(plan, name) for name in names},
             "dp": laid.dp,
@@ -182,55 +182,55 @@ def of_training(found: Step, size: float | None, tokens: float | None = None) ->
         },
     }
     if tokens is not None:
-        said["training"] = {"tokens": tokens, "seconds": tokens / found.tokens_per_second}
-    return said
+        numbers["training"] = {"tokens": tokens, "seconds": tokens / step.tokens_per_second}
+    return numbers
 
 
-def of_search(found: Searched, size: float | None, top: int, tokens: float | None = None) -> dict[str, Any]:
+def of_search(plans: Searched, size: float | None, top: int, tokens: float | None = None) -> dict[str, Any]:
     """A search as dicts and lists."""
     return {
-        "tried": found.tried,
-        "fitting": found.fitting,
-        "plans": [of_training(each, size, tokens) for each in found.steps[:top]],
-        "nearest": None if found.nearest is None else of_training(found.nearest, size, tokens),
+        "tried": plans.tried,
+        "fitting": plans.fitting,
+        "plans": [of_training(each, size, tokens) for each in plans.steps[:top]],
+        "nearest": None if plans.nearest is None else of_training(plans.nearest, size, tokens),
     }
 
 
-def of_inference(found: Service, size: float | None) -> dict[str, Any]:
+def of_inference(service: Service, size: float | None) -> dict[str, Any]:
     """A batch as dicts and lists."""
     return {
-        "phase": found.phase,
-        "tp": found.tp,
-        "groups": found.copies,
-        "dtype": found.dtype,
-        "batch": found.batch,
-        "prompt": found.prompt,
-        "output": found.output,
-        "seconds": found.seconds,
-        "shares_s": found.shares,
-        "first_token_s": found.first.seconds,
-        "steps_s": None if found.steps is None else [each.seconds for each in found.steps],
-        "total_s": found.total,
-        "tokens_per_s": found.tokens_per_second,
-        "memory": _memory(found.memory, size),
-        "fits": found.verdict == "fits",
-        "verdict": found.verdict,
-        "capacity_tokens": found.capacity,
+        "phase": service.phase,
+        "tp": service.tp,
+        "groups": service.copies,
+        "dtype": service.dtype,
+        "batch": service.batch,
+        "prompt": service.prompt,
+        "output": service.output,
+        "seconds": service.seconds,
+        "shares_s": service.shares,
+        "first_token_s": service.first.seconds,
+        "steps_s": None if service.steps is None else [each.seconds for each in service.steps],
+        "total_s": service.total,
+        "tokens_per_s": service.tokens_per_second,
+        "memory": _memory(service.memory, size),
+        "fits": service.verdict == "fits",
+        "verdict": service.verdict,
+        "capacity_tokens": service.capacity,
     }
 
 
-def of_batch(found: Pass, examples: int, dtype: str, size: float | None) -> dict[str, Any]:
+def of_batch(forward: Pass, examples: int, dtype: str, size: float | None) -> dict[str, Any]:
     """A batch through a network as dicts and lists."""
     return {
         "phase": "forward",
         "dtype": dtype,
         "batch": examples,
-        "seconds": found.seconds,
-        "shares_s": dict(found.shares),
-        "examples_per_s": examples / found.seconds,
-        "memory": _memory(found.memory, size),
-        "fits": found.verdict == "fits",
-        "verdict": found.verdict,
+        "seconds": forward.seconds,
+        "shares_s": dict(forward.shares),
+        "examples_per_s": examples / forward.seconds,
+        "memory": _memory(forward.memory, size),
+        "fits": forward.verdict == "fits",
+        "verdict": forward.verdict,
     }
 
 

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 def plan_services(workload: Workload, machine: Machine, mistakes: Mistakes) -> tuple[ServicePlan, ...]:
     """The services of a workload and of its jobs; what is wrong is noted."""
-    found: list[tuple[str, float, Tree]] = [("", 0.0, workload.infer)] if workload.infer is not None else []
+    plans: list[tuple[str, float, Tree]] = [("", 0.0, workload.infer)] if workload.infer is not None else []
     for name, job in sorted((workload.jobs or {}).items()):
         if job.infer is not None:
-            found.append((name, job.start, job.on_devices(job.infer)))
-    if not found:
+            plans.append((name, job.start, job.on_devices(job.infer)))
+    if not plans:
         return ()
     from hwsim.workload.serving.plan import plan_service  # models are slow to import
 
-    plans = [plan_service(tree, machine, mistakes, name=name, start=start) for name, start, tree in found]
-    return tuple(plan for plan in plans if plan is not None)
+    services = [plan_service(tree, machine, mistakes, name=name, start=start) for name, start, tree in plans]
+    return tuple(plan for plan in services if plan is not None)

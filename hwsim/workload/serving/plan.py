@@ -1,4 +1,4 @@
-"""What a service is on a machine: its copies, the memory they have for keys and values, and the requests that come."""
+"""A service on a machine: its replicas, their memory for keys and values, and its requests."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class ServicePlan:
     """A service, ready to be simulated.
 
     Args:
-        name: of its job, "" where the workload is nothing else.  start: fs.
-        copies: the GPUs of each copy of the model.
-        tokens: of context that the KV cache of a copy holds; None: any number, or there is no cache.
-        token_bytes: that a token leaves there, on each GPU.  memory: of each GPU, the cache empty; size: what it has.
-        cut: requests that were cut to what the model reads.
+        name: name of its job, "" if the workload is nothing else; start: fs.
+        copies: the GPUs of each replica of the model.
+        tokens: tokens of context that the KV cache of a replica holds; None: any number, or there is no cache.
+        token_bytes: bytes that a token leaves there, on each GPU; memory: bytes on each GPU with an empty cache.
+        cut: number of requests that were cut to the longest sequence of the model.
     """
 
     name: str
@@ -54,7 +54,7 @@ class ServicePlan:
     cut: int
 
     def holds(self) -> Iterator[Held]:
-        """What it takes of the memory of its GPUs from its start on: a cache is taken whole, however full it is."""
+        """Memory that it takes of its GPUs from its start on, the whole cache included."""
         cache = self.token_bytes * (self.tokens or 0)
         for device in [each for copy in self.copies for each in copy]:
             for value, size in (("weights", self.memory.weights), ("KV cache", cache), ("buffers", self.memory.buffers)):
@@ -63,16 +63,16 @@ class ServicePlan:
 
     @property
     def answers(self) -> bool:
-        """Whether it writes tokens: an encoder and a network of convolutions are done when they have read."""
+        """Whether it writes tokens; an encoder or a network of convolutions has answered once it has read."""
         return isinstance(self.model, Transformer) and self.model.causal
 
     @property
     def blocks(self) -> int | None:
-        """Of the KV cache of a copy."""
+        """Blocks of the KV cache of a replica."""
         return None if self.tokens is None else self.tokens // self.keys.block
 
     def __str__(self) -> str:
-        """In a line, for whoever asks what will run: its iterations are made while it does."""
+        """The service in a line; its iterations are made while it runs."""
         prompt, output = mean_tokens(self.requests)
         lengths = f"{prompt:.4g} + {output:.4g} tokens" if output else f"{prompt:.4g} tokens"
         name = f"service {self.name}" if self.name else "a service"
@@ -84,20 +84,22 @@ class ServicePlan:
 
     @property
     def warnings(self) -> tuple[Warning, ...]:
-        """What is right but probably not meant."""
+        """Warnings of a plan that is right but probably not meant."""
         if not self.cut or not isinstance(self.model, Transformer):
             return ()
         whose = f"{self.name}: " if self.name else ""
-        said = f"{self.cut} of {len(self.requests)} requests were cut to the {self.model.sequence:,} tokens that the model reads"
-        return (Warning("requests-cut", f"{whose}{said}"),)
+        message = (
+            f"{self.cut} of {len(self.requests)} requests were cut to the {self.model.sequence:,} tokens that the model reads"
+        )
+        return (Warning("requests-cut", f"{whose}{message}"),)
 
 
 def plan_service(tree: Tree, machine: Machine, mistakes: Mistakes, *, name: str = "", start: float = 0.0) -> ServicePlan | None:
     """The service that an `infer:` writes; None once its mistakes are noted."""
-    known = _known(tree, mistakes)
-    if known is None:
+    read_keys = _known(tree, mistakes)
+    if read_keys is None:
         return None
-    keys, model, software = known
+    keys, model, software = read_keys
     try:
         names = machine.select(keys.device)
     except UnknownName as error:
@@ -139,14 +141,14 @@ def plan_service(tree: Tree, machine: Machine, mistakes: Mistakes, *, name: str 
 
 def check_service(tree: Tree, mistakes: Mistakes) -> None:
     """Note every mistake of an `infer:` that needs no machine to be seen."""
-    known = _known(tree, mistakes)
-    if known is not None:
-        keys, model, _ = known
+    read_keys = _known(tree, mistakes)
+    if read_keys is not None:
+        keys, model, _ = read_keys
         _drawn(keys, _longest(model), isinstance(model, Transformer) and model.causal, tree, mistakes)
 
 
 def _known(tree: Tree, mistakes: Mistakes) -> tuple[InferKeys, Transformer | Network, Framework | Software] | None:
-    """What a file says without a machine; None once what is wrong is noted."""
+    """Keys, model and framework of a file, before a machine is known; None once mistakes are noted."""
     keys = decode(tree, InferKeys, mistakes)
     if keys is None or not _sound(keys, tree, mistakes):
         return None
@@ -160,7 +162,7 @@ def _known(tree: Tree, mistakes: Mistakes) -> tuple[InferKeys, Transformer | Net
 
 
 def _longest(model: Transformer | Network) -> int:
-    """Tokens of a prompt and its answer, at most."""
+    """Largest number of tokens of a prompt and its answer."""
     return model.sequence if isinstance(model, Transformer) else ANYTHING
 
 
@@ -170,31 +172,31 @@ def _place(tree: Tree, key: str) -> Place:
 
 
 def _sound(keys: InferKeys, tree: Tree, mistakes: Mistakes) -> bool:
-    """What the keys say of themselves."""
+    """Whether the keys agree with each other; mistakes are noted."""
     before = len(mistakes)
     if keys.chunk is not None and keys.batching == "static":
         message = "a static batch passes whole: `chunk` is of continuous batching"
         mistakes.add(tree.key_place("chunk"), message, "batching: continuous")
-    for key, each in (("arrivals", keys.arrivals), ("prompt", keys.prompt), ("output", keys.output)):
-        if isinstance(each, int | str):
+    for key, value in (("arrivals", keys.arrivals), ("prompt", keys.prompt), ("output", keys.output)):
+        if isinstance(value, int | str):
             continue
-        own = tree.get(key)
-        for inner, message, hint in each.problems():
-            mistakes.add(own.key_place(inner) if own is not None and inner else _place(tree, key), message, hint)
+        written = tree.get(key)
+        for inner, message, hint in value.problems():
+            mistakes.add(written.key_place(inner) if written is not None and inner else _place(tree, key), message, hint)
     return len(mistakes) == before
 
 
 def _model(tree: Tree, mistakes: Mistakes) -> Transformer | Network | None:
     """A model of the library, of a file, or whose dimensions stand here."""
     if tree.is_mapping:
-        whole = tree
+        written = tree
     elif isinstance(tree.value, str):
         near = Path(tree.place.file).parent if tree.place.file and not tree.place.file.startswith("<") else None
-        whole = read(find("model", tree.value, near, tree.place))
+        written = read(find("model", tree.value, near, tree.place))
     else:
         mistakes.add(tree.place, f"a model is a name or its dimensions, not {tree.what()}", "such as llama-3-8b")
         return None
-    return read_network(whole) if whole.text("kind") in NETWORKS else read_transformer(whole)
+    return read_network(written) if written.text("kind") in NETWORKS else read_transformer(written)
 
 
 def _software(model: Transformer | Network, keys: InferKeys, tree: Tree, mistakes: Mistakes) -> Framework | Software | None:
@@ -259,7 +261,7 @@ def _memory(
     tree: Tree,
     mistakes: Mistakes,
 ) -> tuple[Footprint, int | None]:
-    """What each GPU holds before the first request, and tokens of context that fit beside it (0: it does not fit)."""
+    """Bytes on each GPU before the first request, and tokens of context that fit next to them (0: none)."""
     tp, size = keys.parallel.tp, gpu.memory.size
     if isinstance(model, Transformer):
         memory = serving_memory(model, tp, 0, dtype)
@@ -269,13 +271,13 @@ def _memory(
         tokens = None
     if size is not None and (memory.total > keys.memory * size or tokens == 0):
         over = max(memory.total - keys.memory * size, 1.0)
-        said = tree.get("model")
-        what = said.value if said is not None and isinstance(said.value, str) else "the model"
+        written = tree.get("model")
+        called = written.value if written is not None and isinstance(written.value, str) else "the model"
         holds = f"{format_quantity(memory.weights, 'B')} of weights, {format_quantity(memory.buffers, 'B')} of buffers"
         room = f"{100 * keys.memory:.4g} % of {format_quantity(size, 'B')}"
         mistakes.add(
             _place(tree, "model"),
-            f"{what} does not fit by {format_quantity(over, 'B')} on {copies[0][0]}: {holds}, in {room}",
+            f"{called} does not fit by {format_quantity(over, 'B')} on {copies[0][0]}: {holds}, in {room}",
             "a larger tp, a smaller dtype, or GPUs with more memory",
         )
         return memory, 0
@@ -288,9 +290,9 @@ def _drawn(keys: InferKeys, longest: int, answers: bool, tree: Tree, mistakes: M
     prompt, output = least(keys.prompt), least(keys.output) if answers else 0
     if not traced and prompt + output > longest:
         drawn = isinstance(keys.prompt, LengthKeys) or (answers and isinstance(keys.output, LengthKeys))
-        said = f"{prompt:,} tokens" if not output else f"{prompt:,} + {output:,} tokens"
+        lengths = f"{prompt:,} tokens" if not output else f"{prompt:,} + {output:,} tokens"
         key = "prompt" if prompt > 1 or tree.get("prompt") is not None else "output"
-        message = f"{said}{', the least that is drawn,' if drawn else ''} are more than the {longest:,} that the model reads"
+        message = f"{lengths}{', the least that is drawn,' if drawn else ''} are more than the {longest:,} that the model reads"
         mistakes.add(_place(tree, key), message, "its `sequence`: shorter requests, or another model")
         return None
     try:

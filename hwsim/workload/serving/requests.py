@@ -21,13 +21,13 @@ from hwsim.records import dataclass
 from hwsim.spec import Mistake, Place, SpecError
 from hwsim.workload.serving.schema import ArrivalKeys, InferKeys, LengthKeys
 
-USUAL: Final = 100  # requests where nobody says how many
+USUAL: Final = 100  # requests unless the file says
 MOST: Final = 1_000_000
 _COLUMNS: Final = ("arrival", "prompt", "output")
 
 
 class Request(NamedTuple):
-    """Of one request: when it comes (fs after the service began), tokens of its prompt and of its answer."""
+    """A request: its arrival (fs after the service began), tokens of its prompt and of its answer."""
 
     arrival: int
     prompt: int
@@ -36,7 +36,7 @@ class Request(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """The requests in order of arrival, and how many were cut to what the model reads."""
+    """The requests in order of arrival, and the number that were cut to the longest sequence of the model."""
 
     requests: tuple[Request, ...]
     cut: int = 0
@@ -54,16 +54,16 @@ def draw(keys: InferKeys, longest: int, *, answers: bool = True) -> Drawn:
     """
     arrivals = keys.arrivals
     if isinstance(arrivals, ArrivalKeys) and arrivals.trace is not None:
-        found = _traced(arrivals.trace, arrivals.place)[: keys.requests]
-        _refuse_longer(found, longest, arrivals.trace, arrivals.place, answers=answers)
+        rows = _traced(arrivals.trace, arrivals.place)[: keys.requests]
+        _refuse_longer(rows, longest, arrivals.trace, arrivals.place, answers=answers)
     else:
         count = keys.requests or USUAL
         seeds = np.random.SeedSequence(keys.seed).spawn(3)
         times, prompts, outputs = (np.random.Generator(np.random.PCG64(each)) for each in seeds)
         lengths = _lengths(keys.prompt, count, prompts), _lengths(keys.output, count, outputs)
-        found = list(zip(_arrivals(arrivals, count, times), *lengths, strict=True))
+        rows = list(zip(_arrivals(arrivals, count, times), *lengths, strict=True))
     requests, cut = [], 0
-    for arrival, prompt, output in sorted(found, key=lambda each: each[0]):
+    for arrival, prompt, output in sorted(rows, key=lambda each: each[0]):
         output = output if answers else 0
         short = min(prompt, longest - (1 if output else 0))
         less = min(output, longest - short)
@@ -72,42 +72,42 @@ def draw(keys: InferKeys, longest: int, *, answers: bool = True) -> Drawn:
     return Drawn(tuple(requests), cut)
 
 
-def _refuse_longer(found: Sequence[tuple[int, int, int]], longest: int, name: str, place: Place, *, answers: bool) -> None:
-    """What was measured is not cut: it would be another request."""
-    lines = [number for number, (_, prompt, output) in enumerate(found, 2) if prompt + (output if answers else 0) > longest]
+def _refuse_longer(rows: Sequence[tuple[int, int, int]], longest: int, name: str, place: Place, *, answers: bool) -> None:
+    """Reject requests of a trace that are too long: a measured request is not cut."""
+    lines = [number for number, (_, prompt, output) in enumerate(rows, 2) if prompt + (output if answers else 0) > longest]
     if lines:
-        _, prompt, output = found[lines[0] - 2]
-        said = f"{prompt:,} + {output:,}" if answers else f"{prompt:,}"
-        message = f"line {lines[0]} of the trace '{name}' has {said} tokens, more than the {longest:,} that the model reads"
+        _, prompt, output = rows[lines[0] - 2]
+        tokens = f"{prompt:,} + {output:,}" if answers else f"{prompt:,}"
+        message = f"line {lines[0]} of the trace '{name}' has {tokens} tokens, more than the {longest:,} that the model reads"
         more = f"; {len(lines) - 1:,} more lines have, too" if len(lines) > 1 else ""
         raise SpecError([Mistake(place, message + more, "leave them out, or take a model with a longer `sequence`")])
 
 
-def least(said: int | LengthKeys) -> int:
+def least(tokens: int | LengthKeys) -> int:
     """The fewest tokens that can be drawn."""
-    if isinstance(said, int):
-        return said
-    return said.uniform[0] if said.uniform is not None else 1
+    if isinstance(tokens, int):
+        return tokens
+    return tokens.uniform[0] if tokens.uniform is not None else 1
 
 
-def _arrivals(said: ArrivalKeys | str, count: int, generator: np.random.Generator) -> list[int]:
-    """fs of each."""
-    if isinstance(said, ArrivalKeys) and said.poisson is not None:
-        gaps = generator.exponential(1.0 / said.poisson, count)
+def _arrivals(keys: ArrivalKeys | str, count: int, generator: np.random.Generator) -> list[int]:
+    """Arrival of each request in fs."""
+    if isinstance(keys, ArrivalKeys) and keys.poisson is not None:
+        gaps = generator.exponential(1.0 / keys.poisson, count)
         return [ticks.femtoseconds(each) for each in np.cumsum(gaps).tolist()]
-    if isinstance(said, ArrivalKeys) and said.every is not None:
-        return [ticks.femtoseconds(number * said.every) for number in range(count)]
+    if isinstance(keys, ArrivalKeys) and keys.every is not None:
+        return [ticks.femtoseconds(number * keys.every) for number in range(count)]
     return [0] * count
 
 
-def _lengths(said: int | LengthKeys, count: int, generator: np.random.Generator) -> list[int]:
-    if isinstance(said, int):
-        return [said] * count
-    if said.uniform is not None:
-        low, high = said.uniform
+def _lengths(keys: int | LengthKeys, count: int, generator: np.random.Generator) -> list[int]:
+    if isinstance(keys, int):
+        return [keys] * count
+    if keys.uniform is not None:
+        low, high = keys.uniform
         return [int(each) for each in generator.integers(low, high, count, endpoint=True).tolist()]
-    if said.lognormal is not None:
-        drawn = generator.lognormal(math.log(said.lognormal.median), said.lognormal.sigma, count)
+    if keys.lognormal is not None:
+        drawn = generator.lognormal(math.log(keys.lognormal.median), keys.lognormal.sigma, count)
         return [max(1, round(each)) for each in np.minimum(drawn, 1e9).tolist()]
     return [1] * count
 
@@ -142,6 +142,6 @@ def _line(name: str, number: int, line: dict[str, str], place: Place) -> tuple[i
 
 
 def mean_tokens(requests: Sequence[Request]) -> tuple[float, float]:
-    """(of a prompt, of an answer)."""
+    """Mean tokens of a prompt and of an answer."""
     count = max(1, len(requests))
     return sum(each.prompt for each in requests) / count, sum(each.output for each in requests) / count  # whole

@@ -24,7 +24,7 @@ Dtype = Literal["fp32", "bf16", "fp16", "fp8", "int8"]
 
 @dataclass(frozen=True, slots=True)
 class ArrivalKeys:
-    """When requests come: one of these."""
+    """Arrivals of requests; one key."""
 
     poisson: PerSecond | None = field("at random, so many a second in the mean", default=None, exclusive_minimum=0.0,
                                       example="4 1/s")  # fmt: skip
@@ -38,11 +38,11 @@ class ArrivalKeys:
 
     def problems(self) -> Iterator[tuple[str, str, str | None]]:
         """(key, message, hint) of what cannot be."""
-        said = [name for name in ("poisson", "every", "trace") if getattr(self, name) is not None]
-        if len(said) != 1:
+        given = [name for name in ("poisson", "every", "trace") if getattr(self, name) is not None]
+        if len(given) != 1:
             yield (
                 "",
-                f"requests come in one way, not in {len(said)}",
+                f"requests come in one way, not in {len(given)}",
                 "poisson: 4 1/s, every: 100 ms, trace: FILE, or all at once",
             )
 
@@ -57,7 +57,7 @@ class LognormalKeys:
 
 @dataclass(frozen=True, slots=True)
 class LengthKeys:
-    """How many tokens, drawn anew for each request: one of these."""
+    """Distribution of a number of tokens, drawn for each request; one key."""
 
     lognormal: LognormalKeys | None = field("around a median", default=None, example="{median: 600, sigma: 1}")
     uniform: tuple[int, int] | None = field(
@@ -75,7 +75,7 @@ class LengthKeys:
 
 @dataclass(frozen=True, slots=True)
 class SplitKeys:
-    """How the model is laid over the devices."""
+    """Parallel plan of the model on the devices."""
 
     tp: int = field("GPUs that split every matrix (tensor parallel)", default=1, minimum=1)
     dp: int | Literal["rest"] = field(
