@@ -119,6 +119,13 @@ class LinkKind:
         """Derivation of `carried`, in words."""
         return "bandwidth as given"
 
+    def origin(self, count: int = 1) -> str:
+        """Source of the bandwidth of `count` parallel links: the file's number, or the standard's and the file's lanes."""
+        stated = self.sources.get("bandwidth") or self.sources.get("rate")
+        if stated is not None and self.carried() == self.peak():
+            return stated + (f", {count} side by side" if count > 1 else "")
+        return self.formula() + (f", {count} times" if count > 1 else "")
+
     def label(self) -> str:
         """The kind with its generation, width or rate."""
         return self.called

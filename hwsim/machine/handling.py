@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
+from operator import attrgetter
 from typing import Final, Literal
 
 from hwsim.demand import Term, Unit
@@ -159,8 +160,11 @@ def _by_engine(tally: Tally, gpu: Gpu, links: Sequence[Link], size: float, into:
     if not into or not links:
         return
     tally.wait("fetch from the host", copies.fetch, source_of(sources, "copies.fetch"))
-    narrow = min(links, key=lambda link: link.bandwidth)
-    inputs = (("bytes", precise(size, "B"), WORKLOAD), ("bandwidth", precise(narrow.bandwidth, "B/s"), origin(narrow)))
+    narrow = min(links, key=attrgetter("bandwidth"))
+    inputs = (
+        ("bytes", precise(size, "B"), WORKLOAD),
+        ("bandwidth", precise(narrow.bandwidth, "B/s"), narrow.model.origin(narrow.count)),
+    )
     if copies.fill > 0 and size > 0:
         fill = ("fill", precise(copies.fill, "B"), source_of(sources, "copies.fill"))
         seconds = size * copies.fill / ((size + copies.fill) * narrow.bandwidth)
@@ -232,11 +236,3 @@ def _by_core(tally: Tally, start: PlacedDevice, end: PlacedDevice, cpu: PlacedDe
 def _floor(tally: Tally, label: str, size: float, rate: float, source: str, capacity: str) -> None:
     inputs = (("bytes", precise(size, "B"), WORKLOAD), ("rate", precise(rate, "B/s"), source))
     tally.floors.append(Term(label, "bytes / rate", inputs, size / rate, capacity))
-
-
-def origin(link: Link) -> str:
-    """Source of a link's bandwidth: the file's number, or the standard's and the file's lanes."""
-    stated = link.model.sources.get("bandwidth") or link.model.sources.get("rate")
-    if stated is not None and link.model.carried() == link.model.peak():
-        return stated + (f", {link.count} side by side" if link.count > 1 else "")
-    return link.model.formula() + (f", {link.count} times" if link.count > 1 else "")

@@ -11,7 +11,7 @@ from hwsim.devices import Cpu, Gpu, Memory, Nic, Storage, Switch
 from hwsim.devices.roofline import WORKLOAD, latency_term, source_of
 from hwsim.links import Framing, Protocol
 from hwsim.machine.capacities import Backplanes
-from hwsim.machine.handling import Input, origin
+from hwsim.machine.handling import Input
 from hwsim.machine.placed import Link, PlacedDevice
 from hwsim.machine.routes import Route
 from hwsim.records import dataclass
@@ -150,7 +150,7 @@ class Collector:
     def cross(self, link: Link) -> None:
         """Add a link: its direction, what both directions share, and its latency."""
         model, name, framing = link.model, f"link {link.source}->{link.target}", link.model.framing(self.protocol)
-        rate = ("bandwidth", precise(link.bandwidth, "B/s"), origin(link))
+        rate = ("bandwidth", precise(link.bandwidth, "B/s"), model.origin(link.count))
         self.draws.append(Draw(link.capacity, 1.0, 1 / link.bandwidth, name, rate, framing=framing))
         if link.both:
             both = link.bandwidth * model.two_way
@@ -189,7 +189,7 @@ class Collector:
         if model.forwarding == "store-and-forward":
             inputs = (
                 ("packet", precise(model.packet, "B"), source_of(model.sources, "packet")),
-                ("bandwidth", precise(before.bandwidth, "B/s"), origin(before)),
+                ("bandwidth", precise(before.bandwidth, "B/s"), before.model.origin(before.count)),
             )
             seconds = model.packet / before.bandwidth
             self.latencies.append(Term("latency", "packet / bandwidth", inputs, seconds, before.capacity, kind="latency"))

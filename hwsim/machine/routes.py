@@ -47,6 +47,10 @@ class Route:
     links: tuple[Link, ...]
     shares: tuple[tuple[Link, float], ...] = ()
 
+    def stops(self, start: str) -> tuple[str, ...]:
+        """The devices on the way, both ends included."""
+        return (start, *(link.target for link in self.links))
+
 
 class Routes:
     """Routes between devices. cards: whose is which, where there are any."""

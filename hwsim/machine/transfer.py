@@ -116,7 +116,7 @@ class Transfers:
             collector.draws = shared_by_sockets(collector.draws, members)
             return collector.path((a,), ())
         route = self.routes.route(a, b)
-        stops = (a, *(link.target for link in route.links))
+        stops = route.stops(a)
         collector = Collector(self._devices, self.backplanes, protocol_on(self._devices, stops, protocol))
         for name, leaving in ((a, True), (b, False)):
             if ends or not isinstance(self._devices[name].model, Storage):

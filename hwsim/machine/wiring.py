@@ -72,7 +72,7 @@ def _wire(layout: Layout, names: Names, tree: Tree, entry: LinkEntry, model: Lin
         mistakes.add(tree.place, message, "give one of the two links another `name:`")
         return
     layout.wires.add(Bundle(name, model, entry.routing, a, b, count))
-    if model.budget and any(getattr(part.model, model.budget, None) is not None for part in layout.every()):
+    if model.budget:
         _check_budget(layout, model.budget, (a, b, model.uses() * count.astype(np.int64)), tree, mistakes)
 
 
@@ -260,6 +260,8 @@ def _check_budget(layout: Layout, budget: str, taken: tuple[Ints, Ints, Ints], t
 
     taken: ends of wires, and how much of the budget each wire takes at both.
     """
+    if all(getattr(part.model, budget, None) is None for part in layout.every()):
+        return
     a, b, each_takes = taken
     added = np.bincount(np.concatenate([a, b]), np.concatenate([each_takes, each_takes]), layout.size).astype(np.int64)
     before = layout.used.get(budget)

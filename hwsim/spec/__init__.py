@@ -14,9 +14,8 @@ from hwsim.spec.expression import KEPT, ExpressionError, Value, evaluate, names_
 from hwsim.spec.fields import field, place_field, tree_field
 from hwsim.spec.library import find, folder, library_root, names
 from hwsim.spec.mistakes import NOWHERE, Mistake, Mistakes, Place, Source, SpecError, did_you_mean
-from hwsim.spec.provenance import origin_of, sources, with_origins
+from hwsim.spec.numbers import number_of, origin_of, sources, with_origins
 from hwsim.spec.reading import read, read_bytes, read_text
-from hwsim.spec.shapes import number_of
 from hwsim.spec.tree import Origin, Tree, tree_of
 from hwsim.spec.use import FORMATS, check_header, merge, resolve, used
 from hwsim.spec.warning import CODES, Warning, different

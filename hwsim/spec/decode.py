@@ -19,17 +19,7 @@ from typing import Annotated, Any, Final, Literal, TypeVar, Union, get_args, get
 
 from hwsim.records import dataclass
 from hwsim.spec.mistakes import Mistakes, Place, did_you_mean
-from hwsim.spec.provenance import origins
-from hwsim.spec.shapes import (
-    FAILED,
-    NO_BOUNDS,
-    SOURCE_KEYS,
-    Bounds,
-    Context,
-    Shape,
-    number_shape,
-    short,
-)
+from hwsim.spec.numbers import FAILED, NO_BOUNDS, SOURCE_KEYS, Bounds, Context, Shape, number_shape, origins, short
 from hwsim.spec.tree import Tree
 from hwsim.units import Dimension, UnitError
 

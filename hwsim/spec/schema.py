@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
 from hwsim.spec.decode import FieldPlan, plan, title
-from hwsim.spec.shapes import NUMBER_KEYS, Bounds
+from hwsim.spec.numbers import NUMBER_KEYS, Bounds
 from hwsim.spec.tree import Tree
 from hwsim.units import RATIO, Dimension
 

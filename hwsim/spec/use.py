@@ -13,7 +13,7 @@ from typing import Final
 from hwsim.spec.expression import KEPT, parameters, substitute
 from hwsim.spec.library import find, role
 from hwsim.spec.mistakes import Mistakes, SpecError, did_you_mean
-from hwsim.spec.provenance import with_origins
+from hwsim.spec.numbers import with_origins
 from hwsim.spec.reading import MAX_DEPTH, read
 from hwsim.spec.tree import Tree
 
@@ -121,20 +121,21 @@ class _Resolver:
         self.depth += 1
         if isinstance(tree.value, dict):
             inside = tree.text("kind") not in (None, "machine")  # of a part: `memory: {use: ddr4-3200}` is no part of its own
-            entries = {
-                key: each if key == "let" else self._node(each, key, path, inside=inside) for key, each in tree.value.items()
-            }
+            entries = dict(tree.value)
+            for key, child in tree.value.items():
+                if key != "let" and isinstance(child.value, dict | list):
+                    entries[key] = self._node(child, key, path, inside=inside)
             tree = replace(tree, value=entries)
         elif isinstance(tree.value, list):
-            tree = replace(tree, value=[self._node(each, "", path) for each in tree.value])
+            tree = replace(tree, value=[self._node(child, "", path) for child in tree.value])
         self.depth -= 1
         return tree
 
     def _node(self, tree: Tree, key: str, path: tuple[Path, ...], *, inside: bool = False) -> Tree:
         if tree.get("use") is None:
             return self._children(tree, path) if isinstance(tree.value, dict | list) else tree
-        found = self.whole(tree, tree.text("kind") or key or "part", path)
-        return found.without(*_PART_KEYS) if inside else found
+        part = self.whole(tree, tree.text("kind") or key or "part", path)
+        return part.without(*_PART_KEYS) if inside else part
 
     def _follow(self, tree: Tree, kind: str, path: tuple[Path, ...]) -> tuple[Tree, tuple[Path, ...]]:
         """The tree with the file it uses laid under it, and with the one that file uses, and so on."""

@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Tree, resolve
-from hwsim.spec.provenance import sources
+from hwsim.spec.numbers import sources
 from hwsim.units import Quantity, UnitError, format_quantity, parse, precise
 
 BETTER: Final[dict[str, Literal["halved", "doubled"]]] = {
