@@ -27,7 +27,7 @@ def view_command(name: str) -> click.Command:
     """The command of a view: its arguments, `--set`, its own options, `--json` and `--plot`."""
     view = view_of(name)
 
-    def run(machine: str, settings: dict[str, str], as_json: bool, plot: Path | None, workload: str | None = None,
+    def run(machine: str, settings: dict[str, str], as_json: bool, plot: Path | None = None, workload: str | None = None,
             **options: Any) -> None:  # fmt: skip
         show(view, (machine, workload), settings, options, as_json=as_json, plot=plot)
 
@@ -37,7 +37,7 @@ def view_command(name: str) -> click.Command:
         settings_option,
         own_options(view),
         click.option("--json", "as_json", is_flag=True, help=f"Print all numbers as JSON (hwsim: {view.schema})."),
-        click.option("--plot", type=FILE, metavar="FILE", help=view.plots),
+        *([click.option("--plot", type=FILE, metavar="FILE", help=view.plots)] if view.plots else []),
     ]
     decorated: Any = run
     for decorate in reversed(decorators):

@@ -1,4 +1,4 @@
-"""Views of machines and runs: a folder each, with what it finds (find.py), how it says it (say.py) and how it draws (draw.py)."""
+"""Views of machines and runs: a folder each, with findings (find.py), text and JSON (say.py) and a figure (draw.py)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from hwsim.results.result import Result
     from hwsim.views.kit.view import View
 
-VIEWS: Final = {  # of a machine, each a package and a command
+VIEWS: Final = {  # of a machine: each a package and a command
     "latency": "How long one of everything takes on a machine: caches, disks, networks, GPUs.",
     "roofline": "The ceilings of a device, and a workload's ops below them.",
     "collectives": "Time of an all-reduce or another collective on a machine, by size and algorithm.",

@@ -1,7 +1,7 @@
 """A view: findings of a command in a machine (and a workload on it), as text, JSON and figure.
 
-A view `NAME` is the package `hwsim.views.NAME`. Its docstring is the help of the command, its `VIEW` the options, and the work is
-done by four functions, imported when they are called:
+A view `NAME` is the package `hwsim.views.NAME`. Its docstring is the help of the command, its `VIEW` names the options, and four
+functions do the work, imported when they are called (a short view has them all in the one file `hwsim/views/NAME.py`):
 
     find.find(machine, **options)           findings; `graph` and `progress` are options where the view asks for them
     say.text(findings, heading, **options)  text
@@ -68,6 +68,7 @@ class View(NamedTuple):
     Args:
         needs: files on the command line; the last one may be left out if in brackets.
         schema: first entry of its JSON document, `latency/1`.
+        plots: help of the option --plot; "" for a view that draws nothing.
         counts: what its progress bar counts; "" for none.
     """
 
@@ -115,4 +116,5 @@ class View(NamedTuple):
 
     def _function(self, path: str) -> Any:
         module, _, function = path.partition(".")
-        return getattr(import_module(f"hwsim.views.{self.name}.{module}"), function)
+        home = import_module(f"hwsim.views.{self.name}")
+        return getattr(import_module(f"{home.__name__}.{module}") if hasattr(home, "__path__") else home, function)
