@@ -27,12 +27,13 @@ from hwsim.machine import Machine
 from hwsim.models.layer import Exchange, Item, Kernel, Layer, exchanges, kernels
 from hwsim.ops.exchange import AUTO, chosen
 from hwsim.spec import Mistakes
+from hwsim.units import BYTES
 from hwsim.workload.training.exchanges import Exchanges
 from hwsim.workload.training.layout import Names
-from hwsim.workload.training.plan import Buckets, Host, Plan
+from hwsim.workload.training.plan import Buckets, Plan
 from hwsim.workload.training.schedule import Pass
-from hwsim.workload.training.servers import among, apart, servers_near, update
-from hwsim.workload.training.workers import Ops, Thread, Worker
+from hwsim.workload.training.servers import servers_near, through, update_cost
+from hwsim.workload.training.workers import Ops, Thread, Worker, latest
 
 if TYPE_CHECKING:
     from hwsim.collectives.flows import Flows
@@ -60,7 +61,8 @@ class ByKernel:
     ) -> None:
         """hosts: the host of each GPU; replicas: those that have ops."""
         self.plan, self.buckets, self.ops, self.machine, self.exchanges = plan, buckets, ops, machine, exchanging
-        self.host = plan.host or Host()
+        self.software = software = buckets.software
+        self._dispatching = software.dispatch * (software.casting if BYTES[plan.dtype] < 4 else 1.0)
         self.replicas = replicas
         self.workers: dict[tuple[int, int], list[Worker]] = {}
         self._marks: dict[tuple[int, int], Marks] = {}
@@ -73,9 +75,9 @@ class ByKernel:
                 for part in range(plan.layout.tp):
                     place = plan.layout.place(part, 0, stage, replica)
                     device, host = plan.layout.devices[place], hosts[place]
-                    key = host if self.host.one_thread else device
+                    key = host if buckets.one_thread else device
                     if key not in threads:
-                        name = f"{host}.host" if self.host.one_thread else f"{device}:{host}.host"
+                        name = f"{host}.host" if buckets.one_thread else f"{device}:{host}.host"
                         threads[key] = Thread(ops.queue(name, host), host)
                     ops.queue(f"{device}.compute", device)
                     self.workers.setdefault((stage, replica), []).append(Worker((device,), stage, replica, threads[key]))
@@ -92,17 +94,17 @@ class ByKernel:
         self._held = []
         inputs: list[OpRef] = []
         for thread in self.threads:
-            thread.begin = self._busy(thread, "between steps", self.host.step) if self.host.step > 0 else None
+            thread.begin = self._busy(thread, "between steps", self.software.step) if self.software.step > 0 else None
         held = {id(thread): self._busy(thread, "begin", 0.0) for thread in self.threads if waits and thread.begin is None}
         for worker in self._all():
             thread = _thread(worker)
             begin = held.get(id(thread), thread.begin)
             worker.first = worker.last = None
             worker.waits = [begin] if begin is not None else []
-            if self.host.input > 0 and worker.stage == 0:
-                numbers = self.plan.batches[worker.replica] * self.host.numbers / self.plan.layout.tp
+            if self.software.number > 0 and worker.stage == 0:
+                numbers = self.plan.batches[worker.replica] * self.buckets.numbers / self.plan.layout.tp
                 queue = self.ops.queue(f"{worker.device}:inputs", thread.host)
-                ready = self._busy(thread, "inputs", self.host.input * numbers, queue=queue)
+                ready = self._busy(thread, "inputs", self.software.number * numbers, queue=queue)
                 worker.waits.append(ready)
                 inputs.append(ready)
         self._held = [*held.values(), *inputs]
@@ -122,11 +124,11 @@ class ByKernel:
             self._spent[key] = model.busy(thread.host, seconds) if isinstance(model, Cpu) and seconds > 0 else None
         cost = self._spent[key]
         queue = thread.queue if queue is None else queue
-        return self.ops.add(name, "host", thread.host, queue, after, cost=cost, time=0.0 if cost is not None else seconds)
+        return self.ops.add(name, "host", thread.host, queue, after, cost=cost, seconds=0.0 if cost is not None else seconds)
 
     def _dispatch(self, worker: Worker, count: int) -> None:
         """The host issues `count` kernels."""
-        seconds = self.host.dispatch * count
+        seconds = self._dispatching * count
         if seconds > 0:
             worker.waits.append(self._busy(_thread(worker), "dispatch", seconds))
 
@@ -143,7 +145,7 @@ class ByKernel:
             for layer in reversed(layers):
                 self._layer(group, (*layer.recompute, *layer.backward), "backward")
                 if layer.parameters:
-                    marks.append((layer, _latest(group)))
+                    marks.append((layer, latest(group)))
             self._marks[stage, replica] = marks
 
     def forward(self, group: Sequence[Worker], layers: Sequence[Layer], direction: Direction = "forward") -> None:
@@ -179,7 +181,7 @@ class ByKernel:
         size = self.plan.stages[source.replica][min(source.stage, target.stage)].passed
         flows = self.exchanges.flows("send", [source.device, target.device], size, None, named=False)
         name = f"send {'activations' if forward else 'gradients'}"
-        return self._phases(flows, (source.device, target.device), _latest([source]), name)[-1]
+        return self._phases(flows, (source.device, target.device), source.latest, name)[-1]
 
     # ---- exchanges
 
@@ -187,7 +189,7 @@ class ByKernel:
         """An exchange of the GPUs that share a layer."""
         devices = tuple(worker.device for worker in group)
         flows = self.exchanges.flows(item.operation, devices, item.size, None, named=False)
-        return self._phases(flows, devices, _latest(group), item.name)
+        return self._phases(flows, devices, latest(group), item.name)
 
     def _phases(self, flows: Flows, devices: Names, ready: Sequence[OpRef], name: str) -> list[OpRef]:
         """An op for each phase, one after another; the last of them."""
@@ -203,7 +205,7 @@ class ByKernel:
         return self.ops.add(name, "exchange", group[0], self._comm[group], ready, cost=cost)
 
     def _summed(self, devices: Names, parameters: float, ready: Sequence[OpRef]) -> list[OpRef]:
-        """The gradients of all replicas put together; what the replicas wait for.
+        """The gradients of devices put together, by themselves or by servers; what the devices wait for.
 
         Raises:
             CannotCollect, NoRoute, UnknownName: as by any collective.
@@ -211,32 +213,23 @@ class ByKernel:
         if self.buckets.by == "all-reduce":
             return self._phases(all_reduce(self.exchanges, self.buckets, devices, parameters), devices, ready, "gradients")
         servers = servers_near(self.machine, self.buckets.servers, devices[0])
-        size = parameters * self.buckets.bytes
-        push, *pull = self.exchanges.flows("all-reduce", devices, size, among(servers, devices), named=True).phases
-        after = [self._phase("gradients: push", push.cost, devices, ready)]
-        moved = parameters / len(servers) * self.buckets.updated
-        after = [update(self.ops, self.machine, server, moved, after) for server in servers]
-        for phase in pull:
-            after = [self._phase("parameters: pull", phase.cost, devices, after)]
-        return after
-
-    def _pushed(self, device: str, parameters: float, ready: Sequence[OpRef]) -> list[OpRef]:
-        """One replica's gradients to the servers, their updates, and the parameters back."""
-        servers = servers_near(self.machine, self.buckets.servers, device)
-        away = tuple(server for server in servers if server != device)
-        size = parameters * self.buckets.bytes * len(away) / len(servers)
-        phases = self.exchanges.flows("all-reduce", (device,), size, apart(away), named=True).phases if away else ()
+        flows = through(self.exchanges, self.buckets, servers, devices, parameters * self.buckets.bytes)
+        phases = () if flows is None else flows.phases
         after = list(ready)
         for phase in phases[:1]:
-            after = [self._phase("gradients: push", phase.cost, (device,), after)]
-        moved = parameters / len(servers) * self.buckets.updated
-        for server in servers:
-            if server not in self._pools:
-                self._pools[server] = self.ops.builder.pool(f"{server}: parameters", 1)
-        after = [update(self.ops, self.machine, server, moved, after, self._pools[server]) for server in servers]
+            after = [self._phase("gradients: push", phase.cost, devices, after)]
+        after = [self._updated(server, parameters / len(servers), after) for server in servers]
+        back = (*devices, "pull") if self.buckets.asynchronous else devices
         for phase in phases[1:]:
-            after = [self._phase("parameters: pull", phase.cost, (device, "pull"), after)]
+            after = [self._phase("parameters: pull", phase.cost, back, after)]
         return after
+
+    def _updated(self, server: str, parameters: float, ready: Sequence[OpRef]) -> OpRef:
+        """A server updates parameters with what it has been sent; for one asynchronous replica after another."""
+        if self.buckets.asynchronous and server not in self._pools:
+            self._pools[server] = self.ops.builder.pool(f"{server}: parameters", 1)
+        cost = update_cost(self.machine, server, parameters * self.buckets.updated)
+        return self.ops.add("update", "optimizer", server, -1, ready, cost=cost, pool=self._pools.get(server, -1))
 
     # ---- the end of a step
 
@@ -265,7 +258,7 @@ class ByKernel:
             return []
         last: list[OpRef] = []
         members = tuple(layout.device(part, 0, stage, replica) for replica in range(layout.dp))
-        late = _latest(workers)
+        late = latest(workers)
         marks = [self._marks[stage, replica] for replica in self.replicas]
         for at, parameters in filled([layer for layer, _ in marks[0]], self.buckets):
             ready = [own[at][1][part] for own in marks] if self.buckets.overlap else late
@@ -277,8 +270,8 @@ class ByKernel:
         stage = self.plan.stages[worker.replica][worker.stage]
         tensors = sum(layer.tensors for layer in stage.layers)
         worker.waits += summed
-        if self.plan.layout.dp > 1 and self.host.array > 0:
-            worker.waits.append(self._busy(_thread(worker), "look at gradients", self.host.array * tensors, summed))
+        if self.plan.layout.dp > 1 and self.software.array > 0:
+            worker.waits.append(self._busy(_thread(worker), "look at gradients", self.software.array * tensors, summed))
         if self.buckets.by == "parameter-server":
             return self._join(worker)
         self._dispatch(worker, 1 + tensors)
@@ -292,13 +285,13 @@ class ByKernel:
             for worker in group:
                 marks = self._marks[stage, replica]
                 for at, parameters in filled([layer for layer, _ in marks], self.buckets):
-                    ready = marks[at][1] if self.buckets.overlap or worker.last is None else [worker.last]
-                    worker.waits += self._pushed(worker.device, parameters, ready)
+                    ready = marks[at][1] if self.buckets.overlap else worker.latest
+                    worker.waits += self._summed(worker.devices, parameters, ready)
         return [(self._join(worker), worker) for worker in self._all()]
 
     def _join(self, worker: Worker) -> OpRef:
         """The point at which a GPU has all it waits for."""
-        after = [*worker.waits, *_latest([worker])]
+        after = [*worker.waits, *worker.latest]
         worker.waits = []
         return self.ops.add("parameters", "join", worker.device, -1, after)
 
@@ -328,10 +321,6 @@ def all_reduced(exchanging: Exchanges, buckets: Buckets, devices: Names, layers:
     """The sums of all buckets of a model's layers."""
     learning = [layer for layer in reversed(layers) if layer.parameters]
     return (all_reduce(exchanging, buckets, devices, parameters) for _, parameters in filled(learning, buckets))
-
-
-def _latest(workers: Sequence[Worker]) -> list[OpRef]:
-    return [worker.last for worker in workers if worker.last is not None]
 
 
 def _thread(worker: Worker) -> Thread:

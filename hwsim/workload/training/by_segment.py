@@ -15,7 +15,7 @@ from hwsim.workload.training.exchanges import EXPOSED, HIDDEN
 from hwsim.workload.training.plan import Pieces, Plan
 from hwsim.workload.training.schedule import Pass
 from hwsim.workload.training.segments import Segments
-from hwsim.workload.training.workers import Ops, Worker
+from hwsim.workload.training.workers import Ops, Worker, latest
 
 
 class BySegment:
@@ -78,9 +78,8 @@ class BySegment:
 
     def _op(self, worker: Worker, name: str, kind: str, cost: int, queue: str) -> OpRef:
         """An op of a stage group behind all that it waits for, which its next op waits for."""
-        label = self.ops.builder.label(name, kind, worker.device, self.ops.program)
-        after = list(dict.fromkeys(worker.waits))
-        op = self.ops.builder.indexed(label, cost, after, queue=self.ops.queue(f"{worker.device}.{queue}", worker.device))
+        number = self.ops.queue(f"{worker.device}.{queue}", worker.device)
+        op = self.ops.add(name, kind, worker.device, number, worker.waits, cost=cost)
         worker.issued(op)
         worker.waits = [op]
         return op
@@ -88,11 +87,9 @@ class BySegment:
     def send(self, source: Worker, target: Worker, *, forward: bool) -> OpRef:
         """The result of a pass to the stage group that takes it."""
         cost = self.segments.sending(source.stage, target.stage, source.replica)
-        label = self.ops.builder.label(
-            f"send {'activations' if forward else 'gradients back'}", "send", source.device, self.ops.program
-        )
-        queue = self.ops.queue(f"{source.device}.{'send' if forward else 'send back'}", source.device)
-        return self.ops.builder.indexed(label, cost, [source.last] if source.last else [], queue=queue)
+        name, suffix = ("send activations", "send") if forward else ("send gradients back", "send back")
+        queue = self.ops.queue(f"{source.device}.{suffix}", source.device)
+        return self.ops.add(name, "send", source.device, queue, source.latest, cost=cost)
 
     # ---- exchanges among replicas
 
@@ -105,10 +102,9 @@ class BySegment:
             return []
         cost = self.segments.scaled(self.segments.exchanging(stage, item, count), part, HIDDEN if hidden else EXPOSED)
         first = self.workers[stage, self.segments.replicas[0]][0].device
-        label = self.ops.builder.label(item.name, item.operation, first, self.ops.program)
         sharded = item.name == "gradients" and self.segments.stages[stage].gathered  # concurrent with the weights
         queue = self.ops.queue(f"{first}.{'scatter' if sharded else 'dp'}", first)
-        return [self.ops.builder.indexed(label, cost, list(dict.fromkeys(after)), queue=queue)]
+        return [self.ops.add(item.name, item.operation, first, queue, after, cost=cost)]
 
     def _gather(self, stage: int, done: Pass, count: int) -> list[OpRef]:
         """Sharded weights of the next piece, once the piece before the current one has been computed."""
@@ -141,7 +137,7 @@ class BySegment:
         """The next step starts with the updated weights, but for the part that hides behind its first forward pass."""
         workers = [self.workers[stage, replica][0] for replica in self.segments.replicas]
         edge = self.ops.builder.edge
-        waited = [*(worker.last for worker in workers if worker.last is not None), *self._exchanged[stage]]
+        waited = [*latest(workers), *self._exchanged[stage]]
         for part in self.segments.stages[stage].ending:
             if isinstance(part, Kernel):
                 optimized = []

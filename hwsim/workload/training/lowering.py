@@ -18,7 +18,7 @@ from hwsim.workload.training.by_segment import BySegment
 from hwsim.workload.training.exchanges import Exchanges
 from hwsim.workload.training.identical import difference, unlike_exchanges, unlike_hosts
 from hwsim.workload.training.memory import hold
-from hwsim.workload.training.plan import Buckets, Host, Pieces, Plan
+from hwsim.workload.training.plan import Buckets, Pieces, Plan
 from hwsim.workload.training.segments import between
 from hwsim.workload.training.writing import Steps
 
@@ -96,11 +96,10 @@ def _difference(plan: Plan, machine: Machine, hosts: Sequence[str], exchanging: 
         return "a copy is split over several GPUs, which may share links with those of other copies"
     if plan.exchange.by == "parameter-server":
         return "servers of parameters work beside some of the copies"
-    host = plan.host or Host()
-    if host.one_thread and len(set(hosts)) < len(hosts):
+    if plan.exchange.one_thread and len(set(hosts)) < len(hosts):
         return "one thread issues the kernels of several GPUs"
-    unlike = unlike_hosts(machine, hosts, host.threads)
-    if unlike:
+    threads = 2 if plan.exchange.software.number > 0 else 1  # one issues kernels, one makes inputs ready
+    if unlike := unlike_hosts(machine, hosts, threads):
         return unlike
     demands = [
         phase.cost.demand

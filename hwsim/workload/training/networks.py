@@ -34,7 +34,7 @@ from hwsim.units import BYTES
 from hwsim.workload.training.costs import KernelCosts
 from hwsim.workload.training.kinds import Kinds, kinds_of
 from hwsim.workload.training.layout import Layout, in_first_node
-from hwsim.workload.training.plan import Buckets, Held, Host, Plan
+from hwsim.workload.training.plan import Buckets, Held, Plan
 from hwsim.workload.training.schedule import in_flight, passes
 from hwsim.workload.training.schema import EvaluateKeys, ParallelKeys, SynchroniseKeys, TrainKeys
 
@@ -198,12 +198,7 @@ def _plan(
             servers=synchronise.server,
             algorithm=synchronise.algorithm,
             asynchronous=synchronise.asynchronous,
-        ),
-        host=Host(
-            dispatch=software.dispatch * (software.casting if BYTES[dtype] < 4 else 1.0),
-            step=software.step,
-            array=software.array,
-            input=software.number,
+            software=software,
             numbers=size(network.input),
             one_thread=keys.threads == "one",
         ),

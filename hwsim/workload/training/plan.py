@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+from hwsim.models.framework import Software
 from hwsim.models.plan import Schedule
 from hwsim.models.stages import Stage
 from hwsim.records import dataclass
@@ -15,31 +16,8 @@ from hwsim.workload.training.schema import Detail
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Host:
-    """Seconds of the threads on the hosts that issue kernels.
-
-    Args:
-        dispatch: to issue a kernel; step: before each step; array: to look at one array of exchanged gradients.
-        input: to make one number of the inputs ready; numbers: of these in an example.
-        one_thread: one thread issues the kernels of all GPUs of a host.
-    """
-
-    dispatch: float = 0.0
-    step: float = 0.0
-    array: float = 0.0
-    input: float = 0.0
-    numbers: float = 0.0
-    one_thread: bool = False
-
-    @property
-    def threads(self) -> int:
-        """Threads for each GPU: one issues kernels, one makes inputs ready."""
-        return 2 if self.input > 0 else 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Buckets:
-    """Gradients that are exchanged in buckets as the last backward pass completes them.
+    """Kernels that a thread of the host issues, and gradients in buckets as the last backward pass completes them.
 
     Args:
         size: bytes of a bucket; bytes: of a gradient of one parameter, as it is sent.
@@ -48,11 +26,15 @@ class Buckets:
         algorithm: the all-reduce's, as the file names it.
         asynchronous: every replica pushes and pulls on its own.
         updated: bytes of memory that the update of a parameter moves.
+        software: what issues the kernels; one_thread: one thread for all GPUs of a host; numbers: in an input example.
     """
 
     size: float
     bytes: float
     updated: float
+    software: Software
+    numbers: int
+    one_thread: bool = False
     overlap: bool = True
     by: Literal["all-reduce", "parameter-server"] = "all-reduce"
     servers: tuple[str, ...] = ()
@@ -101,7 +83,7 @@ class Plan:
     Args:
         stages, held: by replica and stage.
         batches: examples of each replica in a step; microbatches: parts of them that follow each other.
-        exchange: how gradients are exchanged: in buckets by kernels that a host issues, or in pieces of a pass.
+        exchange: the grain of the ops, and how gradients are exchanged.
         network: part of the NICs' rate that the framework's collectives reach.
         dtype: by which the peak of the GPUs counts.
         text: the plan in a line; count, unit: tokens or images of a step; flop: of the model for them; total: count of the whole
@@ -118,7 +100,6 @@ class Plan:
     schedule: Schedule
     steps: int
     exchange: Buckets | Pieces
-    host: Host | None
     network: float
     dtype: str
     text: str

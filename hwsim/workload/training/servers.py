@@ -1,18 +1,17 @@
-"""Servers that keep the parameters of a training: where they are, how gradients reach them, and their updates."""
+"""Servers that keep the parameters of a training: where they are, and how gradients reach them and parameters come back."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from hwsim.collectives.algorithms.parameter_server import ParameterServer
+from hwsim.collectives.flows import Flows
+from hwsim.demand import Cost
 from hwsim.devices import Cpu, Gpu, Sockets, Work
-from hwsim.graph.builder import OpRef
 from hwsim.machine import Machine
 from hwsim.machine.libraries.operations import CannotCollect
-from hwsim.workload.training.workers import Ops
-
-if TYPE_CHECKING:
-    from hwsim.collectives.algorithms.parameter_server import ParameterServer
+from hwsim.workload.training.exchanges import Exchanges
+from hwsim.workload.training.plan import Buckets
 
 
 def servers_near(machine: Machine, names: Sequence[str], device: str) -> tuple[str, ...]:
@@ -31,40 +30,35 @@ def servers_near(machine: Machine, names: Sequence[str], device: str) -> tuple[s
     return tuple(dict.fromkeys(servers))
 
 
-def among(servers: tuple[str, ...], devices: Sequence[str]) -> ParameterServer:
-    """The algorithm by which devices exchange with servers that are the first of them, or are other devices.
+def through(
+    exchanging: Exchanges, buckets: Buckets, servers: tuple[str, ...], devices: tuple[str, ...], size: float
+) -> Flows | None:
+    """The exchange of devices with servers that are the first of them, or other devices; None if there is nothing to send.
+
+    size: bytes of gradients.
 
     Raises:
         CannotCollect: some of the servers are among the devices and some are not, or not the first.
     """
     inside = [server for server in servers if server in devices]
-    if not inside:
-        return apart(servers)
-    if len(inside) < len(servers) or tuple(inside) != tuple(devices[: len(inside)]):
-        raise CannotCollect(
-            f"the servers {', '.join(servers)} are neither the first of the GPUs nor other devices",
-            f"such as {devices[0]}, all of the GPUs, or cpu",
-        )
-    from hwsim.collectives.algorithms.parameter_server import ParameterServer
-
-    return ParameterServer(servers=len(inside))
-
-
-def apart(servers: Sequence[str]) -> ParameterServer:
-    """The algorithm with servers that are not among the GPUs."""
-    from hwsim.collectives.algorithms.parameter_server import ParameterServer
-
-    return ParameterServer(on="beside", at=tuple(servers))
+    if buckets.asynchronous:
+        away = tuple(server for server in servers if server not in devices)
+        if not away:
+            return None
+        size *= len(away) / len(servers)
+        algorithm = ParameterServer(on="beside", at=away)
+    elif not inside:
+        algorithm = ParameterServer(on="beside", at=servers)
+    elif len(inside) == len(servers) and tuple(inside) == devices[: len(inside)]:
+        algorithm = ParameterServer(servers=len(inside))
+    else:
+        message = f"the servers {', '.join(servers)} are neither the first of the GPUs nor other devices"
+        raise CannotCollect(message, f"such as {devices[0]}, all of the GPUs, or cpu")
+    return exchanging.flows("all-reduce", devices, size, algorithm, named=True)
 
 
-def update(ops: Ops, machine: Machine, server: str, moved: float, ready: Sequence[OpRef], pool: int = -1) -> OpRef:
-    """A server updates its parameters with the gradients it was sent.
-
-    Args:
-        moved: bytes of its memory.
-        pool: what lets one update of the server run at a time; -1 for none.
-    """
+def update_cost(machine: Machine, server: str, moved: float) -> Cost | None:
+    """What a server's update costs that moves so many bytes of its memory; None where nothing is known of its memory."""
     model = machine.device(server).model
     work = Work(reads=0.6 * moved, writes=0.4 * moved)
-    cost = model.compute(server, work) if isinstance(model, Cpu | Gpu | Sockets) else None
-    return ops.add("update", "optimizer", server, -1, ready, cost=cost, pool=pool)
+    return model.compute(server, work) if isinstance(model, Cpu | Gpu | Sockets) else None

@@ -95,7 +95,6 @@ def _plan(keys: TrainKeys, laid: Laid, framework: Framework, kinds: Kinds, devic
             detail=keys.detail,
             layers=laid.layers,
         ),
-        host=None,
         network=framework.network,
         dtype=plan.dtype,
         text=text(laid),

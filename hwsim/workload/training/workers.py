@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import field
 
+from hwsim import ticks
 from hwsim.demand import Cost
 from hwsim.graph.builder import GraphBuilder, OpRef
 from hwsim.records import dataclass
@@ -44,15 +45,25 @@ class Worker:
         """The device that its ops and queues are called after."""
         return self.devices[0]
 
+    @property
+    def latest(self) -> list[OpRef]:
+        """Its last op, if it has one."""
+        return [] if self.last is None else [self.last]
+
     def issued(self, op: OpRef) -> None:
         """Take note of its latest op."""
         self.first, self.begun, self.last = self.first or op, self.begun or op, op
         self.waits = []
 
 
+def latest(workers: Iterable[Worker]) -> list[OpRef]:
+    """The last op of each that has one."""
+    return [op for worker in workers for op in worker.latest]
+
+
 @dataclass(slots=True)
 class Ops:
-    """Ops and queues of one program.  prefix: of the names of its queues."""
+    """Ops and queues of one program."""
 
     builder: GraphBuilder
     program: str
@@ -71,14 +82,13 @@ class Ops:
         kind: str,
         device: str,
         queue: int,
-        after: Sequence[OpRef],
+        after: Iterable[OpRef],
         *,
-        cost: Cost | None = None,
-        time: float = 0.0,
+        cost: int | Cost | None = None,
+        seconds: float = 0.0,
         pool: int = -1,
     ) -> OpRef:
-        """A new op; it waits for each of `after` once."""
-        return self.builder.op(
-            name, kind=kind, device=device, program=self.program, cost=cost, time=time, queue=queue, take=pool, give=pool,
-            after=after,
-        )  # fmt: skip
+        """A new op, after each of `after`.  cost: or its index."""
+        index = cost if isinstance(cost, int) else self.builder.cost(cost)
+        label, time = self.builder.label(name, kind, device, self.program), ticks.femtoseconds(seconds)
+        return self.builder.indexed(label, index, list(dict.fromkeys(after)), time=time, queue=queue, take=pool, give=pool)
