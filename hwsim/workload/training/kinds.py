@@ -9,41 +9,35 @@ from hwsim.devices import CannotCompute, Gpu
 from hwsim.devices.roofline import peak_of
 from hwsim.graph.opgraph import Speaks
 from hwsim.machine import Machine
+from hwsim.models.framework import Framework
+from hwsim.models.kernel_times import KernelTimes
 from hwsim.models.layer import Exchange, Item, Kernel
 from hwsim.records import dataclass
 from hwsim.workload.training.costs import KernelCosts, Spent
 from hwsim.workload.training.layout import Layout, Names
 
 
-def kinds_of(machine: Machine, devices: Sequence[str]) -> tuple[tuple[Gpu, ...], tuple[int, ...]]:
-    """(the kinds, the kind of each device); no numbers where all devices are of one kind.
+def kinds_of(machine: Machine, devices: Sequence[str], framework: Framework) -> Kinds:
+    """The kinds of devices under a framework.
 
     Raises:
         CannotCompute: a device is no GPU.
     """
-    samples = machine.samples(devices)
-    for sample in samples:
-        _gpu(sample.name, sample.model)
-    first = _gpu(samples[0].name, samples[0].model)
-    if all(sample.model == first for sample in samples):
-        return (first,), ()
-    kinds: list[Gpu] = []
+    gpus: list[Gpu] = []
     numbers: dict[int, int] = {}  # of models by their identity: parts share theirs
-    of_device = []
-    for name in devices:
-        model = _gpu(name, machine.device(name).model)
+    samples = machine.samples(devices)
+    alike = all(sample.model == samples[0].model for sample in samples)
+    for name, model in (
+        ((sample.name, sample.model) for sample in samples) if alike else ((name, machine.device(name).model) for name in devices)
+    ):
+        if not isinstance(model, Gpu):
+            raise CannotCompute(f"{name} is no gpu: models are trained on gpus", "such as device: gpu*")
         if id(model) not in numbers:
-            if model not in kinds:
-                kinds.append(model)
-            numbers[id(model)] = kinds.index(model)
-        of_device.append(numbers[id(model)])
-    return tuple(kinds), tuple(of_device)
-
-
-def _gpu(name: str, model: object) -> Gpu:
-    if not isinstance(model, Gpu):
-        raise CannotCompute(f"{name} is no gpu: models are trained on gpus", "such as device: gpu*")
-    return model
+            if model not in gpus:
+                gpus.append(model)
+            numbers[id(model)] = gpus.index(model)
+    costs = [KernelCosts(KernelTimes(gpu, framework)) for gpu in gpus]
+    return Kinds(costs, {} if len(gpus) == 1 else {name: numbers[id(machine.device(name).model)] for name in devices})
 
 
 @dataclass(frozen=True, slots=True)

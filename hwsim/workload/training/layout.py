@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from itertools import takewhile
+from typing import Any
 
 from hwsim.machine import Machine
 from hwsim.models.layer import Axis
@@ -91,7 +92,8 @@ class Layout:
         return {self.place(tp, cp, stage, replica) // self.per_node for cp in (0, self.cp - 1) for tp in (0, self.tp - 1)}
 
 
-def in_first_node(machine: Machine, devices: Sequence[str]) -> int:
-    """Number of devices, in their order, in the node of the first."""
+def layout_of(machine: Machine, devices: Sequence[str], **sizes: Any) -> Layout:
+    """A layout on devices of a machine, whose first node gives `per_node`."""
     node = machine.device(devices[0]).node
-    return sum(1 for _ in takewhile(lambda name: machine.device(name).node == node, devices))
+    per_node = sum(1 for _ in takewhile(lambda name: machine.device(name).node == node, devices))
+    return Layout(devices=devices, per_node=per_node, **sizes)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Final
 
 from hwsim import ticks
 from hwsim.collectives import CannotCollect
 from hwsim.devices import CannotCompute, Gpu
-from hwsim.graph.builder import GraphBuilder
-from hwsim.graph.opgraph import Trained
+from hwsim.graph.builder import GraphBuilder, OpRef
+from hwsim.graph.opgraph import Buffer, Freeing, Mark, Trained
 from hwsim.machine import Machine, NoRoute, UnknownName
 from hwsim.spec import Mistakes, Tree
 from hwsim.workload.programs import host_of
@@ -17,8 +18,7 @@ from hwsim.workload.training.by_kernel import ByKernel, all_reduced
 from hwsim.workload.training.by_segment import BySegment
 from hwsim.workload.training.exchanges import Exchanges
 from hwsim.workload.training.identical import difference, unlike_exchanges, unlike_hosts
-from hwsim.workload.training.memory import hold
-from hwsim.workload.training.plan import Buckets, Pieces, Plan
+from hwsim.workload.training.plan import Buckets, Held, Pieces, Plan
 from hwsim.workload.training.segments import between
 from hwsim.workload.training.writing import Steps
 
@@ -110,13 +110,16 @@ def _difference(plan: Plan, machine: Machine, hosts: Sequence[str], exchanging: 
 
 
 def _hold(plan: Plan, steps: Steps, machine: Machine, builder: GraphBuilder, *, shared: bool) -> None:
-    """Add the buffers of every GPU with ops of its own, or of the first of each kind in a stage; of all if shared."""
+    """Add the buffers of every GPU with ops of its own, or of the first of each kind in a stage; of all if shared.
+
+    **Range**: without what libraries allocate to work in, and the context of the driver (0.3 to 1 GB).
+    """
     grain, first = steps.grain, steps.replicas[0]
     if isinstance(grain, ByKernel):
         for worker in steps.workers():
             model = machine.device(worker.device).model
             if worker.first is not None and isinstance(model, Gpu) and model.memory.size is not None:
-                hold(builder, plan.held[worker.replica][worker.stage], [worker.device], worker.first)
+                _buffers(builder, plan.held[worker.replica][worker.stage], [worker.device], worker.first)
         return
     for stage in range(plan.layout.pp):
         leader = grain.workers[stage, first][0]
@@ -127,7 +130,37 @@ def _hold(plan: Plan, steps: Steps, machine: Machine, builder: GraphBuilder, *, 
         if leader.first is not None:
             lives = [ops for (place, _, _), ops in grain.lives.items() if place == stage]
             devices = devices if shared else plan.kinds.first_of_each(devices)
-            hold(builder, plan.held[first][stage], devices, leader.first, lives, plan.steps)
+            _buffers(builder, plan.held[first][stage], devices, leader.first, lives, plan.steps)
+
+
+def _buffers(
+    builder: GraphBuilder, held: Held, devices: list[str], first: OpRef, lives: Sequence[list[OpRef]] = (), steps: int = 1
+) -> None:
+    """Add the buffers of devices of one stage.
+
+    Args:
+        first: the op from which on the memory is taken.
+        lives: for each pass through a virtual stage, the ops that need its activations.
+        steps: that run the block.
+    """
+
+    def add(device: str, value: str, kind: str, size: float, uses: Sequence[OpRef] = ()) -> None:
+        made = Mark(*(uses or [first])[0])
+        users = tuple(Mark(*use) for use in uses)
+        free: Freeing = "last-use" if uses else "scope"
+        if size > 0:
+            builder.buffer(
+                Buffer(value, kind, device, math.ceil(size), free, made, users, None, first.block, 0, steps if uses else 1)
+            )
+
+    for device in devices:
+        for value, size in held.always.items():
+            add(device, value, "training", size)
+    for device in devices:
+        for ops in lives:
+            add(device, "activations", "forward", held.kept, (ops[0], ops[-1]))
+    for device in devices:
+        add(device, "recomputed layer", "backward", held.recomputed)
 
 
 def _worth(plan: Plan, steps: Steps, name: str, start: float, *, folded: bool) -> Trained:

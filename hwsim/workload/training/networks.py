@@ -22,8 +22,7 @@ from hwsim.models.architectures import Network
 from hwsim.models.architectures.split import CannotSplit, Piece, blocks, split, stages
 from hwsim.models.architectures.unit_layers import UPDATED, activation_bytes, layer_of, optimizer
 from hwsim.models.architectures.units import Unit, size
-from hwsim.models.framework import SOFTWARE, Framework, Software
-from hwsim.models.kernel_times import KernelTimes
+from hwsim.models.framework import SOFTWARE, Software
 from hwsim.models.layer import Exchange, Kernel, Layer, kernels
 from hwsim.models.memory import KEPT
 from hwsim.models.plan import Schedule
@@ -31,9 +30,8 @@ from hwsim.models.stages import Stage
 from hwsim.ops.exchange import AUTO, chosen
 from hwsim.spec import Mistakes, Tree, decode, did_you_mean
 from hwsim.units import BYTES
-from hwsim.workload.training.costs import KernelCosts
 from hwsim.workload.training.kinds import Kinds, kinds_of
-from hwsim.workload.training.layout import Layout, in_first_node
+from hwsim.workload.training.layout import Layout, layout_of
 from hwsim.workload.training.plan import Buckets, Held, Plan
 from hwsim.workload.training.schedule import in_flight, passes
 from hwsim.workload.training.schema import EvaluateKeys, ParallelKeys, SynchroniseKeys, TrainKeys
@@ -103,27 +101,19 @@ def _evaluated(keys: EvaluateKeys, plan: Plan, network: Network, machine: Machin
         except UnknownName as error:
             mistakes.add(keys.place, error.message, error.hint)
             return None
-        kinds = _kinds(machine, devices, kinds.costs[0].times.framework)
+        kinds = kinds_of(machine, devices, kinds.costs[0].times.framework)
     batch = keys.batch or sum(plan.batches)
     batches = shared(batch, len(devices), ())
     if isinstance(batches, str):
         mistakes.add(keys.place, batches)
         return None
-    layout = Layout(devices=devices, dp=len(devices), per_node=in_first_node(machine, devices))
+    layout = layout_of(machine, devices, dp=len(devices))
     cuts = cut(network, layout, kinds, batches[0], plan.dtype)
     stages = stages_of(cuts, batches[0], plan.dtype, 0.0, training=False)
     return replace(
         plan, layout=layout, kinds=kinds, stages=[stages] * len(devices), batches=batches, microbatches=1,
         steps=-(-keys.samples // batch),
     )  # fmt: skip
-
-
-def _kinds(machine: Machine, devices: tuple[str, ...], framework: Framework) -> Kinds:
-    gpus, of_device = kinds_of(machine, devices)
-    return Kinds(
-        [KernelCosts(KernelTimes(gpu, framework)) for gpu in gpus],
-        dict(zip(devices, of_device, strict=True)) if of_device else {},
-    )
 
 
 def _trained(
@@ -156,8 +146,8 @@ def _trained(
         wrong(key, message)
     if len(mistakes) > before:
         return None
-    kinds = _kinds(machine, devices, software.kernels)
-    layout = Layout(devices=devices, tp=parallel.tp, pp=parallel.pp, dp=replicas, per_node=in_first_node(machine, devices))
+    kinds = kinds_of(machine, devices, software.kernels)
+    layout = layout_of(machine, devices, tp=parallel.tp, pp=parallel.pp, dp=replicas)
     return _plan(keys, tree, network, software, synchronise, layout, kinds, batches, microbatches)
 
 

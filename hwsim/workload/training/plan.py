@@ -54,7 +54,7 @@ class Pieces:
         layers: blocks of the longest stage.
     """
 
-    counts: tuple[int, ...]
+    counts: Sequence[int]
     shards: int
     waiting: float
     detail: Detail

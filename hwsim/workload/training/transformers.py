@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from hwsim.collectives import CannotCollect
-from hwsim.devices import Gpu
 from hwsim.machine import Machine, NoRoute
 from hwsim.models import (
     Framework,
@@ -25,11 +24,9 @@ from hwsim.models import (
     stage_of,
     training_memory,
 )
-from hwsim.models.kernel_times import KernelTimes
 from hwsim.spec import Mistakes, Place, SpecError, Tree, decode
-from hwsim.workload.training.costs import KernelCosts
 from hwsim.workload.training.kinds import Kinds, kinds_of
-from hwsim.workload.training.layout import USUAL, Layout, in_first_node
+from hwsim.workload.training.layout import USUAL, layout_of
 from hwsim.workload.training.plan import Held, Pieces, Plan
 from hwsim.workload.training.schema import ParallelKeys, TrainKeys
 
@@ -47,8 +44,8 @@ def planned(
     if framework is None or not devices:
         return None
     try:
-        gpus, of_device = kinds_of(machine, devices)
-        stated = _stated(keys, gpus, mistakes)
+        kinds = kinds_of(machine, devices, framework)
+        stated = _stated(keys, kinds, mistakes)
         if stated is None:
             return None
         search = _is_auto(keys)
@@ -60,27 +57,14 @@ def planned(
     except (NotAlike, NoRoute, CannotCollect) as error:
         mistakes.add(_place(tree, "parallel"), f"no plan can be found: {error}", f"say it, such as parallel: {SIZE}")
         return None
-    kinds = Kinds(
-        [KernelCosts(KernelTimes(gpu, framework)) for gpu in gpus],
-        dict(zip(devices, of_device, strict=True)) if of_device else {},
+    plan, stages, pieces = (
+        laid.plan,
+        range(laid.plan.pp),
+        [hiding.pieces(laid, stage, keys.buckets) for stage in range(laid.plan.pp)],
     )
-    return _plan(keys, laid, framework, kinds, devices, in_first_node(machine, devices))
-
-
-def _plan(keys: TrainKeys, laid: Laid, framework: Framework, kinds: Kinds, devices: Sequence[str], per_node: int) -> Plan:
-    plan, stages = laid.plan, range(laid.plan.pp)
+    sizes = {axis: getattr(plan, axis) for axis in ("order", "tp", "cp", "pp", "ep", "chunks")}
     return Plan(
-        layout=Layout(
-            devices=devices,
-            order=plan.order,
-            tp=plan.tp,
-            cp=plan.cp,
-            pp=plan.pp,
-            ep=plan.ep,
-            dp=laid.dp,
-            chunks=plan.chunks,
-            per_node=per_node,
-        ),
+        layout=layout_of(machine, devices, dp=laid.dp, **sizes),
         kinds=kinds,
         stages=[[stage_of(laid, framework, stage) for stage in stages]] * laid.dp,
         held=[[_held(laid, framework, stage) for stage in stages]] * laid.dp,
@@ -88,13 +72,7 @@ def _plan(keys: TrainKeys, laid: Laid, framework: Framework, kinds: Kinds, devic
         microbatches=laid.microbatches,
         schedule=plan.schedule,
         steps=keys.steps,
-        exchange=Pieces(
-            counts=tuple(hiding.pieces(laid, stage, keys.buckets) for stage in stages),
-            shards=laid.shards,
-            waiting=framework.step,
-            detail=keys.detail,
-            layers=laid.layers,
-        ),
+        exchange=Pieces(counts=pieces, shards=laid.shards, waiting=framework.step, detail=keys.detail, layers=laid.layers),
         network=framework.network,
         dtype=plan.dtype,
         text=text(laid),
@@ -166,7 +144,7 @@ def _parallel(keys: TrainKeys, mistakes: Mistakes) -> ParallelKeys | None:
     return decode(keys.parallel, ParallelKeys, mistakes)
 
 
-def _stated(keys: TrainKeys, gpus: Sequence[Gpu], mistakes: Mistakes) -> ParallelPlan | None:
+def _stated(keys: TrainKeys, kinds: Kinds, mistakes: Mistakes) -> ParallelPlan | None:
     sizes = _parallel(keys, mistakes)
     if sizes is None:
         return None
@@ -178,7 +156,7 @@ def _stated(keys: TrainKeys, gpus: Sequence[Gpu], mistakes: Mistakes) -> Paralle
         ep=sizes.ep,
         order=sizes.order if keys.parallel is not None else USUAL,
         sequence_parallel=sizes.tp > 1 if keys.sequence_parallel is None else keys.sequence_parallel,
-        dtype=keys.dtype or ("bf16" if all("bf16" in gpu.flop for gpu in gpus) else "fp16"),
+        dtype=keys.dtype or ("bf16" if all("bf16" in costs.gpu.flop for costs in kinds.costs) else "fp16"),
         **{
             name: getattr(keys, name)
             for name in ("microbatch", "global_batch", "sequence", "schedule", "chunks", "uneven", "sharding", "shards",
