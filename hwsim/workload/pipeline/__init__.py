@@ -4,14 +4,14 @@ pipeline:
   batches: 1000
   ahead: 4
   stages:
-    - read: {from: disk, bytes: 110 kB, times: 64, access: random, depth: 8}
-    - busy: {name: decode, device: cpu, time: 6 ms, times: 64, workers: 8}
+    - read: {from: disk, bytes: 110 kB, times: 64, depth: 8}
+    - busy: {name: decode, device: cpu, time: 6 ms, times: 64}
     - copy: {from: cpu, to: gpu, bytes: 38.5 MB}
     - busy: {name: train, device: gpu, time: 90 ms}
 
-A stage works on one batch after another, or on `at_once` of them.  It starts a batch once the stage before has ended it, and
-once there is room: between two stages lie at most `ahead` batches, and a later one that is held up itself has as many more
-in its hands as it may have at once (see `writing`).
+A stage works on one batch after another, or on `at_once` of them. It starts a batch once the stage before has ended it, and
+once there is room. Between two stages lie at most `ahead` batches. A later stage that is held up itself holds as many more as
+it may have at once (see `writing`).
 """
 
 from __future__ import annotations
@@ -72,29 +72,29 @@ def add_pipeline(
 
 
 def _batches(keys: PipelineKeys, tree: Tree, programs: int, mistakes: Mistakes) -> int:
-    """Of one program in one epoch; a last one that is not full is dropped."""
+    """Batches of one program in one epoch; a last one that is not full is dropped."""
     if keys.batches is not None:
         return keys.batches
     if keys.dataset is None or keys.batch is None:
         hint = "batches: 1000, or batch: 64 and dataset: {samples: 1281167, bytes: 110 kB}"
         mistakes.add(tree.place, "how many batches there are is missing", hint)
         return 0
-    found = keys.dataset.samples // (keys.batch * max(1, programs))
-    if not found:
+    batches = keys.dataset.samples // (keys.batch * max(1, programs))
+    if not batches:
         mistakes.add(
             tree.key_place("batch"), f"{keys.dataset.samples:,} samples are not one batch for each of {programs} programs"
         )
-    return found
+    return batches
 
 
 def _every(keys: Checkpoint, batches: int, slowest: float, mistakes: Mistakes) -> int:
-    """Batches from one checkpoint to the next; 0 once what is wrong is noted."""
-    said = keys.every.value
-    if said == "epoch":
+    """Batches from one checkpoint to the next; 0 once the mistakes are noted."""
+    every = keys.every.value
+    if every == "epoch":
         return batches
-    if isinstance(said, int) and not isinstance(said, bool) and said > 0:
-        return said
-    if isinstance(said, int | float | bool) or said is None:
+    if isinstance(every, int) and not isinstance(every, bool) and every > 0:
+        return every
+    if isinstance(every, int | float | bool) or every is None:
         mistakes.add(keys.every.place, f"a checkpoint comes every so many batches, not every {keys.every.what()}", "such as 1000")
         return 0
     seconds = decode_value(keys.every, Seconds, mistakes)
@@ -104,16 +104,16 @@ def _every(keys: Checkpoint, batches: int, slowest: float, mistakes: Mistakes) -
 def _savings(
     keys: Checkpoint, programs: tuple[Program, ...], lines: list[tuple[Stage, ...]], mistakes: Mistakes
 ) -> dict[int, Saving]:
-    """By program: the first writes everything, or each its part."""
-    found = {}
+    """Checkpoints by program: the first writes everything, or each its part."""
+    savings = {}
     who = range(len(programs)) if keys.sharded else range(1)
     for rank in who:
         source = keys.source or lines[rank][-1].ops[-1].at(0).device
         try:
-            found[rank] = saving(
+            savings[rank] = saving(
                 programs[rank].scope, keys.bytes / len(who), source, keys.target, request=keys.request, depth=keys.depth
             )
         except (CannotCompute, CannotPlace, NoRoute, UnknownName) as error:
             mistakes.add(keys.place, error.message, error.hint)
             return {}
-    return found
+    return savings

@@ -1,19 +1,24 @@
-"""How much of an epoch a cache already holds.
+"""Hit rates of a cache in each epoch.
 
-Every sample is read once an epoch.  With c = bytes of the cache / bytes of the data below 1, of what is read again
+Every sample is read once an epoch. With c = bytes of the cache / bytes of the data below 1, of what is read again
 
     pinned    in any order   c
+
     lru       shuffled       c + (1 - c) ln(1 - c)         in order   nothing
+
     linux     shuffled       the h of h = ((1 - e^-a)/a)^2  in order   the h of h = e^-a,       a = (1 - h)/c
 
-lru: between the reads of a sample at the places p of one epoch and q of the next (as parts of it) all but p (1 - q) of the
-data is read, and the sample is still there if that fits.  Of two uniform numbers the product is above 1 - c so often.
-linux: what goes is anything in the cache, so a sample survives each miss with probability 1 - 1/size.
+lru: a sample is read at place p of one epoch and q of the next, as parts of it. All but p (1 - q) of the data is read in between,
+and the sample is still there if that fits. The rate is the probability that a product of two uniform numbers exceeds 1 - c.
 
-Source: measured for the page cache of Linux with c = 0.65: 53 % of misses shuffled, 66 % in order, and 35 % for a cache that
-keeps what it has (Mohan et al., "Analyzing and mitigating data stalls in DNN training", PVLDB 14(5), 2021, section 7.1);
-`linux` says 54, 61 and `pinned` 35 %, a plain lru would say 72 and 100 %.
-Range: samples of about one size, from the second epoch on; several hosts that share out each epoch anew: see `hit_rate`.
+linux: anything in the cache may be replaced, so a sample survives each miss with probability 1 - 1/size.
+
+**Source**: Mohan et al., "Analyzing and mitigating data stalls in DNN training", PVLDB 14(5), 2021, section 7.1. Measured for the
+page cache of Linux with c = 0.65: 53 % of misses shuffled, 66 % in order, and 35 % for a cache that keeps what it has.
+
+**Error**: `linux` gives 54 and 61 %, `pinned` 35 %; a plain lru would give 72 and 100 %.
+
+**Range**: samples of about one size, from the second epoch on; several hosts that share out each epoch anew: see `hit_rate`.
 """
 
 from __future__ import annotations
@@ -29,8 +34,8 @@ def hit_rate(policy: Policy, part: float, epoch: int, *, shuffled: bool, hosts: 
 
     Args:
         part: bytes of the cache / bytes of the data that this host reads over the epochs.
-        hosts: who share out the data anew each epoch, if it is shuffled: a sample read here comes back here once in so many
-            epochs, as if drawn at random; then every policy holds `part` of what has been seen (at most all that was seen).
+        hosts: machines that share out shuffled data anew each epoch. A sample comes back to its host once in `hosts` epochs,
+            as if drawn at random. Then every policy holds `part` of what has been seen (at most all that was seen).
 
     >>> hit_rate("lru", 0.5, 0, shuffled=True), hit_rate("lru", 1.0, 1, shuffled=True)
     (0.0, 1.0)

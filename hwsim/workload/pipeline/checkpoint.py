@@ -1,8 +1,9 @@
 """Checkpoints: the state of a model, copied to the host's memory where it is on a GPU, and written to a disk.
 
-    sync    who trains waits for both           time lost a checkpoint = copy + write
-    async   it waits for the copy alone, and the write goes on beside it    time lost = copy, as long as the write
-            before has ended: there is one buffer in the host's memory
+    sync    the training waits for both: it loses copy + write at each checkpoint
+
+    async   the training waits for the copy alone, while the write goes on: it loses the copy, as long as the write before has
+            ended, for there is one buffer in the host's memory
 
 Source: the two-phase checkpoints of Nicolae et al., "DeepFreeze" (CCGrid 2020) and Mohan et al., "CheckFreq" (FAST 2021).
 """
@@ -26,21 +27,21 @@ class Saving:
     write: Placed
 
     def lost(self, rates: Mapping[str, float], *, waits_for_write: bool) -> float:
-        """Seconds for which who trains waits, alone on the machine."""
+        """Seconds for which the training waits, alone on the machine."""
         parts = [self.copy, self.write if waits_for_write else None]
         return math.fsum(part.cost.demand.alone(rates) if part.cost else part.time for part in parts if part is not None)
 
 
 def saving(scope: Scope, size: float, source: str, target: str, *, request: float = 16e6, depth: int = 8) -> Saving:
-    """How `size` bytes in the memory of the device `source` come to the disk `target`, by way of the program's host.
+    """The way of `size` bytes in the memory of the device `source` to the disk `target`, through the program's host.
 
     request: bytes of one write.  depth: writes in flight.
 
     Raises:
         UnknownName, CannotPlace, NoRoute: as the machine says.
     """
-    host, own = scope.host, scope.one(source) if source else scope.host
-    copied = Copy(source=own, target=host, bytes=size).lower(scope) if host and scope.kind(own) == "gpu" else None
+    host, memory = scope.host, scope.one(source) if source else scope.host
+    copied = Copy(source=memory, target=host, bytes=size).lower(scope) if host and scope.kind(memory) == "gpu" else None
     count = max(1, round(size / request))
-    write = Write(target=target, source=host or own, bytes=size / count, times=count, depth=depth).lower(scope)
+    write = Write(target=target, source=host or memory, bytes=size / count, times=count, depth=depth).lower(scope)
     return Saving(copied, write)

@@ -1,4 +1,4 @@
-"""What a `pipeline:` says: its stages, its data, the memory that keeps them, its checkpoints."""
+"""Keys of a `pipeline:`: its stages, its data, the memory that keeps them, its checkpoints."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hwsim.workload.pipeline.cache import Policy
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """What all the reads of an epoch read: its numbers are the defaults of the ops `read`."""
+    """Data that the reads of an epoch share; its numbers are the defaults of the ops `read`."""
 
     samples: int = field("how many samples", minimum=1, example="1281167")
     bytes: Bytes = field("bytes of one of them, on average", exclusive_minimum=0.0, example="110 kB")
@@ -51,7 +51,7 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class StageKeys:
-    """What a stage may say beside its op."""
+    """Keys of a stage in addition to its op."""
 
     name: str = field("what the results call it (default: its op)", default="")
     ahead: int | None = field(
@@ -85,7 +85,7 @@ class PipelineKeys:
 
 
 def refuse_sharded(keys: PipelineKeys, mistakes: Mistakes) -> None:
-    """Note a checkpoint in parts of which there is only one."""
+    """Note a sharded checkpoint of a single pipeline."""
     if keys.checkpoint is not None and keys.checkpoint.sharded and not keys.each:
         mistakes.add(
             keys.checkpoint.place,

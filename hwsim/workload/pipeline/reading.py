@@ -28,9 +28,9 @@ STAGE: Final = frozenset({"name", "ahead", "at_once", "handoff", "do", "train"})
 
 @dataclass(frozen=True, slots=True)
 class StageOp:
-    """One op of a stage, as each program places it: `placed[epoch]`, of which the last stands for all later ones.
+    """One op of a stage, as each program places it: `placed[epoch]`; the last stands for all later epochs.
 
-    exchange: it is a collective, which the programs do together.  step: it is a step of a training, likewise.
+    exchange: the collective that it is, which the programs do together.  step: the step of a training, likewise.
     """
 
     name: str
@@ -45,7 +45,7 @@ class StageOp:
         return self.exchange is not None or self.step is not None
 
     def at(self, epoch: int) -> Placed:
-        """Where it runs and what it costs in that epoch."""
+        """Its place and its cost in that epoch."""
         return self.placed[min(epoch, len(self.placed) - 1)]
 
 
@@ -94,40 +94,36 @@ class Reader:
         return self.programs[0].scope.machine
 
     def stages(self, rank: int) -> tuple[Stage, ...]:
-        """Of one program."""
+        """The stages of one program."""
         return tuple(stage for tree in self.keys.stages if (stage := self._stage(tree, rank)) is not None)
 
     def _stage(self, tree: Tree, rank: int) -> Stage | None:
-        own = tree.without(*[key for key, _ in tree.items() if key not in STAGE]) if tree.is_mapping else tree
-        said = decode(own, StageKeys, self.mistakes) if tree.is_mapping else None
-        ways = [key for key, _ in tree.items() if key not in STAGE or key in ("do", "train")]
-        if said is None or len(ways) != 1:
-            if said is not None or not tree.is_mapping:
-                what = tree.what() if not ways else f"{' and '.join(ways)} at once"
+        inner = tree.without(*[key for key, _ in tree.items() if key not in STAGE]) if tree.is_mapping else tree
+        keys = decode(inner, StageKeys, self.mistakes) if tree.is_mapping else None
+        kinds = [key for key, _ in tree.items() if key not in STAGE or key in ("do", "train")]
+        if keys is None or len(kinds) != 1:
+            if keys is not None or not tree.is_mapping:
+                got = tree.what() if not kinds else f"{' and '.join(kinds)} at once"
                 hint = "such as busy: {device: gpu, time: 90 ms}; several ops stand in `do`"
-                self.mistakes.add(tree.place, f"a stage is a mapping of one op, not {what}", hint)
+                self.mistakes.add(tree.place, f"a stage is a mapping of one op, not {got}", hint)
             return None
         ops = tuple(op for each in operations(tree) for op in self._op(each, rank))
-        ops = ops if said.train is None else tuple(self._step(said, rank))
-        ahead = self.keys.ahead if said.ahead is None else said.ahead
-        name = said.name or (ops[0].name if len(ops) == 1 else ways[0])
-        return Stage(name, ops, said.at_once, ahead, said.handoff) if ops else None
+        ops = ops if keys.train is None else tuple(self._step(keys, rank))
+        ahead = self.keys.ahead if keys.ahead is None else keys.ahead
+        name = keys.name or (ops[0].name if len(ops) == 1 else kinds[0])
+        return Stage(name, ops, keys.at_once, ahead, keys.handoff) if ops else None
 
-    def _step(self, said: StageKeys, rank: int) -> Iterator[StageOp]:
+    def _step(self, keys: StageKeys, rank: int) -> Iterator[StageOp]:
         """A step of a training, the same for all programs: the first has its ops."""
-        if said.train is None:
+        if keys.train is None:
             return
-        if said.at_once > 1:
-            self.mistakes.add(said.train.place, "a training takes one batch after another", "leave `at_once` out")
-        name, batch = said.name or "train", (self.keys.batch or 0) * len(self.programs)
-        if rank:
-            device, graph = "", OpGraph((), ())
-        else:
-            found = step_graph(said.train, self.machine, self.mistakes, name=name, batch=batch)
-            if found is None:
-                return
-            device, graph = first_gpu(found, self.machine), found
-        yield StageOp(name, "train", (Placed(device or self.programs[rank].own, "", None),), step=graph)
+        if keys.at_once > 1:
+            self.mistakes.add(keys.train.place, "a training takes one batch after another", "leave `at_once` out")
+        name, batch = keys.name or "train", (self.keys.batch or 0) * len(self.programs)
+        graph = OpGraph((), ()) if rank else step_graph(keys.train, self.machine, self.mistakes, name=name, batch=batch)
+        if graph is not None:
+            device = first_gpu(graph, self.machine) or self.programs[rank].own
+            yield StageOp(name, "train", (Placed(device, "", None),), step=graph)
 
     def _op(self, tree: Tree, rank: int) -> Iterator[StageOp]:
         if not (tree.is_mapping and len(tree.items()) == 1):
@@ -140,9 +136,9 @@ class Reader:
             return
         program = self.programs[rank]
         names: Mapping[str, Value] = {"self": program.own, "rank": rank, "ranks": len(self.programs)}
-        known = with_defaults(kind, substitute(inner, names, self.mistakes, keep=()), self.keys, self.dataset)
+        filled = with_defaults(kind, substitute(inner, names, self.mistakes, keep=()), self.keys, self.dataset)
         cls: type[Op] = OPS[kind]
-        op = decode(known, cls, self.mistakes)
+        op = decode(filled, cls, self.mistakes)
         for key in NOT_HERE:
             if inner.get(key) is not None:
                 message = f"a stage has no '{key}': it follows the stage before, on a queue of its own"
@@ -198,10 +194,10 @@ def with_defaults(kind: str, tree: Tree, keys: PipelineKeys, dataset: Tree | Non
 
 
 def cache_bytes(cache: Cache, machine: Machine, keeper: str) -> float:
-    """How much it keeps.
+    """Bytes that the cache keeps.
 
     Raises:
-        CannotPlace: nobody says how large that memory is.
+        CannotPlace: the size of that memory is not given.
     """
     if cache.bytes is not None:
         return cache.bytes
@@ -214,15 +210,15 @@ def cache_bytes(cache: Cache, machine: Machine, keeper: str) -> float:
 
 
 def cached(op: Read, rate: float, cold: Placed, keeper: str, program: Program) -> Cost | None:
-    """What a read costs of which the memory of `keeper` serves a part `rate` and the disk the rest, one after the other."""
+    """Cost of a read: the memory of `keeper` serves the part `rate` and then the disk the rest."""
     machine = program.scope.machine
     target = program.scope.one(op.target) if op.target else program.scope.host
-    asked = op.asked()
-    moved = machine.transfer(keeper, target, asked.bytes * rate, Handling(by="cpu") if keeper == target else Handling())
-    copied = _by_threads(moved, asked.at_once(asked.depth))
+    access = op.asked()
+    moved = machine.transfer(keeper, target, access.bytes * rate, Handling(by="cpu") if keeper == target else Handling())
+    copied = _by_threads(moved, access.at_once(access.depth))
     if rate >= 1:
         return copied
-    missed = machine.serve(cold.device, "read", replace(asked, times=asked.times * (1 - rate)), target)
+    missed = machine.serve(cold.device, "read", replace(access, times=access.times * (1 - rate)), target)
     requests = missed.requests and replace(missed.requests, count=max(1, round(missed.requests.count)))
     return replace(_in_turn(missed, copied), requests=requests)
 

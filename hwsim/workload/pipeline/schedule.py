@@ -1,7 +1,7 @@
-"""Which batches make the bodies of the graph: as few and as short as the batches differ.
+"""Batches grouped into the bodies of the graph: as few and as short as the batches differ.
 
-A pipeline whose batches are all alike is one body of one batch.  Where they differ (a first epoch without a cache, a
-checkpoint after every thousandth) it is several blocks.  An edge between blocks comes from the last iteration of the one to
+A pipeline whose batches are all alike is one body of one batch. Where they differ (a first epoch without a cache, a
+checkpoint after every thousandth) it is several blocks. An edge between blocks comes from the last iteration of the one to
 the first of the other, so a body that repeats then holds as many batches as an edge may reach back.
 """
 
@@ -17,7 +17,7 @@ LONGEST: Final = 4096  # batches between checkpoints that are still one body
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What a batch is: the epoch whose costs it has, and whether a checkpoint follows."""
+    """Kind of a batch: the epoch whose costs it has, and whether a checkpoint follows."""
 
     epoch: int = 0
     saves: bool = False
@@ -35,7 +35,9 @@ def bodies(epochs: tuple[int, ...], batches: int, every: int, reach: int) -> tup
     """The batches of a pipeline in order.
 
     Args:
-        epochs: for each of them, whose costs it has.  batches: in each.  every: batches per checkpoint, 0 for none.
+        epochs: for each, the epoch whose costs it has.
+        batches: their number in each epoch.
+        every: batches per checkpoint, 0 for none.
         reach: batches by which an edge reaches back.
 
     >>> bodies((0, 0), 10, 0, 3)
@@ -51,12 +53,12 @@ def bodies(epochs: tuple[int, ...], batches: int, every: int, reach: int) -> tup
         if len(runs) == 1:
             return (Body((Kind(runs[0][0]),), total),)
         return tuple(body for epoch, count in runs for body in _alike(Kind(epoch), count, reach))
-    found: list[Body] = []
+    saving: list[Body] = []
     done = 0
     for epoch, count in runs:
-        found += _saving(epoch, done, count, every, reach)
+        saving += _saving(epoch, done, count, every, reach)
         done += count
-    return tuple(found)
+    return tuple(saving)
 
 
 def _alike(kind: Kind, count: int, reach: int) -> list[Body]:
@@ -67,20 +69,20 @@ def _alike(kind: Kind, count: int, reach: int) -> list[Body]:
 
 
 def _saving(epoch: int, done: int, count: int, every: int, reach: int) -> list[Body]:
-    """Batches of one epoch, of which each `every`th of all saves."""
+    """Batches of one epoch; each `every`th of all saves."""
     plain, saves = Kind(epoch), Kind(epoch, saves=True)
     head = min(count, -done % every)
-    found: list[Body] = []
+    made: list[Body] = []
     if head:
-        found = [*_alike(plain, head - 1, reach), Body((saves if (done + head) % every == 0 else plain,))]
+        made = [*_alike(plain, head - 1, reach), Body((saves if (done + head) % every == 0 else plain,))]
     periods, tail = divmod(count - head, every)
     if every <= LONGEST:
         period = (*(plain,) * (every - 1), saves)
         together = -(-reach // every)
-        whole, rest = divmod(periods, together)
-        found += [Body(period * together, whole)] if whole else []
-        found += [Body(period * rest)] if rest else []
+        full, rest = divmod(periods, together)
+        made += [Body(period * together, full)] if full else []
+        made += [Body(period * rest)] if rest else []
     else:
         for _ in range(periods):
-            found += [*_alike(plain, every - 1, reach), Body((saves,))]
-    return [*found, *_alike(plain, tail, reach)]
+            made += [*_alike(plain, every - 1, reach), Body((saves,))]
+    return [*made, *_alike(plain, tail, reach)]

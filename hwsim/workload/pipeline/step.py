@@ -18,21 +18,22 @@ from hwsim.spec import Mistakes, Tree, tree_of
 
 
 def step_graph(tree: Tree, machine: Machine, mistakes: Mistakes, *, name: str, batch: int) -> OpGraph | None:
-    """The ops of one step; None once what is wrong is noted.
+    """The ops of one step; None once the mistakes are noted.
 
-    name: of its program.  batch: samples that the pipeline brings for a step, 0 if nobody said.
+    name: its program's name.
+    batch: samples that the pipeline brings for a step, 0 if not given.
     """
     from hwsim.workload.training import add_training
 
     if tree.get("steps") is not None:
         mistakes.add(tree.key_place("steps"), "a stage trains for one step a batch", "leave `steps` out")
         return None
-    said = tree.get("global_batch")
-    if batch and said is not None and said.value != batch:
+    stated = tree.get("global_batch")
+    if batch and stated is not None and stated.value != batch:
         hint = "leave `global_batch` out: it is `batch` times the programs of `each`"
-        mistakes.add(said.place, f"the pipeline brings {batch} samples a step, not {said.what()}", hint)
+        mistakes.add(stated.place, f"the pipeline brings {batch} samples a step, not {stated.what()}", hint)
         return None
-    if batch and said is None and tree.is_mapping:
+    if batch and stated is None and tree.is_mapping:
         tree = tree.put("global_batch", tree_of(batch, tree.place))
     builder = GraphBuilder(capacities_of(machine.capacities))
     before = len(mistakes)
@@ -114,26 +115,25 @@ class Embedding:
         return [op for op in every if op not in followed]
 
     def train(self, steps: int) -> None:
-        """What so many steps are worth."""
+        """Describe the trainings for the results, with `steps` steps."""
         for each in self.graph.trainings:
             inside = tuple((self._costs[cost], part) for cost, part in each.inside)
             self.builder.training(replace(each, steps=steps, inside=inside, whole=0.0))
 
     def _hold(self, refs: list[list[list[OpRef]]]) -> None:
         """Its buffers: what stays is taken once, what a step gives back in each."""
-        for each in self.graph.buffers:
-            passing = each.free == "last-use" and len(each.users) > 1
+
+        def moved(mark: Mark) -> Mark:
+            return Mark(*refs[mark.block][-1][mark.op])
+
+        for buffer in self.graph.buffers:
+            passing = buffer.free == "last-use" and len(buffer.users) > 1
             if self._held and not passing:
                 continue
-
-            def mark(said: Mark) -> Mark:
-                here = refs[said.block][-1][said.op]
-                return Mark(here.block, here.op)
-
-            made = mark(each.made)
+            made = moved(buffer.made)
             times = self.times if passing else 1
-            users = tuple(mark(user) for user in each.users)
-            self.builder.buffer(replace(each, made=made, users=users, renamed=None, block=made.block, first=0, times=times))
+            users = tuple(moved(user) for user in buffer.users)
+            self.builder.buffer(replace(buffer, made=made, users=users, renamed=None, block=made.block, first=0, times=times))
         self._held = True
 
     def _edges(self, refs: list[list[list[OpRef]]]) -> Iterator[tuple[OpRef, OpRef]]:
@@ -150,4 +150,4 @@ class Embedding:
             elif mode == EVERY:
                 yield from ((each[before], targets[0][then]) for each in sources)
             else:
-                yield from ((one[before], other[then]) for one, other in zip(sources, targets, strict=True))
+                yield from ((source[before], target[then]) for source, target in zip(sources, targets, strict=True))

@@ -1,12 +1,15 @@
 """Stages and batches -> ops and edges.
 
-A stage begins batch i when
-- the stage before has ended it,
-- it has ended batch i - at_once itself (its workers take the batches in turns), and
-- there is room for it: the next stage has ended batch i - ahead - (its at_once), so that it may begin batch i - ahead.
+A stage begins batch i when three things are done:
 
-So at most `ahead` batches lie between two stages; a next one that is held up itself has as many more in its hands as it may
-have at once.  The last stage takes none while a checkpoint keeps it: for batch i there is room once the checkpoint after batch
+- The stage before has ended it.
+
+- It has ended batch i - at_once itself: its workers take the batches in turns.
+
+- There is room for it: the next stage has ended batch i - ahead - (its at_once), so that it may begin batch i - ahead.
+
+So at most `ahead` batches lie between two stages. A next stage that is held up itself holds as many more as it may have at
+once. The last stage takes none while a checkpoint keeps it: for batch i there is room once the checkpoint after batch
 i - ahead - 1 lets go.
 """
 
@@ -50,9 +53,9 @@ class Written:
 
 @dataclass(slots=True)
 class Writer:
-    """Writes the pipelines of all programs side by side, body by body.
+    """Writes the pipelines of all programs together, body by body.
 
-    savings: of the programs that write checkpoints.  waits: the last stage waits for the write too.
+    savings: checkpoints, by the program that writes them.  waits: the last stage waits for the write too.
     """
 
     builder: GraphBuilder
@@ -112,14 +115,14 @@ class Writer:
         return first
 
     def train(self, steps: int) -> None:
-        """What the steps of the trainings are worth, one for each batch."""
+        """Describe the trainings for the results: a step for each batch."""
         for step in self._steps_of.values():
             step.train(steps)
 
     def line(self, rank: int, batch: int, epochs: Sequence[int]) -> Line:
-        """What the results need to know of one program's pipeline."""
+        """The stages of one program's pipeline, for the results."""
         stages = self.lines[rank]
-        found = []
+        shown = []
         for number, stage in enumerate(stages):
             written = self._ops[rank, number]
             labels = [self._label(rank, each) for each in written]
@@ -127,10 +130,10 @@ class Writer:
             first, left = self._ends(rank, number, 0)[0], self._ends(rank, number, len(written) - 1)[1]
             last = Label(f"{stage.name} handed over", "busy", self._host(rank), self.programs[rank].name)
             ops = tuple(label for each, steps in zip(labels, together, strict=True) for label in (steps or (each,)))
-            found.append(
+            shown.append(
                 LineStage(stage.name, labels[-1].device, first, last if stage.handoff else left, ops, stage.at_once, stage.ahead)
             )
-        return Line(self.programs[rank].name, tuple(found), batch, tuple(epochs))
+        return Line(self.programs[rank].name, tuple(shown), batch, tuple(epochs))
 
     # ---- one batch
 
@@ -152,11 +155,11 @@ class Writer:
         return first
 
     def _apart(self, number: int, at: int, epoch: int) -> tuple[dict[int, OpRef], dict[int, OpRef]]:
-        found = {}
+        refs = {}
         for rank, program in enumerate(self.programs):
             written = self._ops[rank, number][at]
             placed = written.op.at(epoch)
-            found[rank] = self.builder.op(
+            refs[rank] = self.builder.op(
                 written.name,
                 kind=written.op.kind,
                 device=written.op.at(0).device,
@@ -165,7 +168,7 @@ class Writer:
                 time=placed.time,
                 queue=written.queue,
             )
-        return found, found
+        return refs, refs
 
     def _together(self, number: int, at: int) -> tuple[dict[int, OpRef], dict[int, OpRef]]:
         """A collective or a step of a training: all arrive, the steps, all leave."""
@@ -194,7 +197,7 @@ class Writer:
         return self.builder.op(label.name, kind=label.kind, device=label.device, program=label.program, queue=queue, after=after)
 
     def _follow(self, rank: int, number: int, batch: int, op: OpRef, before: OpRef | None) -> None:
-        """What the op of a stage waits for: the op before in the stage, else what lets the batch into it."""
+        """Let the op of a stage wait for the op before in the stage, else for what lets the batch into it."""
         if before is not None:
             self.builder.edge(before, op)
             return
@@ -246,16 +249,16 @@ class Writer:
         size = len(body.batches)
         for mark, batch, lag, op in self._wanted:
             at = batch - lag
-            here = self._marks[mark]
+            refs = self._marks[mark]
             if at >= 0:
-                self._edge(here[at], op, 0)
+                self._edge(refs[at], op, 0)
                 continue
             earlier = self._before.get(mark, [])
             if -at <= len(earlier) and (source := earlier[at]) is not None:
                 self.builder.tie(source, op)
             if body.times > 1:
                 back = -(at // size)
-                self._edge(here[at + back * size], op, back)
+                self._edge(refs[at + back * size], op, back)
         for mark, refs in self._marks.items():
             self._before[mark] = [*self._before.get(mark, []), *refs][-self.reach :]
 
@@ -297,7 +300,7 @@ class Writer:
         return tuple(self.builder.label_at(step.label) for each in meeting.gatherings for step in each.steps)
 
     def _meeting(self, number: int, at: int) -> Collective | None:
-        """What all programs do at a collective of a stage; None once what is wrong is noted."""
+        """The collective of all programs at an op of a stage; None once the mistakes are noted."""
         label = self.builder.label
         ops, placed = [], []
         for rank, program in enumerate(self.programs):

@@ -58,7 +58,7 @@ def through(
 
 
 def update_cost(machine: Machine, server: str, moved: float) -> Cost | None:
-    """What a server's update costs that moves so many bytes of its memory; None where nothing is known of its memory."""
+    """Cost of a server's update that moves `moved` bytes of its memory; None where its memory is not described."""
     model = machine.device(server).model
     work = Work(reads=0.6 * moved, writes=0.4 * moved)
     return model.compute(server, work) if isinstance(model, Cpu | Gpu | Sockets) else None
