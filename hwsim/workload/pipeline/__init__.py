@@ -1,11 +1,10 @@
-"""`pipeline:` stages that run at the same time, a batch in each, with bounded buffers between them.
+"""`pipeline:` stages that run at the same time, with bounded buffers between them.
 
 pipeline:
   batches: 1000
   ahead: 4
   stages:
-    - read: {from: disk, bytes: 110 kB, times: 64, depth: 8}
-    - busy: {name: decode, device: cpu, time: 6 ms, times: 64}
+    - read: {from: disk, bytes: 110 kB, times: 64}
     - copy: {from: cpu, to: gpu, bytes: 38.5 MB}
     - busy: {name: train, device: gpu, time: 90 ms}
 
