@@ -33,15 +33,15 @@ def causes(shares: Iterable[Share]) -> list[tuple[str, float]]:
     for share in shares:
         text = str(share.cause)
         total.setdefault(family(text), []).append((text, share.share))
-    found = [(rows[0][0] if len(rows) == 1 else name, math.fsum(part for _, part in rows)) for name, rows in total.items()]
-    return sorted(found, key=lambda row: (-row[1], natural(row[0])))
+    causes = [(rows[0][0] if len(rows) == 1 else name, math.fsum(part for _, part in rows)) for name, rows in total.items()]
+    return sorted(causes, key=lambda row: (-row[1], natural(row[0])))
 
 
 def capacities(usage: Sequence[Usage], limited: Iterable[Share] = ()) -> tuple[list[Row], list[str]]:
     """Rows of the capacities that were used, and the names of the others.
 
     Those that limit the run come first, by the share of its time that is due to them; then the fullest, then the busiest.
-    What is due to a device and to none of its capacities counts for its fullest, except latency, which fills none.
+    Time that is due to a device, but to none of its capacities, counts for its fullest one, except latency, which fills none.
     """
     fullest: dict[str, Usage] = {}
     for one in usage:
@@ -78,7 +78,10 @@ def _place(one: Usage, held: Mapping[str, float]) -> tuple[object, ...]:
 
 
 def group(names: Sequence[str], *, whole: bool, count: int = 0) -> str:
-    """What to call several capacities: the family if these are all of it.  count: how many they are, if more than the names.
+    """A name for several capacities: the family if these are all of it.
+
+    Args:
+        count: number of capacities, if larger than the number of names.
 
     >>> group(["gpu0.compute", "gpu1.compute"], whole=True), group(["gpu2.compute", "gpu3.compute"], whole=False)
     ('gpu*.compute (2)', 'gpu2.compute + 1 alike')

@@ -1,4 +1,4 @@
-"""The result as JSON, `hwsim: result/1`.  Keys end in their unit; times also as integer femtoseconds where exactness counts."""
+"""The result as JSON, `hwsim: result/1`. Keys end in their unit; exact times are also integer femtoseconds."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import asdict
 from typing import Any
 
 from hwsim import invariants
-from hwsim.demand import Choice
 from hwsim.results.choices import choices
 from hwsim.results.coverage import coverage
 from hwsim.results.result import Result
-from hwsim.results.timeline import FEMTO, Steady
+from hwsim.results.timeline import FEMTO
 from hwsim.views.explain.critical import limited_by
 from hwsim.views.explain.starving import pipelines
 from hwsim.views.kit import warned
+from hwsim.views.kit.document import picked
 from hwsim.views.summary import pipeline, serving, training
 
 
@@ -29,73 +29,67 @@ def document(result: Result, *, ops: bool = False, rank: int | None = None) -> s
 
 
 def as_dict(result: Result, *, ops: bool = False, rank: int | None = None) -> dict[str, Any]:
-    """The document as dicts and lists; `ops` adds a row per op (of a folded run: of the first rank of each class), or those of
-    one rank.
+    """The document as dicts and lists.
+
+    Args:
+        ops: add a row per op; for a folded run, the ops of the first rank of each class.
+        rank: with `ops`, the ops of this rank only.
     """
-    found: dict[str, Any] = {
+    entries: dict[str, Any] = {
         "hwsim": "result/1",
-        "machine": result.machine,
-        "workload": result.workload,
-        "makespan_s": result.makespan_s,
+        **picked(result, "machine", "workload", "makespan_s", "issued_s"),
         "makespan_fs": result.timeline.makespan_fs,
-        "issued_s": result.issued_s,
         "op_count": result.ops.total,
         "fold": _fold(result),
         "limited_by": [
-            {"cause": str(share.cause), "kind": share.cause.kind, "time_s": share.time_s, "share": share.share}
+            {"cause": str(share.cause), "kind": share.cause.kind, **picked(share, "time_s", "share")}
             for share in limited_by(result.timeline)
         ],
         "capacities": [
-            {
-                "name": one.capacity,
-                "busy_s": one.busy_s,
-                "moved": one.moved,
-                "unit": one.unit,
-                "rate": one.rate,
-                "utilisation": one.utilisation,
-                **({"alike": one.alike} if one.alike > 1 else {}),
-            }
-            for one in result.usage
+            picked(
+                usage, "busy_s", "moved", "unit", "rate", "utilisation", *(["alike"] if usage.alike > 1 else []), name="capacity"
+            )
+            for usage in result.usage
         ],
         "pipelines": pipeline.as_dicts(pipelines(result.timeline)),
-        "jobs": [
-            {"name": each.name, "start_s": each.start_s, "end_s": each.end_s, "makespan_s": each.makespan_s}
-            for each in result.jobs
+        "jobs": [picked(job, "name", "start_s", "end_s", "makespan_s") for job in result.jobs],
+        "events": [asdict(event) for event in result.events],
+        "collectives": [
+            {
+                **picked(chosen, "op", "times"),
+                **picked(chosen.choice, "channels", algorithm="name", time_s="seconds", next_best="runner_up",
+                         next_best_s="runner_up_seconds"),
+            }
+            for chosen in choices(result.timeline)
         ],
-        "events": [asdict(one) for one in result.events],
-        "collectives": [{"op": one.op, "times": one.times, **_choice(one.choice)} for one in choices(result.timeline)],
         "memory": [
             {
-                "device": one.device,
-                "peak_bytes": one.peak,
-                "size_bytes": one.size,
-                "at_s": one.at_s,
-                "fits": one.fits,
-                "holds": [asdict(each) for each in one.holds],
+                **picked(device, "device", "at_s", "fits", peak_bytes="peak", size_bytes="size"),
+                "holds": [asdict(value) for value in device.holds],
             }
-            for one in result.memory
+            for device in result.memory
         ],
         "requests": [
-            {**asdict(one), "counters": dict(one.counters), "rate": one.rate, "bandwidth": one.bandwidth, "gap": one.gap}
-            for one in result.requests
+            {**asdict(device), "counters": dict(device.counters), **picked(device, "rate", "bandwidth", "gap")}
+            for device in result.requests
         ],
-        "trainings": [training.as_dict(one) for one in result.trainings],
-        "serving": [serving.as_dict(one, rows=ops) for one in result.serving],
-        "latency_curves": [asdict(one) for one in result.curves],
-        "steady": None if result.steady is None else _steady(result.steady),
+        "trainings": list(map(training.as_dict, result.trainings)),
+        "serving": [serving.as_dict(service, rows=ops) for service in result.serving],
+        "latency_curves": [asdict(curve) for curve in result.curves],
+        "steady": _steady(result),
         "expect": [asdict(verdict) for verdict in result.verdicts],
         "set": dict(result.settings),
         "warnings": warned.as_dicts(result.warnings),
-    }
-    if (known := coverage(result.timeline)) is not None:
-        found["calibrated"] = asdict(known)
+    }  # fmt: skip
+    if (covered := coverage(result.timeline)) is not None:
+        entries["calibrated"] = asdict(covered)
     if ops:
-        found["ops"] = [asdict(row) for row in (result.ops if rank is None else result.rank(rank))]
-    return found
+        entries["ops"] = [asdict(row) for row in (result.ops if rank is None else result.rank(rank))]
+    return entries
 
 
 def _fold(result: Result) -> dict[str, Any] | None:
-    """Which ranks were simulated, and for how many; or why all of them were, though they are many."""
+    """The ranks that were simulated, each with the number that it represents; or the reason that many were not folded."""
     graph = result.timeline.flat.graph
     if graph.alike is None:
         return {"unfolded": graph.unfolded} if graph.unfolded else None
@@ -103,23 +97,12 @@ def _fold(result: Result) -> dict[str, Any] | None:
     return {"ranks": len(graph.alike.programs), "classes": classes}
 
 
-def _choice(choice: Choice) -> dict[str, Any]:
-    """An algorithm that was chosen, and what came second; times as they were expected."""
+def _steady(result: Result) -> dict[str, Any] | None:
+    steady = result.steady
+    if steady is None:
+        return None
     return {
-        "algorithm": choice.name,
-        "channels": choice.channels,
-        "time_s": choice.seconds,
-        "next_best": choice.runner_up,
-        "next_best_s": choice.runner_up_seconds,
-    }
-
-
-def _steady(steady: Steady) -> dict[str, object]:
-    return {
-        "times": steady.times,
-        "simulated": steady.simulated,
-        "identical": steady.identical,
+        **picked(steady, "times", "simulated", "identical", "why"),
         "period_s": steady.period / FEMTO if steady.period else None,
         "period_iterations": steady.turns if steady.period else None,
-        "why": steady.why,
     }

@@ -1,11 +1,11 @@
-"""What one op of each kind took: the rows of a run that has few kinds of ops.
+"""Rows of the summary for each kind of op, if a run has few kinds.
 
-    each    mean time of one, from its start to its end, waiting in a queue not counted
-    rate    bytes that the accesses of one asked for by that time; else bytes or FLOP through what limited it; else FLOP,
-            or the bytes of the copy
-    count/s accesses, increments or messages of one by that time
+    each    mean time of an op from its start to its end, without waiting in a queue
+    rate    per second of that time: the bytes of its accesses; else bytes or FLOP of the capacity that limited it; else its
+            FLOP, or the bytes of the copy
+    count/s per second of that time: its accesses, increments or messages
 
-The last column is what held the slowest of them for the longest part of its time.
+The last column is the longest cause of the slowest op.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from hwsim.units import format_quantity
 from hwsim.views.explain.cause import HOST, Cause, family
 from hwsim.views.explain.critical import pieces
 
-MOST: Final = 12  # kinds of ops; a run of more gets no rows, a pipeline the longest
+MOST: Final = 12  # kinds of ops; a run with more has no rows, a pipeline the longest ones
 
 
 @dataclass(frozen=True, slots=True)
 class Each:
-    """Ops of one name and kind, on a device or on the members of a family.  rate, count: as text, "" if nothing is counted."""
+    """Ops of one name and kind, on a device or on the members of a family; rate and count are texts, "" if nothing is counted."""
 
     name: str
     times: int
@@ -42,7 +42,7 @@ class Each:
 
 
 def each_op(timeline: Timeline) -> tuple[Each, ...]:
-    """A row for each kind of op, in the order of the program; none if there are more than `MOST` kinds."""
+    """A row for each kind of op, in the order of the program; no rows if there are more than `MOST` kinds."""
     flat = timeline.flat
     labels = flat.graph.labels
     rows: dict[tuple[str, str, str], list[int]] = {}
@@ -56,12 +56,12 @@ def each_op(timeline: Timeline) -> tuple[Each, ...]:
     names = [name for name, _, _ in rows]
     by_label = np.argsort(flat.label, kind="stable")
     bounds = np.searchsorted(flat.label[by_label], np.arange(len(labels) + 1))
-    found = []
+    kinds = []
     met = arrivals(timeline)
     stands_for = weights(timeline)
     for (name, _, device), members in rows.items():
         ops = np.concatenate([by_label[bounds[number] : bounds[number + 1]] for number in members])
-        if met is not None:  # a rank's leaving takes no time: what the ranks do together has its own rows
+        if met is not None:  # a rank's end takes no time; the collective has rows of its own
             ops = ops[~met.leaves[ops]]
         if not len(ops):
             continue
@@ -73,21 +73,13 @@ def each_op(timeline: Timeline) -> tuple[Each, ...]:
         cause = _limit(timeline, slowest)
         rate, count = _rates([(flat.graph.costs[number], size) for number, size in _sizes(timeline, ops, many)], seconds, cause)
         title = name if names.count(name) == 1 else f"{name} on {_device(labels, members, device)}"
-        found.append(
-            Each(
-                title,
-                times,
-                seconds / times,
-                rate,
-                count,
-                family(cause.of_op) if max(len(members), many.max()) > 1 else cause.of_op,
-            )
-        )
-    return (*found, *_waiting(timeline, met)) if met is not None else tuple(found)
+        limit = family(cause.of_op) if max(len(members), many.max()) > 1 else cause.of_op
+        kinds.append(Each(title, times, seconds / times, rate, count, limit))
+    return (*kinds, *_waiting(timeline, met)) if met is not None else tuple(kinds)
 
 
 def _longest(timeline: Timeline, rows: dict[tuple[str, str, str], list[int]]) -> dict[tuple[str, str, str], list[int]]:
-    """Of a pipeline with many kinds of ops: those of its stages, and as many of a training's as there is room for."""
+    """The ops of a pipeline's stages, and the longest of a training's ops up to `MOST` kinds in all."""
     took = np.bincount(
         timeline.flat.label, (timeline.end - timeline.start).astype(np.float64) / FEMTO, len(timeline.flat.graph.labels)
     )
@@ -95,14 +87,15 @@ def _longest(timeline: Timeline, rows: dict[tuple[str, str, str], list[int]]) ->
     stages = [stage for line in timeline.flat.graph.lines for stage in line.stages if len(stage.ops) > MOST // 2]
     inside = {label for stage in stages for label in stage.ops}
     order = sorted(
-        rows, key=lambda row: (any(labels[each] in inside for each in rows[row]), -math.fsum(took[each] for each in rows[row]))
+        rows,
+        key=lambda row: (any(labels[number] in inside for number in rows[row]), -math.fsum(took[number] for number in rows[row])),
     )
     kept = set(order[:MOST])
     return {row: members for row, members in rows.items() if row in kept}
 
 
 def _waiting(timeline: Timeline, met: Arrivals) -> Iterator[Each]:
-    """How long the ranks of each collective waited for one another, where they did."""
+    """Rows of the time that the ranks of each collective waited for one another."""
     labels = timeline.flat.graph.labels
     waited: dict[str, tuple[int, int]] = {}  # how many, and fs
     many = weights(timeline).tolist()
@@ -121,7 +114,7 @@ def _device(labels: Sequence[Label], members: Sequence[int], shared: str) -> str
 
 
 def _sizes(timeline: Timeline, ops: Ints, many: Ints) -> Iterator[tuple[int, float]]:
-    """(cost, how many times it was asked for) of these ops, each of which stands for so many."""
+    """(cost, number of times) of these ops; an op counts as many times as it represents ops."""
     flat = timeline.flat
     costs, where = np.unique(flat.cost[ops], return_inverse=True)
     sizes = np.bincount(where, weights=flat.size[ops] * many)
@@ -129,7 +122,7 @@ def _sizes(timeline: Timeline, ops: Ints, many: Ints) -> Iterator[tuple[int, flo
 
 
 def _limit(timeline: Timeline, op: int) -> Cause:
-    """What held the op for the longest part of its time."""
+    """The longest cause of an op."""
     spent: dict[Cause, int] = {}
     for piece in pieces(timeline, op):
         spent[piece.cause] = spent.get(piece.cause, 0) + piece.end_fs - piece.start_fs
@@ -138,32 +131,32 @@ def _limit(timeline: Timeline, op: int) -> Cause:
 
 
 def _rates(costs: Sequence[tuple[Cost, float]], seconds: float, cause: Cause) -> tuple[str, str]:
-    """(bytes or FLOP a second, things counted a second) of ops that took so many seconds together."""
-    asked = counted = 0.0
+    """(bytes or FLOP a second, accesses a second) of ops that took these seconds together."""
+    accessed = counted = 0.0
     named = family(cause.name)
     chosen: dict[tuple[bool, bool, Unit], float] = {}
     for cost, size in costs:
         if cost.requests is not None:
-            asked += size * cost.requests.count * cost.requests.size
+            accessed += size * cost.requests.count * cost.requests.size
             counted += size * cost.requests.count
         else:
             counted += size * max((amount for _, amount, unit in cost.moved if unit == "1"), default=0.0)
-        here: dict[tuple[Unit, str], float] = {}
-        for capacity, amount, unit in cost.moved:  # of a way over several members of a family, one
-            here[unit, family(capacity)] = max(here.get((unit, family(capacity)), 0.0), size * amount)
-        own = [
+        largest: dict[tuple[Unit, str], float] = {}
+        for capacity, amount, unit in cost.moved:  # one member of a family on a route over several
+            largest[unit, family(capacity)] = max(largest.get((unit, family(capacity)), 0.0), size * amount)
+        amounts = [
             (capacity != named, unit != "FLOP", amount, unit)
-            for (unit, capacity), amount in here.items()
+            for (unit, capacity), amount in largest.items()
             if unit in ("B", "FLOP")
         ]
-        if own:  # chosen for each: the same thing may go by ways whose parts have other names
-            other, bytes_, amount, unit = min(own)
-            chosen[other, bytes_, unit] = chosen.get((other, bytes_, unit), 0.0) + amount
+        if amounts:  # chosen for each cost: equal ops may take routes whose parts have different names
+            elsewhere, is_bytes, amount, unit = min(amounts)
+            chosen[elsewhere, is_bytes, unit] = chosen.get((elsewhere, is_bytes, unit), 0.0) + amount
     if seconds <= 0:
         return "", ""
     count = format_quantity(counted / seconds, "B").removesuffix("B").rstrip() if counted > 0 else ""
-    if asked > 0:
-        return format_quantity(asked / seconds, "B/s"), count
+    if accessed > 0:
+        return format_quantity(accessed / seconds, "B/s"), count
     if not chosen:
         return "", count
     (_, _, unit), amount = min(chosen.items())

@@ -1,4 +1,4 @@
-"""The result as a small HTML table, for notebooks.  No scripts, no styles but alignment."""
+"""The result as a small HTML table for notebooks, without scripts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The result in a screenful of text: the time, what limits it, and how full everything was."""
+"""The summary of a run as text: its time, its limits, and the utilisation of the capacities."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from hwsim.units import format_change, format_quantity, format_share
 from hwsim.views.explain.critical import limited_by
 from hwsim.views.explain.starving import pipelines
 from hwsim.views.kit import warned
+from hwsim.views.kit.table import Column, aligned, middle_out
 from hwsim.views.summary import pipeline, serving, training
 from hwsim.views.summary.capacities import Row, capacities, causes
 from hwsim.views.summary.each import Each, each_op
@@ -25,9 +26,9 @@ from hwsim.views.summary.each import Each, each_op
 WIDTH: Final = 100
 ROWS: Final = 16  # capacities shown; the rest is counted
 CAUSES: Final = 3
-CLASSES: Final = 6  # of ranks
+CLASSES: Final = 6  # classes of ranks
 EVENTS: Final = 6
-CHOICES: Final = 4  # of algorithms
+CHOICES: Final = 4  # collectives with an algorithm that was chosen
 MEMORIES: Final = 8
 NAME: Final = 38
 BAR: Final = 12
@@ -65,11 +66,11 @@ def _lines(result: Result) -> Iterator[str]:
     if len(result.events) > EVENTS:
         yield from _line("", f"and {len(result.events) - EVENTS} more events")
     chosen = choices(result.timeline)
-    for each in chosen[:CHOICES]:
-        yield from _line("collective", f"{each.op}: {each.choice}")
+    for collective in chosen[:CHOICES]:
+        yield from _line("collective", f"{collective.op}: {collective.choice}")
     if len(chosen) > CHOICES:
         yield from _line("", f"and {len(chosen) - CHOICES} more that were chosen")
-    fullest = sorted(result.memory, key=lambda each: (each.fits, -each.peak / (each.size or math.inf)))
+    fullest = sorted(result.memory, key=lambda device: (device.fits, -device.peak / (device.size or math.inf)))
     shown_memories = result.memory if len(fullest) <= MEMORIES else fullest[:MEMORIES]
     for memory in shown_memories:
         yield from _line("memory", _memory(memory))
@@ -87,8 +88,8 @@ def _lines(result: Result) -> Iterator[str]:
         yield from _line("steady", str(result.steady))
     if result.settings:
         yield from _line("set", ", ".join(f"{key}={value}" for key, value in result.settings))
-    if (known := coverage(result.timeline)) is not None:
-        yield from _line("calibrated", str(known))
+    if (covered := coverage(result.timeline)) is not None:
+        yield from _line("calibrated", str(covered))
     for verdict in result.verdicts:
         yield from _line("expected", _verdict(verdict))
     for warning in result.warnings:
@@ -102,30 +103,30 @@ def _lines(result: Result) -> Iterator[str]:
         yield ""
         yield from _table(rows)
     graph = result.timeline.flat.graph
-    if any(each.replicas > 1 for each in graph.trainings):  # what the other copies use would be called not used
+    if any(training.replicas > 1 for training in graph.trainings):  # what the other copies use would be called not used
         unused = []
     if unused:
         yield from textwrap.wrap("not used: " + ", ".join(unused), WIDTH, initial_indent="  ", subsequent_indent=" " * 4,
                                  max_lines=3, placeholder=" ...", break_long_words=False)  # fmt: skip
     unlisted = graph.unlisted
-    if unlisted and all(each.replicas == 1 for each in graph.trainings):
+    if unlisted and all(training.replicas == 1 for training in graph.trainings):
         yield f"  {'and' if unused else 'not used:'} {unlisted:,} {'more' if unused else 'of the machine'}"
     yield ""
     yield "  --trace run.json.gz writes the timeline for ui.perfetto.dev; --json prints all numbers"
 
 
 def _of_steps(result: Result) -> str:
-    """How many steps of training the time is of, where they are all there is."""
+    """` for N steps` if the run is one training; else """ ""
     if len(result.trainings) != 1 or result.jobs or result.trainings[0].steps < 2:
         return ""
-    one = result.trainings[0]
-    after = result.makespan_s - one.ended_s  # weights that are gathered for a next step
-    rest = f" and {format_quantity(after, 's')} after them" if after > 1e-3 * one.step_s else ""
-    return f" for {one.steps:,} steps{rest}"
+    (training,) = result.trainings
+    after = result.makespan_s - training.ended_s  # weights that are gathered for a next step
+    rest = f" and {format_quantity(after, 's')} after them" if after > 1e-3 * training.step_s else ""
+    return f" for {training.steps:,} steps{rest}"
 
 
 def _fold(result: Result) -> Iterator[str]:
-    """Which ranks were simulated for how many; why all were, if they are many, is a warning."""
+    """The classes of ranks of a folded run; a warning says why many ranks were not folded."""
     graph = result.timeline.flat.graph
     if graph.alike is None:
         return
@@ -145,39 +146,34 @@ def _line(title: str, text: str) -> list[str]:
 
 
 def _ops(rows: Sequence[Each]) -> Iterator[str]:
-    """A row for each kind of op; a column that says nothing is left out."""
-    titles = ("op", "times", "each", "rate", "count/s", "limited by")
-    table = [
-        (_short(row.name), f"{row.times:,}", format_quantity(row.mean_s, "s"), row.rate, row.count, _short(row.limited_by))
-        for row in rows
+    """A row for each kind of op; empty columns are left out."""
+    columns = [
+        Column("op", [middle_out(row.name, NAME) for row in rows], right=False),
+        Column("times", [f"{row.times:,}" for row in rows]),
+        Column("each", [format_quantity(row.mean_s, "s") for row in rows]),
+        Column("rate", [row.rate for row in rows]),
+        Column("count/s", [row.count for row in rows]),
+        Column("limited by", [middle_out(row.limited_by, NAME) for row in rows], right=False),
     ]
-    columns = [(title, *cells) for title, *cells in zip(titles, *table, strict=True) if any(cells)]
-    widths = [max(map(len, column)) for column in columns]
-    for cells in zip(*columns, strict=True):
-        first, *middle, last = cells
-        line = [f"{first:<{widths[0]}}", *(f"{cell:>{width}}" for cell, width in zip(middle, widths[1:-1], strict=True)), last]
-        yield f"  {'  '.join(line)}".rstrip()
+    yield from aligned([column for column in columns if any(column.cells)])
 
 
 def _table(rows: list[Row]) -> Iterator[str]:
     shown, rest = rows[:ROWS], rows[ROWS:]
-    name = max(len("capacity"), *(min(len(row.name), NAME) for row in shown))
-    busy = max(len("busy"), *(len(row.busy) for row in shown))
-    moved = max(len("moved"), *(len(row.moved) for row in shown))
-    rate = max(len("rate"), *(len(row.rate) for row in shown))
-    yield f"  {'capacity':<{name}}  {'busy':>{busy}}  {'moved':>{moved}}  {'rate':>{rate}}  utilisation"
-    for row in shown:
-        yield (
-            f"  {_short(row.name):<{name}}  {row.busy:>{busy}}  {row.moved:>{moved}}  {row.rate:>{rate}}"
-            f"  {bar(row.utilisation)} {row.percent:>6}"
-        )
+    yield from aligned([
+        Column("capacity", [middle_out(row.name, NAME) for row in shown], right=False),
+        Column("busy", [row.busy for row in shown]),
+        Column("moved", [row.moved for row in shown]),
+        Column("rate", [row.rate for row in shown]),
+        Column("utilisation", [f"{bar(row.utilisation)} {row.percent:>6}" for row in shown], right=False),
+    ])  # fmt: skip
     if rest:
         most = max(row.utilisation for row in rest)
         yield f"  and {len(rest)} more, utilisation at most {format_share(most)}"
 
 
 def bar(fraction: float) -> str:
-    """A bar of blocks; anything at all shows, and only a full one looks full.
+    """A bar of blocks; a positive fraction shows, and only 1 fills it.
 
     >>> bar(0.5), bar(0.001), bar(0.999)
     ('██████······', '█···········', '███████████·')
@@ -188,13 +184,6 @@ def bar(fraction: float) -> str:
     return "█" * min(full, BAR) + "·" * (BAR - full)
 
 
-def _short(name: str) -> str:
-    if len(name) <= NAME:
-        return name
-    tail = NAME // 2
-    return f"{name[: NAME - tail - 3]}...{name[-tail:]}"
-
-
 def _memory(memory: DeviceMemory) -> str:
     if not memory.fits:
         return f"OUT OF MEMORY: {memory.verdict()}"
@@ -202,20 +191,19 @@ def _memory(memory: DeviceMemory) -> str:
     return f"{memory.device} peak {format_quantity(memory.peak, 'B')}{has}"
 
 
-def _requests(found: RequestStatistics) -> str:
+def _requests(served: RequestStatistics) -> str:
     def time(seconds: float) -> str:
         return format_quantity(seconds, "s")
 
-    counters = "".join(f", {value:,.6g} {name.replace('_', ' ')}" for name, value in found.counters if value)
-    text = (
-        f"{found.device}: {found.count:,} one by one, {format_quantity(found.rate, '1/s')}, "
-        f"{format_quantity(found.bandwidth, 'B/s')}; latency p50 {time(found.latency_p50_s)}, p95 {time(found.latency_p95_s)}, "
-        f"p99 {time(found.latency_p99_s)}, max {time(found.latency_max_s)}; {found.in_flight_mean:.3g} in flight{counters}"
-    )
-    if found.took_s is None or found.closed_form_s is None or found.gap is None:
+    counters = "".join(f", {value:,.6g} {name.replace('_', ' ')}" for name, value in served.counters if value)
+    rates = f"{format_quantity(served.rate, '1/s')}, {format_quantity(served.bandwidth, 'B/s')}"
+    latency = f"latency p50 {time(served.latency_p50_s)}, p95 {time(served.latency_p95_s)}, p99 {time(served.latency_p99_s)}"
+    text = f"{served.device}: {served.count:,} one by one, {rates}; {latency}, max {time(served.latency_max_s)}"
+    text += f"; {served.in_flight_mean:.3g} in flight{counters}"
+    if served.took_s is None or served.closed_form_s is None or served.gap is None:
         return text
-    gap = format_change(found.gap)
-    return f"{text}; its ops took {time(found.took_s)}, the closed form says {time(found.closed_form_s)} ({gap})"
+    gap = format_change(served.gap)
+    return f"{text}; its ops took {time(served.took_s)}, the closed form says {time(served.closed_form_s)} ({gap})"
 
 
 def _verdict(verdict: Verdict) -> str:

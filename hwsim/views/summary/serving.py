@@ -1,49 +1,53 @@
-"""What became of the requests of services: lines of the summary, and JSON."""
+"""Requests of services: lines of the summary, and entries of the JSON document."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Final
 
 from hwsim.results.requests import Spread
 from hwsim.results.serving import ServiceStatistics
 from hwsim.units import format_quantity, format_share
+from hwsim.views.kit.document import picked
+
+PLAIN: Final = (  # entries of the document with the names of the statistics
+    "name", "copies", "gpus_per_copy", "requests", "prompt_tokens", "output_tokens", "span_s", "requests_per_s", "offered_per_s",
+    "overloaded", "tokens_per_s", "iterations", "batch_mean", "in_system_mean", "queue_mean", "queue_max", "put_off",
+    "cache_tokens", "cache_bytes", "cache_peak", "cache_mean",
+)  # fmt: skip
+SPREADS: Final = {"ttft": "first_token", "tpot": "each_token", "gap": "gap", "latency": "latency", "wait": "wait"}
 
 
-def lines(found: ServiceStatistics) -> Iterator[tuple[str, str]]:
+def lines(service: ServiceStatistics) -> Iterator[tuple[str, str]]:
     """(title, text) of each line of the summary."""
-    on = f"{found.copies} x {found.gpus_per_copy} GPU{'s' if found.gpus_per_copy > 1 else ''}"
-    answers = (
-        f", {format_quantity(found.tokens_per_s, '1/s').removesuffix('1/s').strip()} tokens/s" if found.output_tokens else ""
-    )
-    of = f"{found.name}: " if found.name else ""
-    rate = format_quantity(found.requests_per_s, "1/s").removesuffix("1/s").strip()
-    yield "served", f"{of}{found.requests:,} requests on {on}: {rate} requests/s{answers}; {found.batch_mean:.3g} in a batch"
-    if found.overloaded:
-        offered = format_quantity(found.offered_per_s, "1/s").removesuffix("1/s").strip()
-        yield (
-            "overloaded",
-            f"{of}{offered} requests/s came, more than it can answer: the longer this goes on, the longer they wait",
-        )
-    if found.first_token is not None:
-        yield "first token", f"{of}{_spread(found.first_token)}"
-    if found.each_token is not None:
-        yield "each token", f"{of}{_spread(found.each_token)}"
-    yield "request", f"{of}{_spread(found.latency)}; of it {_time(found.wait.mean)} in the mean before anything is read"
-    yield (
-        "queue",
-        f"{of}{found.queue_mean:.3g} in the mean, {found.queue_max} at most; {found.in_system_mean:.3g} requests there, all told",
-    )
-    if found.cache_tokens is not None:
-        lost = f"; {found.put_off:,} put off, {found.read_again:,} tokens read again" if found.put_off else ""
-        yield (
-            "KV cache",
-            (
-                f"{of}{format_share(found.cache_mean)} in the mean, {format_share(found.cache_peak)} at most "
-                f"of {found.cache_tokens:,} tokens on each copy{lost}"
-            ),
-        )
+    of = f"{service.name}: " if service.name else ""
+    yield from ((title, of + text) for title, text in _lines(service))
+
+
+def _lines(service: ServiceStatistics) -> Iterator[tuple[str, str]]:
+    on = f"{service.copies} x {service.gpus_per_copy} GPU{'s' if service.gpus_per_copy > 1 else ''}"
+    answers = f", {_rate(service.tokens_per_s)} tokens/s" if service.output_tokens else ""
+    rate = f"{_rate(service.requests_per_s)} requests/s"
+    yield "served", f"{service.requests:,} requests on {on}: {rate}{answers}; {service.batch_mean:.3g} in a batch"
+    if service.overloaded:
+        offered = f"{_rate(service.offered_per_s)} requests/s came, more than it can answer"
+        yield "overloaded", f"{offered}: the longer this goes on, the longer they wait"
+    if service.first_token is not None:
+        yield "first token", _spread(service.first_token)
+    if service.each_token is not None:
+        yield "each token", _spread(service.each_token)
+    yield "request", f"{_spread(service.latency)}; of it {_time(service.wait.mean)} in the mean before anything is read"
+    queue = f"{service.queue_mean:.3g} in the mean, {service.queue_max} at most"
+    yield "queue", f"{queue}; {service.in_system_mean:.3g} requests there, all told"
+    if service.cache_tokens is not None:
+        lost = f"; {service.put_off:,} put off, {service.read_again:,} tokens read again" if service.put_off else ""
+        filled = f"{format_share(service.cache_mean)} in the mean, {format_share(service.cache_peak)} at most"
+        yield "KV cache", f"{filled} of {service.cache_tokens:,} tokens on each copy{lost}"
+
+
+def _rate(per_s: float) -> str:
+    return format_quantity(per_s, "1/s").removesuffix("1/s").strip()
 
 
 def _time(seconds: float) -> str:
@@ -54,40 +58,19 @@ def _spread(spread: Spread) -> str:
     return f"p50 {_time(spread.p50)}, p95 {_time(spread.p95)}, p99 {_time(spread.p99)}, mean {_time(spread.mean)}"
 
 
-def as_dict(found: ServiceStatistics, *, rows: bool) -> dict[str, Any]:
-    """Keys end in their unit; with a row for each request if asked for."""
+def as_dict(service: ServiceStatistics, *, rows: bool) -> dict[str, Any]:
+    """The entry of the document; keys end in their unit.
 
-    def seconds(spread: Spread | None) -> dict[str, float] | None:
-        return None if spread is None else {f"{name}_s": value for name, value in asdict(spread).items()}
-
-    out: dict[str, Any] = {
-        "name": found.name,
-        "copies": found.copies,
-        "gpus_per_copy": found.gpus_per_copy,
-        "requests": found.requests,
-        "prompt_tokens": found.prompt_tokens,
-        "output_tokens": found.output_tokens,
-        "span_s": found.span_s,
-        "requests_per_s": found.requests_per_s,
-        "offered_per_s": found.offered_per_s,
-        "overloaded": found.overloaded,
-        "tokens_per_s": found.tokens_per_s,
-        "ttft": seconds(found.first_token),
-        "tpot": seconds(found.each_token),
-        "gap": seconds(found.gap),
-        "latency": seconds(found.latency),
-        "wait": seconds(found.wait),
-        "iterations": found.iterations,
-        "batch_mean": found.batch_mean,
-        "in_system_mean": found.in_system_mean,
-        "queue_mean": found.queue_mean,
-        "queue_max": found.queue_max,
-        "put_off": found.put_off,
-        "read_again_tokens": found.read_again,
-        "cache_tokens": found.cache_tokens,
-        "cache_bytes": found.cache_bytes,
-        "cache_peak": found.cache_peak,
-        "cache_mean": found.cache_mean,
-        "course": [each._asdict() for each in found.course],
+    Args:
+        rows: add a row for each request.
+    """
+    spreads = {key: getattr(service, name) for key, name in SPREADS.items()}
+    return {
+        **picked(service, *PLAIN, read_again_tokens="read_again"),
+        **{
+            key: None if spread is None else {f"{name}_s": value for name, value in asdict(spread).items()}
+            for key, spread in spreads.items()
+        },
+        "course": [moment._asdict() for moment in service.course],
+        **({"rows": [row._asdict() for row in service.rows]} if rows else {}),
     }
-    return out | ({"rows": [each._asdict() for each in found.rows]} if rows else {})

@@ -1,4 +1,4 @@
-"""The steps of a training in text and as a dict."""
+"""Steps of a training: lines of the summary, and an entry of the JSON document."""
 
 from __future__ import annotations
 
@@ -9,71 +9,58 @@ from typing import Any
 from hwsim.results.training import MAIN, Training
 from hwsim.units import format_quantity, format_share
 from hwsim.views.explain.cause import family
+from hwsim.views.kit.document import picked
 from hwsim.views.summary.capacities import group
 
 
-def lines(found: Training) -> Iterator[tuple[str, str]]:
-    """(title, text) of each line; of a job, behind its name."""
-    of = "" if found.name == MAIN else f"{found.name}: "
-    yield from ((title, f"{of}{text}") for title, text in _lines(found))
+def lines(training: Training) -> Iterator[tuple[str, str]]:
+    """(title, text) of each line of the summary, after the name of the job if there are several."""
+    of = "" if training.name == MAIN else f"{training.name}: "
+    yield from ((title, f"{of}{text}") for title, text in _lines(training))
 
 
-def _lines(found: Training) -> Iterator[tuple[str, str]]:
-    told = f"; one of {found.replicas:,} alike copies is simulated" if found.replicas > 1 else ""
-    yield "plan", found.plan + told
-    unit = found.unit
-    step = f"{format_quantity(found.step_s, 's')} for {count(found.count)} {unit}"
-    yield "step", step + (f"; the first {format_quantity(found.first_s, 's')}" if found.settles else "")
-    each = f"{count(found.rate / found.gpus)} on each of {found.gpus:,}" if found.gpus > 1 else ""
-    yield "throughput", ", ".join([f"{count(found.rate)} {unit}/s", *([each] if each else []), f"MFU {format_share(found.mfu)}"])
-    parts = (("computing", found.computing), ("exposed communication", found.exposed), ("bubble", found.bubble))
+def _lines(training: Training) -> Iterator[tuple[str, str]]:
+    replicas = f"; one of {training.replicas:,} alike copies is simulated" if training.replicas > 1 else ""
+    yield "plan", training.plan + replicas
+    unit = training.unit
+    step = f"{format_quantity(training.step_s, 's')} for {count(training.count)} {unit}"
+    yield "step", step + (f"; the first {format_quantity(training.first_s, 's')}" if training.settles else "")
+    on_each = f", {count(training.rate / training.gpus)} on each of {training.gpus:,}" if training.gpus > 1 else ""
+    yield "throughput", f"{count(training.rate)} {unit}/s{on_each}, MFU {format_share(training.mfu)}"
+    parts = (("computing", training.computing), ("exposed communication", training.exposed), ("bubble", training.bubble))
     yield "devices", ", ".join(f"{name} {format_share(part)}" for name, part in parts if part > 0)
-    if found.paces:
-        yield "slowest", _kinds(found)
-    if found.whole > 0:
-        yield "training", f"{count(found.whole)} {unit} take {found.days:,.4g} days if every step is as the last"
+    if training.paces:
+        yield "slowest", _kinds(training)
+    if training.whole > 0:
+        yield "training", f"{count(training.whole)} {unit} take {training.days:,.4g} days if every step is as the last"
 
 
-def _kinds(found: Training) -> str:
-    """Which kind of GPU sets the pace, and how long the others wait."""
-    families = {family(name) for pace in found.paces for name in pace.devices}
-    apart = len(families) >= len(found.paces)
-    names = [group(each.devices, whole=apart and len(set(map(family, each.devices))) == 1) for each in found.paces]
-    slowest = found.paces[0]
+def _kinds(training: Training) -> str:
+    """The kind of GPU that sets the pace, and the waits of the others."""
+    families = {family(name) for pace in training.paces for name in pace.devices}
+    apart = len(families) >= len(training.paces)
+    names = [group(pace.devices, whole=apart and len(set(map(family, pace.devices))) == 1) for pace in training.paces]
+    slowest = training.paces[0]
     waits = [
-        f"{name} {format_quantity(slowest.computing_s - each.computing_s, 's')}"
-        for name, each in zip(names[1:], found.paces[1:], strict=True)
+        f"{name} {format_quantity(slowest.computing_s - pace.computing_s, 's')}"
+        for name, pace in zip(names[1:], training.paces[1:], strict=True)
     ]
     return f"{names[0]}: {format_quantity(slowest.computing_s, 's')} of kernels a step; waiting for it: {', '.join(waits)}"
 
 
-def as_dict(found: Training) -> dict[str, Any]:
-    """Keys end in their unit."""
+def as_dict(training: Training) -> dict[str, Any]:
+    """The entry of the document; keys end in their unit."""
+    slowest = max((pace.computing_s for pace in training.paces), default=0.0)
+    kinds = [{**picked(pace, "devices", "computing_s"), "waits_s": slowest - pace.computing_s} for pace in training.paces]
     return {
-        "name": found.name,
-        "plan": found.plan,
-        "devices": found.gpus,
-        "steps": found.steps,
-        "step_s": found.step_s,
-        "first_step_s": found.first_s,
-        f"{found.unit}_per_step": found.count,
-        f"{found.unit}_per_s": found.rate,
-        "mfu": found.mfu,
-        "computing": found.computing,
-        "exposed": found.exposed,
-        "bubble": found.bubble,
-        "stages": [asdict(each) for each in found.stages],
-        "days": found.days if found.whole > 0 else None,
-        **({"kinds": _paces(found)} if found.paces else {}),
+        **picked(training, "name", "plan", "steps", "step_s", "mfu", "computing", "exposed", "bubble"),
+        **picked(training, devices="gpus", first_step_s="first_s"),
+        f"{training.unit}_per_step": training.count,
+        f"{training.unit}_per_s": training.rate,
+        "stages": [asdict(stage) for stage in training.stages],
+        "days": training.days if training.whole > 0 else None,
+        **({"kinds": kinds} if kinds else {}),
     }
-
-
-def _paces(found: Training) -> list[dict[str, Any]]:
-    most = max(each.computing_s for each in found.paces)
-    return [
-        {"devices": list(each.devices), "computing_s": each.computing_s, "waits_s": most - each.computing_s}
-        for each in found.paces
-    ]
 
 
 def count(value: float) -> str:

@@ -1,8 +1,7 @@
-"""The numbers of a study as a figure: lines over numbers, bars over names.  PNG, SVG or PDF by the file's suffix."""
+"""The numbers of a study as a figure: lines over numbers, bars over names; PNG, SVG or PDF by the file's suffix."""
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
@@ -10,14 +9,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hwsim.records import dataclass
 from hwsim.units import format_quantity, parse
-from hwsim.views.kit.figure import COLOURS, FORMATS, LEGEND, OTHER
+from hwsim.views.kit.figure import COLOURS, LEGEND, OTHER, figure_bytes
 from hwsim.views.kit.table import BINARY, size_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
 
-TICKS: Final = 12  # up to so many values are all marked on the axis
+TICKS: Final = 12  # most values that are all marked on the axis
 WIDE: Final = 100.0  # largest / smallest above which an axis is logarithmic
 FAR: Final = 1000.0  # and from which its marks have units of their own
 MARKERS: Final = "osD^v<>Pp*hX"
@@ -25,7 +24,7 @@ MARKERS: Final = "osD^v<>Pp*hX"
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """What is compared at each value across; None where there is none."""
+    """The measure at each value across; None if there is none."""
 
     label: str
     values: tuple[float | None, ...]
@@ -35,9 +34,13 @@ class Curve:
 class Curves:
     """A figure as data.
 
-    across: what the values are, in `unit` (SI; empty for plain numbers).  numbers: the values, empty
-    if they are names.  names: the values as texts.  legend: what tells the lines apart.
-    measure: what is compared, in `measure_unit` (SI; empty for plain numbers).  binary: the values are in KiB, MiB, ...
+    Args:
+        across: quantity of the values, in `unit` (SI; empty for plain numbers).
+        numbers: the values; empty if they are names.
+        names: the values as texts.
+        legend: quantities that distinguish the lines.
+        measure: quantity that is compared, in `measure_unit` (SI; empty for plain numbers).
+        binary: the values are in KiB, MiB, ...
     """
 
     title: str
@@ -63,23 +66,10 @@ def render(curves: Curves, suffix: str = ".png") -> Iterable[bytes]:
     Raises:
         ValueError: the suffix is none of .png, .svg, .pdf.
     """
-    kind = suffix.lower().lstrip(".")
-    if kind not in FORMATS:
-        raise ValueError(f"a figure is written as .png, .svg or .pdf, not as '{suffix or 'a file without suffix'}'")
-    import matplotlib as mpl
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    buffer = io.BytesIO()
-    settings: Any = {"svg.hashsalt": "hwsim", "svg.fonttype": "none", "font.family": "DejaVu Sans"}
-    with mpl.rc_context(settings):
-        figure = Figure(figsize=(9, 5), dpi=120, layout="constrained")
-        FigureCanvasAgg(figure)
+    with figure_bytes(suffix, width=9, height=5) as (figure, buffer):
         axes = figure.add_subplot()
         scale = _lines(axes, curves) if curves.numbers else _bars(axes, curves)
         _dress(axes, curves, scale)
-        undated: dict[str, Any] = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[kind]
-        figure.savefig(buffer, format=kind, metadata=undated)
     return (buffer.getvalue(),)
 
 
@@ -97,7 +87,7 @@ def logarithmic(values: Iterable[float]) -> bool:
 
 
 def scaled(values: Sequence[float], unit: str, *, binary: bool = False) -> tuple[float, str]:
-    """What to divide by, and the unit that makes of it: the one the largest value is written in.
+    """A divisor and its unit: the unit in which the largest value is written.
 
     >>> scaled([1e9, 16e9], "B/s"), scaled([0.015], "s"), scaled([3.0], "")
     ((1000000000.0, 'GB/s'), (0.001, 'ms'), (1.0, ''))
@@ -119,7 +109,7 @@ def _lines(axes: Axes, curves: Curves) -> tuple[float, str]:
     order = sorted(range(len(curves.numbers)), key=lambda place: curves.numbers[place])
     x = [curves.numbers[place] / across for place in order]
     for number, line in enumerate(curves.lines):
-        y = [math.nan if (each := line.values[place]) is None else each / time[0] for place in order]
+        y = [math.nan if (value := line.values[place]) is None else value / time[0] for place in order]
         style: dict[str, Any] = {"color": _colour(number), "marker": MARKERS[number] if number < LEGEND else ".", "markersize": 5}
         axes.plot(x, y, linewidth=1.5, zorder=3 if number < LEGEND else 2, **style)
     if logarithmic(curves.numbers):
