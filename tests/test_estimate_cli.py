@@ -126,7 +126,7 @@ def test_a_wrong_plan_ends_with_2_and_a_line(arguments: tuple[str, ...], message
         (("laptop", "gpt2", "--global-batch", "8"), "no gpu to train on"),
         (("nowhere", "gpt2", "--global-batch", "8"), "no machine 'nowhere'"),
         ((NODE, "gpt5", "--global-batch", "8"), "no model 'gpt5'"),
-        ((NODE, "alexnet", "--global-batch", "8", "--framework", "vllm"), "no framework 'vllm' trains networks"),
+        ((NODE, "alexnet", "--global-batch", "8", "--framework", "vllm"), "no framework 'vllm' for networks of convolutions"),
         ((NODE, "alexnet", "--global-batch", "9"), "a global batch of 9 is no multiple of dp 8 x microbatch 1 = 8"),
         ((NODE, "alexnet", "--global-batch", "8", "--tp", "2"), "no closed form of split channels"),
         ((NODE, "lenet", "--global-batch", "64", "--pp", "8", "--dp", "1"), "pp 8 stages, but the network has only"),

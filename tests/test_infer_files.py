@@ -37,7 +37,7 @@ from tests.test_infer import SMALL, node, served
         ({"device": "tpu0"}, "tpu0"),
         ({"model": "llama-3-9b"}, "there is no model 'llama-3-9b'"),
         ({"framework": "vlm"}, "there is no framework 'vlm'"),
-        ({"model": "resnet-50", "framework": "vllm"}, "there is no software 'vllm' for such a network"),
+        ({"model": "resnet-50", "framework": "vllm"}, "no framework 'vllm' for networks of convolutions"),
         ({"model": "resnet-50", "device": "gpu*", "parallel": {"tp": 2}}, "a network of convolutions is not split"),
         ({"arrivals": {"poisson": "4 1/s", "every": "1 s"}}, "requests come in one way, not in 2"),
         ({"arrivals": {"trace": "none.csv"}}, "the trace 'none.csv' cannot be read"),

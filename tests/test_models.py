@@ -39,6 +39,7 @@ from hwsim.models import (
     stage_of,
     training_memory,
 )
+from hwsim.models.layer import kernels as kernels_of
 from hwsim.models.memory import in_flight
 from hwsim.spec import SpecError, find, names, read
 from tests.effort import effort
@@ -406,10 +407,11 @@ def test_a_stage_lists_what_the_estimate_adds_up() -> None:
     cluster = gpus(8)
     speed = KernelTimes(cluster.gpu, framework)
     stage = stage_of(lay(model, plan, 8), framework)
-    items = (*stage.layer.forward, *stage.layer.recompute, *stage.layer.backward)
-    kernels = stage.layer.times * sum(speed.seconds(each) for each in items if isinstance(each, Kernel))
+    embedding, block, _ = stage.layers
+    items = (*block.forward, *block.recompute, *block.backward)
+    kernels = block.times * sum(speed.seconds(each) for each in items if isinstance(each, Kernel))
     shares = estimate(model, plan, cluster, framework).shares
-    kernels += sum(speed.seconds(each) for each in stage.first)  # the embedding
+    kernels += sum(speed.seconds(each) for each in kernels_of((*embedding.forward, *embedding.backward)))
     assert kernels == pytest.approx(shares["matmul"] + shares["attention"] + shares["elementwise"])
     assert [each.operation for each in items if not isinstance(each, Kernel)] == ["all-reduce"] * 4
 

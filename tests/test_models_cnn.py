@@ -23,8 +23,9 @@ from hwsim.models.layer import kernels as kernels_of
 from hwsim.models.library import described, load_network, read_network
 from hwsim.models.memory import network_memory
 from hwsim.models.plan import Dtype, ParallelPlan
-from hwsim.models.step import data_parallel_step, left_of_buckets
+from hwsim.models.step import left_of_buckets
 from hwsim.spec import SpecError, find, names, read, read_text
+from published.cnn_training import data_parallel_step
 from published.parts import part
 
 # Parameters and 1e9 multiplications (forward, one image) as torchvision's and timm's documentation gives them.

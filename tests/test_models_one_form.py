@@ -20,8 +20,8 @@ from hwsim.models.layer import Layer
 from hwsim.models.memory import stage_parameters
 from hwsim.models.plan import lay
 from hwsim.models.stages import stage_of
-from hwsim.models.step import data_parallel_step
 from hwsim.spec import tree_of
+from published.cnn_training import data_parallel_step
 
 BEFORE: Final[Mapping[str, Any]] = json.loads((Path(__file__).parent / "golden" / "estimates.json").read_text())
 NODES: Final = """

@@ -15,8 +15,8 @@ from hwsim.models.framework import SOFTWARE
 from hwsim.models.kernel_times import KernelTimes
 from hwsim.models.library import load_network
 from hwsim.models.plan import Dtype
-from hwsim.models.step import data_parallel_step
 from hwsim.spec import SpecError
+from published.cnn_training import data_parallel_step
 
 V100S = "p3.16xlarge"
 

@@ -13,9 +13,8 @@ from typing import Final
 from hwsim.models.architectures.cnn import Cnn
 from hwsim.models.architectures.entries import Shape
 from hwsim.models.library import load_network
-from hwsim.models.step import data_parallel_step
 from published.cnn_rows import exchange_of
-from published.cnn_training import kernels_of
+from published.cnn_training import data_parallel_step, kernels_of
 from published.parts import table
 from published.score import Miss, Score, group_median, worst_of
 

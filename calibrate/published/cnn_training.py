@@ -1,25 +1,27 @@
 """Training of networks of convolutions: tf_cnn_benchmarks of 2017, Gavel's cluster, NVIDIA's examples.
 
 What libraries reach of a product (`hwsim.models.convolving`) and what frameworks add (`hwsim.models.framework`) is fitted on
-the even places of each network's sizes (GPUs, then batch) on a device; the odd places are scored.  Rows that are summed
+the even places of each network's sizes (GPUs, then batch) on a device; the odd places are scored. Rows that are summed
 over several workers are left out.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, cast
 
 from hwsim.devices import Gpu, Work
+from hwsim.models.architectures import Network
+from hwsim.models.cluster import Cluster
 from hwsim.models.convolving import CONVOLVING, Convolving, Units
 from hwsim.models.framework import SOFTWARE, Software
 from hwsim.models.kernel_times import KernelTimes
-from hwsim.models.plan import Dtype
-from hwsim.models.step import data_parallel_step
+from hwsim.models.plan import Dtype, ParallelPlan, lay
+from hwsim.models.step import Step, step
 from published.cnn_rows import Row, exchange_of, network_of, rows
 from published.parts import part
 from published.score import Half, Miss, Score, group_median, halves, worst_of
@@ -29,6 +31,27 @@ SCALE: Final = 0.08  # errors beyond this count less and less in the fit
 Constants = tuple[Mapping[Units, Convolving], Mapping[str, Software]]
 Kernels = tuple[KernelTimes, Software]
 ALL: Final[Constants] = (CONVOLVING, SOFTWARE)
+
+
+def data_parallel_step(
+    network: Network,
+    batch: int,
+    dtype: Dtype,
+    times: KernelTimes,
+    software: Software,
+    gpus: int = 1,
+    exchange: Callable[[float], float] | None = None,
+) -> Step:
+    """A step of a network on equal GPUs, whatever links them.
+
+    Args:
+        batch: examples on each GPU.
+        exchange: seconds to sum a number of bytes of gradients over all GPUs.
+    """
+    plan = ParallelPlan(dp=gpus, global_batch=gpus * batch, microbatch=batch, dtype=dtype, optimizer="sgd")
+    cluster = Cluster(times.gpu, gpus, gpus, {}, math.inf, math.inf)
+    given = None if exchange is None else lambda item: exchange(item.size)
+    return step(lay(network, plan, gpus), cluster, software, times, given)
 
 
 def predicted(row: Row, kernels: Kernels | None = None) -> float:

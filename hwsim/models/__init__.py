@@ -1,4 +1,4 @@
-"""Transformers as numbers: parameters, kernels, memory, plans, and the time of a step in closed form.
+"""Models as numbers: parameters, layers of kernels and exchanges, memory, plans, and the time of a step in closed form.
 
     model = load_transformer("llama-3-70b")
     plan = ParallelPlan(tp=8, pp=4, global_batch=1024, sharding="zero-1")
@@ -13,33 +13,28 @@ from hwsim.models.architectures.transformer import Transformer
 from hwsim.models.architectures.transformer_layers import Slice, backward, embedding, forward, output
 from hwsim.models.cluster import Cluster, NotAlike, cluster_of
 from hwsim.models.framework import Framework, load_framework
-from hwsim.models.generations import GENERATIONS, Generation
-from hwsim.models.inference import Pass, decode, one_pass, prefill
+from hwsim.models.generations import GENERATIONS
+from hwsim.models.inference import decode, one_pass, prefill
 from hwsim.models.kernel_times import KernelTimes
-from hwsim.models.layer import Exchange, Item, Kernel, Layer
-from hwsim.models.library import described, load_network, load_transformer, read_transformer
-from hwsim.models.memory import Footprint, activations, kv_capacity, serving_memory, training_memory
+from hwsim.models.layer import Kernel, Layer
+from hwsim.models.library import load_network, load_transformer
+from hwsim.models.memory import Footprint, activations, kv_capacity, training_memory
 from hwsim.models.plan import Laid, ParallelPlan, WrongPlan, lay
-from hwsim.models.stages import Stage, stage_of
+from hwsim.models.stages import stage_of
 from hwsim.models.step import Step, estimate, step
 
 __all__ = [
     "GENERATIONS",
     "Cluster",
-    "Exchange",
     "Footprint",
     "Framework",
-    "Generation",
-    "Item",
     "Kernel",
     "KernelTimes",
     "Laid",
     "Layer",
     "NotAlike",
     "ParallelPlan",
-    "Pass",
     "Slice",
-    "Stage",
     "Step",
     "Transformer",
     "WrongPlan",
@@ -47,7 +42,6 @@ __all__ = [
     "backward",
     "cluster_of",
     "decode",
-    "described",
     "embedding",
     "estimate",
     "forward",
@@ -59,8 +53,6 @@ __all__ = [
     "one_pass",
     "output",
     "prefill",
-    "read_transformer",
-    "serving_memory",
     "stage_of",
     "step",
     "training_memory",

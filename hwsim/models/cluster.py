@@ -15,15 +15,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from typing import Final, Literal
+from typing import Final
 
 from hwsim.collectives import ALGORITHMS, cost, timing
 from hwsim.demand import softened
 from hwsim.devices import Gpu
 from hwsim.machine import Machine
+from hwsim.models.layer import Operation
 from hwsim.records import dataclass
 
-Ring = Literal["all-reduce", "all-gather", "reduce-scatter", "all-to-all", "send"]
 _LONG: Final = 1e9
 # Seconds of a collective's start, of a step in a node and of one between nodes: NCCL's own table, rings, protocol simple.
 # Source: NVIDIA NCCL, src/graph/tuning.cc at commit 5067397c2676 (2026).
@@ -76,7 +76,7 @@ class Cluster:
             return self.seconds("all-reduce", size, ranks)
         return self.reducing(size, ranks) if ranks > 1 and size > 0 else 0.0
 
-    def seconds(self, operation: Ring, size: float, ranks: int, stride: int = 1) -> float:
+    def seconds(self, operation: Operation, size: float, ranks: int, stride: int = 1) -> float:
         """Seconds of a collective among every `stride`-th of GPUs in order, while the other such groups do the same.
 
         size: bytes of one rank's whole array, as nccl-tests count; for send, of the message.

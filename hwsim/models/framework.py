@@ -11,7 +11,7 @@ from hwsim.devices.work import Start
 from hwsim.models.architectures import Model, Transformer
 from hwsim.models.architectures.transformer_layers import Attention
 from hwsim.records import dataclass
-from hwsim.spec import Mistake, Mistakes, SpecError, decode, did_you_mean, find, read, resolve
+from hwsim.spec import Mistake, Mistakes, Place, SpecError, decode, did_you_mean, find, read, resolve
 from hwsim.spec.fields import field
 from hwsim.units import BYTES, Ratio, Seconds
 
@@ -140,15 +140,18 @@ SOFTWARE: Final[Mapping[str, Software]] = {
 }
 
 
-def framework_of(model: Model, name: str) -> Framework | Software:
+def framework_of(model: Model, name: str, relative_to: Path | None = None, place: Place | None = None) -> Framework | Software:
     """The framework of that name for a model: a file of the library for a transformer, one of `SOFTWARE` for another network.
+
+    Args:
+        relative_to: the folder that paths start from; place: where the name stands, for the message.
 
     Raises:
         SpecError: there is none, or its file has mistakes.
     """
     if isinstance(model, Transformer):
-        return load_framework(name)
+        return load_framework(name, relative_to)
     if name not in SOFTWARE:
         hint = did_you_mean(name, SOFTWARE) or f"one of {', '.join(SOFTWARE)}"
-        raise SpecError([Mistake(None, f"no framework '{name}' trains networks of convolutions", hint)])
+        raise SpecError([Mistake(place, f"no framework '{name}' for networks of convolutions", hint)])
     return SOFTWARE[name]

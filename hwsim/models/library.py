@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from hwsim.models.architectures import ARCHITECTURES, NETWORKS, Model, Network, Transformer
-from hwsim.spec import Mistakes, Tree, decode, find, read, resolve
+from hwsim.spec import Mistakes, Place, SpecError, Tree, decode, find, read, resolve
 from hwsim.spec.schema import json_schema
 
 M = TypeVar("M", Transformer, Network)
@@ -82,6 +82,23 @@ def _decoded(tree: Tree, cls: type[M], mistakes: Mistakes) -> M:
     if model is None:
         raise TypeError("no model was read, and no mistake noted")
     return model
+
+
+def written_model(tree: Tree, mistakes: Mistakes) -> Model | None:
+    """The model that the `model:` of a workload names, or whose dimensions stand there; None once mistakes are noted."""
+    if not tree.is_mapping and not isinstance(tree.value, str):
+        mistakes.add(tree.place, f"a model is a name or its dimensions, not {tree.what()}", "such as llama-3-8b")
+        return None
+    try:
+        return read_model(tree if tree.is_mapping else read(find("model", str(tree.value), near(tree.place), tree.place)))
+    except SpecError as error:
+        mistakes.extend(error.mistakes)
+        return None
+
+
+def near(place: Place) -> Path | None:
+    """The folder of the file in which something stands; None of text that is in no file."""
+    return Path(place.file).parent if place.file and not place.file.startswith("<") else None
 
 
 def model_schema() -> dict[str, Any]:

@@ -15,7 +15,7 @@ from hwsim.models.architectures.transformer_layers import Slice, block, embeddin
 from hwsim.models.architectures.unit_layers import UPDATED, flop_of, layers_of, optimizer
 from hwsim.models.architectures.units import size
 from hwsim.models.framework import Framework
-from hwsim.models.layer import Exchange, Item, Kernel, Layer, Operation, kernels
+from hwsim.models.layer import Exchange, Item, Kernel, Layer, Operation
 from hwsim.models.memory import Footprint, activations, network_memory, stage_parameters, training_memory
 from hwsim.models.plan import Laid
 from hwsim.records import dataclass
@@ -43,22 +43,8 @@ class Stage:
 
     @property
     def layer(self) -> Layer:
-        """One of its blocks."""
+        """The blocks of a transformer's stage."""
         return next(layer for layer in self.layers if layer.name == "block")
-
-    @property
-    def first(self) -> tuple[Kernel, ...]:
-        """Forward and backward of the embedding; empty for a stage without it."""
-        return _both(self.layers, "embedding")
-
-    @property
-    def last(self) -> tuple[Kernel, ...]:
-        """Forward and backward of the head; empty for a stage without it."""
-        return _both(self.layers, "head")
-
-
-def _both(layers: Sequence[Layer], name: str) -> tuple[Kernel, ...]:
-    return tuple(kernel for layer in layers if layer.name == name for kernel in kernels((*layer.forward, *layer.backward)))
 
 
 def slice_of(laid: Laid, framework: Framework) -> Slice:
@@ -112,7 +98,6 @@ def transformer_load(laid: Laid, framework: Framework) -> Load:
     model, plan = laid.transformer, laid.plan
     numbers = sorted({0, min(1, plan.pp - 1), plan.pp - 1})
     stages = tuple(stage_of(laid, framework, number) for number in numbers)
-    blocks = replace(stages[0].layer, times=model.layers)
     recomputed = 0.0
     if plan.recompute == "full":
         recomputed = laid.tokens * model.forward_flop(laid.sequence)
@@ -120,7 +105,7 @@ def transformer_load(laid: Laid, framework: Framework) -> Load:
         recomputed = laid.tokens * 4.0 * model.layers * model.queries * laid.sequence
     return Load(
         laid=laid,
-        layers=(stages[0].layers[0], blocks, stages[-1].layers[-1]),
+        layers=(stages[0].layers[0], replace(stages[0].layer, times=model.layers), stages[-1].layers[-1]),
         stages=stages,
         sent=(stages[0].passed,) * (plan.pp - 1),
         flop=laid.tokens * model.training_flop(laid.sequence),

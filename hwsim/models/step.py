@@ -33,7 +33,7 @@ from hwsim.models.framework import Framework, Software
 from hwsim.models.kernel_times import KernelTimes
 from hwsim.models.layer import Exchange, Item, Kernel, Layer, exchanges
 from hwsim.models.memory import Footprint
-from hwsim.models.plan import Dtype, Laid, ParallelPlan, lay
+from hwsim.models.plan import Laid, ParallelPlan, lay
 from hwsim.models.stages import Load, Stage, network_load, transformer_load
 from hwsim.records import dataclass
 
@@ -124,27 +124,6 @@ def step(
         memory=load.memory,
         verdict=load.memory.verdict(cluster.gpu.memory.size),
     )
-
-
-def data_parallel_step(
-    network: Network,
-    batch: int,
-    dtype: Dtype,
-    times: KernelTimes,
-    software: Software,
-    gpus: int = 1,
-    exchange: Callable[[float], float] | None = None,
-) -> Step:
-    """A step of a network on equal GPUs, whatever links them.
-
-    Args:
-        batch: examples on each GPU.
-        exchange: seconds to sum a number of bytes of gradients over all GPUs.
-    """
-    plan = ParallelPlan(dp=gpus, global_batch=gpus * batch, microbatch=batch, dtype=dtype, optimizer="sgd")
-    cluster = Cluster(times.gpu, gpus, gpus, {}, math.inf, math.inf)
-    given = None if exchange is None else lambda item: exchange(item.size)
-    return step(lay(network, plan, gpus), cluster, software, times, given)
 
 
 # ---- layers ----

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Final
 
 from hwsim import ticks
 from hwsim.devices import Gpu
 from hwsim.graph.opgraph import Held
 from hwsim.machine import Machine, UnknownName
-from hwsim.models.architectures import NETWORKS, Network
-from hwsim.models.architectures.transformer import Transformer
-from hwsim.models.framework import SOFTWARE, Framework, Software, load_framework
-from hwsim.models.library import read_network, read_transformer
+from hwsim.models.architectures import Model, Transformer
+from hwsim.models.framework import Framework, Software, framework_of
+from hwsim.models.library import near, written_model
 from hwsim.models.memory import Footprint, kv_capacity, serving_memory
 from hwsim.records import dataclass
-from hwsim.spec import Mistakes, Place, SpecError, Tree, Warning, decode, did_you_mean, find, read
+from hwsim.spec import Mistakes, Place, SpecError, Tree, Warning, decode
 from hwsim.units import BYTES, format_quantity
 from hwsim.workload.serving.requests import Drawn, Request, draw, least, mean_tokens
 from hwsim.workload.serving.schema import ArrivalKeys, InferKeys, LengthKeys
@@ -42,7 +40,7 @@ class ServicePlan:
     name: str
     start: int
     keys: InferKeys
-    model: Transformer | Network
+    model: Model
     software: Framework | Software
     gpu: Gpu
     dtype: str
@@ -147,21 +145,23 @@ def check_service(tree: Tree, mistakes: Mistakes) -> None:
         _drawn(keys, _longest(model), isinstance(model, Transformer) and model.causal, tree, mistakes)
 
 
-def _known(tree: Tree, mistakes: Mistakes) -> tuple[InferKeys, Transformer | Network, Framework | Software] | None:
+def _known(tree: Tree, mistakes: Mistakes) -> tuple[InferKeys, Model, Framework | Software] | None:
     """Keys, model and framework of a file, before a machine is known; None once mistakes are noted."""
     keys = decode(tree, InferKeys, mistakes)
     if keys is None or not _sound(keys, tree, mistakes):
         return None
+    model, place = written_model(keys.model, mistakes), _place(tree, "framework")
+    if model is None:
+        return None
+    usual = USUAL if isinstance(model, Transformer) else USUAL_NETWORK
     try:
-        model = _model(keys.model, mistakes)
-        software = None if model is None else _software(model, keys, tree, mistakes)
+        return keys, model, framework_of(model, keys.framework or usual, near(place), place)
     except SpecError as error:
         mistakes.extend(error.mistakes)
         return None
-    return None if model is None or software is None else (keys, model, software)
 
 
-def _longest(model: Transformer | Network) -> int:
+def _longest(model: Model) -> int:
     """Largest number of tokens of a prompt and its answer."""
     return model.sequence if isinstance(model, Transformer) else ANYTHING
 
@@ -186,31 +186,6 @@ def _sound(keys: InferKeys, tree: Tree, mistakes: Mistakes) -> bool:
     return len(mistakes) == before
 
 
-def _model(tree: Tree, mistakes: Mistakes) -> Transformer | Network | None:
-    """A model of the library, of a file, or whose dimensions stand here."""
-    if tree.is_mapping:
-        written = tree
-    elif isinstance(tree.value, str):
-        near = Path(tree.place.file).parent if tree.place.file and not tree.place.file.startswith("<") else None
-        written = read(find("model", tree.value, near, tree.place))
-    else:
-        mistakes.add(tree.place, f"a model is a name or its dimensions, not {tree.what()}", "such as llama-3-8b")
-        return None
-    return read_network(written) if written.text("kind") in NETWORKS else read_transformer(written)
-
-
-def _software(model: Transformer | Network, keys: InferKeys, tree: Tree, mistakes: Mistakes) -> Framework | Software | None:
-    place = _place(tree, "framework")
-    if isinstance(model, Transformer):
-        near = Path(place.file).parent if place.file and not place.file.startswith("<") else None
-        return load_framework(keys.framework or USUAL, near)
-    name = keys.framework or USUAL_NETWORK
-    if name not in SOFTWARE:
-        mistakes.add(place, f"there is no software '{name}' for such a network", did_you_mean(name, tuple(SOFTWARE)))
-        return None
-    return SOFTWARE[name]
-
-
 def _gpu(machine: Machine, names: Sequence[str], place: Place, mistakes: Mistakes) -> Gpu | None:
     models = [machine.device(each).model for each in names]
     for name, model in zip(names, models, strict=True):
@@ -229,9 +204,7 @@ def _gpu(machine: Machine, names: Sequence[str], place: Place, mistakes: Mistake
     return first if isinstance(first, Gpu) else None
 
 
-def _copies(
-    keys: InferKeys, model: Transformer | Network, names: Sequence[str], place: Place, mistakes: Mistakes
-) -> tuple[tuple[str, ...], ...]:
+def _copies(keys: InferKeys, model: Model, names: Sequence[str], place: Place, mistakes: Mistakes) -> tuple[tuple[str, ...], ...]:
     """The GPUs of each copy; none once what is wrong is noted."""
     tp, dp, gpus = keys.parallel.tp, keys.parallel.dp, len(names)
     if isinstance(model, Transformer) and model.heads % tp:
@@ -253,7 +226,7 @@ def _copies(
 
 
 def _memory(
-    model: Transformer | Network,
+    model: Model,
     keys: InferKeys,
     dtype: str,
     gpu: Gpu,
@@ -305,9 +278,7 @@ def _drawn(keys: InferKeys, longest: int, answers: bool, tree: Tree, mistakes: M
         return None
 
 
-def _room(
-    requests: Sequence[Request], tokens: int | None, model: Transformer | Network, keys: InferKeys, tree: Tree, mistakes: Mistakes
-) -> bool:
+def _room(requests: Sequence[Request], tokens: int | None, model: Model, keys: InferKeys, tree: Tree, mistakes: Mistakes) -> bool:
     """Whether the longest request fits into the KV cache alone."""
     if tokens is None or not isinstance(model, Transformer) or not model.causal or not requests:
         return True

@@ -6,20 +6,16 @@ same for every model.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any
 
 from hwsim.devices import CannotCompute
 from hwsim.graph.builder import GraphBuilder
 from hwsim.machine import Machine, UnknownName
-from hwsim.models.architectures import NETWORKS
-from hwsim.models.library import read_network, read_transformer
-from hwsim.spec import Mistakes, SpecError, Tree, decode, find, read
+from hwsim.models.architectures import Transformer
+from hwsim.models.library import written_model
+from hwsim.spec import Mistakes, Tree, decode
 from hwsim.workload.training.schema import TrainKeys
-
-Model = TypeVar("Model")
 
 __all__ = ["TrainKeys", "add_training", "check_training"]
 
@@ -73,12 +69,8 @@ def _read(tree: Tree, mistakes: Mistakes) -> tuple[TrainKeys | None, ModuleType,
 
     keys = decode(tree, TrainKeys, mistakes)
     _refuse_half(tree, mistakes)
-    file = None if keys is None else _model_file(keys.model, mistakes)
-    if file is None:
-        return keys, transformers, None
-    if file.text("kind") in NETWORKS:
-        return keys, networks, _model(read_network, file, mistakes)
-    return keys, transformers, _model(read_transformer, file, mistakes)
+    model = None if keys is None else written_model(keys.model, mistakes)
+    return keys, transformers if isinstance(model, Transformer) else networks, model
 
 
 def _devices(keys: TrainKeys, tree: Tree, machine: Machine, mistakes: Mistakes) -> tuple[str, ...]:
@@ -110,27 +102,3 @@ def _refuse_half(tree: Tree, mistakes: Mistakes) -> None:
     elif epochs is not None and tokens is not None:
         message = "the whole training is given twice, by `tokens` and by `epochs`"
         mistakes.add(tree.key_place("epochs"), message, "leave out one of them")
-
-
-def _model_file(tree: Tree, mistakes: Mistakes) -> Tree | None:
-    """The file of a model, or the dimensions that stand in its place."""
-    if tree.is_mapping:
-        return tree
-    if not isinstance(tree.value, str):
-        mistakes.add(tree.place, f"a model is a name or its dimensions, not {tree.what()}", "such as llama-3-8b")
-        return None
-    near = Path(tree.place.file).parent if tree.place.file and not tree.place.file.startswith("<") else None
-    try:
-        return read(find("model", tree.value, near))
-    except SpecError as error:
-        for mistake in error.mistakes:
-            mistakes.add(mistake.place or tree.place, mistake.message, mistake.hint)
-        return None
-
-
-def _model(reader: Callable[[Tree], Model], tree: Tree, mistakes: Mistakes) -> Model | None:
-    try:
-        return reader(tree)
-    except SpecError as error:
-        mistakes.extend(error.mistakes)
-        return None
