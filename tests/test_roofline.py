@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from hwsim import api
 from hwsim.cli import main
 from hwsim.spec import names
+from hwsim.views.kit.figure import push_apart
 from hwsim.views.kit.view import Unshowable
 from hwsim.views.roofline import draw, say
 from hwsim.views.roofline.find import Roofline
@@ -209,7 +210,7 @@ def test_labels_beside_the_ceilings_do_not_overlap() -> None:
     (one,) = rooflines(api.load_machine("dgx-a100"), device="gpu0")
     _, beside = draw._panel(axes, one)
     figure.draw_without_rendering()
-    draw._push_apart(axes, beside)
+    push_apart(axes, beside, draw.APART)
     figure.draw_without_rendering()
     boxes = sorted((label.get_window_extent() for label in beside), key=lambda box: box.y0)
     assert all(low.y1 <= high.y0 + 0.5 for low, high in pairwise(boxes))

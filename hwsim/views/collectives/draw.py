@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from hwsim.units import format_quantity
 from hwsim.views.collectives.find import AUTO, Measured, Row
-from hwsim.views.kit.figure import COLOURS, figure_bytes, figure_title
+from hwsim.views.kit.figure import COLOURS, INK, figure_bytes, figure_title, line_names, open_axes, push_apart
 from hwsim.views.kit.table import size_text
 from hwsim.views.kit.view import Heading, Unshowable
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 APART: Final = 10.0  # points between labels
-INK: Final = "#333333"
 FAINT: Final = ("#F0E442", "#F2CF7F", "#000000")  # too light for thin lines; black is for auto
 LINES: Final = tuple(colour for colour in COLOURS if colour not in FAINT)
 STYLES: Final = ("-", "--", ":", "-.")
@@ -45,26 +44,18 @@ def figure(measured: Measured, heading: Heading, suffix: str) -> Iterable[bytes]
         shown = ticks[:: max(1, len(ticks) // 9)]
         axes.set_xticks(shown, [size_text(size) for size in shown])
         axes.minorticks_off()
-        low, high = (
-            math.floor(math.log10(min(row.busbw for row in drawn))),
-            math.ceil(math.log10(max(row.busbw for row in drawn))),
-        )
+        least, most = min(row.busbw for row in drawn), max(row.busbw for row in drawn)
+        low, high = math.floor(math.log10(least)), math.ceil(math.log10(most))
         decades = [10.0**power for power in range(low, max(high, low + 1) + 1)]
-        axes.set_yticks(decades, [format_quantity(each, "B/s") for each in decades])
-        axes.set_ylim(min(row.busbw for row in drawn) / 1.3, max(row.busbw for row in drawn) * 1.6)
-        axes.grid(axis="both", color="#dddddd", linewidth=0.6)
-        axes.set_axisbelow(True)
-        for side in ("top", "right"):
-            axes.spines[side].set_visible(False)
+        axes.set_yticks(decades, [format_quantity(rate, "B/s") for rate in decades])
+        axes.set_ylim(least / 1.3, most * 1.6)
+        open_axes(axes)
         axes.set_xlabel("size")
         axes.set_ylabel("busbw")
-        axes.set_title(
-            figure_title(f"{heading.machine}: {measured.operation} among {len(measured.devices)} devices", heading.settings),
-            fontsize="medium",
-            loc="left",
-        )
+        title = f"{heading.machine}: {measured.operation} among {len(measured.devices)} devices"
+        axes.set_title(figure_title(title, heading.settings), fontsize="medium", loc="left")
         canvas.draw_without_rendering()  # where the labels are is known only now
-        _names(axes, ends)
+        push_apart(axes, line_names(axes, [end for end in ends if end[0] > 0], 6), APART)
         if AUTO in measured.algorithms:
             _changes(axes, measured.of(AUTO))
     return (buffer.getvalue(),)
@@ -79,34 +70,18 @@ def _alike(measured: Measured) -> list[list[str]]:
     return list(lines.values())
 
 
-def _line(axes: Axes, measured: Measured, names: Sequence[str], at: int) -> tuple[str, str, float, float]:
-    """Draws it; (names, colour, x, y) of its end."""
+def _line(axes: Axes, measured: Measured, names: Sequence[str], at: int) -> tuple[float, str, str]:
+    """Draw a line; return the height of its end, its names and its colour."""
     name = names[0]
     rows = [row for row in measured.of(name) if row.busbw > 0 and row.size > 0]
     colour = INK if name == AUTO else LINES[at % len(LINES)]
     style = "-" if name == AUTO else STYLES[at // len(LINES) % len(STYLES)]
     if not rows:
-        return "", colour, 1.0, 0.0
+        return 0.0, "", colour
     mark = "o" if len(rows) == 1 or name == AUTO else ""
     axes.plot([row.size for row in rows], [row.busbw for row in rows], color=colour, linestyle=style, marker=mark, markersize=3,
               linewidth=2.4 if name == AUTO else 1.4, zorder=3 if name == AUTO else 2)  # fmt: skip
-    return "\n".join(textwrap.wrap(", ".join(names), 34)), colour, rows[-1].size, rows[-1].busbw
-
-
-def _names(axes: Axes, ends: Sequence[tuple[str, str, float, float]]) -> None:
-    """Names at the ends of the lines, pushed apart."""
-    figure = axes.get_figure()
-    to_points = 72.0 / (figure.dpi if figure is not None else 100.0)
-    above = math.inf  # the lower edge of the label before
-    for name, colour, x, y in sorted((each for each in ends if each[3] > 0), key=lambda each: -each[3]):
-        true = float(axes.transData.transform((x, y))[1]) * to_points
-        half = APART * (1 + name.count("\n")) / 2
-        place = min(true, above - half)
-        above = place - half
-        axes.annotate(
-            name, (1.0, y), (6, place - true), xycoords=("axes fraction", "data"), textcoords="offset points", fontsize=8,
-            color=colour, va="center", ha="left", annotation_clip=False,
-        )  # fmt: skip
+    return rows[-1].busbw, "\n".join(textwrap.wrap(", ".join(names), 34)), colour
 
 
 def _changes(axes: Axes, rows: Sequence[Row]) -> None:

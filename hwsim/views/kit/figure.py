@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import io
+import math
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.text import Annotation
 
 FORMATS: Final = ("png", "svg", "pdf")
 TITLE: Final = 100  # letters of a line
@@ -20,6 +23,8 @@ COLOURS: Final = (  # Okabe and Ito's, distinct with any kind of colour vision, 
     "#7FB8D8", "#F2CF7F", "#7FCEB9", "#E5BCD3",
 )  # fmt: skip
 OTHER: Final = "#BBBBBB"
+INK: Final = "#333333"
+GRID: Final = "#dddddd"
 
 
 @contextmanager
@@ -64,3 +69,43 @@ def figure_title(name: str, settings: Iterable[tuple[str, str]] = ()) -> str:
     """
     changes = ", ".join(f"{path}={value}" for path, value in settings)
     return "\n".join([name, *textwrap.wrap(f"set {changes}", TITLE, break_long_words=False)]) if changes else name
+
+
+def open_axes(axes: Axes, grid: Literal["both", "x"] = "both", colour: str = GRID) -> None:
+    """Draw a grid behind the data, and no frame at the top and the right."""
+    axes.grid(axis=grid, color=colour, linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def line_names(axes: Axes, names: Iterable[tuple[float, str, str]], right: float) -> list[Annotation]:
+    """Write names right of the axes, at the height of their lines, highest first.
+
+    Args:
+        names: (height in data, name, colour).
+        right: points between the axes and the names.
+    """
+    return [
+        axes.annotate(
+            name, (1.0, height), (right, 0), xycoords=("axes fraction", "data"), textcoords="offset points", fontsize=8,
+            color=colour, va="center", ha="left", annotation_clip=False,
+        )
+        for height, name, colour in sorted(names, key=lambda line: line[0], reverse=True)
+    ]  # fmt: skip
+
+
+def push_apart(axes: Axes, names: Sequence[Annotation], least: float) -> None:
+    """Push names down where lines are close; the sizes of the figure must be known (`draw_without_rendering`).
+
+    Args:
+        least: points of a line of text.
+    """
+    figure = axes.get_figure()
+    to_points = 72.0 / (figure.dpi if figure is not None else 100.0)
+    above = math.inf  # the lower edge of the name before
+    for name in names:
+        height = float(axes.transData.transform((1.0, name.xy[1]))[1]) * to_points
+        half = least * (1 + name.get_text().count("\n")) / 2
+        place = min(height, above - half)
+        above = place - half
+        name.set_position((name.xyann[0], place - height))

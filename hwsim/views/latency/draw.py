@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from hwsim.units import format_quantity, precise
-from hwsim.views.kit.figure import COLOURS, figure_bytes, figure_title
+from hwsim.views.kit.figure import COLOURS, figure_bytes, figure_title, open_axes
 from hwsim.views.kit.view import Heading, Unshowable
 from hwsim.views.latency.find import Latencies, Row
 from hwsim.views.latency.say import TITLES
@@ -44,10 +44,7 @@ def figure(latencies: Latencies, heading: Heading, suffix: str) -> Iterable[byte
         axes.set_xticks(ticks, [precise(tick, "s") for tick in ticks])
         axes.set_yticks(places, [row.name for row in rows], fontsize=8)
         axes.set_ylim(len(rows) - 0.4, -0.6)
-        axes.grid(axis="x", color="#dddddd", linewidth=0.6)
-        axes.set_axisbelow(True)
-        for side in ("top", "right"):
-            axes.spines[side].set_visible(False)
+        open_axes(axes, "x")
         axes.set_title(figure_title(f"{heading.machine}: latency numbers", heading.settings), fontsize="medium", loc="left")
         _legend(axes, rows, marked=bool(marked))
     return (buffer.getvalue(),)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from hwsim.units import format_share, precise
-from hwsim.views.kit.figure import COLOURS, figure_bytes, figure_title
+from hwsim.views.kit.figure import COLOURS, INK, figure_bytes, figure_title, line_names, open_axes, push_apart
 from hwsim.views.kit.view import Heading
 from hwsim.views.roofline.ceilings import Ceiling
 from hwsim.views.roofline.find import Roofline
@@ -20,7 +20,6 @@ MARKERS: Final = "osD^v<>Pp*hX"
 LINES: Final = ("-", "--", "-.", ":")
 APART: Final = 13.0  # points between two labels, at least
 DRAWN: Final = 12  # points with a marker and a line in the legend of their own
-INK: Final = "#333333"
 
 
 def figure(rooflines: Sequence[Roofline], heading: Heading, suffix: str) -> Iterable[bytes]:
@@ -38,10 +37,10 @@ def figure(rooflines: Sequence[Roofline], heading: Heading, suffix: str) -> Iter
             placed.append(_panel(axes, roofline))
             axes.set_title(figure_title(f"{name}: {roofline.device}", heading.settings), fontsize="medium", loc="left")
             axes.set_title("thin dashes: sustained", fontsize="small", loc="right", color=INK)
-        drawn.draw_without_rendering()  # sizes are known only now: turn the labels slopes their lines, push others apart
+        drawn.draw_without_rendering()  # sizes are known only now: turn the labels along their lines, push others apart
         for axes, (slopes, names) in zip(panels, placed, strict=True):
             _turn(axes, slopes)
-            _push_apart(axes, names)
+            push_apart(axes, names, APART)
     return (buffer.getvalue(),)
 
 
@@ -60,21 +59,19 @@ def _panel(axes: Axes, roofline: Roofline) -> tuple[list[Text], list[Annotation]
     axes.set_yscale("log")
     axes.set_xlim(low, high)
     axes.set_ylim(10.0 ** math.floor(math.log10(floor)), top * 3)
-    along = [_slope(axes, level, number, low, top) for number, level in enumerate(roofline.memory)]
+    slopes = [_slope(axes, level, number, low, top) for number, level in enumerate(roofline.memory)]
     first = next(level.peak for level in roofline.memory if level.key == "memory")
     for level, _ in compute:
         axes.plot([level.peak / fastest, high], [level.peak, level.peak], color=INK, linewidth=1.3)
         if level.sustained < 0.97 * level.peak:
             axes.plot([level.sustained / first, high], [level.sustained] * 2, color=INK, linewidth=0.8, linestyle=(0, (4, 3)))
-    beside = _names(axes, [(level.peak, f"{names}  {precise(float(f'{level.peak:.3g}'), 'FLOP/s')}") for level, names in compute])
+    heights = [(level.peak, f"{name}  {precise(float(f'{level.peak:.3g}'), 'FLOP/s')}", INK) for level, name in compute]
+    names = line_names(axes, heights, 8)
     _points(axes, roofline, high)
     axes.set_xlabel("FLOP per byte that crosses to memory")
     axes.set_ylabel("FLOP/s")
-    axes.grid(color="#e4e4e4", linewidth=0.6)
-    axes.set_axisbelow(True)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    return along, beside
+    open_axes(axes, colour="#e4e4e4")
+    return slopes, names
 
 
 def _slope(axes: Axes, level: Ceiling, number: int, low: float, top: float) -> Text:
@@ -111,41 +108,11 @@ def _distinct(ceilings: Sequence[Ceiling]) -> list[tuple[Ceiling, str]]:
     return lines
 
 
-def _names(axes: Axes, labels: Sequence[tuple[float, str]]) -> list[Annotation]:
-    """Names at the right of their lines, highest first."""
-    return [
-        axes.annotate(
-            label,
-            (1.0, value),
-            (8, 0),
-            xycoords=("axes fraction", "data"),
-            textcoords="offset points",
-            fontsize=8,
-            color=INK,
-            va="center",
-            ha="left",
-            annotation_clip=False,
-        )
-        for value, label in sorted(labels, reverse=True)
-    ]
-
-
 def _turn(axes: Axes, labels: Sequence[Text]) -> None:
     """Turn labels to the slope of a line of constant bandwidth."""
     (x0, y0), (x1, y1) = axes.transData.transform([(1.0, 1.0), (10.0, 10.0)])
     for label in labels:
         label.set_rotation(math.degrees(math.atan2(y1 - y0, x1 - x0)))
-
-
-def _push_apart(axes: Axes, labels: Sequence[Annotation]) -> None:
-    """Push labels down from the top where lines are close."""
-    figure = axes.get_figure()
-    to_points = 72.0 / (figure.dpi if figure is not None else 100.0)
-    above = math.inf
-    for label in labels:
-        true = float(axes.transData.transform((1.0, label.xy[1]))[1]) * to_points
-        above = min(true, above - APART)
-        label.set_position((8, above - true))
 
 
 def _points(axes: Axes, roofline: Roofline, high: float) -> None:
