@@ -11,7 +11,8 @@ from typing import Final
 
 from hwsim import devices
 from hwsim.devices import Device
-from hwsim.machine.capacities import Backplanes, Capacities
+from hwsim.machine import views
+from hwsim.machine.capacities import Backplanes, capacities
 from hwsim.machine.cards import Cards
 from hwsim.machine.layout import Layout, Numbered, Part
 from hwsim.machine.libraries.reading import read_libraries
@@ -21,7 +22,6 @@ from hwsim.machine.net import Net
 from hwsim.machine.routes import Routes
 from hwsim.machine.schema import HEADER, PART_KEYS, MachineFile, PartEntry
 from hwsim.machine.transfer import Transfers
-from hwsim.machine.views import Devices, Groups, InnerLibraries, Links, Nodes
 from hwsim.machine.wiring import wire_all
 from hwsim.spec import Mistakes, Tree, Warning, check_header, decode, did_you_mean, different, parameters, resolve
 from hwsim.units import format_quantity, natural
@@ -50,22 +50,22 @@ def build(tree: Tree, mistakes: Mistakes) -> Machine | None:
 def _machine(layout: Layout, name: str, let: dict[str, object], warnings: tuple[Warning, ...]) -> Machine:
     net = Net(layout)
     backplanes = Backplanes(net)
-    devices, groups = Devices(layout), Groups(layout)
+    placed, groups = views.devices(layout), views.groups(layout)
     routes = Routes(net, Cards(net))
-    transfers = Transfers(devices, groups, routes, backplanes)
+    transfers = Transfers(placed, groups, routes, backplanes)
     return Machine(
         name=name,
-        devices=devices,
-        nodes=Nodes(layout),
+        devices=placed,
+        nodes=views.nodes(layout),
         groups=groups,
-        links=Links(net),
-        capacities=Capacities(net, backplanes),
+        links=views.Links(net),
+        capacities=capacities(net, backplanes),
         let=let,
         warnings=warnings,
         _names=Names(layout),
         _routes=routes,
         _transfers=transfers,
-        libraries=InnerLibraries(layout),
+        libraries=views.libraries(layout),
     )
 
 

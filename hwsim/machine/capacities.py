@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 
 from hwsim.demand import Capacity
 from hwsim.devices import Switch
 from hwsim.machine.layout import Layout, Part
 from hwsim.machine.net import Net
+from hwsim.machine.views import Named, device_names
 
 
 class Backplanes:
@@ -50,69 +52,60 @@ def oversubscription(part: Part) -> float | None:
     return part.model.oversubscription if isinstance(part.model, Switch) else None
 
 
-class Capacities(Mapping[str, Capacity]):
-    """Capacities of devices in natural order, then of backplanes, then of links; `len` makes none of them."""
+def capacities(net: Net, backplanes: Backplanes) -> Named[Capacity]:
+    """Capacities of devices in natural order, then of backplanes, then of links, by name."""
+    return Named(partial(_find, net, backplanes), partial(_names, net, backplanes), partial(_count, net, backplanes))
 
-    def __init__(self, net: Net, backplanes: Backplanes) -> None:
-        self._net, self._backplanes = net, backplanes
-        self.made: dict[str, Capacity] = {}
-        self._count: int | None = None
 
-    def __getitem__(self, name: str) -> Capacity:
-        capacity = self.made.get(name)
-        if capacity is None:
-            capacity = self._find(name)
-            if capacity is None:
-                raise KeyError(name)
-            self.made[name] = capacity
-        return capacity
+def rates(by_name: Mapping[str, Capacity]) -> Named[float]:
+    """Amounts per second of capacities."""
+    return Named(partial(_rate, by_name), partial(iter, by_name), partial(len, by_name))
 
-    def __iter__(self) -> Iterator[str]:
-        seen = set()
-        for name in self._net.layout.walk(lambda part: part.names if part.child is None else ()):
-            spot = self._net.layout.find(name)
-            for capacity in spot.part.model.capacities(name) if spot is not None and spot.part.model is not None else ():
-                seen.add(capacity.name)
-                yield capacity.name
-        for name in self._backplanes.names():
-            if (full := f"{name}.backplane") not in seen:
+
+def _rate(by_name: Mapping[str, Capacity], name: str) -> float | None:
+    capacity = by_name.get(name)
+    return None if capacity is None else capacity.rate
+
+
+def _names(net: Net, backplanes: Backplanes) -> Iterator[str]:
+    seen = set()
+    for name in device_names(net.layout):
+        spot = net.layout.find(name)
+        for capacity in spot.part.model.capacities(name) if spot is not None and spot.part.model is not None else ():
+            seen.add(capacity.name)
+            yield capacity.name
+    yield from (full for name in backplanes.names() if (full := f"{name}.backplane") not in seen)
+    shared: set[str] = set()  # by both directions
+    for device in device_names(net.layout):
+        for link in net.leaving(device):
+            if link.model.duplex != "half":
+                yield link.capacity
+            full = link.capacity if link.model.duplex == "half" else link.both
+            if full and full not in shared:
+                shared.add(full)
                 yield full
-        shared: set[str] = set()  # by both directions
-        for device in self._net.layout.walk(lambda part: part.names if part.child is None else ()):
-            for link in self._net.leaving(device):
-                if link.model.duplex != "half":
-                    yield link.capacity
-                full = link.capacity if link.model.duplex == "half" else link.both
-                if full and full not in shared:
-                    shared.add(full)
-                    yield full
 
-    def __len__(self) -> int:
-        if self._count is None:
-            self._count = _capacities_in(self._net.layout) + sum(1 for name in self._backplanes.names() if not self._stated(name))
-        return self._count
 
-    def __repr__(self) -> str:
-        return f"<{len(self)} capacities by name>"
+def _find(net: Net, backplanes: Backplanes, name: str) -> Capacity | None:
+    head, dot, tail = name.rpartition(".")
+    if dot and tail == "backplane" and (rate := backplanes.rate(head)) is not None:
+        return Capacity(name, rate, "B")
+    spot = net.layout.find(head) if dot else None
+    if spot is not None and spot.part.model is not None:
+        return next((each for each in spot.part.model.capacities(head) if each.name == name), None)
+    for link in net.drawing(name):
+        return Capacity(name, link.bandwidth * (link.model.two_way if link.both == name else 1), "B")
+    return None
 
-    def _stated(self, name: str) -> bool:
-        spot = self._net.layout.find(name)
-        model = None if spot is None else spot.part.model
-        return isinstance(model, Switch) and model.bandwidth is not None
 
-    def _find(self, name: str) -> Capacity | None:
-        head, dot, tail = name.rpartition(".")
-        if dot and tail == "backplane" and (rate := self._backplanes.rate(head)) is not None:
-            return Capacity(name, rate, "B")
-        spot = self._net.layout.find(head) if dot else None
-        if spot is not None and spot.part.model is not None:
-            return next((each for each in spot.part.model.capacities(head) if each.name == name), None)
-        for link in self._net.drawing(name):
-            if link.both == name:
-                return Capacity(name, link.bandwidth * link.model.two_way, "B")
-            if link.capacity == name:
-                return Capacity(name, link.bandwidth, "B")
-        return None
+def _count(net: Net, backplanes: Backplanes) -> int:
+    return _capacities_in(net.layout) + sum(1 for name in backplanes.names() if not _has_bandwidth(net, name))
+
+
+def _has_bandwidth(net: Net, switch: str) -> bool:
+    spot = net.layout.find(switch)
+    model = None if spot is None else spot.part.model
+    return isinstance(model, Switch) and model.bandwidth is not None
 
 
 def _capacities_in(layout: Layout) -> int:
@@ -126,19 +119,3 @@ def _capacities_in(layout: Layout) -> int:
     for bundle in layout.wires.bundles:
         total += len(bundle.a) * (1 if bundle.model.duplex == "half" else 3 if bundle.model.two_way < 2 else 2)
     return total
-
-
-class Rates(Mapping[str, float]):
-    """Amounts per second of capacities."""
-
-    def __init__(self, capacities: Mapping[str, Capacity]) -> None:
-        self._capacities = capacities
-
-    def __getitem__(self, name: str) -> float:
-        return self._capacities[name].rate
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._capacities)
-
-    def __len__(self) -> int:
-        return len(self._capacities)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from hwsim.demand import Capacity, Cost
 from hwsim.devices import Storage
-from hwsim.machine.capacities import Rates
+from hwsim.machine.capacities import rates
 from hwsim.machine.handling import PLAIN, Handling
 from hwsim.machine.libraries.reading import Libraries, library_of
 from hwsim.machine.names import Names
@@ -16,7 +16,7 @@ from hwsim.machine.numbering import Draws
 from hwsim.machine.placed import Link, PlacedDevice, PlacedNode, UnknownName
 from hwsim.machine.routes import Routes
 from hwsim.machine.transfer import Transfers, join
-from hwsim.machine.views import Kinds
+from hwsim.machine.views import kinds
 from hwsim.records import dataclass
 
 if TYPE_CHECKING:
@@ -102,8 +102,8 @@ class Machine:
     @property
     def kinds(self) -> Mapping[str, str]:
         """The kind of every device by name; cheap, whatever the size."""
-        found = Kinds(self._routes.net.layout)
-        return dict(found) if len(found) <= _WRITTEN_OUT else found
+        by_name = kinds(self._routes.net.layout)
+        return dict(by_name) if len(by_name) <= _WRITTEN_OUT else by_name
 
     def by_requests(self) -> tuple[str, ...]:
         """The devices that are to be simulated request by request; cheap where there are none."""
@@ -234,7 +234,7 @@ class Machine:
 
     def rates(self) -> Mapping[str, float]:
         """Capacity name to amount per second: what `Demand.alone` needs. Each is looked up when it is asked for."""
-        return Rates(self.capacities)
+        return rates(self.capacities)
 
     def _disk(self, name: str) -> Storage:
         model = self.device(name).model

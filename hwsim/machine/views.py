@@ -1,15 +1,16 @@
 """Devices, nodes and links of a machine by name: nothing is made before it is asked for.
 
-A look-up costs about a microsecond whatever the size; `len` costs nothing; to go through all of it makes all of it.
+A look-up costs about a microsecond whatever the size; `len` is counted once; iterating makes the names alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Generic, TypeVar, overload
 
 from hwsim.devices import Cpu, Sockets
-from hwsim.machine.layout import Layout
+from hwsim.machine.layout import Layout, Part
 from hwsim.machine.libraries.reading import Libraries
 from hwsim.machine.net import Net
 from hwsim.machine.placed import Link, PlacedDevice, PlacedNode, below
@@ -18,18 +19,27 @@ T = TypeVar("T")
 D = TypeVar("D")
 
 
-class _View(Mapping[str, T], Generic[T]):
-    """`made`: what has been asked for so far."""
+class Named(Mapping[str, T], Generic[T]):
+    """Values by name, each made when it is first looked up.
 
-    def __init__(self, layout: Layout) -> None:
-        self._layout = layout
-        self.made: dict[str, T] = {}
+    Args:
+        find: the value of a name, None for an unknown name.
+        names: all names, in order.
+        count: number of names.
+    """
+
+    def __init__(
+        self, find: Callable[[str], T | None], names: Callable[[], Iterator[str]], count: Callable[[], int] | None = None
+    ) -> None:
+        self._find, self._names, self._count = find, names, count
+        self._made: dict[str, T] = {}
+        self._length: int | None = None
 
     def __getitem__(self, name: str) -> T:
-        libraries = self._find(name)
-        if libraries is None:
+        value = self.get(name)
+        if value is None:
             raise KeyError(name)
-        return libraries
+        return value
 
     @overload
     def get(self, name: str, /) -> T | None: ...
@@ -37,91 +47,105 @@ class _View(Mapping[str, T], Generic[T]):
     def get(self, name: str, /, default: T | D) -> T | D: ...
     def get(self, name: str, /, default: T | D | None = None) -> T | D | None:
         """Without the exception that a `Mapping` would catch."""
-        found = self._find(name)
-        return default if found is None else found
-
-    def _find(self, name: str) -> T | None:
-        value = self.made.get(name)
+        value = self._made.get(name)
         if value is None:
-            value = self._make(name)
-            if value is not None:
-                self.made[name] = value
+            value = self._find(name)
+            if value is None:
+                return default
+            self._made[name] = value
         return value
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and (name in self.made or self._make(name) is not None)
+        return isinstance(name, str) and (name in self._made or self._find(name) is not None)
+
+    def __iter__(self) -> Iterator[str]:
+        return self._names()
+
+    def __len__(self) -> int:
+        if self._length is None:
+            self._length = self._count() if self._count is not None else sum(1 for _ in self._names())
+        return self._length
 
     def __repr__(self) -> str:
         return f"<{len(self)} by name>"
 
-    def _make(self, name: str) -> T | None:
-        raise NotImplementedError
+
+def device_names(layout: Layout) -> Iterator[str]:
+    """Full names of all devices, in natural order."""
+    return layout.walk(_members_of_devices)
 
 
-class Devices(_View[PlacedDevice]):
+def _members_of_devices(part: Part) -> Sequence[str]:
+    return part.names if part.child is None else ()
+
+
+def devices(layout: Layout) -> Named[PlacedDevice]:
     """Every device by its full name, in natural order."""
-
-    def __len__(self) -> int:
-        return self._layout.size
-
-    def __iter__(self) -> Iterator[str]:
-        return self._layout.walk(lambda part: part.names if part.child is None else ())
-
-    def __contains__(self, name: object) -> bool:
-        spot = self._layout.find(name) if isinstance(name, str) else None
-        return spot is not None and spot.part.child is None
-
-    def _make(self, name: str) -> PlacedDevice | None:
-        spot = self._layout.find(name)
-        if spot is None or spot.part.model is None:
-            return None
-        part = spot.part
-        index = spot.member if part.numbered else None
-        return PlacedDevice(name, part.family, part.kind, spot.part.model, index, spot.node, part.fidelity)
+    return Named(partial(_device, layout), partial(device_names, layout), partial(getattr, layout, "size"))
 
 
-class Nodes(_View[PlacedNode]):
+def _device(layout: Layout, name: str) -> PlacedDevice | None:
+    spot = layout.find(name)
+    if spot is None or (model := spot.part.model) is None:
+        return None
+    part, index = spot.part, spot.member if spot.part.numbered else None
+    return PlacedDevice(name, part.family, part.kind, model, index, spot.node, part.fidelity)
+
+
+def kinds(layout: Layout) -> Named[str]:
+    """The kind of every device by its full name."""
+    return Named(partial(_kind, layout), partial(device_names, layout), partial(getattr, layout, "size"))
+
+
+def _kind(layout: Layout, name: str) -> str | None:
+    spot = layout.find(name)
+    return None if spot is None or spot.part.child is not None else spot.part.kind
+
+
+def nodes(layout: Layout) -> Named[PlacedNode]:
     """Every machine inside the machine by its full name, in natural order."""
-
-    def __len__(self) -> int:
-        return self._layout.machines
-
-    def __iter__(self) -> Iterator[str]:
-        return self._layout.walk(lambda part: part.names if part.child is not None else ())
-
-    def _make(self, name: str) -> PlacedNode | None:
-        spot = self._layout.find(name)
-        if spot is None or spot.part.child is None:
-            return None
-        return PlacedNode(name, spot.part.family, spot.member if spot.part.numbered else None, spot.node)
+    names = partial(layout.walk, _members_of_nodes)
+    return Named(partial(_node, layout), names, partial(getattr, layout, "machines"))
 
 
-class Groups(_View[PlacedDevice]):
+def _members_of_nodes(part: Part) -> Sequence[str]:
+    return part.names if part.child is not None else ()
+
+
+def _node(layout: Layout, name: str) -> PlacedNode | None:
+    spot = layout.find(name)
+    if spot is None or spot.part.child is None:
+        return None
+    return PlacedNode(name, spot.part.family, spot.member if spot.part.numbered else None, spot.node)
+
+
+def groups(layout: Layout) -> Named[PlacedDevice]:
     """For every node of several sockets, all of them under their family's name; in natural order."""
+    families = frozenset(part.family for part in layout.every() if part.grouped)
+    return Named(partial(_group, layout, families), partial(_group_names, layout, families), partial(_groups_in, layout))
 
-    def __init__(self, layout: Layout) -> None:
-        super().__init__(layout)
-        self._families: frozenset[str] = frozenset()  # that are called so anywhere
 
-    def __len__(self) -> int:
-        return _groups_in(self._layout)
+def _group_names(layout: Layout, families: frozenset[str]) -> Iterator[str]:
+    return layout.walk(_family_of_group) if families else iter(())
 
-    def __iter__(self) -> Iterator[str]:
-        return self._layout.walk(lambda part: (part.family,) if part.grouped else ()) if len(self) else iter(())
 
-    def _make(self, name: str) -> PlacedDevice | None:
-        node, _, family = name.rpartition(".")
-        if not self._families:
-            self._families = frozenset(part.family for part in self._layout.every() if part.grouped) or frozenset([""])
-        if family not in self._families:
-            return None
-        spot = self._layout.find(node) if node else None
-        layout = self._layout if not node else spot.part.child if spot is not None else None
-        part = next((each for each in layout.parts if each.family == family and each.grouped), None) if layout else None
-        if part is None or not isinstance(part.model, Cpu):
-            return None
-        names = tuple(below(node, each) for each in part.names)
-        return PlacedDevice(name, family, "cpu", Sockets(part.model, names), None, node)
+def _family_of_group(part: Part) -> Sequence[str]:
+    return (part.family,) if part.grouped else ()
+
+
+def _group(layout: Layout, families: frozenset[str], name: str) -> PlacedDevice | None:
+    node, _, family = name.rpartition(".")
+    inner = _inner(layout, node) if family in families else None
+    part = next((part for part in inner.parts if part.family == family and part.grouped), None) if inner else None
+    if part is None or not isinstance(part.model, Cpu):
+        return None
+    return PlacedDevice(name, family, "cpu", Sockets(part.model, tuple(below(node, each) for each in part.names)), None, node)
+
+
+def _inner(layout: Layout, node: str) -> Layout | None:
+    """Layout of a machine inside the machine, "" for the whole."""
+    spot = layout.find(node) if node else None
+    return layout if not node else spot.part.child if spot is not None else None
 
 
 def _groups_in(layout: Layout) -> int:
@@ -129,60 +153,22 @@ def _groups_in(layout: Layout) -> int:
     return inside + sum(part.grouped for part in layout.parts)
 
 
-class Kinds(Mapping[str, str]):
-    """The kind of every device by its full name."""
-
-    def __init__(self, layout: Layout) -> None:
-        self._layout = layout
-
-    def __getitem__(self, name: str) -> str:
-        spot = self._layout.find(name)
-        if spot is None or spot.part.child is not None:
-            raise KeyError(name)
-        return spot.part.kind
-
-    def __len__(self) -> int:
-        return self._layout.size
-
-    def __iter__(self) -> Iterator[str]:
-        return self._layout.walk(lambda part: part.names if part.child is None else ())
+def libraries(layout: Layout) -> Mapping[str, Libraries]:
+    """For every machine that states them, by full name ("" for the whole), the libraries by which its devices exchange data."""
+    if all(scope.libraries is None for scope in layout.scopes()):
+        return {}
+    return Named(partial(_libraries, layout), partial(_library_names, layout))
 
 
-class InnerLibraries(Mapping[str, Libraries]):
-    """For every machine that says so, by full name, with what its devices exchange data."""
+def _libraries(layout: Layout, name: str) -> Libraries | None:
+    inner = _inner(layout, name)
+    return None if inner is None else inner.libraries
 
-    def __init__(self, layout: Layout) -> None:
-        self._layout = layout
-        stated = [
-            layout.libraries is not None,
-            *(each.child is not None and each.child.libraries is not None for each in layout.every()),
-        ]
-        self._any = any(stated)
 
-    def __getitem__(self, name: str) -> Libraries:
-        if not name:
-            libraries = self._layout.libraries
-        else:
-            spot = self._layout.find(name) if self._any else None
-            libraries = spot.part.child.libraries if spot is not None and spot.part.child is not None else None
-        if libraries is None:
-            raise KeyError(name)
-        return libraries
-
-    def __iter__(self) -> Iterator[str]:
-        if not self._any:
-            return
-        if self._layout.libraries is not None:
-            yield ""
-        yield from self._layout.walk(
-            lambda part: part.names if part.child is not None and part.child.libraries is not None else ()
-        )
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-    def __bool__(self) -> bool:
-        return self._any
+def _library_names(layout: Layout) -> Iterator[str]:
+    if layout.libraries is not None:
+        yield ""
+    yield from layout.walk(lambda part: part.names if part.child is not None and part.child.libraries is not None else ())
 
 
 class Links(Sequence[Link]):
@@ -190,15 +176,14 @@ class Links(Sequence[Link]):
 
     def __init__(self, net: Net) -> None:
         self._net = net
-        self._count = 2 * wires_in(net.layout)
+        self._count = 2 * _wires_in(net.layout)
 
     def __len__(self) -> int:
         return self._count
 
     def __iter__(self) -> Iterator[Link]:
-        net = self._net
-        for name in net.layout.walk(lambda part: part.names if part.child is None else ()):
-            yield from net.leaving(name)
+        for name in device_names(self._net.layout):
+            yield from self._net.leaving(name)
 
     @overload
     def __getitem__(self, at: int) -> Link: ...
@@ -216,7 +201,7 @@ class Links(Sequence[Link]):
         return f"<{len(self)} links>"
 
 
-def wires_in(layout: Layout) -> int:
+def _wires_in(layout: Layout) -> int:
     """Connections, at any depth."""
-    inside = sum(len(part.names) * wires_in(part.child) for part in layout.parts if part.child is not None)  # whole
+    inside = sum(len(part.names) * _wires_in(part.child) for part in layout.parts if part.child is not None)  # whole
     return len(layout.wires) + inside
