@@ -8,7 +8,6 @@ A breach is a defect of hwsim, never a mistake of the user, and says so. Laws of
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -96,6 +95,8 @@ def document(value: Mapping[str, Any], **how: Any) -> str:
     refuse(
         each for key, part in value.items() if key not in {"ops", *GIVEN} for each in numbers(part, key)
     )  # ops: checked as a timeline
+    import json
+
     try:
         return json.dumps(value, **{"indent": 1, "sort_keys": True, "ensure_ascii": False, "allow_nan": False, **how}) + "\n"
     except ValueError as error:

@@ -11,7 +11,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections.abc import Mapping
@@ -389,6 +388,8 @@ def _near(atom: str) -> list[str]:
         by_case += [name for name in (atom[0].upper() + "i" + atom[1],) if atom[0] == "K"]
     if by_case:
         return by_case
+    import difflib
+
     return [name for name in difflib.get_close_matches(atom, _ATOMS, 3, 0.7) if same_bits(name)][:1]
 
 

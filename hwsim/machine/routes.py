@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from hashlib import blake2b
 from itertools import groupby, pairwise
 from math import lcm
 from typing import Final
@@ -153,6 +152,8 @@ class Routes:
         ]
         left = _counts(((link.target, link.source) for step in reversed(steps) for link in step), end)
         if routing == "ecmp":
+            from hashlib import blake2b
+
             number = int.from_bytes(blake2b(" ".join(pair).encode(), digest_size=8).digest()) % left[start]
             chosen = _numbered(steps, left, start, number)
             return chosen, [(link, 1.0) for link in chosen]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import field
@@ -174,6 +173,8 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
     chosen = chosen or _with_word(name, names)
     if len(chosen) > 2:
         return "did you mean " + ", ".join(f"'{each}'" for each in chosen[:-1]) + f" or '{chosen[-1]}'?"
+    import difflib  # few runs have a mistake
+
     chosen = chosen or difflib.get_close_matches(name, names, 2, 0.6)
     if len(chosen) == 2 and not _with_word(name, names):
         first, second = (difflib.SequenceMatcher(None, each, name).ratio() for each in chosen)

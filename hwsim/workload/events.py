@@ -14,7 +14,6 @@ Kerbyson, Pakin, "The case of the missing supercomputer performance", SC 2003, f
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
@@ -122,6 +121,8 @@ def _spans(event: Event, whose: str) -> Iterator[_Span]:
     if event.jitter is None or event.every is None or end is None:
         yield _Span(begin, end, event.speed or 0.0)
         return
+    import random  # few runs have jitter
+
     draw = random.Random(f"{event.seed} {whose}")
     every = max(1, ticks.femtoseconds(event.every))
     for at in range(begin, end, every):
