@@ -56,6 +56,20 @@ def soft_min(first: float, second: float, sharpness: float) -> float:
     return float(low * (1.0 + (low / high) ** sharpness) ** (-1.0 / sharpness))
 
 
+def soft_max(first: float, second: float, sharpness: float) -> float:
+    """A maximum with its corner rounded: larger than both, and near the larger one where they are far apart.
+
+        (first^p + second^p)^(1/p),  p = sharpness; the maximum itself for infinite p
+
+    >>> soft_max(3.0, 4.0, 2.0), soft_max(3.0, 4.0, math.inf), soft_max(0.0, 4.0, 2.0), round(soft_max(1.0, 1.0, 4.0), 3)
+    (5.0, 4.0, 4.0, 1.189)
+    """
+    low, high = min(first, second), max(first, second)
+    if low <= 0 or math.isinf(high) or math.isinf(sharpness):
+        return high
+    return float(high * (1.0 + (low / high) ** sharpness) ** (1.0 / sharpness))
+
+
 @dataclass(frozen=True, slots=True)
 class Capacity:
     """A rate that demands share.

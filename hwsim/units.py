@@ -91,6 +91,7 @@ DollarsPerSecond = Annotated[float, PRICE]
 Metres = Annotated[float, LENGTH]
 Ratio = Annotated[float, RATIO]
 
+DAY: Final = 86_400.0  # seconds
 BYTES: Final[Mapping[str, float]] = {  # bytes of one element in memory, by number format; tf32 is stored as fp32
     "fp64": 8.0, "fp32": 4.0, "tf32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "fp4": 0.5,
     "int64": 8.0, "int32": 4.0, "int8": 1.0, "int4": 0.5, "bool": 1.0,
@@ -203,7 +204,7 @@ def _atoms() -> dict[str, _Atom]:
     add("s", 1.0, TIME, _DOWN)
     add("min", 60.0, TIME)
     add("h", 3600.0, TIME)
-    add("day", 86400.0, TIME)
+    add("day", DAY, TIME)
     add("B", 1.0, SIZE, _UP)
     add("b bit", 0.125, SIZE, _UP)
     for prefix, factor in _BINARY.items():
@@ -401,7 +402,7 @@ _PREFIXED: Final = {  # unit: (smallest power, largest power)
     "IOPS": (0, 18), "W": (-6, 18), "J": (-15, 18), "Wh": (0, 18), "m": (-9, 3),
 }  # fmt: skip
 _RUN_OF_DIGITS: Final = re.compile(r"(\d+)")
-_LONG: Final = ((172800.0, 86400.0, "day"), (7200.0, 3600.0, "h"), (120.0, 60.0, "min"))
+_LONG: Final = ((2 * DAY, DAY, "day"), (7200.0, 3600.0, "h"), (120.0, 60.0, "min"))
 
 
 def format_quantity(value: float, unit: str, digits: int = 3) -> str:

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hwsim import api
-from hwsim.demand import Cost
+from hwsim.demand import Cost, soft_max
 from hwsim.devices import Accesses, CannotCompute, Gpu, Work
 from hwsim.devices.gpu_access import latency
-from hwsim.devices.gpu_memory import Hierarchy, Launch, Level1, Level2, Occupancy, Ramp, Stream, Sustained, Together, softly
+from hwsim.devices.gpu_memory import Hierarchy, Launch, Level1, Level2, Occupancy, Ramp, Stream, Sustained, Together
 from hwsim.devices.roofline import LocalMemory
 from hwsim.devices.work import Start
 from hwsim.spec import Mistakes, decode, read_text
@@ -269,9 +269,9 @@ def test_the_launch_of_a_file_is_a_time_or_a_section() -> None:
 
 
 def test_rounding_is_between_the_longer_time_and_the_sum() -> None:
-    assert softly(1.0, 1.0, 1.0) == 2.0
-    assert softly(1.0, 1.0, 1e9) == pytest.approx(1.0)
-    assert softly(math.inf, 1.0, 2.0) == math.inf
+    assert soft_max(1.0, 1.0, 1.0) == 2.0
+    assert soft_max(1.0, 1.0, 1e9) == pytest.approx(1.0)
+    assert soft_max(math.inf, 1.0, 2.0) == math.inf
 
 
 def test_levels_in_the_wrong_order_are_said() -> None:

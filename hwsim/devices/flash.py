@@ -37,9 +37,9 @@ from hwsim.devices.kind import Problem
 from hwsim.devices.storage import Asked, Direction
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
-from hwsim.units import Bytes, BytesPerSecond, Seconds
+from hwsim.units import DAY, Bytes, BytesPerSecond, Seconds
 
-YEAR: Final = 365.25 * 86400.0
+YEAR: Final = 365.25 * DAY
 RANDOM_KNEE: Final = 1.3  # how sharply chips and channels limit together, random pages
 STRIPED_KNEE: Final = 2.2  # the same, pages that follow one another over the channels
 
@@ -164,5 +164,5 @@ class Endurance:
         if size is None:
             return None
         if self.per_day is not None:
-            return self.per_day * size * self.warranty / 86400.0
+            return self.per_day * size * self.warranty / DAY
         return (self.cycles or 0.0) * size / amplification

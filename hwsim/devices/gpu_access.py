@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import math
 
-from hwsim.demand import Term
+from hwsim.demand import Term, soft_max
 from hwsim.devices.accesses import Accesses, lines_touched
-from hwsim.devices.gpu_memory import SECTOR, Hierarchy, Stream, softly
+from hwsim.devices.gpu_memory import SECTOR, Hierarchy, Stream
 from hwsim.devices.roofline import WORKLOAD, Draw, Input, source_of
 from hwsim.records import dataclass
 from hwsim.units import precise
@@ -41,7 +41,7 @@ def stream(name: str, parts: Hierarchy, asked: Stream) -> Served:
         lines = [*lines, _sum(name, near.seconds, beyond.seconds, draw.amount, moving)]
     waiting = _waiting(parts, asked, near.hits, beyond.missed)
     if waiting > 0 and parts.occupancy is not None:
-        total = softly(waiting, moving, parts.occupancy.sharpness)
+        total = soft_max(waiting, moving, parts.occupancy.sharpness)
         lines.append(_soft(name, parts, waiting, moving, total))
     starting = _starting(parts, asked)
     if starting > 0 and parts.occupancy is not None:

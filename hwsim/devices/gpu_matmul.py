@@ -28,6 +28,7 @@ import math
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
+from hwsim.demand import soft_max
 from hwsim.devices.work import Product
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
@@ -216,7 +217,7 @@ def cuts(product: Product, width: float, tiling: Tiling, chip: Chip, memory: flo
             turns = waves(whole * splits, chip.multiprocessors, tiling.lost)
             moved = PIECES * m * n * batch * (splits + 1) / chip.bandwidth
             adding = tiling.adding + moved if splits > 1 else 0.0
-            time = rounded(turns * max(computing, loading), memory) + adding
+            time = soft_max(turns * max(computing, loading), memory, ROUNDING) + adding
             yield Cut(rows, columns, splits, whole * splits, turns, computing, loading, adding, time)
             splits *= 2
 
@@ -230,16 +231,6 @@ def best(product: Product, width: float, tiling: Tiling, chip: Chip, memory: flo
     True
     """
     return min(cuts(product, width, tiling, chip, memory), key=lambda cut: cut.time)
-
-
-def rounded(computing: float, memory: float) -> float:
-    """Longer than both, and near the longer one where they are far apart: (computing^4 + memory^4)^(1/4).
-
-    >>> rounded(3.0, 0.0), round(rounded(1.0, 1.0), 3)
-    (3.0, 1.189)
-    """
-    low, high = min(computing, memory), max(computing, memory)
-    return float(high * (1.0 + (low / high) ** ROUNDING) ** (1.0 / ROUNDING)) if low > 0 else high
 
 
 def tiles_like(dtype: str, known: Collection[str]) -> str | None:

@@ -229,15 +229,3 @@ def memory_problems(parts: Hierarchy) -> Iterator[tuple[str, str, str | None]]:
             yield "l1.bandwidth", "the bandwidth of one multiprocessor needs their number", "such as sms: 80"
         elif first.bandwidth * parts.sms < (second.bandwidth if second is not None and second.bandwidth else memory):
             yield "l1.bandwidth", "the cache is slower than what is behind it", None
-
-
-def softly(waiting: float, moving: float, sharpness: float) -> float:
-    """The longer of two times, rounded off where they are alike: (a^p + b^p)^(1/p).
-
-    >>> softly(3.0, 4.0, 2.0), softly(3.0, 4.0, math.inf), softly(0.0, 4.0, 2.0)
-    (5.0, 4.0, 4.0)
-    """
-    low, high = min(waiting, moving), max(waiting, moving)
-    if low <= 0 or math.isinf(high) or math.isinf(sharpness):
-        return high
-    return float(high * (1.0 + (low / high) ** sharpness) ** (1.0 / sharpness))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from hwsim.demand import Term
-from hwsim.devices.gpu_matmul import ROUNDING, Chip, Cut, Tiling, best, rounded
+from hwsim.demand import Term, soft_max
+from hwsim.devices.gpu_matmul import ROUNDING, Chip, Cut, Tiling, best
 from hwsim.devices.roofline import Draw, Input, latency_terms, source_of
 from hwsim.devices.work import Product, Work
 from hwsim.records import dataclass
@@ -125,7 +125,7 @@ class Tiled:
             ("tile", precise(cut.tile, "s"), f"one of {cut.rows} x {cut.columns}, on one multiprocessor"),
         ]
         formula = "waves x tile"
-        if rounded(busy, self.memory) > busy:
+        if soft_max(busy, self.memory, ROUNDING) > busy:
             formula = f"((waves x tile)^{ROUNDING:g} + memory^{ROUNDING:g})^(1/{ROUNDING:g})"
             inputs.append(("memory", precise(self.memory, "s"), "every matrix once"))
         if cut.adding > 0:

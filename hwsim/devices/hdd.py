@@ -30,7 +30,7 @@ from hwsim.demand import Cost
 from hwsim.devices.arm import Platter, Seek
 from hwsim.devices.kind import Problem, Storage
 from hwsim.devices.roofline import CannotCompute, Input, source_of
-from hwsim.devices.storage import Asked, Direction, Limit, cost_of, drained, each, given, number
+from hwsim.devices.storage import Asked, Direction, Limit, cost_of, drained, drained_after, each, given, number
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.units import Bytes, BytesPerSecond, Seconds, precise
@@ -213,11 +213,12 @@ class Hdd(Storage):
             stock = self.cache / asked.size
             seconds = drained(asked.times, fast, 1 / one, stock)
             quick = ("fast", precise(fast, "1/s"), "into the cache")
-            if seconds <= asked.times / fast * (1 + 1e-12):
+            first = drained_after(asked.times, fast, 1 / one, stock)
+            if first is None:
                 inputs, formula = [inputs[0], quick], "times / fast"
             else:
                 room = f"until the cache of {precise(self.cache, 'B')} is full"
-                inputs += [quick, ("first", precise(stock * fast / (fast - 1 / one), "1"), room)]
+                inputs += [quick, ("first", precise(first, "1"), room)]
                 formula = formula.replace("times x", "first / fast + (times - first) x")
         floors = self._hits(asked) if again > 0 else []
         return cost_of(name, asked, [Limit("media", formula, tuple(inputs), seconds)], floors, ("", 0.0, ""))

@@ -28,7 +28,7 @@ from hwsim.demand import Cost, Term
 from hwsim.devices.flash import Endurance, Flash, amplification, moved_pages
 from hwsim.devices.kind import Problem, Storage
 from hwsim.devices.roofline import Input, source_of
-from hwsim.devices.storage import PAGE, Asked, Direction, Limit, cost_of, drained, each, given, number, rate_at
+from hwsim.devices.storage import PAGE, Asked, Direction, Limit, cost_of, drained, drained_after, each, given, number, rate_at
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.units import Bytes, BytesPerSecond, PerSecond, Ratio, Seconds, format_quantity, precise
@@ -243,10 +243,10 @@ class Ssd(Storage):
         seconds = drained(asked.bytes, fast, steady, stock)
         written = ("bytes", precise(asked.bytes, "B"), "workload")
         quick = ("fast", precise(fast, "B/s"), f"cache: {source_of(self.sources, 'cache.write')}")
-        if seconds <= asked.bytes / fast * (1 + 1e-12):
+        absorbed = drained_after(asked.bytes, fast, steady, stock)
+        if absorbed is None:
             return Limit("media", "bytes / fast", (written, quick), seconds)
         slow = ("steady", precise(steady, "B/s"), self._where("write"))
-        absorbed = stock * fast / (fast - steady)
         first = ("first", precise(absorbed, "B"), f"until the cache of {precise(stock, 'B')} is full")
         return Limit("media", "first / fast + (bytes - first) / steady", (first, quick, written, slow), seconds)
 
@@ -287,8 +287,9 @@ class Ssd(Storage):
             ("steady", precise(steady, "1/s"), self._where(iops) + amplified),
         )
         floor = Limit("accesses", "times / fast", told[:2], drained(asked.times, quick, steady, stock))
-        if asked.times > 0 and floor.seconds > asked.times / quick * (1 + 1e-12):
-            inputs = (*told, ("first", precise(stock * quick / (quick - steady), "1"), f"until the cache of {room[1]} is full"))
+        first = drained_after(asked.times, quick, steady, stock)
+        if first is not None:
+            inputs = (*told, ("first", precise(first, "1"), f"until the cache of {room[1]} is full"))
             floor = Limit("accesses", "first / fast + (times - first) / steady", inputs, floor.seconds)
         busy = drained(asked.times, fast_most, most, stock)
         limits = [

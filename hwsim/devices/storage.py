@@ -126,6 +126,17 @@ def drained(amount: float, fast: float, steady: float, stock: float) -> float:
     return amount / fast if amount <= fast * burst else burst + (amount - fast * burst) / steady
 
 
+def drained_after(amount: float, fast: float, steady: float, stock: float) -> float | None:
+    """What goes at the rate `fast` before the stock is used up (see `drained`); None if the stock outlasts the amount.
+
+    >>> drained_after(30.0, fast=3.0, steady=1.0, stock=10.0), drained_after(12.0, fast=3.0, steady=1.0, stock=10.0)
+    (15.0, None)
+    """
+    if drained(amount, fast, steady, stock) <= amount / fast * (1 + 1e-12):
+        return None
+    return stock * fast / (fast - steady)
+
+
 @dataclass(frozen=True, slots=True)
 class Limit:
     """A line of a derivation that says how long the device is busy at least."""

@@ -19,7 +19,7 @@ from typing import ClassVar
 from hwsim.demand import Cost
 from hwsim.devices.kind import AccessTimes, Problem
 from hwsim.devices.roofline import Input, source_of
-from hwsim.devices.storage import Asked, Direction, Limit, cost_of, drained
+from hwsim.devices.storage import Asked, Direction, Limit, cost_of, drained, drained_after
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.units import Bytes, BytesPerSecond, PerSecond, Seconds, precise
@@ -117,8 +117,9 @@ class Volume(AccessTimes):
         plain = "B" if unit == "B/s" else "1"
         what: Input = ("amount", precise(amount, plain), "what counts against the limit")
         quick: Input = ("fast", precise(fast, unit), f"{base_key}, burst: {source_of(self.sources, base_key)}")
-        if seconds <= amount / fast * (1 + 1e-12):
+        burst = drained_after(amount, fast, base, stock)
+        if burst is None:
             return Limit(label, "amount / fast", (what, quick), seconds)
-        first: Input = ("first", precise(stock * fast / (fast - base), plain), f"{stock_key} of {precise(stock, plain)}, used up")
+        first: Input = ("first", precise(burst, plain), f"{stock_key} of {precise(stock, plain)}, used up")
         slow: Input = ("base", precise(base, unit), f"{base_key}: {source_of(self.sources, base_key)}")
         return Limit(label, "first / fast + (amount - first) / base", (first, quick, what, slow), seconds)

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from typing import ClassVar, Final, Literal
 
 from hwsim.links.fabrics import Network, power_of_two
-from hwsim.links.kind import Colour, Framing, Problem, Protocol
+from hwsim.links.kind import LIGHT, Colour, Framing, Problem, Protocol
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 
@@ -68,4 +68,4 @@ class Wifi(Ethernet):
         yield from Ethernet.problems(self)
 
     def speed(self) -> float:
-        return 299_792_458.0
+        return LIGHT

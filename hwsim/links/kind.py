@@ -23,8 +23,8 @@ Joins = Literal["host", "gpus", "sockets", "lan", "fabric", "anything"]
 Colour = Literal["blue", "orange", "green", "purple", "sky", "red", "yellow", "black"]
 Protocol = Literal["tcp", "udp", "rdma"]
 
-# Metres per second in glass fibre: two thirds of light in vacuum (ITU-T G.652: a group index of 1.468 at 1550 nm).
-IN_FIBRE: Final = 2 / 3 * 299_792_458.0
+LIGHT: Final = 299_792_458.0  # m/s in vacuum
+IN_FIBRE: Final = 2 / 3 * LIGHT  # m/s in glass (ITU-T G.652: a group index of 1.468 at 1550 nm)
 
 
 @dataclass(frozen=True, slots=True)

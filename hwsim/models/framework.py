@@ -11,7 +11,7 @@ from hwsim.devices.work import Start
 from hwsim.models.architectures import Model, Transformer
 from hwsim.models.architectures.transformer_layers import Attention
 from hwsim.records import dataclass
-from hwsim.spec import Mistake, Mistakes, Place, SpecError, decode, did_you_mean, find, read, resolve
+from hwsim.spec import Mistake, Mistakes, Place, SpecError, decode_all, did_you_mean, find, read, resolve
 from hwsim.spec.fields import field
 from hwsim.units import BYTES, Ratio, Seconds
 
@@ -80,12 +80,7 @@ def load_framework(name: str, relative_to: Path | None = None) -> Framework:
     """
     mistakes = Mistakes()
     tree = resolve(read(find("framework", name, relative_to)), mistakes, kind="framework")
-    mistakes.raise_if_any()
-    framework = decode(tree, Framework, mistakes, ignore=_ENTRY, sourced=True)
-    mistakes.raise_if_any()
-    if framework is None:
-        raise TypeError("no framework was read, and no mistake noted")
-    return framework
+    return decode_all(tree, Framework, mistakes, ignore=_ENTRY, sourced=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

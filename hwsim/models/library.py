@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from hwsim.models.architectures import ARCHITECTURES, NETWORKS, Model, Network, Transformer
-from hwsim.spec import Mistakes, Place, SpecError, Tree, decode, find, read, resolve
+from hwsim.spec import Mistakes, Place, SpecError, Tree, decode_all, find, read, resolve
 from hwsim.spec.schema import json_schema
 
 M = TypeVar("M", Transformer, Network)
@@ -62,7 +62,7 @@ def read_transformer(tree: Tree) -> Transformer:
     resolved = resolve(tree, mistakes, kind="model")
     if resolved.text("kind") not in (None, Transformer.kind):
         mistakes.add(resolved.place, f"'{resolved.text('kind')}' is no transformer")
-    return _decoded(resolved, Transformer, mistakes)
+    return decode_all(resolved, Transformer, mistakes, ignore=_ENTRY, sourced=True)
 
 
 def read_network(tree: Tree) -> Network:
@@ -72,16 +72,7 @@ def read_network(tree: Tree) -> Network:
     kind = resolved.text("kind")
     if kind not in NETWORKS and not len(mistakes):
         mistakes.add(resolved.place, f"'{kind}' is no kind of network here", f"one of {', '.join(NETWORKS)}")
-    return _decoded(resolved, NETWORKS.get(str(kind), next(iter(NETWORKS.values()))), mistakes)
-
-
-def _decoded(tree: Tree, cls: type[M], mistakes: Mistakes) -> M:
-    mistakes.raise_if_any()
-    model = decode(tree, cls, mistakes, ignore=_ENTRY, sourced=True)
-    mistakes.raise_if_any()
-    if model is None:
-        raise TypeError("no model was read, and no mistake noted")
-    return model
+    return decode_all(resolved, NETWORKS.get(str(kind), next(iter(NETWORKS.values()))), mistakes, ignore=_ENTRY, sourced=True)
 
 
 def written_model(tree: Tree, mistakes: Mistakes) -> Model | None:

@@ -20,9 +20,9 @@ import numpy as np
 from hwsim.graph.opgraph import Trained
 from hwsim.records import dataclass
 from hwsim.results.timeline import FEMTO, Timeline
+from hwsim.units import DAY
 
 Span = tuple[int, int]
-DAY: Final = 86_400.0
 EXCHANGES: Final = ("dp", "scatter", "comm")  # queues of a device on which replicas exchange
 MAIN: Final = "main"  # the program of a workload without jobs
 

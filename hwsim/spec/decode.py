@@ -62,6 +62,20 @@ def _set_sources(value: Any, by_path: Mapping[str, str]) -> None:
             _set_sources(inner, {path.removeprefix(start): text for path, text in by_path.items() if path.startswith(start)})
 
 
+def decode_all(tree: Tree, cls: type[T], mistakes: Mistakes, *, ignore: Collection[str] = (), sourced: bool = False) -> T:
+    """The dataclass a mapping writes; arguments as of `decode`.
+
+    Raises:
+        SpecError: its mistakes, and those noted before.
+    """
+    mistakes.raise_if_any()
+    value = decode(tree, cls, mistakes, ignore=ignore, sourced=sourced)
+    mistakes.raise_if_any()
+    if value is None:
+        raise TypeError(f"no {title(cls)} was read, and no mistake noted")
+    return value
+
+
 def decode_value(tree: Tree, annotation: Any, mistakes: Mistakes, *, sourced: bool = False) -> Any:
     """A value of any type that a field may have (`Seconds`, `tuple[str, ...]`), or None once its mistakes are noted."""
     shape = _shape(annotation, NO_BOUNDS)

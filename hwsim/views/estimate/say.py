@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from hwsim import invariants
-from hwsim.units import format_quantity, format_share
+from hwsim.units import DAY, format_quantity, format_share
 from hwsim.views.kit.warned import as_dicts
 from hwsim.views.summary.say import bar
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from hwsim.spec import Warning
 
 WIDTH: Final = 100
-DAY: Final = 86400.0
 NAMES: Final[Mapping[str, str]] = {
     "convolution": "convolutions",
     "matmul": "matrix products",
