@@ -37,6 +37,7 @@ PATTERNS: Final = {
     "question-first": r"(?m)^(What|Where|Who|How|Whose) ",
     "goes-off": r"\b(go|goes|gone) (off|over)\b",
 }
+READ: Final = ("hwsim/**/*.py", "calibrate/hwsim_calibrate/**/*.py", "docs/*.md", "README.md", "calibrate/README.md")
 LONGEST: Final = 40  # words of a sentence
 VAGUE: Final = frozenset(
     {"found", "said", "told", "here", "there", "one", "other", "each", "known", "what", "asked", "whole", "own", "now"}
@@ -55,7 +56,7 @@ class Place(NamedTuple):
 
 def places(root: Path = ROOT) -> Iterator[Place]:
     """Every place at which a rule is broken."""
-    for path in sorted([*root.glob("hwsim/**/*.py"), *root.glob("docs/*.md"), root / "README.md"]):
+    for path in sorted(path for pattern in READ for path in root.glob(pattern)):
         name = path.relative_to(root).as_posix()
         for line, text in _prose(path):
             for rule, pattern in PATTERNS.items():

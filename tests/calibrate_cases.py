@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from hwsim.devices.kernels import Function, Kernels, ProductTime, Tier
-from hwsim_calibrate.fit.calls import call_from
+from hwsim_calibrate.calls import call_from
 from hwsim_calibrate.store import Amounts, Clock, Measurements, Param, Row
 
 TRUTH = Kernels(

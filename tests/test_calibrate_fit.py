@@ -13,8 +13,8 @@ import hwsim
 from hwsim.devices.kernels import Corrections
 from hwsim.devices.work import elementwise_call, product_call
 from hwsim_calibrate import store
+from hwsim_calibrate.calls import call_from, call_of, measured_as
 from hwsim_calibrate.fit import Fitted, fit
-from hwsim_calibrate.fit.calls import call_from, call_of, measured_as
 from hwsim_calibrate.fit.corrections import correct
 from hwsim_calibrate.fit.heldout import alternate, held_out
 from hwsim_calibrate.fit.kernels import FittedKernels, capacities_of, fit_kernels, timed, without_corrections

@@ -1,12 +1,12 @@
 """A real computer becomes a machine file: measure it, fit the parameters, say how far predictions are off.
 
-    suites        what is timed: kernels of numpy, memory, threads, storage, network, hand-offs, a GPU
-    harness       how it is timed: shuffled rounds, the time of the CPU, what disturbed it
-    environment   what machine it was, and what of it changes a measurement
-    store         the file of measurements
-    fit, validate the parameters, and their error on what they never saw
+- suites, kernels: the cases that are timed: numpy, memory, threads, storage, network, hand-offs, a GPU.
+- harness, clocks, flags: timing in shuffled rounds, by CPU time, with flags for disturbances.
+- environment, store: the fingerprint of the machine, and the file of measurements.
+- fit, validate: the parameters, and their error on cases that the fit never saw.
+- recording, compare: a script of numpy as a workload, and its measured times against predictions.
 
-The simulator knows nothing of it: this imports `hwsim`, and nothing but the command line imports this.
+It imports `hwsim`; the simulator does not import it, and names its commands by a string.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The library behind numpy's products: which kernels it chose for this CPU, and how many threads it uses.
 
-numpy says what it was built with, the library says what it does.  Only OpenBLAS is asked, by the two or three names that its
-builds give their functions; where numpy uses another (Accelerate, MKL), threads are what the environment says.
+numpy reports the library it was built with, the library reports its kernels. Only OpenBLAS is queried, by the function names of
+its builds; where numpy uses another library (Accelerate, MKL), threads are what the environment says.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MAPS: Final = Path("/proc/self/maps")
 
 @dataclass(frozen=True, slots=True)
 class OpenBlas:
-    """A loaded library and how its functions are called."""
+    """A loaded library and the pattern of its function names."""
 
     library: Any
     style: str
@@ -57,32 +57,32 @@ def loaded() -> OpenBlas | None:
 
 @contextmanager
 def using(count: int) -> Iterator[None]:
-    """So many threads for the products inside; nothing happens where the library cannot be asked."""
-    found = loaded()
-    if found is None:
+    """Use `count` threads for the products inside; does nothing where the library cannot be set."""
+    library = loaded()
+    if library is None:
         yield
         return
-    before = found.threads()
-    found.set_threads(count)
+    before = library.threads()
+    library.set_threads(count)
     try:
         yield
     finally:
-        found.set_threads(before)
+        library.set_threads(before)
 
 
 def built_with() -> str:
-    """What numpy was built with, such as "scipy-openblas 0.3.31"."""
+    """Name and version of the library that numpy was built with, such as "scipy-openblas 0.3.31"."""
     config: Any = np.show_config(mode="dicts")
-    said = config.get("Build Dependencies", {}).get("blas", {})
-    return f"{said.get('name', 'unknown')} {said.get('version', '')}".strip()
+    library = config.get("Build Dependencies", {}).get("blas", {})
+    return f"{library.get('name', 'unknown')} {library.get('version', '')}".strip()
 
 
 def _libraries() -> list[str]:
-    """Files of shared libraries that have BLAS in their names: those of this process, else those beside numpy."""
+    """Shared libraries with BLAS in their names: loaded in this process, else next to numpy."""
     try:
         mapped = [line.split(maxsplit=5)[-1].strip() for line in _MAPS.read_text(encoding="utf-8").splitlines()]
     except OSError:
-        beside = Path(np.__file__).parent
-        folders = (beside / ".dylibs", beside.with_name("numpy.libs"))
+        package = Path(np.__file__).parent
+        folders = (package / ".dylibs", package.with_name("numpy.libs"))
         mapped = [str(path) for folder in folders if folder.is_dir() for path in folder.iterdir()]
     return list(dict.fromkeys(path for path in mapped if "blas" in os.path.basename(path).lower()))  # noqa: PTH119 (of thousands of lines)

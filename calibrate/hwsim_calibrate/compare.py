@@ -152,7 +152,7 @@ class _Prediction:
 
 
 def _predicted(run: Result) -> dict[str, _Prediction]:
-    """How often each op was executed, and its seconds in all, by name."""
+    """Executions of each op, and its seconds in all, by name."""
     flat, predictions = run.timeline.flat, dict[str, _Prediction]()
     costs = [_standing(cost) for cost in flat.graph.costs]
     for number in run.ops.numbers.tolist():

@@ -128,14 +128,14 @@ class Cuda(Device):
         factor, result, arithmetic, stored, made, scalar = _PRODUCTS[kind]
         if kind == "int8" and (m % 4 or k % 4 or n % 4):
             raise CannotMeasure("int8 products have sides that are multiples of 4")
-        one, two, to = _filled(kind, stored, m, k), _filled(kind, stored, k, n), cupy.zeros((m, n), made)
+        left, right, to = _filled(kind, stored, m, k), _filled(kind, stored, k, n), cupy.zeros((m, n), made)
         alpha, beta = scalar(1), scalar(0)
         handle = cupy.cuda.device.get_cublas_handle()
 
         def call() -> None:
             cublas.setStream(handle, cupy.cuda.get_current_stream().ptr)
             cublas.gemmEx(
-                handle, 0, 0, n, m, k, ctypes.addressof(alpha), two.data.ptr, factor, n, one.data.ptr, factor, k,
+                handle, 0, 0, n, m, k, ctypes.addressof(alpha), right.data.ptr, factor, n, left.data.ptr, factor, k,
                 ctypes.addressof(beta), to.data.ptr, result, n, arithmetic, -1,
             )  # fmt: skip
 

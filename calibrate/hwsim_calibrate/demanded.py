@@ -1,4 +1,4 @@
-"""The calls that one workload makes, to be timed each by itself at exactly its shape: nothing predicts better."""
+"""The calls that one workload makes, each to be timed alone at exactly its shape: nothing predicts better."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from hwsim.ops import OPS, CannotPlace, Scope
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Tree, Value, decode, find, read, substitute, tree_of
 from hwsim.workload import Workload, check_statements, read_workload
+from hwsim_calibrate.calls import measured_as
 from hwsim_calibrate.case import CannotMeasure, Case
-from hwsim_calibrate.fit.calls import measured_as
 from hwsim_calibrate.kernels import kernel_case
-from hwsim_calibrate.store import Param
 
 SUITE: Final = "workload"
 _ANYONE: Final[dict[str, Value]] = {"self": "self", "rank": 0, "ranks": 1}  # stands for every program of an `each`
@@ -38,7 +37,7 @@ def cases_for(source: str) -> tuple[tuple[Case, ...], dict[str, str]]:
         return (), {}
     check_statements(workload, mistakes)
     mistakes.raise_if_any()
-    found: dict[tuple[str, str], Case] = {}
+    cases: dict[tuple[str, str], Case] = {}
     left: dict[str, str] = {}
     for kind, inner in _ops(workload):
         name = inner.text("name") or kind
@@ -47,10 +46,10 @@ def cases_for(source: str) -> tuple[tuple[Case, ...], dict[str, str]]:
         except (CannotMeasure, CannotPlace, CannotCompute) as error:
             left.setdefault(name, str(error))
         else:
-            found.setdefault(case.key, case)
+            cases.setdefault(case.key, case)
     if workload.train is not None:
-        left["train"] = "its ops are those of a model, of no library: there is no call to time"
-    return tuple(found.values()), left
+        left["train"] = "its ops come from a model, not from a library: there is no call to time"
+    return tuple(cases.values()), left
 
 
 def _case(kind: str, inner: Tree) -> Case:
@@ -64,16 +63,15 @@ def _case(kind: str, inner: Tree) -> Case:
         raise CannotMeasure(f"{kind} is no single call of a library")
     heard: list[Call] = []
     op.lower(_Hearing(_machine(), host="cpu", heard=heard))
-    call = heard[0] if heard else None
-    asked: tuple[str, dict[str, Param]] | None = measured_as(call) if call else None
-    if asked is None:
+    kernel = measured_as(heard[0]) if heard else None
+    if kernel is None:
         raise CannotMeasure("it names no function of a library")
-    return kernel_case(*asked, suite=SUITE)
+    return kernel_case(*kernel, suite=SUITE)
 
 
 @dataclass(frozen=True, slots=True)
 class _Listener(Cpu):
-    """A CPU that keeps the calls it is asked for."""
+    """A CPU that records the calls it is asked for."""
 
     heard: list[Call] = field(default_factory=list)
 
@@ -102,12 +100,12 @@ class _Hearing(Scope):
 
 
 def _machine() -> Machine:
-    said: Mapping[str, Any] = {
+    content: Mapping[str, Any] = {
         "hwsim": "machine/1",
         "parts": {"cpu": {"kind": "cpu", "cores": 1, "flop": {"fp64": "1 GFLOP/s"}, "memory": {"bandwidth": "1 GB/s"}}},
     }
     mistakes = Mistakes()
-    built = build(tree_of(said), mistakes)
+    built = build(tree_of(content), mistakes)
     mistakes.raise_if_any()
     if built is None:
         raise CannotMeasure("no machine to ask")
@@ -115,7 +113,7 @@ def _machine() -> Machine:
 
 
 def _ops(workload: Workload) -> Iterator[tuple[str, Tree]]:
-    """Every op of every program, those inside of others too."""
+    """Every op of every program, nested ones too."""
     trees = [*(workload.programs or {}).values(), *([workload.program] if workload.program is not None else [])]
     for job in (workload.jobs or {}).values():
         trees += [*(job.programs or {}).values(), *([job.program] if job.program is not None else [])]
@@ -128,8 +126,8 @@ def _ops(workload: Workload) -> Iterator[tuple[str, Tree]]:
 
 def _inside(tree: Tree) -> Iterator[tuple[str, Tree]]:
     if tree.is_list:
-        for each in tree.elements():
-            yield from _inside(each)
+        for element in tree.elements():
+            yield from _inside(element)
         return
     for kind, inner in tree.value.items() if isinstance(tree.value, dict) else ():
         if kind in OPS:

@@ -1,7 +1,6 @@
 """A device as the suite `gpu` times it: arrays, copies, kernels, streams and clocks, here on numpy.
 
-What is measured on numpy means nothing; that it runs shows that the suite runs, without a GPU. `hwsim_calibrate.cuda` overrides
-all of it for a GPU.
+On numpy the times mean nothing, but the suite can be tested without a GPU. `hwsim_calibrate.cuda` overrides all of it for a GPU.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ MEMORY: Final = 64 << 20  # bytes that the stand-in says are free
 
 
 class HostStream:
-    """A list of calls in order, each of which is done at once."""
+    """A list of calls in order; each is done at once."""
 
     def __enter__(self) -> HostStream:
         return self
@@ -86,7 +85,7 @@ class Device:
         return lambda: None
 
     def spin(self, cycles: int) -> None:
-        """Keep the device busy for so many cycles; numpy has no queue to fill meanwhile."""
+        """Keep the device busy for some cycles; numpy has no queue to fill meanwhile."""
 
     def graph(self, call: Call, times: int) -> Call:
         """A recorded list of calls."""

@@ -1,4 +1,4 @@
-"""What makes this machine noisy or unusual for measuring, why it matters, and what would help without being root."""
+"""Noise and unusual settings of this machine: their effect on measurements, and remedies that need no root."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def look() -> Seen:
 
 
 def examine(seen: Seen) -> tuple[Finding, ...]:
-    """What is unusual about it, worst first."""
+    """Everything unusual about the machine, worst first."""
     order = ("warning", "note", "well")
     findings = [*_of_time(seen), *_of_the_machine(seen.here), *_of_software(seen)]
     return tuple(sorted(findings, key=lambda finding: order.index(finding.level)))
@@ -110,15 +110,15 @@ def _of_time(seen: Seen) -> Iterator[Finding]:
     cpu, load = seen.here["cpu"], (seen.here["load"]["average"] or [0.0])[0]
     cpus, running = cpu["usable"], f"{100 / seen.stretch:.0f} % of the time"
     if seen.stretch > 1.05 or load > 0.5 * cpus:
-        what = f"other programs want the cores: load {load:g} on {cpus}, a busy thread ran {running}"
+        fact = f"other programs want the cores: load {load:g} on {cpus}, a busy thread ran {running}"
         why = "wall times of threads, files and networks come out too long; times of one thread are CPU times and suffer less"
-        yield Finding("warning", what, why, "stop them, or measure when they are done")
+        yield Finding("warning", fact, why, "stop them, or measure when they are done")
     else:
         yield Finding("well", f"quiet: load {load:g} on {cpus} CPUs, a busy thread had its core {running}")
     if seen.stolen >= 0.01:
         why = "time given to other machines counts as CPU time of this one"
-        what = f"the hypervisor took {100 * seen.stolen:.0f} % of the time"
-        yield Finding("warning", what, why, "measure at another hour, or on a dedicated host")
+        fact = f"the hypervisor took {100 * seen.stolen:.0f} % of the time"
+        yield Finding("warning", fact, why, "measure at another hour, or on a dedicated host")
     if cpu["virtual"]:
         why = "caches and memory are shared with machines that cannot be seen, and the clock is not reported"
         yield Finding("note", "this is a virtual machine", why, "repeat the measurement and compare: hwsim calibrate diff")
@@ -132,22 +132,22 @@ def _of_time(seen: Seen) -> Iterator[Finding]:
         yield Finding("note", "the clock is boosted", why, "measure with the machine as it will be used")
 
 
-def _of_the_machine(here: Mapping[str, Any]) -> Iterator[Finding]:
+def _of_the_machine(fingerprint: Mapping[str, Any]) -> Iterator[Finding]:
     """Memory, caches, and the limits of a container."""
-    cpu, memory, share = here["cpu"], here["memory"], here["limits"]["cpus"]
+    cpu, memory, share = fingerprint["cpu"], fingerprint["memory"], fingerprint["limits"]["cpus"]
     if memory["thp"] == "never":
         why = "every 4 KiB of fresh memory costs a fault of its own: large fresh arrays take up to three times as long"
         yield Finding("note", "huge pages are off", why, "an administrator can set transparent_hugepage to madvise")
     if memory["preloaded"]:
         yield Finding("note", "LD_PRELOAD is set", "another allocator may serve fresh arrays", _LEAVE)
-    tuned = [name for name in here["variables"] if name.startswith(("MALLOC_", "GLIBC_TUNABLES"))]
+    tuned = [name for name in fingerprint["variables"] if name.startswith(("MALLOC_", "GLIBC_TUNABLES"))]
     if tuned:
         yield Finding("note", f"{', '.join(tuned)} set", "fresh arrays come from elsewhere than usual", _LEAVE)
     for level, size in cpu["caches_libc"].items():
         listed = cpu["caches"].get(level, {}).get("bytes", size)
         if listed != size:
-            what = f"{level} is {listed // 1024} KiB as the system says, {size // 1024} KiB as the C library does"
-            yield Finding("note", what, "libraries choose how they copy by the second", "the fit finds the size that counts")
+            fact = f"{level} is {listed // 1024} KiB as the system says, {size // 1024} KiB as the C library does"
+            yield Finding("note", fact, "libraries choose how they copy by the second", "the fit finds the size that counts")
     if share is not None and share < cpu["usable"]:
         why = "threads are stopped in the middle once their share is used up"
         yield Finding("warning", f"a container may use {share:g} of {cpu['usable']} CPUs", why, "ask for whole CPUs")
@@ -161,15 +161,15 @@ def _of_software(seen: Seen) -> Iterator[Finding]:
     """The temporary folder, BLAS, the suites, Python."""
     software, core = seen.here["software"], seen.here["software"]["blas_core"]
     if seen.free < 512 * MiB:
-        what = f"{seen.free // MiB} MiB left in the temporary folder"
-        yield Finding("warning", what, "`storage` writes 128 MiB", "--folder names another")
+        fact = f"{seen.free // MiB} MiB left in the temporary folder"
+        yield Finding("warning", fact, "`storage` writes 128 MiB", "--folder names another")
     if seen.files in ("tmpfs", "ramfs"):
-        what = f"the temporary folder is {seen.files}"
-        yield Finding("warning", what, "`storage` would measure memory", "--folder names one on a disk")
+        fact = f"the temporary folder is {seen.files}"
+        yield Finding("warning", fact, "`storage` would measure memory", "--folder names one on a disk")
     if "avx512f" in seen.here["cpu"]["instructions"] and core not in ("unknown", *_WIDE_CORES):
-        what = f"{software['blas']} runs kernels for {core}, though the CPU has avx512f"
+        fact = f"{software['blas']} runs kernels for {core}, though the CPU has avx512f"
         hint = "setting OPENBLAS_CORETYPE=SkylakeX before `hwsim calibrate` measures what the other kernels would do"
-        yield Finding("warning", what, "matrix products reach half of what they could", hint)
+        yield Finding("warning", fact, "matrix products reach half of what they could", hint)
     if core == "unknown":
         yield Finding("note", f"the kernels of {software['blas']} cannot be asked for", "a change of them would not be noticed")
     else:

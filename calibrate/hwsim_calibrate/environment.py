@@ -150,7 +150,7 @@ def variables() -> dict[str, str]:
     return {name: "(a path)" if "/" in value or "\\" in value else value for name, value in chosen.items()}
 
 
-def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, ...]:
+def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, ...]:
     """Why two fingerprints are not of the same machine set up the same way.
 
     >>> differences({"cpu": {"model": "EPYC", "usable": 2}}, {"cpu": {"model": "Xeon", "usable": 2}})
@@ -158,7 +158,7 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str,
     """
     texts = []
     for part, key in SAME:
-        pair = [each.get(part, {}) for each in (before, now)]
+        pair = [each.get(part, {}) for each in (before, after)]
         old, new = (_without_threads(each) if key is None else each.get(key) for each in pair)
         if old is not None and new is not None and old != new:
             texts.append(f"{part} {key or ''}".strip() + f": {old}, now {new}")

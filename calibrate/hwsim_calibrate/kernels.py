@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from hwsim_calibrate.calls import COMPARED, REDUCTIONS, TWO
 from hwsim_calibrate.case import CannotMeasure, Case
 from hwsim_calibrate.clocks import Call
 from hwsim_calibrate.store import Amounts, Param
@@ -23,9 +24,6 @@ ONE: Final = (
     "absolute", "ceil", "cos", "exp", "exp2", "expm1", "floor", "log", "log1p", "logical_not", "negative", "reciprocal", "rint",
     "sign", "sin", "sqrt", "square", "tanh",
 )  # fmt: skip
-COMPARED: Final = ("equal", "greater", "greater_equal", "less", "less_equal", "not_equal")
-TWO: Final = ("add", "arctan2", "divide", "maximum", "minimum", "multiply", "power", "subtract", *COMPARED)
-REDUCTIONS: Final = ("all", "any", "argmax", "argmin", "cumsum", "max", "mean", "min", "prod", "std", "sum", "var")
 VIEWS: Final[Mapping[str, Callable[[Array], Call]]] = {
     "pass": lambda _: lambda: None,
     "reshape": lambda array: lambda: array.reshape(4, 16),
@@ -100,21 +98,21 @@ def _elementwise(words: Words) -> Kernel:
     """A ufunc: one operand or two, into a new array, a given one, or in place."""
     op, count, size = words.op, words.count, width(words.dtype)
     into = words.word("into", "new", "new", "out", "self")
-    other = words.word("other", "array") if op in TWO else ""
-    second = {"array": count, "row": words.shape[-1], "column": words.shape[0], "mask": count / size}.get(other, 0)
+    operand = words.word("other", "array") if op in TWO else ""
+    second = {"array": count, "row": words.shape[-1], "column": words.shape[0], "mask": count / size}.get(operand, 0)
     result = "bool" if op in COMPARED else words.dtype
 
     def call() -> Call:
         function: Any = getattr(np, op)
         first = _first(words)
-        operands = (first, *(_second(words, first) if other else ()))
+        operands = (first, *(_second(words, first) if operand else ()))
         if into != "new":
             to = blank(result, *first.shape) if into == "out" else first
             return lambda: function(*operands, out=to)
         if len(operands) == 1:  # called without unpacking a tuple, as in a program
             return lambda: function(first)
-        one, two = operands
-        return lambda: function(one, two)
+        left, right = operands
+        return lambda: function(left, right)
 
     return Amounts(count, (count + second) * size, count * width(result)), call
 
@@ -128,15 +126,15 @@ def _first(words: Words) -> Array:
 
 def _second(words: Words, first: Array) -> tuple[Any]:
     """The second operand; repeated in place it must not run into infinity or, which is slow, into denormal numbers."""
-    other, in_place = words.word("other", "array"), words.word("into", "new") == "self"
-    if other == "scalar":
+    kind, in_place = words.word("other", "array"), words.word("into", "new") == "self"
+    if kind == "scalar":
         return (DTYPES[words.dtype](1.0 if in_place else 1.5),)
-    if other == "same":
+    if kind == "same":
         return (first,)
-    if other == "mask":
+    if kind == "mask":
         return (numbers(words.dtype, *first.shape) > 1,)
     shapes = {"array": first.shape, "row": first.shape[-1:], "column": (first.shape[0], *([1] * (first.ndim - 1)))}
-    operand = numbers(words.dtype, *shapes[other])
+    operand = numbers(words.dtype, *shapes[kind])
     if in_place:
         operand.fill(1)
     return (operand,)

@@ -1,7 +1,7 @@
-"""The one thing that numpy cannot time: a chain of reads, each of which needs the one before.
+"""A chain of dependent reads, which numpy cannot time.
 
-A call of numpy takes half a microsecond, a read from a cache a nanosecond.  So the chain is followed by ten lines of C where
-there is a compiler, else by numba where that is installed, else not at all.
+A call of numpy takes half a microsecond, a read from a cache a nanosecond. So the chain is followed by ten lines of C where there
+is a compiler, else by numba where that is installed, else not at all.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from hwsim_calibrate.case import CannotMeasure
 
-Chase = Callable[[NDArray[np.int64], int, int], int]  # what comes next of each, how many steps, from where -> to where
+Chase = Callable[[NDArray[np.int64], int, int], int]  # (next entry of each, steps, start) -> end
 
 _SOURCE: Final = """
 long long chase(const long long *next, long long steps, long long at) {
@@ -35,16 +35,15 @@ _SECONDS: Final = 20
 
 @lru_cache
 def chaser() -> tuple[str, Chase]:
-    """What follows a chain: which way it was made, and the function.
+    """The function that follows a chain, and the compiler it was made by.
 
     Raises:
         CannotMeasure: there is neither a compiler nor numba.
     """
-    compiler = next((found for name in _COMPILERS if (found := which(name))), None)
-    if compiler:
-        made = _compiled(compiler)
-        if made:
-            return "cc", made
+    compiler = next((path for name in _COMPILERS if (path := which(name))), None)
+    function = _compiled(compiler) if compiler else None
+    if function:
+        return "cc", function
     if find_spec("numba"):
         return "numba", _jitted()
     raise CannotMeasure("a chain of reads needs a C compiler, or numba: pip install hwsim[fast]")

@@ -1,8 +1,8 @@
-"""The other end of a connection: a process of its own that answers.  It imports nothing of hwsim, so that it starts at once.
+"""The other end of a connection: a process of its own that answers. It imports nothing of hwsim, so that it starts at once.
 
-python peer.py tcp     prints the port it listens at; each connection begins with 16 bytes: size of a message, and how many
-                       of them make one answer of a byte (0: every message is sent back)
-python peer.py pipe    the same over standard input and output
+- python peer.py tcp: prints the port it listens at. Each connection begins with 16 bytes: the size of a message, and the number
+  of messages that one byte answers (0: every message is sent back).
+- python peer.py pipe: the same over standard input and output.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Send = Callable[[memoryview], object]
 
 
 def receive(read: Fill, into: memoryview) -> bool:
-    """Fill all of it; False at the end of the connection."""
+    """Fill the buffer; False at the end of the connection."""
     got = 0
     while got < len(into):
         count = read(into[got:])

@@ -1,9 +1,11 @@
 """Measurements as a file: what was measured, on what, how often, and what disturbed it.
 
     {"hwsim": "measurements/1", "environment": {...}, "settings": {...}, "skipped": {"gpu": "no CUDA device"},
+
      "rows": [{"suite": "kernels", "case": "add n=1024 dtype=fp32 into=new", "op": "add",
                "params": {"n": 1024, "dtype": "fp32", "into": "new"},
                "work": {"flop": 1024, "reads": 8192, "writes": 4096, "calls": 1},
+
                "seconds": [3.1e-07, 3.0e-07, 3.2e-07], "clock": "cpu", "flags": [],
                "samples": [[3.1e-07, 3.3e-07], ...], "faults": [0, 0, 0]}]}.
 

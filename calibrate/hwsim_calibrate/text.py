@@ -36,11 +36,11 @@ def measured(measurements: Measurements, *, every: bool = False) -> str:
         suites = [(name, [*measurements.of(name)]) for name in dict.fromkeys(row.suite for row in rows)]
         lines += aligned([
             Column("suite", [name for name, _ in suites], right=False),
-            Column("cases", [str(len(each)) for _, each in suites]),
-            Column("rounds", [f"{median(len(row.seconds) for row in each):g}" for _, each in suites]),
-            Column("spread", [percent(median(row.spread for row in each)) for _, each in suites]),
-            Column("sound", [f"{100 * sum(not row.flags for row in each) / len(each):.0f} %" for _, each in suites]),
-            Column("most often", [_frequent_flags(each) for _, each in suites], right=False),
+            Column("cases", [str(len(cases)) for _, cases in suites]),
+            Column("rounds", [f"{median(len(row.seconds) for row in cases):g}" for _, cases in suites]),
+            Column("spread", [percent(median(row.spread for row in cases)) for _, cases in suites]),
+            Column("sound", [f"{100 * sum(not row.flags for row in cases) / len(cases):.0f} %" for _, cases in suites]),
+            Column("most often", [_frequent_flags(cases) for _, cases in suites], right=False),
         ], indent=0)  # fmt: skip
     flags = [flag for flag in FLAGS if any(flag in row.flags for row in rows)]
     lines += ["", *(f"{flag:<10}  {FLAGS[flag]}" for flag in flags)] if flags else []
@@ -99,9 +99,9 @@ def _change(change: Change) -> str:
 def examined(findings: tuple[Finding, ...]) -> str:
     """Each finding: what, why it matters, what would help."""
     lines = []
-    for each in findings:
-        lines.append(f"{each.level:<8} {each.what}")
-        lines += [f"{'':<9}{text}" for text in (each.why, each.help and f"help: {each.help}") if text]
+    for finding in findings:
+        lines.append(f"{finding.level:<8} {finding.what}")
+        lines += [f"{'':<9}{text}" for text in (finding.why, finding.help and f"help: {finding.help}") if text]
     return "\n".join(lines) + "\n"
 
 

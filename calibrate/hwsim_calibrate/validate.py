@@ -1,8 +1,8 @@
 """The error of a calibrated machine's predictions on what its fit never saw.
 
-    sizes       every other size of each function held out of a second fit
-    programs    small programs of many calls, none of them used to fit or to tune: recorded, simulated call by call, and timed
-    itself      every measured call by the formula alone: what the table of corrections does not have to correct
+- sizes: every other size of each function held out of a second fit.
+- programs: small programs of many calls, none of them used to fit or to tune: recorded, simulated call by call, and timed.
+- itself: every measured call by the formula alone: what the table of corrections does not have to correct.
 
 Errors are relative to the measured quiet time; the median has an interval from drawing the cases anew.
 """

@@ -90,7 +90,7 @@ def measure(output: Path | None, budget: float | None, cases: bool, **options: A
 @click.option("--fio", type=TABLE, metavar="FILE", help="Instead: a disk from fio's JSON.")
 @click.option("--osu", type=TABLE, metavar="FILE", help="Instead: a part from the output of an OSU benchmark.")
 def fit(files: tuple[str, ...], output: Path | None, name: str | None, seed: int, **outputs: Path | None) -> None:
-    """Fit the parameters of a machine to FILES of measurements; rows of later files replace those of earlier ones.
+    """Fit the parameters of a machine to FILES of measurements; a row of a later file replaces the same row of an earlier one.
 
     A file is a path, or the name of measurements that come with hwsim.
     """
@@ -169,7 +169,7 @@ def show(file: str, cases: bool) -> None:
 @command.command("doctor")
 @click.option("--json", "as_json", is_flag=True, help="Print the fingerprint of this machine and all findings as JSON.")
 def doctor(as_json: bool) -> None:
-    """What makes this machine noisy or unusual for measuring, and what would help. It needs no root."""
+    """Noise and unusual settings of this machine for measuring, and remedies. It needs no root."""
     from dataclasses import asdict
 
     from hwsim_calibrate import text

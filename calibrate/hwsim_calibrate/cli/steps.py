@@ -1,4 +1,4 @@
-"""What the subcommands of `hwsim calibrate` share: measuring with progress and interruptions, fitting, writing files."""
+"""Steps of the subcommands of `hwsim calibrate`: measuring with progress and interruptions, fitting, writing files."""
 
 from __future__ import annotations
 
@@ -113,8 +113,8 @@ def measured(
                     return measure(plan, path, report=report)
             except KeyboardInterrupt as end:
                 kept = path is not None and path.exists()
-                known = f"; what is measured is in {path}, and the same command goes on from there" if kept else ""
-                click.echo(f"interrupted{known}", err=True)
+                hint = f"; what is measured is in {path}, and the same command goes on from there" if kept else ""
+                click.echo(f"interrupted{hint}", err=True)
                 click.get_current_context().exit(end.code if isinstance(end, Ended) else EXIT_INTERRUPTED)
                 raise
 

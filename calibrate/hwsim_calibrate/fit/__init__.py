@@ -1,9 +1,9 @@
 """Measurements -> a machine file, each number with its interval and how many measured calls it rests on.
 
-kernels     calls of numpy: the table `kernels` of the cpu        (model: the formula; solve: the solver; corrections)
-parts       the cpu; a disk: time of an access, bandwidth, concurrent accesses; messages by size, in pieces (piecewise)
-gpu         launches, memory, L2, copies, products
-tables      the same from the output of other tools: nccl-tests, fio, OSU
+- kernels: the table `kernels` of the cpu from calls of numpy; model: its formula, solve: the solver, corrections: the rest.
+- parts: the cpu; a disk: time of an access, bandwidth, concurrent accesses; messages by size, in pieces (piecewise).
+- gpu: launches, memory, L2, copies, products.
+- tables: parts from the output of other tools: nccl-tests, fio, OSU.
 
 fitted = fit(measurements, name="here")
 Path("here.yaml").write_text(fitted.yaml())
@@ -71,8 +71,8 @@ def fit(measurements: Measurements, *, name: str, seed: int = 0) -> Fitted:
         links.append(link or {"name": "pcie", "between": ["cpu", "gpu"], "kind": "direct", "bandwidth": BUS})
     load = measurements.environment.get("load", {}).get("average", [])
     busy = f"; load average {load[0]:g}" if load else ""
-    known = f"{len(rows)} calls of numpy on one thread{busy}. Sizes held out: {heldout}"
-    notes = "; ".join(note for note in (known, network_notes(measurements)) if note)
+    accuracy = f"{len(rows)} calls of numpy on one thread{busy}. Sizes held out: {heldout}"
+    notes = "; ".join(note for note in (accuracy, network_notes(measurements)) if note)
     machine: dict[str, Any] = {"hwsim": "machine/1", "name": name, "notes": notes, "parts": parts}
     return Fitted(name, machine | ({"links": links} if links else {}), kernels, heldout)
 

@@ -28,7 +28,7 @@ def correct(calls: Sequence[Call], ratios: Floats) -> Corrections:
     for call, ratio in zip(calls, ratios.tolist(), strict=True):
         points.setdefault(key_of(call), {}).setdefault(call.point, []).append(ratio)
     table: Mapping[str, tuple[tuple[float, ...], ...]] = {
-        key: tuple((*point, float(f"{math.exp(float(np.mean(np.log(each)))):.4g}")) for point, each in sorted(at.items()))
+        key: tuple((*point, float(f"{math.exp(float(np.mean(np.log(values)))):.4g}")) for point, values in sorted(at.items()))
         for key, at in sorted(points.items())
     }
     return Corrections(width=width, shrink=shrink, points=table)
@@ -41,7 +41,7 @@ def choose(calls: Sequence[Call], ratios: Floats) -> tuple[float, float]:
         groups.setdefault(key_of(call), []).append(number)
     log = np.log(ratios)
     best, least = (USUAL.width, USUAL.shrink), math.inf
-    apart = [_distances([calls[each] for each in members]) for members in groups.values()]
+    apart = [_distances([calls[at] for at in members]) for members in groups.values()]
     logs = [log[members] for members in groups.values()]
     for width in WIDTHS:
         weights = [np.exp(-squared / (2.0 * width**2)) for squared in apart]

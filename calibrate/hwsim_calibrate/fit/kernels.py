@@ -13,7 +13,7 @@ import numpy as np
 
 from hwsim.devices.kernels import Corrections, Form, Function, Kernels, ProductTime, Tier
 from hwsim.devices.work import Call
-from hwsim_calibrate.fit.calls import SORTED, SUITES, call_of
+from hwsim_calibrate.calls import SORTED, SUITES, call_of
 from hwsim_calibrate.fit.corrections import correct
 from hwsim_calibrate.fit.model import Capacities, Model, Name, entry_of
 from hwsim_calibrate.fit.solve import Floats, Problem, solve

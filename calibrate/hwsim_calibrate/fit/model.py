@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hwsim.devices.work import Call
-from hwsim_calibrate.fit.calls import SORTED
+from hwsim_calibrate.calls import SORTED
 from hwsim_calibrate.fit.solve import Floats
 
 Name = tuple[str, ...]

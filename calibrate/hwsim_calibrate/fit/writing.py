@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import yaml
 
-from hwsim.devices.kernels import Corrections, Function, Kernels, ProductTime, Tier
+from hwsim.devices.kernels import Corrections, Function, ProductTime, Tier
 from hwsim.units import format_quantity
 from hwsim_calibrate.fit.kernels import FittedKernels, Interval
 from hwsim_calibrate.fit.model import Name
@@ -17,7 +17,7 @@ DIGITS: Final = 4
 
 
 def quantity(value: float, unit: str) -> str:
-    """A number as files say it; in plain figures where no prefix is small enough.
+    """A number as files have it; in plain figures where no prefix is small enough.
 
     >>> quantity(203.14e-9, "s"), quantity(2.34567e-15, "s"), quantity(1.1e11, "B/s")
     ('203.1 ns', '2.346e-15 s', '110 GB/s')
@@ -73,17 +73,17 @@ def _function(function: Function, at: Mapping[Name, Interval], entry: str) -> di
     """An entry without numbers of its own is another form's; it has no intervals."""
     name = ("functions", entry)
 
-    def said(path: Name, value: float) -> Any:
+    def shown(path: Name, value: float) -> Any:
         return number(at[path], "s") if path in at else quantity(value, "s")
 
-    found: dict[str, Any] = {"call": said((*name, "call"), function.call)}
+    keys: dict[str, Any] = {"call": shown((*name, "call"), function.call)}
     if function.each:
-        found["each"] = {dtype: said((*name, "each", dtype), value) for dtype, value in function.each.items()}
+        keys["each"] = {dtype: shown((*name, "each", dtype), value) for dtype, value in function.each.items()}
     if function.row > 0:
-        found["row"] = said((*name, "row"), function.row)
+        keys["row"] = shown((*name, "row"), function.row)
     if function.log:
-        found["log"] = True
-    return found | {"counts": [_short(each) for each in function.counts]}
+        keys["log"] = True
+    return keys | {"counts": [_short(each) for each in function.counts]}
 
 
 def _product(time: ProductTime, at: Mapping[Name, Interval], dtype: str) -> dict[str, Any]:
@@ -99,9 +99,9 @@ def _corrections(corrections: Corrections) -> dict[str, Any]:
 
 
 def _short(value: float) -> float | int:
-    """A number without digits that say nothing."""
-    found = float(f"{value:.9g}") if value >= 1 and float(value).is_integer() else float(f"{value:.4g}")
-    return int(found) if found.is_integer() else found
+    """A number without meaningless digits."""
+    rounded = float(f"{value:.9g}") if value >= 1 and float(value).is_integer() else float(f"{value:.4g}")
+    return int(rounded) if rounded.is_integer() else rounded
 
 
 class _Dumper(yaml.SafeDumper):
@@ -128,13 +128,6 @@ _Dumper.add_representer(dict, _represent)
 _Dumper.add_representer(list, _sequence)
 
 
-def text(machine: Mapping[str, Any], head: Iterable[str] = ()) -> str:
-    """The file; `head` are lines of comment at its top."""
-    body = yaml.dump(dict(machine), Dumper=_Dumper, sort_keys=False, width=WIDTH, allow_unicode=True)
-    header, _, rest = body.partition("\n")
-    return "\n".join([header, *(f"# {line}" for line in head), rest])
-
-
-def without_points(kernels: Kernels) -> int:
-    """How many measured calls the table has."""
-    return sum(len(rows) for rows in kernels.corrections.points.values())
+def text(machine: Mapping[str, Any]) -> str:
+    """The file."""
+    return yaml.dump(dict(machine), Dumper=_Dumper, sort_keys=False, width=WIDTH, allow_unicode=True)

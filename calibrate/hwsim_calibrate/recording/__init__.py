@@ -1,17 +1,12 @@
-"""A script of numpy becomes a workload: what it calls, on what, and how long each call took.
+"""A script of numpy becomes a workload: its calls, their arrays, and the time of each call.
 
-    arrays       arrays that tell what is done with them
-    patching     functions that make arrays, and random generators, while a script is recorded
-    tape         what was told: calls in their order, and which array each works on
-    describing   a call as an op of a workload
-    script       running a script, once or several times
-    nodes        statements and loops, and other ways to write a loop
-    naming       what arrays are called, and which loops keep them from having names
-    folding      calls that come again and again as `repeat`
-    writing      the workload and, beside it, what was measured
-    compare      predicted against measured
-
-numpy is as it was once a recording ends, however it ends.
+- arrays: arrays whose calls are recorded; operands: their memory, and when it was last used.
+- patching: numpy's functions while a script is recorded; restored however the recording ends.
+- tape: the calls in order, and the arrays of each.
+- describing, ops: a call as an op of a workload.
+- script: running a script, once or several times.
+- folding, naming, nodes: calls that repeat as loops, and the names of arrays in them.
+- writing: the workload, and the measured times next to it.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from hwsim.devices.work import Call, Into, elementwise_call, lookup_call, product_call, reduce_call
-from hwsim_calibrate.fit.calls import REDUCTIONS
+from hwsim_calibrate.calls import REDUCTIONS
 from hwsim_calibrate.recording.operands import Array, dtype_of, layout, layout_reduced, root, span, stored_transposed
 from hwsim_calibrate.recording.ops import op_of
 from hwsim_calibrate.recording.tape import Describe, Described, NoOp, Performed
@@ -341,7 +341,7 @@ def _described(call: Call, shape: tuple[int, ...], since: tuple[float, ...]) -> 
 
 
 def _into(done: Performed, *inputs: Array) -> Into:
-    """Where an elementwise result goes: to a new array, to one that exists, or to an operand itself."""
+    """Target of an elementwise result: a new array, one that exists, or an operand itself."""
     if done.options.get("out") is None:
         return "new"
     target = span(np.asarray(done.result[0] if isinstance(done.result, tuple) else done.result))

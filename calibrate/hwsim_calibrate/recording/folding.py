@@ -1,11 +1,11 @@
-"""Calls that come again and again in the same order become a loop, and arrays get names that a loop can have.
+"""Calls that repeat in the same order become a loop, and arrays get names that a loop can have.
 
-A loop is found by what its calls are: function, line, shapes, how operands lie.  Then every array is named after the statement
-that makes it, and the whole is played through: where a name would not mean the array that a call really read, the loop that is
-to blame is written with two turns in its body (values handed on alternately), and if that does not help, it is written out.
+Calls are the same if they agree in function, line, shapes and layout. Every array is named after the statement that makes it, and
+the program is checked. Where a name would not mean the array that a call really read, the loop to blame is written with two turns
+in its body (values alternate), and if that does not help, it is written out.
 
-Every time it is played through, all mistakes are found and a loop is written another way for each.  That only ever parts names,
-so none appears anew; after `PLAYED` times the loops that are left to blame are written out at once.
+Each check finds all mistakes and rewrites a loop for each. This only separates names, so no new mistake appears; after `PLAYED`
+checks the remaining loops to blame are written out at once.
 """
 
 from __future__ import annotations
@@ -21,20 +21,17 @@ from hwsim_calibrate.recording.nodes import Leaf, Loop, Node, leaves, loosened, 
 from hwsim_calibrate.recording.tape import Step
 
 LONGEST: Final = 4000  # calls of one turn of a loop
-MANY: Final = 8  # statements of one function and line that deserve a word
+MANY: Final = 8  # statements of one function and line that are reported
 WORTH: Final = 2  # statements that a loop saves at least
 ROUNDS: Final = 8  # loops inside loops
-PLAYED: Final = 20  # times that a program is played through
+PLAYED: Final = 20  # checks of a program
 
-Tell = Callable[[int, int], None]  # calls whose names are right, of so many
+Tell = Callable[[int, int], None]  # calls whose names are right, all calls
 
 
 @dataclass(slots=True)
 class Folded:
-    """Statements; names: what the array of each number is called; notes: why a loop stayed written out.
-
-    looked: how many calls were looked at until all names were right.
-    """
+    """Statements; names: name of each array by number; notes: why a loop is written out; looked: calls checked in all."""
 
     nodes: list[Node]
     names: dict[int, str] = field(default_factory=dict)
@@ -76,7 +73,7 @@ def _to_loosen(mistakes: Sequence[Mistake]) -> set[Loop]:
 
 
 def _written_out(wrong: Sequence[Leaf], names: Names) -> Iterator[str]:
-    """Of each statement in a loop that was to blame, and is in none now, a word."""
+    """A note for each statement whose loop was to blame and is written out."""
     for leaf in wrong:
         if len(leaf.calls) > 1 and all(len(names.leaves[names.of_call[call]][0].calls) == 1 for call in leaf.calls):
             step = names.steps[leaf.calls[0]]
@@ -84,7 +81,7 @@ def _written_out(wrong: Sequence[Leaf], names: Names) -> Iterator[str]:
 
 
 def _changing(names: Names) -> Iterator[str]:
-    """Of each line whose calls came many times and are statements of their own: what is not the same each time."""
+    """A note for each line with many statements: what differs between its calls."""
     lines: dict[tuple[str, str], list[Step]] = {}
     for leaf, _ in names.leaves:
         if len(leaf.calls) == 1:
@@ -93,8 +90,8 @@ def _changing(names: Names) -> Iterator[str]:
     for same in lines.values():
         if len(same) >= MANY and len({_key(step) for step in same}) > len(same) // 4:
             shapes = len({tuple(each.shape for each in step.made) for step in same}) > 1
-            what = "shapes" if shapes or any(step.op.kind != "busy" for step in same) else "arguments"
-            yield f"{_plain(same[0])} is written {len(same)} times, not as a `repeat`: its {what} change from call to call"
+            cause = "shapes" if shapes or any(step.op.kind != "busy" for step in same) else "arguments"
+            yield f"{_plain(same[0])} is written {len(same)} times, not as a `repeat`: its {cause} change from call to call"
 
 
 def _plain(step: Step) -> str:
@@ -102,7 +99,7 @@ def _plain(step: Step) -> str:
 
 
 def _key(step: Step) -> object:
-    """What makes two calls the same statement; times do not."""
+    """The identity of a statement: everything of a call but its times."""
     made = tuple((each.shape, each.dtype, each.bytes, each.fresh) for each in step.made)
     keys = tuple((name, tuple(value) if isinstance(value, list) else value) for name, value in step.op.keys.items())
     present = tuple(each is None for each in (*step.reads, *step.updates))
@@ -117,10 +114,10 @@ def _looped(nodes: list[Node], keys: Sequence[int]) -> list[Node]:
     kinds: dict[object, int] = {}
     for _ in range(ROUNDS):
         codes = np.array([kinds.setdefault(_code(each, keys), len(kinds)) for each in nodes])
-        found = _once(nodes, codes)
-        if len(found) == len(nodes):
+        looped = _once(nodes, codes)
+        if len(looped) == len(nodes):
             break
-        nodes = found
+        nodes = looped
     return nodes
 
 
@@ -150,20 +147,20 @@ def _runs(same: np.ndarray) -> Iterator[tuple[int, int]]:
 
 
 def _replaced(nodes: list[Node], spans: Sequence[tuple[int, int]], period: int) -> list[Node]:
-    found: list[Node] = []
+    replaced: list[Node] = []
     at = 0
     for start, times in spans:
         if start < at:
             continue
-        found += nodes[at:start]
+        replaced += nodes[at:start]
         at = start + times * period
         body = [_merged([nodes[start + turn * period + place] for turn in range(times)]) for place in range(period)]
-        found.append(Loop(times, body))
-    return found + nodes[at:]
+        replaced.append(Loop(times, body))
+    return replaced + nodes[at:]
 
 
 def _merged(alike: Sequence[Node]) -> Node:
-    """Nodes of the same code as one that stands for all their calls."""
+    """Nodes of the same code as one with all their calls."""
     first = alike[0]
     if isinstance(first, Leaf):
         return Leaf([call for each in alike if isinstance(each, Leaf) for call in each.calls])
@@ -175,7 +172,7 @@ def _merged(alike: Sequence[Node]) -> Node:
 
 
 def _name(names: Names) -> None:
-    """Every statement a name of its own: the function and the line, and a number where that is not enough."""
+    """Name every statement: the function and the line, and a number where several share them."""
     taken: dict[str, int] = {}
     for leaf, _ in names.leaves:
         plain = _plain(names.steps[leaf.calls[0]])

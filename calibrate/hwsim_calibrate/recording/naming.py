@@ -1,8 +1,8 @@
-"""What arrays are called in a program with loops, and which loops keep them from having names.
+"""Names of arrays in a program with loops, and the loops that keep arrays from having names.
 
-An array is named after the statement that makes it.  Arrays that one statement makes have one name, and so have those that one
-statement reads in the same place: its turns cannot say anything else.  Played through from the first call to the last, a name
-must mean the array that the call really read; where it means another, a loop is to blame.
+An array is named after the statement that makes it. Arrays made by one statement share a name, and so do arrays that one
+statement reads in the same place, because its turns are written once. From the first call to the last, a name must mean the array
+that the call really read; where it means another, a loop is to blame.
 """
 
 from __future__ import annotations
@@ -20,8 +20,11 @@ Slot = tuple[int, int]  # a statement by its number, and which of the arrays tha
 class Mistake:
     """A name that would mean another array than the one that was read.
 
-    leaf: a statement to tell it by.  blamed: the loops that must be written another way.  sure: no other mistake explains it.
-    around: all loops that have to do with the name.
+    Args:
+        leaf: the statement to report.
+        blamed: the loops that must be written another way.
+        sure: no other mistake explains it.
+        around: all loops that use the name.
     """
 
     leaf: Leaf
@@ -32,7 +35,7 @@ class Mistake:
 
 @dataclass(slots=True)
 class Names:
-    """Which arrays have one name."""
+    """Arrays that share a name."""
 
     steps: Sequence[Step]
     leaves: list[tuple[Leaf, tuple[Loop, ...]]]
@@ -44,18 +47,19 @@ class Names:
 
     @staticmethod
     def of(nodes: Sequence[Node], steps: Sequence[Step]) -> Names:
-        found = Names(steps, list(leaves(nodes)))
-        for number, (leaf, _) in enumerate(found.leaves):
+        """The names of a program's arrays."""
+        names = Names(steps, list(leaves(nodes)))
+        for number, (leaf, _) in enumerate(names.leaves):
             for turn, call in enumerate(leaf.calls):
-                found.of_call[call] = number
-                for place, each in enumerate(steps[call].made):
-                    found.maker[each.value] = (number, place), turn
-        for number, (leaf, _) in enumerate(found.leaves):
+                names.of_call[call] = number
+                for place, array in enumerate(steps[call].made):
+                    names.maker[array.value] = (number, place), turn
+        for number, (leaf, _) in enumerate(names.leaves):
             if len(leaf.calls) > 1:
-                found._join(number, leaf)
-        for (number, place), _ in found.maker.values():
-            found.makers.setdefault(found.top((number, place)), []).append(number)
-        return found
+                names._join(number, leaf)
+        for slot, _ in names.maker.values():
+            names.makers.setdefault(names.top(slot), []).append(slot[0])
+        return names
 
     def top(self, slot: Slot) -> Slot:
         """The first of the slots that share a name."""
@@ -67,18 +71,18 @@ class Names:
         return top
 
     def slot(self, value: int) -> Slot:
-        """That an array has its name from."""
+        """The slot that names an array."""
         return self.top(self.maker[value][0])
 
     def mistakes(self) -> Iterator[Mistake]:
-        """In the order of the calls."""
+        """All mistakes, in the order of the calls."""
         latest: dict[Slot, int] = {}
         for number, step in enumerate(self.steps):
             for value in (*step.reads, *step.updates):
-                if value is not None and (other := latest.get(self.slot(value))) != value:
-                    yield self._mistake(number, value, other)
-            for each in step.made:
-                latest[self.slot(each.value)] = each.value
+                if value is not None and (meant := latest.get(self.slot(value))) != value:
+                    yield self._mistake(number, value, meant)
+            for array in step.made:
+                latest[self.slot(array.value)] = array.value
 
     def _join(self, number: int, leaf: Leaf) -> None:
         for values in zip(*((*self.steps[call].reads, *self.steps[call].updates) for call in leaf.calls), strict=True):
@@ -88,30 +92,30 @@ class Names:
             first, *others = sorted(slots)
             joiners = self.joiners.setdefault(first, [])
             joiners.append(number)
-            for each in others:
-                self._above[each] = first
-                joiners += self.joiners.pop(each, [])
+            for slot in others:
+                self._above[slot] = first
+                joiners += self.joiners.pop(slot, [])
 
-    def _mistake(self, call: int, value: int, other: int | None) -> Mistake:
+    def _mistake(self, call: int, value: int, meant: int | None) -> Mistake:
         leaf, path = self.leaves[self.of_call[call]]
         top = self.slot(value)
         concerned = [self.of_call[call], *self.joiners.get(top, ()), *self.makers[top]]
         around = tuple(dict.fromkeys(path[0] for number in concerned if (path := self.leaves[number][1])))
         slot, turn = self.maker[value]
-        if other is not None and self.maker[other][0] == slot:
+        if meant is not None and self.maker[meant][0] == slot:
             made, loops = self.leaves[slot[0]]
-            return Mistake(made, (_parting(loops, turn, self.maker[other][1]),), True, around)
+            return Mistake(made, (_parting(loops, turn, self.maker[meant][1]),), True, around)
         if path:
             return Mistake(leaf, (path[-1],), False, around)
         inner = dict.fromkeys(path[-1] for number in self.joiners[top] if (path := self.leaves[number][1]))
         return Mistake(self.leaves[self.joiners[top][0]][0], tuple(inner), False, around)
 
 
-def _parting(loops: Sequence[Loop], one: int, two: int) -> Loop:
-    """The outermost loop of which two calls of a statement are in different turns."""
-    found = loops[-1]
+def _parting(loops: Sequence[Loop], first: int, second: int) -> Loop:
+    """The outermost loop in which two calls of a statement are in different turns."""
+    parting = loops[-1]
     for loop in reversed(loops):
-        if one % loop.times != two % loop.times:
-            found = loop
-        one, two = one // loop.times, two // loop.times
-    return found
+        if first % loop.times != second % loop.times:
+            parting = loop
+        first, second = first // loop.times, second // loop.times
+    return parting

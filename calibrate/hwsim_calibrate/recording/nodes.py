@@ -1,4 +1,4 @@
-"""Statements and the loops around them: what a recording is written as, and how a loop is written another way."""
+"""Statements and the loops around them, and other ways to write a loop."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ LEAST = 4  # turns of a loop that can be written with two turns in its body
 
 @dataclass(slots=True, eq=False)
 class Leaf:
-    """A statement, and which calls it stands for: their numbers in the recording."""
+    """A statement, and the numbers of the calls that it represents."""
 
     calls: list[int]
     name: str = ""
@@ -18,7 +18,7 @@ class Leaf:
 
 @dataclass(slots=True, eq=False)
 class Loop:
-    """Nodes that are gone through `times` times."""
+    """Nodes that are executed `times` times."""
 
     times: int
     body: list[Node]
@@ -39,29 +39,29 @@ def leaves(nodes: Sequence[Node], path: tuple[Loop, ...] = ()) -> Iterator[tuple
 
 def loosened(nodes: Sequence[Node], blamed: Collection[Loop]) -> list[Node]:
     """The nodes with two turns of each of these loops in its body; one that has them already, or is short, is written out."""
-    found: list[Node] = []
+    rewritten: list[Node] = []
     for node in nodes:
         if isinstance(node, Leaf):
-            found.append(node)
+            rewritten.append(node)
             continue
         within = Loop(node.times, loosened(node.body, blamed), node.doubled)
         if node not in blamed:
-            found.append(within)
+            rewritten.append(within)
         else:
-            found += turn_by_turn(within) if node.doubled or node.times < LEAST else _doubled(within)
-    return found
+            rewritten += turn_by_turn(within) if node.doubled or node.times < LEAST else _doubled(within)
+    return rewritten
 
 
 def unrolled(nodes: Sequence[Node], blamed: Collection[Loop]) -> list[Node]:
     """The nodes with each of these loops written out, and the loops in it."""
-    found: list[Node] = []
+    rewritten: list[Node] = []
     for node in nodes:
         if isinstance(node, Loop) and node in blamed:
             inside = [each for each in node.body if isinstance(each, Loop)]
-            found += turn_by_turn(Loop(node.times, unrolled(node.body, inside)))
+            rewritten += turn_by_turn(Loop(node.times, unrolled(node.body, inside)))
         else:
-            found.append(node)
-    return found
+            rewritten.append(node)
+    return rewritten
 
 
 def _doubled(loop: Loop) -> list[Node]:

@@ -58,7 +58,7 @@ class Recency:
     pieces: list[tuple[int, int]] = field(default_factory=list)
 
     def touch(self, begin: int, size: int) -> float:
-        """Use a piece of memory.  Returns the bytes used since its last use, its own included; all bytes if it is new.
+        """Use a piece of memory. Returns the bytes used since its last use, its own included; all bytes if it is new.
 
         >>> recent = Recency()
         >>> recent.touch(0, 100), recent.touch(1000, 50), recent.touch(0, 100), recent.touch(0, 100)

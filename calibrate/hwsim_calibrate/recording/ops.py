@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from hwsim.devices.work import Call
 from hwsim.units import BYTES
-from hwsim_calibrate.fit.calls import DRAWN, REDUCTIONS
+from hwsim_calibrate.calls import DRAWN, REDUCTIONS
 
 RUNTIME: Final[dict[str, Any]] = {"blocks": "all", "free": "scope"}  # the time of a call includes its start
 PRODUCTS: Final = ("matmul", "matvec", "vecmat")

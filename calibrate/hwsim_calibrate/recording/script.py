@@ -33,9 +33,11 @@ class NothingRecorded(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """What a script did.  Times in seconds, the median of the runs.
+    """Calls of a script, with times in seconds, the median of the runs.
 
-    wall, cpu: of the script as a whole, its calls included.  clock: which of the two times of a call says how long it took.
+    Args:
+        wall, cpu: time of the whole script, its calls included.
+        clock: the clock that counts for a call, `wall` or `cpu`.
     """
 
     name: str
@@ -48,7 +50,7 @@ class Recording:
     notes: tuple[str, ...] = ()
 
     def seconds(self, step: Step) -> float:
-        """What a call took, by the clock that says so."""
+        """Seconds of a call, by the clock that counts."""
         return step.cpu if self.clock == "cpu" else step.wall
 
     @property
@@ -65,7 +67,7 @@ class Recording:
 def record_script(path: str | Path, arguments: Sequence[str] = (), *, runs: int = 1) -> Recording:
     """Run a script as `python path arguments` would, `runs` times, each in a namespace of its own; only the first one prints.
 
-    The first run says what the calls are, the others only what they take: they are timed with warm caches.
+    The first run records the calls, the others time them with warm caches.
 
     Raises:
         ScriptFailed: it ended in an error.
@@ -83,29 +85,26 @@ def record_script(path: str | Path, arguments: Sequence[str] = (), *, runs: int 
         tapes.append(tape)
     if not tapes[0].steps:
         raise NothingRecorded(_nothing(path))
-    steps, other = _together(tapes)
-    notes = [f"{other} of {runs} runs made other calls than the first, and do not count"] if other else []
+    steps, deviating = _together(tapes)
+    notes = [f"{deviating} of {runs} runs made other calls than the first, and do not count"] if deviating else []
     if tapes[0].elsewhere:
         notes.append(f"{tapes[0].elsewhere} calls of other threads are left out")
-    known = blas.loaded()
-    threads = known.threads() if known else int(os.environ.get("OMP_NUM_THREADS", "1"))
+    library = blas.loaded()
+    threads = library.threads() if library else int(os.environ.get("OMP_NUM_THREADS", "1"))
     clock = "cpu" if threads == 1 and time.get_clock_info("thread_time").resolution < _COARSE else "wall"
     wall, cpu = (float(np.median([each[place] for each in spent[1:] or spent])) for place in (0, 1))
     return Recording(path.stem, steps, wall, cpu, runs, threads, clock, tuple(notes))
 
 
 def _together(tapes: Sequence[Tape]) -> tuple[tuple[Step, ...], int]:
-    """The calls of the first run, each with its median time over the later ones; how many made other calls."""
+    """The calls of the first run, each with its median time over the later ones; the number of runs with other calls."""
     first, later = tapes[0], tapes[1:]
-    same = [each for each in later if [time[:2] for time in each.times] == [time[:2] for time in first.times]]
+    same = [tape.times for tape in later if [time[:2] for time in tape.times] == [time[:2] for time in first.times]]
     if not same:
         return tuple(first.steps), len(later)
-    walls = np.median([[time.wall for time in each.times] for each in same], axis=0).tolist()
-    cpus = np.median([[time.cpu for time in each.times] for each in same], axis=0).tolist()
-    faults = np.median([[time.faults for time in each.times] for each in same], axis=0).tolist()
+    medians = np.median([[time[2:] for time in times] for times in same], axis=0).tolist()  # wall, cpu, faults
     steps = [
-        replace(step, wall=wall, cpu=cpu, faults=met)
-        for step, wall, cpu, met in zip(first.steps, walls, cpus, faults, strict=True)
+        replace(step, wall=wall, cpu=cpu, faults=faults) for step, (wall, cpu, faults) in zip(first.steps, medians, strict=True)
     ]
     return tuple(steps), len(later) - len(same)
 
@@ -125,7 +124,7 @@ def _run(path: Path, arguments: Sequence[str]) -> None:
 
 @contextlib.contextmanager
 def _as_main(path: Path, arguments: Sequence[str]) -> Iterator[None]:
-    """Its folder among those that modules are found in, and its arguments, as Python does."""
+    """Set sys.argv and the first folder of sys.path as Python does for a script."""
     argv, folders = sys.argv, list(sys.path)
     sys.argv, sys.path[:0] = [str(path), *arguments], [str(path.absolute().parent)]
     try:
@@ -140,11 +139,11 @@ def _traceback(error: BaseException, path: Path) -> str:
     while frames is not None and frames.tb_frame.f_code.co_filename != str(path):
         frames = frames.tb_next
     ours = str(Path(__file__).parent)
-    told = traceback.TracebackException(type(error), error, frames)
-    told.stack = traceback.StackSummary.from_list([each for each in told.stack if not each.filename.startswith(ours)])
-    return "".join(told.format()).rstrip()
+    shown = traceback.TracebackException(type(error), error, frames)
+    shown.stack = traceback.StackSummary.from_list([frame for frame in shown.stack if not frame.filename.startswith(ours)])
+    return "".join(shown.format()).rstrip()
 
 
 def _nothing(path: Path) -> str:
-    other = " (what it does with cupy is not recorded)" if "cupy" in sys.modules else ""
-    return f"{path.name} calls nothing of numpy's that could be recorded{other}"
+    hint = " (what it does with cupy is not recorded)" if "cupy" in sys.modules else ""
+    return f"{path.name} calls nothing of numpy's that could be recorded{hint}"

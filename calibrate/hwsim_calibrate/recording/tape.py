@@ -1,4 +1,4 @@
-"""What a recorded program did: its calls in their order, which arrays each works on, and how long it took.
+"""Calls of a recorded program in order, the arrays that each works on, and its time.
 
 An array stands for the memory it owns, so a view counts as the array whose memory it shows.
 """

@@ -1,4 +1,4 @@
-"""A recording as files: the workload, and beside it what was measured."""
+"""A recording as files: the workload, and the measured times next to it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NEAR: Final = 32e3  # bytes: no array that is used again so soon has left the fi
 NOTICED: Final = 128 * 1024  # bytes from which on an allocator may ask the system for an array by itself
 PAGE: Final = 4096
 HUGE: Final = 2.0**21
-ALWAYS: Final = 2.0**25  # bytes of an array that is taken to be of new pages where nobody says so
+ALWAYS: Final = 2.0**25  # bytes of an array that lies on new pages unless the op says otherwise
 PAGED: Final = ("elementwise", "reduce", "matmul")
 WORDS: Final = 4  # of reasons why something is written out
 _PLAIN: Final = re.compile(r"[A-Za-z_$][\w@.$-]*( [\w@.-]+)*|\d[\w.+-]*( [kMGT]?i?B| [num]?s)")
@@ -30,13 +30,13 @@ _WORDS: Final = frozenset({"true", "false", "null", "yes", "no", "on", "off"})
 
 
 def document(recording: Recording, *, loops: bool = True, tell: Tell | None = None) -> tuple[str, dict[str, Any]]:
-    """(the workload file, what was measured) of a recording; tell: how many of its calls are in loops with right names."""
+    """(text of the workload, measured times) of a recording; tell: progress in calls whose names are right."""
     folded = fold(recording.steps, loops=loops, tell=tell)
     return _yaml(recording, folded), _measured(recording, folded)
 
 
 def measured_path(workload: str | Path) -> Path:
-    """The file of what was measured, beside the workload.
+    """The file of measured times, next to the workload.
 
     >>> measured_path("a/step.yaml").as_posix()
     'a/step.measured.json.gz'
@@ -108,14 +108,14 @@ def _yaml(recording: Recording, folded: Folded) -> str:
 
 
 def notes(recording: Recording, more: Sequence[str] = ()) -> str:
-    """What a reader should know of a recording."""
-    said = [f"recorded from a script of numpy; {len(recording.steps)} calls"]
+    """The notes of the workload: source, calls without an op, loops that are written out."""
+    parts = [f"recorded from a script of numpy; {len(recording.steps)} calls"]
     unknown = [step for step in recording.steps if step.op.reason]
     if unknown:
         names = list(dict.fromkeys(step.name for step in unknown))
         listed = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
-        said.append(f"uncalibrated, as long as they took here (busy): {len(unknown)} of them ({listed})")
-    return "; ".join([*said, *recording.notes, *more[:WORDS]])
+        parts.append(f"uncalibrated, as long as they took here (busy): {len(unknown)} of them ({listed})")
+    return "; ".join([*parts, *recording.notes, *more[:WORDS]])
 
 
 def _statements(recording: Recording, folded: Folded, nodes: Sequence[Node], indent: str) -> Iterator[str]:
@@ -151,15 +151,15 @@ def _statement(recording: Recording, folded: Folded, leaf: Leaf, indent: str, be
         keys["reads"] = reads
     if written := {folded.names[each.value]: _size(each) for each in first.made if each.fresh}:
         keys["writes"] = written
-    there = {folded.names[each.value]: _size(each) for each in first.made if not each.fresh}
-    if updates or there:
-        keys["updates"] = there or updates
+    existing = {folded.names[each.value]: _size(each) for each in first.made if not each.fresh}
+    if updates or existing:
+        keys["updates"] = existing or updates
     text = f"{indent}- {first.op.kind}: {_value(keys)}"
     return f"{text}  # uncalibrated: {first.op.reason}" if first.op.reason else text
 
 
 def _spread(keys: dict[str, Any], recording: Recording, steps: Sequence[Step], before: str) -> None:
-    """On how many cores it runs, after which call, and how long ago its operands were used (the median of all turns)."""
+    """Add the cores, the call before it, new pages, and the age of its operands (median of all turns)."""
     op = steps[0].op
     keys["cores"] = recording.threads if op.kind == "matmul" else 1
     if op.kind == "compute":
@@ -174,10 +174,10 @@ def _spread(keys: dict[str, Any], recording: Recording, steps: Sequence[Step], b
 
 
 def new_pages(steps: Sequence[Step]) -> int | None:
-    """How many pages most of these calls meet for the first time, if they write to such; None where the usual is meant.
+    """Pages that most of these calls touch for the first time, if they write to new pages; None for the default.
 
-    A small array lies where another has been.  A large one may come from the system, page by page: that depends on what the
-    program has freed before, so that pages are counted.
+    A small array lies where another has been. A large one may come from the system page by page, which depends on what the
+    program has freed before; therefore pages are counted.
     """
     size = _written(steps[0])
     if size < NOTICED:
@@ -221,11 +221,11 @@ def _value(value: Any) -> str:
 
 
 def summary(recording: Recording, measured: Mapping[str, Any]) -> str:
-    """What was recorded, for a terminal."""
+    """A summary of the recording for a terminal."""
     statements, inside = len(measured["ops"]), recording.inside
     lines = [f"{len(recording.steps)} calls as {statements} statements"]
-    whole = recording.cpu if recording.clock == "cpu" else recording.wall
-    part = f", {100 * inside / whole:.0f} % of the script's" if whole > 0 else ""
+    total = recording.cpu if recording.clock == "cpu" else recording.wall
+    part = f", {100 * inside / total:.0f} % of the script's" if total > 0 else ""
     lines.append(f"calls take {format_quantity(inside, 's', 3)}{part} (recording slows a script down between its calls)")
     if recording.unknown > 0:
         names: dict[str, None] = dict.fromkeys(step.op.reason for step in recording.steps if step.op.reason)

@@ -1,30 +1,30 @@
-"""What is timed: one module per suite, with `cases(scope)` and, where a machine may lack it, `missing()`: the reason.
-
-The words that `op` and `params` of a row are written in:
-
-    op              the function of numpy: add, multiply, exp, sum, matmul, take, sort, normal, copyto, ...; else what is done
-    dtype           fp32, fp64, fp16, bf16, int8, int32, int64, bool
-    n               elements of a flat array: of each operand, of the input of a reduction, of the table of a `take`
-    shape           [rows, columns] of the array; of `matmul` [m, k, n]; of `window` [channels, height, width, side]
-    into            new (a fresh array), out (one that is there), self (in place, the first operand)
-    other           second operand: array, scalar, row (n), column (m x 1), same (the first once more), mask (of bool)
-    axis            of a reduction: none, 0, 1
-    transposed      of `matmul`: none, a, b
-    index           how many indices of `take`, or rows of `takerows`
-    layout          strided: rows with a gap behind each; columns: across the rows; flat if it is not said
-    side            of `mixed`, the array of its calls; of `overlap`, the product
-    source          of a copy that changes the type: the type it is read in
-    groups          of `bincount`
-    pages           of `mapped`: default, small, huge
-    cache           of a file: direct (past the page cache), page (through it), cold (through it, first read)
-    pinned, cold    of the suite gpu: memory of the host that cannot be swapped; after the L2 was overwritten
-    bytes           of a transfer, an access, a message; of the working set together for `memory`
-    pattern         sequential, random, dependent
-    threads         threads that work on it (1 if it is not said)
-    depth           requests under way at once
+"""The suites: one module each, with `cases(scope)` and, where a machine may lack it, `missing()`: the reason.
 
 `work.reads` and `work.writes` are the bytes that the program names, each operand once; what caches make of it is for the fit.
 """
+
+# The words of `op` and `params` of a row:
+#
+#   op              the function of numpy: add, multiply, exp, sum, matmul, take, sort, normal, copyto, ...; else a word
+#   dtype           fp32, fp64, fp16, bf16, int8, int32, int64, bool
+#   n               elements of a flat array: of each operand, of the input of a reduction, of the table of a `take`
+#   shape           [rows, columns] of the array; of `matmul` [m, k, n]; of `window` [channels, height, width, side]
+#   into            new (a fresh array), out (one that is there), self (in place, the first operand)
+#   other           second operand: array, scalar, row (n), column (m x 1), same (the first once more), mask (of bool)
+#   axis            of a reduction: none, 0, 1
+#   transposed      of `matmul`: none, a, b
+#   index           how many indices of `take`, or rows of `takerows`
+#   layout          strided: rows with a gap behind each; columns: across the rows; flat if it is not said
+#   side            of `mixed`, the array of its calls; of `overlap`, the product
+#   source          of a copy that changes the type: the type it is read in
+#   groups          of `bincount`
+#   pages           of `mapped`: default, small, huge
+#   cache           of a file: direct (past the page cache), page (through it), cold (through it, first read)
+#   pinned, cold    of the suite gpu: memory of the host that cannot be swapped; after the L2 was overwritten
+#   bytes           of a transfer, an access, a message; of the working set together for `memory`
+#   pattern         sequential, random, dependent
+#   threads         threads that work on it (1 if it is not said)
+#   depth           requests under way at once
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from typing import Final, Protocol, cast
 
 from hwsim_calibrate.case import Case
 
-# Suite: what it times.  A new suite is a new module here and a line in this table.
+# Suite: its subject. A new suite is a new module here and a line in this table.
 SUITES: Final[dict[str, str]] = {
     "kernels": "kernels of numpy, one thread: element by element, reductions, products, sorting, random numbers",
     "allocation": "fresh memory: empty arrays, pages met for the first time",
@@ -53,10 +53,14 @@ MiB: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """How far a suite goes, and where it puts away what lasts for the whole run.
+    """The extent of a suite.
 
-    memory: bytes of the largest working set.  file: bytes of the file of `storage`.  threads: the most that work at once; 0: as
-    many as there are CPUs.  folder: where files are made; the system's temporary folder if none is named.
+    Args:
+        session: closes resources at the end of the whole run.
+        memory: bytes of the largest working set.
+        file: bytes of the file of `storage`.
+        threads: most threads at a time; 0 for the number of CPUs.
+        folder: place of files; default: the system's temporary folder.
     """
 
     session: ExitStack
@@ -67,7 +71,7 @@ class Scope:
 
 
 class Suite(Protocol):
-    """What a module of this package offers."""
+    """A module of this package."""
 
     def cases(self, scope: Scope) -> Iterator[Case]: ...
 

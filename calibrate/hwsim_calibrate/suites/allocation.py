@@ -1,9 +1,8 @@
-"""Fresh memory: what an array costs before anything is in it.
+"""Fresh memory: the cost of an array before anything is in it.
 
-A page of memory is made when it is first touched.  An allocator keeps what a program frees, so that most fresh arrays are old
-pages; large ones come from the system each time and are met page by page.  Where the border lies depends on what the process
-freed before (glibc moves it up to 32 MiB), which is why `session` frees a large array before anything is measured, and why
-`mapped` goes to the system itself.
+A page of memory is made when it is first touched. An allocator keeps memory that a program frees, so most fresh arrays are old
+pages; large ones come from the system each time, page by page. The border depends on what the process freed before (glibc moves
+it up to 32 MiB). Therefore `session` frees a large array before anything is measured, and `mapped` goes to the system itself.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ def _touched(size: int) -> Make:
 
 
 def _mapped(size: int, advice: str) -> Make:
-    """A mapping of its own, filled once and given back."""
+    """A new mapping, filled once and given back."""
 
     def make(_: ExitStack) -> Call:
         if advice and not hasattr(mmap, advice):
@@ -59,9 +58,9 @@ def _mapped(size: int, advice: str) -> Make:
             area = mmap.mmap(-1, size, **private)
             if advice:
                 area.madvise(getattr(mmap, advice))
-            found = np.frombuffer(area, np.uint8)
-            found.fill(1)
-            del found
+            array = np.frombuffer(area, np.uint8)
+            array.fill(1)
+            del array
             area.close()
 
         return call

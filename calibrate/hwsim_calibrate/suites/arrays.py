@@ -36,31 +36,31 @@ def numbers(dtype: str, *shape: int) -> Array:
     >>> numbers("fp32", 3, 2).shape
     (3, 2)
     """
-    found = _placed(dtype, shape)
-    flat, piece = found.reshape(-1), _piece(dtype)
+    array = _placed(dtype, shape)
+    flat, piece = array.reshape(-1), _piece(dtype)
     for start in range(0, flat.size, _PIECE):
         flat[start : start + _PIECE] = piece[: min(_PIECE, flat.size - start)]
-    return found
+    return array
 
 
 def blank(dtype: str, *shape: int) -> Array:
     """An array to write to, all of it touched."""
-    found = _placed(dtype, shape)
-    found.fill(0)
-    return found
+    array = _placed(dtype, shape)
+    array.fill(0)
+    return array
 
 
 def _placed(dtype: str, shape: tuple[int, ...]) -> Array:
-    """Memory that begins anywhere in a page, by whole lines of a cache, at another place each time.
+    """Memory that begins anywhere in a page, by whole cache lines, at another place each time.
 
-    An allocator gives all large arrays the same place in their pages, in every round.  Where both operands of a copy have it, AMD
-    Zen takes up to ten times as long (`rep movsb` mistakes one for the other), which no other program need meet.
+    An allocator gives all large arrays the same place in their pages, in every round. Where both operands of a copy have it, AMD
+    Zen takes up to ten times as long (`rep movsb` confuses the two), which other programs need not meet.
     """
     size = math.prod(shape) * width(dtype)
     raw = np.empty(size + _PAGE, np.uint8)
     begin = _PLACES.randrange(_PAGE // _LINE) * _LINE
-    found: Array = raw[begin : begin + size].view(DTYPES[dtype]).reshape(shape)
-    return found
+    array: Array = raw[begin : begin + size].view(DTYPES[dtype]).reshape(shape)
+    return array
 
 
 def indices(count: int, below: int, seed: int = 0) -> NDArray[np.int64]:

@@ -1,8 +1,8 @@
 """A GPU: launches, copies, its memory, matrix products, concurrent work.
 
 A call on a GPU only enqueues. The device's own time of a few calls is taken between two events, behind a kernel that spins until
-all of them are in the queue; otherwise the time of small kernels is the time in which the host launches them (the idea is
-nvbench's). Where the host has to wait, the wall clock counts (`launch` with wait, `duplex`, `overlap`). `memory` grows past the
+all of them are in the queue (the idea is nvbench's). Otherwise the time of small kernels is the time in which the host launches
+them. Where the host has to wait, the wall clock counts (`launch` with wait, `duplex`, `overlap`). `memory` grows past the
 L2 cache; `cold` runs after everything in it was overwritten.
 """
 
@@ -162,8 +162,8 @@ def _bytes(device: Device, size: int) -> Any:
 def _copy(bench: Bench, op: str, size: int, *, pinned: bool = True) -> Call:
     """Host to device, device to host, or within the device; from pageable memory the host waits."""
     device, stream = bench.device, bench.stream
-    one, two = _bytes(device, size), _bytes(device, size) if op == "d2d" else device.host(size, pinned=pinned)
-    to, source = (two, one) if op == "d2h" else (one, two)
+    target, end = _bytes(device, size), _bytes(device, size) if op == "d2d" else device.host(size, pinned=pinned)
+    to, source = (end, target) if op == "d2h" else (target, end)
 
     def call() -> None:
         device.copy(to, source, stream)
@@ -210,10 +210,10 @@ def _moving(device: Device, op: str, dtype: str, size: int) -> Call:
 
 def _cold(device: Device, dtype: str, size: int) -> Call:
     """The triad after the L2 was overwritten; the time of overwriting alone is the row `fill` of `FLUSHED` bytes."""
-    call, other = _moving(device, "triad", dtype, size), device.array("int8", FLUSHED)
+    call, overwritten = _moving(device, "triad", dtype, size), device.array("int8", FLUSHED)
 
     def both() -> None:
-        other.fill(0)
+        overwritten.fill(0)
         call()
 
     return both
@@ -245,14 +245,14 @@ def _on_arrays(device: Device, dtype: str, n: int, op: str) -> Call:
     if op == "max":
         rows = device.array(dtype, n // ROW, ROW)
         return lambda: rows.max(axis=1)
-    one, to = device.array(dtype, n), device.array(dtype, n)
+    array, to = device.array(dtype, n), device.array(dtype, n)
     if op == "sum":
-        total: Call = one.sum
+        total: Call = array.sum
         return total
     if op == "new":
-        return lambda: one + to
+        return lambda: array + to
     function = getattr(device.xp, op)
-    return (lambda: function(one, one, out=to)) if op == "add" else (lambda: function(one, out=to))
+    return (lambda: function(array, array, out=to)) if op == "add" else (lambda: function(array, out=to))
 
 
 def _products(bench: Bench, room: int) -> Iterator[Case]:
@@ -300,7 +300,7 @@ def _concurrent(device: Device, parts: tuple[str, ...], size: int, side: int) ->
 
 
 def _in_streams(device: Device, n: int, count: int) -> Call:
-    """Exponentials in each of so many streams; the host waits for them."""
+    """Exponentials in each of `count` streams; the host waits for them."""
     calls = [_on_arrays(device, "fp32", n, "exp") for _ in range(count)]
     streams = [device.stream() for _ in range(count)]
 

@@ -37,30 +37,30 @@ def cases(_: Scope) -> Iterator[Case]:
 
 def _echo(kind: type[Any], stack: ExitStack) -> Call:
     """To another thread and back."""
-    there, back = kind(), kind()
+    requests, answers = kind(), kind()
 
     def answer() -> None:
-        while (got := there.get()) is not None:
-            back.put(got)
+        while (got := requests.get()) is not None:
+            answers.put(got)
 
     thread = threading.Thread(target=answer, daemon=True)
     thread.start()
     stack.callback(thread.join)
-    stack.callback(there.put, None)
+    stack.callback(requests.put, None)
 
     def call() -> None:
-        there.put(1)
-        back.get()
+        requests.put(1)
+        answers.get()
 
     return call
 
 
 def _same(kind: type[Any], _: ExitStack) -> Call:
-    own = kind()
+    queue = kind()
 
     def call() -> None:
-        own.put(1)
-        own.get()
+        queue.put(1)
+        queue.get()
 
     return call
 

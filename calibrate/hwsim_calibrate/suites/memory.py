@@ -1,7 +1,7 @@
 """Caches and memory: the same few calls over arrays that grow past every cache.
 
-`bytes` is the working set, all arrays together.  A read here is `max`, whose arithmetic hides behind the loads; the triad of
-numpy is two calls, for it has none of its own.
+`bytes` is the working set, all arrays together. A read is `max`, whose arithmetic overlaps with the loads. A triad is two calls,
+because numpy has none.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ def _copy(size: int) -> Call:
 
 
 def _triad(size: int) -> Call:
-    one, two, to = (numbers("fp64", size // 24) for _ in range(3))
+    first, second, to = (numbers("fp64", size // 24) for _ in range(3))
     factor = np.float64(3.0)
 
     def call() -> None:
-        np.multiply(two, factor, to)
-        np.add(one, to, to)
+        np.multiply(second, factor, to)
+        np.add(first, to, to)
 
     return call
 
@@ -85,7 +85,7 @@ def _chase(size: int) -> Call:
     table, at = chain(size), 0
 
     def call() -> None:
-        nonlocal at  # goes on where it stopped: from the start again it would know only the lines of its first steps
+        nonlocal at  # goes on where it stopped: from the start again, its first lines would be in the caches
         at = follow(table, STEPS, at)
 
     return call

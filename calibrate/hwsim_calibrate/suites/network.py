@@ -1,6 +1,6 @@
 """TCP over the loopback, to a process of its own: half a round trip by size of the message, and a stream of many.
 
-What it says of a network is what the operating system takes; cables and cards add theirs.
+It shows the time of the operating system; cables and NICs add theirs.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def cases(scope: Scope) -> Iterator[Case]:
 
 
 class _Port:
-    """Where the peer listens; it is started when it is first needed, and ends with the session."""
+    """The port of the peer, which is started when first needed, and ends with the session."""
 
     def __init__(self, session: ExitStack) -> None:
         self._session = session
@@ -69,11 +69,11 @@ class _Port:
 
 
 def _joined(port: _Port, size: int, batch: int, stack: ExitStack) -> socket.socket:
-    found = stack.enter_context(socket.create_connection(("127.0.0.1", port()), _SECONDS))
-    found.settimeout(None)
-    found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    found.sendall(peer.HEAD.pack(size, batch))
-    return found
+    link = stack.enter_context(socket.create_connection(("127.0.0.1", port()), _SECONDS))
+    link.settimeout(None)
+    link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    link.sendall(peer.HEAD.pack(size, batch))
+    return link
 
 
 def _ping(port: _Port, size: int, stack: ExitStack) -> Call:

@@ -1,7 +1,7 @@
-"""Files in one folder: past the page cache where the system allows it (O_DIRECT), through it, and what fsync takes.
+"""Files in one folder: past the page cache where the system allows it (O_DIRECT), through it, and fsync.
 
-One file for the whole run, of `Scope.file` bytes, which is removed at the end.  In a virtual machine the host's own cache may
-lie behind it: no call of a guest tells.
+One file for the whole run, of `Scope.file` bytes, which is removed at the end. In a virtual machine the host's own cache may lie
+behind it, which a guest cannot see.
 """
 
 from __future__ import annotations
@@ -79,11 +79,11 @@ class _File:
                 raise CannotMeasure("the system has no O_DIRECT")
             flags |= os.O_DIRECT
         try:
-            found = os.open(self._path, flags)
+            descriptor = os.open(self._path, flags)
         except OSError as error:
             raise CannotMeasure(f"the folder's file system opens no file with O_DIRECT ({error.strerror})") from error
-        stack.callback(os.close, found)
-        return found
+        stack.callback(os.close, descriptor)
+        return descriptor
 
     def _written(self) -> Path:
         handle, name = tempfile.mkstemp(prefix="hwsim-", suffix=".dat", dir=self._scope.folder)

@@ -1,6 +1,6 @@
-"""Several threads at once: what a second core adds to products, copies and arithmetic, and what the interpreter's lock leaves.
+"""Several threads at once: the gain of further cores for products, copies and arithmetic, and the interpreter's lock.
 
-By the wall clock.  `shared` says that the threads were not all running all the time, by their CPU time: other programs had a
+By the wall clock. `shared` says that the threads were not all running all the time, by their CPU time: other programs had a
 core, and the scaling seen is not the machine's.
 """
 
@@ -33,12 +33,12 @@ def cases(scope: Scope) -> Iterator[Case]:
         for dtype in ("fp32", "fp64"):
             for side in PRODUCTS:
                 yield _product(side, dtype, count)
-        for op, size, each, work in (
+        for op, size, make, work in (
             ("copyto", 16 * MiB, _copies, Amounts(0, 8 * MiB, 8 * MiB)),
             ("exp", MiB, _exponentials, Amounts(MiB // 16, MiB // 2, MiB // 2)),
             ("python", 0, _counting, Amounts(_COUNT, 0, 0)),
         ):
-            yield _parallel(op, size, each, work, count)
+            yield _parallel(op, size, make, work, count)
     yield Case("threads", "pool", {"threads": 2}, Amounts(), _nothing, "wall", seconds=5e-3)
 
 
@@ -49,25 +49,19 @@ def _product(side: int, dtype: str, count: int) -> Case:
         if blas.loaded() is None:
             raise CannotMeasure(f"the threads of {blas.built_with()} cannot be set")
         stack.enter_context(blas.using(count))
-        one, two, to = (numbers(dtype, side, side) for _ in range(3))
-        return lambda: np.matmul(one, two, to)
+        left, right, to = (numbers(dtype, side, side) for _ in range(3))
+        return lambda: np.matmul(left, right, to)
 
-    params: dict[str, Param] = {
-        "shape": (side, side, side),
-        "dtype": dtype,
-        "into": "out",
-        "transposed": "none",
-        "threads": count,
-    }
+    params: dict[str, Param] = {"shape": (side,) * 3, "dtype": dtype, "into": "out", "transposed": "none", "threads": count}
     work = Amounts(2.0 * side**3, 2 * size, size)
     return Case("threads", "matmul", params, work, make, "wall", seconds=10e-3, timer=_timer(count), busy=True)
 
 
-def _parallel(op: str, size: int, each: Callable[[int], Call], work: Amounts, count: int) -> Case:
-    """The same work in every thread, each on arrays of its own; seconds until all are done."""
+def _parallel(op: str, size: int, prepare: Callable[[int], Call], work: Amounts, count: int) -> Case:
+    """The same work in every thread on separate arrays; seconds until all are done."""
 
     def make(stack: ExitStack) -> Call:
-        calls = [each(size) for _ in range(count)]
+        calls = [prepare(size) for _ in range(count)]
         if count == 1:
             return calls[0]
         pool = stack.enter_context(ThreadPoolExecutor(count))

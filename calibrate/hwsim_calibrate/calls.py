@@ -13,8 +13,8 @@ from hwsim_calibrate.store import Param, Row
 REDUCTIONS: Final = ("all", "any", "argmax", "argmin", "cumsum", "max", "mean", "min", "prod", "std", "sum", "var")
 DRAWN: Final = ("normal", "uniform", "standard_normal", "random", "integers", "permutation")
 VIEWS: Final = ("slice", "transpose", "reshape")
-COMPARED: Final = ("equal", "greater", "greater_equal", "less", "less_equal", "not_equal", "logical_not")
-TWO: Final = (*COMPARED[:-1], "add", "arctan2", "divide", "maximum", "minimum", "multiply", "power", "subtract")
+COMPARED: Final = ("equal", "greater", "greater_equal", "less", "less_equal", "not_equal")
+TWO: Final = (*COMPARED, "add", "arctan2", "divide", "maximum", "minimum", "multiply", "power", "subtract")
 SORTED: Final = ("sort", "argsort")
 COPIES: Final = ("copyto", "copy", "astype", "fill")
 SUITES: Final = ("kernels", "workload", "memory", "allocation")  # whose rows are calls of numpy
@@ -83,11 +83,12 @@ def call_from(op: str, params: Mapping[str, Param]) -> Call | None:
         form = layout or (f"from {source}" if source != dtype else "")
         inputs, into = (0, "out") if op == "fill" else (1, "out" if op == "copyto" else "new")
         return elementwise_call(op, dtype=dtype, count=count, inputs=inputs, form=form, rows=rows if layout else 1.0, into=into)
-    other = str(params.get("other", "array")) if op in TWO else "none"
-    form = layout or ("" if other in ("array", "none") else other)
+    second = str(params.get("other", "array")) if op in TWO else "none"
+    form = layout or ("" if second in ("array", "none") else second)
     return elementwise_call(
-        op, dtype=dtype, count=count, inputs=2 if other in ("array", "mask") else 1, form=form,
-        rows=rows if layout or other in ("row", "column") else 1.0, into=into, result="bool" if op in COMPARED else "",
+        op, dtype=dtype, count=count, inputs=2 if second in ("array", "mask") else 1, form=form,
+        rows=rows if layout or second in ("row", "column") else 1.0, into=into,
+        result="bool" if op in (*COMPARED, "logical_not") else "",
     )  # fmt: skip
 
 
@@ -129,8 +130,8 @@ def measured_as(call: Call) -> tuple[str, dict[str, Param]] | None:
     layout: dict[str, Param] = {"layout": words[0]} if words else {}
     if function in COPIES:
         return function, size | dtype | ({"source": form.removeprefix("from ")} if form.startswith("from ") else layout)
-    other: dict[str, Param] = {"other": form if form in ("scalar", "row", "column", "same", "mask") else "array"}
-    return function, size | dtype | {"into": call.into} | (other if function in TWO else {}) | layout
+    second: dict[str, Param] = {"other": form if form in ("scalar", "row", "column", "same", "mask") else "array"}
+    return function, size | dtype | {"into": call.into} | (second if function in TWO else {}) | layout
 
 
 def _into(params: Mapping[str, Param]) -> Into:
