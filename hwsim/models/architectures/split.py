@@ -23,7 +23,6 @@ from typing import Final
 
 from hwsim.models.architectures.units import Unit, size
 from hwsim.records import dataclass
-from hwsim.units import BYTES
 
 _PRODUCTS: Final = ("conv", "linear")
 
@@ -153,8 +152,3 @@ def stages(units: Sequence[Unit], count: int, seconds: Callable[[Unit], float]) 
         ends.append((j, i))
         i = j
     return tuple(tuple(unit for each in cut[j:i] for unit in each) for j, i in reversed(ends))
-
-
-def passed_on(unit: Unit, batch: int, dtype: str) -> float:
-    """Bytes of a layer's result, which the next stage takes."""
-    return batch * size(unit.out) * BYTES[dtype]
