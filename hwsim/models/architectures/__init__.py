@@ -1,7 +1,7 @@
 """Architectures of models: for each the dimensions that its file writes, and the layers that follow from them.
 
-A new architecture is a file here, and its name in the table and in the union below. A network gives its layers as `Unit`s (`chain`),
-which `unit_layers` turns into kernels; a transformer makes its kernels in `transformer_layers`.
+A new architecture is a file here, and its name in the table and in the union below. Networks give their layers as units
+(`chain`), which `unit_layers` turns into kernels. The kernels of transformers are made in `transformer_layers`.
 """
 
 from __future__ import annotations
