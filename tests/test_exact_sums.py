@@ -2,7 +2,7 @@
 
 int64 wraps without a word, the built-in `sum` rounds floats differently from Python 3.12 on, and numpy's sums of floats depend
 on its version. A line that looks as if it did one of these, and does not, says so: `# count` for numbers of things, `# fits`
-for a sum of times that cannot leave an int64, `# whole` for a sum of integers.
+for a sum of times that cannot leave an int64, `# integers` for a sum of integers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Final
 import pytest
 
 PACKAGE: Final = Path(__file__).parent.parent / "hwsim"
-OTHERS: Final = ("ticks.py", "engine/kernels/", "calibration/")  # the columns themselves; compiled code; measured seconds
+OTHERS: Final = ("ticks.py", "engine/kernels/")  # the columns themselves; compiled code
 TIMES: Final = frozenset(
     re.findall(
         r"\w+",
@@ -128,7 +128,7 @@ def test_columns_of_times_and_bytes_are_added_up_in_one_place() -> None:
 
 
 def test_floats_are_added_up_alike_by_every_python() -> None:
-    assert unexcused(floating, "# whole") == []
+    assert unexcused(floating, "# integers") == []
 
 
 @pytest.mark.parametrize(

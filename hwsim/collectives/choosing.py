@@ -151,6 +151,6 @@ def _hardware(machine: Machine, first: str, group: Group) -> Hardware:
         pcie = max((link.bandwidth for link in links if link.kind == "pcie"), default=PCIE * 1e9) / 1e9
         return Hardware("ampere", pcie * PCIE / 15.75, "pcie", len(rates), nic)
     generation = _GENERATIONS[max((model.gen or 2) for _, model in wires)]
-    count = sum(link.count * model.links for link, model in wires)  # whole
+    count = sum(link.count * model.links for link, model in wires)  # integers
     nvls = any(adds(machine, link.target) for link, _ in wires) and generation in ("hopper", "blackwell") and max(group.sizes) > 1
     return Hardware(generation, count * NVLINK[generation], "nvlink", len(rates), nic, nvls=nvls)

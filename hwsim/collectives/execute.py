@@ -74,7 +74,7 @@ def start(plan: Plan) -> Buffers:
 def expected(plan: Plan) -> Buffers:
     """Chunks that each rank must hold at the end; it may hold others too."""
     n, every = plan.ranks, range(plan.chunks)
-    total = sum(1 << (_DIGIT * rank) for rank in range(n))  # whole
+    total = sum(1 << (_DIGIT * rank) for rank in range(n))  # integers
     value = {chunk: total if plan.operation in SUMS else chunk + 1 for chunk in every}
     wanted: list[Sequence[int]]
     match plan.operation:

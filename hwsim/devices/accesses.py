@@ -66,7 +66,7 @@ def crossings(size: float, step: float, offset: float, line: float) -> float:
         return (size - 1) / line if size > 1 else 0.0
     period = int(line) // math.gcd(int(step), int(line))
     begins = ((int(offset) + turn * int(step)) % int(line) for turn in range(min(period, 4096)))
-    return sum((begin + int(size) - 1) // int(line) for begin in begins) / min(period, 4096)  # whole
+    return sum((begin + int(size) - 1) // int(line) for begin in begins) / min(period, 4096)  # integers
 
 
 def lines_touched(accesses: Accesses, line: float) -> float:

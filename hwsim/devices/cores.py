@@ -269,7 +269,7 @@ class Coherence:
         counted: list[tuple[float, float]] = []  # (pairs, seconds)
         for busy in (*(each,) * full, rest):
             counted += [(part * busy * (busy - 1), seconds) for part, seconds in (self.pairs(busy) if busy > 1 else ())]
-        within = sum(busy * (busy - 1) for busy in (*(each,) * full, rest))  # whole
+        within = sum(busy * (busy - 1) for busy in (*(each,) * full, rest))  # integers
         across = self.cluster if self.across is None else self.across
         counted.append((used * (used - 1) - within, across if self.sockets is None else self.sockets))
         return math.fsum(count * seconds for count, seconds in counted) / (used * (used - 1))

@@ -60,7 +60,7 @@ class Net:
 
     def degree(self, name: str) -> int:
         """Number of links that leave a device."""
-        return sum(layout.wires.degree(number) for layout, _, number in self.scopes(name))  # whole
+        return sum(layout.wires.degree(number) for layout, _, number in self.scopes(name))  # integers
 
     def forwards(self, name: str) -> bool:
         """Whether a device passes traffic on."""
@@ -223,7 +223,7 @@ def meet(
     near, far = [{a}], [{b}]
     seen_near, seen_far = {a}, {b}
     while not seen_near & seen_far:
-        forward = sum(map(degree, near[-1])) <= sum(map(degree, far[-1]))  # whole
+        forward = sum(map(degree, near[-1])) <= sum(map(degree, far[-1]))  # integers
         layers, seen, goal = (near, seen_near, seen_far) if forward else (far, seen_far, seen_near)
         layer = grow(layers[-1], a if forward else b, seen, goal)
         if not layer:

@@ -149,7 +149,7 @@ def _inner(layout: Layout, node: str) -> Layout | None:
 
 
 def _groups_in(layout: Layout) -> int:
-    inside = sum(len(part.names) * _groups_in(part.child) for part in layout.parts if part.child is not None)  # whole
+    inside = sum(len(part.names) * _groups_in(part.child) for part in layout.parts if part.child is not None)  # integers
     return inside + sum(part.grouped for part in layout.parts)
 
 
@@ -203,5 +203,5 @@ class Links(Sequence[Link]):
 
 def _wires_in(layout: Layout) -> int:
     """Connections, at any depth."""
-    inside = sum(len(part.names) * _wires_in(part.child) for part in layout.parts if part.child is not None)  # whole
+    inside = sum(len(part.names) * _wires_in(part.child) for part in layout.parts if part.child is not None)  # integers
     return len(layout.wires) + inside

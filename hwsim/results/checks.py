@@ -81,7 +81,7 @@ def _memory(result: Result) -> Iterator[str]:
             continue
         if device.taken.min() < 0:
             yield f"{device.device} holds {device.taken.min()} B"
-        values = sum(holding.bytes for holding in device.holds)  # whole
+        values = sum(holding.bytes for holding in device.holds)  # integers
         if device.peak < 0 or values != device.peak:
             yield f"{device.device} holds {device.peak} B at its peak, its values {values} B"
         if device.at_fs > result.timeline.makespan_fs:
@@ -100,7 +100,7 @@ def _steady(result: Result) -> Iterator[str]:
 
 def adds_up(times_fs: Sequence[int], makespan_fs: int, what: str) -> Iterator[str]:
     """Parts of a run add up to it."""
-    total = sum(times_fs)  # whole
+    total = sum(times_fs)  # integers
     if min(times_fs, default=0) < 0 or total != makespan_fs:
         yield f"{what} add up to {total} fs, the run takes {makespan_fs} fs"
 

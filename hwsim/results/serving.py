@@ -213,7 +213,7 @@ def statistics(
     if not log.requests:
         return None
     arrival = [each[0] for each in log.requests]
-    prompts, outputs = sum(each[1] for each in log.requests), sum(each[2] for each in log.requests)  # whole
+    prompts, outputs = sum(each[1] for each in log.requests), sum(each[2] for each in log.requests)  # integers
     begin, end = min(arrival), max(log.end)
     span = max(1, end - begin)
     waits = [start - came for start, came in zip(log.begin, arrival, strict=True)]
@@ -237,7 +237,7 @@ def statistics(
         iterations=log.iterations,
         batch_mean=log.worked / max(1, log.iterations),
         in_system_mean=log.area / span,
-        queue_mean=sum(waits) / span,  # whole
+        queue_mean=sum(waits) / span,  # integers
         queue_max=_longest_queue(arrival, log.begin),
         put_off=put_off,
         read_again=read_again,
@@ -266,7 +266,7 @@ def _cache(log: Log, blocks: int | None, copies: int, begin: int, end: int) -> t
     area, most = 0, 0
     for copy in range(copies):
         of_copy = [(time, used) for time, number, used in log.moments if number == copy]
-        area += sum(used * (after - time) for (time, used), (after, _) in pairwise([*of_copy, (end, 0)]))  # whole
+        area += sum(used * (after - time) for (time, used), (after, _) in pairwise([*of_copy, (end, 0)]))  # integers
         most = max([most, *(used for _, used in of_copy)])
     return most / blocks, area / (blocks * copies * max(1, end - begin))
 
@@ -294,6 +294,6 @@ def _course(log: Log, blocks: int | None, copies: int) -> tuple[Moment, ...]:
             used[copy] = taken
             at += 1
         came, begun, gone = (bisect_right(column, time) for column in (arrivals, begins, ends))
-        cache = sum(used) / (blocks * copies) if blocks else 0.0  # whole
+        cache = sum(used) / (blocks * copies) if blocks else 0.0  # integers
         moments.append(Moment(time / FEMTO, came - begun, begun - gone, cache))
     return tuple(moments)

@@ -62,7 +62,7 @@ def _table(sweep: Sweep) -> Iterator[str]:
     if marks := _marks(sweep):
         cells = ["".join(marks[code] for code in dict.fromkeys(each.code for each in row.warnings)) for row in sweep.rows]
         right.append(Column("warned", cells, right=False))
-    room = WIDTH - CAUSE - sum(max(map(len, column.texts)) + 2 for column in right) - 2
+    room = WIDTH - CAUSE - sum(max(map(len, column.texts)) + 2 for column in right) - 2  # integers
     widest = max(room // max(len(sweep.vary), 1) - 2, LEAST)
     varied = [
         Column(name, [" ".join(written(row.values[place]).split()) for row in sweep.rows], _are_numbers(values), widest)

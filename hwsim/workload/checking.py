@@ -92,7 +92,7 @@ def _idle_workers(pipeline: Tree | None) -> Iterator[Warning]:
     ahead = [keys.ahead if stage is None or stage.ahead is None else stage.ahead for stage in stages]
     for number, stage in enumerate(stages[:-1]):
         rooms = [
-            sum(ahead[number:later]) + then.at_once  # whole
+            sum(ahead[number:later]) + then.at_once  # integers
             for later, then in enumerate(stages)
             if later > number and then is not None
         ]

@@ -84,7 +84,7 @@ def lower(
     for name in sorted(shared):
         tie_meetings(builder, [found[name] for found in meetings if name in found])
     graph = builder.build(alike, unfolded)
-    listed = len(graph.capacities) if alike is None else sum(alike.capacities.values())  # whole
+    listed = len(graph.capacities) if alike is None else sum(alike.capacities.values())  # integers
     return replace(graph, unlisted=max(0, len(machine.capacities) - listed)) if len(machine.capacities) > MOST_LISTED else graph
 
 

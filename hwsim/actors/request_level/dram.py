@@ -46,7 +46,7 @@ class DramTwin:
     def counters(self) -> dict[str, float]:
         """Accesses and what became of them, over all channels."""
         names = ("accesses", "row_hits", "activations", "refreshes", "turnarounds")
-        return {name: float(sum(getattr(one, name) for one in self._channels)) for name in names}  # whole
+        return {name: float(sum(getattr(one, name) for one in self._channels)) for name in names}  # integers
 
     def offer(self, served: Served) -> None:
         if len(served):

@@ -208,7 +208,7 @@ def statistics(
 ) -> RequestStatistics:
     """Statistics of the requests that ended."""
     issued, finish = (np.array([value for each in served for value in getattr(each, column)]) for column in ("issued", "finish"))
-    size = float(sum(sum(each.size) for each in served))  # whole
+    size = float(sum(sum(each.size) for each in served))  # integers
     latency = Spread.of(finish - issued)
     span = float(finish.max() - issued.min()) if len(finish) else 0.0
     return RequestStatistics(

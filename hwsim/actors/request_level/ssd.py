@@ -136,7 +136,7 @@ class SsdTwin:
     @property
     def counters(self) -> dict[str, float]:
         """Pages read, written and moved, blocks erased, write amplification, and seconds that chips and channels worked."""
-        moved, erased = (sum(getattr(plane, what) for plane in self._maps.values()) for what in ("moved", "erased"))  # whole
+        moved, erased = (sum(getattr(plane, what) for plane in self._maps.values()) for what in ("moved", "erased"))  # integers
         numbers: dict[str, float] = {
             "pages_read": self._read,
             "chip_s": math.fsum(self._chip_time),

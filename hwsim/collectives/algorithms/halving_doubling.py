@@ -48,7 +48,7 @@ class HalvingDoubling(Algorithm):
         if operation == "all-reduce":
             steps = 2 * folded.levels + 2 * outside
             return steps * wires.latency + 2 * ((folded.size - 1) / folded.size + outside) * wire
-        blocks = sum(folded.widest(1 << level) for level in range(folded.levels))  # whole
+        blocks = sum(folded.widest(1 << level) for level in range(folded.levels))  # integers
         given_back = n if operation == "reduce-scatter" else n - 1
         return (folded.levels + 2 * outside) * wires.latency + (blocks + outside * (given_back + 1)) / n * wire
 

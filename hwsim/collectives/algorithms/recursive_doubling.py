@@ -53,5 +53,5 @@ class RecursiveDoubling(Algorithm):
         if operation == "all-reduce":
             return (folded.levels + 2 * outside) * wires.step(size)
         blocks = [folded.widest(1 << level) for level in range(folded.levels)]
-        carried = outside * (1 + (n - 1)) + sum(blocks)  # whole
+        carried = outside * (1 + (n - 1)) + sum(blocks)  # integers
         return (folded.levels + 2 * outside) * wires.latency + carried / n * Wires(0.0, wires.port, wires.link).step(size)

@@ -39,7 +39,7 @@ class Ties:
         labels = np.concatenate([2 * label, 2 * label + 1])
         order = np.argsort(ends, kind="stable")
         first = np.zeros(things + 1, np.int64)
-        np.cumsum(np.bincount(ends, minlength=things), out=first[1:])
+        np.cumsum(np.bincount(ends, minlength=things), out=first[1:])  # count
         return cls(first, others[order], labels[order])
 
 

@@ -47,8 +47,8 @@ class Group:
     def __post_init__(self) -> None:
         if self.ranks < 1 or any(size < 1 for size in self.nodes):
             raise CannotCollect("a collective needs at least one rank, and a node at least one")
-        if self.nodes and sum(self.nodes) != self.ranks:  # whole
-            raise CannotCollect(f"nodes of {sum(self.nodes)} ranks in all, but {self.ranks} ranks")  # whole
+        if self.nodes and sum(self.nodes) != self.ranks:  # integers
+            raise CannotCollect(f"nodes of {sum(self.nodes)} ranks in all, but {self.ranks} ranks")  # integers
 
     @property
     def sizes(self) -> tuple[int, ...]:

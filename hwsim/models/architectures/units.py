@@ -157,7 +157,7 @@ class Walk:
         ends = [self.entries(entries, shape, f"{name}.{at}.") for at, entries in enumerate(branches.of)]
         if len({end[1:] for end in ends}) != 1:
             raise WrongNetwork(f"{name}: branches end at different sizes: {', '.join(f'{h} x {w}' for _, h, w in ends)}")
-        out = sum(end[0] for end in ends), ends[0][1], ends[0][2]  # whole
+        out = sum(end[0] for end in ends), ends[0][1], ends[0][2]  # integers
         return self.add(f"{name}.concat", "concat", out, sources=len(ends))
 
 

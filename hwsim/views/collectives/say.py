@@ -73,7 +73,7 @@ def _width(name: str) -> int:
 def _blocks(names: Sequence[str]) -> Iterator[list[str]]:
     block: list[str] = []
     for name in names:
-        if block and 12 + sum(2 + _width(each) for each in (*block, name)) > WIDTH:  # whole
+        if block and 12 + sum(2 + _width(each) for each in (*block, name)) > WIDTH:  # integers
             yield block
             block = []
         block.append(name)

@@ -88,7 +88,7 @@ def _stretches(timeline: Timeline, path: CriticalPath) -> _Equal:
     tails = np.concatenate([heads[1:], [len(code)]])
     begins = np.concatenate([[True], path.op[1:] != path.op[:-1]])
     begins[heads] = True
-    ops = np.add.reduceat(begins.astype(np.int64), heads)
+    ops = np.add.reduceat(begins.astype(np.int64), heads)  # count
     took = ticks.group_totals(path.end - path.start, heads)
     return _Equal(code[heads], path.start[heads], path.end[tails - 1], took, ops)
 

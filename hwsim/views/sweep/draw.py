@@ -131,7 +131,7 @@ def _bars(axes: Axes, curves: Curves) -> tuple[float, str]:
         heights = [each / time[0] for each in line.values if each is not None]
         left = (number - (len(curves.lines) - 1) / 2) * width
         axes.bar([place + left for place in places], heights, width, color=_colour(number), zorder=3)
-    crowded = sum(map(len, curves.names)) > 80  # whole
+    crowded = sum(map(len, curves.names)) > 80  # integers
     axes.set_xticks(range(len(curves.names)), [each if len(each) <= 30 else each[:27] + "..." for each in curves.names])
     axes.tick_params("x", rotation=30 if crowded else 0)
     axes.set_xlabel(curves.across)

@@ -121,14 +121,14 @@ def _ways(classes: Sequence[Sequence[str]], members: int) -> int:
     """Number of different ways to take half of the members; both halves of an even number are one way."""
     ways = [1, *(0 for _ in range(members // 2))]  # by the number of members taken
     for members_alike in classes:
-        ways = [sum(ways[max(0, taken - len(members_alike)) : taken + 1]) for taken in range(len(ways))]
+        ways = [sum(ways[max(0, taken - len(members_alike)) : taken + 1]) for taken in range(len(ways))]  # integers
     return math.ceil(ways[-1] / 2) if members % 2 == 0 else ways[-1]
 
 
 def _every(classes: Sequence[Sequence[str]], members: Sequence[str]) -> Iterator[frozenset[str]]:
     half, even = len(members) // 2, len(members) % 2 == 0
     for numbers in product(*(range(len(names) + 1) for names in classes)):
-        if sum(numbers) != half:  # whole
+        if sum(numbers) != half:  # integers
             continue
         others = tuple(len(names) - number for names, number in zip(classes, numbers, strict=True))
         if not even or numbers <= others:

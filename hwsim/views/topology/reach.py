@@ -49,7 +49,7 @@ def reach(machine: Machine, members: Sequence[str]) -> Reach | None:
     )
     narrowest, worst = _narrowest(machine, members, forwards, full, farthest)
     n = len(members)
-    mean = sum(level * count for level, count in hops) / pairs  # whole
+    mean = sum(level * count for level, count in hops) / pairs  # integers
     return Reach(diameter, farthest, mean, narrowest, worst, n * (n - 1) - pairs)
 
 

@@ -144,4 +144,4 @@ def _line(name: str, number: int, line: dict[str, str], place: Place) -> tuple[i
 def mean_tokens(requests: Sequence[Request]) -> tuple[float, float]:
     """Mean tokens of a prompt and of an answer."""
     count = max(1, len(requests))
-    return sum(each.prompt for each in requests) / count, sum(each.output for each in requests) / count  # whole
+    return sum(each.prompt for each in requests) / count, sum(each.output for each in requests) / count  # integers
