@@ -1,4 +1,4 @@
-"""Write the generated part of docs/architecture.md: the rooms of the package, top first, and what each imports. --check: only compare.
+"""Write the rooms of the package into docs/architecture.md: top first, with what each imports. --check: only compare.
 
 A room is a folder of `hwsim/`, or a file beside them. Its sentence is the first line of its docstring.
 """
