@@ -324,7 +324,7 @@ def _played(
     said = machine.by_requests()
     actors = services
     if lowered.changes:
-        from hwsim.engine.changes import changing
+        from hwsim.engine.driver import changing
 
         actors = (changing(lowered.changes), *services)
     if not said and not requests:

@@ -11,8 +11,9 @@ Patterson, CACM 52(4), 2009, for one op; weighted max-min fairness between sever
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -81,6 +82,11 @@ class Capacity:
     name: str
     rate: float  # amount per second
     unit: Unit = "s"
+
+
+def rates_of(capacities: Iterable[Capacity]) -> dict[str, float]:
+    """Rate of each capacity by its name."""
+    return dict(map(attrgetter("name", "rate"), capacities))
 
 
 @dataclass(frozen=True, slots=True)

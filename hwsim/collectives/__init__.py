@@ -11,31 +11,25 @@ from __future__ import annotations
 
 from hwsim.collectives.algorithms import ALGORITHMS, KINDS, Algorithm
 from hwsim.collectives.execute import WrongPlan, execute, prove
-from hwsim.collectives.flows import Flows, Phase, cost
+from hwsim.collectives.flows import Flows, cost
 from hwsim.collectives.plan import OPERATIONS, CannotCollect, Group, Operation, Plan, Send
-from hwsim.collectives.ring_search import FoundRing, find_rings
-from hwsim.collectives.rounds import Round, Wires, rounds_of
-from hwsim.collectives.sends import CostedSend, sends
+from hwsim.collectives.ring_search import find_rings
+from hwsim.collectives.rounds import Wires
 from hwsim.collectives.steps import ExplicitSend, explicit
-from hwsim.machine.libraries.overheads import PLAIN, Overheads
+from hwsim.machine.libraries.overheads import Overheads
 
 __all__ = [
     "ALGORITHMS",
     "KINDS",
     "OPERATIONS",
-    "PLAIN",
     "Algorithm",
     "CannotCollect",
-    "CostedSend",
     "ExplicitSend",
     "Flows",
-    "FoundRing",
     "Group",
     "Operation",
     "Overheads",
-    "Phase",
     "Plan",
-    "Round",
     "Send",
     "Wires",
     "WrongPlan",
@@ -44,6 +38,4 @@ __all__ = [
     "explicit",
     "find_rings",
     "prove",
-    "rounds_of",
-    "sends",
 ]

@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import ClassVar, Final, Literal
 
-from hwsim.demand import Capacity, Cost, Term
+from hwsim.demand import Capacity, Cost, Term, rates_of
 from hwsim.devices.disk import Disk
 from hwsim.devices.hdd import Hdd
 from hwsim.devices.kind import Problem, Storage
@@ -103,7 +103,7 @@ class Raid(Storage):
         value = f"{share.times:.6g} {does} of {precise(share.size, 'B')}, {share.depth:.4g} at once"
         where = f"RAID {self.level} of {self.members}, level: {source_of(self.sources, 'level')}"
         why = [*cost.why, Term("members", what, ((what, value, where),), 0.0)]
-        rates = {capacity.name: capacity.rate for capacity in self.capacities(name)}
+        rates = rates_of(self.capacities(name))
         floor = cost.demand.floor
         if idle > 1:
             body = cost.demand.body(rates)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hwsim import ticks
-from hwsim.demand import Capacity, Demand
+from hwsim.demand import Capacity, Demand, rates_of
 from hwsim.engine.fair import FULL, LEVEL_BITS, WEIGHT_BITS
 from hwsim.engine.fluid import FlowClass
 from hwsim.graph.opgraph import FlatGraph
@@ -58,7 +58,7 @@ def compile_flat(flat: FlatGraph, *, closed: bool = True, active: Active | None 
     active: the result for a graph with the same queues and pools whose ops have the same costs, by number.
     """
     graph = flat.graph
-    rates = {capacity.name: capacity.rate for capacity in graph.capacities}
+    rates = rates_of(graph.capacities)
     numbers = {capacity.name: number for number, capacity in enumerate(graph.capacities)}
     demands = [cost.demand for cost in graph.costs]
     _check(demands, graph.capacities)
@@ -171,7 +171,7 @@ def _active(flat: FlatGraph) -> Active:
 def _can_bind(active: Active, classes: Sequence[FlowClass], capacities: int) -> set[int]:
     """Capacities on which the ops that may be active together could draw more than there is."""
     total = [0] * capacities
-    draws = [_draws(one) for one in classes]
+    draws = [[(capacity, drawn + held) for capacity, drawn, held in one.draws()] for one in classes]
     for servers, kinds in active.groups:
         most: dict[int, int] = {}
         for which in kinds:
@@ -183,7 +183,3 @@ def _can_bind(active: Active, classes: Sequence[FlowClass], capacities: int) -> 
         for capacity, drawn in draws[which]:
             total[capacity] += count * drawn
     return {capacity for capacity, drawn in enumerate(total) if drawn > FULL}
-
-
-def _draws(one: FlowClass) -> list[tuple[int, int]]:
-    return [*((capacity, weight * one.alone) for capacity, weight in one.weights), *one.holds]

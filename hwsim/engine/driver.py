@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 import simpy
@@ -24,8 +25,11 @@ from hwsim.engine.compile import Compiled, compile_flat
 from hwsim.engine.fair import FULL
 from hwsim.engine.issued import Issued, IssuedOp
 from hwsim.engine.replay import Replay
-from hwsim.graph.opgraph import FlatGraph, Ints, Label, OpGraph, Pool, Queue, concatenate, flatten
+from hwsim.graph.opgraph import Change, FlatGraph, Ints, Label, OpGraph, Pool, Queue, concatenate, flatten
 from hwsim.results.timeline import Timeline
+
+if TYPE_CHECKING:
+    from hwsim.engine import Actor, Host, Waits
 
 LAST = EventPriority(2)  # SimPy priority: after every ordinary event of the instant
 CHUNK = 50_000  # instants between two reports of progress
@@ -227,3 +231,20 @@ class Driver:
 
 def _column(times: Sequence[int]) -> Ints:
     return ticks.column(times) if isinstance(times, list) else np.array(times, np.int64)
+
+
+def changing(changes: Sequence[Change]) -> Actor:
+    """An actor that limits each capacity to its fraction when its time has come: failures, clock drops, recoveries.
+
+    A capacity of the machine that nothing uses is left out.
+    """
+
+    def actor(driver: Host) -> Waits:
+        names = {capacity.name for capacity in driver.capacities}
+        for change in sorted(changes):
+            if change.at > driver.env.now:
+                yield driver.env.timeout(change.at - driver.env.now)
+            if change.capacity in names:
+                driver.limit(change.capacity, change.fraction)
+
+    return actor

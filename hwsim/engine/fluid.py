@@ -30,6 +30,11 @@ class FlowClass:
     weights: tuple[tuple[int, int], ...]  # (capacity, weight)
     holds: tuple[tuple[int, int], ...] = ()  # (capacity, part of FULL)
 
+    def draws(self) -> list[tuple[int, int, int]]:
+        """(capacity, parts of FULL drawn at the pace alone, parts held) of every capacity, by number."""
+        weights, holds = dict(self.weights), dict(self.holds)
+        return [(each, weights.get(each, 0) * self.alone, holds.get(each, 0)) for each in sorted(weights.keys() | holds.keys())]
+
 
 class Fluid:
     """The classes in flight. Time is integer fs and is passed in; nothing here owns a clock."""
@@ -58,15 +63,8 @@ class Fluid:
 
     def extend(self, flow_class: FlowClass) -> int:
         """Make a class known; its number."""
-        holds = dict(flow_class.holds)
-        weights = dict(flow_class.weights)
         self.classes.append(flow_class)
-        self.draws.append(
-            tuple(
-                (capacity, weights.get(capacity, 0) * flow_class.alone + holds.get(capacity, 0))
-                for capacity in sorted(weights.keys() | holds.keys())
-            )
-        )
+        self.draws.append(tuple((capacity, drawn + held) for capacity, drawn, held in flow_class.draws()))
         self.members.append([])
         for column in (self.virtual, self.since, self.pace):
             column.append(0)

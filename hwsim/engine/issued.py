@@ -6,13 +6,13 @@ ops (a batch of requests after another) registers labels, queues and costs once 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from hwsim import ticks
-from hwsim.demand import Capacity, Cost
+from hwsim.demand import Capacity, Cost, rates_of
 from hwsim.engine.compile import flow_class
 from hwsim.engine.fluid import FlowClass
 from hwsim.graph.opgraph import Block, FlatGraph, Label, OpGraph, Queue, flatten
@@ -41,7 +41,7 @@ class Issued:
 
     def __init__(self, capacities: Sequence[Capacity]) -> None:
         self._capacities = tuple(capacities)
-        self._rates: Mapping[str, float] = {capacity.name: capacity.rate for capacity in capacities}
+        self._rates = rates_of(capacities)
         self._numbers = {capacity.name: number for number, capacity in enumerate(capacities)}
         self.labels: list[Label] = []
         self.queues: list[Queue] = []

@@ -135,11 +135,7 @@ def _flows(compiled: Compiled, capacities: int, code: Kernels) -> Any:
     names, classes = code.flows, compiled.classes
     count = len(classes)
     pairs = [(capacity, number, weight) for number, one in enumerate(classes) for capacity, weight in one.weights]
-    draws = [
-        (capacity, number, dict(one.weights).get(capacity, 0) * one.alone, dict(one.holds).get(capacity, 0))
-        for number, one in enumerate(classes)
-        for capacity in sorted({capacity for capacity, _ in (*one.weights, *one.holds)})
-    ]
+    draws = [(capacity, number, drawn, held) for number, one in enumerate(classes) for capacity, drawn, held in one.draws()]
     table = np.zeros((count, names.LAST_DRAW + 1), np.int64)
     table[:, [names.ROOT, names.BOUND, names.DUE, names.DUE_PLACE]] = -1
     for rows, first, last in ((pairs, names.FIRST_PAIR, names.LAST_PAIR), (draws, names.FIRST_DRAW, names.LAST_DRAW)):

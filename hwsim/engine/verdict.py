@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hwsim.demand import Cost, Demand
+from hwsim.demand import Cost, Demand, rates_of
 from hwsim.graph.opgraph import FlatGraph
 from hwsim.invariants import BrokenInvariant
 from hwsim.results.timeline import FEMTO, Timeline
@@ -69,10 +69,11 @@ def check(timeline: Timeline) -> None:
     if early.size:
         first, second = int(sources[early[0]]), int(targets[early[0]])
         raise BrokenInvariant(f"{name(flat, second)} starts before {name(flat, first)} has ended")
-    rates = {capacity.name: capacity.rate for capacity in flat.graph.capacities}
+    rates = rates_of(flat.graph.capacities)
     costs = [*flat.graph.costs, Cost(Demand())]  # the last stands for -1: no cost
     least = np.array([cost.demand.latency for cost in costs])[flat.cost] + flat.time.astype(np.float64) / FEMTO
-    least += np.array([cost.demand.body(rates) for cost in costs])[flat.cost] * flat.size
+    bodies = [cost.demand.body(rates) for cost in costs]
+    least += np.array(bodies)[flat.cost] * flat.size
     took = (end - start).astype(np.float64) / FEMTO
     fast = np.flatnonzero(took < least * (1 - 1e-9) - 2e-15)
     if fast.size:
@@ -84,10 +85,10 @@ def check(timeline: Timeline) -> None:
     if slow.size:
         op = int(slow[0])
         raise BrokenInvariant(f"{name(flat, op)} shares nothing, took {took[op]} s and needs {least[op]} s")
-    _check_service(timeline, rates)
+    _check_service(timeline, bodies)
 
 
-def _check_service(timeline: Timeline, rates: dict[str, float]) -> None:
+def _check_service(timeline: Timeline, bodies: Sequence[float]) -> None:
     """A flowing op has received its work, and not more than one fs too much of it."""
     flat = timeline.flat
     flowing = np.setdiff1d(np.flatnonzero(timeline.flow_class >= 0), timeline.played)
@@ -95,7 +96,7 @@ def _check_service(timeline: Timeline, rates: dict[str, float]) -> None:
         number = int(timeline.flow_class[op])
         demand = flat.graph.costs[int(flat.cost[op])].demand
         start = int(timeline.start[op]) + int(flat.time[op]) + round(demand.latency * FEMTO)
-        work = timeline.alone[number] * round(demand.body(rates) * float(flat.size[op]) * FEMTO)
+        work = timeline.alone[number] * round(bodies[int(flat.cost[op])] * float(flat.size[op]) * FEMTO)
         served, pace = timeline.service(number, start, int(timeline.end[op]))
         if not work <= served < work + max(1, pace):
             raise BrokenInvariant(f"{name(flat, op)} needs {work} units of service and received {served}")

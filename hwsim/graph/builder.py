@@ -100,19 +100,9 @@ class _Body:
     edges: list[Edge] = field(default_factory=list)
 
     def block(self) -> Block:
-        label, cost, size, time, queue, insert, take, give = zip(*self.rows, strict=True)
-        return block(
-            label,
-            cost=cost,
-            size=size,
-            time=time,
-            queue=queue,
-            insert=insert,
-            take=take,
-            give=give,
-            edges=self.edges,
-            times=self.times,
-        )
+        label, cost, size, time, *others = zip(*self.rows, strict=True)
+        queues = dict(zip(("queue", "insert", "take", "give"), others, strict=True))
+        return block(label, cost=cost, size=size, time=time, **queues, edges=self.edges, times=self.times)
 
 
 class GraphBuilder:

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Final
 
+from hwsim.demand import rates_of
 from hwsim.devices import Gpu, Work
 from hwsim.devices.gpu_matmul import waves
 from hwsim.devices.roofline import peak_of
@@ -69,7 +70,7 @@ class KernelTimes:
         name = generation(self.gpu)
         self.constants = self.constants or GENERATIONS[name]
         self.limited = throttle(self.gpu, name) if self.limited is None else self.limited
-        self.rates = {capacity.name: capacity.rate for capacity in self.gpu.capacities(_NAME)}
+        self.rates = rates_of(self.gpu.capacities(_NAME))
 
     def alone(self, work: Work) -> float:
         """Seconds of the GPU's own model."""

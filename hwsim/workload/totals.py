@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from hwsim.demand import Cost, Requests
+from hwsim.demand import Cost, Requests, rates_of
 from hwsim.devices import Cpu, Gpu, Memory, Storage
 from hwsim.graph.opgraph import OpGraph
 from hwsim.machine import Machine
@@ -45,7 +45,7 @@ def totals(graph: OpGraph, machine: Machine) -> tuple[Warning, ...]:
 
 def _together(graph: OpGraph, machine: Machine) -> dict[Requests, _Total]:
     """Total of the requests of each sort."""
-    rates = {capacity.name: capacity.rate for capacity in graph.capacities}
+    rates = rates_of(graph.capacities)
     many = np.zeros(len(graph.costs))
     for block in graph.blocks:
         uses = block.cost >= 0

@@ -15,7 +15,7 @@ from typing import Any
 import simpy
 
 from hwsim.actors.request_level.requests import MOST_REQUESTS, CannotPlay, Play, Served, Twin, statistics
-from hwsim.demand import Cost, Demand
+from hwsim.demand import Cost, Demand, rates_of
 from hwsim.engine import Host, Server
 from hwsim.graph.opgraph import OpGraph
 from hwsim.results.requests import RequestStatistics
@@ -31,7 +31,7 @@ class Players:
 
     def __init__(self, graph: OpGraph, twins: Mapping[str, Play]) -> None:
         self._closed_form = graph.costs
-        self._rates = {capacity.name: capacity.rate for capacity in graph.capacities}
+        self._rates = rates_of(graph.capacities)
         self._twins = twins
         self._active: dict[str, _Player] = {}
         self.graph = replace(graph, costs=tuple(_beside(cost) if _plays(cost, twins) else cost for cost in graph.costs))

@@ -6,14 +6,17 @@ hwsim.simulate("machine.yaml", hwsim.load_graph("big.npz"))        # or its path
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from hwsim import ticks
 from hwsim.graph.files import npz, parquet
-from hwsim.graph.files.checks import problems
 from hwsim.graph.files.tables import COLUMNS, mistake
-from hwsim.graph.opgraph import OpGraph
+from hwsim.graph.opgraph import EVERY, LAST, PAIRED, Block, OpGraph
 
 __all__ = ["COLUMNS", "FORMATS", "load_graph", "save_graph"]
 
@@ -56,3 +59,67 @@ def load_graph(path: str | Path) -> OpGraph:
     for problem in problems(graph):
         raise mistake(name, problem, "the columns are described in hwsim.graph.opgraph.Block")
     return graph
+
+
+def problems(graph: OpGraph) -> list[str]:
+    """Mistakes of the columns, in words; the first of each block."""
+    wrong = [problem for number, block in enumerate(graph.blocks) if (problem := _wrong_block(graph, number, block))]
+    if wrong:
+        return wrong
+    names = {capacity.name for capacity in graph.capacities}
+    for cost in graph.costs:
+        for name, _ in (*cost.demand.amounts, *cost.demand.holds):
+            if name not in names:
+                return [f"a cost draws on '{name}', which is none of the capacities"]
+    if any(pool.servers < 1 for pool in graph.pools):
+        return ["a pool has at least one server"]
+    return _wrong_ties(graph)
+
+
+def _wrong_block(graph: OpGraph, number: int, block: Block) -> str:
+    count = len(block)
+    if block.times < 0:
+        return f"block {number} runs {block.times} times"
+    if block.turns < 1 or (block.turn is not None and (len(block.turn) != count or block.turn.min(initial=0) < 0)):
+        return f"the iterations of block {number} are not those of {count} ops"
+    for column in COLUMNS:
+        values = getattr(block, column)
+        kind = "f" if column == "size" else "i"
+        if values.ndim != 1 or len(values) != count or values.dtype.kind != kind:
+            wanted = "numbers" if kind == "f" else "whole numbers"
+            return f"'{number}.{column}' is not a column of {count} {wanted}, one per op of 'label'"
+    if block.edges.ndim != 2 or block.edges.shape[1] != 3 or block.edges.dtype.kind != "i":
+        return f"'{number}.edges' does not have rows of three whole numbers: from, to, lag"
+    limits: Sequence[tuple[str, NDArray[Any], int, int]] = (
+        ("label", block.label, 0, len(graph.labels)),
+        ("cost", block.cost, -1, len(graph.costs)),
+        ("queue", block.queue, -1, len(graph.queues)),
+        ("insert", block.insert, -1, count),
+        ("take", block.take, -1, len(graph.pools)),
+        ("give", block.give, -1, len(graph.pools)),
+        ("time", block.time, 0, 2**63),
+        ("edges", block.edges[:, :2], 0, count),
+        ("edges", block.edges[:, 2], 0, 2**63),
+    )
+    for column, values, least, stop in limits:
+        if values.size and not (values.min() >= least and int(values.max()) < stop):
+            most = f" to {stop - 1:,}" if stop < 2**63 else " or more"
+            return f"'{number}.{column}' has values beyond {least}{most}"
+    if block.size.size and not (np.isfinite(block.size).all() and (block.size >= 0).all()):
+        return f"'{number}.size' has values that are negative or not finite"
+    return ""
+
+
+def _wrong_ties(graph: OpGraph) -> list[str]:
+    ties = graph.ties
+    if ties.ndim != 2 or ties.shape[1] != 5 or ties.dtype.kind != "i":
+        return ["'ties' does not have rows of five whole numbers: block, op, block, op, mode"]
+    for before, op, after, then, mode in ties.tolist():
+        for block, position in ((before, op), (after, then)):
+            if not (0 <= block < len(graph.blocks) and 0 <= position < len(graph.blocks[block])):
+                return [f"a tie names op {position} of block {block}, which there is not"]
+        if mode not in {LAST, EVERY, PAIRED}:
+            return [f"a tie has mode {mode}"]
+        if mode == PAIRED and graph.blocks[before].times != graph.blocks[after].times:
+            return [f"a tie pairs blocks {before} and {after}, which do not run equally often"]
+    return []

@@ -10,7 +10,7 @@ from typing import Final, Literal
 import numpy as np
 
 from hwsim import ticks
-from hwsim.demand import Cost, Term, TermKind
+from hwsim.demand import Cost, Term, TermKind, rates_of
 from hwsim.graph.opgraph import Ints, Label, OpGraph
 from hwsim.records import dataclass
 
@@ -95,7 +95,7 @@ class Causes:
 
     def __init__(self, graph: OpGraph) -> None:
         self._graph = graph
-        self._rates = {capacity.name: capacity.rate for capacity in graph.capacities}
+        self._rates = rates_of(graph.capacities)
         self._numbers = {Cause("capacity", capacity.name): number for number, capacity in enumerate(graph.capacities)}
 
     @property

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from hwsim.demand import Cost, Demand, Term
+from hwsim.demand import Cost, Demand, Term, rates_of
 from hwsim.graph.opgraph import Ints, Label
 from hwsim.records import dataclass
 from hwsim.results.timeline import FEMTO, Timeline
@@ -84,7 +84,7 @@ def derivations(timeline: Timeline, ops: Ints) -> tuple[Derivation, ...]:
     arrivals, and parts of a body that differ after the fourth digit: the longest represents them.
     """
     flat = timeline.flat
-    rates = {capacity.name: capacity.rate for capacity in flat.graph.capacities}
+    rates = rates_of(flat.graph.capacities)
     kinds = _kinds(timeline)
     order = np.argsort(kinds, kind="stable")
     bounds = np.searchsorted(kinds[order], np.arange(int(kinds.max(initial=-1)) + 2))

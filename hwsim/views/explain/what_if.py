@@ -18,7 +18,7 @@ from typing import Final
 
 import numpy as np
 
-from hwsim.demand import Cost
+from hwsim.demand import Cost, rates_of
 from hwsim.records import dataclass
 from hwsim.results.result import Result
 from hwsim.results.timeline import FEMTO, Timeline
@@ -117,7 +117,7 @@ class _Trial:
     def __init__(self, result: Result, path: CriticalPath, progress: Callable[[int, int], None] | None) -> None:
         self._result, self._again, self._progress = result, result.again, progress
         self._path, self._makespan = path, result.timeline.makespan_fs
-        rates = {capacity.name: capacity.rate for capacity in result.timeline.flat.graph.capacities}
+        rates = rates_of(result.timeline.flat.graph.capacities)
         self._levers = Levers(Parts(self._again.machine), rates) if self._again is not None else None
         self._stated = Stated(self._again.workload) if self._again is not None else None
         waits = sum(share.time_fs for share in path.limited_by if str(share.cause) == "arrivals")
@@ -197,7 +197,7 @@ class _Trial:
 
     def _try(self, change: Lever | Hypothetical) -> tuple[WhatIf | None, Result | None]:
         from hwsim.engine import Deadlock, simulate  # SimPy: views without what-ifs start without it
-        from hwsim.engine.changes import changing
+        from hwsim.engine.driver import changing
 
         try:
             if isinstance(change, Lever):
