@@ -8,6 +8,7 @@ import json
 import re
 from collections import defaultdict
 from decimal import Decimal
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from hwsim.results.result import Result
 from hwsim.results.timeline import FEMTO
 from hwsim.results.usage import usage
 from hwsim.spec import Warning
-from hwsim.views import FIGURES, REPORTS
+from hwsim.views import FIGURES, REPORTS, VIEWS, view
 from hwsim.views.explain.critical import limited_by
 from hwsim.views.gantt import draw as gantt
 from hwsim.views.kit.figure import COLOURS
@@ -85,6 +86,15 @@ def test_every_report_is_a_file_of_its_own(root: Path) -> None:
     of_a_run = re.compile(r"^def render\(result: Result, suffix: str", re.MULTILINE)
     files = [path for path in (root / "hwsim" / "views").rglob("*.py") if of_a_run.search(path.read_text("utf-8"))]
     assert len(files) == len(REPORTS | FIGURES)
+
+
+@pytest.mark.parametrize("name", [*VIEWS, "topology"])
+def test_a_view_has_its_functions_and_they_take_its_options(name: str) -> None:
+    shown = view(name)
+    arguments = {key for path in ("find.find", "say.text") for key in signature(shown.function(path)).parameters}
+    assert {option.name for option in shown.options} <= arguments
+    assert list(signature(shown.function("say.document")).parameters)
+    assert not shown.plots or len(signature(shown.function("draw.figure")).parameters) == 3
 
 
 # ---- text

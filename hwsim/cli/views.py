@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -42,8 +41,7 @@ def view_command(name: str) -> click.Command:
     decorated: Any = run
     for decorate in reversed(decorators):
         decorated = decorate(decorated)
-    text = inspect.cleandoc(import_module(f"hwsim.views.{name}").__doc__ or "")
-    return click.command(name, help=text)(decorated)
+    return click.command(name, help=import_module(f"hwsim.views.{name}").__doc__)(decorated)
 
 
 def own_options(view: View) -> Callable[[Any], Any]:
@@ -81,9 +79,9 @@ def show(
     machine, workload = files
     if machine == workload == "-":
         raise click.UsageError("only one of the two files can be standard input")
-    given = {"--json"} if as_json else {option.flag for option in view.options if options[option.name]}
+    given = {option.flag for option in view.options if options[option.name]} | ({"--json"} if as_json else set())
     for option in view.options:
-        if options[option.name] and not given.isdisjoint(option.without):
+        if option.flag in given and not given.isdisjoint(option.without):
             raise click.UsageError(f"{option.flag} goes alone: leave out {' and '.join(option.without)}")
     refuse_unwritable(plot, plot_option)
     built, graph, heading = _read(machine, workload, settings)
@@ -112,17 +110,16 @@ def _read(machine: str, workload: str | None, settings: Mapping[str, str]) -> tu
     from hwsim.views.kit.view import Heading
 
     changes = tuple(settings.items())
-    with in_words():
-        if workload is None:
+    if workload is None:
+        with in_words():
             built = machine_with(machine, settings)
-            name = built.name or ("machine" if machine == "-" else Path(machine).stem)
-            return built, None, Heading(name, "", changes, built.warnings)
-        from hwsim import api
+        name = built.name or ("machine" if machine == "-" else Path(machine).stem)
+        return built, None, Heading(name, "", changes, built.warnings)
+    from hwsim import api
 
+    with in_words():
         lowered = api.prepare(machine, workload, set=settings)
-        heading = Heading(lowered.machine_name, lowered.workload_name, changes, lowered.warnings)
-        return lowered.machine, lowered.graph, heading
-    raise AssertionError("a mistake has ended the command")
+    return lowered.machine, lowered.graph, Heading(lowered.machine_name, lowered.workload_name, changes, lowered.warnings)
 
 
 def _option(option: Option) -> Callable[[Any], Any]:

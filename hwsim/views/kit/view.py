@@ -85,14 +85,14 @@ class View(NamedTuple):
         Raises:
             Unshowable: an option names something that does not exist, or there is nothing to show.
         """
-        return self._function("find.find")(machine, **options)
+        return self.function("find.find")(machine, **options)
 
     def text(self, findings: Any, heading: Heading, **options: Any) -> str:
         """The text, with the warnings below it."""
         from hwsim.invariants import printed
         from hwsim.views.kit import warned
 
-        return printed(self._function("say.text")(findings, heading, **options)) + warned.text(heading.warnings)
+        return printed(self.function("say.text")(findings, heading, **options)) + warned.text(heading.warnings)
 
     def document(self, findings: Any, heading: Heading) -> str:
         """The JSON document, keys sorted: same findings, same bytes."""
@@ -102,7 +102,7 @@ class View(NamedTuple):
         body: dict[str, Any] = {"hwsim": self.schema, "machine": heading.machine, "warnings": warned.as_dicts(heading.warnings)}
         if "workload" in self.needs:
             body["workload"] = heading.workload or None
-        return invariants.document(body | self._function("say.document")(findings))
+        return invariants.document(body | self.function("say.document")(findings))
 
     def figure(self, findings: Any, heading: Heading, suffix: str) -> Iterable[bytes]:
         """The figure as bytes of a file; same findings, same bytes with the same matplotlib.
@@ -111,10 +111,11 @@ class View(NamedTuple):
             Unshowable: there is nothing to draw.
             ValueError: the suffix is none of .png, .svg, .pdf.
         """
-        chunks: Iterable[bytes] = self._function("draw.figure")(findings, heading, suffix)
+        chunks: Iterable[bytes] = self.function("draw.figure")(findings, heading, suffix)
         return chunks
 
-    def _function(self, path: str) -> Any:
+    def function(self, path: str) -> Any:
+        """A function of the view by module and name, such as `say.text`."""
         module, _, function = path.partition(".")
         home = import_module(f"hwsim.views.{self.name}")
         return getattr(import_module(f"{home.__name__}.{module}") if hasattr(home, "__path__") else home, function)
