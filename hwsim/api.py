@@ -1,7 +1,7 @@
-"""What `import hwsim` offers: read both files, lower, simulate, check.
+"""The functions of `import hwsim`: read both files, lower, simulate, check.
 
 Order: read the files; apply `set`; follow `use:` and put parameters in; build the machine, read the
-workload, lower it on the machine; simulate; compare with what the workload expects.  The mistakes of
+workload, lower it on the machine; simulate; compare with the `expect:` of the workload. The mistakes of
 both files come together in one `SpecError`.
 """
 
@@ -60,20 +60,20 @@ Progress = Callable[[int, int], None]  # ops done, ops known
 
 
 class ExpectationFailed(Exception):
-    """A run did not come to what its workload expects; `run` has everything else it found."""
+    """An expectation of the workload is violated; `run` is the complete result."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
-        said = [f"{each.quantity} {each.wanted}: {each.reason}" for each in run.verdicts if each.status == "violated"]
-        super().__init__("; ".join(said))
+        violated = (verdict for verdict in run.verdicts if verdict.status == "violated")
+        super().__init__("; ".join(f"{verdict.quantity} {verdict.wanted}: {verdict.reason}" for verdict in violated))
 
 
 class OutOfMemory(ExpectationFailed):
-    """A device would have needed more memory than it has; `run` shows what it would have been like with enough."""
+    """A device has too little memory; `run` is the result with enough of it."""
 
     def __init__(self, run: Run) -> None:
         super().__init__(run)
-        self.args = ("; ".join(each.verdict() for each in run.memory if not each.fits),)
+        self.args = ("; ".join(device.verdict() for device in run.memory if not device.fits),)
 
 
 class Run(Result):
@@ -87,7 +87,7 @@ class Run(Result):
 
     @property
     def limited_by(self) -> tuple[Share, ...]:
-        """What the run spent its time on, along its critical path; adds up to the makespan."""
+        """Causes along the critical path, with times that add up to the makespan."""
         from hwsim.views.explain.critical import limited_by
 
         return limited_by(self.timeline)
@@ -139,7 +139,7 @@ class Lowered:
     workload_name: str
     graph: OpGraph
     wanted: Wanted
-    called: frozenset[str]  # what the machine may be called in `expect: {machine: ...}`
+    called: frozenset[str]  # names of the machine in `expect: {machine: ...}`
     settings: tuple[tuple[str, str], ...]
     warnings: tuple[Warning, ...]
     changes: tuple[Change, ...] = ()
@@ -168,13 +168,13 @@ def simulate(
     Args:
         machine, workload: a path, a name of the library, the text of a file, or a loaded value; a workload may also be an
             op graph, or the path of one (graph.npz, graph.parquet).
-        set: paths and values to change before anything is worked out, `{"machine.gpu.count": 8}`.
-        expect: check what the workload expects ("auto": if it speaks of this machine and nothing is set).
-        requests: parts to simulate request by request, beside those that say `fidelity: requests`.
+        set: paths and values to change in the files, `{"machine.gpu.count": 8}`.
+        expect: check the `expect:` of the workload ("auto": if it names this machine and nothing is set).
+        requests: parts to simulate request by request, in addition to those with `fidelity: requests`.
         steady: simulate long loops only until their iterations repeat to the femtosecond, and write out the rest.
-        latency: find out the latency of their requests at any load, too (for `Run.plot("latency", ...)`).
-        progress: called now and then with the ops done and the ops known.
-        fold: whether ranks that nothing tells apart are simulated once: if they are many, always, or never.
+        latency: also find the latency of their requests at any load (for `Run.plot("latency", ...)`).
+        progress: called from time to time with the ops done and the ops known.
+        fold: simulate identical ranks once: if they are many ("auto"), always, or never.
         engine: "simpy": op by op as SimPy processes, which is slow and gives the same times ("auto": the fastest).
 
     Raises:
@@ -185,20 +185,20 @@ def simulate(
         BrokenInvariant: the result contradicts itself (a defect of hwsim).
     """
     lowered = prepare(machine, workload, set=set, fold="never" if requests else fold)
-    asked = [requests] if isinstance(requests, str) else requests
+    parts = [requests] if isinstance(requests, str) else requests
     services = _services(lowered)
     few: Steady | None = None
     served: tuple[RequestStatistics, ...] = ()
     curves: tuple[LatencyCurve, ...] = ()
     try:
         if steady:
-            timeline, few = _steadily(lowered, asked, progress, engine)
+            timeline, few = _steadily(lowered, parts, progress, engine)
         else:
-            actors = [each.actor for each in services]
-            timeline, served, curves = _played(lowered, asked, progress, actors, engine, latency=latency)
+            actors = [service.actor for service in services]
+            timeline, served, curves = _played(lowered, parts, progress, actors, engine, latency=latency)
     except ticks.TooLong as error:
         raise SpecError([_too_long(error, lowered.files[1] if lowered.files else None)]) from error
-    except CannotCompute as error:  # of a service, whose ops are made while it runs
+    except CannotCompute as error:  # a service makes its ops while it runs
         raise SpecError([Mistake(None, error.message, error.hint)]) from error
     values = {"makespan": timeline.makespan}
     spans: tuple[JobSpan, ...] = ()
@@ -207,7 +207,7 @@ def simulate(
 
         spans = job_spans(timeline, lowered.jobs)
         values |= {f"{job.name}.makespan": job.makespan_s for job in spans}
-    serving = tuple(each for each in (service.statistics() for service in services) if each is not None)
+    serving = tuple(statistics for service in services if (statistics := service.statistics()) is not None)
     if serving:
         from hwsim.results.serving import expected_of as expected_of_serving
 
@@ -237,7 +237,7 @@ def simulate(
         serving=serving,
         again=_again(lowered, requests=requests, fold=fold, steady=steady),
     )
-    check(run)  # before a verdict: what contradicts itself is none
+    check(run)  # before a verdict: a result that contradicts itself has none
     if not run.fits:
         raise OutOfMemory(run)
     if not run.met:
@@ -254,7 +254,7 @@ def _again(lowered: Lowered, **options: Any) -> Again | None:
 
 
 def _with(files: tuple[Tree, Tree], options: Mapping[str, Any], settings: Mapping[str, str]) -> Run:
-    """A run again, with further settings; one that does not fit its memory is a run, too."""
+    """The run with further settings, even if it does not fit its memory."""
     try:
         return simulate(*files, set=settings, expect=False, **options)
     except ExpectationFailed as failed:
@@ -262,7 +262,7 @@ def _with(files: tuple[Tree, Tree], options: Mapping[str, Any], settings: Mappin
 
 
 def _memory(lowered: Lowered, timeline: Timeline) -> tuple[DeviceMemory, ...]:
-    held = [each for plan in lowered.services for each in plan.holds()] if lowered.jobs else []  # a service alone was checked
+    held = [value for plan in lowered.services for value in plan.holds()] if lowered.jobs else []  # a service alone was checked
     if not lowered.graph.buffers and not held:
         return ()
     from hwsim.results.memory import memory, memory_sizes
@@ -271,17 +271,17 @@ def _memory(lowered: Lowered, timeline: Timeline) -> tuple[DeviceMemory, ...]:
 
 
 def _names_of(lowered: Lowered) -> NamesOf | None:
-    """Who tells what the ops of a rank are called for which another one was simulated."""
+    """A function for the names of the ops of a rank that another rank represents."""
     workload, alike = lowered.workload, lowered.graph.alike
     if workload is None or alike is None:
         return None
 
-    def found(rank: int) -> Names:
+    def names(rank: int) -> Names:
         from hwsim.workload.naming import names_of
 
         return names_of(workload, lowered.machine, alike, rank)
 
-    return found
+    return names
 
 
 def _steadily(
@@ -294,11 +294,10 @@ def _steadily(
     """
     from hwsim.engine.long_loops import play_steady
 
-    said = lowered.machine.by_requests()
-    what = "events" if lowered.changes else "a service" if lowered.services else ""
-    what = what or (f"requests served one by one by {[*requests, *said][0]}" if requests or said else "")
-    if what:
-        raise SpecError([Mistake(None, f"a run with {what} does not repeat", "simulate it in full, without `steady`")])
+    parts = [*requests, *lowered.machine.by_requests()]
+    irregular = "events" if lowered.changes else "a service" if lowered.services else ""
+    if irregular := irregular or (f"requests served one by one by {parts[0]}" if parts else ""):
+        raise SpecError([Mistake(None, f"a run with {irregular} does not repeat", "simulate it in full, without `steady`")])
     return play_steady(lowered.graph, partial(engines.simulate, progress=progress, which=which))
 
 
@@ -319,34 +318,34 @@ def _played(
     *,
     latency: bool,
 ) -> tuple[Timeline, tuple[RequestStatistics, ...], tuple[LatencyCurve, ...]]:
-    """The timeline, and what became of single requests where parts are simulated by them."""
+    """The timeline, with statistics and latency curves of parts that are simulated request by request."""
     machine = lowered.machine
-    said = machine.by_requests()
+    in_file = machine.by_requests()
     actors = services
     if lowered.changes:
         from hwsim.engine.driver import changing
 
         actors = (changing(lowered.changes), *services)
-    if not said and not requests:
+    if not in_file and not requests:
         return engines.simulate(lowered.graph, actors=actors, progress=progress, which=which), (), ()
 
     from hwsim.actors import request_level
 
     try:
         named = [name for pattern in requests for name in machine.select(pattern)]
-        parts = {name: machine.device(name) for name in [*said, *named]}
+        parts = {name: machine.device(name) for name in [*in_file, *named]}
         plays = {name: request_level.play_of(part.kind, part.model, name) for name, part in parts.items()}
-        asked = {cost.requests.device: cost.requests for cost in reversed(lowered.graph.costs) if cost.requests}
-        if idle := [name for name in named if name not in asked]:
+        requested = {cost.requests.device: cost.requests for cost in reversed(lowered.graph.costs) if cost.requests}
+        if idle := [name for name in named if name not in requested]:
             raise request_level.CannotPlay(f"no op asks {idle[0]} for single requests", "the ops `access`, `read` and `write` do")
         players = request_level.Players(lowered.graph, plays)
         timeline = engines.simulate(players.graph, actors=actors, server=players.server, progress=progress, which=which)
         curves = tuple(
             request_level.latency_curve(
-                name, partial(request_level.play_of, machine.device(name).kind, machine.device(name).model, name), asked[name]
+                name, partial(request_level.play_of, parts[name].kind, parts[name].model, name), requested[name]
             )
-            for name in sorted(plays)
-            if latency and name in asked
+            for name in sorted(parts)
+            if latency and name in requested
         )
     except (request_level.CannotPlay, UnknownName) as error:
         raise SpecError([Mistake(None, str(error.args[0]), error.hint)]) from error
@@ -419,7 +418,7 @@ def prepare(
             idle,
             _totals(graph, built),
             [Warning("not-folded", f"all ranks are simulated: {graph.unfolded}")] if graph.unfolded else (),
-            *(each.warnings for each in services),
+            *(service.warnings for service in services),
         ),
         changes=_of_classes(disturbed, graph),
         jobs=starts,
@@ -440,7 +439,7 @@ def _planned(workload: Workload, machine: Machine, mistakes: Mistakes) -> tuple[
 
 
 def _totals(graph: OpGraph, machine: Machine) -> tuple[Warning, ...]:
-    """Warnings of ops that ask a device for single requests, taken together."""
+    """Warnings about the sum of all single requests to a device."""
     if not any(cost.requests for cost in graph.costs):
         return ()
     from hwsim.workload.totals import totals
@@ -449,14 +448,17 @@ def _totals(graph: OpGraph, machine: Machine) -> tuple[Warning, ...]:
 
 
 def _too_long(error: ticks.TooLong, tree: Tree | None) -> Mistake:
-    """A time that is too long, at the op that takes it."""
+    """The mistake of a time that is too long, at the op that takes it."""
     return Mistake(None if tree is None else place_of_op(tree, error.op), error.message, error.hint)
 
 
 def _pointing(mistakes: Sequence[Mistake], loaded: Workload | OpGraph, called: frozenset[str] | None) -> tuple[Mistake, ...]:
-    """The mistakes of a workload on a machine; the first without a hint says which machine the workload is written for.
+    """The mistakes of a workload on a machine; the first without a hint names the machine that the workload is written for.
 
-    Only where the workload alone has none.  called: what the machine may be called; None if that is not known.
+    There is no such hint if the workload alone has mistakes.
+
+    Args:
+        called: names of the machine; None if unknown.
     """
     alone = Mistakes()
     if isinstance(loaded, Workload):
@@ -467,19 +469,19 @@ def _pointing(mistakes: Sequence[Mistake], loaded: Workload | OpGraph, called: f
     hint = f"the workload is written for {meant}" if meant and meant not in called else ""
     if not hint and "hwsim simulate" in loaded.notes:
         hint = f"the workload says: {loaded.notes}"
-    bare = next((number for number, each in enumerate(mistakes) if each.hint is None), None)
-    return tuple(replace(each, hint=hint) if hint and number == bare else each for number, each in enumerate(mistakes))
+    bare = next((number for number, mistake in enumerate(mistakes) if mistake.hint is None), None)
+    return tuple(replace(mistake, hint=hint) if hint and number == bare else mistake for number, mistake in enumerate(mistakes))
 
 
 def _of_classes(disturbed: Sequence[Change], graph: OpGraph) -> tuple[Change, ...]:
-    """What happens to the capacities of a graph; of a folded one, to the first of each class."""
+    """The changes of capacities in a graph; in a folded graph, of the first capacity of each class."""
     if graph.alike is None:
         return tuple(disturbed)
     return tuple(change for change in disturbed if change.capacity in graph.alike.capacities)
 
 
 def _refuse_huge(graph: OpGraph) -> None:
-    """Before it fills the memory.
+    """Raise before a graph fills the memory.
 
     Raises:
         SpecError: more ops than fit.
@@ -497,19 +499,19 @@ def load_machine(source: Source) -> Machine:
         SpecError: its mistakes.
     """
     mistakes = Mistakes()
-    found = _built(tree_from("machine", source, mistakes), mistakes)
-    if found is None or len(mistakes):
+    machine = _built(tree_from("machine", source, mistakes), mistakes)
+    if machine is None or len(mistakes):
         raise SpecError(mistakes)
-    return found
+    return machine
 
 
 def load_workload(source: Source) -> Workload:
     """A workload by path or name, as `load_machine`."""
     mistakes = Mistakes()
-    found = _loaded(tree_from("workload", source, mistakes), mistakes)
-    if found is None or len(mistakes):
+    workload = _loaded(tree_from("workload", source, mistakes), mistakes)
+    if workload is None or len(mistakes):
         raise SpecError(mistakes)
-    return found
+    return workload
 
 
 def loads(text: str) -> Machine | Workload:

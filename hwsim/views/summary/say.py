@@ -116,7 +116,7 @@ def _lines(result: Result) -> Iterator[str]:
 
 
 def _of_steps(result: Result) -> str:
-    """` for N steps` if the run is one training; else """ ""
+    """The steps of a run that is one training, ` for 10 steps`."""
     if len(result.trainings) != 1 or result.jobs or result.trainings[0].steps < 2:
         return ""
     (training,) = result.trainings
