@@ -1,9 +1,9 @@
 """Rows of the summary for each kind of op, if a run has few kinds.
 
-    each    mean time of an op from its start to its end, without waiting in a queue
-    rate    per second of that time: the bytes of its accesses; else bytes or FLOP of the capacity that limited it; else its
-            FLOP, or the bytes of the copy
-    count/s per second of that time: its accesses, increments or messages
+    each    mean time of an op from its start to its end, without waiting in a queue.
+    rate    bytes of its accesses per second of that time; else bytes or FLOP of the capacity that limited it; else its
+            FLOP, or the bytes of the copy.
+    count/s accesses, increments or messages per second of that time.
 
 The last column is the longest cause of the slowest op.
 """
