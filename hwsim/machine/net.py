@@ -189,13 +189,14 @@ class Net:
         link = self.made.get(key)
         if link is None:
             ends = below(prefix, layout.name(a)), below(prefix, layout.name(b))
-            source, target = reversed(ends) if back else ends
+            source, target = ends[::-1] if back else ends
             model, capacity, both = bundle.model, f"{bundle.name}:{source}->{target}", ""
-            low, high = sorted(ends, key=natural)
-            if model.duplex == "half":
-                capacity = f"{bundle.name}:{low}--{high}"
-            elif model.two_way < 2:
-                both = f"{bundle.name}:{low}<->{high}"
+            if model.duplex == "half" or model.two_way < 2:
+                low, high = sorted(ends, key=natural)
+                if model.duplex == "half":
+                    capacity = f"{bundle.name}:{low}--{high}"
+                else:
+                    both = f"{bundle.name}:{low}<->{high}"
             count = int(bundle.count[at])
             bandwidth, latency = model.carried() * count, model.delay()
             link = Link(bundle.name, source, target, model.kind, bandwidth, latency, capacity, model, count, both, bundle.routing)
