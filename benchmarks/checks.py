@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import hwsim
-from hwsim.invariants import shown
 from hwsim.results import checks
+from hwsim.results.invariants import shown
 
 SMALL = """hwsim: machine/1
 parts: {cpu: {kind: cpu, cores: 4, flop: {fp32: 100 GFLOP/s}, memory: {bandwidth: 10 GB/s}}}

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from hwsim import engine as engines
 from hwsim import ticks
 from hwsim.devices import CannotCompute
-from hwsim.disturbance import Disturbance
 from hwsim.engine import Which
+from hwsim.graph.disturbance import Disturbance
 from hwsim.graph.opgraph import Change, Names, OpGraph
 from hwsim.machine import Machine, UnknownName, build
 from hwsim.records import dataclass

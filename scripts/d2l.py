@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 import hwsim
 from hwsim.api import Run
-from hwsim.invariants import printed
+from hwsim.results.invariants import printed
 from hwsim.units import format_quantity
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "d2l.md"

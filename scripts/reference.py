@@ -14,13 +14,13 @@ from typing import Annotated, Any, Final, get_args, get_origin
 
 from hwsim import devices, links
 from hwsim.collectives import KINDS as ALGORITHMS
-from hwsim.invariants import printed
 from hwsim.machine.libraries.kinds import KINDS as LIBRARIES
 from hwsim.machine.schema import LibraryEntry, LinkEntry, MachineFile, PartEntry
 from hwsim.machine.topologies import TOPOLOGIES
 from hwsim.models import Framework
 from hwsim.models.architectures import ARCHITECTURES as MODELS
 from hwsim.ops import OPS
+from hwsim.results.invariants import printed
 from hwsim.spec import FieldPlan, Tree, plan
 from hwsim.spec.decode import title
 from hwsim.units import Dimension

@@ -25,7 +25,7 @@ from pathlib import Path
 
 import pytest
 
-from hwsim import invariants
+from hwsim.results import invariants
 from tests.warm import Warm
 
 ROOT = Path(__file__).resolve().parent.parent

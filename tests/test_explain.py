@@ -18,8 +18,8 @@ from hwsim.demand import Capacity, Cost, Demand, Term
 from hwsim.engine import Deadlock, simulate
 from hwsim.graph.builder import GraphBuilder
 from hwsim.graph.opgraph import Label, OpGraph, flatten
-from hwsim.invariants import printed
 from hwsim.ops import OPS
+from hwsim.results.invariants import printed
 from hwsim.results.result import Result
 from hwsim.results.timeline import FEMTO
 from hwsim.results.usage import usage

@@ -7,7 +7,7 @@ import importlib
 import os
 from pathlib import Path
 
-from hwsim.invariants import printed
+from hwsim.results.invariants import printed
 from published import PAGES, TOPICS, scores_of, topics_of
 from published.report import line, page
 

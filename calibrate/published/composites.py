@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from hwsim.invariants import printed
+from hwsim.results.invariants import printed
 from hwsim.units import format_quantity
 from hwsim.views.kit.figure import COLOURS, figure_bytes
 from hwsim.views.kit.writing import write

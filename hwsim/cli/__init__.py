@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import click
 
-from hwsim.invariants import CONTRADICTS, DEFECT, BrokenInvariant
+from hwsim.results.invariants import CONTRADICTS, DEFECT, BrokenInvariant
 from hwsim.version import __version__
 from hwsim.views import VIEWS
 

@@ -10,7 +10,7 @@ import click
 
 from hwsim.cli import EXIT_BROKEN, EXIT_INTERRUPTED, EXIT_MISTAKE
 from hwsim.cli.arguments import FILE, refuse_unwritable, run_arguments, write_files
-from hwsim.invariants import CONTRADICTS, document, printed
+from hwsim.results.invariants import CONTRADICTS, document, printed
 
 if TYPE_CHECKING:
     from hwsim.study import Sweep

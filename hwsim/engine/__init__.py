@@ -11,7 +11,7 @@ from hwsim.engine.inorder import is_in_order, longest_path
 from hwsim.engine.issued import IssuedOp
 from hwsim.engine.verdict import Deadlock, check, deadlock
 from hwsim.graph.opgraph import FlatGraph, OpGraph, flatten
-from hwsim.invariants import BrokenInvariant
+from hwsim.results.invariants import BrokenInvariant
 from hwsim.results.timeline import Timeline
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import numpy as np
 
 from hwsim.demand import Cost, Demand, rates_of
 from hwsim.graph.opgraph import FlatGraph
-from hwsim.invariants import BrokenInvariant
+from hwsim.results.invariants import BrokenInvariant
 from hwsim.results.timeline import FEMTO, Timeline
 
 NAMED = 8  # ops listed in a message

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from hwsim.invariants import numbers, refuse
 from hwsim.results.coverage import coverage
+from hwsim.results.invariants import numbers, refuse
 from hwsim.results.result import Result
 from hwsim.results.timeline import FEMTO, Steady, Timeline
 from hwsim.spec import Warning

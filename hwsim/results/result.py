@@ -16,7 +16,7 @@ from hwsim.results.timeline import FEMTO, Steady, Timeline
 if TYPE_CHECKING:
     import pandas as pd
 
-    from hwsim.disturbance import Disturbance
+    from hwsim.graph.disturbance import Disturbance
     from hwsim.graph.opgraph import Change
     from hwsim.results.expect import Verdict
     from hwsim.results.memory import DeviceMemory

@@ -12,9 +12,9 @@ from typing import Literal
 
 from hwsim.api import OutOfMemory, Source, load_machine, simulate
 from hwsim.engine import Deadlock
-from hwsim.invariants import CONTRADICTS, DEFECT, BrokenInvariant
 from hwsim.machine import Machine
 from hwsim.records import dataclass
+from hwsim.results.invariants import CONTRADICTS, DEFECT, BrokenInvariant
 from hwsim.spec import Mistakes, SpecError, Tree, Warning, different, find, read, resolve, tree_of
 from hwsim.spec.paths import apply_set
 from hwsim.study.measures import TIME, NoSuchNumber, measure, measures, number

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from hwsim import ticks
-from hwsim.disturbance import Disturbance
+from hwsim.graph.disturbance import Disturbance
 from hwsim.graph.opgraph import Change
 from hwsim.machine import Machine, UnknownName
 from hwsim.records import dataclass

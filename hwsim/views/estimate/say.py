@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from hwsim import invariants
+from hwsim.results import invariants
 from hwsim.units import DAY, format_quantity, format_share
 from hwsim.views.kit.warned import as_dicts
 from hwsim.views.summary.say import bar

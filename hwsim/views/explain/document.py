@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from hwsim import invariants
+from hwsim.results import invariants
 from hwsim.results.result import Result
 from hwsim.views.kit.document import picked
 from hwsim.views.kit.figure import FORMATS

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from hwsim.graph.opgraph import Ints
-from hwsim.invariants import refuse
 from hwsim.records import dataclass
 from hwsim.results.checks import adds_up
+from hwsim.results.invariants import refuse
 from hwsim.results.result import Result
 from hwsim.views.explain.critical import CriticalPath, Share, critical_path
 from hwsim.views.explain.derivation import Derivation, derivations

@@ -7,8 +7,8 @@ import textwrap
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
-from hwsim import invariants
 from hwsim.graph.opgraph import Label
+from hwsim.results import invariants
 from hwsim.results.result import Result
 from hwsim.units import percent
 from hwsim.views.explain.cause import Cause

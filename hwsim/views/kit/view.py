@@ -89,14 +89,14 @@ class View(NamedTuple):
 
     def text(self, findings: Any, heading: Heading, **options: Any) -> str:
         """The text, with the warnings below it."""
-        from hwsim.invariants import printed
+        from hwsim.results.invariants import printed
         from hwsim.views.kit import warned
 
         return printed(self.function("say.text")(findings, heading, **options)) + warned.text(heading.warnings)
 
     def document(self, findings: Any, heading: Heading) -> str:
         """The JSON document, keys sorted: same findings, same bytes."""
-        from hwsim import invariants
+        from hwsim.results import invariants
         from hwsim.views.kit import warned
 
         body: dict[str, Any] = {"hwsim": self.schema, "machine": heading.machine, "warnings": warned.as_dicts(heading.warnings)}

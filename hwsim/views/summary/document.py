@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
-from hwsim import invariants
+from hwsim.results import invariants
 from hwsim.results.choices import choices
 from hwsim.results.coverage import coverage
 from hwsim.results.result import Result

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from hwsim import invariants
+from hwsim.results import invariants
 from hwsim.results.choices import choices
 from hwsim.results.coverage import coverage
 from hwsim.results.expect import Verdict
