@@ -83,21 +83,20 @@ class KernelTimes:
         """The kernels that the libraries run for it once."""
         if isinstance(kernel.shape, Convolution):
             return self._fastest(kernel.shape, kernel.work)
-        work, seconds = self.asked(kernel), self._once(kernel)
-        alone = self.alone(work)
+        work = self.asked(kernel)
+        seconds, alone = self._once(kernel, work), self.alone(work)
         return (TimedKernel(work, seconds / alone if alone > 0 else 1.0, seconds),)
 
     def seconds(self, kernel: Kernel) -> float:
         """Seconds of all times it runs."""
         if isinstance(kernel.shape, Convolution):
             return kernel.times * math.fsum(timed.seconds for timed in self._fastest(kernel.shape, kernel.work))
-        return kernel.times * self._once(kernel)
+        return kernel.times * self._once(kernel, self.asked(kernel))
 
-    def _once(self, kernel: Kernel) -> float:
+    def _once(self, kernel: Kernel, work: Work) -> float:
         least = self.framework.launch
         style = self.framework.ops.get(kernel.name.removeprefix("d-"))
         start = 0.0 if style is None else (style.start + style.walk * kernel.across / 1024) * style.kernels
-        work = self.asked(kernel)
         if kernel.work.mix == "matmul":
             return max(least, start + self.alone(work) * self.slowdown(kernel))
         return max(least * work.kernels, start + self.alone(work))
