@@ -16,7 +16,8 @@ from hwsim.results.training import Training
 from hwsim.spec import SpecError
 from hwsim.workload import GraphBuilder, OpRef
 from hwsim.workload.training import segments
-from hwsim.workload.training.schedule import passes
+from hwsim.workload.training.exchanges import Exchanges
+from hwsim.workload.training.schedule import in_order, passes, successor
 from tests.effort import effort
 
 NODE = "dgx-h100"
@@ -135,6 +136,27 @@ def test_copies_told_by_one_of_them_take_as_long_as_all_of_them() -> None:
         every, one = (trained(machine, detail="stage", fold=fold, **keys) for fold in ("never", "always"))
         assert one.step_s == every.step_s
         assert one.mfu == every.mfu
+
+
+@pytest.mark.parametrize(("schedule", "chunks"), [("gpipe", 1), ("1f1b", 1), ("interleaved", 3)])
+def test_every_pass_is_written_behind_the_one_it_waits_for(schedule: Schedule, chunks: int) -> None:
+    lines = [passes(schedule, stage, 4, 8, chunks) for stage in range(4)]
+    written = list(in_order(lines, chunks))
+    place = {each: at for at, each in enumerate(written)}
+    assert len(place) == sum(map(len, lines)) == 2 * 4 * 8 * chunks
+    assert [[done for stage, done in written if stage == number] for number in range(4)] == [list(line) for line in lines]
+    awaited = [(following, (stage, done)) for stage, done in written if (following := successor(stage, done, 4, chunks))]
+    assert len(awaited) == len(written) - 8  # the last backward pass of each micro-batch is waited for by none
+    assert all(place[then] > place[before] for then, before in awaited)
+
+
+def test_an_exchange_among_identical_groups_leaves_that_of_one_group_as_it_was() -> None:
+    machine = load_machine("scale/rail-fat-tree")
+    groups = tuple(tuple(f"node{node}.gpu{gpu}" for node in range(4)) for gpu in range(2))
+    exchanging = Exchanges(machine)
+    alone = exchanging.cost(groups[:1], "all-reduce", 1e9)
+    exchanging.represented(groups, groups[0], "all-reduce", 1e9)
+    assert exchanging.cost(groups[:1], "all-reduce", 1e9) is alone
 
 
 def test_exchanges_of_very_many_copies_in_columns_take_as_long_as_by_name(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ same for every model.
 
 from __future__ import annotations
 
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -65,12 +66,10 @@ def check_training(tree: Tree, mistakes: Mistakes) -> None:
 
 def _read(tree: Tree, mistakes: Mistakes) -> tuple[TrainKeys | None, ModuleType, Any]:
     """(keys, the file of the model's architecture, the model); None where mistakes are noted."""
-    from hwsim.workload.training import networks, transformers
-
     keys = decode(tree, TrainKeys, mistakes)
     _refuse_half(tree, mistakes)
     model = None if keys is None else written_model(keys.model, mistakes)
-    return keys, transformers if isinstance(model, Transformer) else networks, model
+    return keys, import_module(f"{__name__}.{'transformers' if isinstance(model, Transformer) else 'networks'}"), model
 
 
 def _devices(keys: TrainKeys, tree: Tree, machine: Machine, mistakes: Mistakes) -> tuple[str, ...]:
