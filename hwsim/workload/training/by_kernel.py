@@ -134,7 +134,7 @@ class ByKernel:
 
     # ---- passes
 
-    def through(self, stage: int, done: Pass, replicas: Sequence[int], *, last: bool, final: bool) -> None:  # noqa: ARG002
+    def through(self, stage: int, done: Pass, replicas: Sequence[int]) -> None:
         """One micro-batch through a stage."""
         for replica in replicas:
             group, layers = self.workers[stage, replica], self.plan.stages[replica][stage].layers

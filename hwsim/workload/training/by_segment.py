@@ -33,6 +33,8 @@ class BySegment:
             for stage in range(plan.layout.pp)
             for replica in segments.replicas
         }
+        self._lines = plan.lines
+        self._finals = [{done.chunk: done for done in line} for line in self._lines]  # last pass through each virtual stage
         self.lives: dict[tuple[int, int, int], list[OpRef]] = {}
         self._second: dict[tuple[int, int], OpRef] = {}  # by stage and replica the first op after its first forward pass
         self._through: set[int] = set()  # stages whose first forward pass is written
@@ -47,12 +49,9 @@ class BySegment:
         """The ops that wait for the start of the training."""
         return [worker.first for (worker,) in self.workers.values() if worker.first is not None]
 
-    def through(self, stage: int, done: Pass, replicas: Sequence[int], *, last: bool, final: bool) -> None:
-        """One micro-batch through a virtual stage.
-
-        Args:
-            last: the last backward pass through this virtual stage; final: through any of the stage.
-        """
+    def through(self, stage: int, done: Pass, replicas: Sequence[int]) -> None:
+        """One micro-batch through a virtual stage."""
+        last = self._finals[stage][done.chunk] == done
         count = self.segments.count(stage, last=last)
         workers = [self.workers[stage, replica][0] for replica in replicas]
         lives = self.lives.setdefault((stage, done.microbatch, done.chunk), [])
@@ -70,7 +69,9 @@ class BySegment:
                 ends += worker.waits
                 self._ends.setdefault((stage, worker.replica), []).extend(worker.waits)
             if not done.forward:
-                self._exchanged[stage] += self._scatter(stage, count, ends, last=last, final=final and number == count - 1)
+                self._exchanged[stage] += self._scatter(
+                    stage, count, ends, last=last, final=done == self._lines[stage][-1] and number == count - 1
+                )
         for worker in workers:
             worker.waits = []  # the next pass follows it on its queue
         if done.forward and done.chunk == self.plan.layout.chunks - 1:

@@ -12,6 +12,7 @@ from hwsim.records import dataclass
 from hwsim.spec import Tree
 from hwsim.workload.training.kinds import Kinds
 from hwsim.workload.training.layout import Layout
+from hwsim.workload.training.schedule import Pass, passes
 from hwsim.workload.training.schema import Detail
 
 
@@ -108,3 +109,9 @@ class Plan:
     flop: float
     total: float
     evaluation: Plan | None = None
+
+    @property
+    def lines(self) -> list[tuple[Pass, ...]]:
+        """The passes of each stage in their order."""
+        layout, schedule = self.layout, self.schedule
+        return [passes(schedule, stage, layout.pp, self.microbatches, layout.chunks) for stage in range(layout.pp)]

@@ -10,7 +10,7 @@ gradients and sharded weights in pieces.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from hwsim.graph.builder import GraphBuilder, OpRef
 from hwsim.machine import Machine
@@ -18,7 +18,7 @@ from hwsim.workload.training.by_kernel import ByKernel
 from hwsim.workload.training.by_segment import BySegment
 from hwsim.workload.training.exchanges import Exchanges
 from hwsim.workload.training.plan import Buckets, Pieces, Plan
-from hwsim.workload.training.schedule import Pass, in_order, passes, successor
+from hwsim.workload.training.schedule import Pass, in_order, successor
 from hwsim.workload.training.segments import Segments
 from hwsim.workload.training.workers import Ops, Worker
 
@@ -64,8 +64,8 @@ class Steps:
         """All steps, once `after` has ended; the last ops of the last step."""
         with self.builder.repeat(self.plan.steps):
             self.grain.begin(waits=after is not None)
-            for replicas, stage, current, last, final in self._order():
-                self._through(replicas, stage, current, last=last, final=final)
+            for replicas, stage, current in self._order():
+                self._through(replicas, stage, current)
             ends = self.grain.end()
             self.builder.op("step", kind="step", program=self.name, after=ends)
         if after is not None:
@@ -90,30 +90,22 @@ class Steps:
         """All stage groups, or GPUs, that have ops of their own."""
         return (worker for group in self.grain.workers.values() for worker in group)
 
-    def _order(self) -> Iterator[tuple[Sequence[int], int, Pass, bool, bool]]:
-        """(replicas, stage, pass, whether it is the last backward pass through its virtual stage, and of the stage), in order.
+    def _order(self) -> Iterator[tuple[Sequence[int], int, Pass]]:
+        """(replicas, stage, pass) in the order in which they are written.
 
         Segments: every pass behind those it waits for, for all replicas at once. Kernels: replica by replica and stage by stage.
         """
-        layout, count = self.plan.layout, self.plan.microbatches
-        lines = [passes(self.plan.schedule, stage, layout.pp, count, layout.chunks) for stage in range(layout.pp)]
-        finals = [{current.chunk: current for current in line if not current.forward} for line in lines]
-        ordered: Iterable[tuple[Sequence[int], int, Pass]]
-        if isinstance(self.grain, ByKernel) and layout.pp > 1:
-            ordered = (
-                ([replica], stage, current) for replica in self.replicas for stage, line in enumerate(lines) for current in line
-            )
-        else:
-            ordered = ((self.replicas, stage, current) for stage, current in in_order(lines, layout.chunks))
-        for replicas, stage, current in ordered:
-            yield replicas, stage, current, finals[stage][current.chunk] == current, lines[stage][-1] == current
+        if isinstance(self.grain, ByKernel) and self.plan.layout.pp > 1:
+            stages = list(enumerate(self.plan.lines))
+            return (([replica], stage, current) for replica in self.replicas for stage, line in stages for current in line)
+        return ((self.replicas, stage, current) for stage, current in in_order(self.plan.lines, self.plan.layout.chunks))
 
-    def _through(self, replicas: Sequence[int], stage: int, current: Pass, *, last: bool, final: bool) -> None:
+    def _through(self, replicas: Sequence[int], stage: int, current: Pass) -> None:
         """One pass of some replicas, behind what it waits for, and the sends of what it made."""
         layout, edge = self.plan.layout, self.builder.edge
         for worker in (worker for replica in replicas for worker in self.grain.workers[stage, replica]):
             worker.begun = None
-        self.grain.through(stage, current, replicas, last=last, final=final)
+        self.grain.through(stage, current, replicas)
         following = successor(stage, current, layout.pp, layout.chunks)
         for replica in replicas:
             source = self.grain.workers[stage, replica][0]
