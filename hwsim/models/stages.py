@@ -10,10 +10,10 @@ from dataclasses import replace
 
 from hwsim.devices import Work
 from hwsim.models.architectures import Network
-from hwsim.models.architectures.split import stages
+from hwsim.models.architectures.split import Piece, split, stages
 from hwsim.models.architectures.transformer_layers import Slice, block, embedding_layer, head_layer
-from hwsim.models.architectures.unit_layers import UPDATED, flop_of, layers_of, optimizer
-from hwsim.models.architectures.units import size
+from hwsim.models.architectures.unit_layers import UPDATED, flop_of, layer_of, layers_of, optimizer
+from hwsim.models.architectures.units import Unit, size
 from hwsim.models.framework import Framework
 from hwsim.models.layer import Exchange, Item, Kernel, Layer, Operation
 from hwsim.models.memory import Footprint, activations, network_memory, stage_parameters, training_memory
@@ -190,16 +190,9 @@ def network_load(laid: Laid, seconds: Callable[[Layer], float]) -> Load:
     """
     network, plan = laid.network, laid.plan
     layers = layers_of(network, plan.microbatch, plan.dtype)
-    cut = (layers,) if plan.pp == 1 else _cut(network, layers, plan.pp, seconds)
-    stages = tuple(
-        Stage(
-            number=number,
-            layers=part,
-            passed=part[-1].output_bytes if number < plan.pp - 1 else 0.0,
-            ending=(optimizer(part, UPDATED[plan.optimizer]),),
-        )
-        for number, part in enumerate(cut)
-    )
+    named = {layer.name: layer for layer in layers}
+    cuts = network_cut(network, plan.pp, 1, lambda unit: seconds(named[unit.name]))
+    stages = network_stages(cuts, plan.microbatch, plan.dtype, UPDATED[plan.optimizer])
     memories = [network_memory(stage.layers, plan, stage.number, laid.microbatches) for stage in stages]
     return Load(
         laid=laid,
@@ -214,10 +207,40 @@ def network_load(laid: Laid, seconds: Callable[[Layer], float]) -> Load:
     )
 
 
-def _cut(
-    network: Network, layers: Sequence[Layer], count: int, seconds: Callable[[Layer], float]
-) -> tuple[tuple[Layer, ...], ...]:
-    """The layers of each stage, the longest as short as cuts between blocks allow."""
-    named = {layer.name: layer for layer in layers}
-    parts = stages(network.chain(), count, lambda unit: seconds(named[unit.name]))
-    return tuple(tuple(named[unit.name] for unit in part) for part in parts)
+def network_cut(network: Network, pp: int, tp: int, seconds: Callable[[Unit], float]) -> tuple[tuple[Piece, ...], ...]:
+    """The layers of each stage, the longest as short as cuts between blocks allow; a single stage may be split over `tp` GPUs."""
+    units = network.chain()
+    if pp == 1:
+        return (split(units, tp),)
+    return tuple(tuple(Piece(unit) for unit in part) for part in stages(units, pp, seconds))
+
+
+def network_stages(
+    cuts: Sequence[Sequence[Piece]], batch: int, dtype: str, updated: float, *, training: bool = True
+) -> tuple[Stage, ...]:
+    """The stages of a network for `batch` examples at once.
+
+    updated: bytes of memory that the update of a parameter moves.
+    """
+    made = []
+    for number, pieces in enumerate(cuts):
+        layers = tuple(
+            _with_exchanges(piece, layer_of(piece.unit, batch, dtype, training=training, first=number == at == 0), batch, dtype)
+            for at, piece in enumerate(pieces)
+        )
+        passed = layers[-1].output_bytes if number < len(cuts) - 1 else 0.0
+        made.append(Stage(number, layers, passed, ending=(optimizer(layers, updated),)))
+    return tuple(made)
+
+
+def _with_exchanges(piece: Piece, layer: Layer, batch: int, dtype: str) -> Layer:
+    """A layer with the exchanges of the GPUs of a split: inputs before it, and gradients that go back once they are computed."""
+    width = batch * BYTES[dtype]
+    gather = Exchange(f"gather {layer.name}", "all-gather", "tp", piece.gathers * width)
+    scatter = Exchange(f"scatter {layer.name}", "reduce-scatter", "tp", piece.scatters * width)
+    first, rest = layer.backward[:1], layer.backward[1:]
+    return replace(
+        layer,
+        forward=(gather, *layer.forward) if piece.gathers else layer.forward,
+        backward=(*first, scatter, *rest) if piece.scatters and first else layer.backward,
+    )

@@ -14,8 +14,9 @@ from hwsim.devices import CannotCompute
 from hwsim.graph.builder import GraphBuilder
 from hwsim.machine import Machine, UnknownName
 from hwsim.models.architectures import Transformer
-from hwsim.models.library import written_model
-from hwsim.spec import Mistakes, Tree, decode
+from hwsim.models.framework import framework_of
+from hwsim.models.library import near, written_model
+from hwsim.spec import Mistakes, SpecError, Tree, decode
 from hwsim.workload.training.schema import TrainKeys
 
 __all__ = ["TrainKeys", "add_training", "check_training"]
@@ -41,35 +42,47 @@ def add_training(
             runs on the machine, or happens to it).
         shared: other jobs may hold memory of the same devices.
     """
-    keys, architecture, model = _read(tree, mistakes)
+    keys, architecture, model, framework = _read(tree, mistakes)
     if keys is None or model is None:
+        return
+    devices = _devices(keys, tree, machine, mistakes)
+    if framework is None:
+        architecture.check(keys, tree, mistakes)
         return
     from hwsim.workload.training.lowering import lower
 
-    devices = _devices(keys, tree, machine, mistakes)
     try:
-        plan = architecture.planned(keys, model, tree, machine, devices, mistakes)
+        plan = architecture.planned(keys, model, framework, tree, machine, devices, mistakes)
     except CannotCompute as error:
         mistakes.add((tree.get("device") or tree).place, error.message, error.hint)
         return
-    if plan is None or len(mistakes):
-        return
-    lower(plan, tree, machine, builder, mistakes, name=name, start=start, fold=fold, shared=shared)
+    if plan is not None and not len(mistakes):
+        lower(plan, tree, machine, builder, mistakes, name=name, start=start, fold=fold, shared=shared)
 
 
 def check_training(tree: Tree, mistakes: Mistakes) -> None:
     """Note every mistake of a `train:` that needs no machine to be seen."""
-    keys, architecture, model = _read(tree, mistakes)
+    keys, architecture, model, _ = _read(tree, mistakes)
     if keys is not None and model is not None:
         architecture.check(keys, tree, mistakes)
 
 
-def _read(tree: Tree, mistakes: Mistakes) -> tuple[TrainKeys | None, ModuleType, Any]:
-    """(keys, the file of the model's architecture, the model); None where mistakes are noted."""
+def _read(tree: Tree, mistakes: Mistakes) -> tuple[TrainKeys | None, ModuleType, Any, Any]:
+    """(keys, the file of the model's architecture, the model, its framework); None where mistakes are noted."""
     keys = decode(tree, TrainKeys, mistakes)
     _refuse_half(tree, mistakes)
     model = None if keys is None else written_model(keys.model, mistakes)
-    return keys, import_module(f"{__name__}.{'transformers' if isinstance(model, Transformer) else 'networks'}"), model
+    architecture = import_module(f"{__name__}.{'transformers' if isinstance(model, Transformer) else 'networks'}")
+    if keys is None or model is None:
+        return keys, architecture, None, None
+    place = tree.key_place("framework")
+    try:
+        name = architecture.USUAL if tree.get("framework") is None else keys.framework
+        return keys, architecture, model, framework_of(model, name, near(place), place)
+    except SpecError as error:
+        for mistake in error.mistakes:
+            mistakes.add(mistake.place or place, mistake.message, mistake.hint)
+        return keys, architecture, model, None
 
 
 def _devices(keys: TrainKeys, tree: Tree, machine: Machine, mistakes: Mistakes) -> tuple[str, ...]:

@@ -12,7 +12,6 @@ from hwsim.models.layer import Axis
 from hwsim.records import dataclass
 
 Names = tuple[str, ...]
-USUAL: tuple[Axis, ...] = ("tp", "cp", "ep", "pp", "dp")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -30,7 +29,7 @@ class Layout:
     """
 
     devices: Sequence[str]
-    order: Sequence[Axis] = USUAL
+    order: Sequence[Axis] = ("tp", "cp", "ep", "pp", "dp")
     tp: int = 1
     cp: int = 1
     pp: int = 1

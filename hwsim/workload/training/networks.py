@@ -13,22 +13,22 @@ units) of every layer.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final, TypeVar
 
 from hwsim.machine import Machine, UnknownName
 from hwsim.models.architectures import Network
-from hwsim.models.architectures.split import CannotSplit, Piece, blocks, split, stages
-from hwsim.models.architectures.unit_layers import UPDATED, activation_bytes, layer_of, optimizer
+from hwsim.models.architectures.split import CannotSplit, Piece, blocks, split
+from hwsim.models.architectures.unit_layers import UPDATED, activation_bytes, layer_of
 from hwsim.models.architectures.units import Unit, size
-from hwsim.models.framework import SOFTWARE, Software
-from hwsim.models.layer import Exchange, Kernel, Layer, kernels
+from hwsim.models.framework import Software
+from hwsim.models.layer import Kernel, kernels
 from hwsim.models.memory import KEPT
 from hwsim.models.plan import Schedule
-from hwsim.models.stages import Stage
+from hwsim.models.stages import Stage, network_cut, network_stages
 from hwsim.ops.exchange import AUTO, chosen
-from hwsim.spec import Mistakes, Tree, decode, did_you_mean
+from hwsim.spec import Mistakes, Tree, decode
 from hwsim.units import BYTES
 from hwsim.workload.training.kinds import Kinds, kinds_of
 from hwsim.workload.training.layout import Layout, layout_of
@@ -37,7 +37,7 @@ from hwsim.workload.training.schedule import in_flight, passes
 from hwsim.workload.training.schema import EvaluateKeys, ParallelKeys, SynchroniseKeys, TrainKeys
 
 Keys = TypeVar("Keys")
-FRAMEWORK: Final = "pytorch-ngc"  # unless the file names another one
+USUAL: Final = "pytorch-ngc"  # framework, unless the file names another one
 OF_TRANSFORMERS: Final = (
     "sequence", "sequence_parallel", "chunks", "uneven", "sharding", "shards", "recompute", "tokens", "detail",
 )  # fmt: skip
@@ -49,8 +49,8 @@ def check(keys: TrainKeys, tree: Tree, mistakes: Mistakes) -> None:
     decoded(keys.evaluate, EvaluateKeys, mistakes)
 
 
-def _stated(keys: TrainKeys, tree: Tree, mistakes: Mistakes) -> tuple[SynchroniseKeys | None, ParallelKeys, Software | str]:
-    """The keys by themselves; in place of the software its mistake, if it has one."""
+def _stated(keys: TrainKeys, tree: Tree, mistakes: Mistakes) -> tuple[SynchroniseKeys | None, ParallelKeys]:
+    """The keys by themselves."""
     for key in OF_TRANSFORMERS:
         if tree.get(key) is not None:
             mistakes.add(tree.key_place(key), f"a network has no `{key}`: that is of transformers")
@@ -58,12 +58,7 @@ def _stated(keys: TrainKeys, tree: Tree, mistakes: Mistakes) -> tuple[Synchronis
         mistakes.add(keys.parallel.place, "plans of a network are not searched", "such as {dp: rest}")
     synchronise = _synchronise(keys.synchronise, mistakes)
     parallel = keys.parallel if keys.parallel is not None and keys.parallel.is_mapping else None
-    name = keys.framework if tree.get("framework") is not None else FRAMEWORK
-    hint = did_you_mean(name, SOFTWARE) or "one of " + ", ".join(SOFTWARE)
-    software = SOFTWARE.get(name) or f"no framework '{name}' trains networks; {hint}"
-    if isinstance(software, str):
-        mistakes.add(tree.key_place("framework"), software)
-    return synchronise, decoded(parallel, ParallelKeys, mistakes) or ParallelKeys(), software
+    return synchronise, decoded(parallel, ParallelKeys, mistakes) or ParallelKeys()
 
 
 def decoded(tree: Tree | None, cls: type[Keys], mistakes: Mistakes) -> Keys | None:
@@ -82,10 +77,16 @@ def _synchronise(tree: Tree | None, mistakes: Mistakes) -> SynchroniseKeys | Non
 
 
 def planned(
-    keys: TrainKeys, network: Network, tree: Tree, machine: Machine, devices: tuple[str, ...], mistakes: Mistakes
+    keys: TrainKeys,
+    network: Network,
+    software: Software,
+    tree: Tree,
+    machine: Machine,
+    devices: tuple[str, ...],
+    mistakes: Mistakes,
 ) -> Plan | None:
     """The keys with every number known; None once the mistakes are noted."""
-    plan = _trained(keys, network, tree, machine, devices, mistakes)
+    plan = _trained(keys, network, software, tree, machine, devices, mistakes)
     evaluate = decoded(keys.evaluate, EvaluateKeys, mistakes)
     if plan is None or evaluate is None:
         return plan
@@ -108,8 +109,8 @@ def _evaluated(keys: EvaluateKeys, plan: Plan, network: Network, machine: Machin
         mistakes.add(keys.place, batches)
         return None
     layout = layout_of(machine, devices, dp=len(devices))
-    cuts = cut(network, layout, kinds, batches[0], plan.dtype)
-    stages = stages_of(cuts, batches[0], plan.dtype, 0.0, training=False)
+    cuts = _cut(network, layout, kinds, batches[0], plan.dtype)
+    stages = network_stages(cuts, batches[0], plan.dtype, 0.0, training=False)
     return replace(
         plan, layout=layout, kinds=kinds, stages=[stages] * len(devices), batches=batches, microbatches=1,
         steps=-(-keys.samples // batch),
@@ -117,7 +118,13 @@ def _evaluated(keys: EvaluateKeys, plan: Plan, network: Network, machine: Machin
 
 
 def _trained(
-    keys: TrainKeys, network: Network, tree: Tree, machine: Machine, devices: tuple[str, ...], mistakes: Mistakes
+    keys: TrainKeys,
+    network: Network,
+    software: Software,
+    tree: Tree,
+    machine: Machine,
+    devices: tuple[str, ...],
+    mistakes: Mistakes,
 ) -> Plan | None:
     before = len(mistakes)
 
@@ -125,7 +132,7 @@ def _trained(
         value = tree.get(key)
         mistakes.add(value.place if value is not None else tree.place, message, hint)
 
-    synchronise, parallel, software = _stated(keys, tree, mistakes)
+    synchronise, parallel = _stated(keys, tree, mistakes)
     if parallel.cp > 1 or parallel.ep > 1:
         wrong("parallel", "a network has no sequences and no experts to split: dp, tp and pp")
     if not devices:
@@ -137,7 +144,7 @@ def _trained(
     batches = shared(keys.global_batch, replicas, keys.shares)
     if isinstance(batches, str):
         wrong("shares" if keys.shares else "global_batch", batches, None if keys.shares else "`shares: [...]` says who gets what")
-    if len(mistakes) > before or synchronise is None or isinstance(software, str) or isinstance(batches, str):
+    if len(mistakes) > before or synchronise is None or isinstance(batches, str):
         return None
     microbatches = max(1, max(batches) // keys.microbatch) if tree.get("microbatch") is not None else 1
     if microbatches > 1 and max(batches) % keys.microbatch:
@@ -164,8 +171,8 @@ def _plan(
 ) -> Plan:
     dtype, rule = keys.dtype or "fp32", keys.optimizer if tree.get("optimizer") is not None else "sgd"
     schedule: Schedule = keys.schedule if layout.pp > 1 else "1f1b"
-    cuts = cut(network, layout, kinds, batches[0] // microbatches, dtype)
-    of_batch = {batch: stages_of(cuts, batch // microbatches, dtype, UPDATED[rule]) for batch in dict.fromkeys(batches)}
+    cuts = _cut(network, layout, kinds, batches[0] // microbatches, dtype)
+    of_batch = {batch: network_stages(cuts, batch // microbatches, dtype, UPDATED[rule]) for batch in dict.fromkeys(batches)}
     bucket = synchronise.bucket if keys.buckets is None else network.parameters * software.gradient / keys.buckets
     flying = [in_flight(passes(schedule, stage, layout.pp, microbatches)) if layout.pp > 1 else 1 for stage in range(layout.pp)]
     kept = KEPT[rule] if synchronise.by == "all-reduce" else 0.0
@@ -202,50 +209,16 @@ def _plan(
     )
 
 
-def cut(network: Network, layout: Layout, kinds: Kinds, batch: int, dtype: str) -> tuple[tuple[Piece, ...], ...]:
-    """The layers of each stage, as equally long as can be on the slowest kind of GPU; of the only one, as each GPU has them."""
-    units = network.chain()
-    if layout.pp == 1:
-        return (split(units, layout.tp),)
+def _cut(network: Network, layout: Layout, kinds: Kinds, batch: int, dtype: str) -> tuple[tuple[Piece, ...], ...]:
+    """The layers of each stage, as the slowest kind of GPU has them equally long."""
     batch = max(1, batch)
 
     def kernels_in(unit: Unit) -> list[Kernel]:
         layer = layer_of(unit, batch, dtype)
         return [*kernels(layer.forward), *kernels(layer.backward)]
 
-    slowest = kinds.slowest(kernel for unit in units for kernel in kernels_in(unit))
-
-    def seconds(unit: Unit) -> float:
-        return math.fsum(map(slowest.seconds, kernels_in(unit)))
-
-    return tuple(tuple(Piece(unit) for unit in part) for part in stages(units, layout.pp, seconds))
-
-
-def stages_of(
-    cuts: Sequence[Sequence[Piece]], batch: int, dtype: str, updated: float, *, training: bool = True
-) -> tuple[Stage, ...]:
-    """The stages for `batch` examples at once.  updated: bytes of memory that the update of a parameter moves."""
-    cut_layers = []
-    for number, pieces in enumerate(cuts):
-        layers = tuple(
-            _with_exchanges(piece, layer_of(piece.unit, batch, dtype, training=training, first=number == at == 0), batch, dtype)
-            for at, piece in enumerate(pieces)
-        )
-        cut_layers.append(Stage(number, layers, layers[-1].output_bytes, (), (), (optimizer(layers, updated),)))
-    return tuple(cut_layers)
-
-
-def _with_exchanges(piece: Piece, layer: Layer, batch: int, dtype: str) -> Layer:
-    """A layer with what the GPUs of a split exchange: inputs before it, gradients that go back once they are computed."""
-    width = batch * BYTES[dtype]
-    gather = Exchange(f"gather {layer.name}", "all-gather", "tp", piece.gathers * width)
-    scatter = Exchange(f"scatter {layer.name}", "reduce-scatter", "tp", piece.scatters * width)
-    first, rest = layer.backward[:1], layer.backward[1:]
-    return replace(
-        layer,
-        forward=(gather, *layer.forward) if piece.gathers else layer.forward,
-        backward=(*first, scatter, *rest) if piece.scatters and first else layer.backward,
-    )
+    slowest = kinds.slowest(kernel for unit in network.chain() for kernel in kernels_in(unit))
+    return network_cut(network, layout.pp, layout.tp, lambda unit: math.fsum(map(slowest.seconds, kernels_in(unit))))
 
 
 def held(stage: Stage, dtype: str, kept: float, in_flight: int) -> Held:

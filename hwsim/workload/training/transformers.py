@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Final
 
 from hwsim.collectives import CannotCollect
@@ -20,28 +19,33 @@ from hwsim.models import (
     cluster_of,
     hiding,
     lay,
-    load_framework,
     stage_of,
     training_memory,
 )
-from hwsim.spec import Mistakes, Place, SpecError, Tree, decode
+from hwsim.spec import Mistakes, Place, Tree, decode
 from hwsim.workload.training.kinds import Kinds, kinds_of
-from hwsim.workload.training.layout import USUAL, layout_of
+from hwsim.workload.training.layout import layout_of
 from hwsim.workload.training.plan import Held, Pieces, Plan
 from hwsim.workload.training.schema import ParallelKeys, TrainKeys
 
 OF_NETWORKS: Final = ("shares", "synchronise", "threads", "evaluate")  # keys that no transformer has
 IN_PARALLEL: Final = ("tp", "pp", "dp", "cp", "ep", "order")
+USUAL: Final = "megatron-core"  # framework, unless the file names another one
 SIZE: Final = "{tp: 8, pp: 4, dp: rest}"
 
 
 def planned(
-    keys: TrainKeys, model: Transformer, tree: Tree, machine: Machine, devices: tuple[str, ...], mistakes: Mistakes
+    keys: TrainKeys,
+    model: Transformer,
+    framework: Framework,
+    tree: Tree,
+    machine: Machine,
+    devices: tuple[str, ...],
+    mistakes: Mistakes,
 ) -> Plan | None:
     """The plan that a file states or leaves to be searched; None once the mistakes are noted."""
-    framework = _framework(keys, tree, mistakes)
     _foreign(keys, tree, mistakes)
-    if framework is None or not devices:
+    if not devices:
         return None
     try:
         kinds = kinds_of(machine, devices, framework)
@@ -103,7 +107,6 @@ def _held(laid: Laid, framework: Framework, stage: int) -> Held:
 
 def check(keys: TrainKeys, tree: Tree, mistakes: Mistakes) -> None:
     """Note every mistake that needs no machine to be seen."""
-    _framework(keys, tree, mistakes)
     _foreign(keys, tree, mistakes)
     _parallel(keys, mistakes)
 
@@ -120,17 +123,6 @@ def _foreign(keys: TrainKeys, tree: Tree, mistakes: Mistakes) -> None:
     if keys.schedule == "interleaved" and keys.chunks == 1:
         message = "an interleaved schedule has several chunks of every stage, not one"
         mistakes.add(tree.key_place("schedule"), message, "such as chunks: 2")
-
-
-def _framework(keys: TrainKeys, tree: Tree, mistakes: Mistakes) -> Framework | None:
-    place = _place(tree, "framework")
-    folder = Path(place.file).parent if place.file and not place.file.startswith("<") else None
-    try:
-        return load_framework(keys.framework, folder)
-    except SpecError as error:
-        for mistake in error.mistakes:
-            mistakes.add(mistake.place or place, mistake.message, mistake.hint)
-        return None
 
 
 def _parallel(keys: TrainKeys, mistakes: Mistakes) -> ParallelKeys | None:
@@ -154,7 +146,7 @@ def _stated(keys: TrainKeys, kinds: Kinds, mistakes: Mistakes) -> ParallelPlan |
         dp=sizes.dp,
         cp=sizes.cp,
         ep=sizes.ep,
-        order=sizes.order if keys.parallel is not None else USUAL,
+        order=sizes.order if keys.parallel is not None else ParallelKeys().order,
         sequence_parallel=sizes.tp > 1 if keys.sequence_parallel is None else keys.sequence_parallel,
         dtype=keys.dtype or ("bf16" if all("bf16" in costs.gpu.flop for costs in kinds.costs) else "fp16"),
         **{
