@@ -134,7 +134,7 @@ def test_stages_share_the_memory_of_the_weights() -> None:
         ({"shares": "[1, 2]"}, "2 shares for 8 copies"),
         ({"gpus": 9}, "9 GPUs, but there are 8"),
         ({"recompute": "full"}, "a network has no `recompute`"),
-        ({"framework": "pytorch-ngx"}, "did you mean 'pytorch-ngc'"),
+        ({"framework": "pytorch-ngx"}, "no framework 'pytorch-ngx' for networks of convolutions"),
         ({"synchronise": "{asynchronous: true}"}, "an all-reduce waits for everybody"),
         ({"synchronise": "{algorithm: rong}"}, "there is no algorithm 'rong'"),
         ({"synchronise": "{by: parameter-server, server: gpu3}"}, "neither the first of the GPUs nor other devices"),
