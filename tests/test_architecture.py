@@ -1,0 +1,71 @@
+"""The map in docs/architecture.md is drawn from the code: its rooms are the layers, its ways are what runs call, in that order."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.test_docs import FENCE, ROOT
+
+PAGE: Final = ROOT / "docs" / "architecture.md"
+TEXT: Final = PAGE.read_text(encoding="utf-8")
+STEP: Final = re.compile(r"^(\S+\.py): (\S+)", re.MULTILINE)
+RUNS: Final = {
+    "a bandwidth": ("d2l-gpu-workstation", "d2l/copy-overlap"),
+    "an all-reduce": ("dgx-h100", "d2l/allreduce-160mb"),
+    "a training step": ("dgx-a100", "resnet50-dp"),
+    "a table": ("d2l-laptop", "d2l/async-loop"),
+}
+TRACE: Final = """
+import sys
+from pathlib import Path
+import hwsim
+base = str(Path(hwsim.__file__).parent) + "/"
+seen = {}
+def profile(frame, event, _):
+    name = frame.f_code.co_filename
+    if event == "call" and name.startswith(base):
+        seen.setdefault(name.removeprefix(base) + ": " + frame.f_code.co_qualname)
+from hwsim.cli import main
+sys.setprofile(profile)
+main(["simulate", *sys.argv[1:], "--no-expect"], standalone_mode=False)
+sys.setprofile(None)
+print("\\0" + "\\n".join(seen))
+"""
+
+
+def ways() -> dict[str, list[str]]:
+    """Way -> the functions that the page lists."""
+    parts = re.split(r"^## The way of (.*)\n", TEXT, flags=re.MULTILINE)[1:]
+    found = {}
+    for title, text in zip(parts[::2], parts[1::2], strict=True):
+        block = next(match["text"] for match in FENCE.finditer(text))
+        found[title] = [f"{file}: {function}" for file, function in STEP.findall(block)]
+    return found
+
+
+@pytest.mark.parametrize("title", RUNS)
+def test_a_run_calls_the_functions_of_a_way_in_order(title: str) -> None:
+    code = [sys.executable, "-c", TRACE, *RUNS[title]]
+    done = subprocess.run(code, cwd=ROOT, check=True, capture_output=True, encoding="utf-8")
+    called = done.stdout.rpartition("\0")[2].split("\n")
+    way = ways()[title]
+    assert [step for step in way if step not in called] == []
+    assert sorted(way, key=called.index) == way
+
+
+def test_the_rooms_are_those_of_the_package() -> None:
+    spec = importlib.util.spec_from_file_location("rooms", ROOT / "scripts" / "rooms.py")
+    assert spec is not None
+    assert spec.loader is not None
+    rooms = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(rooms)
+    assert rooms.page(TEXT) == TEXT, "run python scripts/rooms.py"
+    on_disk = {path.stem for path in Path(ROOT, "hwsim").iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    assert on_disk - {"__init__", "__main__"} == set(rooms.rooms())
