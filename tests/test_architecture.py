@@ -1,4 +1,4 @@
-"""The map in docs/architecture.md is drawn from the code: its rooms are the layers, its ways are what runs call, in that order."""
+"""The map in docs/architecture.md is drawn from the code: rooms are the layers, ways are what runs call, in that order."""
 
 from __future__ import annotations
 
