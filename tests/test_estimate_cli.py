@@ -107,7 +107,7 @@ def test_a_larger_memory_is_set_and_fits() -> None:
         (("--microbatch", "3"), "a global batch of 1024 is no multiple of dp 128 x microbatch 3 = 384"),
         (("--tp", "3", "--plan", "auto"), "tp 3 does not divide 64 heads"),
         (("--infer", "decode"), "--global-batch is of training, not of --infer decode"),
-        (("--batch", "8"), "--batch is of inference: say --infer prefill or --infer decode"),
+        (("--batch", "8"), "--batch is of inference: say --infer prefill, decode or forward"),
         (("--dp", "few"), "'few' is neither a number of replicas nor rest"),
         (("--dtype", "int8"), "int8 is not a training format; choose fp32"),
     ],

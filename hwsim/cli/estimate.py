@@ -231,7 +231,7 @@ def _refuse_foreign(given: set[str], infer: str | None) -> None:
             option = f"--{name.replace('_', '-')}"
             whose = {"output": "decoding", "prompt": "a prefill", "tp": "transformers"}.get(name, "training")
             raise click.UsageError(
-                f"{option} is of inference: say --infer prefill or --infer decode" if infer is None else
+                f"{option} is of inference: say --infer prefill, decode or forward" if infer is None else
                 f"{option} is of {whose}, not of --infer {infer}"
             )  # fmt: skip
 
