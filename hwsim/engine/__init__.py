@@ -76,7 +76,7 @@ def simulate(
     A graph in which nothing arbitrates is a longest path; large ones are played by compiled code where there is some. The
     timeline does not depend on it.
 
-    server: makes who serves the ops whose requests are played (see `Cost.played`); it tells the driver when each has finished.
+    server: makes the server of ops whose requests are played (see `Cost.played`); it tells the driver when each has finished.
     fast: whether compiled code plays it, instead of what HWSIM_FAST says (see `hwsim.engine.fast`).
     which: "simpy": played op by op as SimPy processes (see `hwsim.engine.plain`), with the same timeline.
 
@@ -84,9 +84,7 @@ def simulate(
         Deadlock: ops wait for each other, or for what never comes.
         BrokenInvariant: the result contradicts itself (a defect of hwsim).
     """
-    if which == "simpy":
-        return _plainly(graph, actors, server, progress)
-    flat = None if actors else flatten(graph)
+    flat = flatten(graph) if which == "auto" and not actors else None
     compiled = None if flat is None else compile_flat(flat)
     timeline = None
     if flat is not None and compiled is not None and server is None:
@@ -96,45 +94,33 @@ def simulate(
             progress(len(timeline), len(timeline))
         unfinished = timeline.unfinished()
     else:
-        from hwsim.engine.driver import Driver
-
-        driver = Driver(graph.capacities, graph.pools, closed=not actors)
-        driver.progress = progress
-        driver.server = None if server is None else server(driver)
+        host = _host(graph, which, flat, compiled)
+        host.progress = progress
+        host.server = None if server is None else server(host)
         for actor in actors:
-            driver.env.process(actor(driver))
-        if flat is not None and compiled is not None:
-            driver.start(flat, compiled)
-        else:
-            driver.submit(graph)
-        timeline = driver.run()
-        unfinished = driver.unfinished()
+            host.env.process(actor(host))
+        if flat is None:
+            host.submit(graph)
+        timeline = host.run()
+        unfinished = host.unfinished()
     if unfinished:
         raise deadlock(timeline.flat, unfinished)
     check(timeline)
     return timeline
 
 
-def _plainly(
-    graph: OpGraph,
-    actors: Sequence[Actor],
-    server: Callable[[Host], Server] | None,
-    progress: Progress | None,
-) -> Timeline:
-    """The timeline, by the engine that is written out in SimPy."""
-    from hwsim.engine.plain import PlainEngine
+def _host(graph: OpGraph, which: Which, flat: FlatGraph | None, compiled: Compiled | None) -> Host:
+    """The engine on SimPy's clock: the replay, started if the graph is compiled already, or the one written out in SimPy."""
+    if which == "simpy":
+        from hwsim.engine.plain import PlainEngine
 
-    plain = PlainEngine(graph.capacities, graph.pools)
-    plain.progress = progress
-    plain.server = None if server is None else server(plain)
-    for actor in actors:
-        plain.env.process(actor(plain))
-    plain.submit(graph)
-    timeline = plain.run()
-    if unfinished := plain.unfinished():
-        raise deadlock(timeline.flat, unfinished)
-    check(timeline)
-    return timeline
+        return PlainEngine(graph.capacities, graph.pools)
+    from hwsim.engine.driver import Driver
+
+    driver = Driver(graph.capacities, graph.pools, closed=flat is not None)
+    if flat is not None and compiled is not None:
+        driver.start(flat, compiled)
+    return driver
 
 
 def _at_once(flat: FlatGraph, compiled: Compiled, fast: Choice | None) -> Timeline | None:
