@@ -26,7 +26,7 @@ from hwsim.results.timeline import FEMTO
 from hwsim.results.usage import usage
 from hwsim.spec import Warning
 from hwsim.views import FIGURES, REPORTS, VIEWS, view
-from hwsim.views.explain.critical import limited_by
+from hwsim.views.explain.critical import families, limited_by
 from hwsim.views.gantt import draw as gantt
 from hwsim.views.kit.figure import COLOURS
 from hwsim.views.kit.lanes import lanes
@@ -34,7 +34,7 @@ from hwsim.views.kit.writing import write
 from hwsim.views.summary import document as as_json
 from hwsim.views.summary import html
 from hwsim.views.summary import say as summary
-from hwsim.views.summary.capacities import capacities, causes
+from hwsim.views.summary.capacities import capacities
 from hwsim.views.summary.each import MOST, each_op
 from hwsim.views.summary.say import _line
 from hwsim.views.trace import write as trace
@@ -174,7 +174,7 @@ def test_causes_of_a_family_are_added_up() -> None:
     from hwsim.views.explain.critical import Share
 
     shares = [Share(Cause("capacity", f"gpu{n}.compute"), 1, 0.2) for n in range(3)] + [Share(Cause("latency", "cpu"), 2, 0.4)]
-    assert causes(shares) == [("gpu*.compute", pytest.approx(0.6)), ("latency on cpu", 0.4)]
+    assert families(shares) == [("gpu*.compute", 3, pytest.approx(0.6)), ("latency on cpu", 2, 0.4)]
 
 
 @given(st.floats(0, 1))

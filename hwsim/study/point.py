@@ -15,13 +15,12 @@ from hwsim.engine import Deadlock
 from hwsim.machine import Machine
 from hwsim.records import dataclass
 from hwsim.results.invariants import CONTRADICTS, DEFECT, BrokenInvariant
-from hwsim.spec import Mistakes, SpecError, Tree, Warning, different, find, read, resolve, tree_of
-from hwsim.spec.paths import apply_set
+from hwsim.spec import Mistakes, SpecError, Tree, Warning, different, resolve
 from hwsim.study.measures import TIME, NoSuchNumber, measure, measures, number
 from hwsim.study.work import Work, work_of
 from hwsim.version import __version__
-from hwsim.views.explain.critical import limited_by
-from hwsim.views.summary.capacities import causes
+from hwsim.views.explain.critical import families, limited_by
+from hwsim.workload import sources
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +88,11 @@ def read_source(kind: Literal["machine", "workload"], source: Source) -> Content
     Raises:
         SpecError: there is no such file, or it is no YAML.
     """
-    if isinstance(source, Tree):
-        return Content.of(kind, source)
-    if isinstance(source, Mapping):
-        return Content.of(kind, tree_of(source))
-    if isinstance(source, Path) or source == "-" or "\n" in source:
-        return Content.of(kind, read(source))
-    return Content.of(kind, read(find(kind, source)))
+    mistakes = Mistakes()
+    tree = sources.tree_from(kind, source, mistakes)
+    if tree is None:
+        raise SpecError(mistakes)
+    return Content.of(kind, tree)
 
 
 def changed(machine: Content, workload: Content, settings: Mapping[str, object]) -> tuple[Content, Content, tuple[Warning, ...]]:
@@ -104,10 +101,8 @@ def changed(machine: Content, workload: Content, settings: Mapping[str, object])
     Raises:
         SpecError: a setting leads nowhere.
     """
-    machine_tree, workload_tree, warnings = machine.tree, workload.tree, list[Warning]()
-    for path, value in settings.items():
-        machine_tree, workload_tree, warning = apply_set(machine_tree, workload_tree, path, value)
-        warnings += [warning] if warning else []
+    warnings: list[Warning] = []
+    machine_tree, workload_tree = sources.changed(machine.tree, workload.tree, settings, Mistakes(), warnings)
     return machine.become(machine_tree), workload.become(workload_tree), tuple(warnings)
 
 
@@ -146,7 +141,7 @@ def run_point(machine: Content, workload: Content, settings: Mapping[str, object
             requested = ((column.column, number(run, column, run.to_json)),)
         except NoSuchNumber as error:
             return Outcome(error=f"{error} ({error.hint})", fingerprint=fingerprint, warnings=_small(warnings))
-    name, share = next(iter(causes(limited_by(run.timeline))), ("", None))
+    name, share = next(((name, share) for name, _, share in families(limited_by(run.timeline))), ("", None))
     numbers = tuple(pair for pair in {**dict(measures(run)), **dict(requested)}.items() if pair[0] != TIME)
     warnings = _small(different(warnings, run.warnings))
     return Outcome(run.makespan_s, name, share, "", fingerprint, numbers, warnings, work_of(run))

@@ -16,6 +16,7 @@ from hwsim.study.measures import TIME, measure
 from hwsim.study.point import Content, Outcome, changed, fingerprint_of, read_source, run_point
 from hwsim.study.pool import run_all
 from hwsim.study.table import Sweep
+from hwsim.workload.sources import title
 
 Progress = Callable[[int, int], None]  # points done, points of the study
 
@@ -104,7 +105,7 @@ def _has(outcome: Outcome, by: str) -> bool:
 def _table(
     grid: Grid, both: tuple[Content, Content], settings: Mapping[str, object], outcomes: Mapping[int, Outcome], by: str
 ) -> Sweep:
-    machine, workload = (file.tree.text("name") or Path(file.tree.place.file).stem or file.kind for file in both)
+    machine, workload = (title(file.tree.text("name") or "", file.tree, file.kind) for file in both)
     return Sweep(
         machine=machine,
         workload=workload,

@@ -9,7 +9,8 @@ While an op of the path was ready but had no server, the cause is the pool, what
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Final
 
@@ -130,13 +131,17 @@ def ready_times(timeline: Timeline, ops: Ints) -> Ints:
     return times
 
 
-def families(shares: Iterable[Share]) -> list[tuple[str, int]]:
-    """(cause, fs) with the members of a family as one, longest first; a family of one keeps its name."""
+def families(shares: Iterable[Share]) -> list[tuple[str, int, float]]:
+    """(cause, fs, share of the run) with the members of a family as one, longest first; a family of one keeps its name."""
     members: dict[str, list[Share]] = {}
     for share in shares:
         members.setdefault(family(str(share.cause)), []).append(share)
     rows = [
-        (str(alike[0].cause) if len(alike) == 1 else name, sum(share.time_fs for share in alike))
+        (
+            str(alike[0].cause) if len(alike) == 1 else name,
+            sum(share.time_fs for share in alike),
+            math.fsum(share.share for share in alike),
+        )
         for name, alike in members.items()
     ]
     return sorted(rows, key=lambda row: (-row[1], natural(row[0])))
@@ -144,8 +149,12 @@ def families(shares: Iterable[Share]) -> list[tuple[str, int]]:
 
 def walk(timeline: Timeline) -> Ints:
     """Op numbers of the path in order of time."""
-    before = last_predecessors(timeline).tolist()
-    op = int(np.flatnonzero((timeline.end == timeline.makespan_fs).astype(np.bool_))[0])
+    last = int(np.flatnonzero((timeline.end == timeline.makespan_fs).astype(np.bool_))[0])
+    return walk_back(last, last_predecessors(timeline).tolist())
+
+
+def walk_back(op: int, before: Sequence[int]) -> Ints:
+    """Op numbers of the path to an op in order of time; `before` has the op that each one waited for."""
     path = []
     while op >= 0:
         path.append(op)

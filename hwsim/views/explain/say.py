@@ -69,7 +69,7 @@ def _lines(result: Result, explanation: Explanation, path: bool, derived: int) -
 
 
 def _accounting(shares: Sequence[Share], makespan: int) -> Iterator[str]:
-    rows = families(shares)
+    rows = [(name, time) for name, time, _ in families(shares)]
     shown, rest = rows[:CAUSES], rows[CAUSES:]
     if rest:
         shown.append((f"{len(rest)} more", sum(time for _, time in rest)))  # integers
@@ -204,7 +204,7 @@ def _then(row: WhatIf, explanation: Explanation) -> str:
     if explanation.measure is not None:
         others = ((name, value) for name, value in row.measured if name != explanation.measure.name)
         return f"; {', '.join(f'{name} {seconds(value) if name in TIMES else _rate(value)}' for name, value in others)}"
-    return "".join(f"; then {cause} {percent(time / row.makespan_fs)}" for cause, time in families(row.limited_by)[:1])
+    return "".join(f"; then {cause} {percent(time / row.makespan_fs)}" for cause, time, _ in families(row.limited_by)[:1])
 
 
 def _rate(value: float) -> str:

@@ -21,7 +21,7 @@ from hwsim import ticks
 from hwsim.graph.opgraph import Ints, Label, Line, LineStage
 from hwsim.records import dataclass
 from hwsim.results.timeline import FEMTO, Timeline
-from hwsim.views.explain.critical import last_predecessors
+from hwsim.views.explain.critical import last_predecessors, walk_back
 
 FULL: Final = 0.95  # a last stage that is busy for more of the time sets the pace itself
 ABOUT: Final = 1.1  # a stage with a larger possible rate, relative to the rate reached, does not explain it
@@ -221,7 +221,7 @@ def _of(
     if not total or any(len(first) != total or len(last) != total for first, last in spans):
         return None  # another program represents it
     counts = line.epochs if total == sum(line.epochs) else (total,)  # only a part of the batches was simulated
-    path = _path(int(spans[-1][1][-1]), before)
+    path = walk_back(int(spans[-1][1][-1]), before)
     blame = _Blame(timeline, path, [_blamed(names[number], line) for number in timeline.flat.label[path].tolist()])
     busy = [_covered(timeline, [ops_of.get(label, none) for label in stage.ops]) for stage in line.stages]
     ends = timeline.end[spans[-1][1]]
@@ -282,15 +282,6 @@ def _blamed(name: tuple[str, str, str], line: Line) -> tuple[str, str]:
     """Name and device of an op; `OTHERS` if it is in another program's last stage."""
     called, device, last_of = name
     return (OTHERS, "") if last_of not in ("", line.program) else (called, device)
-
-
-def _path(op: int, before: list[int]) -> Ints:
-    """Op numbers from the start of the run to this op, each waiting for the one before."""
-    ops = []
-    while op >= 0:
-        ops.append(op)
-        op = before[op]
-    return np.array(ops[::-1], np.int64)
 
 
 def _covered(timeline: Timeline, groups: list[Ints]) -> tuple[Ints, Ints]:

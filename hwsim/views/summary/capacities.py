@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from hwsim.records import dataclass
@@ -25,16 +24,6 @@ class Row:
     @property
     def percent(self) -> str:
         return format_share(self.utilisation)
-
-
-def causes(shares: Iterable[Share]) -> list[tuple[str, float]]:
-    """Families of causes with their share of the run, largest first."""
-    total: dict[str, list[tuple[str, float]]] = {}
-    for share in shares:
-        text = str(share.cause)
-        total.setdefault(family(text), []).append((text, share.share))
-    causes = [(rows[0][0] if len(rows) == 1 else name, math.fsum(part for _, part in rows)) for name, rows in total.items()]
-    return sorted(causes, key=lambda row: (-row[1], natural(row[0])))
 
 
 def capacities(usage: Sequence[Usage], limited: Iterable[Share] = ()) -> tuple[list[Row], list[str]]:

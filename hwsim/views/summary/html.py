@@ -7,8 +7,8 @@ from html import escape
 
 from hwsim.results.result import Result
 from hwsim.units import format_quantity, format_share
-from hwsim.views.explain.critical import limited_by
-from hwsim.views.summary.capacities import capacities, causes
+from hwsim.views.explain.critical import families, limited_by
+from hwsim.views.summary.capacities import capacities
 
 
 def render(result: Result, suffix: str = "") -> Iterable[bytes]:  # noqa: ARG001 (every report takes a suffix)
@@ -19,7 +19,7 @@ def render(result: Result, suffix: str = "") -> Iterable[bytes]:  # noqa: ARG001
 def fragment(result: Result) -> str:
     """A heading and the table of capacities."""
     limited = limited_by(result.timeline)
-    limits = ", ".join(f"{name} {format_share(share)}" for name, share in causes(limited)[:3])
+    limits = ", ".join(f"{name} {format_share(share)}" for name, _, share in families(limited)[:3])
     rows, _ = capacities(result.usage, limited)
     time = escape(format_quantity(result.makespan_s, "s"))
     heading = f"<b>{escape(result.workload)}</b> on <b>{escape(result.machine)}</b>: {time}"

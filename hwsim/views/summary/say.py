@@ -15,12 +15,12 @@ from hwsim.results.memory import DeviceMemory
 from hwsim.results.requests import RequestStatistics
 from hwsim.results.result import Result
 from hwsim.units import format_change, format_quantity, format_share
-from hwsim.views.explain.critical import limited_by
+from hwsim.views.explain.critical import families, limited_by
 from hwsim.views.explain.starving import pipelines
 from hwsim.views.kit import warned
 from hwsim.views.kit.table import Column, aligned, middle_out
 from hwsim.views.summary import pipeline, serving, training
-from hwsim.views.summary.capacities import Row, capacities, causes
+from hwsim.views.summary.capacities import Row, capacities
 from hwsim.views.summary.each import Each, each_op
 
 WIDTH: Final = 100
@@ -49,7 +49,7 @@ def _lines(result: Result) -> Iterator[str]:
     yield f"{result.workload}  on  {result.machine}"
     yield from _line("time", format_quantity(result.makespan_s, "s") + _of_steps(result))
     limited = limited_by(result.timeline)
-    shares = causes(limited)
+    shares = [(name, share) for name, _, share in families(limited)]
     shown = [f"{name} {format_share(share)}" for name, share in shares[:CAUSES]]
     if len(shares) > CAUSES:
         shown.append(f"{len(shares) - CAUSES} more {format_share(math.fsum(share for _, share in shares[CAUSES:]))}")
