@@ -21,13 +21,14 @@ class Buckets:
     """Kernels that a thread of the host issues, and gradients in buckets as the last backward pass completes them.
 
     Args:
-        size: bytes of a bucket; bytes: of a gradient of one parameter, as it is sent.
+        size: bytes of a bucket; bytes: size of the gradient of one parameter, as it is sent.
         overlap: buckets are sent while the backward pass goes on.
         by: the replicas themselves or servers; servers: the devices that keep the parameters.
         algorithm: the all-reduce's, as the file names it.
         asynchronous: every replica pushes and pulls on its own.
         updated: bytes of memory that the update of a parameter moves.
-        software: what issues the kernels; one_thread: one thread for all GPUs of a host; numbers: in an input example.
+        software: the framework that issues the kernels; one_thread: by one thread for all GPUs of a host.
+        numbers: numbers of an input example.
     """
 
     size: float
@@ -67,9 +68,9 @@ class Held:
     """Bytes that each GPU of a stage holds.
 
     Args:
-        always: by name, from the first op on.
-        kept: from the forward pass of a micro-batch through a virtual stage to its backward pass.
-        recomputed: while backward recomputes a layer.
+        always: bytes by name, from the first op on.
+        kept: activations, from the forward pass of a micro-batch through a virtual stage to its backward pass.
+        recomputed: activations of a layer while backward recomputes it.
     """
 
     always: Mapping[str, float]
@@ -86,8 +87,9 @@ class Plan:
         batches: examples of each replica in a step; microbatches: parts of them that follow each other.
         exchange: the grain of the ops, and how gradients are exchanged.
         network: part of the NICs' rate that the framework's collectives reach.
-        dtype: by which the peak of the GPUs counts.
-        text: the plan in a line; count, unit: tokens or images of a step; flop: of the model for them; total: count of the whole
+        dtype: number format by which the peak of the GPUs counts.
+        text: the plan in a line.
+        count, unit: tokens or images of a step; flop: FLOP of the model for them; total: their count in all steps of the real
             training, 0 if not given.
         evaluation: forward passes after the last step.
     """
