@@ -1,9 +1,9 @@
-"""What an op asks of a machine: one noun, `Demand`, that the engine plays without knowing who asked.
+"""The demand of an op on a machine: one noun, `Demand`, that the engine plays without knowing the op.
 
     alone:  time = latency + max(floor, max(amount / capacity))
 
 A demand draws its amounts from named capacities while it makes progress, at any rate, all
-amounts in proportion.  Demands that overlap share the capacities they have in common, so
+amounts in proportion. Demands that overlap share the capacities they have in common, so
 contention and overlap emerge from the amounts (the roofline model of Williams, Waterman and
 Patterson, CACM 52(4), 2009, for one op; weighted max-min fairness between several).
 """
@@ -98,12 +98,12 @@ class Demand:
         amounts: (capacity name, amount) in the capacity's unit, sorted by name, none zero.
         floor: seconds; a bound by latency or occupancy (queue depth, memory-level parallelism).
         holds: (capacity name, fraction of it) taken while it flows, whatever the rate; not one it also draws from.
-        share: bytes (or their equivalent in time x memory bandwidth).  Under contention each
+        share: bytes (or their equivalent in time x memory bandwidth). Under contention each
             demand proceeds at `pace = share x progress / s`; a saturated capacity gives all it
-            holds back the same pace.  For a plain transfer: its bytes, hence max-min fairness.
-        times: of a demand that stands for equal ones of other ranks too (see `hwsim.graph.fold`): how many of them draw each of
-            the amounts, then how many hold each of the holds; empty: itself alone.  They weigh in what is shared; its own
-            pace alone is that of one.  Only with `times` may amounts name a capacity twice.
+            holds back the same pace. For a plain transfer: its bytes, hence max-min fairness.
+        times: for a demand that stands for equal ones of other ranks too (see `hwsim.graph.fold`): the number that draws each
+            amount, then the number that holds each of the holds; empty: itself alone. They weigh in shared capacities; its
+            pace alone is the pace of one. Only with `times` may amounts name a capacity twice.
     """
 
     latency: float = 0.0
@@ -176,11 +176,11 @@ class Requests:
         stride: bytes from one to the next, for pattern strided.
         span: bytes of the device they go to; 0 for all it has.
         write_share: part of them that write.
-        depth: at most so many issued and not finished; None for any number.
-        cores: who asks, in turns.
-        banks, row_hit: of a DRAM, the banks of each channel they go to (None: as the addresses fall), and the part that
+        depth: the most that are issued and not finished; None for any number.
+        cores: number that issue them, in turns.
+        banks, row_hit: banks of each channel of a DRAM that they go to (None: as the addresses fall), and the part that
             finds its row open.
-        sync: of a disk, each write is on the medium before the next one starts.
+        sync: each write to a disk is on the medium before the next one starts.
     """
 
     device: str
@@ -199,7 +199,7 @@ class Requests:
 
 
 class Choice(NamedTuple):
-    """What was chosen among several ways to do an op, and what came second; seconds as they were expected to take.
+    """The choice among several ways to do an op, and the second best; seconds as expected.
 
     channels: how many of them run it side by side, 0 where that is not known.
     """
@@ -222,7 +222,7 @@ class Choice(NamedTuple):
 
 
 class Wire(NamedTuple):
-    """What an op draws of each of many equal capacities, and one of them; moved: the bytes behind the amount."""
+    """One of many equal capacities, and the amount drawn from each; moved: the bytes behind the amount."""
 
     capacity: Capacity
     amount: float
@@ -234,7 +234,7 @@ class Wide:
     """Amounts drawn from very many capacities, in columns instead of names.
 
     Args:
-        numbers: of the capacities, ascending, and `kind`: which of `kinds` each is.
+        numbers: the capacities, ascending, and `kind`: the place of each in `kinds`.
         kinds: alike in name, rate, amount and bytes; the capacity of each is its first one.
         count: all numbers of capacities lie below.
         name: what the capacity of a number is called.
@@ -249,13 +249,13 @@ class Wide:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What lowering found for one kind of op on one device.
+    """The result of lowering one kind of op on one device.
 
     `moved` are the natural amounts behind the device time: (capacity, amount, "B" or "FLOP" or "1").
-    `requests`: what it asks of a device that can be simulated request by request.  `played`: it is: the demand is what
+    `requests`: what it asks of a device that can be simulated request by request. `played`: it is: the demand is what
     it asks of everything else, and the op ends when that has ended and the requests have been served.
     `choice`: among several algorithms, where one was chosen.
-    `wide`: what it draws beside the amounts of its demand; only before it is folded or written out (`in_full`).
+    `wide`: amounts it draws in addition to the amounts of its demand; only before it is folded or written out (`in_full`).
     """
 
     demand: Demand
@@ -276,7 +276,7 @@ class Cost:
         ]
         rows.sort(key=lambda row: row[0])
         demand = replace(
-            self.demand, amounts=tuple(sorted([*self.demand.amounts, *((name, each.amount) for name, each in rows)]))
+            self.demand, amounts=tuple(sorted([*self.demand.amounts, *((name, wire.amount) for name, wire in rows)]))
         )
-        moved = (*self.moved, *((name, each.moved, "B") for name, each in rows if each.moved > 0))
+        moved = (*self.moved, *((name, wire.moved, "B") for name, wire in rows if wire.moved > 0))
         return replace(self, demand=demand, moved=moved, wide=None)

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 else:
 
     def dataclass(plain=None, /, *, frozen=False, eq=True, repr=True, order=False, **options):  # noqa: A002 (the standard names)
-        """Make a class a dataclass; the options are those of the standard library."""
+        """Make a class a dataclass; it takes the options of the standard library."""
         if plain is None:
             return lambda plain: dataclass(plain, frozen=frozen, eq=eq, repr=repr, order=order, **options)
-        own = {name for name, value in vars(plain).items() if name != "__hash__" or value is not None}
+        defined = {name for name, value in vars(plain).items() if name != "__hash__" or value is not None}
         made = dataclasses.dataclass(init=False, repr=False, eq=False, **options)(plain)
         entries = dataclasses.fields(made)
         methods = {"__init__": _init(made, entries, frozen)}
@@ -42,7 +42,7 @@ else:
             methods |= {"__setattr__": _refuse_to_set, "__delattr__": _refuse_to_delete}
             methods |= {"__getstate__": _state, "__setstate__": _set_state}
         for name, method in methods.items():
-            if name not in own:
+            if name not in defined:
                 setattr(made, name, method)
         return made
 

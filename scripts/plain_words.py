@@ -38,6 +38,8 @@ PATTERNS: Final = {
     "goes-off": r"\b(go|goes|gone) (off|over)\b",
 }
 READ: Final = ("hwsim/**/*.py", "calibrate/hwsim_calibrate/**/*.py", "docs/*.md", "README.md", "calibrate/README.md")
+# doctests, tables, formulas and lines of YAML
+NO_SENTENCE: Final = r"(?m)>>>.*(\n.*)?|^\|.*$|^    \S.*(  | = |: \{).*$"
 LONGEST: Final = 40  # words of a sentence
 VAGUE: Final = frozenset(
     {"found", "said", "told", "here", "there", "one", "other", "each", "known", "what", "asked", "whole", "own", "now"}
@@ -62,7 +64,8 @@ def places(root: Path = ROOT) -> Iterator[Place]:
             for rule, pattern in PATTERNS.items():
                 for match in re.finditer(pattern, text):
                     yield Place(rule, name, line + text.count("\n", 0, match.start()), _around(text, match))
-            for sentence in re.split(r"(?<=[.!?])\s+|\n\s*\n", re.sub(r">>>.*(\n.*)?", "", text)):
+            prose = re.sub(NO_SENTENCE, "", text)
+            for sentence in re.split(r"(?<=[.!?])\s+|\n\s*\n", prose):
                 if len(sentence.split()) > LONGEST:
                     yield Place("long-sentence", name, line, " ".join(sentence.split())[:100])
         if path.suffix == ".py":

@@ -275,7 +275,7 @@ def test_a_value_of_the_iteration_before_is_fetched_from_where_it_lies() -> None
 
 
 def test_a_value_on_a_gpu_of_unknown_size_cannot_be_fetched_whole() -> None:
-    with pytest.raises(SpecError, match="nobody says how large 'y' is"):
+    with pytest.raises(SpecError, match="the size of 'y' is not given"):
         lowered([busy(1, "gpu", writes="y"), {"asnumpy": "y"}], None)
     lowered([busy(1, "gpu", writes="y"), {"item": "y"}], None)
 

@@ -18,13 +18,13 @@ class Accesses:
             independent of each other; dependent: anywhere, and each needs the one before it (a chain of pointers).
         stride: bytes from one to the next; 0 for `size`.
         offset: bytes that the first lies beyond a multiple of `size`: misaligned if not 0.
-        working_set: bytes they go over again and again; None: everything is met once, and comes from memory.
+        working_set: bytes they use repeatedly; None: everything is used once, and comes from memory.
         write: part of them that store.
-        cores: of a cpu that do them, each its part; None for all of them.
+        cores: number of a cpu that do them, each its part; None for all.
         chains: dependent accesses that every core follows side by side.
         remote: part of them that goes to the memory of another domain or socket.
-        banks, row_hit: of a memory with nothing before it, the banks of each channel that they go to (None: all), and the part
-            that finds its row open.
+        banks, row_hit: banks of each channel that they go to (None: all), and the part that finds its row open; for a memory
+            without caches before it.
         call: the call of a library that does them, for a machine whose calls were measured.
     """
 
@@ -61,8 +61,8 @@ def crossings(size: float, step: float, offset: float, line: float) -> float:
     """
     if size <= 0:
         return 0.0
-    whole = all(float(each).is_integer() for each in (size, step, offset, line)) and step > 0
-    if not whole:
+    is_whole = all(float(each).is_integer() for each in (size, step, offset, line)) and step > 0
+    if not is_whole:
         return (size - 1) / line if size > 1 else 0.0
     period = int(line) // math.gcd(int(step), int(line))
     begins = ((int(offset) + turn * int(step)) % int(line) for turn in range(min(period, 4096)))
@@ -77,8 +77,8 @@ def lines_touched(accesses: Accesses, line: float) -> float:
     >>> lines_touched(Accesses(count=1, size=8, pattern="random"), 64)
     1.0
     """
-    each = 1.0 + crossings(accesses.size, accesses.size, accesses.offset, line)
+    lines = 1.0 + crossings(accesses.size, accesses.size, accesses.offset, line)
     if accesses.scattered:
-        return each
-    each = 1.0 + crossings(accesses.size, accesses.step, accesses.offset, line)
-    return min(each, accesses.step / line)
+        return lines
+    lines = 1.0 + crossings(accesses.size, accesses.step, accesses.offset, line)
+    return min(lines, accesses.step / line)

@@ -2,8 +2,8 @@
 
     seek(d) = a + b sqrt(d)  up to `bend` cylinders (the arm speeds up and brakes),  c + e d  beyond (it coasts)
 
-Two ways to say it: the three figures of a data sheet (track to track, average, full stroke), through which the curve is
-laid with its bend at a third of the cylinders, where the average lies; or the five constants themselves.
+Keys: the three figures of a data sheet (track to track, average, full stroke), or the five constants themselves. The curve
+through three figures has its bend at a third of the cylinders, where the average lies.
 Source: Ruemmler and Wilkes, "An introduction to disk drive modeling", IEEE Computer 27(3), 1994.
 
 The geometry of a hard disk's platters: from densities to the capacity of a track, the rate and the size.
@@ -12,7 +12,7 @@ The geometry of a hard disk's platters: from densities to the capacity of a trac
     size = surfaces x tracks x capacity of the mean track,   tracks = (outer - inner) x track density
 
 Twice the bits along a track double its capacity, the rate and the size; twice the tracks double the size alone.
-Source: geometry.  Range: one density everywhere; sector headers, error correction and servo wedges are in `used`.
+Source: geometry. Range: one density everywhere; sector headers, error correction and servo wedges are in `used`.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Curve:
     bend: float
 
     def __call__(self, distance: float) -> float:
-        """Seconds over so many cylinders; none over none."""
+        """Seconds over a number of cylinders; 0 over none."""
         if distance <= 0:
             return 0.0
         return self.a + self.b * math.sqrt(distance) if distance <= self.bend else self.c + self.e * distance
@@ -115,7 +115,7 @@ class Seek:
         return self.curve()(distance)
 
     def mean(self, part: float = 1.0) -> float:
-        """Of random accesses within a part of the cylinders: the integral of 2 (1 - x) seek(x part cylinders).
+        """Mean of random accesses within a part of the cylinders: the integral of 2 (1 - x) seek(x part cylinders).
 
         >>> round(Seek(cylinders=3000, track=1e-3, average=8e-3, full=16e-3).mean(), 5)
         0.00774

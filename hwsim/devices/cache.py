@@ -1,13 +1,13 @@
 """Caches: which level serves a working set, how fast, and how long one access takes.
 
 Gone over in order, again and again: level l serves hit(W / C), a ramp (see `curves.hit_share`); bytes that miss it
-cross from the next.  A core takes, per op,
+cross from the next. A core takes, per op,
 
     bytes / b1 + sum of (bytes that miss l - 1) / b_l       one transfer at a time (Intel: not overlapping)
     max(bytes / b1, (bytes that miss l - 1) / b_l)           all at once (AMD Zen)
 
-Anywhere, at random: every line is as likely as any other, so a level that holds C of W bytes serves C / W of them, less
-what pages of random colour crowd out of a set of `ways` lines: E[min(N, ways)] / mean, N ~ Poisson(mean = ways W / C).
+Anywhere, at random: every line is as likely as any other, so a level that holds C of W bytes serves C / W of them. Pages
+of random colour crowd lines out of a set of `ways` lines, and leave E[min(N, ways)] / mean, N ~ Poisson(mean = ways W / C).
 One access takes the latencies of the levels it misses, and a walk of the page tables beyond the reach of the TLB:
 
     latency = first level + sum (1 - hit_l^k) (latency_l+1 - latency_l) + sum (1 - reach_t^k) miss_t + walk_t log2(W / reach_t)
@@ -16,9 +16,9 @@ for k chains side by side (the slowest of k counts); never less than k accesses 
 of the chains where that was measured.
 
 Source: composition: Treibig and Hager, "Introducing a performance model for bandwidth-limited loop kernels", PPAM 2009
-(execution-cache-memory model).  Page colours: Kessler and Hill, ACM TOCS 10(4), 1992.
+(execution-cache-memory model). Page colours: Kessler and Hill, ACM TOCS 10(4), 1992.
 Error: docs/validation/components.md: in-cache streams against likwid-bench, latency against tinymembench.
-Range: least recently used or random replacement, uniform accesses; a stream that a prefetcher sees.  No inclusion
+Range: least recently used or random replacement, uniform accesses; a stream that a prefetcher sees. No inclusion
 effects, no stencils (layer conditions), no cache that other programs use too.
 """
 
@@ -54,7 +54,7 @@ class Level:
         return self.latency if self.latency is not None else (self.cycles or 0.0) / clock
 
     def rate(self, clock: float, sharing: int) -> float:
-        """Bytes per second that each of `sharing` cores reads from it; infinite where nobody said."""
+        """Bytes per second that each of `sharing` cores reads from it; infinite if not given."""
         own = self.bandwidth if self.bandwidth is not None else math.inf if self.per_cycle is None else self.per_cycle * clock
         return own if self.together is None else min(own, self.together / max(sharing, 1))
 
@@ -93,17 +93,17 @@ class Caches:
         if not self.levels:
             yield "caches.levels", "no level is given", "such as {L1: {size: 32 KiB, cycles: 4}}"
         before: Level | None = None
-        for name, each in self.levels.items():
+        for name, level in self.levels.items():
             key = f"caches.levels.{name}"
-            if each.latency is not None and each.cycles is not None:
+            if level.latency is not None and level.cycles is not None:
                 yield key, "its latency is given twice, in seconds and in cycles", None
-            if each.bandwidth is not None and each.per_cycle is not None:
+            if level.bandwidth is not None and level.per_cycle is not None:
                 yield key, "its bandwidth is given twice, in B/s and in bytes per cycle", None
-            if each.none <= each.full:
+            if level.none <= level.full:
                 yield f"{key}.none", "it serves all and nothing at once", "`none` is larger than `full`"
-            if before is not None and each.size < before.size and not each.victim:
+            if before is not None and level.size < before.size and not level.victim:
                 yield key, "it is smaller than the level before it", "list the levels from the core outwards"
-            before = each
+            before = level
 
     def sizes(self, used: int) -> tuple[float, ...]:
         """Bytes that each level holds for `used` busy cores that sit next to each other, all such caches together.
@@ -111,21 +111,21 @@ class Caches:
         >>> Caches(levels={"L1": Level(size=32.0), "L3": Level(size=1000.0, shared_by=4)}).sizes(6)
         (192.0, 2000.0)
         """
-        found: list[float] = []
-        for each in self.levels.values():
-            own = each.size * math.ceil(used / each.shared_by)
-            found.append(own + found[-1] if each.victim and found else own)
-        return tuple(found)
+        sizes: list[float] = []
+        for level in self.levels.values():
+            size = level.size * math.ceil(used / level.shared_by)
+            sizes.append(size + sizes[-1] if level.victim and sizes else size)
+        return tuple(sizes)
 
     def streamed(self, working_set: float | None, used: int) -> tuple[float, ...]:
-        """Part of the bytes that each level serves itself or from nearer the core, gone over in order; rising."""
+        """Part of the bytes that each level serves itself or from nearer the core, read in order; rising."""
         if working_set is None:
             return (0.0,) * len(self.levels)
         levels = zip(self.levels.values(), self.sizes(used), strict=True)
         return _rising(hit_share(working_set, size, full=each.full, none=each.none) for each, size in levels)
 
     def scattered(self, working_set: float | None) -> tuple[float, ...]:
-        """As `streamed`, for accesses to any line at random: every core goes over the whole of the working set."""
+        """As `streamed`, for accesses to any line at random: every core uses the whole working set."""
         if working_set is None:
             return (0.0,) * len(self.levels)
         ways = [each.ways for each in self.levels.values()]
@@ -141,12 +141,12 @@ class Caches:
         """
         fetched = reads + (max(0.0, writes - in_place) if self.write_allocate else 0.0)
         missing = (1.0, *(1.0 - part for part in served[:-1]))
-        found = []
-        for at, (each, part) in enumerate(zip(self.levels.values(), missing, strict=True)):
+        times = []
+        for at, (level, part) in enumerate(zip(self.levels.values(), missing, strict=True)):
             first = at == 0
-            weight = near * (reads + each.write_cost * writes) if first else fetched + each.write_cost * writes
-            found.append(part * weight / used / each.rate(clock, min(used, each.shared_by)))
-        return tuple(found)
+            weight = near * (reads + level.write_cost * writes) if first else fetched + level.write_cost * writes
+            times.append(part * weight / used / level.rate(clock, min(used, level.shared_by)))
+        return tuple(times)
 
     def latency(
         self, working_set: float | None, clock: float, memory: float, chains: int = 1
@@ -164,9 +164,9 @@ class Caches:
         if working_set is None:
             return tuple(steps)
         for name, tlb in self.tlbs.items():
-            known = min(1.0, tlb.reach / working_set) if working_set > 0 else 1.0
+            levels = min(1.0, tlb.reach / working_set) if working_set > 0 else 1.0
             beyond = max(0.0, math.log2(working_set / tlb.reach)) if working_set > 0 else 0.0
-            steps.append((f"TLB {name}", 1.0 - known**chains, tlb.miss + tlb.walk * beyond))
+            steps.append((f"TLB {name}", 1.0 - levels**chains, tlb.miss + tlb.walk * beyond))
         return tuple(steps)
 
     def group_time(self, working_set: float | None, clock: float, memory: float, chains: int = 1) -> float:
@@ -176,7 +176,7 @@ class Caches:
         return max(together, chains * alone / self.followed(chains))
 
     def followed(self, chains: int) -> float:
-        """Lines that a core waits for at once, of so many chains side by side: `paired` of every two, at most `in_flight`.
+        """Lines that a core waits for at once, of `chains` side by side: `paired` of every two, at most `in_flight`.
 
         >>> slow = Caches(levels={"L1": Level(size=32.0)}, paired=1.5)
         >>> [slow.followed(chains) for chains in (1, 2, 4, 100)]
@@ -216,7 +216,7 @@ def _rising(parts: Iterable[float]) -> tuple[float, ...]:
 
 
 def hit_share(working_set: float, capacity: float, *, full: float = 0.8, none: float = 1.3) -> float:
-    """Part of the accesses that a cache serves when `working_set` bytes are gone over again and again.
+    """Part of the accesses that a cache serves when `working_set` bytes are used repeatedly.
 
     1 up to `full` x capacity, 0 from `none` x capacity, linear between.
 

@@ -1,15 +1,15 @@
 """One core of a CPU: its clock, its vector units, how many instructions it starts, what a wrong guess costs.
 
     FLOP per cycle = lanes x pipes x (2 with fused multiply-add)        lanes = bits of a register / bits of a number
-    clock          = that of the class of instructions, higher while few cores are busy
+    clock          = the clock of the class of instructions, higher while few cores are busy
     instructions   = instructions / (ipc x clock), branches guessed wrong x mispredict / clock on top
 
 Source: Hennessy and Patterson, "Computer Architecture", chapter 3; the vendors' optimisation manuals for pipes and widths.
-Error: peaks are the datasheets' arithmetic, to the digit.  `ipc` and `smt` are averages over programs: +-30 %.
-Range: throughput of loops whose instructions do not wait for each other.  No dependency chains, no decoder, no ports by
+Error: peaks are the datasheets' arithmetic, to the digit. `ipc` and `smt` are averages over programs: +-30 %.
+Range: throughput of loops whose instructions do not wait for each other. No dependency chains, no decoder, no ports by
 kind of instruction; heat and power shorten a boost that the table of clocks promises.
 
-How much of a socket's memory bandwidth its busy cores reach: NUMA domains and the bandwidth of one core.
+The part of a socket's memory bandwidth that its busy cores reach: NUMA domains and the bandwidth of one core.
 
 A domain (half a socket, a quadrant, one die) has its own part of the memory; n_d of its cores reach
 
@@ -26,7 +26,7 @@ Range: static division of the work and data on the domain of its core; a schedul
 
 Cache lines that several cores write: how long a line takes from one core to another, and what false sharing costs.
 
-A line is in one core's hands at a time.  `times` increments by each of n cores of a line they share (the same counter, or
+A line is in one core's hands at a time. `times` increments by each of n cores of a line they share (the same counter, or
 counters that lie in one line) are one after another:
 
     shared   cores x times x L_c2c(n)           L_c2c: mean over the pairs of these cores
@@ -35,9 +35,9 @@ counters that lie in one line) are one after another:
 so that falsely shared counters are slower than one core alone, however many cores help.
 Source: cache coherence protocols (Sorin, Hill and Wood, "A Primer on Memory Consistency and Cache Coherence", 2011);
 latencies: nviennot/core-to-core-latency, one way of a compare-and-swap ping-pong.
-Error: docs/validation/components.md (core-to-core).  The ratio shared / own is right to a factor of 2 for plain stores:
+Error: docs/validation/components.md (core-to-core). The ratio shared / own is right to a factor of 2 for plain stores:
 store buffers let a core write several times before it gives the line away.
-Range: a line that is written all the time.  Readers in between, back-off of locks and queues of them are not modelled.
+Range: a line that is written all the time. Readers in between, back-off of locks and queues of them are not modelled.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ ISAS: Final[tuple[str, ...]] = get_args(Isa)
 
 @dataclass(frozen=True, slots=True)
 class Busy:
-    """The clock while at most so many cores are busy."""
+    """The clock up to a number of busy cores."""
 
     cores: int = field("busy cores, at most", minimum=1)
     clock: Hertz = field("their clock", exclusive_minimum=0.0)
@@ -94,7 +94,7 @@ class Instructions:
         return float(self.lanes(dtype) * self.pipes * (2 if self.fma else 1))
 
     def clock_of(self, busy: int, otherwise: float) -> float:
-        """Hertz with so many cores busy; `otherwise` where the class has no clock of its own.
+        """Hertz with a number of busy cores; `otherwise` where the class has no clock of its own.
 
         >>> Instructions(clock=3e9, boost=(Busy(1, 4e9), Busy(2, 3.5e9))).clock_of(2, 0)
         3500000000.0
@@ -104,7 +104,7 @@ class Instructions:
 
 @dataclass(frozen=True, slots=True)
 class Core:
-    """What one core does in a cycle."""
+    """One core: instructions, wrong guesses and atomic operations, in cycles."""
 
     isa: Mapping[str, Instructions] = field(
         "classes of instructions: scalar, sse, avx, avx2, avx512, neon, sve, ...", default_factory=dict
@@ -119,15 +119,15 @@ class Core:
 
     def problems(self, cores: int, clock: float | None) -> Iterator[tuple[str, str, str | None]]:
         """(key, message, hint) of what cannot be."""
-        for name, each in self.isa.items():
+        for name, entry in self.isa.items():
             if name not in ISAS:
                 yield f"core.isa.{name}", f"unknown class of instructions '{name}'", did_you_mean(name, ISAS)
-            if clock is None and each.clock is None:
+            if clock is None and entry.clock is None:
                 yield f"core.isa.{name}", f"{name} has no clock, nor has the cpu", "add `clock: 2.4 GHz`"
-            for dtype in each.formats:
+            for dtype in entry.formats:
                 if dtype not in BYTES:
                     yield f"core.isa.{name}.formats", f"unknown number format '{dtype}'", did_you_mean(dtype, BYTES)
-            steps = [*each.boost, Busy(cores, each.clock or clock or 1.0)]
+            steps = [*entry.boost, Busy(cores, entry.clock or clock or 1.0)]
             for few, many in pairwise(steps):
                 if many.cores < few.cores or (few.cores + 1) * many.clock < few.cores * few.clock:
                     at = f"core.isa.{name}.boost"
@@ -149,12 +149,12 @@ class Core:
         )
 
     def of_sockets(self, sockets: int) -> Core:
-        """The same core where the clocks count the busy cores of so many sockets together."""
+        """The same core where the clocks count the busy cores of all sockets together."""
         if sockets == 1:
             return self
         classes = {
-            name: replace(each, boost=tuple(Busy(step.cores * sockets, step.clock) for step in each.boost))
-            for name, each in self.isa.items()
+            name: replace(entry, boost=tuple(Busy(step.cores * sockets, step.clock) for step in entry.boost))
+            for name, entry in self.isa.items()
         }
         return replace(self, isa=classes)
 
@@ -182,16 +182,16 @@ class Numa:
 
         Args:
             read, written: bytes that cross from and to memory.
-            memory: bandwidth of the whole memory; core: that of one core alone, None for no limit.
+            memory: bandwidth of the whole memory; core: bandwidth of one core alone, None for no limit.
         """
         shared = memory * self.efficiency / self.domains
         most = _per(read + self.write_cost * written, shared)
         if core is None:
             return 1.0 / most if most > 0 else 0.0
-        own = cores * _per(read + self.core_write_cost * written, core)
-        if math.isinf(own) or math.isinf(most):
-            return 0.0 if math.isinf(min(own, most)) else 1.0 / min(own, most)
-        return 1.0 / soft_min(own, most, self.knee or math.inf)
+        cores_rate = cores * _per(read + self.core_write_cost * written, core)
+        if math.isinf(cores_rate) or math.isinf(most):
+            return 0.0 if math.isinf(min(cores_rate, most)) else 1.0 / min(cores_rate, most)
+        return 1.0 / soft_min(cores_rate, most, self.knee or math.inf)
 
     def seconds(
         self, used: int, cores: int, read: float, written: float, memory: float, core: float | None
@@ -218,7 +218,7 @@ def fill(used: int, cores: int, domains: int) -> tuple[int, ...]:
 
 
 def _per(weight: float, rate: float) -> float:
-    """Bytes of the op per second, where each weighs so much; no limit where it weighs nothing."""
+    """Bytes of the op per second, each of this weight; no limit at weight 0."""
     return rate / weight if weight > 0 else math.inf
 
 
@@ -264,12 +264,12 @@ class Coherence:
         """
         if used < 2:
             return 0.0
-        each = cores // sockets
-        full, rest = divmod(used, each)
+        per_socket = cores // sockets
+        full, rest = divmod(used, per_socket)
         counted: list[tuple[float, float]] = []  # (pairs, seconds)
-        for busy in (*(each,) * full, rest):
+        for busy in (*(per_socket,) * full, rest):
             counted += [(part * busy * (busy - 1), seconds) for part, seconds in (self.pairs(busy) if busy > 1 else ())]
-        within = sum(busy * (busy - 1) for busy in (*(each,) * full, rest))  # integers
+        within = sum(busy * (busy - 1) for busy in (*(per_socket,) * full, rest))  # integers
         across = self.cluster if self.across is None else self.across
         counted.append((used * (used - 1) - within, across if self.sockets is None else self.sockets))
         return math.fsum(count * seconds for count, seconds in counted) / (used * (used - 1))

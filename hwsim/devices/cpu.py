@@ -2,7 +2,7 @@
 
 Several sockets are what a bare `cpu` means on a node that has two.
 Work and its memory traffic are spread evenly over the sockets, each part with its data in its own socket's memory.
-What goes to the other's memory (`remote`) takes `numa.remote_latency` more and shares `numa.remote_bandwidth`; a line
+Traffic to the other's memory (`remote`) takes `numa.remote_latency` more and shares `numa.remote_bandwidth`; a line
 that cores of both write crosses between them (`coherence.sockets`).
 
 Error: docs/validation/components.md (BabelStream and core-to-core rows of dual-socket servers).
@@ -24,10 +24,10 @@ from hwsim.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Cpu(CpuKeys):
-    """Roofline CPU.  An op has all cores unless it says how many.
+    """Roofline CPU. An op has all cores unless it says how many.
 
-    Peaks are of the whole socket: as stated in `flop`, else cores x clock x `per_cycle`, else those of the widest
-    instructions of `core`.  A type without a peak runs in the next wider one (see `roofline.WIDER`).
+    Peaks are of the whole socket: as stated in `flop`, else cores x clock x `per_cycle`, else the peaks of the widest
+    instructions of `core`. A type without a peak runs in the next wider one (see `roofline.WIDER`).
     """
 
     kind: ClassVar[str] = "cpu"
@@ -83,7 +83,7 @@ class Sockets:
         return self.model.cores * len(self.names)
 
     def capacities(self, name: str) -> tuple[Capacity, ...]:  # noqa: ARG002 (as Cpu)
-        """None of its own: those of its sockets."""
+        """The capacities of its sockets."""
         return tuple(each for socket in self.names for each in self.model.capacities(socket))
 
     def compute(self, name: str, work: Work) -> Cost:
@@ -106,15 +106,17 @@ class Sockets:
 
     def _whole(self) -> Cpu:
         n = len(self.names)
-        own = self.model.memory
-        dram = replace(own.dram, channels=own.dram.channels * n) if own.dram else None
-        memory = replace(own, bandwidth=own.bandwidth * n, dram=dram, channels=None, max_channels=None, dimms=None)
+        memory_of_one = self.model.memory
+        dram = replace(memory_of_one.dram, channels=memory_of_one.dram.channels * n) if memory_of_one.dram else None
+        memory = replace(
+            memory_of_one, bandwidth=memory_of_one.bandwidth * n, dram=dram, channels=None, max_channels=None, dimms=None
+        )
         flop = {dtype: peak * n for dtype, peak in self.model.flop.items()}
-        told = dict(self.model.sources)
+        sources = dict(self.model.sources)
         for key in ("cores", "memory.bandwidth", *(f"flop.{dtype}" for dtype in flop)):
-            if key in told:
-                told[key] = f"{n} sockets together; {told[key]}"
-        return self.model.like(cores=self.cores, flop=flop, memory=memory, sources=told, sockets=n)
+            if key in sources:
+                sources[key] = f"{n} sockets together; {sources[key]}"
+        return self.model.like(cores=self.cores, flop=flop, memory=memory, sources=sources, sockets=n)
 
     def _spread(self, name: str, cost: Cost) -> Cost:
         """Core-seconds are divided among the sockets; memory time is the same on each; a line is in one place."""
@@ -138,5 +140,5 @@ class Sockets:
         return replace(cost, demand=replace(cost.demand, amounts=tuple(sorted(amounts))), moved=tuple(sorted(moved)), why=why)
 
     def _first(self, name: str, capacity: str) -> str:
-        """The first socket's capacity, which stands for those of all."""
+        """The first socket's capacity, which stands for all."""
         return capacity.replace(name, self.names[0], 1) if capacity else ""

@@ -1,8 +1,8 @@
-"""What many small accesses, or increments of counters, ask of a CPU.
+"""The demand of many small accesses, or of increments of counters, on a CPU.
 
 In a row or strided, prefetchers bring the lines in time: bytes of the lines touched, through the caches and the memory as
-any stream.  Beyond half a page no prefetcher follows: then, as at random, each core waits for lines, `in_flight` of them
-at once, and the memory serves as many random accesses as its banks allow (`dram`, where the memory has one).  Dependent
+any stream. Beyond half a page no prefetcher follows: then, as at random, each core waits for lines, `in_flight` of them
+at once, and the memory serves as many random accesses as its banks allow (`dram`, where the memory has one). Dependent
 accesses wait for each other: a chain takes count x latency.
 Error: docs/validation/components.md (tinymembench for dependent ones); independent random accesses: not yet measured.
 Range: no other program on the cores; the accesses are the only thing the cores do.
@@ -53,7 +53,7 @@ def access_cost(cpu: CpuKeys, name: str, accesses: Accesses, used: int) -> Cost:
         bandwidth=cpu.memory.bandwidth,
         floor=max(floor, busy if used < cpu.cores else 0.0, *(term.seconds for term in waits)) if waits else max(floor, busy),
     )
-    asked = Requests(
+    requests = Requests(
         device=name,
         count=accesses.count,
         size=accesses.size,
@@ -64,13 +64,13 @@ def access_cost(cpu: CpuKeys, name: str, accesses: Accesses, used: int) -> Cost:
         depth=used * (accesses.chains if accesses.pattern == "dependent" else int(_in_flight(cpu))),
         cores=used,
     )
-    return replace(cost, why=(*cost.why, *terms[1:], *reached, *waits), requests=asked)
+    return replace(cost, why=(*cost.why, *terms[1:], *reached, *waits), requests=requests)
 
 
 def access_latency(cpu: CpuKeys, working_set: float | None, *, busy: int = 1, chains: int = 1, remote: float = 0.0) -> float:
     """Seconds from one access of a chain to the next, `chains` side by side on the core.
 
-    working_set: bytes it goes over at random; None: every access reaches memory.
+    working_set: bytes it uses at random; None: every access reaches memory.
     """
     memory = memory_latency(cpu) + remote * (cpu.numa.remote_latency if cpu.numa else 0.0)
     if cpu.caches is None:
@@ -79,7 +79,7 @@ def access_latency(cpu: CpuKeys, working_set: float | None, *, busy: int = 1, ch
 
 
 def memory_latency(cpu: CpuKeys) -> float:
-    """Seconds of one access to memory: as stated, else that of its DRAM; 0 where nobody said."""
+    """Seconds of one access to memory: as stated, else the latency of its DRAM; 0 if neither is given."""
     dram = cpu.memory.dram
     return cpu.memory.latency if cpu.memory.latency > 0 or dram is None else dram.latency()
 
@@ -89,7 +89,7 @@ def _in_flight(cpu: CpuKeys) -> float:
 
 
 def _footprint(accesses: Accesses, line: float) -> float:
-    """Bytes of cache that the working set takes: whole lines of which only a part is used."""
+    """Bytes of cache that the working set takes: whole lines, even if only a part is used."""
     working_set = accesses.working_set or 0.0
     if accesses.scattered:
         return working_set * max(1.0, line / max(accesses.size, line))
@@ -100,11 +100,11 @@ def _issuing(cpu: CpuKeys, name: str, accesses: Accesses, used: int, line: float
     """The line of the instructions: an access that crosses into another line takes two."""
     clock = cpu.clock_of("scalar", used)
     per_cycle = cpu.core.loads if cpu.core else 2.0
-    each = 1.0 + crossings(accesses.size, accesses.step if not accesses.scattered else accesses.size, accesses.offset, line)
-    count = accesses.count * each
+    lines_each = 1.0 + crossings(accesses.size, accesses.step if not accesses.scattered else accesses.size, accesses.offset, line)
+    count = accesses.count * lines_each
     seconds = count / (per_cycle * clock * used) if clock > 0 else 0.0
     inputs: tuple[Input, ...] = (
-        ("accesses", precise(count, "1"), WORKLOAD + (f", {each:.3g} lines each" if each > 1 else "")),
+        ("accesses", precise(count, "1"), WORKLOAD + (f", {lines_each:.3g} lines each" if lines_each > 1 else "")),
         ("loads", precise(per_cycle, "1"), f"core.loads, per cycle: {source_of(cpu.sources, 'core.loads')}"),
         ("clock", precise(clock, "Hz"), source_of(cpu.sources, "clock")),
         ("cores", str(used), WORKLOAD),
@@ -120,40 +120,40 @@ def _waiting(
     """The lines of a core that waits for its accesses, and of a memory that serves them at random."""
     chains = accesses.chains if accesses.pattern == "dependent" else 1
     latency = access_latency(cpu, footprint, busy=used, chains=chains, remote=accesses.remote)
-    said = ("latency", precise(latency, "s"), _steps(cpu, footprint, used, chains))
+    latency_input = ("latency", precise(latency, "s"), _steps(cpu, footprint, used, chains))
     count: Input = ("accesses", precise(accesses.count, "1"), WORKLOAD)
     cores: Input = ("cores", str(used), WORKLOAD)
     if accesses.pattern == "dependent":
         seconds = accesses.count / (used * chains) * latency
-        inputs: tuple[Input, ...] = (count, said, cores, ("chains", str(chains), WORKLOAD))
-        found = [Term("chain", "accesses x latency / (cores x chains)", inputs, seconds, f"{name}.memory")]
+        inputs: tuple[Input, ...] = (count, latency_input, cores, ("chains", str(chains), WORKLOAD))
+        terms = [Term("chain", "accesses x latency / (cores x chains)", inputs, seconds, f"{name}.memory")]
     else:
         flight = _in_flight(cpu)
         seconds = accesses.count * max(1.0, lines) * latency / (used * flight)
         inputs = (
             ("lines", precise(accesses.count * max(1.0, lines), "1"), WORKLOAD),
-            said,
+            latency_input,
             cores,
             ("in_flight", precise(flight, "1"), f"caches.in_flight: {source_of(cpu.sources, 'caches.in_flight')}"),
         )
-        found = [Term("lines in flight", "lines x latency / (cores x in_flight)", inputs, seconds, f"{name}.memory")]
+        terms = [Term("lines in flight", "lines x latency / (cores x in_flight)", inputs, seconds, f"{name}.memory")]
     dram = cpu.memory.dram
     if dram is not None and missed > 0:
         rate = dram.random_rate()
         inputs = (("lines", precise(missed, "1"), "that reach memory"), ("rate", precise(rate, "1/s"), "memory.dram, all banks"))
-        found.append(Term("random access", "lines / rate", inputs, missed / rate, f"{name}.memory"))
-    return found
+        terms.append(Term("random access", "lines / rate", inputs, missed / rate, f"{name}.memory"))
+    return terms
 
 
 def _steps(cpu: CpuKeys, working_set: float | None, busy: int, chains: int) -> str:
-    """How the latency of an access comes about, level by level."""
+    """The latency of an access, level by level, in words."""
     of_memory = f"memory.latency: {source_of(cpu.sources, 'memory.latency')}"
     if cpu.caches is None:
         return of_memory
     steps = cpu.caches.latency(working_set, cpu.clock_of("scalar", busy) or 1.0, memory_latency(cpu), chains)
-    told = [f"{name} {precise(more, 's')} for {format_share(part)}" for name, part, more in steps if part * more > 0]
+    parts = [f"{name} {precise(more, 's')} for {format_share(part)}" for name, part, more in steps if part * more > 0]
     beside = f"slowest of {chains} side by side: " if chains > 1 else ""
-    return f"{beside}{', '.join(told)}; {of_memory}"
+    return f"{beside}{', '.join(parts)}; {of_memory}"
 
 
 def increment_cost(cpu: CpuKeys, name: str, times: float, used: int, *, shared: bool, atomic: bool, sockets: int) -> Cost:
@@ -162,26 +162,30 @@ def increment_cost(cpu: CpuKeys, name: str, times: float, used: int, *, shared: 
     if cpu.core is None or clock <= 0:
         raise CannotCompute(f"{name} does not say what an increment takes", "add `clock: 3 GHz` and `core: {rmw: 20}`")
     cycles, key = (cpu.core.rmw, "core.rmw") if atomic else (cpu.core.store, "core.store")
-    own = times * cycles / clock
+    alone_s = times * cycles / clock
     inputs: tuple[Input, ...] = (
         ("times", precise(times, "1"), WORKLOAD),
         ("cycles", precise(cycles, "1"), f"{key}: {source_of(cpu.sources, key)}"),
         ("clock", precise(clock, "Hz"), source_of(cpu.sources, "clock")),
     )
-    alone = Term("increments", "times x cycles / clock", inputs, own, f"{name}.cores")
+    alone = Term("increments", "times x cycles / clock", inputs, alone_s, f"{name}.cores")
     if not shared or used == 1:
-        return _increments(cpu, name, [alone], used, own, 0.0, times)
+        return _increments(cpu, name, [alone], used, alone_s, 0.0, times)
     if cpu.coherence is None:
         raise CannotCompute(f"{name} does not say how long a line takes from core to core", "add `coherence: {cluster: 40 ns}`")
-    each = cpu.coherence.transfer(used, cpu.cores, sockets)
-    line = used * times * each
+    transfer = cpu.coherence.transfer(used, cpu.cores, sockets)
+    line = used * times * transfer
     inputs = (
         ("cores", str(used), WORKLOAD),
         ("times", precise(times, "1"), WORKLOAD),
-        ("transfer", precise(each, "s"), f"coherence, mean over pairs of cores: {source_of(cpu.sources, 'coherence.cluster')}"),
+        (
+            "transfer",
+            precise(transfer, "s"),
+            f"coherence, mean over pairs of cores: {source_of(cpu.sources, 'coherence.cluster')}",
+        ),
     )
     handed = Term("line from core to core", "cores x times x transfer", inputs, line, f"{name}.line")
-    return _increments(cpu, name, [alone, handed], used, max(own, line), line, times)
+    return _increments(cpu, name, [alone, handed], used, max(alone_s, line), line, times)
 
 
 def _increments(cpu: CpuKeys, name: str, why: list[Term], used: int, seconds: float, line: float, times: float) -> Cost:

@@ -1,4 +1,4 @@
-"""What an op asks of a CPU whose functions were measured (see `kernels`), and what is said of one that was not."""
+"""The demand of an op on a CPU whose functions were measured (see `kernels`), and the line for a function that was not."""
 
 from __future__ import annotations
 
@@ -78,7 +78,9 @@ def _line(name: str, time: Time, source: str) -> Term:
         ("looking up", time.lookups, "elements anywhere in an array"),
         ("new pages", time.pages, "bytes used for the first time"),
     )
-    inputs: list[Input] = [(piece, precise(seconds, "s"), f"{what}: {source}") for piece, seconds, what in pieces if seconds > 0]
+    inputs: list[Input] = [
+        (piece, precise(seconds, "s"), f"{meaning}: {source}") for piece, seconds, meaning in pieces if seconds > 0
+    ]
     formula = " + ".join(piece for piece, _, _ in inputs) or "nothing but the call"
     if abs(time.ratio - 1.0) > 1e-3:
         formula = f"({formula}) x correction"

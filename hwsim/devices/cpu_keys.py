@@ -1,7 +1,7 @@
 """A CPU socket: cores with their caches, that share one memory.
 
 One op takes the longest of what it asks of the cores (arithmetic, instructions, bytes through the caches) and of the
-memory.  What a part does not say is ideal: without `caches` everything comes from memory once, without `core` only the
+memory. What a part does not say is ideal: without `caches` everything comes from memory once, without `core` only the
 stated peaks count, without `numa` the whole memory serves every core.
 
 Source, error and range of each piece: `core`, `cache`, `numa`, `coherence`, `cpu_work`, `cpu_access`.
@@ -26,10 +26,10 @@ from hwsim.units import BytesPerSecond, FlopPerSecond, Hertz, PerSecond, Seconds
 
 @dataclass(frozen=True, slots=True)
 class CpuKeys(Device):
-    """Roofline CPU.  An op has all cores unless it says how many.
+    """Roofline CPU. An op has all cores unless it says how many.
 
-    Peaks are of the whole socket: as stated in `flop`, else cores x clock x `per_cycle`, else those of the widest
-    instructions of `core`.  A type without a peak runs in the next wider one (see `roofline.WIDER`).
+    Peaks are of the whole socket: as stated in `flop`, else cores x clock x `per_cycle`, else the peaks of the widest
+    instructions of `core`. A type without a peak runs in the next wider one (see `roofline.WIDER`).
     """
 
     cores: int = field("physical cores", minimum=1)
@@ -96,7 +96,7 @@ class CpuKeys(Device):
         return Cost(Demand(amounts=amounts, floor=seconds, share=share), why=(time,))
 
     def copy_bytes(self, name: str, size: float) -> tuple[str, float]:
-        """What a transfer that leaves (or reaches) this memory draws of it: memory time."""
+        """Memory time drawn by a transfer that leaves or reaches this memory."""
         return f"{name}.memory", size / self.memory.bandwidth
 
     def copy_latency(self) -> float:
@@ -112,41 +112,41 @@ class CpuKeys(Device):
         """
         numa = replace(self.numa, domains=self.numa.domains * sockets) if self.numa else None
         core = self.core.of_sockets(sockets) if self.core else None
-        other = replace(self, cores=cores, flop=flop, memory=memory, numa=numa, core=core)
-        object.__setattr__(other, "sources", sources)  # no key of a file, hence no argument
-        return other
+        cpu = replace(self, cores=cores, flop=flop, memory=memory, numa=numa, core=core)
+        object.__setattr__(cpu, "sources", sources)  # no key of a file, hence no argument
+        return cpu
 
     def clock_of(self, isa: str, busy: int) -> float:
-        """Hertz of instructions of this class with so many cores busy; 0 if nobody said."""
+        """Hertz of instructions of this class with a number of busy cores; 0 if not given."""
         found = self.core.isa.get(isa) if self.core else None
         return found.clock_of(busy, self.clock or 0.0) if found else self.clock or 0.0
 
     def peak(self, dtype: str, where: str = "the cpu", isa: str = "", busy: int | None = None) -> tuple[str, float, str]:
         """(the type it is computed in, peak of the socket in FLOP/s, the key that says so).
 
-        isa: with this class of instructions only; busy: at the clock of so many busy cores (default: all).
+        isa: with this class of instructions only; busy: number of busy cores, which sets the clock (default: all).
 
         Raises:
             CannotCompute: no peak for it, or no such instructions.
         """
         classes = self.core.isa if self.core else {}
         if isa and isa not in classes:
-            known = ", ".join(classes) or "none"
+            names = ", ".join(classes) or "none"
             raise CannotCompute(
-                f"{where} has no {isa} instructions", f"it has: {known}; add them as `core: {{isa: {{{isa}: ...}}}}`"
+                f"{where} has no {isa} instructions", f"it has: {names}; add them as `core: {{isa: {{{isa}: ...}}}}`"
             )
         derived: dict[str, tuple[float, str]] = {}
-        for name, each in classes.items():
+        for name, entry in classes.items():
             if isa in ("", name):
-                for kind in each.formats:
-                    rate = self.cores * self.clock_of(name, busy or self.cores) * each.per_cycle(kind)
+                for kind in entry.formats:
+                    rate = self.cores * self.clock_of(name, busy or self.cores) * entry.per_cycle(kind)
                     derived[kind] = max(derived.get(kind, (0.0, "")), (rate, f"core.isa.{name}"))
         if not isa:
             derived |= {
-                each: (self.cores * (self.clock or 0.0) * flops, f"per_cycle.{each}") for each, flops in self.per_cycle.items()
+                entry: (self.cores * (self.clock or 0.0) * flops, f"per_cycle.{entry}") for entry, flops in self.per_cycle.items()
             }
-            derived |= {each: (rate, f"flop.{each}") for each, rate in self.flop.items()}
-        used, rate = peak_of({each: rate for each, (rate, _) in derived.items()}, dtype, where)
+            derived |= {entry: (rate, f"flop.{entry}") for entry, rate in self.flop.items()}
+        used, rate = peak_of({entry: rate for entry, (rate, _) in derived.items()}, dtype, where)
         return used, rate, derived[used][1]
 
     def used(self, name: str, cores: int | None) -> int:

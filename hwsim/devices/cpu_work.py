@@ -1,4 +1,4 @@
-"""What an op of arithmetic and traffic asks of a CPU: core time, memory time, and the derivation of both.
+"""The demand of an op of arithmetic and traffic on a CPU: core time, memory time, and the derivation of both.
 
     cores     max(flop / peak, instructions / (ipc clock cores)) + branches guessed wrong x cycles / clock,
               or the bytes through the caches, whichever is longer
@@ -27,7 +27,7 @@ from hwsim.records import dataclass
 from hwsim.units import BYTES, precise
 
 # Normal numbers that numpy draws on one core each second: fitted to the text's laptop (d2l 13.2), for every core whose part says
-# nothing.  An EPYC 7003 draws 48.4 million (hwsim_calibrate/data), a busy V100 server of 2021 about 10 million.
+# nothing. An EPYC 7003 draws 48.4 million (hwsim_calibrate/data), a busy V100 server of 2021 about 10 million.
 DRAWN: Final = 32.5e6
 GUESSED: Final = "guess, for every core: as the CPU of the d2l text"
 
@@ -86,9 +86,9 @@ def _arithmetic(cpu: CpuKeys, name: str, work: Work, used: int) -> Draw:
         )
         why = Term("compute", "numbers / (rate x cores)", inputs, amount / used, capacity)
         return Draw(capacity, amount, float(cpu.cores), flop, "1", why)
-    found, rate_all, key = cpu.peak(dtype, name, work.isa, used) if flop > 0 else _any_peak(cpu, work, name, used)
+    format_used, rate_all, key = cpu.peak(dtype, name, work.isa, used) if flop > 0 else _any_peak(cpu, work, name, used)
     efficiency = cpu.efficiency.of(mix)
-    what = "efficiency.matmul" if mix == "matmul" else "efficiency.vector"
+    key_of_efficiency = "efficiency.matmul" if mix == "matmul" else "efficiency.vector"
     lost, penalty, wrong = _wrong_guesses(cpu, name, work, used)
     amount = flop / (rate_all / cpu.cores * efficiency) + lost
     part = (("used", str(used), WORKLOAD), ("cores", str(cpu.cores), source_of(cpu.sources, "cores")))
@@ -97,10 +97,10 @@ def _arithmetic(cpu: CpuKeys, name: str, work: Work, used: int) -> Draw:
         (
             "peak",
             precise(rate_all, "FLOP/s"),
-            _origin(cpu, found, key, used) + (f"; {dtype} computed in {found}" if found != dtype else ""),
+            _origin(cpu, format_used, key, used) + (f"; {dtype} computed in {format_used}" if format_used != dtype else ""),
         ),
         *(part if used < cpu.cores else ()),
-        ("efficiency", precise(efficiency, "%"), f"{what}: {source_of(cpu.sources, what)}"),
+        ("efficiency", precise(efficiency, "%"), f"{key_of_efficiency}: {source_of(cpu.sources, key_of_efficiency)}"),
         *penalty,
     )
     formula = "flop / (peak x used / cores x efficiency)" if used < cpu.cores else "flop / (peak x efficiency)"
@@ -109,7 +109,7 @@ def _arithmetic(cpu: CpuKeys, name: str, work: Work, used: int) -> Draw:
 
 
 def _any_peak(cpu: CpuKeys, work: Work, name: str, used: int) -> tuple[str, float, str]:
-    """That of its type or else of any: no arithmetic takes no time at each of them."""
+    """The peak of its type, else of any: without arithmetic the time is 0 at each."""
     for dtype in (work.dtype, *BYTES):
         with suppress(CannotCompute):
             return cpu.peak(dtype, name, work.isa, used)
@@ -117,16 +117,16 @@ def _any_peak(cpu: CpuKeys, work: Work, name: str, used: int) -> tuple[str, floa
 
 
 def _origin(cpu: CpuKeys, dtype: str, key: str, used: int) -> str:
-    """Where a peak is from; one that is worked out says how."""
+    """Source of a peak; for a derived one the derivation."""
     source = source_of(cpu.sources, key)
     if key.startswith("flop."):
         return f"{key}: {source}"
     if key.startswith("core.isa.") and cpu.core:
         isa = key.removeprefix("core.isa.")
-        each = cpu.core.isa[isa]
+        instructions = cpu.core.isa[isa]
         clock = precise(cpu.clock_of(isa, used), "Hz")
-        pipes = f"{each.lanes(dtype)} lanes x {each.pipes} pipes{' x 2' if each.fma else ''}"
-        return f"{isa}: cores x clock x {pipes} = {cpu.cores} x {clock} x {precise(each.per_cycle(dtype), '1')}: {source}"
+        pipes = f"{instructions.lanes(dtype)} lanes x {instructions.pipes} pipes{' x 2' if instructions.fma else ''}"
+        return f"{isa}: cores x clock x {pipes} = {cpu.cores} x {clock} x {precise(instructions.per_cycle(dtype), '1')}: {source}"
     clock = precise(cpu.clock or 0.0, "Hz")
     return f"cores x clock x per_cycle = {cpu.cores} x {clock} x {precise(cpu.per_cycle[dtype], '1')}: {source}"
 
@@ -170,10 +170,10 @@ def _instructions(cpu: CpuKeys, name: str, work: Work, used: int) -> list[Term]:
 
 
 def _clock(cpu: CpuKeys, name: str, isa: str, used: int) -> float:
-    """Of the instructions' class; of scalar ones where the op does not say.
+    """Clock of the class of instructions; of scalar ones if the op names none.
 
     Raises:
-        CannotCompute: nobody said.
+        CannotCompute: it is not given.
     """
     clock = cpu.clock_of(isa or "scalar", used)
     if clock <= 0:
@@ -201,13 +201,13 @@ def through_caches(
 
 
 def to_memory(cpu: CpuKeys, reads: float, writes: float, in_place: float, served: float) -> Traffic:
-    """What misses the last level of cache, which serves that part."""
+    """Traffic that misses the last level of cache, which serves the part `served`."""
     missed = 1.0 - served
     filled = max(0.0, writes - in_place) if cpu.caches and cpu.caches.write_allocate else 0.0
-    told = [f"{precise(missed, '%')} miss the caches"] if served > 0 else []
+    reasons = [f"{precise(missed, '%')} miss the caches"] if served > 0 else []
     if filled > 0:
-        told.append("lines written are read first")
-    return Traffic((reads + filled) * missed, writes * missed, "; ".join(told))
+        reasons.append("lines written are read first")
+    return Traffic((reads + filled) * missed, writes * missed, "; ".join(reasons))
 
 
 def memory_time(cpu: CpuKeys, name: str, traffic: Traffic) -> Draw:
@@ -234,12 +234,12 @@ def memory_time(cpu: CpuKeys, name: str, traffic: Traffic) -> Draw:
 
 def _weighted(numa: Numa, traffic: Traffic, cpu: CpuKeys) -> tuple[float, str, tuple[Input, ...]]:
     """(bytes, a written one counted by what it costs, formula, inputs)."""
-    told = f"{WORKLOAD}: {traffic.why}" if traffic.why else WORKLOAD
+    source = f"{WORKLOAD}: {traffic.why}" if traffic.why else WORKLOAD
     if traffic.written <= 0:
-        return traffic.read, "traffic", (("traffic", precise(traffic.read, "B"), told),)
+        return traffic.read, "traffic", (("traffic", precise(traffic.read, "B"), source),)
     inputs = (
-        ("read", precise(traffic.read, "B"), told),
-        ("written", precise(traffic.written, "B"), told),
+        ("read", precise(traffic.read, "B"), source),
+        ("written", precise(traffic.written, "B"), source),
         ("write_cost", precise(numa.write_cost, "1"), f"numa.write_cost: {source_of(cpu.sources, 'numa.write_cost')}"),
     )
     return traffic.read + numa.write_cost * traffic.written, "(read + write_cost x written)", inputs
@@ -249,7 +249,7 @@ def reach(cpu: CpuKeys, name: str, traffic: Traffic, used: int, remote: float) -
     """(seconds that these cores need at least for their traffic, the lines that say so).
 
     Raises:
-        CannotCompute: part of it goes to another socket's memory, of which nothing is known.
+        CannotCompute: part of it goes to another socket's memory, whose speed is not given.
     """
     if remote > 0 and (cpu.numa is None or (cpu.numa.remote_latency <= 0 and cpu.numa.remote_bandwidth is None)):
         message = f"{name} does not say what another socket's memory takes"
@@ -267,25 +267,25 @@ def reach(cpu: CpuKeys, name: str, traffic: Traffic, used: int, remote: float) -
         )
         formula = "traffic / (cores x core_bandwidth)"
         return seconds, (Term("bandwidth of the cores", formula, inputs, seconds, f"{name}.cores"),)
-    memory, one = cpu.memory.bandwidth, cpu.core_bandwidth
-    seconds, filled = cpu.numa.seconds(used, cpu.cores, traffic.read, traffic.written, memory, one)
-    found = []
+    memory, core_rate = cpu.memory.bandwidth, cpu.core_bandwidth
+    seconds, filled = cpu.numa.seconds(used, cpu.cores, traffic.read, traffic.written, memory, core_rate)
+    terms = []
     if seconds > 0:
         domains = f"{len(filled)} domains" if len(filled) > 1 else "one domain"
-        said = f"{used} cores in {domains}: core_bandwidth: {source_of(cpu.sources, 'core_bandwidth')}"
+        source = f"{used} cores in {domains}: core_bandwidth: {source_of(cpu.sources, 'core_bandwidth')}"
         inputs = (
             ("traffic", precise(traffic.bytes, "B"), WORKLOAD + (f": {traffic.why}" if traffic.why else "")),
-            ("reached", precise(traffic.bytes / seconds, "B/s"), said),
+            ("reached", precise(traffic.bytes / seconds, "B/s"), source),
         )
-        found.append(Term("bandwidth of the cores", "traffic / reached", inputs, seconds, f"{name}.cores"))
+        terms.append(Term("bandwidth of the cores", "traffic / reached", inputs, seconds, f"{name}.cores"))
     far = remote * traffic.bytes
     if far > 0 and cpu.numa.remote_bandwidth is not None:
         inputs = (
             ("far", precise(far, "B"), f"{precise(remote, '%')} of the traffic: {WORKLOAD}"),
             ("remote_bandwidth", precise(cpu.numa.remote_bandwidth, "B/s"), source_of(cpu.sources, "numa.remote_bandwidth")),
         )
-        found.append(Term("remote memory", "far / remote_bandwidth", inputs, far / cpu.numa.remote_bandwidth, f"{name}.memory"))
-    return max((term.seconds for term in found), default=0.0), tuple(found)
+        terms.append(Term("remote memory", "far / remote_bandwidth", inputs, far / cpu.numa.remote_bandwidth, f"{name}.memory"))
+    return max((term.seconds for term in terms), default=0.0), tuple(terms)
 
 
 def _level_source(cpu: CpuKeys, level: str) -> str:

@@ -1,13 +1,13 @@
 """A disk: bandwidth, the time of one access, and how many accesses it works on at once.
 
-Sequential reading costs one access and then goes at full bandwidth.  Of random accesses, `depth`
+Sequential reading costs one access and then goes at full bandwidth. Of random accesses, `depth`
 are in flight at most, so that they take at least
 
     ceil(times / depth) x (latency + size / bandwidth)
 
 and no more than `iops` of them end in a second.
 Source: Little's law; Patterson and Hennessy, "Computer Organization and Design", chapter on storage.
-Error: not yet measured.  No cache, no seek curve, no write amplification.
+Error: not yet measured. No cache, no seek curve, no write amplification.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Disk(AccessTimes):
         return (media,) if self.iops is None else (media, Capacity(f"{name}.iops", self.iops, "1"))
 
     def serve(self, name: str, direction: Direction, asked: Asked) -> Cost:
-        """What every storage device answers; it knows neither regions nor a write that must be on the medium."""
+        """Reads or writes of one op; regions and writes that must be on the medium are not modelled."""
         go = self.read if direction == "read" else self.write
         return go(name, asked.size, asked.times, asked.access, 1 if asked.sync else asked.depth)
 
@@ -68,7 +68,7 @@ class Disk(AccessTimes):
         return self._accesses(name, size, times, access, depth, rate, latency, iops)
 
     def copy_bytes(self, name: str, size: float, *, leaving: bool = True) -> tuple[str, float]:
-        """What a transfer that reads (or, reaching it, writes) it draws of the media, in one sequence."""
+        """Media time drawn by a transfer that reads the disk (or, reaching it, writes), in one sequence."""
         return f"{name}.media", size / (self.read_bandwidth if leaving or self.write_bandwidth is None else self.write_bandwidth)
 
     def copy_key(self, *, leaving: bool = True) -> tuple[str, str]:
@@ -91,9 +91,9 @@ class Disk(AccessTimes):
         seconds = size * times / rate[1]
         media = f"{name}.media"
         speed = ("bandwidth", precise(rate[1], "B/s"), f"{rate[0]}: {source_of(self.sources, rate[0])}")
-        number, each = ("times", precise(times, "1"), WORKLOAD), ("size", precise(size, "B"), WORKLOAD)
+        number, size_input = ("times", precise(times, "1"), WORKLOAD), ("size", precise(size, "B"), WORKLOAD)
         amounts, moved = {media: seconds}, {media: size * times}
-        why = [Term("media", "times x size / bandwidth", (number, each, speed), seconds, media)]
+        why = [Term("media", "times x size / bandwidth", (number, size_input, speed), seconds, media)]
         wait = source_of(self.sources, latency[0])
         if access == "sequential" or times <= 0:
             start = latency[1] if times > 0 else 0.0
@@ -105,8 +105,8 @@ class Disk(AccessTimes):
             floor = math.ceil(times / together) * (latency[1] + size / rate[1])
             at_once = ("at once", f"{together:g}", f"the smaller of depth {depth:g} and queue {self.queue}")
             formula = "ceil(times / at once) x (latency + size / bandwidth)"
-            one = ("latency", precise(latency[1], "s"), wait)
-            why.append(Term("accesses", formula, (number, at_once, one, each, speed), floor, media))
+            latency_input = ("latency", precise(latency[1], "s"), wait)
+            why.append(Term("accesses", formula, (number, at_once, latency_input, size_input, speed), floor, media))
             if self.iops is not None and iops[1] is not None:
                 # One capacity in reads a second; a write draws as many reads' worth as it displaces.
                 amounts[f"{name}.iops"], moved[f"{name}.iops"] = times * self.iops / iops[1], times

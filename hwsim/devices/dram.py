@@ -1,6 +1,6 @@
 """DRAM of any kind (DDR, LPDDR, HBM, GDDR) in one closed form over the timings of its standard.
 
-Requests per second of one channel, of which `h` find their row open, spread over `B` banks, `Q` of them in view:
+Requests per second of one channel, a part `h` of them to an open row, spread over `B` banks, `Q` of them in view:
 
     X = min(banks, activations, columns) x (1 - refresh)
     banks        B u E[k] / E[max(tRC, tRCD + (k - 1) tCCD_L + tRTP + tRP)],  k ~ geometric: accesses of one activation
@@ -11,10 +11,10 @@ Requests per second of one channel, of which `h` find their row open, spread ove
 
 **Source.** JEDEC JESD79-4, JESD79-5, JESD235, JESD238, JESD250, JESD209-4 for what the timings mean; Little's law for requests
 in flight; loaded latency fitted to Intel Memory Latency Checker (see `loaded_latency`).
-**Error.** Against Ramulator 2 on DDR4, DDR5, HBM2, HBM3 and GDDR6: sweeps over banks 0.2 to 1.2 % mean, 7 % worst; over row
+**Error.** Against Ramulator 2 on DDR4, DDR5, HBM2, HBM3 and GDDR6: sweeps over banks 0.2 to 1.2 % mean, 7 % worst. Over row
 hits 1.9 to 3.5 % mean, 19 % worst; streams of reads 0.2 %, of reads and writes 0.7 % (docs/validation/components.md).
-**Range.** Open rows, refresh of all banks at once, one direction at a time.  Worst where two limits meet; writes mixed
-at random with reads in one row cost more than `read_write_factor` says.  There, simulate request by request.
+**Range.** Open rows, refresh of all banks at once, one direction at a time. Worst where two limits meet; writes mixed
+at random with reads in one row cost more than `read_write_factor` says. There, simulate request by request.
 """
 
 from __future__ import annotations
@@ -105,11 +105,11 @@ class Dram:
         return self.channels * per_channel * self.access * self.read_write_factor(read_share)
 
     def read_write_factor(self, read_share: float) -> float:
-        """What is left of the bandwidth when the bus keeps changing direction; 1 for reads or writes alone.
+        """Part of the bandwidth that is left when the bus keeps changing direction; 1 for reads or writes alone.
 
             1 / (1 + (share of the rarer direction, at most half, taken in batches) x turnaround / (write_batch tBL))
 
-        A batch of writes is followed by the reads that came meanwhile, and costs one turnaround.  With more writes than
+        A batch of writes is followed by the reads that came meanwhile, and costs one turnaround. With more writes than
         reads there is still no more than a batch of reads between two batches of writes.
         """
         rarer = min(read_share, 1 - read_share)
@@ -139,8 +139,8 @@ class Dram:
         if self.row_commands:
             per_channel = soft_min(per_channel, _per(1.0, self.row_commands * (1 - hit)), ROW_COMMANDS_KNEE)
         apart = min(self.pseudo_channels, used)
-        each = max(self.tFAW / 4, self.tRRD_S) * (1 - hit)
-        per_channel = min(per_channel, _per(apart, each), self._columns(used, hit)) * (1 - self.refresh)
+        count = max(self.tFAW / 4, self.tRRD_S) * (1 - hit)
+        per_channel = min(per_channel, _per(apart, count), self._columns(used, hit)) * (1 - self.refresh)
         rate = self.channels * per_channel
         if requests_in_flight is None:
             return rate
@@ -191,12 +191,12 @@ class Dram:
         return self.latency() - self.tBL + size / self.stream()
 
     def dependent(self, count: float) -> float:
-        """Seconds of `count` reads, each of which needs the one before it (a chain of pointers)."""
+        """Seconds of `count` reads, each needing the one before it (a chain of pointers)."""
         return count * self.latency()
 
 
 def _per(count: float, seconds: float) -> float:
-    """`count` in so many seconds; no limit where it takes none."""
+    """`count` a time of `seconds`; no limit at 0 seconds."""
     return count / seconds if seconds > 0 else math.inf
 
 

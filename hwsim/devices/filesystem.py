@@ -26,7 +26,7 @@ from hwsim.units import Bytes, BytesPerSecond, PerSecond, Seconds, precise
 
 @dataclass(frozen=True, slots=True)
 class Filesystem(AccessTimes):
-    """What all clients share, what one client gets, what one stream gets; a number for writing left out is that for reading."""
+    """Bandwidths of all clients together, of one client and of one stream; a number for writing left out is that for reading."""
 
     kind: ClassVar[str] = "filesystem"
     bandwidth: BytesPerSecond = field("reading, all clients together", exclusive_minimum=0.0)
@@ -44,42 +44,42 @@ class Filesystem(AccessTimes):
     size: Bytes | None = field("bytes it holds; unlimited if left out", default=None, exclusive_minimum=0.0)
     lanes: int | None = field("PCIe lanes it has; unchecked if left out", default=None, minimum=0)
 
-    def serve(self, name: str, direction: Direction, asked: Asked) -> Cost:
+    def serve(self, name: str, direction: Direction, accesses: Asked) -> Cost:
         key, rate = self._rate(direction == "read")
         speed = given("bandwidth", rate, "B/s", self.sources, key)
-        limits = [Limit("media", "times x size / bandwidth", (number(asked), each(asked), speed), asked.bytes / rate)]
+        limits = [Limit("media", "times x size / bandwidth", (number(accesses), each(accesses), speed), accesses.bytes / rate)]
         if self.requests is not None:
-            count = asked.times * max(1.0, math.ceil(asked.size / self.request))
+            count = accesses.times * max(1.0, math.ceil(accesses.size / self.request))
             inputs = (("count", precise(count, "1"), f"requests of {precise(self.request, 'B')} at most"),)
             most = given("most", self.requests, "1/s", self.sources, "requests")
             limits.append(Limit("requests", "count / most", (*inputs, most), count / self.requests))
         floors = []
         if self.client is not None:
-            inputs_client = (number(asked), each(asked), given("client", self.client, "B/s", self.sources, "client"))
-            floors.append(Limit("client", "times x size / client", inputs_client, asked.bytes / self.client))
+            inputs_client = (number(accesses), each(accesses), given("client", self.client, "B/s", self.sources, "client"))
+            floors.append(Limit("client", "times x size / client", inputs_client, accesses.bytes / self.client))
         latency = self.copy_latency(leaving=direction == "read")
         slow = self.copy_key(leaving=direction == "read")[1]
-        sequential = asked.access == "sequential"
+        sequential = accesses.access == "sequential"
         start = latency if sequential else 0.0  # read ahead, written behind, unless `sync`
-        waits = max(0.0, asked.times - 1) if sequential and asked.sync else 0.0 if sequential else asked.times
-        depth = asked.at_once(self.queue)
+        waits = max(0.0, accesses.times - 1) if sequential and accesses.sync else 0.0 if sequential else accesses.times
+        depth = accesses.at_once(self.queue)
         alone = min(each for each in (rate, self.client, self.stream and self.stream * self.stripes) if each)
         key = "bandwidth" if alone == rate else "client" if alone == self.client else "stream"
-        told = f"{key}: {source_of(self.sources, key)}" + (f", {self.stripes} stripes" if key == "stream" else "")
+        source = f"{key}: {source_of(self.sources, key)}" + (f", {self.stripes} stripes" if key == "stream" else "")
         terms: tuple[Input, ...] = (
-            number(asked),
+            number(accesses),
             ("waits", precise(waits, "1"), "requests that wait for the first byte"),
             ("latency", precise(latency, "s"), f"{slow}: {source_of(self.sources, slow)}"),
-            each(asked),
-            ("alone", precise(alone, "B/s"), told),
-            asked.under_way(self.queue),
+            each(accesses),
+            ("alone", precise(alone, "B/s"), source),
+            accesses.under_way(self.queue),
         )
         formula = "(waits x latency + times x size / alone) / at once"
-        floors.append(Limit("accesses", formula, terms, (waits * latency + asked.bytes / alone) / depth))
-        return cost_of(name, asked, limits, floors, ("first byte", start, f"{slow}: {source_of(self.sources, slow)}"))
+        floors.append(Limit("accesses", formula, terms, (waits * latency + accesses.bytes / alone) / depth))
+        return cost_of(name, accesses, limits, floors, ("first byte", start, f"{slow}: {source_of(self.sources, slow)}"))
 
     def copy_bytes(self, name: str, size: float, *, leaving: bool = True) -> tuple[str, float]:
-        """What a transfer draws of what all clients share."""
+        """Shared media time drawn by a transfer."""
         return f"{name}.media", size / self._rate(leaving)[1]
 
     def copy_key(self, *, leaving: bool = True) -> tuple[str, str]:

@@ -1,6 +1,6 @@
-"""What an SSD is made of: chips behind channels, pages that are read and programmed, blocks that are erased.
+"""The flash of an SSD: chips behind channels, pages that are read and programmed, blocks that are erased.
 
-Of a chip: page read (or program), then its bytes over the channel it shares with its neighbours.  Per second, in pages,
+A chip reads (or programs) a page, then its bytes cross the channel it shares with its neighbours. Per second, in pages,
 
     chips / (read + transfer)   and   channels / (transfer + command)   at most,
 
@@ -13,16 +13,16 @@ erase its share of a block.
 Source of the amplification: greedy collection under uniform random writes; Desnoyers, "Analytic models of SSD write
 performance", ACM Transactions on Storage 10(2), 2014; Bux and Iliadis, Performance Evaluation 67(11), 2010.
 Error: see docs/validation/components.md (against MQSim; the two roundings are fitted on its random and striped reads).
-Range: uniform random or sequential writes; a skewed workload is collected more cheaply.  Chips have one program under way
+Range: uniform random or sequential writes; a skewed workload is collected more cheaply. Chips have one program under way
 each; `dies` take turns and only make a full stripe longer, as in that simulator.
 
-How long flash lasts: it may be programmed so often, or the maker vouches for so many bytes.
+Endurance: a number of program cycles, or of bytes written, for which the maker vouches.
 
     lifetime = endurance / (written x amplification),   endurance = size x cycles
     lifetime = written / rate                            where the maker states the bytes (TBW), amplification included
     written = drive writes per day x size x warranty     where the maker states those (DWPD)
 
-Source: JESD218 and JESD219 (JEDEC) define what a maker states.  Range: wear levelling spreads it evenly.
+Source: JESD218 and JESD219 (JEDEC) define what a maker states. Range: wear levelling spreads it evenly.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Flash:
     def writes(self, pages: float, transfer: float, amplification: float, planes: float) -> float:
         """Writes of `pages` pages each a second at most, with `planes` of a die programmed together.
 
-        transfer: seconds of the channel for each page.  An amplification of 0 is that of an empty drive: nothing is erased.
+        transfer: seconds of the channel for each page. An amplification of 0 means an empty drive: nothing is erased.
         """
         moves = max(0.0, amplification - 1.0)
         erase = amplification * self.erase / self.pages_per_block
@@ -103,7 +103,7 @@ class Flash:
         return min(self.all_chips / busy, self.channels / wire) / pages
 
     def planes_at(self, asked_pages: float) -> float:
-        """Planes of a die at work when so many pages wait in sequence: a stripe goes over the dies first."""
+        """Planes of a die at work when a number of pages wait in sequence: a stripe covers the dies first."""
         return min(float(self.planes), max(1.0, asked_pages / (self.all_chips * self.dies)))
 
 
@@ -154,7 +154,7 @@ class Endurance:
             yield "written", "the endurance is given once", "one of `written: 1.2 PB`, `per_day: 1`, `cycles: 3000`"
 
     def bytes(self, size: float | None, amplification: float = 1.0) -> float | None:
-        """What the host may write in all; None where the size is needed and not known.
+        """Bytes the host may write in all; None where the size is needed and not known.
 
         >>> Endurance(per_day=1.0, warranty=5 * 365 * 86400.0).bytes(1e12) / 1e15
         1.825

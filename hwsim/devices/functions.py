@@ -1,4 +1,4 @@
-"""Names of the functions of array libraries that an op may carry: those of numpy, and a few of the libraries of networks.
+"""Names of the functions of array libraries that an op may carry: numpy's, and a few of the libraries of networks.
 
 A name beyond these is accepted where the `kernels` of the op's own cpu have it.
 Source: numpy 2 (its ufuncs, reductions, constructors and distributions).

@@ -1,12 +1,12 @@
 """A GPU: one compute capacity, one memory capacity, and the time a kernel takes to start.
 
 Matrix products are cut into tiles (`matmul:`, see `hwsim.devices.gpu_matmul`), everything else is a roofline; memory and
-caches are those of `hwsim.devices.gpu_access`.  What a part leaves out is ideal.
+caches follow `hwsim.devices.gpu_access`. Keys that a part leaves out are ideal.
 
 **Error**: see `docs/validation/components.md`.
 **Range**: kernels that the libraries have; convolutions count as products at the peak times the efficiency, without tiles.
 
-What the copy engines of a GPU take, and the other ways to move bytes into it and out of it.
+Times of the copy engines of a GPU, and of the other ways to move bytes into it and out of it.
 
     by DMA, out of the GPU      setup + bytes / link
     by DMA, into the GPU        setup + fetch + bytes x fill / (bytes + fill) / link + bytes / (fetches x link)
@@ -15,11 +15,11 @@ What the copy engines of a GPU take, and the other ways to move bytes into it an
     by a core of the CPU        store_setup, or bytes / stores if that is longer, and the core is held
     inside one GPU              local_setup + 2 x bytes / (local x memory bandwidth)
 
-An engine that reads host memory has a round trip more to go than one that writes (`fetch`), and a link has only so many reads
-under way (its `fetches`); while the first of them come in, less than the link's bandwidth is used (`fill`).
+An engine that reads host memory has a round trip more to go than one that writes (`fetch`), and a link has a limited number of
+reads under way (its `fetches`). While the first of them come in, less than the link's bandwidth is used (`fill`).
 
 **Source**: NVIDIA, "CUDA C++ Best Practices Guide", 10.1 (pinned and pageable copies); PCI Express Base Specification 2.2.9
-(reads are requests and completions).  Figures: each part's own.
+(reads are requests and completions). Figures: each part's own.
 **Error**: V100 over PCIe 3.0, 1 kB to 68 MB pinned, half of the sizes fitted: see the report of the published copies.
 **Range**: one copy at a time on each engine; pageable rates depend on the host's core and on the pages being there already.
 """
@@ -87,7 +87,7 @@ class Copies:
 
 @dataclass(frozen=True, slots=True)
 class Gpu(Device):
-    """Roofline GPU.  `flop` holds dense peaks; a type without one runs in the next wider type
+    """Roofline GPU. `flop` holds dense peaks; a type without one runs in the next wider type
     that has one (tf32, bf16, fp16 in fp32; fp8 in fp16; fp4 in fp8; int4 in int8)."""
 
     kind: ClassVar[str] = "gpu"
@@ -170,17 +170,17 @@ class Gpu(Device):
 
         return self._served(scattered(name, self.hierarchy, accesses), (), self._starting(name, accesses.count))
 
-    def stream(self, name: str, asked: Stream) -> Cost:
+    def stream(self, name: str, streamed: Stream) -> Cost:
         """One kernel that only moves data, by a given number of threads."""
         from hwsim.devices.gpu_access import stream
 
         return self._served(
-            stream(name, self.hierarchy, asked), (), self._starting(name, asked.reads + asked.writes, 1, asked.start)
+            stream(name, self.hierarchy, streamed), (), self._starting(name, streamed.reads + streamed.writes, 1, streamed.start)
         )
 
     @property
     def hierarchy(self) -> Hierarchy:
-        """What serves its reads and writes."""
+        """The levels that serve its reads and writes."""
         return Hierarchy(self.memory, self.sustained, self.sms, self.l1, self.l2, self.occupancy, self.sources)
 
     def _served(self, served: Served, draws: Sequence[Draw], latencies: Sequence[Term]) -> Cost:
@@ -192,16 +192,16 @@ class Gpu(Device):
         launch = self.launch if isinstance(self.launch, Launch) else Launch(self.launch)
         key, seconds = launch.by(start)
         source = source_of(self.sources, f"launch.{key}" if isinstance(self.launch, Launch) else "launch")
-        found = []
+        terms = []
         if seconds > 0 and kernels == 1:
-            found.append(latency_term("start of a kernel", seconds, source))
+            terms.append(latency_term("start of a kernel", seconds, source))
         elif seconds * kernels > 0:
             inputs = (("kernels", str(kernels), WORKLOAD), ("start", precise(seconds, "s"), source))
-            found.append(Term("latency", "kernels x start", inputs, kernels * seconds, kind="latency"))
+            terms.append(Term("latency", "kernels x start", inputs, kernels * seconds, kind="latency"))
         if self.memory.latency > 0 and traffic > 0:
             origin = source_of(self.sources, "memory.latency")
-            found.append(latency_term("first access", self.memory.latency, origin, f"{name}.memory"))
-        return found
+            terms.append(latency_term("first access", self.memory.latency, origin, f"{name}.memory"))
+        return terms
 
     def busy(self, name: str, seconds: float) -> Cost:
         """The whole GPU for a known time."""
@@ -210,7 +210,7 @@ class Gpu(Device):
         return Cost(Demand(amounts=amounts, floor=seconds, share=seconds * self.memory.bandwidth or 1.0), why=(time,))
 
     def copy_bytes(self, name: str, size: float) -> tuple[str, float]:
-        """What a transfer that leaves (or reaches) this memory draws of it: memory time."""
+        """Memory time drawn by a transfer that leaves or reaches this memory."""
         return f"{name}.memory", size / self.memory.bandwidth
 
     def copy_latency(self) -> float:
@@ -249,15 +249,15 @@ class Gpu(Device):
             table, key = self.vector, "vector"
         used, rate = peak_of(table, dtype, name)
         efficiency = self.efficiency.of(mix)
-        what = "efficiency.matmul" if mix == "matmul" else "efficiency.vector"
+        efficiency_key = "efficiency.matmul" if mix == "matmul" else "efficiency.vector"
         tiles = tiles_like(used, self.matmul) if mix == "matmul" else None
         if tiles is not None:  # of a large product: there is no shape to cut
-            efficiency, what = efficiency * self.matmul[tiles].efficiency, f"matmul.{tiles}.efficiency"
+            efficiency, efficiency_key = efficiency * self.matmul[tiles].efficiency, f"matmul.{tiles}.efficiency"
         origin = f"{key}.{used}: {source_of(self.sources, f'{key}.{used}')}"
         inputs = (
             ("flop", precise(flop, "FLOP"), WORKLOAD),
             ("peak", precise(rate, "FLOP/s"), origin + (f"; {dtype} computed in {used}" if used != dtype else "")),
-            ("efficiency", precise(efficiency, "%"), f"{what}: {source_of(self.sources, what)}"),
+            ("efficiency", precise(efficiency, "%"), f"{efficiency_key}: {source_of(self.sources, efficiency_key)}"),
         )
         return Term("compute", "flop / (peak x efficiency)", inputs, flop / (rate * efficiency), f"{name}.compute")
 
@@ -267,6 +267,6 @@ class Gpu(Device):
             given = (("numbers", precise(count, "1"), WORKLOAD), ("rate", *rate))
             return Term("compute", "numbers / rate", given, count / self.random, f"{name}.compute")
         drawn = self._computing(name, count * DRAWING, "fp32", "vector")
-        each = ("each", precise(DRAWING, "FLOP"), GUESSED)
-        inputs = (("numbers", precise(count, "1"), WORKLOAD), each, *drawn.inputs[1:])
+        flop_each = ("each", precise(DRAWING, "FLOP"), GUESSED)
+        inputs = (("numbers", precise(count, "1"), WORKLOAD), flop_each, *drawn.inputs[1:])
         return dataclasses.replace(drawn, formula="numbers x each / (peak x efficiency)", inputs=inputs)

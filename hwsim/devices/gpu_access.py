@@ -1,9 +1,9 @@
-"""How long a GPU's memory, and the caches before it, take for what a kernel reads and writes.
+"""Times of a GPU's memory, and of the caches before it, for what a kernel reads and writes.
 
     moving = level 1 + level 2 + memory            each: bytes it serves / what it sustains
     time   = (waiting^p + moving^p)^(1/p)          waiting: too few threads in flight, see `Occupancy`
 
-A set that is gone over again and again is served by the level that holds it; what outgrows a level is served by the
+A set that is used repeatedly is served by the level that holds it. what outgrows a level is served by the
 next one bit by bit (`Ramp`), so that the time per byte is a weighted mean.
 """
 
@@ -21,32 +21,32 @@ from hwsim.units import precise
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What a stream takes: of the memory, and in all."""
+    """Times of a stream: of the memory, and in all."""
 
     draw: Draw
     floor: float
     terms: tuple[Term, ...]
 
 
-def stream(name: str, parts: Hierarchy, asked: Stream) -> Served:
-    """What a stream takes of the memory called `name`, and at least in all."""
-    near = _level1(name, parts, asked)
-    read_on = asked.reads * (1.0 - near.hits)
-    beyond = _level2(name, parts, asked, read_on)
-    draw = _memory(name, parts, read_on * beyond.missed, asked.writes * beyond.missed, beyond.missed)
+def stream(name: str, parts: Hierarchy, streamed: Stream) -> Served:
+    """Time of a stream on the memory called `name`, and at least in all."""
+    near = _level1(name, parts, streamed)
+    read_on = streamed.reads * (1.0 - near.hits)
+    beyond = _level2(name, parts, streamed, read_on)
+    draw = _memory(name, parts, read_on * beyond.missed, streamed.writes * beyond.missed, beyond.missed)
     moving = near.seconds + beyond.seconds + draw.amount
     lines = [term for term in (near.term, beyond.term) if term is not None]
     total = moving
     if lines:
         lines = [*lines, _sum(name, near.seconds, beyond.seconds, draw.amount, moving)]
-    waiting = _waiting(parts, asked, near.hits, beyond.missed)
+    waiting = _waiting(parts, streamed, near.hits, beyond.missed)
     if waiting > 0 and parts.occupancy is not None:
         total = soft_max(waiting, moving, parts.occupancy.sharpness)
         lines.append(_soft(name, parts, waiting, moving, total))
-    starting = _starting(parts, asked)
+    starting = _starting(parts, streamed)
     if starting > 0 and parts.occupancy is not None:
         total = max(total, starting)
-        lines.append(_blocks(name, parts, asked, starting))
+        lines.append(_blocks(name, parts, streamed, starting))
     return Served(draw, total if lines else 0.0, (*lines,))
 
 
@@ -71,37 +71,39 @@ def latency(parts: Hierarchy, working_set: float | None) -> float:
             beyond = close * second.latency + (1.0 - close) * beyond
     if first is None:
         return beyond
-    here = first.chase.hits(size, first.size)
-    return here * first.latency + (1.0 - here) * beyond
+    level = first.chase.hits(size, first.size)
+    return level * first.latency + (1.0 - level) * beyond
 
 
-def scattered(name: str, parts: Hierarchy, asked: Accesses) -> Served:
-    """What single accesses take: whole sectors cross from memory, whatever part of them is asked for.
+def scattered(name: str, parts: Hierarchy, accesses: Accesses) -> Served:
+    """Times of single accesses: whole sectors cross from memory, whatever part of them is asked for.
 
     Neighbours share their sectors; random ones do not, and a thread that reads at random has one of them in flight.
     """
-    touched = lines_touched(asked, SECTOR) * SECTOR
-    size = asked.count * touched
-    if asked.pattern == "dependent":
-        return _chased(name, parts, asked, size)
+    touched = lines_touched(accesses, SECTOR) * SECTOR
+    size = accesses.count * touched
+    if accesses.pattern == "dependent":
+        return _chased(name, parts, accesses, size)
     threads = None
-    if asked.scattered and parts.occupancy is not None and parts.sms is not None:
+    if accesses.scattered and parts.occupancy is not None and parts.sms is not None:
         threads = float(parts.sms * parts.occupancy.threads)
-    reads, writes, each = size * (1.0 - asked.write), size * asked.write, touched or 1.0
-    return stream(name, parts, Stream(reads=reads, writes=writes, each=each, working_set=asked.working_set, threads=threads))
+    reads, writes, sectors = size * (1.0 - accesses.write), size * accesses.write, touched or 1.0
+    return stream(
+        name, parts, Stream(reads=reads, writes=writes, each=sectors, working_set=accesses.working_set, threads=threads)
+    )
 
 
-def _chased(name: str, parts: Hierarchy, asked: Accesses, size: float) -> Served:
+def _chased(name: str, parts: Hierarchy, accesses: Accesses, size: float) -> Served:
     """Each access waits for the one before it, in `chains` chains side by side."""
-    each = latency(parts, asked.working_set)
-    held = missing(parts, asked.working_set)
-    draw = _memory(name, parts, held * size * (1.0 - asked.write), held * size * asked.write, held)
-    seconds = asked.count * each / asked.chains
-    over = "all of memory" if asked.working_set is None else precise(asked.working_set, "B")
+    latency_s = latency(parts, accesses.working_set)
+    held = missing(parts, accesses.working_set)
+    draw = _memory(name, parts, held * size * (1.0 - accesses.write), held * size * accesses.write, held)
+    seconds = accesses.count * latency_s / accesses.chains
+    over = "all of memory" if accesses.working_set is None else precise(accesses.working_set, "B")
     inputs: tuple[Input, ...] = (
-        ("count", precise(asked.count, "1"), WORKLOAD),
-        ("latency", precise(each, "s"), f"of the levels that hold {over}: {source_of(parts.sources, 'l2.miss')}"),
-        ("chains", str(asked.chains), WORKLOAD),
+        ("count", precise(accesses.count, "1"), WORKLOAD),
+        ("latency", precise(latency_s, "s"), f"of the levels that hold {over}: {source_of(parts.sources, 'l2.miss')}"),
+        ("chains", str(accesses.chains), WORKLOAD),
     )
     term = Term("floor", "count x latency / chains", inputs, seconds, f"{name}.memory", kind="floor")
     return Served(draw, seconds, (term,))
@@ -116,7 +118,7 @@ def missing(parts: Hierarchy, working_set: float | None) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What one cache serves: the part of the reads it finds, what it leaves, how long it takes."""
+    """The share of one cache: the part of the reads it finds, what it leaves, how long it takes."""
 
     hits: float
     missed: float
@@ -124,17 +126,17 @@ class _Part:
     term: Term | None = None
 
 
-def _level1(name: str, parts: Hierarchy, asked: Stream) -> _Part:
+def _level1(name: str, parts: Hierarchy, streamed: Stream) -> _Part:
     cache = parts.l1
-    if cache is None or cache.bandwidth is None or parts.sms is None or asked.working_set is None or not asked.together:
+    if cache is None or cache.bandwidth is None or parts.sms is None or streamed.working_set is None or not streamed.together:
         return _Part(0.0, 1.0, 0.0)  # blocks go to any multiprocessor: what one has read, another asks for the next time
-    hits = cache.ramp.hits(asked.working_set, cache.size)
-    if hits * asked.reads <= 0:
+    hits = cache.ramp.hits(streamed.working_set, cache.size)
+    if hits * streamed.reads <= 0:
         return _Part(0.0, 1.0, 0.0)
-    seconds = hits * asked.reads / (cache.bandwidth * parts.sms)
+    seconds = hits * streamed.reads / (cache.bandwidth * parts.sms)
     inputs: tuple[Input, ...] = (
-        ("reads", precise(asked.reads, "B"), WORKLOAD),
-        ("hits", precise(hits, "%"), f"{precise(asked.working_set, 'B')} of {precise(cache.size, 'B')}"),
+        ("reads", precise(streamed.reads, "B"), WORKLOAD),
+        ("hits", precise(hits, "%"), f"{precise(streamed.working_set, 'B')} of {precise(cache.size, 'B')}"),
         ("multiprocessors", str(parts.sms), f"sms: {source_of(parts.sources, 'sms')}"),
         ("bandwidth", precise(cache.bandwidth, "B/s"), f"l1.bandwidth: {source_of(parts.sources, 'l1.bandwidth')}"),
     )
@@ -142,20 +144,20 @@ def _level1(name: str, parts: Hierarchy, asked: Stream) -> _Part:
     return _Part(hits, 1.0 - hits, seconds, Term("level 1", formula, inputs, seconds, f"{name}.memory"))
 
 
-def _level2(name: str, parts: Hierarchy, asked: Stream, reads: float) -> _Part:
-    cache, traffic = parts.l2, reads + asked.writes
-    if cache is None or asked.working_set is None or traffic <= 0:
+def _level2(name: str, parts: Hierarchy, streamed: Stream, reads: float) -> _Part:
+    cache, traffic = parts.l2, reads + streamed.writes
+    if cache is None or streamed.working_set is None or traffic <= 0:
         return _Part(0.0, 1.0, 0.0)
-    held = cache.ramp.hits(asked.working_set, cache.size)
-    if asked.together and cache.together is not None:
-        return _together(name, parts, asked.working_set, traffic, held)
+    held = cache.ramp.hits(streamed.working_set, cache.size)
+    if streamed.together and cache.together is not None:
+        return _together(name, parts, streamed.working_set, traffic, held)
     if cache.bandwidth is None or held <= 0:
         return _Part(0.0, 1.0, 0.0)
-    part = cache.sustained.part(reads, asked.writes)
+    part = cache.sustained.part(reads, streamed.writes)
     seconds = held * traffic / (cache.bandwidth * part)
     inputs: tuple[Input, ...] = (
         ("traffic", precise(traffic, "B"), WORKLOAD),
-        ("hits", precise(held, "%"), f"{precise(asked.working_set, 'B')} of {precise(cache.size, 'B')}"),
+        ("hits", precise(held, "%"), f"{precise(streamed.working_set, 'B')} of {precise(cache.size, 'B')}"),
         ("bandwidth", precise(cache.bandwidth, "B/s"), f"l2.bandwidth: {source_of(parts.sources, 'l2.bandwidth')}"),
         ("efficiency", precise(part, "%"), "l2.sustained, for this share of writes"),
     )
@@ -182,35 +184,35 @@ def _together(name: str, parts: Hierarchy, working_set: float, traffic: float, h
 
 
 def _memory(name: str, parts: Hierarchy, reads: float, writes: float, missed: float) -> Draw:
-    """What memory itself serves."""
+    """The share of memory itself."""
     traffic, capacity = reads + writes, f"{name}.memory"
-    what = "traffic" if missed >= 1.0 else "missed"
+    label = "traffic" if missed >= 1.0 else "missed"
     part = parts.sustained.part(reads, writes)
     seconds = parts.sustained.bytes_at_peak(reads, writes) / parts.memory.bandwidth
     inputs: tuple[Input, ...] = (
-        (what, precise(traffic, "B"), WORKLOAD if missed >= 1.0 else "bytes that no cache holds"),
+        (label, precise(traffic, "B"), WORKLOAD if missed >= 1.0 else "bytes that no cache holds"),
         ("bandwidth", precise(parts.memory.bandwidth, "B/s"), source_of(parts.sources, "memory.bandwidth")),
     )
-    formula = f"{what} / bandwidth"
+    formula = f"{label} / bandwidth"
     if part != 1.0:
         keys = [key for key in ("read", "copy", "write") if f"sustained.{key}" in parts.sources]
         origin = source_of(parts.sources, f"sustained.{keys[0]}" if keys else "sustained")
         share = f"{writes / traffic:.0%} written" if traffic > 0 else ""
         inputs = (*inputs, ("efficiency", precise(part, "%"), f"sustained, {share}: {origin}"))
-        formula = f"{what} / (bandwidth x efficiency)"
+        formula = f"{label} / (bandwidth x efficiency)"
     return Draw(capacity, seconds, 1.0, traffic, "B", Term("memory", formula, inputs, seconds, capacity))
 
 
-def _waiting(parts: Hierarchy, asked: Stream, hits: float, missed: float) -> float:
+def _waiting(parts: Hierarchy, streamed: Stream, hits: float, missed: float) -> float:
     """Seconds that threads spend waiting for what they asked for; 0 where there are enough of them."""
     some = parts.occupancy
-    if some is None or asked.threads is None:
+    if some is None or streamed.threads is None:
         return 0.0
     cached = parts.l2.latency if parts.l2 is not None else 0.0
     beyond = missed * some.read + (1.0 - missed) * cached
     wait = (hits * parts.l1.latency if parts.l1 is not None else 0.0) + (1.0 - hits) * beyond
-    rounds = asked.reads / asked.each / asked.in_flight
-    return (asked.begun * some.start + rounds * wait + asked.writes / asked.each * some.write) / asked.threads
+    rounds = streamed.reads / streamed.each / streamed.in_flight
+    return (streamed.begun * some.start + rounds * wait + streamed.writes / streamed.each * some.write) / streamed.threads
 
 
 def _starting(parts: Hierarchy, asked: Stream) -> float:
@@ -236,10 +238,10 @@ def _soft(name: str, parts: Hierarchy, waiting: float, moving: float, total: flo
     return Term("floor", "(waiting ** p + moving ** p) ** (1 / p)", inputs, total, f"{name}.memory", kind="floor")
 
 
-def _blocks(name: str, parts: Hierarchy, asked: Stream, starting: float) -> Term:
+def _blocks(name: str, parts: Hierarchy, streamed: Stream, starting: float) -> Term:
     rate = parts.occupancy.blocks if parts.occupancy is not None and parts.occupancy.blocks is not None else math.inf
     inputs: tuple[Input, ...] = (
-        ("blocks", precise(asked.blocks, "1"), WORKLOAD),
+        ("blocks", precise(streamed.blocks, "1"), WORKLOAD),
         ("rate", precise(rate, "1/s"), f"occupancy.blocks: {source_of(parts.sources, 'occupancy.blocks')}"),
     )
     return Term("floor", "blocks / rate", inputs, starting, f"{name}.compute", kind="floor")

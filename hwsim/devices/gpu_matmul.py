@@ -8,14 +8,14 @@ results are added up afterwards:
     tile  = max(2 rows columns (k / splits + prologue), balance (rows + columns) (k / splits)) / rate of a multiprocessor
     time  = ((waves x tile)^4 + memory^4)^(1/4) + adding up
 
-and the library takes the tile and the splits that make this least.  `memory` is the time in which every matrix crosses
+and the library takes the tile and the splits that make this least. `memory` is the time in which every matrix crosses
 to memory once.
 
 **Source**: tiles and waves as in NVIDIA, "Matrix Multiplication Background User's Guide", DU-09799-001, 2023, chapters
-2 and 3; prologue and splits as in CUTLASS, "Efficient GEMM in CUDA".  The constants are fitted: each part file says to what.
+2 and 3; prologue and splits as in CUTLASS, "Efficient GEMM in CUDA". The constants are fitted: each part file says to what.
 **Error**: see `docs/validation/components.md`; a few per cent for products with more than 128 rows and columns.
 **Range**: skinny products (a side of 128 or less) depend on which kernel a library happens to have: a tenth of them is off by
-a third and more.  Strides that hit the same memory channel (powers of two on AMD's GCN) are not modelled.
+a third and more. Strides that hit the same memory channel (powers of two on AMD's GCN) are not modelled.
 
 More work never takes less time between products that are equally well aligned; a size rounded up to a multiple of 16 or
 128 bytes may take less (`Alignment`).
@@ -38,7 +38,7 @@ ROUNDING: Final = 4.0  # sharpness of the knee between computing and memory; 3 t
 PIECES: Final = 4.0  # bytes of an element of a partial result: they are added up in fp32
 SLENDER: Final = 8  # a tile's longer side over its shorter: no library ships tiles beyond
 
-# A number format without tiles of its own is multiplied by kernels like those of another one.
+# A number format without tiles of its own is multiplied by the kernels of another one.
 LIKE: Final[Mapping[str, tuple[str, ...]]] = {
     "fp64": ("fp32",),
     "fp32": (),
@@ -57,9 +57,9 @@ LIKE: Final[Mapping[str, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """How much of its speed a product keeps when rows of the matrices do not start at round addresses.
+    """The part of its speed that a product keeps when rows of the matrices do not start at round addresses.
 
-    What counts is the largest power of two that divides both n and k (the lengths of the rows, in bytes).
+    Decisive is the largest power of two that divides both n and k (the lengths of the rows, in bytes).
 
     **Source** of the defaults of 16 and 128 bytes: NVIDIA, "Matrix Multiplication Background User's Guide", section 2.2.
     """
@@ -91,7 +91,7 @@ class Alignment:
 
 @dataclass(frozen=True, slots=True)
 class Tiling:
-    """How a GPU's library multiplies matrices of one number format."""
+    """The products of matrices of one number format, as a GPU's library computes them."""
 
     efficiency: Ratio = field("part of the peak that large products sustain (clocks, power, instructions)", default=1.0,
                               exclusive_minimum=0.0)  # fmt: skip
@@ -122,7 +122,7 @@ class Tiling:
         return self.balance / self.transposed if product.transposed else self.balance
 
     def relative(self, rows: int, columns: int) -> float:
-        """How fast a tile is beside the largest.
+        """Speed of a tile over the speed of the largest.
 
         >>> Tiling(edge=8.0, largest=16384).relative(128, 128), round(Tiling(edge=8.0, largest=16384).relative(64, 64), 2)
         (1.0, 0.9)
@@ -133,11 +133,11 @@ class Tiling:
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """What of a GPU a product needs to know.
+    """The numbers of a GPU that a product needs.
 
     Args:
         peak: FLOP/s of all multiprocessors, in the format the product is computed in.
-        bandwidth: of the memory, B/s.  Pieces of k are added up through it.
+        bandwidth: B/s of the memory. Pieces of k are added up through it.
     """
 
     multiprocessors: int
@@ -150,11 +150,11 @@ class Cut:
     """A way to cut a product into tiles, and how long it takes.
 
     Args:
-        tiles: of the result, times splits, times batch.
+        tiles: tiles of the result, times splits, times batch.
         waves: in the time of one tile; at least 1.
         computing, loading: seconds of one tile in the arithmetic units, and for its operands to arrive.
         adding: seconds to add up the pieces of k.
-        time: of the whole product.
+        time: seconds of the whole product.
     """
 
     rows: int
@@ -174,7 +174,7 @@ class Cut:
 
 
 def waves(tiles: int, multiprocessors: int, lost: float) -> float:
-    """How many tiles' times so many tiles take: 1 up to one for each multiprocessor, then between proportional and whole waves.
+    """Time of a number of tiles over the time of one: 1 up to one a multiprocessor, then between proportional and whole waves.
 
     >>> waves(108, 108, 1.0), waves(109, 108, 1.0), waves(162, 108, 0.5), waves(1, 108, 0.5)
     (1.0, 2.0, 1.75, 1.0)
@@ -191,8 +191,8 @@ def tiles_of(smallest: int, largest: int) -> tuple[tuple[int, int], ...]:
     ((128, 128), (64, 256), (256, 64), (64, 128), (128, 64), (64, 64))
     """
     sides = [smallest << step for step in range(10) if smallest << step <= 256] or [smallest]
-    found = [(a, b) for a in sides for b in sides if a * b <= largest and max(a, b) <= SLENDER * min(a, b)]
-    return tuple(sorted(found, key=lambda tile: (-tile[0] * tile[1], tile[0] + tile[1], tile)))
+    tiles = [(a, b) for a in sides for b in sides if a * b <= largest and max(a, b) <= SLENDER * min(a, b)]
+    return tuple(sorted(tiles, key=lambda tile: (-tile[0] * tile[1], tile[0] + tile[1], tile)))
 
 
 def cuts(product: Product, width: float, tiling: Tiling, chip: Chip, memory: float) -> Iterator[Cut]:
@@ -207,18 +207,18 @@ def cuts(product: Product, width: float, tiling: Tiling, chip: Chip, memory: flo
     rate = tiling.efficiency * aligned * chip.peak / chip.multiprocessors
     side = tiling.side(product)
     for rows, columns in tiles_of(tiling.smallest, tiling.largest):
-        whole = math.ceil(m / rows) * math.ceil(n / columns) * batch
+        product_tiles = math.ceil(m / rows) * math.ceil(n / columns) * batch
         relative = tiling.relative(rows, columns)
         splits = 1
         while splits <= tiling.splits:
             depth = k / splits
             computing = 2.0 * rows * columns * (depth + tiling.prologue) / (rate * relative)
             loading = side * (min(m, rows) + min(n, columns)) * depth / rate
-            turns = waves(whole * splits, chip.multiprocessors, tiling.lost)
+            turns = waves(product_tiles * splits, chip.multiprocessors, tiling.lost)
             moved = PIECES * m * n * batch * (splits + 1) / chip.bandwidth
             adding = tiling.adding + moved if splits > 1 else 0.0
             time = soft_max(turns * max(computing, loading), memory, ROUNDING) + adding
-            yield Cut(rows, columns, splits, whole * splits, turns, computing, loading, adding, time)
+            yield Cut(rows, columns, splits, product_tiles * splits, turns, computing, loading, adding, time)
             splits *= 2
 
 
@@ -233,10 +233,10 @@ def best(product: Product, width: float, tiling: Tiling, chip: Chip, memory: flo
     return min(cuts(product, width, tiling, chip, memory), key=lambda cut: cut.time)
 
 
-def tiles_like(dtype: str, known: Collection[str]) -> str | None:
+def tiles_like(dtype: str, formats: Collection[str]) -> str | None:
     """The format among `known` whose tiles products computed in `dtype` have; None: nothing is known of tiles like theirs.
 
     >>> tiles_like("int8", ("fp32", "fp16")), tiles_like("fp32", ("fp16",))
     ('fp16', None)
     """
-    return next((name for name in (dtype, *LIKE.get(dtype, ())) if name in known), None)
+    return next((name for name in (dtype, *LIKE.get(dtype, ())) if name in formats), None)

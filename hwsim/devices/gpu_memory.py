@@ -24,7 +24,7 @@ SECTOR: Final = 32.0  # bytes: what a GPU fetches at least; CUDA C++ Best Practi
 
 @dataclass(frozen=True, slots=True)
 class Ramp:
-    """How a cache stops holding what is gone over again and again, as the set outgrows it."""
+    """The fall of a cache's hits as a set that is used repeatedly outgrows it."""
 
     full: float = field("part of its size up to which everything is found in it", default=0.8, exclusive_minimum=0.0)
     none: float = field("multiple of its size from which nothing is", default=1.3, exclusive_minimum=0.0)
@@ -45,7 +45,7 @@ class Sustained:
     Between reads alone, a copy (half of the bytes written) and writes alone the time per byte is linear in the share
     of writes, so that reads and writes each cost a time of their own.
 
-    **Source**: the three are measured; GPUs that nobody measured take the median of those that were.
+    **Source**: the three are measured; GPUs that were not measured take the median of those that were.
     **Error**: 1 % (BabelStream on 11 GPUs, rows not fitted), see `docs/validation/components.md`.
     """
 
@@ -59,7 +59,7 @@ class Sustained:
             yield "copy", "a copy would be faster than what it reads or writes alone", None
 
     def bytes_at_peak(self, reads: float, writes: float) -> float:
-        """How many bytes at the full bandwidth take as long as these.
+        """Bytes at the full bandwidth that take as long as these.
 
         >>> Sustained(read=0.8, copy=0.5).bytes_at_peak(80.0, 0.0), Sustained(read=0.8, copy=0.5).bytes_at_peak(50.0, 50.0)
         (100.0, 200.0)
@@ -74,9 +74,9 @@ class Sustained:
 
 @dataclass(frozen=True, slots=True)
 class Level1:
-    """The cache of one multiprocessor.  Writes pass it.
+    """The cache of one multiprocessor. Writes pass it.
 
-    **Range**: it serves a multiprocessor that goes over the same set again and again within one kernel.  Between kernels it
+    **Range**: it serves a multiprocessor that uses the same set repeatedly within one kernel. Between kernels it
     keeps nothing, and blocks of threads that share a set land on any multiprocessor.
     """
 
@@ -124,7 +124,7 @@ class Level2:
 
 @dataclass(frozen=True, slots=True)
 class Occupancy:
-    """How many threads it takes to keep the memory busy.
+    """The threads that keep the memory busy.
 
     A thread begins, has a few reads in flight, waits for them (Little's law), writes, and ends:
 
@@ -152,7 +152,7 @@ class Occupancy:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What starting a kernel takes, by who starts it."""
+    """Seconds to start a kernel, by the way it is started."""
 
     stream: Seconds = field("from one kernel to the next in a stream, beyond their own time", default=0.0)
     graph: Seconds | None = field("the same inside a CUDA graph; as in a stream if left out", default=None)
@@ -170,7 +170,7 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Hierarchy:
-    """What serves the reads and writes of a GPU, from the nearest on.  Sections left out serve nothing."""
+    """The levels that serve the reads and writes of a GPU, the nearest first. Sections left out serve nothing."""
 
     memory: LocalMemory
     sustained: Sustained = attribute(default_factory=Sustained)
@@ -183,17 +183,17 @@ class Hierarchy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
-    """What the threads of a kernel read and write, neighbours next to each other.
+    """Reads and writes of the threads of a kernel, neighbours next to each other.
 
     Args:
         reads, writes: bytes.
         each: bytes of one read or write of a thread.
-        working_set: bytes gone over again and again; None: everything comes from memory once.
-        together: every multiprocessor itself goes over all of the working set, all at about the same time.
+        working_set: bytes used repeatedly; None: everything comes from memory once.
+        together: every multiprocessor itself uses all of the working set, all at about the same time.
         threads: at work at any time; None: enough of them.
         in_flight: reads that a thread starts before it waits.
         begun: threads that begin, each in the place of one that ended.
-        blocks: of threads that are started.
+        blocks: number of blocks of threads that are started.
         start: who starts the kernel.
     """
 

@@ -1,4 +1,4 @@
-"""What a tiled matrix product costs on one GPU, and the derivation that goes with it."""
+"""The cost of a tiled matrix product on one GPU, and the derivation that goes with it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Tiled:
         return self.work.reads / (product.batch * product.k * (product.m + product.n))
 
     def draws(self) -> tuple[tuple[Draw, ...], float, list[Term]]:
-        """What it draws of the multiprocessors, with a line for what it cannot beat alone; that time; and its start."""
+        """Draws of the multiprocessors, with a line for what it cannot beat alone; that time; and its start."""
         cut = self.cut()
         capacity = f"{self.name}.compute"
         seconds = cut.tiles * cut.tile / self.chip.multiprocessors
@@ -82,8 +82,8 @@ class Tiled:
         aligned = tiling.alignment.keeps(product.n, product.k, self.width)
         parts = [(tiling.efficiency, f" ({self._said('efficiency')})"), *more]
         parts += [(aligned, " for rows at odd addresses")] if aligned < 1.0 else []
-        said = " x ".join(precise(part, "%") + words for part, words in parts)
-        return "efficiency", precise(math.prod(part for part, _ in parts), "%"), said
+        reasons = " x ".join(precise(part, "%") + words for part, words in parts)
+        return "efficiency", precise(math.prod(part for part, _ in parts), "%"), reasons
 
     def _computing(self, cut: Cut, seconds: float) -> Term:
         relative = self.tiling.relative(cut.rows, cut.columns)
@@ -113,7 +113,7 @@ class Tiled:
         return Term("compute", formula, inputs, seconds, f"{self.name}.compute")
 
     def _alone(self, cut: Cut) -> Term:
-        """What no sharing makes longer: waves, rounded with the time of memory; splits are added up afterwards."""
+        """The line that no sharing makes longer: waves, rounded with the time of memory; splits are added up afterwards."""
         busy = cut.waves * cut.tile
         rounds = math.ceil(cut.tiles / self.chip.multiprocessors)
         inputs: list[Input] = [

@@ -6,18 +6,18 @@
   is served faster than all of it (short-stroking).
 - Rotation: 60 / rpm at worst (8.33 ms at 7,200 a minute, 6 ms at 10,000), half of it on average.
 - Queue: with n accesses to choose from the disk takes the one it reaches first; the time to get there shrinks as n^-gain.
-- Rate: the same density everywhere, so a track holds what its radius allows.  A part x of the bytes in from the outer edge
+- Rate: the same density everywhere, so a track holds what its radius allows. A part x of the bytes in from the outer edge
   the rate is sqrt(outer^2 - x (outer^2 - inner^2)), and a stretch is read at the mean of the rates at its ends.
-- Cache: reads of a `region` come from it once they have been read; with `write_cache` writes are done when they are in it,
+- Cache: reads of a `region` come from it once they have been read. With `write_cache` writes are done when they are in it,
   and reach the platter in the best order while it lasts, then at the rate of the platter.
 
 Source: Ruemmler and Wilkes, "An introduction to disk drive modeling", IEEE Computer 27(3), 1994 (seek, rotation, zones);
 gain: fitted on a request-level simulation of shortest positioning first.
 Error: seek curves of five drives of the DiskSim collection, the half not fitted: 5.2 % on average; accesses a second with
-1 to 64 under way on two of them, beside a request-level simulation: 2 % (docs/validation/components.md).
+1 to 64 under way on two of them, against a request-level simulation: 2 % (docs/validation/components.md).
 Range: independent accesses; each op finds the cache empty and, in sequence and without a `region`, starts at the outer edge;
 where ops alike would take longer as one, the run warns.
-No shingled recording, no defects, no skew between tracks (the rate is what is sustained over many).
+No shingled recording, no defects, no skew between tracks (the rate is sustained over many).
 """
 
 from __future__ import annotations
@@ -106,14 +106,14 @@ class Hdd(Storage):
         cylinders = (outer - here) / (outer - inner) if outer > inner else part
         return self.seek.mean(cylinders) + 0.5 * self.turn
 
-    def serve(self, name: str, direction: Direction, asked: Asked) -> Cost:
-        part = self._part(asked)
-        if asked.access == "sequential":
-            return self._sequential(name, direction, asked, part)
-        return self._random(name, direction, asked, part)
+    def serve(self, name: str, direction: Direction, accesses: Asked) -> Cost:
+        part = self._part(accesses)
+        if accesses.access == "sequential":
+            return self._sequential(name, direction, accesses, part)
+        return self._random(name, direction, accesses, part)
 
     def copy_bytes(self, name: str, size: float, *, leaving: bool = True) -> tuple[str, float]:  # noqa: ARG002 (as of any disk)
-        """What a transfer that reads it (or writes it) draws: at the rate of the outer edge."""
+        """Media time drawn by a transfer that reads or writes it: at the rate of the outer edge."""
         return f"{name}.media", size / self._through(self.rate(0.0))
 
     def copy_latency(self, *, leaving: bool = True) -> float:  # noqa: ARG002 (as of any disk)
@@ -124,101 +124,107 @@ class Hdd(Storage):
 
     @property
     def _told(self) -> str:
-        """Where the rate is from."""
+        """Source of the rate."""
         key = "outer" if self.outer is not None else "platter.density"
         return f"{key}: {source_of(self.sources, key)}"
 
-    def _part(self, asked: Asked) -> float:
-        """Of its bytes, those the op goes over."""
+    def _part(self, accesses: Asked) -> float:
+        """Part of its bytes that the op covers."""
         if self.holds is None:
-            if asked.region is not None:
+            if accesses.region is not None:
                 raise CannotCompute("a region of a disk without a size", "add `size: 4 TB` to the disk")
-            return 0.0 if asked.access == "sequential" else 1.0
-        over = asked.region if asked.region is not None else asked.bytes if asked.access == "sequential" else self.holds
+            return 0.0 if accesses.access == "sequential" else 1.0
+        over = (
+            accesses.region if accesses.region is not None else accesses.bytes if accesses.access == "sequential" else self.holds
+        )
         return min(1.0, over / self.holds)
 
     def _through(self, rate: float) -> float:
         return rate if self.interface is None else min(rate, self.interface)
 
-    def _again(self, asked: Asked) -> float:
+    def _again(self, accesses: Asked) -> float:
         """Part of the reads that the cache answers: what has been read before and is still there."""
-        if asked.region is None or self.cache <= 0 or asked.bytes <= asked.region:
+        if accesses.region is None or self.cache <= 0 or accesses.bytes <= accesses.region:
             return 0.0
-        kept = min(1.0, self.cache / asked.region) if asked.access == "random" else float(asked.region <= self.cache)
-        return kept * (1.0 - asked.region / asked.bytes)
+        kept = min(1.0, self.cache / accesses.region) if accesses.access == "random" else float(accesses.region <= self.cache)
+        return kept * (1.0 - accesses.region / accesses.bytes)
 
-    def _sequential(self, name: str, direction: Direction, asked: Asked, part: float) -> Cost:
+    def _sequential(self, name: str, direction: Direction, accesses: Asked, part: float) -> Cost:
         rate = self._through(self.stretch(part))
         speed = ("bandwidth", precise(rate, "B/s"), f"{self._told}; over {part:.4g} of the disk")
-        times, size = number(asked), each(asked)
-        again = self._again(asked) if direction == "read" else 0.0
+        times, size = number(accesses), each(accesses)
+        again = self._again(accesses) if direction == "read" else 0.0
         limits, floors = [], []
-        if direction == "write" and asked.sync:
+        if direction == "write" and accesses.sync:
             wait = self.overhead + self.turn
             inputs = (
                 times,
                 ("wait", precise(wait, "s"), f"a whole turn and the overhead, rpm: {source_of(self.sources, 'rpm')}"),
             )
-            seconds = max(0.0, asked.times - 1) * wait + asked.times * asked.size / rate  # the first has found its place already
+            seconds = (
+                max(0.0, accesses.times - 1) * wait + accesses.times * accesses.size / rate
+            )  # the first has found its place already
             limits.append(Limit("media", "(times - 1) x wait + times x size / bandwidth", (*inputs, size, speed), seconds))
         elif again > 0:
-            missed = asked.bytes * (1 - again)
+            missed = accesses.bytes * (1 - again)
             inputs = (("missed", precise(missed, "B"), "what is read for the first time"), speed)
             limits.append(Limit("media", "missed / bandwidth", inputs, missed / rate))
-            floors += self._hits(asked)
+            floors += self._hits(accesses)
         else:
-            limits.append(Limit("media", "times x size / bandwidth", (times, size, speed), asked.bytes / rate))
-        start = self.overhead + self.position(1.0 if asked.region is None else part)
-        return cost_of(name, asked, limits, floors, ("first access", start, f"seek: {source_of(self.sources, 'seek.average')}"))
+            limits.append(Limit("media", "times x size / bandwidth", (times, size, speed), accesses.bytes / rate))
+        start = self.overhead + self.position(1.0 if accesses.region is None else part)
+        return cost_of(
+            name, accesses, limits, floors, ("first access", start, f"seek: {source_of(self.sources, 'seek.average')}")
+        )
 
-    def _hits(self, asked: Asked) -> list[Limit]:
+    def _hits(self, accesses: Asked) -> list[Limit]:
         if self.interface is None:
             return []
         inputs: tuple[Input, ...] = (
-            ("bytes", precise(asked.bytes, "B"), "workload"),
+            ("bytes", precise(accesses.bytes, "B"), "workload"),
             given("interface", self.interface, "B/s", self.sources, "interface"),
         )
-        return [Limit("interface", "bytes / interface", inputs, asked.bytes / self.interface)]
+        return [Limit("interface", "bytes / interface", inputs, accesses.bytes / self.interface)]
 
-    def _random(self, name: str, direction: Direction, asked: Asked, part: float) -> Cost:
+    def _random(self, name: str, direction: Direction, accesses: Asked, part: float) -> Cost:
         write = direction == "write"
-        buffered = write and self.write_cache and not asked.sync
+        buffered = write and self.write_cache and not accesses.sync
         place = self.position(part) + (self.settle if write else 0.0)
-        together = float(self.queue) if buffered else asked.at_once(self.queue)
+        together = float(self.queue) if buffered else accesses.at_once(self.queue)
         rate = self._through(self.stretch(part))
         reach = place / together**self.gain
-        one = self.overhead + reach + asked.size / rate
-        again = 0.0 if write else self._again(asked)
+        one_s = self.overhead + reach + accesses.size / rate
+        again = 0.0 if write else self._again(accesses)
         where = "" if part >= 1 else f" over {part:.4g} of the disk"
         inputs: list[Input] = [
-            number(asked),
+            number(accesses),
             ("overhead", precise(self.overhead, "s"), f"overhead: {source_of(self.sources, 'overhead')}"),
             (
                 "position",
                 precise(place, "s"),
                 f"mean seek {precise(place - self.turn / 2, 's')}{where} and half a turn of {precise(self.turn, 's')}",
             ),
-            ("queue", f"{together:.6g}", "what is in the cache" if buffered else asked.under_way(self.queue)[2]),
+            ("queue", f"{together:.6g}", "what is in the cache" if buffered else accesses.under_way(self.queue)[2]),
             ("gain", f"{self.gain:g}", f"gain: {source_of(self.sources, 'gain')}"),
-            each(asked),
+            each(accesses),
             ("bandwidth", precise(rate, "B/s"), self._told),
         ]
         formula = "times x (overhead + position / queue^gain + size / bandwidth)"
-        seconds = asked.times * (1 - again) * one
+        seconds = accesses.times * (1 - again) * one_s
         if again > 0:
             inputs.append(("missed", precise(1 - again, "%"), "the rest comes from the cache"))
             formula = f"missed x {formula}"
-        if buffered and asked.size > 0:
-            fast = max(1.0 / one, 1.0 / (self.overhead + asked.size / (self.interface or self.rate(0.0))))
-            stock = self.cache / asked.size
-            seconds = drained(asked.times, fast, 1 / one, stock)
+        if buffered and accesses.size > 0:
+            fast = max(1.0 / one_s, 1.0 / (self.overhead + accesses.size / (self.interface or self.rate(0.0))))
+            stock = self.cache / accesses.size
+            seconds = drained(accesses.times, fast, 1 / one_s, stock)
             quick = ("fast", precise(fast, "1/s"), "into the cache")
-            first = drained_after(asked.times, fast, 1 / one, stock)
+            first = drained_after(accesses.times, fast, 1 / one_s, stock)
             if first is None:
                 inputs, formula = [inputs[0], quick], "times / fast"
             else:
                 room = f"until the cache of {precise(self.cache, 'B')} is full"
                 inputs += [quick, ("first", precise(first, "1"), room)]
                 formula = formula.replace("times x", "first / fast + (times - first) x")
-        floors = self._hits(asked) if again > 0 else []
-        return cost_of(name, asked, [Limit("media", formula, tuple(inputs), seconds)], floors, ("", 0.0, ""))
+        floors = self._hits(accesses) if again > 0 else []
+        return cost_of(name, accesses, [Limit("media", formula, tuple(inputs), seconds)], floors, ("", 0.0, ""))

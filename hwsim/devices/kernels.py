@@ -7,13 +7,12 @@ and for a matrix product, instead of `count x each`,
 
     2 m n k / flop + m k x left + k n x right + m n x result + (m + n) x edge + k x depth
 
-`each` has the first cache in it; an array that more bytes were gone over than a level holds takes longer, by a smooth step:
-part of it from beyond C bytes = 1 / (1 + (C / since)^sharpness).  Pieces add up: a call of such a library does not overlap
-them.  On top of it come `corrections`: how far the calls that were measured are from the formula, weighted by how near they
-are in size (in factors of two), and drawn towards nothing where few are near.  A call that was measured itself takes
-what was measured.
+`each` has the first cache in it. An array takes longer if more bytes were used since its last use than a level holds, by a
+smooth step: the part from beyond C bytes is 1 / (1 + (C / since)^sharpness). Pieces add up: a call of such a library does not
+overlap them. `corrections` come on top: how far the calls that were measured are from the formula, weighted by how near they are
+in size (in factors of two), and drawn towards nothing where few are near. A call that was measured itself takes what was measured.
 
-Source: the pieces are those of the execution-cache-memory model (Treibig and Hager, PPAM 2009), the numbers are fitted by
+Source: the pieces follow the execution-cache-memory model (Treibig and Hager, PPAM 2009), the numbers are fitted by
 `hwsim calibrate`.
 Error: docs/validation/calibration.md, and the notes of each machine file.
 Range: one thread that does nothing else; values that do not change the way taken (no denormals, no sorted input).
@@ -38,7 +37,7 @@ STRAY: Final = 2.0  # a size is beyond what was measured from this factor on
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """What a byte takes longer than from the first cache; what is left out takes no longer."""
+    """Extra time of a byte over one from the first cache; what is left out takes no longer."""
 
     beyond: Bytes = field("an array is here once so many bytes were gone over since its last use", exclusive_minimum=0.0)
     read: BytesPerSecond | None = field("bytes read, in the time they take longer", default=None, exclusive_minimum=0.0)
@@ -63,7 +62,7 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How operands lie, for functions that were not measured that way themselves."""
+    """Layouts of operands, for functions that were not measured that way themselves."""
 
     call: Seconds = field("more than usual for one call", default=0.0)
     row: Seconds = field("an inner loop", default=0.0)
@@ -99,7 +98,9 @@ class Corrections:
         place = [math.log2(each) for each in point]
         weights = total = 0.0
         for *where, ratio in self.points.get(key, ()):
-            distance = math.fsum((math.log2(max(there, 1.0)) - here) ** 2 for there, here in zip(where, place, strict=False))
+            distance = math.fsum(
+                (math.log2(max(far_point, 1.0)) - near_point) ** 2 for far_point, near_point in zip(where, place, strict=False)
+            )
             if distance < 1e-12:
                 return ratio, True
             weight = math.exp(-distance / (2.0 * self.width**2))
@@ -167,18 +168,18 @@ class Kernels:
             return f"measured on {self.cores} core{'s' if self.cores > 1 else ''}, not on {call.cores}"
         if call.product is not None and call.function == "matmul":
             return "" if call.dtype in self.products else f"matmul of {call.dtype}"
-        found = self.function(call)
-        if found is None:
+        function = self.function(call)
+        if function is None:
             return call.function
-        return "" if call.count <= 0 or call.dtype in found[1].each else f"{call.function} of {call.dtype}"
+        return "" if call.count <= 0 or call.dtype in function[1].each else f"{call.function} of {call.dtype}"
 
     def function(self, call: Call) -> tuple[str, Function, tuple[str, ...]] | None:
         """(name, entry, words of the form beyond it): of a function in its form, else in as much of it as was measured."""
         words = call.form.split()
-        for known in range(len(words), -1, -1):
-            name = " ".join((call.function, *words[:known]))
+        for functions in range(len(words), -1, -1):
+            name = " ".join((call.function, *words[:functions]))
             if name in self.functions:
-                return name, self.functions[name], tuple(words[known:])
+                return name, self.functions[name], tuple(words[functions:])
         return None
 
     def entry(self, call: Call) -> str:
@@ -189,7 +190,7 @@ class Kernels:
         return f"functions.{found[0] if found else call.function}"
 
     def time(self, call: Call) -> Time:
-        """What a call takes; of one that is not `unknown`."""
+        """Time of a call that is not `unknown`."""
         found = self._found.get(call)
         if found is None:
             found = self._found[call] = self._time(call)
@@ -197,10 +198,10 @@ class Kernels:
 
     def _time(self, call: Call) -> Time:
         before, compute, standing = self._computing(call)
-        whole = call.moved + call.span
+        moved = call.moved + call.span
         moving = memory = 0.0
         for operand in call.operands:
-            more, last = self._moving(operand, whole)
+            more, last = self._moving(operand, moved)
             moving += more
             memory += last * operand.bytes
         lookups = call.lookups * (self.lookup + math.fsum(part * tier.lookup for tier, part in self.parts(call.span)))
@@ -217,7 +218,7 @@ class Kernels:
         if call.product is not None and call.function == "matmul":
             time, (m, n, k) = self.products[call.dtype], (call.product.m, call.product.n, call.product.k)
             size = float(m) * n * k
-            one = (
+            element_s = (
                 2.0 * size / time.flop
                 + m * k * time.left
                 + k * n * time.right
@@ -225,7 +226,7 @@ class Kernels:
                 + (m + n) * time.edge
                 + k * time.depth
             )
-            return time.call + more, one * call.product.batch, _standing(size, time.counts)
+            return time.call + more, element_s * call.product.batch, _standing(size, time.counts)
         _, entry, beyond = self.function(call) or ("", Function(), ())
         forms = [self.forms[word] for word in beyond if word in self.forms]
         row = max((form.row for form in forms), default=0.0) or entry.row
@@ -237,10 +238,10 @@ class Kernels:
             _standing(call.count, entry.counts),
         )
 
-    def _moving(self, operand: Operand, whole: float) -> tuple[float, float]:
+    def _moving(self, operand: Operand, moved: float) -> tuple[float, float]:
         """(seconds that an array takes longer than from the first cache, part of it from the last level)."""
         seconds = part = 0.0
-        for tier, part in self.parts(operand.since or whole):
+        for tier, part in self.parts(operand.since or moved):
             rate = tier.rate(operand.role)
             seconds += operand.bytes * part / rate if rate else 0.0
         return seconds, part

@@ -1,4 +1,4 @@
-"""What every kind of device is, whatever it does; a new kind is a class of `Device` or of `Storage`."""
+"""The bases of every kind of device; a new kind is a class of `Device` or of `Storage`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Device:
         yield from ()
 
     def capacities(self, name: str) -> tuple[Capacity, ...]:  # noqa: ARG002 (kinds that have some use it)
-        """What ops on the device of this name share."""
+        """Capacities that ops on the device of this name share."""
         return ()
 
 

@@ -18,7 +18,7 @@ from hwsim.units import Bytes, BytesPerSecond, Seconds, precise
 
 @dataclass(frozen=True, slots=True)
 class Memory(Device):
-    """One bandwidth for reading and writing together, stated or that of its DRAM; with a DRAM also random access.
+    """One bandwidth for reading and writing together, stated or derived from its DRAM; with a DRAM also random access.
 
     Raises:
         ValueError: neither a bandwidth nor a DRAM is given.
@@ -47,7 +47,7 @@ class Memory(Device):
         return (Capacity(f"{name}.memory", 1.0),)
 
     def copy_bytes(self, name: str, size: float) -> tuple[str, float]:
-        """What a transfer that leaves (or reaches) it draws of it: memory time."""
+        """Memory time drawn by a transfer that leaves or reaches it."""
         return f"{name}.memory", size / self.bandwidth
 
     def copy_latency(self) -> float:
@@ -58,8 +58,8 @@ class Memory(Device):
         """Accesses that reach the memory itself, with no cache before it.
 
         In a row (or strided): the first one, then the bytes at the DRAM's bandwidth; strides bring a whole access each.
-        Random: as many at once as the queues hold, over so many `banks` of every channel, and a part `row_hit` of them finds
-        its row open.  Dependent: one after the other, in each of `chains` chains.
+        Random: as many at once as the queues hold, over `banks` banks of every channel, and a part `row_hit` of them finds
+        its row open. Dependent: one after the other, in each of `chains` chains.
 
         Raises:
             CannotCompute: it does not say what DRAM it is made of.
@@ -67,12 +67,12 @@ class Memory(Device):
         if self.dram is None:
             raise CannotCompute(f"{name} does not say what DRAM it is", "add `use: ddr4-3200`")
         dram = self.dram
-        each = math.ceil(accesses.size / dram.access) * dram.access  # the DRAM moves whole accesses
+        latency_s = math.ceil(accesses.size / dram.access) * dram.access  # the DRAM moves whole accesses
         if accesses.scattered:
-            size = accesses.count * each
+            size = accesses.count * latency_s
             terms = [self._random(name, dram, accesses, size / dram.access)]
         else:
-            size = accesses.count * min(each, max(accesses.step, accesses.size))
+            size = accesses.count * min(latency_s, max(accesses.step, accesses.size))
             terms = self._in_a_row(name, dram, accesses, size)
         body = terms[-1]
         floor = 0.0
@@ -105,9 +105,9 @@ class Memory(Device):
 
     def _in_a_row(self, name: str, dram: Dram, accesses: Accesses, size: float) -> list[Term]:
         share = dram.read_write_factor(1 - accesses.write)
-        rate, told = self.bandwidth * share, source_of(self.sources, "bandwidth")
-        told += f"; reads and writes in turns leave {share:.3g} of it" if share < 1 else ""
-        inputs = (("bytes", precise(size, "B"), WORKLOAD), ("bandwidth", precise(rate, "B/s"), told))
+        rate, source = self.bandwidth * share, source_of(self.sources, "bandwidth")
+        source += f"; reads and writes in turns leave {share:.3g} of it" if share < 1 else ""
+        inputs = (("bytes", precise(size, "B"), WORKLOAD), ("bandwidth", precise(rate, "B/s"), source))
         first = latency_term(
             "first data", dram.latency() - dram.tBL, self._says("controller + tRP + tRCD + tCL"), f"{name}.memory"
         )
@@ -117,8 +117,8 @@ class Memory(Device):
         banks, row_hit = accesses.banks, accesses.row_hit
         rate = dram.random_rate(banks, row_hit) * dram.read_write_factor(1 - accesses.write)
         where = "all banks" if banks is None else f"{banks} of the banks of each channel"
-        told = self._says(f"the least of banks, activations and data bus, less refresh; {where}, {row_hit:.0%} row hits")
-        inputs = (("accesses", precise(count, "1"), WORKLOAD), ("rate", precise(rate, "1/s"), told))
+        source = self._says(f"the least of banks, activations and data bus, less refresh; {where}, {row_hit:.0%} row hits")
+        inputs = (("accesses", precise(count, "1"), WORKLOAD), ("rate", precise(rate, "1/s"), source))
         return Term("random access", "accesses / rate", inputs, count / rate, f"{name}.memory")
 
     def _chain(self, name: str, dram: Dram, accesses: Accesses) -> Term:

@@ -3,11 +3,11 @@
     n messages:  overhead at both ends + latency + max((n - 1) x overhead, n / message rate, bytes / rate)
 
 **Source**: the LogGP model (Alexandrov, Ionescu, Schauser, Scheiman, SPAA 1995): o of a message at either end, g = 1 / rate of
-messages, G = 1 / bandwidth.  With TCP and UDP o is time of a core, with RDMA of the card.
+messages, G = 1 / bandwidth. With TCP and UDP o is time of a core, with RDMA of the card.
 **Error**: the overheads of real stacks vary with the kernel, its version and the load by a factor of two.
 **Range**: no interrupt moderation, no batching of small messages; a message of a TCP stream is one call.
 
-A switch: passes traffic on.  A full crossbar, or one backplane that all its ports share.
+A switch: passes traffic on. A full crossbar, or one backplane that all its ports share.
 
     cut-through:        latency
     store-and-forward:  latency + packet / bandwidth of the link it came on
@@ -36,7 +36,7 @@ ON_CORES: Final = ("tcp", "udp")  # whose messages a core of the host handles
 
 @dataclass(frozen=True, slots=True)
 class Nic(Device):
-    """What leaves for the network draws from `tx`, what comes from it from `rx`."""
+    """Bytes to the network draw from `tx`, bytes from the network from `rx`."""
 
     kind: ClassVar[str] = "nic"
     bandwidth: BytesPerSecond = field("each direction, e.g. 25 Gb/s", exclusive_minimum=0.0)

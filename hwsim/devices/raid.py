@@ -8,12 +8,12 @@
 | 6     | n - 2 | n - 2 | n - 2              | 6: the same with two parities                      |
 
 Random accesses fall evenly on the members: with D of them under way n members have D / n each, or D of the n are at work.
-An access larger than the `stripe` unit is on several members at once; a write with parity is two steps one after the other:
+An access larger than the `stripe` unit is on several members at once. A write with parity is two steps one after the other:
 what changes is read (half of the members at most: else the rest of the stripe is read instead), then it is written.
 Source: Patterson, Gibson and Katz, "A case for redundant arrays of inexpensive disks", SIGMOD 1988; Chen et al., "RAID:
 high-performance, reliable secondary storage", ACM Computing Surveys 26(2), 1994.
 Error: arithmetic on the member's model; the balance of random accesses over the members is taken as perfect.
-Range: all members whole; no controller cache; random writes of whole stripes are not credited their missing first step; the
+Range: all members whole; no controller cache. Random writes of whole stripes are not credited their missing first step. The
 smallest parity arrays (3 and 4 or 5 members) read fewer blocks for a small write than the next larger one.
 """
 
@@ -56,15 +56,15 @@ class Raid(Storage):
     lanes: int | None = field("PCIe lanes it has; unchecked if left out", default=None, minimum=0)
 
     def problems(self) -> Iterator[Problem]:
-        given = [(key, each) for key, each in self._given() if each is not None]
+        given = [(key, member) for key, member in self._given() if member is not None]
         if len(given) != 1:
             yield (
                 "members",
                 f"{len(given)} kinds of member where one is needed",
                 "one of hdd, ssd, disk, volume: hdd: {use: hdd-7200rpm}",
             )
-        for key, each in given:
-            for inner, message, hint in each.problems():
+        for key, member in given:
+            for inner, message, hint in member.problems():
                 yield f"{key}.{inner}", message, hint
         if self.members < _LEAST[self.level]:
             yield "members", f"RAID {self.level} needs {_LEAST[self.level]} disks, not {self.members}", None
@@ -94,30 +94,30 @@ class Raid(Storage):
             return n
         return 1 if self.level == 1 else n // 2
 
-    def serve(self, name: str, direction: Direction, asked: Asked) -> Cost:
-        """What the busiest member takes, which has an equal part of everything."""
-        share, idle = self._share(direction, asked)
+    def serve(self, name: str, direction: Direction, accesses: Asked) -> Cost:
+        """Cost at the busiest member, which has an equal part of everything."""
+        share, idle = self._share(direction, accesses)
         cost = mixed(self.member, name, share) if share.written else self.member.serve(name, direction, share)
-        what = "what each member does"
+        label = "what each member does"
         does = f"accesses ({share.written:.3g} of them writes)" if share.written else f"{direction}s"
         value = f"{share.times:.6g} {does} of {precise(share.size, 'B')}, {share.depth:.4g} at once"
         where = f"RAID {self.level} of {self.members}, level: {source_of(self.sources, 'level')}"
-        why = [*cost.why, Term("members", what, ((what, value, where),), 0.0)]
+        why = [*cost.why, Term("members", label, ((label, value, where),), 0.0)]
         rates = rates_of(self.capacities(name))
         floor = cost.demand.floor
         if idle > 1:
             body = cost.demand.body(rates)
             floor = body * idle
-            told = (
+            inputs = (
                 ("body", precise(body, "s"), "all members at work"),
                 ("idle", f"{idle:.4g}", "members for each access under way"),
             )
-            why.append(Term("accesses", "body x idle", told, floor, f"{name}.media"))
-        moved = tuple((capacity, asked.bytes if unit == "B" else amount, unit) for capacity, amount, unit in cost.moved)
-        return replace(cost, demand=replace(cost.demand, floor=floor, share=asked.bytes or 1.0), moved=moved, why=tuple(why))
+            why.append(Term("accesses", "body x idle", inputs, floor, f"{name}.media"))
+        moved = tuple((capacity, accesses.bytes if unit == "B" else amount, unit) for capacity, amount, unit in cost.moved)
+        return replace(cost, demand=replace(cost.demand, floor=floor, share=accesses.bytes or 1.0), moved=moved, why=tuple(why))
 
     def copy_bytes(self, name: str, size: float, *, leaving: bool = True) -> tuple[str, float]:
-        """What a transfer draws: its part of the bytes of each member."""
+        """Draw of a transfer: its part of the bytes of each member."""
         return self.member.copy_bytes(name, size / self.width("read" if leaving else "write"), leaving=leaving)
 
     def copy_latency(self, *, leaving: bool = True) -> float:
@@ -131,26 +131,26 @@ class Raid(Storage):
     def _given(self) -> tuple[tuple[str, Disk | Hdd | Ssd | Volume | None], ...]:
         return ("hdd", self.hdd), ("ssd", self.ssd), ("disk", self.disk), ("volume", self.volume)
 
-    def _share(self, direction: Direction, asked: Asked) -> tuple[Asked, float]:
-        """What one member is asked for, and how many members there are for each access under way, at least 1."""
+    def _share(self, direction: Direction, accesses: Asked) -> tuple[Asked, float]:
+        """The accesses of one member, and how many members there are for each access under way, at least 1."""
         n, wide = self.members, self.width(direction)
-        region = None if asked.region is None else asked.region / self.width("write")
-        if asked.access == "sequential":
-            return replace(asked, size=asked.size / wide, region=region), 1.0
-        pieces = min(float(wide), max(1.0, asked.size / self.stripe))  # members one access falls on
-        accesses, steps = pieces, 1.0
+        region = None if accesses.region is None else accesses.region / self.width("write")
+        if accesses.access == "sequential":
+            return replace(accesses, size=accesses.size / wide, region=region), 1.0
+        pieces = min(float(wide), max(1.0, accesses.size / self.stripe))  # members one access falls on
+        touched, steps = pieces, 1.0
         written = 0.0
         if direction == "write" and self.level in _PARITIES:
             changed = pieces + _PARITIES[self.level]
             read = min(changed, n / 2)  # or what is not changed, if that is less
-            accesses, steps, written = read + changed, 2.0, changed / (read + changed)
+            touched, steps, written = read + changed, 2.0, changed / (read + changed)
         elif direction == "write" and self.level in (1, 10):
-            accesses = float(n) if self.level == 1 else min(2 * pieces, float(n))
-        under_way = (1.0 if asked.sync else max(1.0, min(asked.depth, asked.times))) * accesses / steps
+            touched = float(n) if self.level == 1 else min(2 * pieces, float(n))
+        under_way = (1.0 if accesses.sync else max(1.0, min(accesses.depth, accesses.times))) * touched / steps
         share = replace(
-            asked,
-            size=asked.size / pieces,
-            times=asked.times * accesses / n,
+            accesses,
+            size=accesses.size / pieces,
+            times=accesses.times * touched / n,
             depth=max(1.0, under_way / n),
             region=region,
             written=written,

@@ -3,7 +3,7 @@
     time = latency + max(floor, flop / (peak x efficiency), traffic / bandwidth)
 
 Source: Williams, Waterman, Patterson, "Roofline", CACM 52(4), 2009.
-Error: an upper bound of speed where an efficiency is left at 100 %.  `traffic` is what reaches
+Error: an upper bound of speed where an efficiency is left at 100 %. `traffic` is what reaches
 memory: no cache is modelled, so an op whose data stays in a cache comes out too slow.
 """
 
@@ -88,7 +88,7 @@ class LocalMemory:
 
 
 def installed(dram: Dram | None, channels: int | None, bandwidth: float) -> tuple[Dram | None, float]:
-    """The DRAM with so many channels, and the bandwidth of a memory made of it: as stated (not 0), else of a stream.
+    """The DRAM with this number of channels, and the bandwidth of a memory made of it: as stated (not 0), else of a stream.
 
     Raises:
         ValueError: nothing says how fast it is.
@@ -104,7 +104,7 @@ def installed(dram: Dram | None, channels: int | None, bandwidth: float) -> tupl
 
 
 def source_of(sources: Mapping[str, str], key: str) -> str:
-    """Where the number under `key` is from; a number the file leaves out is a default, a bandwidth that of the DRAM."""
+    """Source of the number under `key`; a number the file leaves out is a default, a bandwidth may be the DRAM's."""
     if sources and key not in sources and key.endswith("bandwidth"):
         rate = sources.get(key.removesuffix("bandwidth") + "dram.rate")
         if rate is not None:
@@ -118,13 +118,13 @@ def peak_of(peaks: Mapping[str, float], dtype: str, where: str) -> tuple[str, fl
     Raises:
         CannotCompute: no peak for it or any wider one.
     """
-    found: str | None = dtype
-    while found is not None and found not in peaks:
-        found = WIDER.get(found)
-    if found is None:
-        known = ", ".join(each for each in BYTES if each in peaks) or "none"
-        raise CannotCompute(f"{where} has no peak for {dtype}", f"it has peaks for: {known}; add one as `flop: {{{dtype}: ...}}`")
-    return found, peaks[found]
+    used: str | None = dtype
+    while used is not None and used not in peaks:
+        used = WIDER.get(used)
+    if used is None:
+        names = ", ".join(each for each in BYTES if each in peaks) or "none"
+        raise CannotCompute(f"{where} has no peak for {dtype}", f"it has peaks for: {names}; add one as `flop: {{{dtype}: ...}}`")
+    return used, peaks[used]
 
 
 def unknown_dtypes(key: str, peaks: Mapping[str, float]) -> Iterator[tuple[str, str, str | None]]:
@@ -163,7 +163,7 @@ def assemble(draws: Sequence[Draw], *, bandwidth: float, floor: float = 0.0, lat
 
 
 def latency_terms(sources: Mapping[str, str], *parts: tuple[str, str, float, str]) -> list[Term]:
-    """One line for every latency (key, what it is, seconds, of which capacity) that is not zero."""
+    """One line for every latency (key, what it is, seconds, capacity) that is not zero."""
     return [
         latency_term(what, seconds, source_of(sources, key), capacity) for key, what, seconds, capacity in parts if seconds > 0
     ]

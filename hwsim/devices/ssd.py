@@ -6,14 +6,14 @@
 - `most`: the `iops` of the data sheet up to the bandwidth, or what chips and channels do (see `hwsim.devices.flash`).
   A number that is stated is taken; what is not stated follows from the flash.
 - Random writes in steady state are slower by the write amplification; a data sheet's `write_iops` has it in it.
-- A write smaller than the `unit` the drive keeps track of writes all of it (16 to 64 KiB on QLC drives); that it reads the
+- A write smaller than the `unit` the drive keeps track of writes all of it (16 to 64 KiB on QLC drives). That it reads the
   rest of it first, a tenth of the time or less, is left out.
 - `cache` (SLC cells or DRAM) takes writes at its own rate until it is full, and empties at the steady rate: a token bucket.
 
 Source: data sheets; flash: see there.
-Error: random reads of three sizes against depth 1..512, from geometry alone: 2.9 % on average beside MQSim; fresh writes 1.3 %;
+Error: random reads of three sizes against depth 1..512, from geometry alone: 2.9 % on average against MQSim; fresh writes 1.3 %;
 drives measured with fio 5.5 % (docs/validation/components.md).
-Range: each op finds the cache empty; where writes alike would take longer as one, the run warns.  How reads wait for a
+Range: each op finds the cache empty; where writes alike would take longer as one, the run warns. How reads wait for a
 program or an erase on their chip (tails) is left to the request-level twin.
 """
 
@@ -36,7 +36,7 @@ from hwsim.units import Bytes, BytesPerSecond, PerSecond, Ratio, Seconds, format
 
 @dataclass(frozen=True, slots=True)
 class WriteCache:
-    """Where writes go first: SLC cells, or DRAM."""
+    """The cache of writes: SLC cells, or DRAM."""
 
     size: Bytes = field("writes it holds", exclusive_minimum=0.0)
     write: BytesPerSecond = field("bandwidth of writing while it has room", exclusive_minimum=0.0)
@@ -131,22 +131,22 @@ class Ssd(Storage):
         """Random accesses of a size a second, however many are under way."""
         size = max(size, 1.0)
         if direction == "read":
-            found = (
+            limit = (
                 self.iops if self.iops is not None else math.inf if self.flash is None else self.flash.reads(size, striped=False)
             )
-            return min(found, self.bandwidth("read") / size)
-        whole = max(1.0, math.ceil(size / self.smallest)) * self.smallest
+            return min(limit, self.bandwidth("read") / size)
+        units_bytes = max(1.0, math.ceil(size / self.smallest)) * self.smallest
         cap = self._capped(math.inf) / size
         if self.write_iops is not None:
             at_page = max(1.0, math.ceil(PAGE / self.smallest)) * self.smallest
-            share = at_page / whole if self.state == "steady" else 1.0  # collecting costs by the byte
+            share = at_page / units_bytes if self.state == "steady" else 1.0  # collecting costs by the byte
             return min(self.write_iops * min(1.0, share), self.bandwidth("write") / size, cap)
         if self.flash is None:
-            return min(self.bandwidth("write") / whole, cap)
+            return min(self.bandwidth("write") / units_bytes, cap)
         pages = moved_pages(Asked(size=size), self.flash.page, self.smallest, self.cache is not None)
         factor = self.amplification if self.state == "steady" else 0.0
-        found = self.flash.writes(pages, self.flash.transfer(whole), factor, 1.0)
-        return min(found, cap)
+        limit = self.flash.writes(pages, self.flash.transfer(units_bytes), factor, 1.0)
+        return min(limit, cap)
 
     @property
     def smallest(self) -> float:
@@ -156,7 +156,7 @@ class Ssd(Storage):
         return self.flash.page if self.flash is not None and self.cache is None else PAGE
 
     def lifetime(self, rate: float, *, random: bool = True) -> float | None:
-        """Seconds it lasts if so many bytes a second are written, at random or in sequence; None if no endurance is given.
+        """Seconds it lasts at a rate of writing in bytes a second, at random or in sequence; None if no endurance is given.
 
         >>> drive = Ssd(read=3e9, latency=1e-4, size=1e12, endurance=Endurance(written=600e12))
         >>> round((drive.lifetime(20e6) or 0) / 86400)  # days at 20 MB/s
@@ -165,23 +165,25 @@ class Ssd(Storage):
         most = None if self.endurance is None else self.endurance.bytes(self.size, self.amplification if random else 1.0)
         return None if most is None or rate <= 0 else most / rate
 
-    def serve(self, name: str, direction: Direction, asked: Asked) -> Cost:
-        """What every storage device answers; of writes also how long the drive would last if they went on."""
-        go = self._sequential if asked.access == "sequential" else self._random
-        cost = go(name, direction, asked)
+    def serve(self, name: str, direction: Direction, accesses: Asked) -> Cost:
+        """Reads or writes of one op; for writes also how long the drive would last if they went on."""
+        go = self._sequential if accesses.access == "sequential" else self._random
+        cost = go(name, direction, accesses)
         alone = cost.demand.alone({f"{name}.media": 1.0})
         lasts = (
-            self.lifetime(asked.bytes / alone, random=asked.access == "random") if direction == "write" and alone > 0 else None
+            self.lifetime(accesses.bytes / alone, random=accesses.access == "random")
+            if direction == "write" and alone > 0
+            else None
         )
         if lasts is None:
             return cost
-        what = "lasts, if this went on"
+        label = "lasts, if this went on"
         key = next(key for key in ("written", "per_day", "cycles") if getattr(self.endurance, key) is not None)
         source = f"endurance.{key}: {source_of(self.sources, f'endurance.{key}')}"
-        return replace(cost, why=(*cost.why, Term("wear", what, ((what, format_quantity(lasts, "s"), source),), 0.0)))
+        return replace(cost, why=(*cost.why, Term("wear", label, ((label, format_quantity(lasts, "s"), source),), 0.0)))
 
     def copy_bytes(self, name: str, size: float, *, leaving: bool = True) -> tuple[str, float]:
-        """What a transfer that reads it (or writes it) draws, in one sequence."""
+        """Media time drawn by a transfer that reads or writes it, in one sequence."""
         return f"{name}.media", size / self.bandwidth("read" if leaving else "write")
 
     def copy_latency(self, *, leaving: bool = True) -> float:
@@ -209,95 +211,99 @@ class Ssd(Storage):
         stated = self.sources.get(key)
         return f"{key}: {stated}" if stated is not None or self.flash is None else "flash"
 
-    def _sequential(self, name: str, direction: Direction, asked: Asked) -> Cost:
+    def _sequential(self, name: str, direction: Direction, accesses: Asked) -> Cost:
         steady = self.bandwidth(direction)
-        if direction == "write" and self.flash is not None and self.write is None and asked.size > 0:
-            steady = self._capped(self._striped(math.inf if self.cache is not None else asked.at_once(self.queue), asked.size))
+        if direction == "write" and self.flash is not None and self.write is None and accesses.size > 0:
+            steady = self._capped(
+                self._striped(math.inf if self.cache is not None else accesses.at_once(self.queue), accesses.size)
+            )
         key = "latency" if direction == "read" else "write_latency"
         start = self.one(direction, PAGE)
         if self.sequential_latency is not None:
             start, key = self.sequential_latency, "sequential_latency"
         elif direction == "write" and self.cache is not None and self.cache.latency is not None:
             start, key = self.cache.latency, "cache.latency"
-        if asked.sync and direction == "write":
-            one = max(start, self.one("write", PAGE), self.one("write", asked.size) - asked.size / steady) + self.flush
-            told = ("one", precise(one, "s"), f"{self._where(key)}, flush: {source_of(self.sources, 'flush')}")
-            inputs = (number(asked), told, each(asked), ("bandwidth", precise(steady, "B/s"), self._where("write")))
-            floor = Limit("accesses", "times x (one + size / bandwidth)", inputs, asked.times * (one + asked.size / steady))
-            return cost_of(name, asked, [], [floor], ("", 0.0, ""))
+        if accesses.sync and direction == "write":
+            one_s = max(start, self.one("write", PAGE), self.one("write", accesses.size) - accesses.size / steady) + self.flush
+            one_input = ("one", precise(one_s, "s"), f"{self._where(key)}, flush: {source_of(self.sources, 'flush')}")
+            inputs = (number(accesses), one_input, each(accesses), ("bandwidth", precise(steady, "B/s"), self._where("write")))
+            floor = Limit(
+                "accesses", "times x (one + size / bandwidth)", inputs, accesses.times * (one_s + accesses.size / steady)
+            )
+            return cost_of(name, accesses, [], [floor], ("", 0.0, ""))
         speed = ("bandwidth", precise(steady, "B/s"), self._where(direction))
-        limit = Limit("media", "times x size / bandwidth", (number(asked), each(asked), speed), asked.bytes / steady)
+        limit = Limit("media", "times x size / bandwidth", (number(accesses), each(accesses), speed), accesses.bytes / steady)
         if direction == "write" and self.cache is not None:
-            limit = self._cached(asked, self._capped(self.cache.write), steady)
+            limit = self._cached(accesses, self._capped(self.cache.write), steady)
         if direction == "write" and self.flash is not None and self.write is None and self.cache is None:
-            one = self.one("write", asked.size)  # nothing answers before it is programmed: what is under way must hide it
-            waits = (number(asked), ("one", precise(one, "s"), self._where(key)), asked.under_way(self.queue))
-            floor = Limit("accesses", "times x one / at once", waits, asked.times * one / asked.at_once(self.queue))
-            return cost_of(name, asked, [limit], [floor], ("", 0.0, ""))
-        return cost_of(name, asked, [limit], [], ("first access", start, self._where(key)))
+            one_s = self.one("write", accesses.size)  # nothing answers before it is programmed: what is under way must hide it
+            waits = (number(accesses), ("one", precise(one_s, "s"), self._where(key)), accesses.under_way(self.queue))
+            floor = Limit("accesses", "times x one / at once", waits, accesses.times * one_s / accesses.at_once(self.queue))
+            return cost_of(name, accesses, [limit], [floor], ("", 0.0, ""))
+        return cost_of(name, accesses, [limit], [], ("first access", start, self._where(key)))
 
-    def _cached(self, asked: Asked, fast: float, steady: float) -> Limit:
+    def _cached(self, accesses: Asked, fast: float, steady: float) -> Limit:
         """Bytes at the cache's rate until it is full, the rest at the steady one."""
         cache = self.cache
         stock = cache.size if cache is not None else 0.0
-        seconds = drained(asked.bytes, fast, steady, stock)
-        written = ("bytes", precise(asked.bytes, "B"), "workload")
+        seconds = drained(accesses.bytes, fast, steady, stock)
+        written = ("bytes", precise(accesses.bytes, "B"), "workload")
         quick = ("fast", precise(fast, "B/s"), f"cache: {source_of(self.sources, 'cache.write')}")
-        absorbed = drained_after(asked.bytes, fast, steady, stock)
+        absorbed = drained_after(accesses.bytes, fast, steady, stock)
         if absorbed is None:
             return Limit("media", "bytes / fast", (written, quick), seconds)
         slow = ("steady", precise(steady, "B/s"), self._where("write"))
         first = ("first", precise(absorbed, "B"), f"until the cache of {precise(stock, 'B')} is full")
         return Limit("media", "first / fast + (bytes - first) / steady", (first, quick, written, slow), seconds)
 
-    def _random(self, name: str, direction: Direction, asked: Asked) -> Cost:
+    def _random(self, name: str, direction: Direction, accesses: Asked) -> Cost:
         write = direction == "write"
-        depth = asked.at_once(self.queue)
-        one, most = self.one(direction, asked.size), self.most(direction, asked.size)
-        fast_one, fast_most = one, most
-        if write and asked.sync:
-            one += self.flush
+        depth = accesses.at_once(self.queue)
+        one_s, most = self.one(direction, accesses.size), self.most(direction, accesses.size)
+        fast_one, fast_most = one_s, most
+        if write and accesses.sync:
+            one_s += self.flush
         elif write and self.cache is not None:
-            fast_one = self.cache.latency if self.cache.latency is not None else one
-            fast_most = max(most, min(self.cache.iops or math.inf, self._capped(self.cache.write) / max(asked.size, 1.0)))
-        steady = rate_at(depth, one, most, self.sharpness)
+            fast_one = self.cache.latency if self.cache.latency is not None else one_s
+            fast_most = max(most, min(self.cache.iops or math.inf, self._capped(self.cache.write) / max(accesses.size, 1.0)))
+        steady = rate_at(depth, one_s, most, self.sharpness)
         latency = "write_latency" if write and self.write_latency is not None else "latency"
         iops = "write_iops" if write else "iops"
         amplified = (
             f", amplification {self.amplification:.3g}" if write and self.write_iops is None and self.amplification > 1 else ""
         )
         inputs: tuple[Input, ...] = (
-            number(asked),
-            asked.under_way(self.queue),
-            ("one", precise(one, "s"), self._where(latency)),
+            number(accesses),
+            accesses.under_way(self.queue),
+            ("one", precise(one_s, "s"), self._where(latency)),
             ("most", precise(most, "1/s"), self._where(iops) + amplified),
             ("p", f"{self.sharpness:g}", f"sharpness: {source_of(self.sources, 'sharpness')}"),
         )
         formula = "times x (at once^-p x (one^p - most^-p) + most^-p)^(1/p)"
-        top = (number(asked), inputs[3])
-        if fast_most <= most or asked.size <= 0:
-            limits = [Limit("media", "times / most", top, asked.times / most)]
-            return cost_of(name, asked, limits, [Limit("accesses", formula, inputs, asked.times / steady)], ("", 0.0, ""))
+        top = (number(accesses), inputs[3])
+        if fast_most <= most or accesses.size <= 0:
+            limits = [Limit("media", "times / most", top, accesses.times / most)]
+            return cost_of(name, accesses, limits, [Limit("accesses", formula, inputs, accesses.times / steady)], ("", 0.0, ""))
         quick = rate_at(depth, fast_one, fast_most, self.sharpness)
-        stock = self.cache.size / asked.size if self.cache is not None else 0.0
+        stock = self.cache.size / accesses.size if self.cache is not None else 0.0
         room = given("room", self.cache.size if self.cache is not None else 0.0, "B", self.sources, "cache.size")
-        told = (
-            number(asked),
+        rates = (
+            number(accesses),
             ("fast", precise(quick, "1/s"), "cache, at this depth"),
             ("steady", precise(steady, "1/s"), self._where(iops) + amplified),
         )
-        floor = Limit("accesses", "times / fast", told[:2], drained(asked.times, quick, steady, stock))
-        first = drained_after(asked.times, quick, steady, stock)
+        floor = Limit("accesses", "times / fast", rates[:2], drained(accesses.times, quick, steady, stock))
+        first = drained_after(accesses.times, quick, steady, stock)
         if first is not None:
-            inputs = (*told, ("first", precise(first, "1"), f"until the cache of {room[1]} is full"))
+            inputs = (*rates, ("first", precise(first, "1"), f"until the cache of {room[1]} is full"))
             floor = Limit("accesses", "first / fast + (times - first) / steady", inputs, floor.seconds)
-        busy = drained(asked.times, fast_most, most, stock)
+        busy = drained(accesses.times, fast_most, most, stock)
         limits = [
             Limit(
                 "media",
                 "times / fast, then / most",
-                (number(asked), ("fast", precise(fast_most, "1/s"), "cache"), inputs[-1]),
+                (number(accesses), ("fast", precise(fast_most, "1/s"), "cache"), inputs[-1]),
                 busy,
             )
         ]
-        return cost_of(name, asked, limits, [floor], ("", 0.0, ""))
+        return cost_of(name, accesses, limits, [floor], ("", 0.0, ""))

@@ -1,4 +1,4 @@
-"""What every storage device has in common: how requests fill its queue, how a stock is used up, what one op costs.
+"""The common part of storage devices: how requests fill its queue, how a stock is used up, what one op costs.
 
 The rate of a device that is asked for `depth` things at once:
 
@@ -28,7 +28,7 @@ PAGE: Final = 4096.0  # bytes: what data sheets count accesses per second in
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What an op asks of a storage device.
+    """The accesses of an op to a storage device.
 
     Args:
         size: bytes of one access.
@@ -86,22 +86,22 @@ class Asked:
         )
 
 
-def rate_at(depth: float, one: float, most: float, sharpness: float) -> float:
+def rate_at(depth: float, one_s: float, most: float, sharpness: float) -> float:
     """Accesses a second with `depth` of them under way.
 
     Args:
         one: seconds of one access alone.
         most: accesses a second that are never exceeded.
-        sharpness: of the knee; infinite for a plain minimum.
+        sharpness: sharpness of the knee; infinite for a plain minimum.
 
     >>> round(rate_at(1, 100e-6, 500e3, 1.5)), round(rate_at(50, 100e-6, 500e3, 1.5)), round(rate_at(1e9, 100e-6, 500e3, 1.5))
     (10000, 315278, 500000)
     """
-    if one <= 0:
+    if one_s <= 0:
         return most
     if math.isinf(most):
-        return depth / one
-    slowest = max(one, 1.0 / most)
+        return depth / one_s
+    slowest = max(one_s, 1.0 / most)
     cap = slowest * most  # the depth at which a plain minimum would turn
     if cap <= 1.0 or math.isinf(sharpness):
         return min(depth / slowest, most)
@@ -127,7 +127,7 @@ def drained(amount: float, fast: float, steady: float, stock: float) -> float:
 
 
 def drained_after(amount: float, fast: float, steady: float, stock: float) -> float | None:
-    """What goes at the rate `fast` before the stock is used up (see `drained`); None if the stock outlasts the amount.
+    """The amount that goes at the rate `fast` before the stock is used up (see `drained`); None if the stock outlasts the amount.
 
     >>> drained_after(30.0, fast=3.0, steady=1.0, stock=10.0), drained_after(12.0, fast=3.0, steady=1.0, stock=10.0)
     (15.0, None)
@@ -147,14 +147,14 @@ class Limit:
     seconds: float
 
 
-def number(asked: Asked) -> Input:
-    """How many accesses, for a derivation."""
-    return "times", precise(asked.times, "1"), WORKLOAD
+def number(accesses: Asked) -> Input:
+    """Number of accesses, for a derivation."""
+    return "times", precise(accesses.times, "1"), WORKLOAD
 
 
-def each(asked: Asked) -> Input:
+def each(accesses: Asked) -> Input:
     """Bytes of one access, for a derivation."""
-    return "size", precise(asked.size, "B"), WORKLOAD
+    return "size", precise(accesses.size, "B"), WORKLOAD
 
 
 def given(name: str, value: float, unit: str, sources: Mapping[str, str], key: str) -> Input:
@@ -162,24 +162,24 @@ def given(name: str, value: float, unit: str, sources: Mapping[str, str], key: s
     return name, precise(value, unit), f"{key}: {source_of(sources, key)}"
 
 
-def cost_of(name: str, asked: Asked, limits: Sequence[Limit], floors: Sequence[Limit], first: tuple[str, float, str]) -> Cost:
+def cost_of(name: str, accesses: Asked, limits: Sequence[Limit], floors: Sequence[Limit], first: tuple[str, float, str]) -> Cost:
     """One op: the medium is busy for the longest of the limits, the op lasts at least as long as any floor.
 
     first: what passes before the first byte (what it is, seconds, source).
     """
     media = f"{name}.media"
     busy = max((limit.seconds for limit in limits), default=0.0)
-    what, latency, source = first
-    start = [latency_term(what, latency, source, media)] if latency > 0 and asked.times > 0 else []
+    label, latency, source = first
+    start = [latency_term(label, latency, source, media)] if latency > 0 and accesses.times > 0 else []
     lines = [Term(each.label, each.formula, each.inputs, each.seconds, media) for each in (*limits, *floors)]
     return Cost(
         Demand(
             latency=math.fsum(term.seconds for term in start),
             amounts=((media, busy),) if busy > 0 else (),
             floor=max((floor.seconds for floor in floors), default=0.0),
-            share=asked.bytes or 1.0,
+            share=accesses.bytes or 1.0,
         ),
-        moved=((media, asked.bytes, "B"),) if busy > 0 else (),
+        moved=((media, accesses.bytes, "B"),) if busy > 0 else (),
         why=(*start, *lines),
     )
 
@@ -190,15 +190,15 @@ class Serves(Protocol):
     def serve(self, name: str, direction: Direction, asked: Asked) -> Cost: ...
 
 
-def mixed(device: Serves, name: str, asked: Asked) -> Cost:
-    """Reads and writes in turns, `asked.written` of them writes: both parts one after the other, and the turns between.
+def mixed(device: Serves, name: str, accesses: Asked) -> Cost:
+    """Reads and writes in turns, `accesses.written` of them writes: both parts one after the other, and the turns between.
 
-    Of accesses in random order 2 w (1 - w) follow one of the other kind; a drive may have a `turnaround` for each of those.
+    In random order 2 w (1 - w) of the accesses follow one of the other kind; a drive may have a `turnaround` for each of those.
     """
-    share = asked.written
-    reads = device.serve(name, "read", replace(asked, times=asked.times * (1 - share), written=0.0))
-    writes = device.serve(name, "write", replace(asked, times=asked.times * share, written=0.0))
-    turns = 2 * share * (1 - share) * asked.times * float(getattr(device, "turnaround", 0.0))
+    share = accesses.written
+    reads = device.serve(name, "read", replace(accesses, times=accesses.times * (1 - share), written=0.0))
+    writes = device.serve(name, "write", replace(accesses, times=accesses.times * share, written=0.0))
+    turns = 2 * share * (1 - share) * accesses.times * float(getattr(device, "turnaround", 0.0))
     amounts: dict[str, float] = {}
     for capacity, amount in (*reads.demand.amounts, *writes.demand.amounts):
         amounts[capacity] = amounts.get(capacity, 0.0) + amount
@@ -212,23 +212,23 @@ def mixed(device: Serves, name: str, asked: Asked) -> Cost:
     start = max((reads.demand, writes.demand), key=lambda demand: demand.latency).latency
     why = [latency_term("first access", start, "the later of the first read and the first write", media)] if start > 0 else []
     turning = ("turns", precise(turns, "s"), f"{2 * share * (1 - share):.3g} of the accesses follow one of the other kind")
-    for label, one, other in (
+    for label, reads_s, writes_s in (
         ("media", dict(reads.demand.amounts).get(media, 0.0), dict(writes.demand.amounts).get(media, 0.0)),
         ("accesses", reads.demand.floor, writes.demand.floor),
     ):
-        told: tuple[Input, ...] = (
-            ("reads", precise(one, "s"), "as reads alone"),
-            ("writes", precise(other, "s"), "as writes alone"),
+        inputs: tuple[Input, ...] = (
+            ("reads", precise(reads_s, "s"), "as reads alone"),
+            ("writes", precise(writes_s, "s"), "as writes alone"),
             turning,
         )
-        if one + other > 0:
-            why.append(Term(label, "reads + writes + turns", told, one + other + turns, media))
+        if reads_s + writes_s > 0:
+            why.append(Term(label, "reads + writes + turns", inputs, reads_s + writes_s + turns, media))
     for capacity in sorted(amounts.keys() - {media}):  # accesses a second of a plain disk
         parts = [max((term.seconds for term in cost.why if term.capacity == capacity), default=0.0) for cost in (reads, writes)]
-        told = ("reads", precise(parts[0], "s"), "as reads alone"), ("writes", precise(parts[1], "s"), "as writes alone")
-        why.append(Term(capacity.rpartition(".")[2], "reads + writes", told, math.fsum(parts), capacity))
+        inputs = ("reads", precise(parts[0], "s"), "as reads alone"), ("writes", precise(parts[1], "s"), "as writes alone")
+        why.append(Term(capacity.rpartition(".")[2], "reads + writes", inputs, math.fsum(parts), capacity))
     return Cost(
-        Demand(latency=start, amounts=tuple(sorted(amounts.items())), floor=floor, share=asked.bytes or 1.0),
+        Demand(latency=start, amounts=tuple(sorted(amounts.items())), floor=floor, share=accesses.bytes or 1.0),
         moved=tuple((capacity, amount, unit) for capacity, (amount, unit) in sorted(moved.items())),
         why=tuple(why),
     )

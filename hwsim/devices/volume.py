@@ -6,7 +6,7 @@ Both limits are token buckets: the credits last while more is asked for than flo
 An access larger than `chunk` counts as several; small ones in sequence are put together up to it.
 Source: Amazon EBS user guide (volume types); Google and Azure sell the same in other numbers.
 Error: the bucket is exact (brute force in the tests); nothing is known of the volume's neighbours.
-Range: each op finds the credits full (or as `credits` says): what an op uses up is not missing to the next.  Where ops alike
+Range: each op finds the credits full (or as `credits` says): what an op uses up is not missing to the next. Where ops alike
 would take longer as one, the run warns (see `hwsim.workload.totals`).
 """
 
@@ -63,22 +63,22 @@ class Volume(AccessTimes):
         grown = max(self.iops, self.iops_per_gib * (self.size or 0.0) / _GIB)
         return grown if self.iops_most is None else min(grown, self.iops_most)
 
-    def serve(self, name: str, direction: Direction, asked: Asked) -> Cost:
+    def serve(self, name: str, direction: Direction, accesses: Asked) -> Cost:
         key = "write_latency" if direction == "write" and self.write_latency is not None else "latency"
-        one = (self.write_latency if key == "write_latency" else self.latency) or 0.0
-        whole = math.ceil(asked.size / self.chunk) if asked.access == "random" else asked.size / self.chunk
-        count = asked.times * max(whole, 1.0 if asked.access == "random" else 0.0)
-        sequential = asked.access == "sequential"
-        start = one if sequential else 0.0  # the volume reads ahead and takes writes in the background, unless `sync`
-        waits = max(0.0, asked.times - 1) if sequential and asked.sync else 0.0 if sequential else asked.times
-        depth = asked.at_once(self.queue)
-        can = asked.times / (waits * one / depth) if waits * one > 0 else math.inf  # accesses a second, by the latency
+        one_s = (self.write_latency if key == "write_latency" else self.latency) or 0.0
+        chunks = math.ceil(accesses.size / self.chunk) if accesses.access == "random" else accesses.size / self.chunk
+        count = accesses.times * max(chunks, 1.0 if accesses.access == "random" else 0.0)
+        sequential = accesses.access == "sequential"
+        start = one_s if sequential else 0.0  # the volume reads ahead and takes writes in the background, unless `sync`
+        waits = max(0.0, accesses.times - 1) if sequential and accesses.sync else 0.0 if sequential else accesses.times
+        depth = accesses.at_once(self.queue)
+        can = accesses.times / (waits * one_s / depth) if waits * one_s > 0 else math.inf  # accesses a second, by the latency
         limits, floors = [], []
         for label, amount, unit, base, burst, stock, base_key, stock_key in (
             ("iops", count, "1/s", self.base, self.burst_iops, self.credits, "iops", "credits"),
             (
                 "bandwidth",
-                asked.bytes,
+                accesses.bytes,
                 "B/s",
                 self.bandwidth,
                 self.burst_bandwidth,
@@ -90,21 +90,21 @@ class Volume(AccessTimes):
             if amount <= 0:
                 continue
             fast = max(base, burst or base) if stock > 0 else base
-            per = amount / asked.times
+            per = amount / accesses.times
             limits.append(self._bucket(label, amount, unit, fast, base, stock, base_key, stock_key))
             if base < can * per < fast:
                 floors.append(self._bucket(f"{label} at this depth", amount, unit, can * per, base, stock, base_key, stock_key))
         if math.isfinite(can):
-            told: tuple[Input, ...] = (
+            waits_inputs: tuple[Input, ...] = (
                 ("waits", precise(waits, "1"), "accesses that wait for the latency"),
-                ("latency", precise(one, "s"), f"{key}: {source_of(self.sources, key)}"),
-                asked.under_way(self.queue),
+                ("latency", precise(one_s, "s"), f"{key}: {source_of(self.sources, key)}"),
+                accesses.under_way(self.queue),
             )
-            floors.append(Limit("accesses", "waits x latency / at once", told, waits * one / depth))
-        return cost_of(name, asked, limits, floors, ("first access", start, f"{key}: {source_of(self.sources, key)}"))
+            floors.append(Limit("accesses", "waits x latency / at once", waits_inputs, waits * one_s / depth))
+        return cost_of(name, accesses, limits, floors, ("first access", start, f"{key}: {source_of(self.sources, key)}"))
 
     def copy_bytes(self, name: str, size: float, *, leaving: bool = True) -> tuple[str, float]:  # noqa: ARG002 (as of any disk)
-        """What a transfer draws: at the rate it keeps up, in accesses of one chunk."""
+        """Media time drawn by a transfer: at the rate it keeps up, in accesses of one chunk."""
         return f"{name}.media", size / min(self.bandwidth, self.base * self.chunk)
 
     def copy_key(self, *, leaving: bool = True) -> tuple[str, str]:
@@ -115,11 +115,11 @@ class Volume(AccessTimes):
     ) -> Limit:
         seconds = drained(amount, fast, base, stock)
         plain = "B" if unit == "B/s" else "1"
-        what: Input = ("amount", precise(amount, plain), "what counts against the limit")
+        amount_input: Input = ("amount", precise(amount, plain), "what counts against the limit")
         quick: Input = ("fast", precise(fast, unit), f"{base_key}, burst: {source_of(self.sources, base_key)}")
         burst = drained_after(amount, fast, base, stock)
         if burst is None:
-            return Limit(label, "amount / fast", (what, quick), seconds)
+            return Limit(label, "amount / fast", (amount_input, quick), seconds)
         first: Input = ("first", precise(burst, plain), f"{stock_key} of {precise(stock, plain)}, used up")
         slow: Input = ("base", precise(base, unit), f"{base_key}: {source_of(self.sources, base_key)}")
-        return Limit(label, "first / fast + (amount - first) / base", (first, quick, what, slow), seconds)
+        return Limit(label, "first / fast + (amount - first) / base", (first, quick, amount_input, slow), seconds)

@@ -1,4 +1,4 @@
-"""What an op asks of a computing device: amounts that no device changes, and the call of an array library that it is."""
+"""The work of an op on a computing device: amounts that no device changes, and the call of an array library, if it is one."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Product:
 class Operand:
     """An array that a call goes through.
 
-    since: bytes that were gone over since it was last used, its own included; None: those of this call.
+    since: bytes used since its last use, its own included; None: the bytes of this call.
     """
 
     bytes: float
@@ -84,7 +84,7 @@ class Call:
 
     @property
     def point(self) -> tuple[float, ...]:
-        """Where it is among calls of its function and form: m, n, k and batch of a product, else elements and inner loops."""
+        """Place among the calls of its function and form: m, n, k and batch of a product, else elements and inner loops."""
         if self.product is not None:
             return float(self.product.m), float(self.product.n), float(self.product.k), float(self.product.batch)
         return max(self.count, 1.0), max(self.rows, 1.0)
@@ -99,15 +99,15 @@ class Work:
         reads, writes: bytes read and written.
         dtype: number format it computes in.
         mix: which units it uses, and how well.
-        cores: of a cpu; None for all of them.
+        cores: cores of a cpu; None for all.
         product: the shape of a matrix product, where it is one.
-        working_set: bytes it goes over again and again, which a cache may hold; None: everything comes from memory once.
-        in_place: of the bytes written, those to places it reads as well: a cache need not fetch their lines for the writing.
+        working_set: bytes it uses repeatedly, which a cache may hold; None: everything comes from memory once.
+        in_place: bytes written to places that it reads as well: a cache need not fetch their lines for the writing.
         isa: class of instructions a cpu uses (scalar, sse, avx2, avx512, neon, sve); "" for its widest.
-        instructions: that a cpu executes, arithmetic included; 0 where nobody counted them.
-        branches, mispredicted: of these instructions, and the part of the branches whose way is guessed wrong.
-        threads: of a core that work on it (SMT).
-        kernels: of a gpu that do it one after another; each has to be started.
+        instructions: that a cpu executes, arithmetic included; 0 if not counted.
+        branches, mispredicted: number of branches among these instructions, and the part whose way is guessed wrong.
+        threads: threads of a core that work on it (SMT).
+        kernels: kernels of a gpu that do it one after another; each has to be started.
         start: who starts them: the one before in the stream, a graph, or the host, which waits for each.
         remote: part of the traffic that goes to the memory of another domain or socket.
         call: the call of a library that it is, for a machine whose calls were measured.
@@ -199,7 +199,7 @@ def product_call(
 ) -> Call:
     """A product of (m x k) by (k x n).  form: which factor is stored transposed, `a` or `b`; `gram`: of a matrix with itself.
 
-    With a vector on one side it is another function: `matvec`, or `vecmat` where the matrix is gone over across its rows.
+    With a vector on one side it is another function: `matvec`, or `vecmat` where the matrix is read across its rows.
     """
     width = BYTES[dtype]
     sizes = (m * k * batch * width, k * n * batch * width, m * n * batch * width)
@@ -241,7 +241,7 @@ def lookup_call(
 ) -> Call:
     """`count` elements, or rows of `length` elements, found by an index anywhere in `table` elements.
 
-    since: of the table, the index, the result.
+    since: bytes used since the last use of the table, the index and the result.
     """
     width = BYTES[dtype]
     ages: list[float | None] = [*since[:3], *([None] * (3 - len(since)))]

@@ -61,7 +61,7 @@ class Access(DeviceOp):
         device, model = (named, memory) if isinstance(memory, Memory) else scope.computing(self.device)
         if not isinstance(model, Memory) and (self.banks is not None or self.row_hit > 0):
             raise CannotPlace(f"'{device}' has caches before its banks", "`banks` and `row_hit` are for a part of kind memory")
-        asked = Accesses(
+        accesses = Accesses(
             count=self.count,
             size=self.bytes,
             pattern=self.pattern,
@@ -76,7 +76,7 @@ class Access(DeviceOp):
             row_hit=self.row_hit,
             call=self._call(),
         )
-        return Placed(device, self.queue or "compute", model.access(device, asked))
+        return Placed(device, self.queue or "compute", model.access(device, accesses))
 
     def _call(self) -> Call | None:
         """Elements of `bytes` each, or rows of that many, found by their index anywhere in the working set."""

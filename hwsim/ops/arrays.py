@@ -14,12 +14,12 @@
 | softmax | 5 x elements: maximum, subtract, exponential, sum, divide | passes + results |
 | layernorm | 8 x elements: mean, variance, normalise, scale, shift | passes + 1 |
 
-On a CPU with measured `kernels` they take what their `function` takes there: where none is given, an elementwise op is an
-addition of two arrays, or of an array and a number; random is `normal`; a reduction is a `sum` of all elements.
+On a CPU with measured `kernels` they take what their `function` takes there. Where none is given, an elementwise op is an
+addition of two arrays, or of an array and a number. Random is then `normal`; a reduction is a `sum` of all elements.
 
 A kernel of softmax or layernorm that holds a row near its multiprocessor reads the row once; longer rows are read twice or more
-(`passes`: PyTorch's softmax does so beyond 1024 elements). Softmax without such a kernel is five ops, each of which reads and
-writes the array: `kernels: 5, passes: 5, results: 5`. Scale and shift of a layernorm, one number a column, stay in a cache.
+(`passes`: PyTorch's softmax does so beyond 1024 elements). Softmax without such a kernel is five ops, each reading and
+writing the array: `kernels: 5, passes: 5, results: 5`. Scale and shift of a layernorm, one number a column, stay in a cache.
 """
 
 from __future__ import annotations
@@ -91,17 +91,17 @@ class Elementwise(ArrayOp):
 
     def lower(self, scope: Scope) -> Placed:
         count = self.elements()
-        each = Pointwise(count, self.dtype, self.inputs, self.flop_each * count)
+        pointwise = Pointwise(count, self.dtype, self.inputs, self.flop_each * count)
         elements, width = precise(count, "1"), f"{BYTES[self.dtype]:g} B"
-        said = {
+        sources = {
             "flop": f"elements x flop_each = {elements} x {self.flop_each:g}",
             "traffic": f"(inputs + 1) x elements x {width} = {self.inputs + 1} x {elements} x {width}",
         }
         usual, form = USUAL.get(self.inputs, ("", "")) if math.isclose(self.flop_each, 1.0) else ("", "")
         call = self.called(self.inputs, usual, form, self.result or "")
         output = count * BYTES[self.result or self.dtype]
-        work = Work(flop=each.flop, reads=self.inputs * each.array, writes=output, dtype=self.dtype, call=call)
-        return compute(scope, self, work, output=output, pointwise=each, said=said)
+        work = Work(flop=pointwise.flop, reads=self.inputs * pointwise.array, writes=output, dtype=self.dtype, call=call)
+        return compute(scope, self, work, output=output, pointwise=pointwise, said=sources)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,13 +113,13 @@ class Random(ArrayOp):
     def lower(self, scope: Scope) -> Placed:
         count = self.elements()
         size = count * BYTES[self.dtype]
-        said = {
+        sources = {
             "numbers": "elements",
             "traffic": f"elements x {BYTES[self.dtype]:g} B = {precise(count, '1')} x {BYTES[self.dtype]:g} B",
         }
         call = self.called(0, "normal")
         work = Work(flop=count, writes=size, dtype=self.dtype, mix="random", call=call)
-        return compute(scope, self, work, output=size, said=said)
+        return compute(scope, self, work, output=size, said=sources)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +131,7 @@ class Reduce(ArrayOp):
     def lower(self, scope: Scope) -> Placed:
         count = self.elements()
         width = BYTES[self.dtype]
-        said = {"flop": "elements", "traffic": f"elements x {width:g} B = {precise(count, '1')} x {width:g} B"}
+        sources = {"flop": "elements", "traffic": f"elements x {width:g} B = {precise(count, '1')} x {width:g} B"}
         call = reduce_call(
             self.function or "sum",
             dtype=self.dtype,
@@ -143,7 +143,7 @@ class Reduce(ArrayOp):
             cores=self.cores,
         )
         work = Work(flop=count, reads=count * width, dtype=self.dtype, mix="reduce", call=self.as_called(call))
-        return compute(scope, self, work, output=width, said=said)
+        return compute(scope, self, work, output=width, said=sources)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +163,7 @@ class RowOp(ArrayOp):
         count = self.elements()
         array = count * BYTES[self.dtype]
         elements, width = precise(count, "1"), f"{BYTES[self.dtype]:g} B"
-        said = {
+        sources = {
             "flop": f"{self.flop_each} x elements = {self.flop_each} x {elements}",
             "traffic": f"{arrays} x elements x {width} = {self.passes + results} x {elements} x {width}",
         }
@@ -175,7 +175,7 @@ class RowOp(ArrayOp):
             kernels=self.kernels,
             call=self.called(),
         )
-        return compute(scope, self, work, output=array, said=said)
+        return compute(scope, self, work, output=array, said=sources)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

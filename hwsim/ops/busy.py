@@ -2,9 +2,9 @@
 
     busy: {name: decode, device: cpu, time: 6 ms, times: 64, workers: 8}
 
-Runs on the queue `compute` of its device.  A CPU gives it one core, a GPU all its compute units;
-on any other device it only takes time.  `times` one after another is one op of times x time; with
-`workers`, each on a core of its own, it alone takes ceil(times / workers) x time.  More workers than
+Runs on the queue `compute` of its device. A CPU gives it one core, a GPU all its compute units;
+on any other device it only takes time. `times` one after another is one op of times x time; with
+`workers`, each on a core of its own, it alone takes ceil(times / workers) x time. More workers than
 cores share the cores.
 """
 

@@ -64,5 +64,5 @@ class Collective(RootedOp):
 
     @property
     def operation(self) -> Operation:
-        """What it does."""
+        """The operation it does."""
         return self.named

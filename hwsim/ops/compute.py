@@ -2,7 +2,7 @@
 
     compute: {device: gpu, flop: 640 GFLOP, bytes: 2 GB, dtype: fp16, pieces: 8}
 
-Runs on the queue `compute` of its device.  Error: the amounts are the user's; what reaches memory
+Runs on the queue `compute` of its device. Error: the amounts are the user's; what reaches memory
 depends on caches and fusion.
 """
 

@@ -3,8 +3,8 @@
     read: {from: disk, bytes: 110 kB, times: 64, access: random, depth: 8}
     write: {to: disk, bytes: 16 MB, times: 10}
 
-They run on the queues `read` and `write` of the disk, and draw what the disk needs for that access and, where the machine links
-the disk to the other device, the bytes from the links and from the memory there.
+They run on the queues `read` and `write` of the disk. They draw what the disk needs for that access. Where the machine links the
+disk to the other device, they also draw the bytes from the links and from the memory there.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Read(Op):
         return Placed(disk, self.queue or "read", cost, output=asked.bytes * (1 - self.write_share), home=to)
 
     def asked(self) -> Asked:
-        """What it asks of the disk."""
+        """Its accesses to the disk."""
         return Asked(
             size=self.bytes,
             times=self.times,

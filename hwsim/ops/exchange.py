@@ -1,4 +1,4 @@
-"""What all collectives have in common: several devices exchange what each of them has.
+"""The common part of all collectives: several devices exchange what each of them has.
 
 Under `each`, one that every program issues is a single collective: each rank arrives in the queue `comm` of its device,
 all go on together once the last has come, and each leaves when its part is done.
@@ -47,7 +47,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Courses:
-    """A collective step by step: what its steps send, one course after another, each send in so many pieces."""
+    """A collective step by step: what its steps send, one course after another, each send in `pieces` pieces."""
 
     name: str
     courses: tuple[Course, ...]
@@ -55,7 +55,7 @@ class Courses:
 
     @property
     def sends(self) -> int:
-        """How many they are."""
+        """Number of sends."""
         return self.pieces * sum(len(each.legs) * each.times for each in self.courses)
 
 
@@ -88,15 +88,15 @@ class ExchangeOp(Op):
 
     @property
     def operation(self) -> Operation:
-        """What it does."""
+        """The operation it does."""
         return self.does
 
     def lower(self, scope: Scope) -> Placed:
-        """What the program itself issues: an entry in the queue `comm` of its device, which waits for the others."""
+        """The op that the program itself issues: an entry in the queue `comm` of its device, which waits for the others."""
         return Placed(scope.own or self._stands_at(scope), self.queue or "comm", None)
 
     def _stands_at(self, scope: Scope) -> str:
-        """Where a program of no device issues it: at the first that takes part; at its host if `among` names a group."""
+        """The device at which a program without one issues it: the first that takes part; its host if `among` names a group."""
         if not self.among:
             raise CannotPlace("a collective needs at least one rank", "such as among: gpu*")
         try:
@@ -110,9 +110,9 @@ class ExchangeOp(Op):
         members: Sequence[str],
         pieces: int,
         mistakes: Mistakes,
-        known: dict[Hashable, Flows] | None = None,
+        flows_by_key: dict[Hashable, Flows] | None = None,
     ) -> tuple[Part, ...]:
-        """What the members do together for one of `pieces` equal parts of the bytes.
+        """The ops of the members together for one of `pieces` equal parts of the bytes.
 
         known: what has been worked out on this machine so far; the same among the same is looked up there.
 
@@ -129,7 +129,7 @@ class ExchangeOp(Op):
         name, size = self.name or self.kind, self.bytes / pieces
         try:
             if self.steps == "steady":
-                return self._steady(machine, algorithm, members, name, size, {} if known is None else known)
+                return self._steady(machine, algorithm, members, name, size, {} if flows_by_key is None else flows_by_key)
             return self._explicit(machine, algorithm, members, name, size)
         except CannotCollect as error:
             if self.algorithm is None or tree.place == NOWHERE:
@@ -138,7 +138,7 @@ class ExchangeOp(Op):
             return ()
 
     def courses(self, machine: Machine, members: Sequence[str], pieces: int, mistakes: Mistakes) -> Courses | None:
-        """Of `steps: explicit`, what the members do if the steps repeat; None if they do not (see `parts`).
+        """The sends of `steps: explicit` if the steps repeat; None if they do not (see `parts`).
 
         Errors as of `parts`.
         """
@@ -151,10 +151,10 @@ class ExchangeOp(Op):
         if algorithm is None and tree.value != AUTO:
             return None
         try:
-            found = timing.courses_of(machine, algorithm, self.operation, members, self.bytes / pieces, pieces=self.chunks)
+            steps = timing.courses_of(machine, algorithm, self.operation, members, self.bytes / pieces, pieces=self.chunks)
         except CannotCollect:
             return None  # said by `parts`
-        return None if found is None else Courses(self.name or self.kind, found, self.chunks)
+        return None if steps is None else Courses(self.name or self.kind, steps, self.chunks)
 
     def _steady(
         self,
@@ -163,16 +163,16 @@ class ExchangeOp(Op):
         members: Sequence[str],
         name: str,
         size: float,
-        known: dict[Hashable, Flows],
+        flows_by_key: dict[Hashable, Flows],
     ) -> tuple[Part, ...]:
         from hwsim.collectives import timing
 
         everybody = tuple(members)
         key = algorithm, self.operation, everybody, size, self.skew
-        flows = known.get(key)
+        flows = flows_by_key.get(key)
         if flows is None:
             flows = timing.timed(machine, algorithm, self.operation, members, size, weights=self.skew, columns=True)
-            known[key] = flows
+            flows_by_key[key] = flows
         last = len(flows.phases) - 1
         return tuple(
             Part(
@@ -191,14 +191,14 @@ class ExchangeOp(Op):
     ) -> tuple[Part, ...]:
         from hwsim.collectives import timing
 
-        known = frozenset(members)
-        found = []
+        ranks = frozenset(members)
+        parts = []
         for send in timing.sent(machine, algorithm, self.operation, members, size, pieces=self.chunks, weights=self.skew):
-            ends = tuple(each for each in (send.source, send.target) if each in known)
-            found.append(Part(f"{name}: step {send.step}", send.source, send.cost, send.after, ends, ends))
-            if len(found) > MOST_SENDS:
+            ends = tuple(each for each in (send.source, send.target) if each in ranks)
+            parts.append(Part(f"{name}: step {send.step}", send.source, send.cost, send.after, ends, ends))
+            if len(parts) > MOST_SENDS:
                 raise CannotPlace(f"more than {MOST_SENDS} sends", "`steps: steady` makes one op of each phase")
-        return tuple(found)
+        return tuple(parts)
 
 
 def chosen(tree: Tree, mistakes: Mistakes) -> Algorithm | None:
@@ -206,12 +206,12 @@ def chosen(tree: Tree, mistakes: Mistakes) -> Algorithm | None:
     from hwsim import collectives
 
     if isinstance(tree.value, str):
-        found = collectives.ALGORITHMS.get(tree.value)
-        if found is None:
+        algorithm = collectives.ALGORITHMS.get(tree.value)
+        if algorithm is None:
             mistakes.add(
                 tree.place, f"there is no algorithm '{tree.value}'", did_you_mean(tree.value, (AUTO, *collectives.ALGORITHMS))
             )
-        return found
+        return algorithm
     kind = tree.text("kind") if tree.is_mapping else None
     if kind is None:
         mistakes.add(tree.place, "an algorithm is a name, or a mapping with `kind`", "such as ring, or {kind: ring, both: true}")
@@ -220,11 +220,11 @@ def chosen(tree: Tree, mistakes: Mistakes) -> Algorithm | None:
         mistakes.add(tree.place, f"there is no kind of algorithm '{kind}'", did_you_mean(kind, collectives.KINDS))
         return None
     cls: type[Algorithm] = collectives.KINDS[kind]
-    found = decode(tree, cls, mistakes, ignore=("kind",))
-    problems = [] if found is None else list(found.problems())
+    algorithm = decode(tree, cls, mistakes, ignore=("kind",))
+    problems = [] if algorithm is None else list(algorithm.problems())
     for key, message, hint in problems:
         mistakes.add(tree.key_place(key), message, hint)
-    return None if problems else found
+    return None if problems else algorithm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,10 +239,10 @@ class RootedOp(ExchangeOp):
         members: Sequence[str],
         pieces: int,
         mistakes: Mistakes,
-        known: dict[Hashable, Flows] | None = None,
+        flows_by_key: dict[Hashable, Flows] | None = None,
     ) -> tuple[Part, ...]:
         """As of any collective; the root comes first."""
-        return ExchangeOp.parts(self, machine, rooted(members, self.root), pieces, mistakes, known)
+        return ExchangeOp.parts(self, machine, rooted(members, self.root), pieces, mistakes, flows_by_key)
 
 
 def rooted(members: Sequence[str], root: str) -> tuple[str, ...]:

@@ -6,7 +6,7 @@
 
 or just `print: y`. A value in a GPU's memory is copied to the program's host first, on the queue `d2h`; its size is the
 value's unless `bytes` says. Then the program goes on after `return` of its runtime. `item` is the same for a single number.
-What `asnumpy` writes lies in the host's memory; a value that lies there already is copied by one core, where the runtime's
+The array of `asnumpy` lies in the host's memory; a value that lies there already is copied by one core, where the runtime's
 arrays are not numpy's own (`converts`):
 
     traffic = bytes read + bytes written
@@ -37,15 +37,15 @@ class FetchOp(Op):
         """A copy to the host's memory where the value lies in a GPU's; elsewhere nothing but the wait (queue "")."""
         if len(self.reads) != 1:
             raise CannotPlace(f"one value is read, not {len(self.reads)}", "write one statement for each")
-        found = scope.values.get(self.reads[0], Home(scope.host))
-        size = found.bytes if self.bytes is None else self.bytes
-        if not found.memory or not scope.host or scope.kind(found.memory) != "gpu":
+        home = scope.values.get(self.reads[0], Home(scope.host))
+        size = home.bytes if self.bytes is None else self.bytes
+        if not home.memory or not scope.host or scope.kind(home.memory) != "gpu":
             return Placed(scope.host, "", None, output=size)
-        if self.bytes is None and not found.bytes:
+        if self.bytes is None and not home.bytes:
             hint = f"say so where it is written, writes: {{{self.reads[0]}: 4 MB}}, or here, bytes: 4 MB"
-            raise CannotPlace(f"nobody says how large '{self.reads[0]}' is", hint)
-        cost = scope.machine.transfer(found.memory, scope.host, size, Handling(waited=True))
-        return Placed(found.memory, self.queue or "d2h", cost, output=size, home=scope.host)
+            raise CannotPlace(f"the size of '{self.reads[0]}' is not given", hint)
+        cost = scope.machine.transfer(home.memory, scope.host, size, Handling(waited=True))
+        return Placed(home.memory, self.queue or "d2h", cost, output=size, home=scope.host)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

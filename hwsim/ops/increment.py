@@ -2,8 +2,8 @@
 
     increment: {device: cpu, times: 1e6, cores: 4, line: shared}
 
-Runs on the queue `compute` of its device.  `line: shared` is the same counter, or counters that lie in one cache line
-by accident (false sharing): the line goes from core to core for every increment.  `line: own` is the cure: a line each.
+Runs on the queue `compute` of its device. `line: shared` is the same counter, or counters that lie in one cache line
+by accident (false sharing): the line goes from core to core for every increment. `line: own` is the cure: a line each.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 
     flop = 2 m n k batch        traffic = (m k + k n + m n) batch x bytes per element
 
-Runs on the queue `compute` of its device.  The traffic is the least there can be: every matrix
+Runs on the queue `compute` of its device. The traffic is the least there can be: every matrix
 crosses to memory once, as if blocking for caches were perfect.
 """
 
@@ -37,7 +37,7 @@ class Matmul(CalledOp):
         factors = (self.m * self.k + self.k * self.n) * self.batch * BYTES[self.dtype]
         output = self.m * self.n * self.batch * BYTES[self.dtype]
         batch, times = (" batch", f" x {self.batch}") if self.batch > 1 else ("", "")
-        said = {
+        sources = {
             "flop": f"2 m n k{batch} = 2 x {self.m} x {self.n} x {self.k}{times}",
             "traffic": f"(m k + k n + m n){batch} x {BYTES[self.dtype]:g} B",
         }
@@ -56,4 +56,4 @@ class Matmul(CalledOp):
         work = Work(
             flop=flop, reads=factors, writes=output, dtype=self.dtype, mix="matmul", product=shape, call=self.as_called(call)
         )
-        return compute(scope, self, work, output=output, said=said)
+        return compute(scope, self, work, output=output, said=sources)

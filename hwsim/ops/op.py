@@ -1,4 +1,4 @@
-"""What every op has in common, and what lowering one gives."""
+"""The common part of all ops, and the result of lowering one."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Values = Mapping[str, ArraySize | Bytes] | tuple[str, ...]  # names, or names wi
 
 
 def stated(values: Values) -> dict[str, float]:
-    """Bytes of the values whose size is written beside their name.
+    """Bytes of the values whose size is written next to their name.
 
     >>> stated({"y": ArraySize(shape=(1024, 512)), "z": 2e6}), stated(("y", "z"))
     ({'y': 2097152.0, 'z': 2000000.0}, {})
@@ -54,7 +54,7 @@ def stated(values: Values) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """Where a value lies: in the memory of which device, and how many bytes (0: nobody said)."""
+    """The device whose memory holds a value, and the value's bytes (0: not given)."""
 
     memory: str
     bytes: float = 0.0
@@ -62,7 +62,7 @@ class Home:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What names mean to a program: names inside `node` first, `own` is $self, `host` the device of its thread ("" if none).
+    """The meaning of names to a program: names inside `node` first, `own` is $self, `host` the device of its thread ("" if none).
 
     values: where the values written so far lie.  starts: what starts the kernels of a gpu.
     shares: numpy shares the arrays in the host's memory, instead of a copy.
@@ -268,10 +268,10 @@ def compute(
     return Placed(device, op.queue or "compute", cost, pieces=pieces, output=output, pointwise=pointwise)
 
 
-def saying(cost: Cost, said: Mapping[str, str]) -> Cost:
+def saying(cost: Cost, sources: Mapping[str, str]) -> Cost:
     """The cost with a derivation that says where the op's own numbers are from: name of the input -> how it came to be."""
     why = tuple(
-        replace(term, inputs=tuple([(name, value, said.get(name, source)) for name, value, source in term.inputs]))
+        replace(term, inputs=tuple([(name, value, sources.get(name, source)) for name, value, source in term.inputs]))
         for term in cost.why
     )
     return replace(cost, why=why)
