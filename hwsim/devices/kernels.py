@@ -10,7 +10,7 @@ and for a matrix product, instead of `count x each`,
 `each` has the first cache in it. An array takes longer if more bytes were used since its last use than a level holds, by a
 smooth step: the part from beyond C bytes is 1 / (1 + (C / since)^sharpness). Pieces add up: a call of such a library does not
 overlap them. `corrections` come on top: how far the calls that were measured are from the formula, weighted by how near they are
-in size (in factors of two), and drawn towards nothing where few are near. A call that was measured itself takes what was measured.
+in size (in factors of two), and drawn towards nothing where few are near. A measured call takes what was measured.
 
 Source: the pieces follow the execution-cache-memory model (Treibig and Hager, PPAM 2009), the numbers are fitted by
 `hwsim calibrate`.
