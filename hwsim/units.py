@@ -328,10 +328,8 @@ def parse_as(given: str | float | Quantity, dimension: Dimension) -> float:
 
 def _like(shown: str, dimension: Dimension) -> str:
     """The reader's own number with the unit of the dimension's example."""
-    number = shown.strip("'")
-    return (
-        f"{number} {dimension.example.split(' ', 1)[1]}" if len(number) <= 12 and " " in dimension.example else dimension.example
-    )
+    number, (_, _, unit) = shown.strip("'"), dimension.example.partition(" ")
+    return f"{number} {unit}" if unit and len(number) <= 12 else dimension.example
 
 
 # ---- suggestions: never from bit to byte or back, never of another dimension ----
@@ -473,6 +471,7 @@ def percent(fraction: float) -> str:
     return f"{min(100 * fraction, 99.9) if fraction < 1 else 100 * fraction:.1f} %"
 
 
+@lru_cache(maxsize=4096)  # a machine has thousands of equal links
 def precise(value: float, unit: str) -> str:
     """A number of a derivation, with the digits it takes to do the arithmetic again.
 
@@ -481,11 +480,6 @@ def precise(value: float, unit: str) -> str:
     """
     if unit == "1":
         return f"{value:.6g}".replace("e+0", "e").replace("e+", "e")
-    return _precise(value, unit)
-
-
-@lru_cache(maxsize=4096)  # a machine has thousands of equal links
-def _precise(value: float, unit: str) -> str:
     number, space, symbol = format_quantity(value, unit, 6).partition(" ")
     if "." in number and "e" not in number:
         number = number.rstrip("0").rstrip(".")
@@ -510,11 +504,9 @@ def _digits(value: float, digits: int, power: int, *, keep: bool) -> str:
         point = max(point, 1)
         text = padded[:point] + ("." + padded[point:] if padded[point:] else "")
     else:
-        text = (
-            f"{mantissa}e{point - 1}"
-            if keep
-            else f"{mantissa.rstrip('0').rstrip('.') if '.' in mantissa else mantissa}e{point - 1}"
-        )
+        if not keep and "." in mantissa:
+            mantissa = mantissa.rstrip("0").rstrip(".")
+        text = f"{mantissa}e{point - 1}"
     if not keep and "." in text and "e" not in text:
         text = text.rstrip("0").rstrip(".")
     return ("-" if value < 0 else "") + text
