@@ -71,7 +71,7 @@ def activations(model: Transformer, plan: ParallelPlan, sequence: int, attention
     True
     """
     rows = plan.microbatch * sequence / plan.cp
-    w, t, h = BYTES[plan.dtype if plan.dtype != "fp8" else "bf16"], plan.tp, model.hidden
+    w, t, h = BYTES[plan.stored], plan.tp, model.hidden
     split = t if plan.sequence_parallel else 1
     if plan.recompute == "full":
         return rows * h * w / split
@@ -120,7 +120,7 @@ def training_memory(laid: Laid, attention: Attention = "flash", stage: int = 0, 
     """Bytes on each GPU of a stage."""
     model, plan = laid.transformer, laid.plan
     parameters, shards = stage_parameters(model, plan, stage), laid.shards
-    w = BYTES[plan.dtype if plan.dtype != "fp8" else "bf16"]
+    w = BYTES[plan.stored]
     layer = parameters / max(1, laid.layers)
     weights = parameters * w / (shards if plan.level >= 3 else 1)
     gradients = parameters * gradient / (shards if plan.level >= 2 else 1)

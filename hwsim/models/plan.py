@@ -57,6 +57,11 @@ class ParallelPlan:
     dtype: Dtype = field("number format of activations and products", default="bf16")
 
     @property
+    def stored(self) -> Dtype:
+        """Number format of weights and activations in memory: bf16 if products are computed in fp8."""
+        return "bf16" if self.dtype == "fp8" else self.dtype
+
+    @property
     def level(self) -> int:
         """ZeRO's stage: 0 to 3."""
         return {"none": 0, "zero-0": 0, "zero-1": 1, "zero-2": 2, "zero-3": 3, "fsdp": 3}[self.sharding]

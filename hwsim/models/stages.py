@@ -50,7 +50,6 @@ class Stage:
 def slice_of(laid: Laid, framework: Framework) -> Slice:
     """The part of a micro-batch on one GPU."""
     plan = laid.plan
-    dtype = "bf16" if plan.dtype == "fp8" else plan.dtype
     return Slice(
         sequences=plan.microbatch,
         tokens=laid.sequence,
@@ -59,8 +58,8 @@ def slice_of(laid: Laid, framework: Framework) -> Slice:
         sharded=plan.sequence_parallel,
         expert=plan.ep,
         ring=plan.cp,
-        dtype=dtype,
-        products="fp8" if plan.dtype == "fp8" else "",
+        dtype=plan.stored,
+        products=plan.dtype if plan.dtype != plan.stored else "",
         attention=framework.attention,
     )
 
@@ -148,7 +147,7 @@ def _gathered(laid: Laid, framework: Framework, parameters: float) -> tuple[Exch
     """Weights from the replicas that hold them, before forward and before backward; gradients back to them."""
     if laid.plan.level < 3 or laid.shards == 1:
         return ()
-    width = BYTES["bf16" if laid.plan.dtype == "fp8" else laid.plan.dtype]
+    width = BYTES[laid.plan.stored]
     return (
         Exchange("weights", "all-gather", "dp", parameters * width, framework.gradients, framework.gathered),
         Exchange("gradients", "reduce-scatter", "dp", parameters * framework.gradient, framework.gradients),
@@ -174,7 +173,7 @@ def _ending(laid: Laid, framework: Framework, parameters: float) -> tuple[Item, 
     bytes_moved = parameters / shards * moved
     items.append(Kernel("optimizer", "optimizer", Work(reads=0.6 * bytes_moved, writes=0.4 * bytes_moved, dtype="fp32")))
     if laid.shards > 1 and plan.level in (1, 2):
-        width = BYTES["bf16" if plan.dtype == "fp8" else plan.dtype]
+        width = BYTES[plan.stored]
         items.append(Exchange("weights", "all-gather", "dp", parameters * width, framework.gradients))
     return tuple(items)
 
