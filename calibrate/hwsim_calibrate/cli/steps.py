@@ -36,7 +36,7 @@ class Ended(KeyboardInterrupt):
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """End the block at the first SIGINT or SIGTERM, and ignore further ones while it cleans up."""
+    """End the block at the first SIGINT or SIGTERM, and ignore further ones until the process has ended."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -51,7 +51,8 @@ def interruptible() -> Iterator[None]:
         yield
     finally:
         for ending, handler in before.items():
-            signal.signal(ending, signal.SIG_DFL if handler is None else handler)
+            if signal.getsignal(ending) is not signal.SIG_IGN:
+                signal.signal(ending, signal.SIG_DFL if handler is None else handler)
 
 
 def refuse_unwritable(*outputs: Path | None) -> None:
