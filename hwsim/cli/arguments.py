@@ -74,13 +74,18 @@ def settings_option(function: F) -> F:
     )(function)
 
 
+def refuse_two_inputs(machine: str, workload: str | None) -> None:
+    """Raise if both files are standard input."""
+    if machine == workload == "-":
+        raise click.UsageError("only one of the two files can be standard input")
+
+
 def run_arguments(function: F) -> F:
     """The arguments MACHINE and WORKLOAD, one of them perhaps standard input, and the option --set."""
 
     @wraps(function)
     def command(machine: str, workload: str, **options: Any) -> Any:
-        if machine == workload == "-":
-            raise click.UsageError("only one of the two files can be standard input")
+        refuse_two_inputs(machine, workload)
         return function(machine, workload, **options)
 
     command = settings_option(command)

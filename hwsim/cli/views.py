@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from hwsim.cli.arguments import MACHINE, WORKLOAD, refuse_unwritable, settings_option
+from hwsim.cli.arguments import FILE, MACHINE, WORKLOAD, refuse_two_inputs, refuse_unwritable, settings_option, write_files
 from hwsim.views import view as view_of
 
 if TYPE_CHECKING:
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from hwsim.graph.opgraph import OpGraph
     from hwsim.machine import Machine
     from hwsim.views.kit.view import Heading, Option, View
-
-FILE: Final = click.Path(path_type=Path, dir_okay=False)
 
 
 def view_command(name: str) -> click.Command:
@@ -77,8 +75,7 @@ def show(
     from hwsim.views.kit.writing import write
 
     machine, workload = files
-    if machine == workload == "-":
-        raise click.UsageError("only one of the two files can be standard input")
+    refuse_two_inputs(machine, workload)
     given = {option.flag for option in view.options if options[option.name]} | ({"--json"} if as_json else set())
     for option in view.options:
         if option.flag in given and not given.isdisjoint(option.without):
@@ -96,11 +93,10 @@ def show(
             raise click.BadParameter(f"{error}{hint}", param_hint=error.option) from error
         click.echo(f"{error}" + (f"\n    hint: {error.hint}" if error.hint else ""), err=True)
         click.get_current_context().exit(EXIT_MISTAKE)
-    if plot is not None:
-        try:
-            click.echo(f"wrote {write(plot, view.figure(findings, heading, plot.suffix))}", err=True)
-        except Unshowable as error:
-            raise click.BadParameter(str(error), param_hint=plot_option) from error
+    try:
+        write_files([(plot, lambda path: write(path, view.figure(findings, heading, path.suffix)))])
+    except Unshowable as error:
+        raise click.BadParameter(str(error), param_hint=plot_option) from error
     click.echo(printed, nl=False)
 
 
