@@ -8,6 +8,7 @@ included; `$$` writes a dollar sign.
 from __future__ import annotations
 
 import math
+import operator
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
@@ -94,13 +95,18 @@ def substitute(tree: Tree, names: Mapping[str, Value | Tree], mistakes: Mistakes
                     mistakes.add(node.place, "the parameters make this file too large")
                     return node
             return replaced
+        changed = False
         if isinstance(node.value, dict):
-            entries = {key: walk(each, depth + 1) for key, each in node.value.items()}
-            changed = any(entries[key] is not each for key, each in node.value.items())
+            entries = {}
+            for key, child in node.value.items():
+                entries[key] = walk(child, depth + 1)
+                changed |= entries[key] is not child
             return replace(node, value=entries) if changed else node
         if isinstance(node.value, list):
-            elements = [walk(each, depth + 1) for each in node.value]
-            changed = any(a is not b for a, b in zip(elements, node.value, strict=True))
+            elements = []
+            for child in node.value:
+                elements.append(walk(child, depth + 1))
+                changed |= elements[-1] is not child
             return replace(node, value=elements) if changed else node
         return node
 
@@ -365,17 +371,9 @@ def _modulo(a: Number, b: Number) -> Number:
     return Quantity(rest, a.dimension) if isinstance(a, Quantity) else rest
 
 
-def _divide(a: Number, b: Number) -> Number:
-    return a / b
-
-
-def _multiply(a: Number, b: Number) -> Number:
-    return a * b
-
-
 _OPERATORS: Final[dict[str, Callable[[Number, Number], Number]]] = {
-    "*": _multiply,
-    "/": _divide,
+    "*": operator.mul,
+    "/": operator.truediv,
     "//": _floor_divide,
     "%": _modulo,
 }
