@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from hwsim.units import format_quantity
 from hwsim.views.collectives.find import Measured, Row
+from hwsim.views.kit.document import picked
 from hwsim.views.kit.table import size_text, table
 from hwsim.views.kit.view import Heading
 
@@ -38,8 +39,7 @@ def text(measured: Measured, heading: Heading, **_: object) -> str:
 def document(measured: Measured) -> dict[str, Any]:
     """Everything as dicts and lists: bytes, seconds, bytes per second."""
     return {
-        "operation": measured.operation,
-        "devices": list(measured.devices),
+        **picked(measured, "operation", "devices"),
         "library": measured.library or None,
         "rows": [_row(row) for row in measured.rows],
         "cannot": [{"algorithm": name, "reason": reason} for name, reason in measured.cannot],
@@ -89,12 +89,7 @@ def _cell(row: Row | None, best: float, moves: bool) -> str:
 
 
 def _row(row: Row) -> dict[str, Any]:
-    rates = {"bytes": row.size, "algorithm": row.algorithm, "time_s": row.seconds, "algbw": row.algbw, "busbw": row.busbw}
+    numbers = picked(row, "algorithm", "algbw", "busbw", bytes="size", time_s="seconds")
     if row.choice is None:
-        return rates
-    return rates | {
-        "chosen": row.choice.name,
-        "channels": row.choice.channels,
-        "next_best": row.choice.runner_up,
-        "next_best_s": row.choice.runner_up_seconds,
-    }
+        return numbers
+    return numbers | picked(row.choice, "channels", chosen="name", next_best="runner_up", next_best_s="runner_up_seconds")

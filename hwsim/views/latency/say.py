@@ -9,6 +9,7 @@ from typing import Any, Final
 from hwsim.spec import did_you_mean
 from hwsim.units import format_quantity, precise
 from hwsim.views.explain.derivation import put_in, seconds
+from hwsim.views.kit.document import picked
 from hwsim.views.kit.table import table
 from hwsim.views.kit.view import Heading, Unshowable
 from hwsim.views.latency.find import KEYS, Latencies, Missing, Row, Table
@@ -50,35 +51,17 @@ def text(latencies: Latencies, heading: Heading, *, every: bool = False, key: st
 
 def document(latencies: Latencies) -> dict[str, Any]:
     """The tables as dicts and lists; times in seconds, null where the text has no such row."""
-    return {
-        "rows": [
-            {
-                "key": row.key,
-                "name": row.name,
-                "table": row.table,
-                "time_s": row.seconds,
-                "text_s": row.text_s,
-                "ratio": row.ratio,
-                "uses_text": row.uses_text,
-                "part": row.part,
-                "from": row.how,
-                "why": [
-                    {
-                        "label": term.label,
-                        "formula": term.formula,
-                        "inputs": [{"name": name, "value": value, "source": source} for name, value, source in term.inputs],
-                        "time_s": term.seconds,
-                    }
-                    for term in row.why
-                ],
-            }
-            for row in latencies.rows
-        ],
-        "left_out": [
-            {"key": row.key, "name": row.name, "table": row.table, "text_s": row.text_s, "reason": row.reason}
-            for row in latencies.missing
-        ],
-    }
+    rows = []
+    for row in latencies.rows:
+        why = [
+            picked(term, "label", "formula", time_s="seconds")
+            | {"inputs": [{"name": name, "value": value, "source": source} for name, value, source in term.inputs]}
+            for term in row.why
+        ]
+        names = picked(row, "key", "name", "table", "ratio", "uses_text", "part", time_s="seconds")
+        rows.append({**names, "text_s": row.text_s, "from": row.how, "why": why})
+    missing = [{**picked(row, "key", "name", "table", "reason"), "text_s": row.text_s} for row in latencies.missing]
+    return {"rows": rows, "left_out": missing}
 
 
 def _cells(row: Row) -> tuple[str, ...]:

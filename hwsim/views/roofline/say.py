@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hwsim.units import format_quantity, format_share
+from hwsim.views.kit.document import picked
 from hwsim.views.kit.table import table
 from hwsim.views.kit.view import Heading
 from hwsim.views.roofline.ceilings import Ceiling
@@ -79,15 +80,7 @@ def _ceiling(ceiling: Ceiling) -> dict[str, Any]:
 
 
 def _point(roofline: Roofline, point: Point) -> dict[str, Any]:
-    return {
-        "name": point.name,
-        "kind": point.kind,
-        "count": point.count,
-        "flop": point.flop,
-        "bytes": point.bytes,
-        "time_s": point.seconds,
-        "intensity_flop_per_byte": None if math.isinf(point.intensity) else point.intensity,
-        "attained_flop_per_s": point.attained,
-        "roof_flop_per_s": roofline.roof(point),
-        "bound_by": point.bound,
-    }
+    rates = {"attained_flop_per_s": point.attained, "roof_flop_per_s": roofline.roof(point)}
+    intensity = None if math.isinf(point.intensity) else point.intensity
+    names = picked(point, "name", "kind", "count", "flop", "bytes", time_s="seconds", bound_by="bound")
+    return {**names, **rates, "intensity_flop_per_byte": intensity}

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from hwsim import links
 from hwsim.units import format_quantity, natural
+from hwsim.views.kit.document import picked
 from hwsim.views.kit.table import table
 from hwsim.views.kit.view import Heading
 from hwsim.views.topology.bisection import Bisection
@@ -41,32 +42,27 @@ def document(topology: Topology) -> dict[str, Any]:
     numbers: dict[str, Any] = {
         "devices": [
             {
-                "family": alike.family,
-                "kind": alike.kind,
-                "names": list(alike.names),
-                "links": [
-                    {"count": to.count, "what": to.label, "bandwidth_bytes_per_s": to.bandwidth, "to": to.to}
-                    for to in alike.links
-                ],
+                **picked(alike, "family", "kind", "names"),
+                "links": [picked(to, "count", "to", what="label", bandwidth_bytes_per_s="bandwidth") for to in alike.links],
             }
             for alike in topology.alike
         ],
         "of": list(topology.of),
         "bisection": [_bisection(bisection) for bisection in topology.bisections],
         "pairs": [
-            {"from": pair.a, "to": pair.b, "how": pair.how, "hops": pair.hops, "bandwidth_bytes_per_s": pair.bandwidth}
-            for pair in topology.pairs
+            {"from": pair.a, **picked(pair, "how", "hops", to="b", bandwidth_bytes_per_s="bandwidth")} for pair in topology.pairs
         ],
     }
     if topology.reach is not None:
-        numbers["distance"] = {
-            "diameter_hops": topology.reach.diameter,
-            "farthest": list(topology.reach.farthest),
-            "mean_hops": topology.reach.mean,
-            "narrowest_bytes_per_s": topology.reach.narrowest,
-            "narrowest_pair": list(topology.reach.worst),
-            "pairs_apart": topology.reach.apart,
-        }
+        numbers["distance"] = picked(
+            topology.reach,
+            "farthest",
+            diameter_hops="diameter",
+            mean_hops="mean",
+            narrowest_bytes_per_s="narrowest",
+            narrowest_pair="worst",
+            pairs_apart="apart",
+        )
     return numbers
 
 
@@ -185,12 +181,7 @@ def _square(title: str, of: Sequence[str], cells: dict[tuple[str, str], str]) ->
 
 
 def _bisection(bisection: Bisection) -> dict[str, Any]:
-    return {
-        "bandwidth_bytes_per_s": bisection.bandwidth,
-        "wires_bytes_per_s": bisection.wires,
-        "exact": bisection.exact,
-        "halvings_tried": bisection.cuts,
-        "over": bisection.over or "all links",
-        "halves": [list(half) for half in bisection.halves],
-        "limits": [{"what": cut.kind, "count": cut.count, "bandwidth_bytes_per_s": cut.bandwidth} for cut in bisection.limits],
-    }
+    numbers = picked(bisection, "exact", bandwidth_bytes_per_s="bandwidth", wires_bytes_per_s="wires", halvings_tried="cuts")
+    limits = [picked(cut, "count", what="kind", bandwidth_bytes_per_s="bandwidth") for cut in bisection.limits]
+    halves = [list(half) for half in bisection.halves]
+    return {**numbers, "over": bisection.over or "all links", "halves": halves, "limits": limits}
