@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Final
 
 import pytest
@@ -60,12 +61,27 @@ def test_a_run_calls_the_functions_of_a_way_in_order(title: str) -> None:
     assert sorted(way, key=called.index) == way
 
 
-def test_the_rooms_are_those_of_the_package() -> None:
+def drawing() -> ModuleType:
+    """The script that draws the rooms."""
     spec = importlib.util.spec_from_file_location("rooms", ROOT / "scripts" / "rooms.py")
     assert spec is not None
     assert spec.loader is not None
-    rooms = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(rooms)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_rooms_are_those_of_the_package() -> None:
+    rooms = drawing()
     assert rooms.page(TEXT) == TEXT, "run python scripts/rooms.py"
     on_disk = {path.stem for path in Path(ROOT, "hwsim").iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
     assert on_disk - {"__init__", "__main__"} == set(rooms.rooms())
+
+
+def test_no_room_imports_a_room_above_it() -> None:
+    """Also inside functions and for type checkers, which the layers' contract leaves out."""
+    rooms = drawing()
+    order = rooms.rooms()
+    assert {
+        room: up for room in order if (up := {name for name in rooms.imported(room) if order.index(name) < order.index(room)})
+    } == {}
