@@ -70,10 +70,6 @@ class Exchanges:
             self._flows[key] = timing.timed(self.machine, algorithm, operation, devices, size)
         return self._flows[key]
 
-    def demands(self) -> list[Demand]:
-        """The demands of all flows so far."""
-        return [phase.cost.demand for flows in self._flows.values() for phase in flows.phases]
-
     def cost(self, groups: Sequence[Names], operation: Operation, size: float) -> Cost:
         """One collective in each of the groups, as one demand.  size: bytes of one rank's whole array.
 

@@ -119,11 +119,6 @@ class Segments:
         spent = self.kinds.run((kernel,), self.kinds.among(group))
         return self._builder.cost(self._cost(spent.and_then(Spent({"host": waiting})) if waiting > 0 else spent, group))
 
-    def overlaps(self, stage: int) -> bool:
-        """Whether gradients are exchanged during the last backward passes."""
-        gradients = self.gradients(stage)
-        return gradients is not None and gradients.exposed < 1.0
-
     def gradients(self, stage: int) -> Exchange | None:
         """The exchange of gradients at the end of a step, in as many buckets as the last backward passes have pieces."""
         gradients = next((item for item in exchanges(self.stages[stage].ending) if item.name == "gradients"), None)
@@ -133,7 +128,9 @@ class Segments:
 
     def count(self, stage: int, *, last: bool) -> int:
         """Pieces of a pass.  last: the last backward pass through its virtual stage."""
-        return self.pieces.counts[stage] if self.stages[stage].gathered or (last and self.overlaps(stage)) else 1
+        gradients = self.gradients(stage)
+        overlap = last and gradients is not None and gradients.exposed < 1.0  # they are exchanged meanwhile
+        return self.pieces.counts[stage] if self.stages[stage].gathered or overlap else 1
 
     def of(self, stage: int, done: Pass, last: bool, number: int, replica: int) -> tuple[Segment, ...]:
         """The ops of one piece of a pass on one stage group."""
