@@ -24,11 +24,7 @@ from hwsim.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Cpu(CpuKeys):
-    """Roofline CPU. An op has all cores unless it says how many.
-
-    Peaks are of the whole socket: as stated in `flop`, else cores x clock x `per_cycle`, else the peaks of the widest
-    instructions of `core`. A type without a peak runs in the next wider one (see `roofline.WIDER`).
-    """
+    """Roofline CPU. An op has all cores unless it says how many."""
 
     kind: ClassVar[str] = "cpu"
 

@@ -473,7 +473,7 @@ def concatenate(flats: Sequence[FlatGraph]) -> FlatGraph:
         take=plain("take"),
         give=plain("give"),
         iteration=plain("iteration"),
-        first=np.concatenate([[0], *(flat.first[1:] + sum(edges[:n]) for n, flat in enumerate(flats))]).astype(
+        first=np.concatenate([[0], *(flat.first[1:] + sum(edges[:n]) for n, flat in enumerate(flats))]).astype(  # integers
             np.int64
         ),  # integers
         next=shifted("next", [len(flat) for flat in flats]),

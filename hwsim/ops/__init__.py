@@ -40,16 +40,5 @@ OPS: Final = Kinds[type[Op]](
 )
 
 __all__ = [
-    "OPS",
-    "CannotPlace",
-    "ComputeOp",
-    "ExchangeOp",
-    "FetchOp",
-    "Home",
-    "Op",
-    "Part",
-    "Placed",
-    "Pointwise",
-    "Scope",
-    "stated",
-]
+    "OPS", "CannotPlace", "ComputeOp", "ExchangeOp", "FetchOp", "Home", "Op", "Part", "Placed", "Pointwise", "Scope", "stated",
+]  # fmt: skip

@@ -104,6 +104,10 @@ class ExchangeOp(Op):
         except UnknownName:
             return scope.host
 
+    def ordered(self, members: Sequence[str]) -> Sequence[str]:
+        """The members in the order in which they count."""
+        return members
+
     def parts(
         self,
         machine: Machine,
@@ -114,7 +118,7 @@ class ExchangeOp(Op):
     ) -> tuple[Part, ...]:
         """The ops of the members together for one of `pieces` equal parts of the bytes.
 
-        known: what has been worked out on this machine so far; the same among the same is looked up there.
+        flows_by_key: flows on this machine so far; equal ones among equal members are looked up there.
 
         Raises:
             CannotPlace: the algorithm does not do that, or not among these devices.
@@ -122,6 +126,7 @@ class ExchangeOp(Op):
         """
         from hwsim.collectives import timing
 
+        members = self.ordered(members)
         tree = self.algorithm or Tree(timing.usual(machine, self.operation, members))
         algorithm = None if tree.value == AUTO else chosen(tree, mistakes)
         if algorithm is None and tree.value != AUTO:
@@ -233,16 +238,8 @@ class RootedOp(ExchangeOp):
 
     root: str = field("that device (default: the first)", default="")
 
-    def parts(
-        self,
-        machine: Machine,
-        members: Sequence[str],
-        pieces: int,
-        mistakes: Mistakes,
-        flows_by_key: dict[Hashable, Flows] | None = None,
-    ) -> tuple[Part, ...]:
-        """As of any collective; the root comes first."""
-        return ExchangeOp.parts(self, machine, rooted(members, self.root), pieces, mistakes, flows_by_key)
+    def ordered(self, members: Sequence[str]) -> Sequence[str]:
+        return rooted(members, self.root)
 
 
 def rooted(members: Sequence[str], root: str) -> tuple[str, ...]:
