@@ -35,7 +35,7 @@ else:
             methods["__repr__"] = _repr([entry.name for entry in entries if entry.repr])
         compared = _values([entry.name for entry in entries if entry.compare])
         if eq:
-            methods |= {"__eq__": _comparison(compared, "__eq__"), "__hash__": _hash(compared) if frozen else None}
+            methods |= {"__eq__": _equality(compared), "__hash__": _hash(compared) if frozen else None}
         if order:
             methods |= {name: _comparison(compared, name) for name in ("__lt__", "__le__", "__gt__", "__ge__")}
         if frozen:
@@ -92,6 +92,10 @@ def _repr(names: Sequence[str]) -> Callable[[Any], str]:
         return f"{type(self).__qualname__}({', '.join([f'{name}={getattr(self, name)!r}' for name in names])})"
 
     return method
+
+
+def _equality(values: Values) -> Callable[[Any, Any], bool]:
+    return lambda self, other: values(self) == values(other) if other.__class__ is self.__class__ else NotImplemented
 
 
 def _comparison(values: Values, name: str) -> Callable[[Any, Any], bool]:
