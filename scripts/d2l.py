@@ -624,7 +624,8 @@ Written by `python scripts/d2l.py`. Workloads for class, with what to see and wh
 
 **fitted** rows went into the machine or the runtime: they show that the model can represent the figure, and are not scored.
 **closed form** rows are the text's own arithmetic. **predicted** rows used no part of the figure that they are compared with.
-Where the column *printed* is empty, the text prints no measurement.
+An empty
+column *printed* means that the text prints no measurement.
 """
 
 

@@ -27,14 +27,14 @@ PATTERNS: Final = {
     "that-of": r"\b(that|those) of\b",
     "so-many": r"\bso (many|much|few|often)\b",
     "nobody": r"\b(nobody|somebody|whoever|everybody|anybody)\b",
-    "beside": r"\bbeside\b",
+    "beside": r"(?<!on: )\bbeside\b",
     "kin": r"\b(its|and) kin\b",
     "copy-of-the-model": r"\bcop(y|ies) of the model\b",
     "argument-of": r"(?m)^\s*[a-z_]+(, [a-z_]+)*: of ",
     "hangs-together": r"\bhangs? together\b",
     "two-spaces": r"[.;:]  [A-Z]",
     "inverted": r"\b(is|are|was) (what|who|how|where) (is|are|it|they)\b",
-    "question-first": r"(?m)^(What|Where|Who|How|Whose) ",
+    "question-first": r"(?m)^(What|Where|Who|How|Whose) (?![^.]*\?)",
     "goes-off": r"\b(go|goes|gone) (off|over)\b",
 }
 READ: Final = ("hwsim/**/*.py", "calibrate/hwsim_calibrate/**/*.py", "docs/*.md", "README.md", "calibrate/README.md")

@@ -47,7 +47,7 @@ Alltoall = _op(
     "all-to-all",
     "Every member sends each other one its own part, as experts of a mixture do with tokens.",
 )
-Broadcast = _op(RootedOp, "broadcast", "broadcast", "What the root has comes to all.")
+Broadcast = _op(RootedOp, "broadcast", "broadcast", "Copy the root's data to all ranks.")
 Gather = _op(RootedOp, "gather", "gather", "The parts of all come to the root.")
 ReduceScatter = _op(ExchangeOp, "reduce-scatter", "reduce-scatter", "Every member ends with its part of the sum.")
 Scatter = _op(RootedOp, "scatter", "scatter", "The root sends each member its part.")

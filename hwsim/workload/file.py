@@ -63,7 +63,7 @@ class Runtime:
         "given back at its last use under any of them",
         default="scope",
     )
-    use: str = field("a runtime of the library, such as mxnet or pytorch-eager; the keys beside it override", default="")
+    use: str = field("a runtime of the library, such as mxnet or pytorch-eager; keys next to it override", default="")
     kind: Literal["runtime"] = field("what its file says it is", default="runtime", record="for readers")
     name: str = field("what it is, in a few words", default="", record="for readers")
     source: str = field("where its numbers are from", default="", record="for readers")

@@ -129,7 +129,7 @@ class _Fuser:
 
 
 def _joins(chain: Sequence[Issue], issue: Issue) -> bool:
-    """Whether every rank's op can become one with those of the chain."""
+    """Whether every rank's op can join the ops of the chain."""
     for rank, op in enumerate(issue.ops):
         before = [each.ops[rank] for each in chain]
         first = before[0]

@@ -2,7 +2,7 @@
 
     groups: {tp: {of: gpu*, size: 8}, dp: {of: gpu*, stride: 8}}
 
-Of n members in their natural order, a group holds `size` of them, `stride` apart; the groups together hold every
+Among n members in their natural order, a group holds `size` of them, `stride` apart; the groups together hold every
 member once.  `size: 8` makes neighbours groups of eight; `stride: 8` puts every eighth member into one group.
 Source: the process groups of tensor, pipeline and data parallelism (Narayanan et al., "Efficient large-scale language
 model training on GPU clusters using Megatron-LM", SC 2021).

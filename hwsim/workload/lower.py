@@ -113,7 +113,7 @@ def _refuse_unfoldable(parts: Mapping[str, Job]) -> None:
         if part.pipeline is not None:
             raise CannotFold(f"{whose} has a pipeline, whose stages share pools, and those are given in the order of their ops")
         if part.train is not None or part.infer is not None:
-            raise CannotFold(f"{whose} stands beside programs of its own kind")
+            raise CannotFold(f"{whose} is a training or a service, which folds its own ranks")
 
 
 def _marks(disturbed: Sequence[Change]) -> dict[str, tuple[tuple[int, float], ...]]:

@@ -95,7 +95,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Barrier:
-    """Everybody who names it waits for everybody's earlier ops.  labels: arrival, release, then one per rank."""
+    """Every program that names it waits for the earlier ops of all of them. labels: arrival, release, then one per rank."""
 
     name: str
     labels: tuple[int, ...]
@@ -171,11 +171,13 @@ class Gathering:
 
 @dataclass(frozen=True, slots=True)
 class Collective:
-    """Each rank arrives in its queue, its gathering does its steps, and each leaves when its part is done.
+    """Each rank arrives in its queue, the steps of its gathering run, and a rank leaves when its part is done.
 
-    ops: what each rank issues; their label is that of leaving.  arrivals: label of each rank's arrival.
-    overlaps: name of an earlier op in pieces; bucket i starts after piece i.  buckets: into how many it is cut,
-    each of which does all the steps.
+    Args:
+        ops: the op that each rank issues, labelled as the rank's end.
+        arrivals: label of each rank's arrival.
+        overlaps: name of an earlier op in pieces; bucket i starts after piece i.
+        buckets: number of parts of the bytes; every part does all the steps.
     """
 
     ops: tuple[PlacedOp, ...]

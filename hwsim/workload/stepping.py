@@ -20,11 +20,13 @@ MOST_SENDS: Final = 2_000_000
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A send that is written out, of one course.
+    """A written-out send of one course.
 
-    key: its own; follows: that of the course before in which there is a send on the same way, None if none is.
-    source, target: what the two ends are known by.
-    begins, ends: as of a step.  label: by the number of the step.
+    Args:
+        key: identity of the send; follows: key of the latest earlier course with a send on the same route, or None.
+        source, target: identities of the two ends.
+        begins, ends: as in a step.
+        label: from the number of the step.
     """
 
     key: object
@@ -40,10 +42,13 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """The written-out part of a course.  beside: by what an end is known by, places of the sends it takes part in."""
+    """The written-out part of a course.
+
+    Args:
+        places_of: identity of an end -> places of its sends."""
 
     ways: tuple[Way, ...]
-    beside: dict[object, tuple[int, ...]]
+    places_of: dict[object, tuple[int, ...]]
     times: int
 
 
@@ -66,13 +71,13 @@ def steps(turns: Sequence[Turn], pieces: int, before: int = 0) -> list[Step]:
                     last[way.key] = before + len(sends)
                     cost = way.first if way.first >= 0 and not after else way.cost
                     sends.append(Step(label, cost, tuple(sorted(set(after))), way.begins, way.ends))
-            for end, places in turn.beside.items():
+            for end, places in turn.places_of.items():
                 done[end] = tuple(start + place * pieces for place in places)
             number += 1
     return sends
 
 
-def beside(ways: Sequence[Way]) -> dict[object, tuple[int, ...]]:
+def places_of(ways: Sequence[Way]) -> dict[object, tuple[int, ...]]:
     """By end, the places of the sends it takes part in."""
     places_of: dict[object, list[int]] = {}
     for place, way in enumerate(ways):
@@ -122,5 +127,5 @@ def _in_full(gathering: Gathering, builder: GraphBuilder) -> Gathering:
             follows = (course_of[way], way) if way in course_of else None
             ways.append(Way((number, way), follows, leg.source, leg.target, leg.cost, leg.first, both, both, label))
         course_of |= {(leg.source, leg.target): number for leg in course.legs}
-        turns.append(Turn(tuple(ways), beside(ways), course.times))
+        turns.append(Turn(tuple(ways), places_of(ways), course.times))
     return Gathering(gathering.ranks, (*gathering.steps, *steps(turns, sends.pieces, len(gathering.steps))))

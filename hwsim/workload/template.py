@@ -81,7 +81,7 @@ class ProgramTemplate:
             self._add((at, rank), TemplateOp(looks.setdefault(rank, look), cost, (((), (base + rank,)),), touches, line))
 
     def _sends(self, at: tuple[str, int], base: int, number: int, sends: Sends) -> None:
-        """Of a course, one op for each leg; the members beside the ranks, as a program may stand for all of them."""
+        """One op for each leg of a course. Members are colours of their own, as a program may stand for all of them."""
         first = self.at[at, number, "members"] = len(self.colours)
         for place, ranks in enumerate(sends.members):
             self.colours.append((at, "member"))

@@ -86,7 +86,7 @@ class Thread:
         return tuple(self.readers.get(value, {}).values()) + (() if writer is None else (writer,))
 
     def not_awaited(self, wanted: Iterable[tuple[int, Ref]]) -> dict[int, Ref]:
-        """Of (queue, op), the latest per queue that this program does not know to have ended."""
+        """Latest op for each queue among (queue, op), where this program does not know to have ended."""
         pending: dict[int, Ref] = {}
         for queue, ref in wanted:
             if ref > max(self.awaited.get(queue, _NEVER), pending.get(queue, _NEVER)):

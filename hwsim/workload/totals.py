@@ -1,9 +1,9 @@
-"""Total requests of a run to its disks, where that is more than the closed form of one op knows of.
+"""Total requests of a run to its disks, where they exceed what the closed form of one op can know.
 
-A model answers for one op and forgets: the next one finds a cache empty and credits full again. Here the ops alike on one
-disk are put together and asked for as one; where that takes longer than they do, the run says so.
+A model answers for one op and forgets it: the next op finds an empty cache and full credits. Here equal ops on one disk are
+added up and asked for as one op. If that takes longer than the single ops, the run warns.
 Range: ops of other sizes count at their mean size; reads and writes apart. Pauses between the ops, in which a cache empties
-and credits come back, are not looked for: with them the time is between the two that are told.
+and credits come back, are ignored: with them the time is between the two times of the warning.
 """
 
 from __future__ import annotations

@@ -298,7 +298,7 @@ def _of_trainings(workload: Workload) -> Iterator[Warning]:
 
 
 def _divided(train: Tree) -> str:
-    """That the stages of a training come out even, in words; "" if they do not, or it is not known."""
+    """Sentence that the stages of a training come out even; "" if they do not, or it is not known."""
     parallel, model = train.get("parallel"), train.get("model")
     stages = parallel.get("pp") if parallel is not None and parallel.is_mapping else None
     if parallel is not None and not parallel.is_mapping:
