@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
-from hwsim.models.architectures import ARCHITECTURES, NETWORKS, Model, Network, Transformer
+from hwsim.models.architectures import ARCHITECTURES, Model, Network, Transformer
 from hwsim.spec import Mistakes, Place, SpecError, Tree, decode_all, find, read, resolve
 from hwsim.spec.schema import json_schema
 
@@ -53,7 +53,7 @@ def read_model(tree: Tree) -> Model:
     Raises:
         SpecError: all its mistakes.
     """
-    return read_network(tree) if tree.text("kind") in NETWORKS else read_transformer(tree)
+    return read_network(tree) if tree.text("kind") in _networks() else read_transformer(tree)
 
 
 def read_transformer(tree: Tree) -> Transformer:
@@ -70,9 +70,15 @@ def read_network(tree: Tree) -> Network:
     mistakes = Mistakes()
     resolved = resolve(tree, mistakes, kind="model")
     kind = resolved.text("kind")
-    if kind not in NETWORKS and not len(mistakes):
-        mistakes.add(resolved.place, f"'{kind}' is no kind of network here", f"one of {', '.join(NETWORKS)}")
-    return decode_all(resolved, NETWORKS.get(str(kind), next(iter(NETWORKS.values()))), mistakes, ignore=_ENTRY, sourced=True)
+    if kind not in _networks() and not len(mistakes):
+        mistakes.add(resolved.place, f"'{kind}' is no kind of network here", f"one of {', '.join(_networks())}")
+    architecture = ARCHITECTURES[kind] if kind in _networks() else Network
+    return cast("Network", decode_all(resolved, architecture, mistakes, ignore=_ENTRY, sourced=True))
+
+
+def _networks() -> tuple[str, ...]:
+    """Kinds of models without tokens."""
+    return tuple(kind for kind in ARCHITECTURES if kind != Transformer.kind)
 
 
 def written_model(tree: Tree, mistakes: Mistakes) -> Model | None:

@@ -22,19 +22,18 @@ operations are 2 x channels_out x channels_in / groups x kernel x pixels of the 
 
 from __future__ import annotations
 
-import dataclasses
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import ClassVar
 
 from hwsim.models.architectures.entries import Activation, Entry
+from hwsim.models.architectures.network import Network, Problem
 from hwsim.models.architectures.units import Unit, Walk, WrongNetwork
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cnn:
+class Cnn(Network):
     """A network of convolutions."""
 
     kind: ClassVar[str] = "cnn"
@@ -43,10 +42,8 @@ class Cnn:
     norm: bool = field("convolutions are followed by batch norm", default=False)
     activation: Activation = field("what follows convolutions and linear maps", default="relu")
     layers: tuple[Entry, ...] = field("from the image to the classes")
-    sources: Mapping[str, str] = dataclasses.field(default_factory=dict, init=False, repr=False, compare=False)
 
-    def problems(self) -> Iterator[tuple[str, str, str | None]]:
-        """(key, message, hint) of what cannot be."""
+    def problems(self) -> Iterator[Problem]:
         try:
             self.chain()
         except WrongNetwork as error:
@@ -61,12 +58,3 @@ class Cnn:
         walk = Walk(self.norm, self.activation)
         walk.entries(self.layers, self.input, "")
         return tuple(walk.found)
-
-    @property
-    def parameters(self) -> int:
-        return sum(unit.parameters for unit in self.chain())
-
-    @property
-    def forward_flop(self) -> float:
-        """Operations of one image, forward; a multiplication and an addition are two."""
-        return math.fsum(unit.flop for unit in self.chain())

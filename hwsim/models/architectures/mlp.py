@@ -12,19 +12,18 @@ Parameters: the sum over its layers of units in x units out, and units out for t
 
 from __future__ import annotations
 
-import dataclasses
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import ClassVar
 
 from hwsim.models.architectures.entries import Activation, Linear, Shape
+from hwsim.models.architectures.network import Network, Problem
 from hwsim.models.architectures.units import Unit, Walk
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mlp:
+class Mlp(Network):
     """Linear maps one after another.
 
     >>> Mlp(units=(784, 256, 10)).parameters
@@ -39,10 +38,8 @@ class Mlp:
     activation: Activation = field("after each hidden layer", default="relu")
     bias: bool = field("linear maps add a number for each unit", default=True)
     dropout: bool = field("some results of hidden layers are left out in training", default=False)
-    sources: Mapping[str, str] = dataclasses.field(default_factory=dict, init=False, repr=False, compare=False)
 
-    def problems(self) -> Iterator[tuple[str, str, str | None]]:
-        """(key, message, hint) of what cannot be."""
+    def problems(self) -> Iterator[Problem]:
         if len(self.units) < 2:
             yield "units", "needs an input and an output", "such as [784, 256, 10]"
 
@@ -58,12 +55,3 @@ class Mlp:
             linear = Linear(units=units, bias=self.bias, activation="none" if last else None, dropout=self.dropout and not last)
             shape = walk.linear(linear, shape, f"{at}.linear")
         return tuple(walk.found)
-
-    @property
-    def parameters(self) -> int:
-        return sum(unit.parameters for unit in self.chain())
-
-    @property
-    def forward_flop(self) -> float:
-        """Operations of one example, forward; a multiplication and an addition are two."""
-        return math.fsum(unit.flop for unit in self.chain())

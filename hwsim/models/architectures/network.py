@@ -1,0 +1,49 @@
+"""Parent of the architectures without tokens: one example in, one result out, and layers that follow from the units between."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator, Mapping
+from typing import ClassVar
+
+from hwsim.models.architectures.entries import Shape
+from hwsim.models.architectures.units import Unit
+from hwsim.records import dataclass
+
+Problem = tuple[str, str, str | None]  # (key, message, hint)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Network:
+    """A network by its units. An architecture adds the keys of its file, `input` and `chain`."""
+
+    kind: ClassVar[str]
+
+    sources: Mapping[str, str] = dataclasses.field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @property
+    def input(self) -> Shape:
+        """Shape of one example: channels, height, width."""
+        raise NotImplementedError
+
+    def chain(self) -> tuple[Unit, ...]:
+        """Its units in order.
+
+        Raises:
+            WrongNetwork: they do not fit together.
+        """
+        raise NotImplementedError
+
+    def problems(self) -> Iterator[Problem]:
+        """Keys that contradict each other."""
+        yield from ()
+
+    @property
+    def parameters(self) -> int:
+        return sum(unit.parameters for unit in self.chain())
+
+    @property
+    def forward_flop(self) -> float:
+        """Operations of one example, forward; a multiplication and an addition are two."""
+        return math.fsum(unit.flop for unit in self.chain())
