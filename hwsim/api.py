@@ -385,6 +385,8 @@ def prepare(
     if isinstance(loaded, Workload):
         wanted = wanted_of(loaded.expect, mistakes, jobs, loaded.written_as("infer"), loaded.written_as("train"))
     if built is None or loaded is None:
+        if isinstance(loaded, Workload):
+            check_statements(loaded, mistakes)
         raise SpecError(mistakes)
     if isinstance(loaded, OpGraph):
         from hwsim.workload.foreign import refuse_foreign

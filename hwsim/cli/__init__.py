@@ -22,13 +22,13 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 COMMANDS: Final = {  # in the order of the help; a module of a package `cli` each, with a command `command`
     "simulate": "Run a workload on a machine.",
-    "sweep": "Run it again and again with other values: a table of times.",
+    "sweep": "Run a workload with one value after another: a table of times.",
     "explain": "Say why a run takes as long as it does, and what would help.",
     **VIEWS,
     "calibrate": "Turn this computer into a machine file: measure, fit, validate.",
     "record": "Run a script of numpy, and write what it calls as a workload.",
     "compare": "A recorded workload: predicted against measured, op by op.",
-    "estimate": "How long a step of training a transformer takes, in closed form, and whether it fits.",
+    "estimate": "How long a step of training or a batch of inference takes, in closed form, and whether it fits.",
     "check": "Validate files: all mistakes, with line and column.",
     "show": "Print a machine, part or workload, with the source of each number.",
     "new": "Write a pair of files to start from.",

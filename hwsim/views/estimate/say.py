@@ -50,7 +50,8 @@ def training(step: Step, title: str, framework: str, size: float | None, tokens:
     out += _line("step", f"{format_quantity(step.seconds, 's')} for {batch}")
     per_gpu = step.tokens_per_second / laid.gpus
     out += _line("throughput", f"{_count(step.tokens_per_second)} {laid.unit}/s, {_count(per_gpu)} on each GPU")
-    out += _line("utilisation", f"MFU {_part(step.mfu)}, HFU {_part(step.hfu)}")
+    fewer = "; above 100 %: transformed convolutions compute fewer FLOP than the model counts" if step.mfu > 1.0 else ""
+    out += _line("utilisation", f"MFU {_part(step.mfu)}, HFU {_part(step.hfu)}{fewer}")
     out += _line("memory", _fits(step.memory, step.verdict, size, f", on a GPU of stage {step.memory.stage}"))
     if tokens is not None:
         out += _line("training", f"{_count(tokens)} tokens take {_days(tokens / step.tokens_per_second)}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from hwsim.units import format_quantity, format_share
 from hwsim.views.kit.document import picked
@@ -12,6 +12,8 @@ from hwsim.views.kit.table import table
 from hwsim.views.kit.view import Heading
 from hwsim.views.roofline.ceilings import Ceiling
 from hwsim.views.roofline.find import Point, Roofline
+
+MOST_IDLE: Final = 6  # ops without arithmetic that the text names; the JSON has them all
 
 
 def text(rooflines: Sequence[Roofline], heading: Heading, **_: object) -> str:
@@ -28,7 +30,8 @@ def text(rooflines: Sequence[Roofline], heading: Heading, **_: object) -> str:
             ops = (_op(roofline, point) for point in roofline.points)
             lines += ["", *table([names, *ops], "< >6 >11 >8 >7 >12 >7 <")]
         if roofline.idle:
-            idle = ", ".join(f"{name} x {count:,}" for name, count in roofline.idle)
+            idle = ", ".join(f"{name} x {count:,}" for name, count in roofline.idle[:MOST_IDLE])
+            idle += f", and {len(roofline.idle) - MOST_IDLE:,} more" if len(roofline.idle) > MOST_IDLE else ""
             lines += [*([] if roofline.points else [""]), f"  without arithmetic: {idle}"]
     if heading.workload and not any(roofline.points for roofline in rooflines):
         lines += ["", "  no op of the workload does arithmetic on these devices"]

@@ -20,7 +20,7 @@ def lines(training: Training) -> Iterator[tuple[str, str]]:
 
 
 def _lines(training: Training) -> Iterator[tuple[str, str]]:
-    replicas = f"; one of {training.replicas:,} alike copies is simulated" if training.replicas > 1 else ""
+    replicas = f"; one of {training.replicas:,} equal data-parallel replicas is simulated" if training.replicas > 1 else ""
     yield "plan", training.plan + replicas
     unit = training.unit
     step = f"{format_quantity(training.step_s, 's')} for {count(training.count)} {unit}"
