@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 from operator import attrgetter
 from reprlib import recursive_repr
+from threading import RLock
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 __all__ = ["dataclass"]
@@ -28,7 +29,7 @@ else:
         if plain is None:
             return lambda plain: dataclass(plain, frozen=frozen, eq=eq, repr=repr, order=order, **options)
         defined = {name for name, value in vars(plain).items() if name != "__hash__" or value is not None}
-        made = dataclasses.dataclass(init=False, repr=False, eq=False, **options)(plain)
+        made = _with_fields(plain, frozen, options)
         entries = dataclasses.fields(made)
         methods = {"__init__": _init(made, entries, frozen)}
         if repr:
@@ -44,10 +45,37 @@ else:
         for name, method in methods.items():
             if name not in defined:
                 setattr(made, name, method)
+        params = made.__dataclass_params__
+        params.init, params.repr, params.eq, params.order, params.frozen = True, repr, eq, order, frozen
         return made
 
 
 _MISSING: Final = dataclasses.MISSING
+_MAKING: Final = RLock()  # one thread at a time sees frozen parents as mutable
+
+
+def _with_fields(plain: type, frozen: bool, options: dict[str, Any]) -> Any:
+    """The class with its fields and slots, made by the standard library without compiling a method.
+
+    `dataclasses.dataclass(frozen=True)` would compile `__setattr__` and `__delattr__`, and without `frozen` it refuses frozen
+    parents. So they count as mutable while the class is made.
+
+    Raises:
+        TypeError: one of the class and its parents is frozen and the other is not.
+    """
+    with _MAKING:
+        parents = [vars(parent)["__dataclass_params__"] for parent in plain.__mro__[1:] if "__dataclass_params__" in vars(parent)]
+        frozen_parents = [params for params in parents if params.frozen]
+        if parents and bool(frozen_parents) != frozen:
+            child, parent = ("frozen", "non-frozen") if frozen else ("non-frozen", "frozen")
+            raise TypeError(f"cannot inherit {child} dataclass from a {parent} one")
+        for params in frozen_parents:
+            params.frozen = False
+        try:
+            return dataclasses.dataclass(init=False, repr=False, eq=False, **options)(plain)
+        finally:
+            for params in frozen_parents:
+                params.frozen = True
 
 
 def _init(made: type, entries: Sequence[dataclasses.Field[Any]], frozen: bool) -> Callable[..., None]:

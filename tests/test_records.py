@@ -68,6 +68,7 @@ def test_behaves_as_the_standard_dataclass(options: dict[str, Any]) -> None:
             answer(lambda: dataclasses.asdict(other)), dataclasses.replace(other, x=5.0).derived, hasattr(first, "__dict__"),
             [(entry.name, entry.kw_only) for entry in dataclasses.fields(kind)], vars(kind)["__match_args__"],
             list(inspect.signature(kind).parameters), copy.copy(other).last, copy.deepcopy(other).names,
+            vars(kind)["__dataclass_params__"],
         ]  # fmt: skip
 
     for mine, standard in zip(answers(hwsim.records.dataclass), answers(dataclasses.dataclass), strict=True):
@@ -117,6 +118,57 @@ def test_own_methods_and_fields_of_a_parent_stay() -> None:
     assert Child("a") == Child("b")
     assert Child("a") != Parent("a")
     assert hash(Child("a")) == hash(Child("a"))
+
+
+DECORATORS = [hwsim.records.dataclass, dataclasses.dataclass]
+
+
+@pytest.mark.parametrize("of_parent", DECORATORS, ids=["records", "standard"])
+@pytest.mark.parametrize("of_child", DECORATORS, ids=["records", "standard"])
+@pytest.mark.parametrize("options", [{"frozen": True, "slots": True}, {"frozen": True}, {}], ids=["slots", "frozen", "open"])
+def test_inherits_from_the_standard_dataclass_and_back(
+    of_parent: Decorator, of_child: Decorator, options: dict[str, Any]
+) -> None:
+    parent = point(of_parent, options)
+
+    class Child(parent):  # type: ignore[valid-type, misc]
+        """A point with a size."""
+
+        size: float = 1.0
+
+    child = of_child(**options)(Child)
+    first = child(1.0, size=3.0)
+    assert (first.derived, first.size, first.last) == (3.0, 3.0, "z")
+    assert first == child(1.0, size=3.0) != child(1.0)
+    assert first != parent(1.0)
+    assert copy.deepcopy(first) == dataclasses.replace(child(5.0, size=3.0), x=1.0) == first
+    if options:
+        assert len({child(1.0, names=(), size=size) for size in (3.0, 3.0, 4.0)}) == 2
+        with pytest.raises(dataclasses.FrozenInstanceError, match="cannot assign to field 'x'"):
+            first.x = 2.0
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            parent(1.0).x = 2.0
+    assert vars(parent)["__dataclass_params__"].frozen == vars(child)["__dataclass_params__"].frozen == bool(options)
+
+
+@pytest.mark.parametrize("of_parent", DECORATORS, ids=["records", "standard"])
+@pytest.mark.parametrize("of_child", DECORATORS, ids=["records", "standard"])
+@pytest.mark.parametrize("frozen", [True, False], ids=["frozen-child", "open-child"])
+def test_frozen_and_mutable_do_not_mix(of_parent: Decorator, of_child: Decorator, frozen: bool) -> None:
+    @of_parent(frozen=not frozen)
+    class Parent:
+        """A parent."""
+
+        name: str
+
+    class Child(Parent):
+        """A child that may change if its parent may not, or the other way round."""
+
+        size: float = 1.0
+
+    with pytest.raises(TypeError, match="cannot inherit (non-)?frozen dataclass from a (non-)?frozen one"):
+        of_child(frozen=frozen)(Child)
+    assert vars(Parent)["__dataclass_params__"].frozen is not frozen
 
 
 @hwsim.records.dataclass(frozen=True, slots=True)
