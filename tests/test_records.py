@@ -166,7 +166,7 @@ def test_frozen_and_mutable_do_not_mix(of_parent: Decorator, of_child: Decorator
 
         size: float = 1.0
 
-    with pytest.raises(TypeError, match="cannot inherit (non-)?frozen dataclass from a (non-)?frozen one"):
+    with pytest.raises(TypeError, match=r"cannot inherit (non-)?frozen dataclass from a (non-)?frozen one"):
         of_child(frozen=frozen)(Child)
     assert vars(Parent)["__dataclass_params__"].frozen is not frozen
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 from hwsim import api
 from hwsim.demand import Cost
 from hwsim.ops import OPS
-from hwsim.results.coverage import MARKS
+from hwsim.results.coverage import MEASURED, mark_of
 from hwsim.results.result import Result
 from hwsim.results.timeline import FEMTO
 from hwsim.spec import Mistake, SpecError, Warning, did_you_mean
@@ -168,11 +168,9 @@ def _predicted(run: Result) -> dict[str, _Prediction]:
 
 
 def _standing(cost: Cost) -> tuple[str, str]:
-    labels = {term.label: term.formula for term in cost.why}
-    for mark in MARKS:
-        if mark in labels:
-            return mark, labels[mark].partition(": ")[2]
-    return ("measured", "") if "kernel" in labels else ("formula", "")
+    """(how well the seconds of a cost are known, function that was not measured)."""
+    mark, function = mark_of(cost)
+    return {MEASURED: "measured", "": "formula"}.get(mark, mark), function
 
 
 def _op(row: Mapping[str, Any], op: _Prediction, clock: str) -> OpError:

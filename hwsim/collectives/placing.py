@@ -20,7 +20,7 @@ from hwsim.machine.handling import Handling
 from hwsim.machine.libraries.nccl import Nccl
 from hwsim.records import dataclass
 
-_MANY: Final = 64
+_MANY: Final = 64  # devices
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def handling(machine: Machine, algorithm: Algorithm, a: str, b: str) -> Handling
 
 
 def found_rings(machine: Machine, ring: Ring, devices: Sequence[str], group: Group) -> Ring:
-    """The rings that the NVLinks of a node allow, or rings through all nodes that use every network card.
+    """The rings that the NVLinks of a node allow, or rings through all nodes that use every NIC.
 
     Without NVLinks from one to the next, the ring in the order of the ranks, in one direction.
     """
@@ -88,11 +88,11 @@ def found_rings(machine: Machine, ring: Ring, devices: Sequence[str], group: Gro
     rings = find_rings(len(devices), nvlink_edges(machine, devices))
     if not rings:
         return replace(ring, both=False)
-    return replace(ring, orders=tuple(each.order for each in rings), widths=tuple(float(each.width) for each in rings))
+    return replace(ring, orders=tuple(found.order for found in rings), widths=tuple(float(found.width) for found in rings))
 
 
 def _through_nodes(group: Group) -> tuple[tuple[int, ...], ...]:
-    """A ring for each rank of a node: it leaves a node where it enters the next, each at another place.
+    """A ring for each rank of a node: it enters every node at that rank or leaves it there; () for nodes of unequal size.
 
     >>> _through_nodes(Group(6, (3, 3)))
     ((0, 1, 2, 5, 4, 3), (1, 2, 0, 3, 5, 4), (2, 0, 1, 4, 3, 5))
@@ -133,7 +133,7 @@ def _means_one(machine: Machine, pattern: str, node: str) -> bool:
 def _switch(machine: Machine, ranks: Sequence[str], algorithm: InNetwork) -> str:
     """The last switch that adds on the route from the first to the farthest rank, among the switches that every rank reaches.
 
-    Through switches and network cards alone; GPUs that read and write through it (nvls) reach it without cards.
+    The route leads through switches and NICs alone; GPUs that read and write through the switch (nvls) reach it without NICs.
     """
     route = max((machine.route(ranks[0], rank) for rank in ranks[1:]), key=len)
     passed = [link.target for link in route if machine.devices[link.target].kind == "switch"]
@@ -164,5 +164,5 @@ def _sums_measured(machine: Machine, ranks: Sequence[str]) -> bool:
 
 
 def _only(machine: Machine, rank: str, switch: str, kinds: Sequence[str]) -> bool:
-    """Whether only devices of these kinds are on the route."""
+    """Whether only devices of these kinds lie between a rank and a switch."""
     return all(machine.devices[link.target].kind in kinds for link in machine.route(rank, switch)[:-1])

@@ -67,12 +67,12 @@ class Memory(Device):
         if self.dram is None:
             raise CannotCompute(f"{name} does not say what DRAM it is", "add `use: ddr4-3200`")
         dram = self.dram
-        latency_s = math.ceil(accesses.size / dram.access) * dram.access  # the DRAM moves whole accesses
+        moved_bytes = math.ceil(accesses.size / dram.access) * dram.access  # of one access: the DRAM moves whole bursts
         if accesses.scattered:
-            size = accesses.count * latency_s
+            size = accesses.count * moved_bytes
             terms = [self._random(name, dram, accesses, size / dram.access)]
         else:
-            size = accesses.count * min(latency_s, max(accesses.step, accesses.size))
+            size = accesses.count * min(moved_bytes, max(accesses.step, accesses.size))
             terms = self._in_a_row(name, dram, accesses, size)
         body = terms[-1]
         floor = 0.0
@@ -89,18 +89,7 @@ class Memory(Device):
             ),
             moved=tuple((capacity, size, "B") for capacity, _ in drawn),
             why=tuple(terms),
-            requests=Requests(
-                device=name,
-                count=accesses.count,
-                size=accesses.size,
-                pattern=accesses.pattern,
-                stride=accesses.step,
-                span=accesses.working_set or 0.0,
-                write_share=accesses.write,
-                depth=accesses.chains if accesses.pattern == "dependent" else dram.queue * dram.channels,
-                banks=accesses.banks,
-                row_hit=accesses.row_hit,
-            ),
+            requests=_requests(name, dram, accesses),
         )
 
     def _in_a_row(self, name: str, dram: Dram, accesses: Accesses, size: float) -> list[Term]:
@@ -132,3 +121,19 @@ class Memory(Device):
 
     def _says(self, what: str) -> str:
         return f"{what}: {source_of(self.sources, 'dram.tRCD')}"
+
+
+def _requests(name: str, dram: Dram, accesses: Accesses) -> Requests:
+    """The same accesses one by one, for a request-level simulation."""
+    return Requests(
+        device=name,
+        count=accesses.count,
+        size=accesses.size,
+        pattern=accesses.pattern,
+        stride=accesses.step,
+        span=accesses.working_set or 0.0,
+        write_share=accesses.write,
+        depth=accesses.chains if accesses.pattern == "dependent" else dram.queue * dram.channels,
+        banks=accesses.banks,
+        row_hit=accesses.row_hit,
+    )

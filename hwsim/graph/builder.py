@@ -39,8 +39,6 @@ from hwsim.graph.opgraph import (
 )
 from hwsim.records import dataclass
 
-FEMTO = ticks.FEMTO  # fs in a second
-
 T = TypeVar("T")
 Edge = tuple[int, int, int]
 
@@ -122,11 +120,11 @@ class GraphBuilder:
         self._ties: list[tuple[int, int, int, int, int]] = []
         self._buffers: list[Buffer] = []
         self._alike: Alike | None = None
-        self._full: dict[int, Cost] = {}  # costs that were in columns
-        self._listed: dict[int, tuple[Any, ...]] = {}  # the tables by index
+        self._full: dict[int, Cost] = {}  # by index the costs of `write_out`
+        self._listed: dict[int, tuple[Any, ...]] = {}  # by id of a table its values in order
         self._lines: list[Line] = []
         self._trainings: list[Trained] = []
-        self.unfolded = ""  # why copies that are many are all written out
+        self.unfolded = ""  # why identical ranks all have ops of their own, if they do
 
     def queue(self, name: str, device: str = "", depth: int | None = None) -> int:
         """A new in-order queue; at most `depth` ops inserted but not ended."""
@@ -175,7 +173,7 @@ class GraphBuilder:
         self._alike = alike
 
     def drawn(self, *, few: bool = False) -> frozenset[str] | None:
-        """The capacities that any cost names, if costs represent others too, or if `few` are to be listed; else None: all."""
+        """Names of the capacities that costs draw from, if a cost represents several or with `few`; else None, for all."""
         if not few and not any(cost.demand.times for cost in self._costs):
             return None
         return frozenset(name for cost in self._costs for name, _ in (*cost.demand.amounts, *cost.demand.holds))
@@ -185,10 +183,11 @@ class GraphBuilder:
         self._capacities = tuple(capacities)
 
     def _at(self, table: dict[T, int], index: int) -> T:
-        known = self._listed.get(id(table))
-        if known is None or len(known) != len(table):
-            known = self._listed[id(table)] = tuple(table)
-        return known[index]  # type: ignore[no-any-return]
+        """The value of an index; the list of values is made once for each size that the table is asked at."""
+        listed = self._listed.get(id(table))
+        if listed is None or len(listed) != len(table):
+            listed = self._listed[id(table)] = tuple(table)
+        return listed[index]  # type: ignore[no-any-return]
 
     def op(
         self,
@@ -289,7 +288,11 @@ class GraphBuilder:
         self._open = None
 
     def build(self, alike: Alike | None = None, unfolded: str = "") -> OpGraph:
-        """The graph so far; alike: what its ops stand for, unfolded: why they do not."""
+        """The graph so far.
+
+        alike: the ranks that its ops represent.
+        unfolded: why every rank has ops of its own.
+        """
         renamed = [-1] * len(self._bodies)
         blocks: list[Block] = []
         for number, body in enumerate(self._bodies):

@@ -13,7 +13,7 @@ from hwsim.machine.placed import Routing
 from hwsim.records import dataclass
 
 Ints = NDArray[np.signedinteger[Any]]
-_FEW: Final = 16
+_FEW: Final = 16  # wires at a device
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Bundle:
 class Wires:
     """All bundles of a scope, their wires numbered in order, and the neighbours of each device.
 
-    a, b, count: columns by number of a wire.
+    a, b, count: by wire the numbers of the devices at its ends, and its parallel links.
     starts: by bundle the number of its first wire.
     """
 

@@ -12,14 +12,20 @@ from hwsim.records import dataclass
 from hwsim.results.timeline import Timeline
 from hwsim.units import format_share
 
-NAMES: Final = 4
-DOUBTFUL: Final = 0.05
-MARKS: Final = ("uncalibrated", "extrapolated")  # labels of lines that devices write (`hwsim.devices.cpu_kernels`)
+NAMES: Final = 4  # functions named in the text
+DOUBTFUL: Final = 0.05  # part of the time
+# labels of the terms that devices write (`hwsim.devices.cpu_kernels`)
+MEASURED: Final = "kernel"
+EXTRAPOLATED: Final = "extrapolated"
+UNCALIBRATED: Final = "uncalibrated"
 
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """Parts of the time of all ops; missing: names of functions that were not measured, the longest first."""
+    """Parts (0 to 1) of the time of the ops whose machine has measured functions.
+
+    missing: names of functions that were not measured, the longest first.
+    """
 
     measured: float
     extrapolated: float
@@ -47,30 +53,32 @@ class Coverage:
 
 
 def coverage(timeline: Timeline) -> Coverage | None:
-    """None if no op ran on a machine whose functions were measured."""
+    """The parts of a run; None if no op ran on a machine whose functions were measured."""
     flat = timeline.flat
-    marks = [_mark(cost) for cost in flat.graph.costs]
+    marks = [mark_of(cost) for cost in flat.graph.costs]
     if not any(mark for mark, _ in marks):
         return None
     time = (timeline.end - timeline.start).astype(np.float64)
     costed = flat.cost >= 0
     spent = np.bincount(flat.cost[costed], time[costed], len(marks))
     by_mark = {
-        mark: math.fsum(spent[number] for number, (label, _) in enumerate(marks) if label == mark) for mark in ("kernel", *MARKS)
+        mark: math.fsum(spent[number] for number, (label, _) in enumerate(marks) if label == mark)
+        for mark in (MEASURED, EXTRAPOLATED, UNCALIBRATED)
     }
     total = math.fsum(by_mark.values()) or 1.0
     missing: dict[str, float] = {}
-    for number, (mark, reason) in enumerate(marks):
-        if mark == MARKS[0]:
-            missing[reason] = missing.get(reason, 0.0) + spent[number]
+    for number, (mark, function) in enumerate(marks):
+        if mark == UNCALIBRATED:
+            missing[function] = missing.get(function, 0.0) + spent[number]
     names = tuple(sorted(missing, key=lambda name: (-missing[name], name)))
-    return Coverage(by_mark["kernel"] / total, by_mark[MARKS[1]] / total, by_mark[MARKS[0]] / total, names)
+    measured, extrapolated, uncalibrated = (seconds / total for seconds in by_mark.values())
+    return Coverage(measured, extrapolated, uncalibrated, names)
 
 
-def _mark(cost: Cost) -> tuple[str, str]:
-    """(what it is, and for an uncalibrated one why)."""
+def mark_of(cost: Cost) -> tuple[str, str]:
+    """(label, function that was not measured) of a cost; ("", "") if its device has no measured functions."""
     labels = {term.label: term.formula for term in cost.why}
-    for mark in MARKS:
+    for mark in (UNCALIBRATED, EXTRAPOLATED):
         if mark in labels:
             return mark, labels[mark].partition(": ")[2]
-    return ("kernel", "") if "kernel" in labels else ("", "")
+    return (MEASURED, "") if MEASURED in labels else ("", "")

@@ -26,8 +26,9 @@ class Verdict:
     reason: str = ""
 
 
-KNOWN: Final[Mapping[str, Dimension]] = {"makespan": TIME}
-SERVED: Final[Mapping[str, Dimension]] = {  # of a service; see `hwsim.results.serving`
+OF_RUN: Final[Mapping[str, Dimension]] = {"makespan": TIME}
+OF_TRAINING: Final[Mapping[str, Dimension]] = {"step": TIME, "mfu": RATIO, "days": TIME}  # see `hwsim.results.training`
+OF_SERVICE: Final[Mapping[str, Dimension]] = {  # see `hwsim.results.serving`
     **{f"{what}_{part}": TIME for what in ("ttft", "tpot", "latency") for part in ("mean", "p50", "p95", "p99", "max")},
     "requests_per_s": RATE,
     "tokens_per_s": RATE,
@@ -42,13 +43,6 @@ class Wanted:
     expectations: tuple[tuple[str, Expectation], ...] = ()
 
 
-TRAINED: Final[Mapping[str, Dimension]] = {
-    "step": TIME,
-    "mfu": RATIO,
-    "days": TIME,
-}  # of a training; see `hwsim.results.training`
-
-
 def wanted_of(
     tree: Tree | None,
     mistakes: Mistakes,
@@ -56,18 +50,22 @@ def wanted_of(
     services: Collection[str] = (),
     trainings: Collection[str] = (),
 ) -> Wanted:
-    """Read `expect:`; jobs add `NAME.makespan`, services and trainings (jobs, or "") add `SERVED` and `TRAINED`."""
+    """Read `expect:`.
+
+    Args:
+        jobs: names of the jobs; each has a `NAME.makespan`.
+        services, trainings: the jobs that are one; each has the quantities of `OF_SERVICE` or `OF_TRAINING` as
+            `NAME.QUANTITY`. A workload that is one itself has the name "".
+    """
     if tree is None or tree.value is None:
         return Wanted()
     if not tree.is_mapping:
         mistakes.add(tree.place, f"`expect` is a mapping, not {tree.what()}", "such as expect: {makespan: 15 ms +- 1 %}")
         return Wanted()
-    from hwsim.spec.expectation import parse_expectation
-
     expectations: list[tuple[str, Expectation]] = []
-    dimensions = {**KNOWN, **{f"{job}.makespan": TIME for job in jobs}}
-    dimensions |= {f"{training}.{name}" if training else name: entry for training in trainings for name, entry in TRAINED.items()}
-    dimensions |= {f"{service}.{name}" if service else name: entry for service in services for name, entry in SERVED.items()}
+    dimensions = {**OF_RUN, **{f"{job}.makespan": TIME for job in jobs}}
+    for kind_of_job, quantities in ((trainings, OF_TRAINING), (services, OF_SERVICE)):
+        dimensions |= {f"{job}.{name}" if job else name: entry for job in kind_of_job for name, entry in quantities.items()}
     for name, entry in tree.items():
         if name == "machine":
             if not isinstance(entry.value, str):
@@ -76,19 +74,29 @@ def wanted_of(
             mistakes.add(
                 tree.key_place(name), f"nothing is known to expect of '{name}'", did_you_mean(name, ["machine", *dimensions])
             )
-        elif isinstance(entry.value, dict | list | None):
-            mistakes.add(entry.place, f"an expectation is a text, not {entry.what()}", "such as 15 ms +- 1 %")
         else:
-            try:
-                expected = parse_expectation(entry.value)
-            except UnitError as error:
-                mistakes.add_unit_error(entry.place, error)
-                continue
-            if expected.dimension.fits(dimensions[name]):
+            expected = _expectation(entry, name, dimensions[name], mistakes)
+            if expected is not None:
                 expectations.append((name, expected))
-            else:
-                mistakes.add(entry.place, f"a {name} is {dimensions[name].name}, not {expected.dimension.name}")
     return Wanted(tree.text("machine") or "", tuple(expectations))
+
+
+def _expectation(tree: Tree, name: str, dimension: Dimension, mistakes: Mistakes) -> Expectation | None:
+    """The expectation of a quantity; None after a mistake."""
+    from hwsim.spec.expectation import parse_expectation
+
+    if isinstance(tree.value, dict | list | None):
+        mistakes.add(tree.place, f"an expectation is a text, not {tree.what()}", "such as 15 ms +- 1 %")
+        return None
+    try:
+        expected = parse_expectation(tree.value)
+    except UnitError as error:
+        mistakes.add_unit_error(tree.place, error)
+        return None
+    if expected.dimension.fits(dimension):
+        return expected
+    mistakes.add(tree.place, f"a {name} is {dimension.name}, not {expected.dimension.name}")
+    return None
 
 
 def verdicts(
@@ -103,7 +111,8 @@ def verdicts(
 
     Args:
         values: quantities of the run, in SI units.
-        called: names of the machine.  changed: something was set.
+        called: all names of the machine.
+        changed: whether a setting differs from the files (`--set`).
         expect: check always, never, or ("auto") if the run is on the machine of the expectations and nothing is set.
     """
     skipped = ""
@@ -121,7 +130,7 @@ def verdicts(
         elif expected.check(value):
             judged.append(Verdict(name, expected.text, "met", value))
         else:
-            unit = {**KNOWN, **SERVED, **TRAINED}[name.rpartition(".")[2]].unit
+            unit = {**OF_RUN, **OF_SERVICE, **OF_TRAINING}[name.rpartition(".")[2]].unit
             shown = format_quantity(value, unit, 4)
             judged.append(Verdict(name, expected.text, "violated", value, f"it is {shown}"))
     return tuple(judged)

@@ -12,6 +12,8 @@ from hwsim.units import COUNT, Dimension, UnitError, parse
 _RANGE: Final = re.compile(r"\s*([^:]+?)\s*\.\.\s*([^:]+?)\s*(?::\s*(log|x[0-9.]+|\+.+))?\s*", re.DOTALL)
 MAX_VALUES: Final = 100_000
 
+Scale = Literal["linear", "times", "log"]
+
 
 @dataclass(frozen=True, slots=True)
 class Range:
@@ -19,7 +21,7 @@ class Range:
 
     low: float
     high: float
-    scale: Literal["linear", "times", "log"]
+    scale: Scale
     step: float
     dimension: Dimension
     text: str
@@ -37,7 +39,7 @@ class Range:
         """
         if self.scale == "log":
             ratio = self.high / self.low
-            values = [self.low * ratio ** (each / max(points - 1, 1)) for each in range(points)]
+            values = [self.low * ratio ** (place / max(points - 1, 1)) for place in range(points)]
             values[-1] = self.high
         elif self.scale == "times":
             values, value = [], self.low
@@ -45,11 +47,10 @@ class Range:
                 values.append(value)
                 value = self.low * self.step ** len(values)
         else:
-            values = [
-                self.low + each * self.step for each in range(math.floor((self.high - self.low) / self.step * (1 + 1e-12)) + 1)
-            ]
+            steps = math.floor((self.high - self.low) / self.step * (1 + 1e-12))
+            values = [self.low + place * self.step for place in range(steps + 1)]
         if self.whole and (self.scale == "log" or float(self.step).is_integer()):
-            return tuple(dict.fromkeys(round(each) for each in values))
+            return tuple(dict.fromkeys(round(value) for value in values))
         return tuple(values)
 
 
@@ -59,7 +60,11 @@ def is_range(text: object) -> bool:
 
 
 def parse_range(text: str) -> Range:
-    """The range a text writes. Raises UnitError."""
+    """Read a range.
+
+    Raises:
+        UnitError: the text is no range, its ends do not fit each other, or it has too many values.
+    """
     match = _RANGE.fullmatch(text) if len(text) <= 200 else None
     if match is None:
         raise UnitError(f"'{text[:60]}' is not a range", "write '1..512', '1..512:x2', '0..512:+8' or '1..512:log'")
@@ -71,24 +76,30 @@ def parse_range(text: str) -> Range:
         raise UnitError(f"'{text}' goes from {low.dimension.name} to {high.dimension.name}")
     if low.value > high.value:
         raise UnitError(f"'{text}' goes from the larger to the smaller")
-    how = match[3] or ""
-    scale: Literal["linear", "times", "log"] = "log" if how == "log" else "times" if how[:1] == "x" else "linear"
-    step = 1.0
-    if scale == "times":
-        step = parse(how[1:]).value
-        if step <= 1:
-            raise UnitError(f"'{text}' does not grow: the factor must be more than 1")
-    elif how[:1] == "+":
-        by = parse(how[1:])
-        step = by.value
-        if not by.dimension.fits(low.dimension) or step <= 0:
-            raise UnitError(f"'{text}' cannot be stepped by '{how[1:]}'")
-    elif scale == "linear" and not low.dimension.plain:
+    scale, step = _scale(text, match[3] or "", low.dimension)
+    if scale == "linear" and not match[3] and not low.dimension.plain:
         raise UnitError(f"'{text}' does not say which values between", f"write '{text}:x2', '{text}:log' or '{text}:+{match[1]}'")
     if scale != "linear" and low.value <= 0:
         raise UnitError(f"'{text}' has to begin above 0")
-    if scale == "times" and low.value > 0 and math.log(high.value / low.value) / math.log(step) > MAX_VALUES:
+    if scale == "times" and math.log(high.value / low.value) / math.log(step) > MAX_VALUES:
         raise UnitError(f"'{text}' has more than {MAX_VALUES} values")
     if scale == "linear" and (high.value - low.value) / step > MAX_VALUES:
         raise UnitError(f"'{text}' has more than {MAX_VALUES} values", f"write '{match[1]}..{match[2]}:x2'")
     return Range(low.value, high.value, scale, step, low.dimension if not low.dimension.plain else COUNT, text.strip())
+
+
+def _scale(text: str, written: str, dimension: Dimension) -> tuple[Scale, float]:
+    """The scale of a range and its step or factor, from the part after the colon: `log`, `x2`, `+8` or nothing."""
+    if written == "log":
+        return "log", 1.0
+    if written[:1] == "x":
+        factor = parse(written[1:]).value
+        if factor <= 1:
+            raise UnitError(f"'{text}' does not grow: the factor must be more than 1")
+        return "times", factor
+    if not written:
+        return "linear", 1.0
+    step = parse(written[1:])
+    if not step.dimension.fits(dimension) or step.value <= 0:
+        raise UnitError(f"'{text}' cannot be stepped by '{written[1:]}'")
+    return "linear", step.value

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hwsim.demand import Cost
-from hwsim.graph.builder import FEMTO
 from hwsim.graph.opgraph import EVERY, PAIRED, Block, OpGraph
+from hwsim.ticks import FEMTO
 from hwsim.units import format_quantity
 
 

@@ -28,7 +28,7 @@ _Best = tuple[float, int, int, int]  # time, age, command, bank
 
 
 class Access(NamedTuple):
-    """One access on its way: who is older goes first; `who` is the caller's own."""
+    """One access on its way; the one with the least `age` goes first, and `who` is the caller's name for it."""
 
     age: int
     bank: int
@@ -48,8 +48,8 @@ class Channel:
         self._group = [bank % (lanes * dram.bank_groups) for bank in range(banks)]  # numbered over the lanes
         self._groups_of = [range(lane, lanes * dram.bank_groups, lanes) for lane in range(lanes)]
         self._line: deque[Access] = deque()  # arrived, not yet in sight
-        self._room = [dram.queue, dram.queue]
-        self._writing = 0
+        self._room = [dram.queue, dram.queue]  # free places for reads, for writes
+        self._writing = 0  # 1 while writing
         self._batch = dram.write_batch * lanes  # every pseudo-channel has its share of them
         self._written = 0  # since it changed to writing
         # per bank
@@ -73,15 +73,15 @@ class Channel:
         self.accesses = self.row_hits = self.activations = self.refreshes = self.turnarounds = 0
 
     def due(self) -> float:
-        """When its next command goes out."""
+        """Seconds at which its next command goes out; infinite without one."""
         return min([best[0] for best in self._best if best is not None], default=_NEVER)
 
     def arrive(self, access: Access) -> None:
-        """It waits in line; `admit` lets it in."""
+        """Put an access in line; `admit` lets it in."""
         self._line.append(access)
 
     def admit(self, time: float) -> None:
-        """Take in sight what the queues have room for."""
+        """Move accesses from the line into the queues, as many as have room."""
         line, room, stale = self._line, self._room, set()
         if time > self._refresh and not any(self._best):
             self._catch_up(time)
@@ -107,8 +107,8 @@ class Channel:
                 self._best[lane] = self._choose(lane)
 
     def step(self) -> tuple[float, Any] | None:
-        """Send the next command; of a column command, (when, whose)."""
-        best = min(each for each in self._best if each is not None)
+        """Send the next command; (seconds, `who` of the access) if it reads or writes, else None."""
+        best = min(best for best in self._best if best is not None)
         time, _, command, bank = best
         if time > self._refresh:
             self._close_all()
@@ -132,7 +132,7 @@ class Channel:
         self._plan(bank)
         if dram.row_commands:
             self._row_bus = time + dram.row_commands
-            self._best = [self._choose(each) for each in range(self._lanes)]
+            self._best = [self._choose(lane) for lane in range(self._lanes)]
         else:
             self._best[lane] = self._choose(lane)
 
@@ -175,14 +175,14 @@ class Channel:
         if row in rows:
             arrived, access = rows[row][0]
             ready = self._col_ok[bank]
-            heappush(self._col_later[self._group[bank]], (max(arrived, ready), access[0], stamp, bank))
+            heappush(self._col_later[self._group[bank]], (max(arrived, ready), access.age, stamp, bank))
             return
         arrived, access = next(iter(rows.values()))[0]
         if row >= 0:
             closed = self._pre_ok[bank]
-            arrived = (max(arrived, closed)) + self._dram.tRP
+            arrived = max(arrived, closed) + self._dram.tRP
         ready = self._act_ok[bank]
-        heappush(self._act_later[bank % self._lanes], (max(arrived, ready), access[0], stamp, bank))
+        heappush(self._act_later[bank % self._lanes], (max(arrived, ready), access.age, stamp, bank))
 
     def _choose(self, lane: int) -> _Best | None:
         """The command of a pseudo-channel that can go out first; of several at once the oldest request's."""

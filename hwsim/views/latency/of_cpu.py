@@ -26,15 +26,15 @@ SNAPPY: Final = 20.0  # instructions a byte: Snappy's README has 250 MB/s and mo
 
 
 def cache_hit(machine: Machine, at: int) -> Timed:
-    """A read that level `at` serves (0: the first)."""
+    """A read that cache level `at` serves (0: the first)."""
     name, cpu = first_cpu(machine)
     levels = cpu.caches.levels if cpu.caches else {}
     if cpu.caches is None or len(levels) <= at:
         raise Lacks(f"{name} says nothing of a cache of level {at + 1}")
     level, cache = list(levels.items())[at]
-    alone = replace(cpu.caches, levels={level: replace(cache, ways=0)}, tlbs={})
-    served = changed(cpu, caches=alone)
-    seconds = body(cpu, name, served.access(name, _chain(LINE)))
+    only_level = replace(cpu.caches, levels={level: replace(cache, ways=0)}, tlbs={})
+    cost = changed(cpu, caches=only_level).access(name, _chain(LINE))
+    seconds = body(cpu, name, cost)
     if seconds <= 0:
         raise Lacks(f"{name} does not say how long its {level} takes")
     if cache.latency is not None:
@@ -100,8 +100,8 @@ def line_of_another_socket(machine: Machine) -> Timed:
     other_socket = socket_link(machine, name).target
     if cpu.coherence is None or cpu.coherence.sockets is None:
         raise Lacks(f"{name} does not say how long a line takes from socket to socket")
-    pair = cpu.like(cores=2, flop=cpu.flop, memory=cpu.memory, sources=cpu.sources, sockets=2)
-    cost = pair.increment(name, 1, 2, shared=True, sockets=2)
+    core_of_each_socket = cpu.like(cores=2, flop=cpu.flop, memory=cpu.memory, sources=cpu.sources, sockets=2)
+    cost = core_of_each_socket.increment(name, 1, 2, shared=True, sockets=2)
     lines = tuple(term for term in cost.why if term.label != "increments")
     how = f"a core of {name} and one of {other_socket}, each takes it once"
     return Timed(math.fsum(term.seconds for term in lines) / 2, name, how, lines)
@@ -130,9 +130,9 @@ def memory_read(machine: Machine, working_set: float, *, remote: bool) -> Timed:
         socket_link(machine, name)
     cost = cpu.access(name, _chain(working_set, remote=1.0 if remote else 0.0))
     held = cpu.caches.scattered(working_set)[-1] if cpu.caches else 0.0
-    last = f"caches serve {held:.0%}, " if cpu.caches else ""
-    more = f" + {precise(cpu.numa.remote_latency, 's')}" if remote and cpu.numa else ""
-    return Timed(body(cpu, name, cost), name, f"{last}memory {precise(latency, 's')}{more}", _chains(cost.why))
+    cached_text = f"caches serve {held:.0%}, " if cpu.caches else ""
+    remote_text = f" + {precise(cpu.numa.remote_latency, 's')}" if remote and cpu.numa else ""
+    return Timed(body(cpu, name, cost), name, f"{cached_text}memory {precise(latency, 's')}{remote_text}", _chains(cost.why))
 
 
 def stream(machine: Machine) -> Timed:

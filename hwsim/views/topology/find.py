@@ -170,7 +170,7 @@ def _pairs(machine: Machine, members: Sequence[str]) -> list[Pair]:
 
 
 def _width(machine: Machine, a: str, b: str, route: Sequence[Link]) -> float:
-    """Bandwidth over all routes that the routing uses at once: the most loaded link is the limit."""
+    """B/s over all routes that the routing uses at once: the most loaded link is the limit."""
     drawn = dict(machine.transfer(a, b, 1e9).demand.amounts)
     links = [link for link in machine.links if link.capacity in drawn]
     parts = [drawn[link.capacity] / link.bandwidth for link in links]
@@ -179,6 +179,7 @@ def _width(machine: Machine, a: str, b: str, route: Sequence[Link]) -> float:
 
 
 def _how(machine: Machine, route: Sequence[Link]) -> str:
+    """The word for a route (see `Pair.how`); MIX if its links are of several kinds."""
     passed = [machine.devices[link.target].kind for link in route[:-1]]
     kinds = {link.kind for link in route}
     if kinds == {"nvlink"}:

@@ -10,11 +10,12 @@ from dataclasses import field, replace
 
 import numpy as np
 
-from hwsim.graph.builder import FEMTO, GraphBuilder, OpRef, capacities_of
+from hwsim.graph.builder import GraphBuilder, OpRef, capacities_of
 from hwsim.graph.opgraph import EVERY, LAST, Mark, OpGraph
 from hwsim.machine import Machine
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Tree, tree_of
+from hwsim.ticks import FEMTO
 
 
 def step_graph(tree: Tree, machine: Machine, mistakes: Mistakes, *, name: str, batch: int) -> OpGraph | None:

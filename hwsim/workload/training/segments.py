@@ -41,7 +41,10 @@ class Segment:
 
 
 def cut(stage: Stage, chunks: int, chunk: int, *, forward: bool, count: int) -> Iterator[Groups]:
-    """One micro-batch through a virtual stage of a stage, in `count` pieces: layers, whole or not, and the ends of the model."""
+    """A micro-batch pass through virtual stage `chunk` of a stage's `chunks`, in `count` pieces.
+
+    A piece has layers or a part of one; the first and the last piece also have the ends of the model (embedding, logits).
+    """
     middle = stage.layers.index(stage.layer)
     ahead = [layer for layer in stage.layers[:middle] if chunk == 0]
     behind = [layer for layer in stage.layers[middle + 1 :] if chunk == chunks - 1]
@@ -112,7 +115,7 @@ class Segments:
         self._sent: dict[tuple[int, int, int], int] = {}  # by stages and replica
         self._indices: dict[int, int] = {}  # by id of such a part
         self._groups: dict[tuple[int, int], tuple[Names, ...]] = {}
-        self._shown: frozenset[str] | None = None
+        self._deciding: frozenset[str] | None = None
 
     def kernel(self, kernel: Kernel, group: Names, waiting: float = 0.0) -> int:
         """A kernel on each GPU of a stage group, and `waiting` seconds of the host after it."""
@@ -136,10 +139,10 @@ class Segments:
         """The ops of one piece of a pass on one stage group."""
         key = (stage, done.chunk, done.forward, last, number, replica)
         if key not in self._segments:
-            self._segments[key] = tuple(self._made_of(stage, done, last, number, replica))
+            self._segments[key] = tuple(self._written(stage, done, last, number, replica))
         return self._segments[key]
 
-    def _made_of(self, stage: int, done: Pass, last: bool, number: int, replica: int) -> Iterator[Segment]:
+    def _written(self, stage: int, done: Pass, last: bool, number: int, replica: int) -> Iterator[Segment]:
         """The ops of a replica, with what the replicas that it represents draw meanwhile."""
         near = self._near(stage, replica)
         rows = [self._rows(stage, done, last, number, other, alone=other == replica) for other in near]
@@ -222,12 +225,12 @@ class Segments:
 
     def _at_once(self, piece: Groups, among: tuple[int, ...]) -> list[tuple[Spent, Exchange | None]]:
         """All layers as one stretch, and each collective as often as it comes."""
-        spent, often = Spent(), dict[Exchange, float]()
+        spent, counts = Spent(), dict[Exchange, float]()
         for items, times in piece:
             spent = spent.and_then(self.kinds.between(items, among), times)
             for item in exchanges(items):
-                often[item] = often.get(item, 0.0) + times
-        return [(spent, None), *((Spent(), replace(item, times=item.times * times)) for item, times in often.items())]
+                counts[item] = counts.get(item, 0.0) + times
+        return [(spent, None), *((Spent(), replace(item, times=item.times * times)) for item, times in counts.items())]
 
     def _inside(self, item: Exchange, stage: int, replica: int) -> Cost:
         """A collective of a stage group."""
@@ -274,21 +277,14 @@ class Segments:
         if not self._all_written and len(groups) * shards >= LEAST:
             return self._exchanges.represented(groups, self._across(0, shards)[0], item.operation, item.size / count)
         cost = self._exchanges.cost(groups, item.operation, item.size / count)
-        return cost if self._all_written else restricted(cost, self._telling())
+        return cost if self._all_written else restricted(cost, self._deciding_capacities())
 
-    def _telling(self) -> frozenset[str]:
-        """Capacities that decide the seconds of the exchanges between replicas: those that the simulated replica uses
-        otherwise, and one of all that carry the same.
+    def _deciding_capacities(self) -> frozenset[str]:
+        """Capacities that decide the seconds of the exchanges between replicas.
+
+        They are the capacities that the simulated replica uses otherwise, and one of all that carry the same.
         """
-        if self._shown is None:
-            used: set[str] = set()
-            for stage in range(len(self.stages)):
-                replica, layer = self.replicas[0], self.stages[stage].layer
-                for item in dict.fromkeys(exchanges((*layer.forward, *layer.backward))):
-                    used.update(name for name, _ in self._inside(item, stage, replica).demand.amounts)
-                for target in {stage - 1, stage + 1} & set(range(len(self.stages))):
-                    used.update(name for name, _ in self._sends(stage, target, replica).demand.amounts)
-                used.update(f"{name}.{part}" for name in self.layout.group(stage, replica) for part in ("compute", "memory"))
+        if self._deciding is None:
             drawn: dict[str, list[tuple[int, float]]] = {}
             for number, cost in enumerate(between(self.layout, self.stages, self.pieces.shards, self._exchanges)):
                 for name, amount in cost.demand.amounts:
@@ -297,8 +293,20 @@ class Segments:
             identical: dict[tuple[float, tuple[tuple[int, float], ...]], str] = {}
             for name, amounts in drawn.items():
                 identical.setdefault((rates[name], tuple(amounts)), name)
-            self._shown = frozenset(used | set(identical.values()))
-        return self._shown
+            self._deciding = frozenset(self._used_capacities() | set(identical.values()))
+        return self._deciding
+
+    def _used_capacities(self) -> set[str]:
+        """Capacities that the simulated replica uses in its kernels, inside its stage groups and between its stages."""
+        used: set[str] = set()
+        for stage in range(len(self.stages)):
+            replica, layer = self.replicas[0], self.stages[stage].layer
+            for item in dict.fromkeys(exchanges((*layer.forward, *layer.backward))):
+                used.update(name for name, _ in self._inside(item, stage, replica).demand.amounts)
+            for target in {stage - 1, stage + 1} & set(range(len(self.stages))):
+                used.update(name for name, _ in self._sends(stage, target, replica).demand.amounts)
+            used.update(f"{name}.{part}" for name in self.layout.group(stage, replica) for part in ("compute", "memory"))
+        return used
 
     def _cost(self, spent: Spent, group: Names) -> Cost:
         places = self.kinds.places(group) if spent.gpus else ()

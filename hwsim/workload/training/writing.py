@@ -26,7 +26,10 @@ Place = tuple[int, int, Pass]  # replica, stage, pass
 
 
 class Steps:
-    """Writes the steps of one training.  replicas: those that have ops; fewer than the plan has: the first represents all."""
+    """Writes the steps of one training.
+
+    grain: writes the ops of a pass, kernel by kernel or segment by segment.
+    """
 
     def __init__(
         self,
@@ -45,6 +48,7 @@ class Steps:
         Args:
             hosts: the host of each GPU, if it issues kernels.
             name: the program's name.
+            replicas: those that have ops; if they are fewer than the plan has, the first represents all.
             by_layer: an op for every stretch between two exchanges of a stage group.
         """
         self.plan, self.machine, self.builder, self.replicas, self.name = plan, machine, builder, replicas, name
@@ -101,10 +105,11 @@ class Steps:
         return ((self.replicas, stage, current) for stage, current in in_order(self.plan.lines, self.plan.layout.chunks))
 
     def _through(self, replicas: Sequence[int], stage: int, current: Pass) -> None:
-        """One pass of some replicas, behind what it waits for, and the sends of what it made."""
+        """Write one pass of some replicas, after the sends that it waits for, and the sends of its results."""
         layout, edge = self.plan.layout, self.builder.edge
-        for worker in (worker for replica in replicas for worker in self.grain.workers[stage, replica]):
-            worker.begun = None
+        for replica in replicas:
+            for worker in self.grain.workers[stage, replica]:
+                worker.begun = None
         self.grain.through(stage, current, replicas)
         following = successor(stage, current, layout.pp, layout.chunks)
         for replica in replicas:
