@@ -21,9 +21,9 @@ import math
 from collections.abc import Iterator
 from typing import Annotated
 
-from hwsim.devices.kind import Problem
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
+from hwsim.spec.mistakes import Problem
 from hwsim.units import LENGTH, SIZE, Metres, Ratio, Seconds
 
 BytesPerMetre = Annotated[float, SIZE / LENGTH]

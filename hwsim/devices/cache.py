@@ -29,6 +29,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
+from hwsim.spec.mistakes import Problem
 from hwsim.units import Bytes, BytesPerSecond, Seconds
 
 
@@ -88,7 +89,7 @@ class Caches:
         "of two chains side by side, how many a core follows at once; both if left out", default=None, minimum=1.0, maximum=2.0
     )
 
-    def problems(self) -> Iterator[tuple[str, str, str | None]]:
+    def problems(self) -> Iterator[Problem]:
         """(key, message, hint) of what cannot be."""
         if not self.levels:
             yield "caches.levels", "no level is given", "such as {L1: {size: 32 KiB, cycles: 4}}"

@@ -51,7 +51,7 @@ from typing import Final, Literal, get_args
 from hwsim.demand import soft_min
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
-from hwsim.spec.mistakes import did_you_mean
+from hwsim.spec.mistakes import Problem, did_you_mean
 from hwsim.units import BYTES, BytesPerSecond, Hertz, Ratio, Seconds
 
 Isa = Literal["scalar", "sse", "avx", "avx2", "avx512", "neon", "sve", "vsx", "lasx"]
@@ -117,7 +117,7 @@ class Core:
     rmw: float = field("cycles of an atomic increment of a line the core has", default=20.0, minimum=0.0)
     store: float = field("cycles of a plain increment of a line the core has", default=5.0, minimum=0.0)
 
-    def problems(self, cores: int, clock: float | None) -> Iterator[tuple[str, str, str | None]]:
+    def problems(self, cores: int, clock: float | None) -> Iterator[Problem]:
         """(key, message, hint) of what cannot be."""
         for name, entry in self.isa.items():
             if name not in ISAS:

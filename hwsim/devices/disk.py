@@ -17,11 +17,12 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from hwsim.demand import Capacity, Cost, Demand, Term
-from hwsim.devices.kind import AccessTimes, Problem
+from hwsim.devices.kind import AccessTimes
 from hwsim.devices.roofline import WORKLOAD, CannotCompute, latency_term, source_of
 from hwsim.devices.storage import Access, Asked, Direction
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
+from hwsim.spec.mistakes import Problem
 from hwsim.units import Bytes, BytesPerSecond, PerSecond, Seconds, precise
 
 __all__ = ["Access", "Disk"]

@@ -26,6 +26,7 @@ from typing import Final, Literal
 from hwsim.demand import soft_min
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
+from hwsim.spec.mistakes import Problem
 from hwsim.units import Bytes, Seconds, TransfersPerSecond
 
 Row = Literal["hit", "closed", "conflict"]
@@ -70,7 +71,7 @@ class Dram:
     load_slope: float = field("loaded latency: a of 1 + a rho / (1 - c rho)", default=0.53, minimum=0.0)
     load_knee: float = field("loaded latency: c of 1 + a rho / (1 - c rho)", default=0.0, minimum=0.0, maximum=0.99)
 
-    def problems(self) -> Iterator[tuple[str, str, str | None]]:
+    def problems(self) -> Iterator[Problem]:
         """(key, message, hint) of what cannot be."""
         if self.tRC < self.tRAS:
             yield "tRC", "an activation's whole cycle is no shorter than its active part tRAS", "tRC is about tRAS + tRP"

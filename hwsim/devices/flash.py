@@ -33,10 +33,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from hwsim.demand import soft_min
-from hwsim.devices.kind import Problem
 from hwsim.devices.storage import Asked, Direction
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
+from hwsim.spec.mistakes import Problem
 from hwsim.units import DAY, Bytes, BytesPerSecond, Seconds
 
 YEAR: Final = 365.25 * DAY

@@ -34,7 +34,7 @@ from hwsim.demand import Capacity, Cost, Demand, Term
 from hwsim.devices.accesses import Accesses
 from hwsim.devices.gpu_matmul import Chip, Tiling, tiles_like
 from hwsim.devices.gpu_memory import Hierarchy, Launch, Level1, Level2, Occupancy, Stream, Sustained, memory_problems
-from hwsim.devices.kind import Device, Problem
+from hwsim.devices.kind import Device
 from hwsim.devices.roofline import (
     WORKLOAD,
     CannotCompute,
@@ -50,6 +50,7 @@ from hwsim.devices.roofline import (
 from hwsim.devices.work import Mix, Start, Work
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
+from hwsim.spec.mistakes import Problem
 from hwsim.units import Bytes, BytesPerSecond, FlopPerSecond, Hertz, PerSecond, Ratio, Seconds, Watts, precise
 
 if TYPE_CHECKING:  # imported when the first kernel is lowered

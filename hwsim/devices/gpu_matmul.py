@@ -32,6 +32,7 @@ from hwsim.demand import soft_max
 from hwsim.devices.work import Product
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
+from hwsim.spec.mistakes import Problem
 from hwsim.units import Bytes, Ratio, Seconds
 
 ROUNDING: Final = 4.0  # sharpness of the knee between computing and memory; 3 to 6 fit the published products alike
@@ -69,7 +70,7 @@ class Alignment:
     between: Ratio = field("part of the speed that is kept from `least` up to `best`", default=1.0, exclusive_minimum=0.0)
     below: Ratio = field("part of the speed that is kept below `least`", default=1.0, exclusive_minimum=0.0)
 
-    def problems(self) -> Iterator[tuple[str, str, str | None]]:
+    def problems(self) -> Iterator[Problem]:
         """(key, message, hint) of what cannot be."""
         if self.best < self.least:
             yield "best", "is less than `least`", None
@@ -110,7 +111,7 @@ class Tiling:
     start: Seconds = field("of a product, beyond the launch of its kernel", default=0.0)
     alignment: Alignment = field("what it costs when rows do not start at round addresses", default_factory=Alignment)
 
-    def problems(self) -> Iterator[tuple[str, str, str | None]]:
+    def problems(self) -> Iterator[Problem]:
         """(key, message, hint) of what cannot be."""
         if self.largest < self.smallest**2:
             yield "largest", f"a tile of {self.smallest} x {self.smallest} is larger", None

@@ -16,6 +16,7 @@ from hwsim.devices.roofline import LocalMemory
 from hwsim.devices.work import Start
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
+from hwsim.spec.mistakes import Problem
 from hwsim.units import Bytes, BytesPerSecond, PerSecond, Ratio, Seconds
 
 NO_OP: Final = "no op says how many threads read and write; a measured kernel does (`Gpu.stream`)"
@@ -53,7 +54,7 @@ class Sustained:
     copy: Ratio = field("as much is written as read", default=1.0, exclusive_minimum=0.0)
     write: Ratio = field("nothing is read", default=1.0, exclusive_minimum=0.0)
 
-    def problems(self) -> Iterator[tuple[str, str, str | None]]:
+    def problems(self) -> Iterator[Problem]:
         """(key, message, hint): a copy cannot beat its reads or its writes alone."""
         if self.copy > 2 * min(self.read, self.write):
             yield "copy", "a copy would be faster than what it reads or writes alone", None
@@ -209,7 +210,7 @@ class Stream:
     start: Start = "stream"
 
 
-def memory_problems(parts: Hierarchy) -> Iterator[tuple[str, str, str | None]]:
+def memory_problems(parts: Hierarchy) -> Iterator[Problem]:
     """(key, message, hint) of what cannot be: each level is at least as fast as the next, or it would not be one."""
     for key, message, hint in parts.sustained.problems():
         yield f"sustained.{key}", message, hint

@@ -28,6 +28,7 @@ from typing import Final, Literal, NamedTuple
 from hwsim.devices.work import Call, Operand
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
+from hwsim.spec.mistakes import Problem
 from hwsim.units import Bytes, BytesPerSecond, FlopPerSecond, Seconds
 
 Standing = Literal["measured", "interpolated", "extrapolated"]
@@ -154,7 +155,7 @@ class Kernels:
     corrections: Corrections = field("of the calls that were measured", default_factory=Corrections)
     _found: dict[Call, Time] = attribute(default_factory=dict, init=False, repr=False, compare=False)
 
-    def problems(self) -> Iterator[tuple[str, str, str | None]]:
+    def problems(self) -> Iterator[Problem]:
         """(key, message, hint) of what cannot be."""
         before = 0.0
         for name, tier in self.levels.items():

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 from hwsim.demand import Capacity, Cost
 from hwsim.records import dataclass
+from hwsim.spec.mistakes import Problem
 from hwsim.units import Seconds
 
 if TYPE_CHECKING:
     from hwsim.devices.storage import Asked, Direction
-
-Problem = tuple[str, str, str | None]  # key, message, hint
 
 
 @dataclass(frozen=True, slots=True)

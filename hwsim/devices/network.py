@@ -24,10 +24,10 @@ from collections.abc import Iterator, Mapping
 from typing import ClassVar, Final, Literal
 
 from hwsim.demand import Capacity
-from hwsim.devices.kind import Device, Problem
+from hwsim.devices.kind import Device
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
-from hwsim.spec.mistakes import did_you_mean
+from hwsim.spec.mistakes import Problem, did_you_mean
 from hwsim.units import Bytes, BytesPerSecond, PerSecond, Seconds, Watts
 
 PROTOCOLS: Final = ("tcp", "udp", "rdma")

@@ -26,13 +26,14 @@ from typing import ClassVar, Final, Literal
 from hwsim.demand import Capacity, Cost, Term, rates_of
 from hwsim.devices.disk import Disk
 from hwsim.devices.hdd import Hdd
-from hwsim.devices.kind import Problem, Storage
+from hwsim.devices.kind import Storage
 from hwsim.devices.roofline import source_of
 from hwsim.devices.ssd import Ssd
 from hwsim.devices.storage import Asked, Direction, mixed
 from hwsim.devices.volume import Volume
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
+from hwsim.spec.mistakes import Problem
 from hwsim.units import Bytes, precise
 
 Level = Literal[0, 1, 5, 6, 10]

@@ -19,7 +19,7 @@ from hwsim.devices.dram import Dram
 from hwsim.devices.work import Mix
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
-from hwsim.spec.mistakes import did_you_mean
+from hwsim.spec.mistakes import Problem, did_you_mean
 from hwsim.units import BYTES, Bytes, BytesPerSecond, Ratio, Seconds, precise
 
 Input = tuple[str, str, str]  # name, value with unit, source
@@ -127,7 +127,7 @@ def peak_of(peaks: Mapping[str, float], dtype: str, where: str) -> tuple[str, fl
     return used, peaks[used]
 
 
-def unknown_dtypes(key: str, peaks: Mapping[str, float]) -> Iterator[tuple[str, str, str | None]]:
+def unknown_dtypes(key: str, peaks: Mapping[str, float]) -> Iterator[Problem]:
     """(key, message, hint) for every name that is no number format."""
     for dtype in peaks:
         if dtype not in BYTES:

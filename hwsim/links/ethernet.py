@@ -17,9 +17,10 @@ from collections.abc import Iterator
 from typing import ClassVar, Final, Literal
 
 from hwsim.links.fabrics import Network, power_of_two
-from hwsim.links.kind import LIGHT, Colour, Framing, Problem, Protocol
+from hwsim.links.kind import LIGHT, Colour, Framing, Protocol
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
+from hwsim.spec.mistakes import Problem
 
 AROUND: Final = 38.0  # bytes on the wire around the MTU
 LEAST: Final = 84.0  # a frame of 64 bytes with preamble and gap

@@ -14,10 +14,10 @@ from typing import ClassVar, Final, Literal, final
 
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
+from hwsim.spec.mistakes import Problem
 from hwsim.units import Ratio, Seconds
 
 Input = tuple[str, float, str, str]  # (name, value in SI, unit, source)
-Problem = tuple[str, str, str | None]  # (key, message, hint)
 Keys = Mapping[str, object]  # keys of a link as a file writes them
 Joins = Literal["host", "gpus", "sockets", "lan", "fabric", "anything"]
 Colour = Literal["blue", "orange", "green", "purple", "sky", "red", "yellow", "black"]

@@ -16,9 +16,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final, Literal
 
-from hwsim.links.kind import Framing, LinkKind, Problem, void_keys
+from hwsim.links.kind import Framing, LinkKind, void_keys
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
+from hwsim.spec.mistakes import Problem
 from hwsim.units import Bytes, BytesPerSecond, Ratio
 
 # Generation: bytes per second of one link in each direction.

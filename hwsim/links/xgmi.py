@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hwsim.links.kind import LinkKind, Problem, void_keys
+from hwsim.links.kind import LinkKind, void_keys
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
+from hwsim.spec.mistakes import Problem
 from hwsim.units import BytesPerSecond, Ratio, TransfersPerSecond
 
 

@@ -13,7 +13,7 @@ from hwsim.spec.decode import FieldPlan, decode, decode_all, decode_value, plan,
 from hwsim.spec.expression import KEPT, ExpressionError, Value, evaluate, names_in, parameters, substitute
 from hwsim.spec.fields import field, place_field, tree_field
 from hwsim.spec.library import find, folder, library_root, names
-from hwsim.spec.mistakes import NOWHERE, Mistake, Mistakes, Place, Source, SpecError, did_you_mean
+from hwsim.spec.mistakes import NOWHERE, Mistake, Mistakes, Place, Problem, Source, SpecError, did_you_mean
 from hwsim.spec.numbers import number_of, origin_of, sources, with_origins
 from hwsim.spec.reading import read, read_bytes, read_text
 from hwsim.spec.tree import Origin, Tree, tree_of
@@ -22,7 +22,7 @@ from hwsim.spec.warning import CODES, Warning, different
 
 __all__ = [
     "CODES", "FORMATS", "KEPT", "NOWHERE", "ExpressionError", "FieldPlan", "Mistake", "Mistakes",
-    "Origin", "Place", "Source", "SpecError", "Tree", "Value", "Warning", "check_header", "decode", "decode_all",
+    "Origin", "Place", "Problem", "Source", "SpecError", "Tree", "Value", "Warning", "check_header", "decode", "decode_all",
     "decode_value", "did_you_mean", "different", "evaluate", "field", "find", "folder",
     "library_root", "merge", "names", "names_in", "number_of", "origin_of", "parameters",
     "place_field", "plan", "read", "read_bytes", "read_text", "resolve", "sources", "substitute",

@@ -10,6 +10,8 @@ from typing import Final
 from hwsim.records import dataclass
 from hwsim.units import UnitError
 
+Problem = tuple[str, str, str | None]  # of one value among its keys, before its place is found: key, message, hint
+
 _SHOWN: Final = 50  # mistakes written out; the rest are counted
 _ENOUGH: Final = 1000
 _COMPARED: Final = 500  # names; among more of them the nearest is not searched

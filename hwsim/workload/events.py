@@ -23,7 +23,7 @@ from hwsim.graph.disturbance import Disturbance
 from hwsim.graph.opgraph import Change
 from hwsim.machine import Machine, UnknownName
 from hwsim.records import dataclass
-from hwsim.spec import Mistakes, Place, did_you_mean, field, place_field
+from hwsim.spec import Mistakes, Place, Problem, did_you_mean, field, place_field
 from hwsim.units import Ratio, Seconds
 
 MOST_INTERVALS: Final = 100_000
@@ -49,7 +49,7 @@ class Event:
     seed: int = field("with `jitter`: another seed, another run", default=0, minimum=0)
     place: Place = place_field()
 
-    def problems(self) -> Iterator[tuple[str, str, str | None]]:
+    def problems(self) -> Iterator[Problem]:
         """(key, message, hint) of what cannot be."""
         if bool(self.part) == bool(self.link):
             yield (
@@ -69,7 +69,7 @@ class Event:
         if self.of and not self.link:
             yield "of", "`of` chooses among links, and there is no `link`", None
 
-    def _of_jitter(self, lasting: float | None, every: float | None) -> Iterator[tuple[str, str, str | None]]:
+    def _of_jitter(self, lasting: float | None, every: float | None) -> Iterator[Problem]:
         if lasting is None or every is None:
             yield "jitter", "jitter needs to know for how long and how often", "for: 10 s, every: 10 ms"
         elif lasting / every > MOST_INTERVALS:

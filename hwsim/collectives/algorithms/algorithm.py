@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from hwsim.collectives.plan import Group, Operation, Plan
 from hwsim.collectives.rounds import Round, Wires, rounds_of, seconds
+from hwsim.spec.mistakes import Problem
 
 Presets = Mapping[str, Mapping[str, Any]]
 
@@ -27,7 +28,7 @@ class Algorithm(ABC):
     operations: ClassVar[tuple[Operation, ...]]
     presets: ClassVar[Presets | None] = None
 
-    def problems(self) -> Iterator[tuple[str, str, str | None]]:
+    def problems(self) -> Iterator[Problem]:
         """(key, message, hint) of keys that cannot be; none beyond the bounds of the fields."""
         yield from ()
 

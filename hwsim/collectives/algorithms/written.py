@@ -21,6 +21,7 @@ from hwsim.collectives.execute import WrongPlan, prove
 from hwsim.collectives.plan import CannotCollect, Group, Operation, Plan, Send
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
+from hwsim.spec.mistakes import Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class Written(Algorithm):
         """The operation that it was written for."""
         return (self.operation,)
 
-    def problems(self) -> Iterator[tuple[str, str, str | None]]:
+    def problems(self) -> Iterator[Problem]:
         """(key, message, hint) if the plan does not do its operation."""
         try:
             prove(self._plan())

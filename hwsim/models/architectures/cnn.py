@@ -26,10 +26,11 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from hwsim.models.architectures.entries import Activation, Entry
-from hwsim.models.architectures.network import Network, Problem
+from hwsim.models.architectures.network import Network
 from hwsim.models.architectures.units import Unit, Walk, WrongNetwork
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
+from hwsim.spec.mistakes import Problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,8 +10,7 @@ from typing import ClassVar
 from hwsim.models.architectures.entries import Shape
 from hwsim.models.architectures.units import Unit
 from hwsim.records import dataclass
-
-Problem = tuple[str, str, str | None]  # (key, message, hint)
+from hwsim.spec.mistakes import Problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

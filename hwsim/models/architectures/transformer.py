@@ -30,6 +30,7 @@ from typing import ClassVar, Literal
 
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
+from hwsim.spec.mistakes import Problem
 
 Positions = Literal["learned", "rotary", "alibi", "none"]
 Norm = Literal["layernorm", "rmsnorm"]
@@ -65,7 +66,7 @@ class Transformer:
     top_k: int = field("experts that each token goes to", default=1, minimum=1)
     sources: Mapping[str, str] = dataclasses.field(default_factory=dict, init=False, repr=False, compare=False)
 
-    def problems(self) -> Iterator[tuple[str, str, str | None]]:
+    def problems(self) -> Iterator[Problem]:
         """(key, message, hint) of what cannot be."""
         if self.head is None and self.hidden % self.heads:
             yield "heads", f"{self.heads} heads do not divide a hidden width of {self.hidden}", "say `head:`, or other numbers"

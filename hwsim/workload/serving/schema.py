@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from hwsim.records import dataclass
-from hwsim.spec import Place, Tree, field, place_field
+from hwsim.spec import Place, Problem, Tree, field, place_field
 from hwsim.units import PerSecond, Ratio, Seconds
 
 Batching = Literal["continuous", "static"]
@@ -36,7 +36,7 @@ class ArrivalKeys:
     )
     place: Place = place_field()
 
-    def problems(self) -> Iterator[tuple[str, str, str | None]]:
+    def problems(self) -> Iterator[Problem]:
         """(key, message, hint) of what cannot be."""
         given = [name for name in ("poisson", "every", "trace") if getattr(self, name) is not None]
         if len(given) != 1:
@@ -65,7 +65,7 @@ class LengthKeys:
     )
     place: Place = place_field()
 
-    def problems(self) -> Iterator[tuple[str, str, str | None]]:
+    def problems(self) -> Iterator[Problem]:
         """(key, message, hint) of what cannot be."""
         if (self.lognormal is None) == (self.uniform is None):
             yield "", "a number of tokens is drawn in one way", "lognormal: {median: 600, sigma: 1}, or uniform: [100, 900]"
