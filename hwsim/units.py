@@ -454,16 +454,22 @@ def format_change(fraction: float) -> str:
     >>> format_change(1.1), format_change(0.057), format_change(-0.346), format_change(12.345), format_change(0.0004)
     ('+110 %', '+5.7 %', '-35 %', '+1,234 %', '+0.0 %')
     """
-    percent = 100 * fraction
-    return f"{percent:+,.0f} %" if abs(percent) >= 9.95 else f"{percent:+.2g} %" if abs(percent) >= 1 else f"{percent:+.1f} %"
+    points = abs(100 * fraction)
+    return percent(fraction, "+,.0f" if points >= 9.95 else "+.2g" if points >= 1 else "+.1f")
 
 
-def percent(fraction: float) -> str:
+def percent(fraction: float, form: str = "") -> str:
     """A fraction in per cent with one digit after the point; only the whole is "100 %", only nothing is "0.0 %".
+
+    form: format of the number instead, as Python writes it, without a word for what is nearly all or nearly nothing.
 
     >>> percent(0.1234), percent(1), percent(0.9999), percent(0.0001), percent(1.5)
     ('12.3 %', '100 %', '99.9 %', '<0.1 %', '150.0 %')
+    >>> percent(0.1234, ".0f"), percent(-0.05, "+.1f")
+    ('12 %', '-5.0 %')
     """
+    if form:
+        return f"{100 * fraction:{form}} %"
     if fraction == 1:
         return "100 %"
     if 0 < fraction < 0.0005:

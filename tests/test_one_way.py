@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -44,11 +45,11 @@ class House:
     """All code, read once: blocks of statements with a hash of the kinds of nodes in each, and the nodes that tests look at."""
 
     blocks: list[tuple[str, list[tuple[ast.stmt, int, int]]]] = field(default_factory=list)  # file, (statement, size, hash)
-    kept: list[tuple[str, ast.AST]] = field(default_factory=list)  # sums and products, constants, dicts
+    kept: list[tuple[str, ast.AST]] = field(default_factory=list)  # sums and products, constants, dicts, f-strings
 
     def read(self, file: str, node: ast.AST) -> tuple[int, int]:
         """(statements in it, hash of its kinds of nodes)."""
-        if isinstance(node, ast.BinOp | ast.Constant | ast.Dict):
+        if isinstance(node, ast.BinOp | ast.Constant | ast.Dict | ast.JoinedStr):
             self.kept.append((file, node))
         size, kinds = int(isinstance(node, ast.stmt)), [hash(type(node))]
         for name in node._fields:
@@ -176,3 +177,20 @@ def test_the_bytes_of_number_formats_have_one_place() -> None:
 
 def test_natural_order_has_one_place() -> None:
     assert {file for file, node in house().kept if isinstance(node, ast.Constant) and node.value == NATURAL} == {UNITS}
+
+
+def test_a_fraction_is_written_in_per_cent_in_one_place() -> None:
+    """No `{100 * fraction:.1f} %` in an f-string: `percent` and its neighbours say it, in any format."""
+
+    def is_by_hand(node: ast.AST) -> bool:
+        if not isinstance(node, ast.JoinedStr):
+            return False
+        return any(
+            isinstance(number, ast.FormattedValue)
+            and isinstance(sign, ast.Constant)
+            and str(sign.value).lstrip().startswith("%")
+            and any(isinstance(part, ast.Constant) and part.value == 100 for part in ast.walk(number.value))
+            for number, sign in pairwise(node.values)
+        )
+
+    assert {file for file, node in house().kept if is_by_hand(node)} == {UNITS}

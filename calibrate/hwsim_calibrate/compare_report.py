@@ -27,7 +27,7 @@ def text(compared: Comparison, *, every: bool = False) -> str:
     lines += [_line(row, width, compared.missed) for row in shown]
     if len(shown) < len(rows):
         lines.append(f"and {len(rows) - len(shown)} more (--all)")
-    total = f"{_time(compared.measured):>11}{_time(compared.predicted):>11}{100 * compared.error:>+7.1f} %"
+    total = f"{_time(compared.measured):>11}{_time(compared.predicted):>11}{percent(compared.error, '>+7.1f')}"
     lines += [f"{'total':<{width}}  {sum(row.times for row in compared.ops):>6}{total}", ""]
     lines.append(f"uncalibrated: {percent(compared.uncalibrated)} of the measured time{_reasons(compared)}")
     if (formula := compared.part("formula")) > 0:
@@ -64,7 +64,7 @@ def _group(ops: Sequence[OpError]) -> OpError:
 
 
 def _line(row: OpError, width: int, missed: float) -> str:
-    error = f"{100 * row.error:>+7.1f} %" if abs(row.error) < 100 else f"{'x ' + format(row.error + 1, '.3g'):>9}"
+    error = percent(row.error, ">+7.1f") if abs(row.error) < 100 else f"{'x ' + format(row.error + 1, '.3g'):>9}"
     share = percent(row.missed / missed) if missed > 0 else "-"
     times = f"{row.times:>6}{_time(row.measured):>11}{_time(row.predicted):>11}"
     return f"{row.name:<{width}}  {times}{error}{share:>14}   {row.standing}"

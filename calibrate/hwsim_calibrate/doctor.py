@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from hwsim.units import percent
 from hwsim_calibrate import environment
 from hwsim_calibrate.case import CannotMeasure
 from hwsim_calibrate.clocks import SystemClocks, stolen, take
@@ -108,7 +109,7 @@ def _spin() -> None:
 def _of_time(seen: Seen) -> Iterator[Finding]:
     """Other programs, other machines, and the clock."""
     cpu, load = seen.here["cpu"], (seen.here["load"]["average"] or [0.0])[0]
-    cpus, running = cpu["usable"], f"{100 / seen.stretch:.0f} % of the time"
+    cpus, running = cpu["usable"], f"{percent(1 / seen.stretch, '.0f')} of the time"
     if seen.stretch > 1.05 or load > 0.5 * cpus:
         fact = f"other programs want the cores: load {load:g} on {cpus}, a busy thread ran {running}"
         why = "wall times of threads, files and networks come out too long; times of one thread are CPU times and suffer less"
@@ -117,7 +118,7 @@ def _of_time(seen: Seen) -> Iterator[Finding]:
         yield Finding("well", f"quiet: load {load:g} on {cpus} CPUs, a busy thread had its core {running}")
     if seen.stolen >= 0.01:
         why = "time given to other machines counts as CPU time of this one"
-        fact = f"the hypervisor took {100 * seen.stolen:.0f} % of the time"
+        fact = f"the hypervisor took {percent(seen.stolen, '.0f')} of the time"
         yield Finding("warning", fact, why, "measure at another hour, or on a dedicated host")
     if cpu["virtual"]:
         why = "caches and memory are shared with machines that cannot be seen, and the clock is not reported"

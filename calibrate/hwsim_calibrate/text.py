@@ -39,7 +39,7 @@ def measured(measurements: Measurements, *, every: bool = False) -> str:
             Column("cases", [str(len(cases)) for _, cases in suites]),
             Column("rounds", [f"{median(len(row.seconds) for row in cases):g}" for _, cases in suites]),
             Column("spread", [percent(median(row.spread for row in cases)) for _, cases in suites]),
-            Column("sound", [f"{100 * sum(not row.flags for row in cases) / len(cases):.0f} %" for _, cases in suites]),
+            Column("sound", [percent(sum(not row.flags for row in cases) / len(cases), ".0f") for _, cases in suites]),
             Column("most often", [_frequent_flags(cases) for _, cases in suites], right=False),
         ], indent=0)  # fmt: skip
     flags = [flag for flag in FLAGS if any(flag in row.flags for row in rows)]
@@ -93,7 +93,7 @@ def changed(difference: Difference, *, every: bool = False) -> str:
 
 def _change(change: Change) -> str:
     flags = f"  ({', '.join(change.flags)})" if change.flags else ""
-    return f"  {change.name}  {change.before:.4g} -> {change.after:.4g}, {100 * (change.ratio - 1):+.1f} %{flags}"
+    return f"  {change.name}  {change.before:.4g} -> {change.after:.4g}, {percent(change.ratio - 1, '+.1f')}{flags}"
 
 
 def examined(findings: tuple[Finding, ...]) -> str:
@@ -121,7 +121,7 @@ def validated(report: Report) -> str:
             Column("furthest off", [each.program.name for each in worst], right=False),
             Column("measured", [format_quantity(each.time.measured, "s") for each in worst]),
             Column("predicted", [format_quantity(each.time.predicted, "s") for each in worst]),
-            Column("error", [f"{100 * each.time.error:+.1f} %" for each in worst]),
-            Column("uncalibrated", [f"{100 * each.uncalibrated:.0f} %" for each in worst]),
+            Column("error", [percent(each.time.error, "+.1f") for each in worst]),
+            Column("uncalibrated", [percent(each.uncalibrated, ".0f") for each in worst]),
         ], indent=0)]  # fmt: skip
     return "\n".join([*lines, *([""] if report.notes else []), *report.notes]) + "\n"

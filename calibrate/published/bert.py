@@ -16,6 +16,7 @@ from typing import Final
 
 from hwsim.devices import Gpu, Work
 from hwsim.models import Cluster, Framework, KernelTimes, Slice, Transformer, load_framework, load_transformer, one_pass
+from hwsim.units import percent
 from published.parts import part, table
 from published.score import Miss, Score, group_median, halves, worst_of
 from published.search import descend
@@ -130,7 +131,7 @@ def scores(data: Path) -> tuple[Score, ...]:
     median, tail = group_median(misses)
     return (
         Score(name="encoders of BERT", metric="group median", value=median, bound=0.14, rows=len(misses), half="held out",
-              worst=worst_of(misses, reason), notes=f"Mean of the groups' 90th percentiles {100 * tail:.0f} %."),
+              worst=worst_of(misses, reason), notes=f"Mean of the groups' 90th percentiles {percent(tail, '.0f')}."),
     )  # fmt: skip
 
 

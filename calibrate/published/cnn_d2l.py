@@ -13,6 +13,7 @@ from typing import Final
 from hwsim.models.architectures.cnn import Cnn
 from hwsim.models.architectures.entries import Shape
 from hwsim.models.library import load_network
+from hwsim.units import percent
 from published.cnn_rows import exchange_of
 from published.cnn_training import data_parallel_step, kernels_of
 from published.parts import table
@@ -82,6 +83,6 @@ def _miss(each: Mapping[str, str], notebook: Notebook) -> Miss:
 
 def _score(name: str, found: list[Miss], bound: float, notes: str, reached: float) -> Score:
     median, tail = group_median(found)
-    said = f"Mean of the groups' 90th percentiles {100 * tail:.0f} %. {notes}".strip()
+    said = f"Mean of the groups' 90th percentiles {percent(tail, '.0f')}. {notes}".strip()
     return Score(name=name, metric="group median", value=median, bound=bound, reached=reached, rows=len(found),
                  half="not fitted", worst=worst_of(found), notes=said)  # fmt: skip

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from hwsim.models.inference import batch_pass
+from hwsim.units import percent
 from published.cnn_rows import GPUS, NETWORKS, last_of, network_of
 from published.cnn_training import SCALE, Kernels, changed, kernels_of
 from published.parts import table
@@ -138,7 +139,7 @@ def _score(name: str, found: Sequence[Row], half: Half, reached: float | None = 
     return Score(name=name, metric="group median", value=median, bound=0.14, rows=len(misses), half=half,
                  reached=reached,
                  worst=worst_of(misses, lambda miss: reason(known[miss.row], miss)),
-                 notes=f"Mean of the groups' 90th percentiles {100 * tail:.0f} %. " + NOTE)  # fmt: skip
+                 notes=f"Mean of the groups' 90th percentiles {percent(tail, '.0f')}. " + NOTE)  # fmt: skip
 
 
 # ---- the fit ----

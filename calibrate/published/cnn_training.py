@@ -22,6 +22,7 @@ from hwsim.models.framework import SOFTWARE, Software
 from hwsim.models.kernel_times import KernelTimes
 from hwsim.models.plan import Dtype, ParallelPlan, lay
 from hwsim.models.step import Step, step
+from hwsim.units import percent
 from published.cnn_rows import Row, exchange_of, network_of, rows
 from published.parts import part
 from published.score import Half, Miss, Score, group_median, halves, worst_of
@@ -121,7 +122,8 @@ def _score(name: str, found: Sequence[Row], bound: float, half: Half, reached: f
     misses = [Miss(row.said(), predicted(row), row.images, row.group) for row in found]
     median, tail = group_median(misses)
     return Score(name=name, metric="group median", value=median, bound=bound, rows=len(misses), half=half, reached=reached,
-                 worst=worst_of(misses, reason), notes=f"Mean of the groups' 90th percentiles {100 * tail:.0f} %.")  # fmt: skip
+                 worst=worst_of(misses, reason),
+                 notes=f"Mean of the groups' 90th percentiles {percent(tail, '.0f')}.")  # fmt: skip
 
 
 # ---- the fit ----

@@ -21,6 +21,7 @@ from hwsim.machine import Machine, build
 from hwsim.machine.libraries.mpi import Mpi
 from hwsim.machine.libraries.nccl import Bus, Estimate, Nccl
 from hwsim.spec import Mistakes, read_text
+from hwsim.units import percent
 from published.collective_machines import MACHINES, STAS
 from published.parts import table
 from published.score import Half, Miss, Score, group_median, worst_of
@@ -245,7 +246,7 @@ def _score(name: str, rows: Sequence[Row], bound: float, model: Callable[[Row], 
         rows=len(misses),
         half=half,
         worst=worst_of(misses, _reason),
-        notes=f"Mean of the groups' 90th percentiles {100 * tail:.0f} %.",
+        notes=f"Mean of the groups' 90th percentiles {percent(tail, '.0f')}.",
     )
 
 

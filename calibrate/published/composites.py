@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from hwsim.results.invariants import printed
-from hwsim.units import format_quantity
+from hwsim.units import format_quantity, percent
 from hwsim.views.kit.figure import COLOURS, figure_bytes
 from hwsim.views.kit.writing import write
 from hwsim_calibrate import text
@@ -57,7 +57,7 @@ def _lines(report: Report) -> Iterator[str]:
     yield "fit, and programs of numpy that were recorded, simulated call by call, and timed on the machine itself.\n"
     yield "| what | found | asked for | |\n|---|---|---|---|"
     for what, value, bound, met in report.bounds():
-        yield f"| {what} | {100 * value:.1f} % | at most {100 * bound:g} % | {'met' if met else '**not met**'} |"
+        yield f"| {what} | {percent(value, '.1f')} | at most {percent(bound, 'g')} | {'met' if met else '**not met**'} |"
     yield ""
     for title, errors in (
         ("sizes held out", report.sizes), ("the formula alone", report.itself), ("programs, blind", report.blind),
@@ -76,12 +76,13 @@ def _lines(report: Report) -> Iterator[str]:
         seconds = " | ".join(format_quantity(time, "s", 3) for time in (each.time.measured, each.time.predicted))
         yield (
             f"| {each.program.name} | {each.calls} | {seconds} | "
-            f"{100 * each.time.error:+.1f} % | {100 * each.uncalibrated:.0f} % | {'' if each.program.blind else 'development'} |"
+            f"{percent(each.time.error, '+.1f')} | {percent(each.uncalibrated, '.0f')} | "
+            f"{'' if each.program.blind else 'development'} |"
         )
     if report.sizes is not None and report.sizes.cases:
         yield "\nWorst sizes held out:\n"
         for worst in report.sizes.worst(WORST):
-            yield f"- {worst.case}: {100 * worst.error:+.0f} %"
+            yield f"- {worst.case}: {percent(worst.error, '+.0f')}"
     if report.notes:
         yield "\n" + "; ".join(report.notes)
 

@@ -16,6 +16,7 @@ from typing import Final
 
 from hwsim.devices import Cpu
 from hwsim.devices.cores import Coherence
+from hwsim.units import percent
 from published.parts import part, table
 from published.score import Miss, Score, group_median, worst_of
 
@@ -140,7 +141,8 @@ def _score(name: str, misses: Sequence[Miss], half: str) -> Score:
         rows=len(misses),
         half="held out" if half == "held out" else "not fitted",
         worst=worst_of(misses, lambda _: "where one kind of pairs ends and the next begins"),
-        notes=f"90th percentile {100 * tail:.0f} %; families and what scales with the clock were decided with all rows in view",
+        notes=f"90th percentile {percent(tail, '.0f')}; families and what scales with the clock "
+        "were decided with all rows in view",
     )
 
 

@@ -16,6 +16,7 @@ from typing import Final
 
 from hwsim.devices import Cpu, Sockets, Work
 from hwsim.devices.cores import Numa
+from hwsim.units import percent
 from published.parts import part, table
 from published.score import Miss, Score, group_median, mean_error, worst_of
 from published.search import descend
@@ -225,7 +226,7 @@ def _streams(data: Path) -> Iterator[Score]:
             rows=len(misses),
             half="held out" if half == "held out" else "not fitted",
             worst=worst_of(misses, lambda _: "a backend or compiler far from the others on the same device"),
-            notes=f"90th percentile {100 * tail:.0f} %; backends on one device scatter by 5 %. "
+            notes=f"90th percentile {percent(tail, '.0f')}; backends on one device scatter by 5 %. "
             "Which compilers write past the caches, and that three arrays compete for them, was decided with all rows in view"
             + (FROM_DATASHEETS if half == "not fitted" else ""),
         )

@@ -18,6 +18,7 @@ from hwsim.devices import Gpu, Product
 from hwsim.devices.gpu_matmul import Tiling, tiles_like
 from hwsim.devices.gpu_memory import Launch, Sustained
 from hwsim.devices.roofline import peak_of
+from hwsim.units import percent
 from published.parts import part, table
 from published.products import LOOP, NAME, Row, rows, seconds_of
 from published.score import Miss, Score, group_median, halves, worst_of
@@ -89,7 +90,7 @@ def _score(name: str, cases: Iterable[tuple[Row, Gpu]], bound: float, half: Lite
         rows=len(misses),
         half=half,
         worst=worst_of(misses, reason),
-        notes=f"Mean of the groups' 90th percentiles {100 * tail:.0f} %.",
+        notes=f"Mean of the groups' 90th percentiles {percent(tail, '.0f')}.",
     )
 
 

@@ -11,6 +11,7 @@ from typing import Final
 
 from hwsim import api
 from hwsim.machine import Handling, Machine
+from hwsim.units import percent
 from published.parts import table
 from published.score import Miss, Score, group_median, halves, worst_of
 
@@ -96,7 +97,7 @@ def scores(data: Path) -> tuple[Score, ...]:
             rows=len(held),
             half="held out",
             worst=worst_of(held, _reason),
-            notes=f"90th percentile {100 * tail:.1f} %; pinned and CPU stores over PCIe 3.0, copies inside a V100",
+            notes=f"90th percentile {percent(tail, '.1f')}; pinned and CPU stores over PCIe 3.0, copies inside a V100",
         ),
         Score(
             name="copies of 32 MB on devices that nothing was fitted to, median of all",
@@ -106,7 +107,7 @@ def scores(data: Path) -> tuple[Score, ...]:
             rows=len(lone),
             half="not fitted",
             worst=worst_of(lone, _reason),
-            notes=f"mean over devices {100 * few:.1f} %, 90th percentile {100 * few_tail:.1f} %: K80 and a remote socket",
+            notes=f"mean over devices {percent(few, '.1f')}, 90th percentile {percent(few_tail, '.1f')}: K80 and a remote socket",
         ),
     )
 
@@ -121,7 +122,7 @@ def fit(data: Path) -> None:
         ]
         into = group[0]["direction"] == "h2d"
         error, setup, rate, fill = min(_trials(half, into), key=lambda trial: trial[0])
-        print(f"{name}: setup {1e6 * setup:.2f} us, {rate / 1e9:.4g} GB/s, fill {fill:g} B ({100 * error:.2f} % mean)")
+        print(f"{name}: setup {1e6 * setup:.2f} us, {rate / 1e9:.4g} GB/s, fill {fill:g} B ({percent(error, '.2f')} mean)")
 
 
 def _trials(half: Sequence[tuple[float, float]], into: bool) -> Iterator[tuple[float, float, float, float]]:

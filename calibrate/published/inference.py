@@ -20,6 +20,7 @@ from hwsim.devices import Gpu
 from hwsim.models import Framework, Kernel, KernelTimes, Slice, Transformer, embedding, forward, load_framework, output
 from hwsim.models.architectures.transformer_layers import product
 from hwsim.models.framework import Style
+from hwsim.units import percent
 from published.parts import part, table
 from published.score import Miss, Score, group_median, halves, worst_of
 from published.search import descend
@@ -197,7 +198,7 @@ def scores(data: Path) -> tuple[Score, ...]:
 def _score(name: str, found: Sequence[Row], bound: float) -> Score:
     misses = missed(found)
     median, tail = group_median(misses)
-    notes = f"Mean of the groups' 90th percentiles {100 * tail:.0f} %."
+    notes = f"Mean of the groups' 90th percentiles {percent(tail, '.0f')}."
     return Score(name=name, metric="group median", value=median, bound=bound, rows=len(misses), half="held out",
                  worst=worst_of(misses, reason), notes=notes)  # fmt: skip
 

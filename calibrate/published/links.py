@@ -9,6 +9,7 @@ from typing import Final
 
 from hwsim import api
 from hwsim.machine import Handling, Machine
+from hwsim.units import percent
 from published.parts import table
 from published.score import Miss, Score, halves, mean_error, worst_error, worst_of
 
@@ -126,7 +127,7 @@ def scores(data: Path) -> tuple[Score, ...]:
             rows=len(taught),
             half="all",
             worst=worst_of(taught, lambda miss: "the text rounds" if miss.relative > 0.05 else ""),
-            notes="; ".join(f"{each.row}: {100 * (each.predicted / each.measured - 1):+.1f} %" for each in taught),
+            notes="; ".join(f"{each.row}: {percent(each.predicted / each.measured - 1, '+.1f')}" for each in taught),
         ),
         Score(
             name="cudaMemcpy that is waited for, 1 kB to 1 GB (V100, PCIe 3.0)",

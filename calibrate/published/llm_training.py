@@ -19,6 +19,7 @@ from typing import Any, Final
 from hwsim.models import GENERATIONS, Framework, KernelTimes, ParallelPlan, Step, estimate, load_framework, load_transformer
 from hwsim.models.cluster import KNEE, NETWORK
 from hwsim.models.generations import THROTTLED, generation, limited
+from hwsim.units import percent
 from published.llm_rows import MACHINES, Row, rows
 from published.score import Half, Miss, Score, group_median, halves, mean_error, worst_error, worst_of
 
@@ -268,7 +269,7 @@ def scores(data: Path) -> tuple[Score, ...]:
 
 def _score(name: str, misses: Sequence[Miss], bound: float, half: Half, notes: str = "") -> Score:
     median, tail = group_median(misses)
-    notes = f"Mean of the groups' 90th percentiles {100 * tail:.0f} %." + notes
+    notes = f"Mean of the groups' 90th percentiles {percent(tail, '.0f')}." + notes
     return Score(name=name, metric="group median", value=median, bound=bound, rows=len(misses), half=half,
                  worst=worst_of(misses, reason), notes=notes)  # fmt: skip
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from hwsim.units import percent
 from published import bert, cnn_rows, cnn_training, inference, llm_rows, llm_training
 
 FEWEST: Final = 3  # rows of a device or a family that is shown
@@ -62,7 +63,7 @@ def draw(found: Iterable[Point], path: Path) -> None:
     for kind in dict.fromkeys(point.kind for point in rows):
         own = [point for point in rows if point.kind == kind]
         error = statistics.median(abs(math.log(point.predicted / point.measured)) for point in own)
-        name = f"{kind}: {len(own)} rows, median {100 * error:.1f} %"
+        name = f"{kind}: {len(own)} rows, median {percent(error, '.1f')}"
         whole.loglog([point.measured for point in own], [point.predicted for point in own], ".", label=name, alpha=0.6)
     ends = [min(point.measured for point in rows), max(point.measured for point in rows)]
     whole.loglog(ends, ends, "k-", linewidth=0.8)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from hwsim.units import percent
 from published import TOPICS
 from published.score import Miss, Score
 
@@ -83,4 +84,4 @@ def _miss(row: Miss) -> str:
 def _percent(value: float) -> str:
     if 1e-12 < value < 1e-6:
         return "below 0.0001 %"
-    return (f"{100 * value:.3g} %" if value < 10 else f"{100 * value:.0f} %") if value > 1e-12 else "0 %"
+    return percent(value, ".3g" if value < 10 else ".0f") if value > 1e-12 else "0 %"

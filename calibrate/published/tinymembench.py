@@ -16,6 +16,7 @@ from typing import Final
 from hwsim.devices import Accesses, Cpu
 from hwsim.devices.cache import Level, Tlb
 from hwsim.devices.cpu_access import access_latency
+from hwsim.units import percent
 from published.parts import part, table
 from published.score import Miss, Score, group_median, halves, worst_of
 from published.search import descend
@@ -116,7 +117,7 @@ def scores(data: Path) -> tuple[Score, ...]:
                 rows=len(misses),
                 half="held out" if half == "held out" else "all",
                 worst=worst_of(misses, _why),
-                notes=f"90th percentile {100 * tail:.0f} %; {len({row.part for row in found})} parts, "
+                notes=f"90th percentile {percent(tail, '.0f')}; {len({row.part for row in found})} parts, "
                 "cache sizes and TLB reaches from datasheets. Decided with the held out sizes in view: what the fit is held to "
                 "(USUAL, SPREAD, WEIGHT), that Orin's L3 and system cache hold what the level before gives up, and that the "
                 "M1's system cache is left out. Without the last two the figure is about 12 %",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hwsim.records import dataclass
-from hwsim.units import format_quantity
+from hwsim.units import format_quantity, percent
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Disturbance:
     jitter: float = 0.0
 
     def __str__(self) -> str:
-        how = f"at {100 * self.speed:.4g} % of its speed" if self.speed > 0 else "down"
-        how = f"with a jitter of {100 * self.jitter:.4g} %" if self.jitter > 0 else how
+        how = f"at {percent(self.speed, '.4g')} of its speed" if self.speed > 0 else "down"
+        how = f"with a jitter of {percent(self.jitter, '.4g')}" if self.jitter > 0 else how
         until = "to the end" if self.lasting_s is None else f"for {format_quantity(self.lasting_s, 's')}"
         return f"{self.what} {how} from {format_quantity(self.at_s, 's')} {until}"

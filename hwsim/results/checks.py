@@ -14,7 +14,7 @@ from hwsim.results.invariants import numbers, refuse
 from hwsim.results.result import Result
 from hwsim.results.timeline import FEMTO, Steady, Timeline
 from hwsim.spec import Warning
-from hwsim.units import format_quantity
+from hwsim.units import format_quantity, percent
 
 ROUNDING = 1e-9  # of a quantity worked out in floats
 PER_OP = 2  # fs by which rounding can make an op shorter than what it draws takes: of its fixed and of its flowing part
@@ -63,11 +63,11 @@ def _usage(result: Result) -> Iterator[str]:
         if not 0 <= row.busy_fs <= makespan:
             yield f"{row.capacity} is busy for {row.busy_s} s of {makespan / FEMTO} s"
         if not 0 <= row.utilisation <= 1 + slack:
-            yield f"{row.capacity} is used to {100 * row.utilisation:.6g} %"
+            yield f"{row.capacity} is used to {percent(row.utilisation, '.6g')}"
         if not (row.moved >= 0 and math.isfinite(row.moved)):
             yield f"{row.capacity} moved {row.moved} {row.unit}"
         if row.busy_fs == 0 and row.utilisation > slack:
-            yield f"{row.capacity} is used to {100 * row.utilisation:.6g} % and never busy"
+            yield f"{row.capacity} is used to {percent(row.utilisation, '.6g')} and never busy"
         if row.unit == capacity.unit and row.moved > capacity.rate * (
             row.busy_s * (1 + ROUNDING) + PER_OP * len(timeline) / FEMTO
         ):

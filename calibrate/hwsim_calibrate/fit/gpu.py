@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from hwsim.units import percent
 from hwsim_calibrate.fit.piecewise import pieces_of
 from hwsim_calibrate.fit.solve import Floats, Problem, solve
 from hwsim_calibrate.fit.writing import quantity
@@ -76,10 +77,10 @@ def gpu_part(measurements: Measurements, ref: str) -> tuple[dict[str, Any], dict
         "name": str(properties.get("name", "")),
         "source": "measured",
         "ref": f"{ref}; GPU by its own clock",
-        "notes": "; ".join(f"{op}: {ramp.points} sizes, median error {100 * ramp.error:.1f} %" for op, ramp in ramps.items()),
+        "notes": "; ".join(f"{op}: {ramp.points} sizes, median error {percent(ramp.error, '.1f')}" for op, ramp in ramps.items()),
         "flop": _peaks(products),
         "memory": {"bandwidth": _key(best, "B/s", sum(ramp.points for ramp in ramps.values()))},
-        "sustained": {op: f"{100 * min(ramps[op].memory / best, 1.0):.4g} %" for op in ("read", "copy") if op in ramps},
+        "sustained": {op: percent(min(ramps[op].memory / best, 1.0), ".4g") for op in ("read", "copy") if op in ramps},
         "l2": {
             "size": _key(ramps["copy"].capacity, "B", ramps["copy"].points),
             "bandwidth": _key(max(ramp.l2 for ramp in ramps.values()), "B/s", ramps["copy"].points),

@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from hwsim.devices.kernels import key_of
+from hwsim.units import percent
 from hwsim_calibrate.fit.kernels import Timed, fit_kernels
 from hwsim_calibrate.fit.model import Capacities
 
@@ -43,8 +44,8 @@ class HeldOut:
     def __str__(self) -> str:
         low, high = (100 * each for each in self.ci95)
         return (
-            f"median error {100 * self.median:.1f} % (95 % interval {low:.1f} to {high:.1f}), "
-            f"p90 {100 * self.p90:.0f} %, {len(self.cases)} cases"
+            f"median error {percent(self.median, '.1f')} (95 % interval {low:.1f} to {high:.1f}), "
+            f"p90 {percent(self.p90, '.0f')}, {len(self.cases)} cases"
         )
 
     def worst(self, count: int) -> tuple[Predicted, ...]:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from hwsim.devices.kernels import Kernels
 from hwsim.devices.work import elementwise_call
+from hwsim.units import percent
 from hwsim_calibrate.fit.gpu import reached
 from hwsim_calibrate.fit.kernels import FittedKernels, reported_sizes
 from hwsim_calibrate.fit.piecewise import Pieces, pieces_of
@@ -148,7 +149,7 @@ def _in_words(name: str, points: Sequence[tuple[float, float]]) -> str:
         f"from {quantity(max(each.least, 1.0), 'B')} on {quantity(each.start, 's')} and {quantity(each.rate, 'B/s')}"
         for each in pieces.pieces
     ]
-    return f"{name}: {', '.join(parts)}; median error {100 * errors[len(errors) // 2]:.1f} %"
+    return f"{name}: {', '.join(parts)}; median error {percent(errors[len(errors) // 2], '.1f')}"
 
 
 def _int(value: object) -> int:

@@ -19,6 +19,7 @@ import numpy as np
 
 from hwsim.demand import softened
 from hwsim.spec import Mistake, SpecError
+from hwsim.units import percent
 from hwsim_calibrate.fit.solve import Floats, Problem, solve
 from hwsim_calibrate.fit.writing import quantity, text
 
@@ -70,7 +71,7 @@ class Knee:
         return {"value": quantity(value, unit), "points": self.points}
 
     def __str__(self) -> str:
-        return f"{self.points} sizes, median error {100 * self.median:.1f} %, worst {100 * self.worst:.0f} %"
+        return f"{self.points} sizes, median error {percent(self.median, '.1f')}, worst {percent(self.worst, '.0f')}"
 
 
 def knee_of(points: Sequence[tuple[float, float]], *, rooted: bool = False) -> Knee:

@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-from hwsim.units import BYTES, format_quantity, format_share
+from hwsim.units import BYTES, format_quantity, format_share, percent
 from hwsim_calibrate.recording.folding import Folded, Tell, fold
 from hwsim_calibrate.recording.nodes import Leaf, Loop, Node
 from hwsim_calibrate.recording.script import Recording
@@ -225,7 +225,7 @@ def summary(recording: Recording, measured: Mapping[str, Any]) -> str:
     statements, inside = len(measured["ops"]), recording.inside
     lines = [f"{len(recording.steps)} calls as {statements} statements"]
     total = recording.cpu if recording.clock == "cpu" else recording.wall
-    part = f", {100 * inside / total:.0f} % of the script's" if total > 0 else ""
+    part = f", {percent(inside / total, '.0f')} of the script's" if total > 0 else ""
     lines.append(f"calls take {format_quantity(inside, 's', 3)}{part} (recording slows a script down between its calls)")
     if recording.unknown > 0:
         names: dict[str, None] = dict.fromkeys(step.op.reason for step in recording.steps if step.op.reason)

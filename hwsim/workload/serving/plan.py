@@ -16,7 +16,7 @@ from hwsim.models.library import near, written_model
 from hwsim.models.memory import Footprint, kv_capacity, serving_memory
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Place, SpecError, Tree, Warning, decode
-from hwsim.units import BYTES, format_quantity
+from hwsim.units import BYTES, format_quantity, percent
 from hwsim.workload.serving.requests import Drawn, Request, draw, least, mean_tokens
 from hwsim.workload.serving.schema import ArrivalKeys, InferKeys, LengthKeys
 
@@ -247,7 +247,7 @@ def _memory(
         written = tree.get("model")
         called = written.value if written is not None and isinstance(written.value, str) else "the model"
         holds = f"{format_quantity(memory.weights, 'B')} of weights, {format_quantity(memory.buffers, 'B')} of buffers"
-        room = f"{100 * keys.memory:.4g} % of {format_quantity(size, 'B')}"
+        room = f"{percent(keys.memory, '.4g')} of {format_quantity(size, 'B')}"
         mistakes.add(
             _place(tree, "model"),
             f"{called} does not fit by {format_quantity(over, 'B')} on {copies[0][0]}: {holds}, in {room}",
