@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hwsim import engine
@@ -72,6 +72,7 @@ def test_a_demand_of_a_multiplicity_is_so_many_equal_demands(
         lambda n: st.tuples(st.just(n), st.lists(st.tuples(*[st.integers(0, n - 1)] * 2, st.integers(0, 2)), max_size=60))
     )
 )
+@example((5, [(0, 4, 0), (2, 1, 0)]))  # a neighbour of class 0 by label 1, and one of class 1 by label 0
 def test_refinement_is_equitable_and_the_coarsest(case: tuple[int, list[tuple[int, int, int]]]) -> None:
     things, rows = case
     one, other, label = np.array(rows, np.int64).reshape(-1, 3).T

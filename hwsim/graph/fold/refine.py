@@ -58,7 +58,7 @@ def refine(colours: Ints, ties: Ties, most: int | None = None) -> Ints | None:
     """
     classes = numbered(colours)
     count = int(classes.max(initial=-1)) + 1
-    labels = mixed(ties.label.astype(np.uint64))
+    labels = mixed(mixed(ties.label.astype(np.uint64)))  # twice, or class 1 by label 0 would look as class 0 by label 1
     looks = 0
     while count < len(colours):
         looks += len(ties.other)
