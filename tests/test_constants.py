@@ -1,12 +1,13 @@
 """Numbers that stand in code: of standards, of papers, fitted, or the bounds and defaults of keys.
 
 A formula is held by its laws and by published figures; a number among many (a table of a library's source, a header's bytes)
-is held by nothing but itself.  So every one is frozen in golden/constants.json: it changes on purpose, with `--update` and a
-line in the change log, or not at all.
+is held by nothing but itself. So every one is frozen in golden/constants.json: it changes on purpose, with `--update` and a
+line in the change log, or not at all. A number stands there by the module that gives it its value.
 """
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import importlib
 import inspect
@@ -22,16 +23,24 @@ import pytest
 import hwsim
 
 GOLDEN: Final = Path(__file__).parent / "golden" / "constants.json"
-ROOMS: Final = ("actors", "collectives", "devices", "engine", "graph", "links", "machine.libraries", "models", "workload")
+ROOMS: Final = (
+    "actors", "collectives", "demand", "devices", "engine", "graph", "links", "machine", "models", "ticks", "units", "workload",
+)  # fmt: skip
 NEED_EXTRAS: Final = ("hwsim.engine.kernels",)
 
 
 def modules(room: str) -> Iterator[ModuleType]:
     package = importlib.import_module(f"hwsim.{room}")
     yield package
-    for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+    for found in pkgutil.walk_packages(getattr(package, "__path__", ()), f"{package.__name__}."):
         if not found.name.startswith(NEED_EXTRAS):
             yield importlib.import_module(found.name)
+
+
+def assigned(module: ModuleType) -> set[str]:
+    """Names that a module gives a value itself; those that it imports are another module's."""
+    nodes = ast.walk(ast.parse(inspect.getsource(module)))
+    return {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
 
 
 def plain(value: Any) -> str | None:
@@ -61,11 +70,11 @@ def _table(value: Any) -> str | None:
 
 
 def constants(room: str) -> Iterator[tuple[str, str]]:
-    """(name, value) of every constant, default and bound of a room."""
+    """(name, value) of every constant, default and bound of a room, by the module that defines it."""
     for module in modules(room):
-        short = module.__name__.removeprefix("hwsim.")
+        short, home = module.__name__.removeprefix("hwsim."), assigned(module)
         for name, value in vars(module).items():
-            if name.isupper() and (said := plain(value)) is not None:
+            if name.isupper() and name in home and (said := plain(value)) is not None:
                 yield f"{short}.{name}", said
             elif getattr(value, "__module__", None) == module.__name__ and callable(value):
                 yield from _of_callable(f"{short}.{name}", value)
