@@ -52,8 +52,8 @@ def trained(machine: Machine, **keys: Any) -> Training:
 
 def told(found: Training) -> list[float]:
     """All numbers that must not depend on the order of the devices."""
-    paces = [value for each in found.paces for value in (len(each.devices), each.computing_s)]
-    return [found.step_s, found.first_s, found.mfu, found.computing, found.exposed, found.bubble, *paces]
+    kinds = [value for each in found.kinds for value in (len(each.devices), each.computing_s)]
+    return [found.step_s, found.first_s, found.mfu, found.computing, found.exposed, found.bubble, *kinds]
 
 
 @pytest.fixture(scope="module")
@@ -73,15 +73,15 @@ def test_the_order_of_the_list_changes_nothing(both: Machine, sharding: str, det
 def test_each_kind_computes_as_long_as_it_does_alone(both: Machine) -> None:
     """By the estimate of each kind alone, without what it exchanges."""
     mixed = trained(both, device=["h*.gpu*", "a*.gpu*"], parallel={"tp": 2, "dp": "rest"})
-    assert [pace.devices[0] for pace in mixed.paces] == ["a0.gpu0", "h0.gpu0"]
+    assert [kind.devices[0] for kind in mixed.kinds] == ["a0.gpu0", "h0.gpu0"]
     plan = ParallelPlan(tp=2, global_batch=4, sequence_parallel=True, dtype="bf16", sharding="none")
-    for pace in mixed.paces:
-        cluster = cluster_of(both, both.select(f"{pace.devices[0][0]}*.gpu*"))
+    for kind in mixed.kinds:
+        cluster = cluster_of(both, both.select(f"{kind.devices[0][0]}*.gpu*"))
         shares = estimate(Transformer(**SMALL), plan, cluster, load_framework("megatron-core")).shares
         kernels = sum(seconds for what, seconds in shares.items() if what not in ("tp", "dp"))
-        assert pace.computing_s == pytest.approx(kernels, rel=1e-6)
+        assert kind.computing_s == pytest.approx(kernels, rel=1e-6)
         assert mixed.step_s > kernels
-    assert not trained(both, device="a*.gpu*", parallel={"tp": 2}, global_batch=4).paces
+    assert not trained(both, device="a*.gpu*", parallel={"tp": 2}, global_batch=4).kinds
 
 
 def test_peaks_of_all_that_are_there_make_the_mfu(both: Machine) -> None:
@@ -105,7 +105,7 @@ def test_a_team_waits_for_its_slowest(detail: str) -> None:
     assert mixed.step_s == pytest.approx(slow.step_s, rel=1e-3)  # the A100 is the slower one at every kernel
     assert told(turned) == pytest.approx(told(mixed), rel=1e-6)
     fast = trained(node([FAST] * 4), **keys)
-    assert mixed.paces[1].computing_s == pytest.approx(fast.computing * fast.step_s, rel=1e-3)
+    assert mixed.kinds[1].computing_s == pytest.approx(fast.computing * fast.step_s, rel=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_equal_gpus_under_two_names_are_one_kind() -> None:
     )
     one, other = trained(machine, parallel={"tp": 2}), trained(node([FAST] * 4), parallel={"tp": 2})
     assert told(one) == told(other)
-    assert not other.paces
+    assert not other.kinds
     assert not other.weights
 
 
@@ -168,7 +168,7 @@ def test_a_network_has_the_same_worth_in_both_orders() -> None:
         found.append(hwsim.simulate(machine, {"hwsim": "workload/1", "train": train}).trainings[0])
     for other in found[1:]:
         assert told(other) == pytest.approx(told(found[0]), rel=1e-3)
-    assert len(found[0].paces) == 2
+    assert len(found[0].kinds) == 2
 
 
 def with_hosts(kinds: Sequence[str]) -> str:

@@ -17,7 +17,7 @@ from heapq import heapify, heappop, heappush
 
 from hwsim.engine.fair import FULL, UNBOUND
 from hwsim.records import dataclass
-from hwsim.results.timeline import Pace
+from hwsim.results.timeline import PaceChange
 
 ALONE, FULL_AT, EXPECTED = 0, 1, 2  # what may happen at a level, in this order
 
@@ -53,7 +53,7 @@ class Fluid:
         self.since: list[int] = []
         self.pace: list[int] = []
         self.due: list[int] = []
-        self.history: list[list[Pace]] = []
+        self.history: list[list[PaceChange]] = []
         self.touched: set[int] = set()
         self.changed: set[int] = set()
         self.more = False  # whether anything but ends of demands has touched a capacity
@@ -257,7 +257,7 @@ class Fluid:
         """The class has no member left."""
         if self.pace[number]:
             self.pace[number] = 0
-            self.history[number].append(Pace(self.since[number], 0, UNBOUND))
+            self.history[number].append(PaceChange(self.since[number], 0, UNBOUND))
 
     def _schedule(self, number: int, pace: int, bound: int, instant: int) -> int | None:
         history = self.history[number]
@@ -268,7 +268,7 @@ class Fluid:
         self.since[number] = instant
         self.pace[number] = pace
         if not same:
-            history.append(Pace(instant, pace, bound))
+            history.append(PaceChange(instant, pace, bound))
         if not pace:
             self.due[number] = UNBOUND
             return None

@@ -17,7 +17,7 @@ import numpy as np
 from hwsim import ticks
 from hwsim.graph.opgraph import Block, Ints, OpGraph, flatten
 from hwsim.records import dataclass
-from hwsim.results.timeline import Pace, Steady, Timeline
+from hwsim.results.timeline import PaceChange, Steady, Timeline
 
 FIRST: Final = 16  # iterations that are tried first
 LONG: Final = 64  # iterations of a loop for which it is tried
@@ -134,7 +134,7 @@ def _others(graph: OpGraph, times: int, few: int) -> Ints:
     return np.concatenate([np.empty(0, np.int64), *parts])
 
 
-def _repeats(history: Sequence[Pace], begin: int, length: int) -> bool:
+def _repeats(history: Sequence[PaceChange], begin: int, length: int) -> bool:
     """Whether the paces of the period before `begin` are repeated in the period after it."""
     before = [(each.start + length, each.pace, each.bound) for each in history if begin - length <= each.start < begin]
     after = [tuple(each) for each in history if begin <= each.start < begin + length]
@@ -189,7 +189,7 @@ def _granted(grantors: Ints, graph: OpGraph, shift: Ints, few: int, times: int) 
     return granted
 
 
-def _longer(history: Sequence[Pace], begin: int, length: int, more: int) -> tuple[Pace, ...]:
+def _longer(history: Sequence[PaceChange], begin: int, length: int, more: int) -> tuple[PaceChange, ...]:
     """A class's paces with `more` copies of the period that begins at `begin`."""
     before = [each for each in history if each.start < begin]
     period = [each for each in history if begin <= each.start < begin + length]

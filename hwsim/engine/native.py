@@ -13,7 +13,7 @@ from hwsim.engine.fair import FULL
 from hwsim.engine.fast import Kernels
 from hwsim.engine.fluid import FlowClass
 from hwsim.graph.opgraph import FlatGraph, Ints
-from hwsim.results.timeline import Pace, Timeline
+from hwsim.results.timeline import PaceChange, Timeline
 
 Words = NDArray[np.uint64]
 
@@ -23,7 +23,7 @@ PACE_BITS, WIDE_BITS = 126, 190  # what the kernels keep in two words, and in th
 TIME_BITS = 63
 
 
-class Course(Sequence[Pace]):
+class Course(Sequence[PaceChange]):
     """Paces of one class over time: rows of fs and capacity, and of a pace in two words."""
 
     def __init__(self, rows: Ints, paces: Words) -> None:
@@ -33,20 +33,22 @@ class Course(Sequence[Pace]):
         return len(self._rows)
 
     @overload
-    def __getitem__(self, place: int) -> Pace: ...
+    def __getitem__(self, place: int) -> PaceChange: ...
 
     @overload
-    def __getitem__(self, place: slice) -> Sequence[Pace]: ...
+    def __getitem__(self, place: slice) -> Sequence[PaceChange]: ...
 
-    def __getitem__(self, place: int | slice) -> Pace | Sequence[Pace]:
+    def __getitem__(self, place: int | slice) -> PaceChange | Sequence[PaceChange]:
         if isinstance(place, slice):
             rows, paces = self._rows[place].tolist(), self._paces[place].tolist()
-            return tuple(Pace(start, high << WORD | low, bound) for (start, bound), (low, high) in zip(rows, paces, strict=True))
+            return tuple(
+                PaceChange(start, high << WORD | low, bound) for (start, bound), (low, high) in zip(rows, paces, strict=True)
+            )
         (start, bound), (low, high) = self._rows[place].tolist(), self._paces[place].tolist()
-        return Pace(start, high << WORD | low, bound)
+        return PaceChange(start, high << WORD | low, bound)
 
 
-class History(Sequence[Sequence[Pace]]):
+class History(Sequence[Sequence[PaceChange]]):
     """The courses of all classes, one after the other; `first`: where each begins."""
 
     def __init__(self, first: Ints, rows: Ints, paces: Words) -> None:

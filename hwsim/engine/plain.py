@@ -36,7 +36,7 @@ from hwsim.engine.fluid import FlowClass
 from hwsim.engine.issued import Issued, IssuedOp
 from hwsim.graph.opgraph import FlatGraph, Label, OpGraph, Pool, Queue, concatenate, flatten
 from hwsim.records import dataclass
-from hwsim.results.timeline import Pace, Timeline
+from hwsim.results.timeline import PaceChange, Timeline
 
 ROUND: Final = EventPriority(2)
 SOLVE: Final = EventPriority(3)
@@ -99,7 +99,7 @@ class PlainEngine:
         self._classes: list[FlowClass] = []
         self._class_numbers: dict[FlowClass, int] = {}
         self._pace: list[int] = []  # of each class, now
-        self._history: list[list[Pace]] = []
+        self._history: list[list[PaceChange]] = []
         self._room = [FULL] * len(self.capacities)
         self._ready: list[Op] = []
         self._due: list[Op] = []
@@ -340,7 +340,7 @@ class PlainEngine:
             self._pace[number], bound_of[number] = pace, bound
         for history, pace, bound in zip(self._history, self._pace, bound_of, strict=True):
             if (pace, bound) != (history[-1][1:] if history else (0, UNBOUND)):
-                history.append(Pace(int(self.env.now), pace, bound))
+                history.append(PaceChange(int(self.env.now), pace, bound))
         left = [-(-op.work // self._pace[op.flow_class]) for op in self._flowing if self._pace[op.flow_class]]
         self._timer = None
         if left:

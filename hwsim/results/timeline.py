@@ -22,7 +22,7 @@ FEMTO = ticks.FEMTO  # fs in a second
 _start = attrgetter("start")
 
 
-class Pace(NamedTuple):
+class PaceChange(NamedTuple):
     """From `start` on, a class of identical demands ran at `pace`; `bound` is the capacity that held it back (-1: nothing)."""
 
     start: int  # fs
@@ -46,7 +46,7 @@ class Timeline:
     end: Ints
     granted: Ints
     flow_class: Ints
-    paces: Sequence[Sequence[Pace]] = ()
+    paces: Sequence[Sequence[PaceChange]] = ()
     alone: tuple[int, ...] = ()
     solves: int = 0
     played: Ints = field(default_factory=lambda: np.empty(0, np.int64))

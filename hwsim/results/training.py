@@ -38,7 +38,7 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class KindCompute:
     """GPUs of one kind among several: seconds of a step that each computes, in the mean."""
 
     devices: tuple[str, ...]
@@ -57,7 +57,7 @@ class Training:
         whole: tokens, images, ... of the entire training, 0 if not given; days: time of that, if every step is as the last.
         replicas: data-parallel replicas that the one simulated replica represents; 1 if each has its own ops.
         weights: stage groups that each of `stages` represents, if they differ.
-        paces: paces of GPUs of several kinds, the slowest first.
+        kinds: how long GPUs of each kind compute if there are several kinds, the slowest first.
     """
 
     name: str
@@ -73,7 +73,7 @@ class Training:
     whole: float = 0.0
     replicas: int = 1
     weights: tuple[int, ...] = ()
-    paces: tuple[Pace, ...] = ()
+    kinds: tuple[KindCompute, ...] = ()
     ended_s: float = 0.0
 
     @property
@@ -147,11 +147,11 @@ def _training(timeline: Timeline, trained: Trained) -> Training:
         whole=trained.whole,
         replicas=trained.replicas,
         weights=tuple(each.teams for each in trained.speaks),
-        paces=_paces(timeline, trained),
+        kinds=_kinds(timeline, trained),
     )
 
 
-def _paces(timeline: Timeline, trained: Trained) -> tuple[Pace, ...]:
+def _kinds(timeline: Timeline, trained: Trained) -> tuple[KindCompute, ...]:
     """Seconds of a step that kernels take on GPUs of each kind, by the amounts that they draw."""
     if not trained.kinds:
         return ()
@@ -166,11 +166,11 @@ def _paces(timeline: Timeline, trained: Trained) -> tuple[Pace, ...]:
         for name, amount in flat.graph.costs[number].demand.amounts:
             if name.endswith(".compute"):
                 drawn[name] = drawn.get(name, 0.0) + float(sizes[number]) * amount
-    paces = [
-        Pace(devices, math.fsum(drawn.get(f"{name}.compute", 0.0) for name in devices) / len(devices))
+    kinds = [
+        KindCompute(devices, math.fsum(drawn.get(f"{name}.compute", 0.0) for name in devices) / len(devices))
         for devices in trained.kinds
     ]
-    return tuple(sorted(paces, key=lambda each: (-each.computing_s, each.devices[0])))
+    return tuple(sorted(kinds, key=lambda each: (-each.computing_s, each.devices[0])))
 
 
 def _stage(timeline: Timeline, trained: Trained, device: str, leader: str, begin: int, end: int) -> Stage:

@@ -29,7 +29,7 @@ def _lines(training: Training) -> Iterator[tuple[str, str]]:
     yield "throughput", f"{count(training.rate)} {unit}/s{on_each}, MFU {format_share(training.mfu)}"
     parts = (("computing", training.computing), ("exposed communication", training.exposed), ("bubble", training.bubble))
     yield "devices", ", ".join(f"{name} {format_share(part)}" for name, part in parts if part > 0)
-    if training.paces:
+    if training.kinds:
         yield "slowest", _kinds(training)
     if training.whole > 0:
         yield "training", f"{count(training.whole)} {unit} take {training.days:,.4g} days if every step is as the last"
@@ -37,21 +37,21 @@ def _lines(training: Training) -> Iterator[tuple[str, str]]:
 
 def _kinds(training: Training) -> str:
     """The kind of GPU that sets the pace, and the waits of the others."""
-    families = {family(name) for pace in training.paces for name in pace.devices}
-    apart = len(families) >= len(training.paces)
-    names = [group(pace.devices, whole=apart and len(set(map(family, pace.devices))) == 1) for pace in training.paces]
-    slowest = training.paces[0]
+    families = {family(name) for kind in training.kinds for name in kind.devices}
+    apart = len(families) >= len(training.kinds)
+    names = [group(kind.devices, whole=apart and len(set(map(family, kind.devices))) == 1) for kind in training.kinds]
+    slowest = training.kinds[0]
     waits = [
-        f"{name} {format_quantity(slowest.computing_s - pace.computing_s, 's')}"
-        for name, pace in zip(names[1:], training.paces[1:], strict=True)
+        f"{name} {format_quantity(slowest.computing_s - kind.computing_s, 's')}"
+        for name, kind in zip(names[1:], training.kinds[1:], strict=True)
     ]
     return f"{names[0]}: {format_quantity(slowest.computing_s, 's')} of kernels a step; waiting for it: {', '.join(waits)}"
 
 
 def as_dict(training: Training) -> dict[str, Any]:
     """The entry of the document; keys end in their unit."""
-    slowest = max((pace.computing_s for pace in training.paces), default=0.0)
-    kinds = [{**picked(pace, "devices", "computing_s"), "waits_s": slowest - pace.computing_s} for pace in training.paces]
+    slowest = max((kind.computing_s for kind in training.kinds), default=0.0)
+    kinds = [{**picked(kind, "devices", "computing_s"), "waits_s": slowest - kind.computing_s} for kind in training.kinds]
     return {
         **picked(training, "name", "plan", "steps", "step_s", "mfu", "computing", "exposed", "bubble"),
         **picked(training, devices="gpus", first_step_s="first_s"),
