@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hwsim.demand import Capacity, Demand
 from hwsim.engine import Driver, simulate
 from hwsim.graph.opgraph import Block, OpGraph, Queue
-from hwsim.results.timeline import FEMTO
+from hwsim.ticks import FEMTO
 from tests.engine_graphs import LINK, NS, graph_of, play_open, transfer, transfers
 from tests.reference_engine import play
 from tests.strategies import FS, demands, graphs, make_block, rates, tables

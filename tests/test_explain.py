@@ -21,8 +21,8 @@ from hwsim.graph.opgraph import Label, OpGraph, flatten
 from hwsim.ops import OPS
 from hwsim.results.invariants import printed
 from hwsim.results.result import Result
-from hwsim.results.timeline import FEMTO
 from hwsim.results.usage import usage
+from hwsim.ticks import FEMTO
 from hwsim.units import parse
 from hwsim.views.explain.critical import critical_path, pieces
 from hwsim.views.explain.derivation import derivations, put_in

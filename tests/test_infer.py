@@ -13,7 +13,7 @@ from hwsim.machine import Machine
 from hwsim.models import Cluster, Framework, Transformer, cluster_of, kv_capacity, load_framework, load_transformer
 from hwsim.models.inference import serve
 from hwsim.results.serving import ServiceStatistics
-from hwsim.results.timeline import FEMTO
+from hwsim.ticks import FEMTO
 
 SMALL = {"layers": 4, "hidden": 1024, "heads": 8, "vocab": 32000, "sequence": 8192, "positions": "rotary", "bias": False}
 

@@ -25,7 +25,7 @@ import pytest
 from hwsim.demand import Capacity, Cost, Demand
 from hwsim.engine import simulate
 from hwsim.graph.opgraph import Floats, Label, OpGraph
-from hwsim.results.timeline import FEMTO
+from hwsim.ticks import FEMTO
 from tests.strategies import make_block
 
 LINK = 12.5e9  # B/s, of every link in every file

@@ -22,9 +22,9 @@ from hwsim.engine import simulate
 from hwsim.graph.builder import GraphBuilder
 from hwsim.results.expect import Verdict
 from hwsim.results.result import Result
-from hwsim.results.timeline import FEMTO
 from hwsim.results.usage import usage
 from hwsim.spec import Warning
+from hwsim.ticks import FEMTO
 from hwsim.views import FIGURES, REPORTS, VIEWS, view
 from hwsim.views.explain.critical import families, limited_by
 from hwsim.views.gantt import draw as gantt

@@ -15,8 +15,9 @@ from hwsim.engine import simulate
 from hwsim.graph.builder import GraphBuilder, OpRef
 from hwsim.graph.opgraph import OpGraph
 from hwsim.results.result import Result
-from hwsim.results.timeline import FEMTO, Timeline
+from hwsim.results.timeline import Timeline
 from hwsim.results.usage import Usage, usage
+from hwsim.ticks import FEMTO
 from hwsim.views.explain.critical import CriticalPath, critical_path, limited_by
 
 MS = FEMTO // 1000

@@ -14,8 +14,8 @@ from hwsim.demand import Cost
 from hwsim.ops import OPS
 from hwsim.results.coverage import MEASURED, mark_of
 from hwsim.results.result import Result
-from hwsim.results.timeline import FEMTO
 from hwsim.spec import Mistake, SpecError, Warning, did_you_mean
+from hwsim.ticks import FEMTO
 from hwsim_calibrate.recording.writing import FORMAT
 
 NOTED: Final = 4  # reasons why calls are statements of their own

@@ -9,7 +9,8 @@ import numpy as np
 from hwsim.demand import Cost, Demand, rates_of
 from hwsim.graph.opgraph import FlatGraph
 from hwsim.results.invariants import BrokenInvariant
-from hwsim.results.timeline import FEMTO, Timeline
+from hwsim.results.timeline import Timeline
+from hwsim.ticks import FEMTO
 
 NAMED = 8  # ops listed in a message
 SAMPLED = 1000  # flowing ops whose service is integrated again

@@ -12,8 +12,9 @@ from collections.abc import Iterator, Sequence
 from hwsim.results.coverage import coverage
 from hwsim.results.invariants import numbers, refuse
 from hwsim.results.result import Result
-from hwsim.results.timeline import FEMTO, Steady, Timeline
+from hwsim.results.timeline import Steady, Timeline
 from hwsim.spec import Warning
+from hwsim.ticks import FEMTO
 from hwsim.units import format_quantity, percent
 
 ROUNDING = 1e-9  # of a quantity worked out in floats

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from hwsim.graph.opgraph import Ints, Label, Names
 from hwsim.records import dataclass
-from hwsim.results.timeline import FEMTO, Timeline
+from hwsim.results.timeline import Timeline
+from hwsim.ticks import FEMTO
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from hwsim.records import dataclass
-from hwsim.results.timeline import FEMTO, Steady, Timeline
+from hwsim.results.timeline import Steady, Timeline
+from hwsim.ticks import FEMTO
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -21,7 +21,7 @@ import numpy as np
 
 from hwsim.records import dataclass
 from hwsim.results.requests import Spread
-from hwsim.results.timeline import FEMTO
+from hwsim.ticks import FEMTO
 
 LEAST_QUARTER: Final = 5  # requests of a quarter, below which nothing is said of a trend
 MUCH: Final = 1.25  # times as many

@@ -17,8 +17,6 @@ from hwsim.graph.opgraph import FlatGraph, Ints
 from hwsim.records import dataclass
 from hwsim.units import format_quantity
 
-FEMTO = ticks.FEMTO  # fs in a second
-
 _start = attrgetter("start")
 
 
@@ -63,7 +61,7 @@ class Timeline:
     @property
     def makespan(self) -> float:
         """Seconds from 0 to the end of the last op."""
-        return self.makespan_fs / FEMTO
+        return self.makespan_fs / ticks.FEMTO
 
     def __len__(self) -> int:
         return len(self.start)
@@ -109,5 +107,5 @@ class Steady:
         many = "one" if self.turns == 1 else str(self.turns)
         return (
             f"{self.simulated:,} of {self.times:,} iterations simulated; {self.identical} in a row "
-            f"were the same to the femtosecond, {many} every {format_quantity(self.period / FEMTO, 's')}"
+            f"were the same to the femtosecond, {many} every {format_quantity(self.period / ticks.FEMTO, 's')}"
         )

@@ -19,7 +19,8 @@ import numpy as np
 
 from hwsim.graph.opgraph import Trained
 from hwsim.records import dataclass
-from hwsim.results.timeline import FEMTO, Timeline
+from hwsim.results.timeline import Timeline
+from hwsim.ticks import FEMTO
 from hwsim.units import DAY
 
 Span = tuple[int, int]

@@ -11,7 +11,8 @@ from hwsim import ticks
 from hwsim.demand import Capacity, Cost, Unit
 from hwsim.graph.opgraph import Floats, Ints
 from hwsim.records import dataclass
-from hwsim.results.timeline import FEMTO, Timeline
+from hwsim.results.timeline import Timeline
+from hwsim.ticks import FEMTO
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from hwsim.records import dataclass
 from hwsim.results.result import Result
-from hwsim.results.timeline import FEMTO
 from hwsim.spec import did_you_mean
+from hwsim.ticks import FEMTO
 from hwsim.units import format_quantity
 from hwsim.views.explain.starving import pipelines
 

@@ -21,7 +21,7 @@ from hwsim.ops import OPS
 from hwsim.ops.exchange import ExchangeOp
 from hwsim.results.ops import weights
 from hwsim.results.result import Result
-from hwsim.results.timeline import FEMTO
+from hwsim.ticks import FEMTO
 from hwsim.views.explain.cause import HOST
 from hwsim.views.explain.starving import pipelines
 

@@ -7,14 +7,12 @@ graph = lower(workload, machine, mistakes)
 from __future__ import annotations
 
 from hwsim.graph.builder import GraphBuilder, OpRef, block
-from hwsim.ticks import FEMTO
 from hwsim.workload.checking import check_statements, suspicions
 from hwsim.workload.events import changes, disturbances
 from hwsim.workload.file import Each, Runtime, Workload, read_workload
 from hwsim.workload.lower import NeverArrives, lower
 
 __all__ = [
-    "FEMTO",
     "Each",
     "GraphBuilder",
     "NeverArrives",

@@ -19,7 +19,8 @@ from hwsim.demand import Cost, Demand, rates_of
 from hwsim.engine import Host, Server
 from hwsim.graph.opgraph import OpGraph
 from hwsim.results.requests import RequestStatistics
-from hwsim.results.timeline import FEMTO, Timeline
+from hwsim.results.timeline import Timeline
+from hwsim.ticks import FEMTO
 
 
 class Players:

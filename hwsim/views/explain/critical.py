@@ -19,7 +19,8 @@ import numpy as np
 from hwsim import ticks
 from hwsim.graph.opgraph import Ints
 from hwsim.records import dataclass
-from hwsim.results.timeline import FEMTO, Timeline
+from hwsim.results.timeline import Timeline
+from hwsim.ticks import FEMTO
 from hwsim.units import natural
 from hwsim.views.explain.cause import Cause, Causes, family
 

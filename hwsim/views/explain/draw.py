@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from hwsim.results.result import Result
-from hwsim.results.timeline import FEMTO
+from hwsim.ticks import FEMTO
 from hwsim.units import format_quantity, format_share
 from hwsim.views.explain.cause import family
 from hwsim.views.explain.explanation import Explanation

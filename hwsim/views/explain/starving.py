@@ -20,7 +20,8 @@ import numpy as np
 from hwsim import ticks
 from hwsim.graph.opgraph import Ints, Label, Line, LineStage
 from hwsim.records import dataclass
-from hwsim.results.timeline import FEMTO, Timeline
+from hwsim.results.timeline import Timeline
+from hwsim.ticks import FEMTO
 from hwsim.views.explain.critical import last_predecessors, walk_back
 
 FULL: Final = 0.95  # a last stage that is busy for more of the time sets the pace itself

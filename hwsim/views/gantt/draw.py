@@ -9,7 +9,7 @@ import numpy as np
 
 from hwsim.graph.opgraph import Floats, Ints
 from hwsim.results.result import Result
-from hwsim.results.timeline import FEMTO
+from hwsim.ticks import FEMTO
 from hwsim.units import format_quantity
 from hwsim.views.kit.figure import COLOURS, LEGEND, OTHER, figure_bytes, figure_title, time_scale
 from hwsim.views.kit.lanes import Lane, lanes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hwsim.results.timeline import FEMTO
+from hwsim.ticks import FEMTO
 
 
 def picked(record: object, *names: str, **renamed: str) -> dict[str, Any]:

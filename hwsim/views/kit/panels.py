@@ -9,7 +9,7 @@ import numpy as np
 
 from hwsim.graph.opgraph import Floats
 from hwsim.results.result import Result
-from hwsim.results.timeline import FEMTO
+from hwsim.ticks import FEMTO
 from hwsim.views.kit.figure import COLOURS, figure_bytes, figure_title, time_scale
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from hwsim.results import invariants
 from hwsim.results.choices import choices
 from hwsim.results.coverage import coverage
 from hwsim.results.result import Result
-from hwsim.results.timeline import FEMTO
+from hwsim.ticks import FEMTO
 from hwsim.views.explain.critical import limited_by
 from hwsim.views.explain.starving import pipelines
 from hwsim.views.kit import warned
