@@ -57,7 +57,7 @@ class Ethernet(Network):
 class Wifi(Ethernet):
     """A rate, in bits as on the label (`866 Mb/s`): one channel that all stations and both directions share."""
 
-    kind, called, short, colour = "wifi", "WiFi", "WIFI", "yellow"
+    kind, called, short, colour = "wifi", "Wi-Fi", "WIFI", "yellow"
     medium = "of the signal: light in air"
     examples = ({"rate": "866 Mb/s", "length": "100 m", "mtu": "1500 B", "efficiency": "60 %"},)
     around, least, aligned = AROUND_IN_AIR, AROUND_IN_AIR, False

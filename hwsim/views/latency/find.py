@@ -127,7 +127,7 @@ PROBES: Final[tuple[Probe, ...]] = (
     Probe("fabric-1mb", "send 1 MB over an HPC fabric", _sent(("fabric",), MEGABYTE)),
     Probe("nvme-read-4kb", "read 4 KB randomly from an NVMe SSD", partial(of_storage.random_read, sort="NVMe SSD"), 120e-6),
     Probe("nvme-read-1mb", "read 1 MB in a row from an NVMe SSD", partial(of_storage.long_read, sort="NVMe SSD"), 208e-6),
-    Probe("wifi-4kb", "send 4 KB over WiFi", _sent(("wifi",), PAGE)),
+    Probe("wifi-4kb", "send 4 KB over Wi-Fi", _sent(("wifi",), PAGE)),
     Probe("sata-write-4kb", "write 4 KB randomly to a SATA SSD", partial(of_storage.random_write, sort="SATA SSD"), 500e-6),
     Probe("sata-read-4kb", "read 4 KB randomly from a SATA SSD", partial(of_storage.random_read, sort="SATA SSD"), 500e-6),
     Probe("data-centre", "round trip in the data centre", partial(of_network.round_trip, far=False), 500e-6),
