@@ -30,13 +30,13 @@ from hwsim.views.explain.critical import families, limited_by
 from hwsim.views.gantt import draw as gantt
 from hwsim.views.kit.figure import COLOURS
 from hwsim.views.kit.lanes import lanes
+from hwsim.views.kit.lines import titled
 from hwsim.views.kit.writing import write
 from hwsim.views.summary import document as as_json
 from hwsim.views.summary import html
 from hwsim.views.summary import say as summary
 from hwsim.views.summary.capacities import capacities
 from hwsim.views.summary.each import MOST, each_op
-from hwsim.views.summary.say import _line
 from hwsim.views.trace import write as trace
 
 
@@ -458,6 +458,6 @@ def test_what_is_counted_is_not_called_bytes() -> None:
 
 @given(st.integers(1, 60))
 def test_a_number_and_its_per_cent_sign_stand_on_one_line(words: int) -> None:
-    lines = _line("limited by", ", ".join(["a" * words, *(f"part{number} 0.{number} %" for number in range(10, 40))]))
+    lines = titled("limited by", ", ".join(["a" * words, *(f"part{number} 0.{number} %" for number in range(10, 40))]))
     assert not any(line.lstrip().startswith("%") for line in lines)
     assert max(map(len, lines)) <= 100

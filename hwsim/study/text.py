@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from hwsim.study.grid import written
 from hwsim.study.measures import TIME, measure
 from hwsim.units import format_quantity, format_share
+from hwsim.views.kit.lines import WIDTH, titled
 from hwsim.views.kit.table import Column, aligned, shortened
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from hwsim.study.point import Row
     from hwsim.study.table import Sweep
 
-WIDTH: Final = 100
 CAUSE: Final = 24  # letters that the last column keeps, however wide the others are
 ERRORS: Final = 8  # different reasons of failures that are shown
 MOST: Final = 600  # letters of such a reason; JSON and CSV have all of it
@@ -34,10 +34,7 @@ def text(sweep: Sweep) -> str:
 def _lines(sweep: Sweep) -> Iterator[str]:
     yield f"{sweep.workload}  on  {sweep.machine}"
     if sweep.settings:
-        settings = ", ".join(f"{path}={value}" for path, value in sweep.settings)
-        yield from textwrap.wrap(
-            settings, WIDTH, initial_indent="  set          ", subsequent_indent=" " * 15, break_long_words=False
-        )
+        yield from titled("set", ", ".join(f"{path}={value}" for path, value in sweep.settings))
     yield ""
     yield from _table(sweep)
     if ended := [*_end(sweep), *_warnings(sweep)]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from hwsim.results import invariants
 from hwsim.units import DAY, format_quantity, format_share
+from hwsim.views.kit.lines import titled
 from hwsim.views.kit.warned import as_dicts
 from hwsim.views.summary.say import bar
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from hwsim.models.search import Searched
     from hwsim.spec import Warning
 
-WIDTH: Final = 100
 NAMES: Final[Mapping[str, str]] = {
     "convolution": "convolutions",
     "matmul": "matrix products",
@@ -43,28 +42,28 @@ SAID: Final[Mapping[str, str]] = {"cache": "keys and values", "optimizer": "opti
 def training(step: Step, title: str, framework: str, size: float | None, tokens: float | None = None) -> str:
     """A step in a screenful: its time and shares, what the GPUs come to, and their memory."""
     laid = step.laid
-    out = [title, *_line("plan", f"{plan_text(laid)}; {framework}")]
+    out = [title, *titled("plan", f"{plan_text(laid)}; {framework}")]
     batch = f"{laid.plan.global_batch:,} examples"
     if laid.unit == "tokens":
         batch = f"{laid.plan.global_batch:,} sequences of {laid.sequence:,} tokens ({_count(laid.tokens)} tokens)"
-    out += _line("step", f"{format_quantity(step.seconds, 's')} for {batch}")
+    out += titled("step", f"{format_quantity(step.seconds, 's')} for {batch}")
     per_gpu = step.tokens_per_second / laid.gpus
-    out += _line("throughput", f"{_count(step.tokens_per_second)} {laid.unit}/s, {_count(per_gpu)} on each GPU")
+    out += titled("throughput", f"{_count(step.tokens_per_second)} {laid.unit}/s, {_count(per_gpu)} on each GPU")
     fewer = "; above 100 %: transformed convolutions compute fewer FLOP than the model counts" if step.mfu > 1.0 else ""
-    out += _line("utilisation", f"MFU {_part(step.mfu)}, HFU {_part(step.hfu)}{fewer}")
-    out += _line("memory", _fits(step.memory, step.verdict, size, f", on a GPU of stage {step.memory.stage}"))
+    out += titled("utilisation", f"MFU {_part(step.mfu)}, HFU {_part(step.hfu)}{fewer}")
+    out += titled("memory", _fits(step.memory, step.verdict, size, f", on a GPU of stage {step.memory.stage}"))
     if tokens is not None:
-        out += _line("training", f"{_count(tokens)} tokens take {_days(tokens / step.tokens_per_second)}")
+        out += titled("training", f"{_count(tokens)} tokens take {_days(tokens / step.tokens_per_second)}")
     return "\n".join([*out, "", *_shares(step.shares), "", *_kinds(step.memory)]) + "\n"
 
 
 @invariants.guarded
 def searched(plans: Searched, title: str, framework: str, size: float | None, top: int, tokens: float | None = None) -> str:
     """The plans that fit, fastest first."""
-    out = [title, *_line("plans", f"{plans.tried:,} tried, {plans.fitting:,} fit; {framework}")]
+    out = [title, *titled("plans", f"{plans.tried:,} tried, {plans.fitting:,} fit; {framework}")]
     if plans.nearest is not None:
         laid = plans.nearest.laid
-        out += _line("nearest", f"{plan_text(laid)}: {_fits(plans.nearest.memory, plans.nearest.verdict, size, '')}")
+        out += titled("nearest", f"{plan_text(laid)}: {_fits(plans.nearest.memory, plans.nearest.verdict, size, '')}")
         return "\n".join(out) + "\n"
     unit = plans.steps[0].laid.unit
     titles = ["step", "MFU", f"{unit}/s", "memory", "tp", "pp", "dp", "batch", "sharding", "recompute"]
@@ -93,38 +92,38 @@ def searched(plans: Searched, title: str, framework: str, size: float | None, to
 def inference(service: Service, title: str, framework: str, size: float | None) -> str:
     """A batch in a screenful."""
     groups = f"; {service.copies} such groups" if service.copies > 1 else ""
-    out = [title, *_line("plan", f"tp {service.tp}, {service.dtype}; {framework}{groups}")]
+    out = [title, *titled("plan", f"tp {service.tp}, {service.dtype}; {framework}{groups}")]
     prompts = f"{service.batch} x {service.prompt:,} tokens"
     if service.steps is None:
-        out += _line("prefill", f"{format_quantity(service.seconds, 's')} for {prompts}")
+        out += titled("prefill", f"{format_quantity(service.seconds, 's')} for {prompts}")
     else:
         begin, end = service.steps
         began = f"{format_quantity(begin.seconds, 's')} after {service.prompt:,} tokens"
         ended = f"{format_quantity(end.seconds, 's')} at the end"
-        out += _line("token", f"{format_quantity(service.seconds, 's')} in the mean: {began}, {ended}")
-        out += _line("first token", f"{format_quantity(service.first.seconds, 's')} for {prompts}")
-        out += _line("all", f"{format_quantity(service.total, 's')} until {service.output:,} tokens stand after each prompt")
+        out += titled("token", f"{format_quantity(service.seconds, 's')} in the mean: {began}, {ended}")
+        out += titled("first token", f"{format_quantity(service.first.seconds, 's')} for {prompts}")
+        out += titled("all", f"{format_quantity(service.total, 's')} until {service.output:,} tokens stand after each prompt")
     throughput = f"{_count(service.tokens_per_second)} tokens/s"
     if service.copies > 1:
         throughput += f", {_count(service.copies * service.tokens_per_second)} of all groups"
-    out += _line("throughput", throughput)
-    out += _line("memory", _fits(service.memory, service.verdict, size, " on each GPU"))
+    out += titled("throughput", throughput)
+    out += titled("memory", _fits(service.memory, service.verdict, size, " on each GPU"))
     if service.capacity == 0:
-        out += _line("room", "none for keys and values: the weights take more than 90 % of the memory")
+        out += titled("room", "none for keys and values: the weights take more than 90 % of the memory")
     elif service.capacity is not None:
         length = service.prompt + service.output
         held = f"{service.capacity // length:,} such sequences" if service.capacity >= length else "not one such sequence"
-        out += _line("room", f"keys and values of {service.capacity:,} tokens in 90 % of the memory, {held}")
+        out += titled("room", f"keys and values of {service.capacity:,} tokens in 90 % of the memory, {held}")
     return "\n".join([*out, "", *_shares(service.shares), "", *_kinds(service.memory)]) + "\n"
 
 
 @invariants.guarded
 def batch(forward: Pass, examples: int, dtype: str, title: str, framework: str, size: float | None) -> str:
     """A batch through a network in a screenful."""
-    out = [title, *_line("plan", f"on one GPU, {dtype}; {framework}")]
-    out += _line("batch", f"{format_quantity(forward.seconds, 's')} for {examples:,} example" + ("s" if examples > 1 else ""))
-    out += _line("throughput", f"{_count(examples / forward.seconds)} examples/s")
-    out += _line("memory", _fits(forward.memory, forward.verdict, size, " on the GPU"))
+    out = [title, *titled("plan", f"on one GPU, {dtype}; {framework}")]
+    out += titled("batch", f"{format_quantity(forward.seconds, 's')} for {examples:,} example" + ("s" if examples > 1 else ""))
+    out += titled("throughput", f"{_count(examples / forward.seconds)} examples/s")
+    out += titled("memory", _fits(forward.memory, forward.verdict, size, " on the GPU"))
     return "\n".join([*out, "", *_shares(forward.shares), "", *_kinds(forward.memory)]) + "\n"
 
 
@@ -240,10 +239,6 @@ def _memory(found: Footprint, size: float | None) -> dict[str, Any]:
 
 
 # ---- text ----
-
-
-def _line(title: str, text: str) -> list[str]:
-    return textwrap.wrap(text, WIDTH, initial_indent=f"  {title:<12} ", subsequent_indent=" " * 15, break_long_words=False)
 
 
 def _shares(shares: Mapping[str, float]) -> Iterator[str]:

@@ -19,7 +19,8 @@ from hwsim.views.explain.measure import TIMES
 from hwsim.views.explain.steps import Step
 from hwsim.views.explain.what_if import LARGEST, WhatIf
 from hwsim.views.kit import warned
-from hwsim.views.summary.say import WIDTH, bar
+from hwsim.views.kit.lines import WIDTH
+from hwsim.views.summary.say import bar
 
 CAUSES: Final = 12  # rows of a table; the rest is counted
 STEPS: Final = 16

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Any
 
 from hwsim.spec import Warning
-
-WIDTH: Final = 100
+from hwsim.views.kit.lines import WIDTH
 
 
 def text(warnings: Sequence[Warning], indent: str = "  ") -> str:

@@ -18,12 +18,12 @@ from hwsim.units import format_change, format_quantity, format_share
 from hwsim.views.explain.critical import families, limited_by
 from hwsim.views.explain.starving import pipelines
 from hwsim.views.kit import warned
+from hwsim.views.kit.lines import WIDTH, titled
 from hwsim.views.kit.table import Column, aligned, middle_out
 from hwsim.views.summary import pipeline, serving, training
 from hwsim.views.summary.capacities import Row, capacities
 from hwsim.views.summary.each import Each, each_op
 
-WIDTH: Final = 100
 ROWS: Final = 16  # capacities shown; the rest is counted
 CAUSES: Final = 3
 CLASSES: Final = 6  # classes of ranks
@@ -47,51 +47,53 @@ def summary(result: Result) -> str:
 
 def _lines(result: Result) -> Iterator[str]:
     yield f"{result.workload}  on  {result.machine}"
-    yield from _line("time", format_quantity(result.makespan_s, "s") + _of_steps(result))
+    yield from titled("time", format_quantity(result.makespan_s, "s") + _of_steps(result))
     limited = limited_by(result.timeline)
     shares = [(name, share) for name, _, share in families(limited)]
     shown = [f"{name} {format_share(share)}" for name, share in shares[:CAUSES]]
     if len(shares) > CAUSES:
         shown.append(f"{len(shares) - CAUSES} more {format_share(math.fsum(share for _, share in shares[CAUSES:]))}")
-    yield from _line("limited by", ", ".join(shown) or "nothing: no op takes any time")
+    yield from titled("limited by", ", ".join(shown) or "nothing: no op takes any time")
     yield from _fold(result)
     if result.issued_s is not None:
-        yield from _line("front end", f"issued its last op at {format_quantity(result.issued_s, 's')}")
+        yield from titled("front end", f"issued its last op at {format_quantity(result.issued_s, 's')}")
     for title, text in pipeline.rows(pipelines(result.timeline)):
-        yield from _line(title, text)
+        yield from titled(title, text)
     for job in result.jobs:
-        yield from _line(f"job {job.name}", f"{format_quantity(job.makespan_s, 's')} from {format_quantity(job.start_s, 's')} on")
+        yield from titled(
+            f"job {job.name}", f"{format_quantity(job.makespan_s, 's')} from {format_quantity(job.start_s, 's')} on"
+        )
     for event in result.events[:EVENTS]:
-        yield from _line("event", str(event))
+        yield from titled("event", str(event))
     if len(result.events) > EVENTS:
-        yield from _line("", f"and {len(result.events) - EVENTS} more events")
+        yield from titled("", f"and {len(result.events) - EVENTS} more events")
     chosen = choices(result.timeline)
     for collective in chosen[:CHOICES]:
-        yield from _line("collective", f"{collective.op}: {collective.choice}")
+        yield from titled("collective", f"{collective.op}: {collective.choice}")
     if len(chosen) > CHOICES:
-        yield from _line("", f"and {len(chosen) - CHOICES} more that were chosen")
+        yield from titled("", f"and {len(chosen) - CHOICES} more that were chosen")
     fullest = sorted(result.memory, key=lambda device: (device.fits, -device.peak / (device.size or math.inf)))
     shown_memories = result.memory if len(fullest) <= MEMORIES else fullest[:MEMORIES]
     for memory in shown_memories:
-        yield from _line("memory", _memory(memory))
+        yield from titled("memory", _memory(memory))
     if len(fullest) > MEMORIES:
-        yield from _line("", f"and {len(fullest) - MEMORIES} more devices that are less full")
+        yield from titled("", f"and {len(fullest) - MEMORIES} more devices that are less full")
     for requests in result.requests:
-        yield from _line("requests", _requests(requests))
+        yield from titled("requests", _requests(requests))
     for trained in result.trainings:
         for title, text in training.lines(trained):
-            yield from _line(title, text)
+            yield from titled(title, text)
     for service in result.serving:
         for title, text in serving.lines(service):
-            yield from _line(title, text)
+            yield from titled(title, text)
     if result.steady is not None:
-        yield from _line("steady", str(result.steady))
+        yield from titled("steady", str(result.steady))
     if result.settings:
-        yield from _line("set", ", ".join(f"{key}={value}" for key, value in result.settings))
+        yield from titled("set", ", ".join(f"{key}={value}" for key, value in result.settings))
     if (covered := coverage(result.timeline)) is not None:
-        yield from _line("calibrated", str(covered))
+        yield from titled("calibrated", str(covered))
     for verdict in result.verdicts:
-        yield from _line("expected", _verdict(verdict))
+        yield from titled("expected", _verdict(verdict))
     for warning in result.warnings:
         yield from warned.lines([warning], title=f"{'warning':<12} ")
     ops = each_op(result.timeline)
@@ -136,13 +138,7 @@ def _fold(result: Result) -> Iterator[str]:
     shown = [name if many == 1 else f"{name} + {many - 1:,} alike" for name, many in classes[:CLASSES]]
     if len(classes) > CLASSES:
         shown.append(f"and {len(classes) - CLASSES:,} classes more")
-    yield from _line("ranks", f"{len(graph.alike.programs):,} in {len(classes):,} classes: {', '.join(shown)}")
-
-
-def _line(title: str, text: str) -> list[str]:
-    tied = text.replace(" %", "\u00a0%")  # a number and its sign on one line
-    lines = textwrap.wrap(tied, WIDTH, initial_indent=f"  {title:<12} ", subsequent_indent=" " * 15, break_long_words=False)
-    return [line.replace("\u00a0", " ") for line in lines]
+    yield from titled("ranks", f"{len(graph.alike.programs):,} in {len(classes):,} classes: {', '.join(shown)}")
 
 
 def _ops(rows: Sequence[Each]) -> Iterator[str]:
