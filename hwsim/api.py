@@ -17,6 +17,7 @@ from hwsim import engine as engines
 from hwsim import ticks
 from hwsim.devices import CannotCompute
 from hwsim.engine import Which
+from hwsim.formats import format_quantity
 from hwsim.graph.disturbance import Disturbance
 from hwsim.graph.opgraph import Change, Names, OpGraph
 from hwsim.machine import Machine, UnknownName, build
@@ -35,7 +36,6 @@ from hwsim.spec import (
     different,
     read,
 )
-from hwsim.units import format_quantity
 from hwsim.workload import Workload, changes, check_statements, disturbances, lower, read_workload, sources, suspicions
 from hwsim.workload.lower import Folding
 from hwsim.workload.names import place_of_op

@@ -19,8 +19,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hwsim.formats import format_change
 from hwsim.records import dataclass
-from hwsim.units import format_change
 
 Unit = Literal["s", "B", "FLOP", "1"]
 # draw: an amount over a rate; latency: before the body; stated: a time that the workload gives;

@@ -1,12 +1,10 @@
-"""Quantities with their units: '16 GB/s' <-> 16e9, in SI inside, checked by dimension.
+"""Quantities with their units: '16 GB/s' -> 16e9, in SI inside, checked by dimension.
 
 `k M G T P E` are powers of 1000, `Ki Mi Gi Ti Pi` powers of 1024 (IEC 80000-13), `b` is a bit and
 `B` a byte; case counts. Values are floats in s, B, FLOP, USD, J, m and their quotients.
 
 >>> parse_as("400 Gb/s", BANDWIDTH)
 50000000000.0
->>> format_quantity(0.015, "s"), format_quantity(16e9, "B/s"), format_quantity(65536, "B")
-('15.0 ms', '16 GB/s', '65.5 kB')
 """
 
 from __future__ import annotations
@@ -186,7 +184,7 @@ def _number(value: object) -> float:
 
 # ---- the table: unit -> (power of ten, factor, exponents); prefixes are powers of ten ----
 
-_UP: Final = {"k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+UP: Final = {"k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _DOWN: Final = {"m": -3, "u": -6, "µ": -6, "μ": -6, "n": -9, "p": -12, "f": -15}
 _BINARY: Final = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40, "Pi": 2.0**50, "Ei": 2.0**60}
 _Atom = tuple[int, float, Exponents]
@@ -205,19 +203,19 @@ def _atoms() -> dict[str, _Atom]:
     add("min", 60.0, TIME)
     add("h", 3600.0, TIME)
     add("day", DAY, TIME)
-    add("B", 1.0, SIZE, _UP)
-    add("b bit", 0.125, SIZE, _UP)
+    add("B", 1.0, SIZE, UP)
+    add("b bit", 0.125, SIZE, UP)
     for prefix, factor in _BINARY.items():
         add(prefix + "B", factor, SIZE)
         add(f"{prefix}b {prefix}bit", factor / 8, SIZE)
-    add("FLOP OP", 1.0, FLOP, _UP)
-    add("Hz IOPS", 1.0, RATE, _UP)
+    add("FLOP OP", 1.0, FLOP, UP)
+    add("Hz IOPS", 1.0, RATE, UP)
     add("rpm", 1 / 60, RATE)
-    add("T", 1.0, TRANSFERS * TIME, _UP)
-    add("W", 1.0, POWER, _UP, {"m": -3, "u": -6})
-    add("J", 1.0, ENERGY, _UP, _DOWN)
-    add("Wh", 3600.0, ENERGY, _UP)
-    add("USD", 1.0, MONEY, _UP)
+    add("T", 1.0, TRANSFERS * TIME, UP)
+    add("W", 1.0, POWER, UP, {"m": -3, "u": -6})
+    add("J", 1.0, ENERGY, UP, _DOWN)
+    add("Wh", 3600.0, ENERGY, UP)
+    add("USD", 1.0, MONEY, UP)
     add("m", 1.0, LENGTH, {"k": 3, "m": -3, "c": -2, "u": -6, "n": -9})
     add("%", 1.0, COUNT, ten=-2)
     add("1", 1.0, COUNT)
@@ -229,7 +227,7 @@ _TEXT: Final = re.compile(r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))(?:[eE]([+-]?
 
 
 @lru_cache(maxsize=4096)
-def _unit(text: str) -> tuple[int, float, Dimension] | None:
+def unit_of(text: str) -> tuple[int, float, Dimension] | None:
     """(power of ten, factor, dimension) of 'GB/s'; None where a part of it is unknown."""
     above, *below = (part.strip() for part in text.split("/"))
     if above not in _ATOMS or (above == "1" and not below):
@@ -267,7 +265,7 @@ def _parse(text: str, wanted: Dimension | None) -> tuple[float, Dimension]:
     mantissa, power, unit = match.groups()
     ten, factor, dimension = 0, 1.0, COUNT
     if unit is not None:
-        unit_parts = _unit(unit)
+        unit_parts = unit_of(unit)
         if unit_parts is None:
             raise _unknown(shown, unit, needed, wanted)
         ten, factor, dimension = unit_parts
@@ -316,7 +314,7 @@ def parse_as(given: str | float | Quantity, dimension: Dimension) -> float:
             raise UnitError(
                 f"{shown.strip(chr(39))} has no unit: {dimension.name} is needed, such as '{_like(shown, dimension)}'"
             )
-        rate = _unit(measured.unit + "/s")
+        rate = unit_of(measured.unit + "/s")
         hint = None
         if isinstance(given, str) and rate and rate[2].fits(dimension):
             hint = f"did you mean '{given.strip()}/s'?"
@@ -366,7 +364,7 @@ def suggest_unit(unit: str, wanted: Dimension | None = None) -> list[str]:
             parts[0] = ["1"]
         if all(parts) and len(parts) <= 3:
             candidates = ["/".join([first, *(part[0] for part in parts[1:])]) for first in parts[0]]
-    readable = [(candidate, unit_parts[2]) for candidate in dict.fromkeys(candidates) if (unit_parts := _unit(candidate))]
+    readable = [(candidate, unit_parts[2]) for candidate in dict.fromkeys(candidates) if (unit_parts := unit_of(candidate))]
     fitting = [candidate for candidate, dimension in readable if wanted is None or dimension.fits(wanted)]
     return fitting[:2]
 
@@ -390,129 +388,3 @@ def _near(atom: str) -> list[str]:
     import difflib
 
     return [name for name in difflib.get_close_matches(atom, _ATOMS, 3, 0.7) if same_bits(name)][:1]
-
-
-# ---- writing ----
-
-_PREFIXES: Final = {**{power: prefix for prefix, power in _UP.items()}, 0: "", -3: "m", -6: "u", -9: "n", -12: "p", -15: "f"}
-_PREFIXED: Final = {  # unit: (smallest power, largest power)
-    "s": (-15, 0), "B": (0, 18), "b": (0, 18), "bit": (0, 18), "FLOP": (0, 18), "OP": (0, 18), "T": (0, 18), "Hz": (0, 18),
-    "IOPS": (0, 18), "W": (-6, 18), "J": (-15, 18), "Wh": (0, 18), "m": (-9, 3),
-}  # fmt: skip
-_RUN_OF_DIGITS: Final = re.compile(r"(\d+)")
-_LONG: Final = ((2 * DAY, DAY, "day"), (7200.0, 3600.0, "h"), (120.0, 60.0, "min"))
-
-
-def format_quantity(value: float, unit: str, digits: int = 3) -> str:
-    """A value in SI units, written with `digits` significant digits and a fitting prefix.
-
-    `unit` is the symbol without prefix ("s", "B", "B/s", "FLOP/s", "1/s", "%", "1", "USD/h", ...).
-    Times keep their trailing zeros (they are results); above two minutes they turn to min, h, day.
-
-    >>> format_quantity(1.2e12, "FLOP"), format_quantity(0.5, "%"), format_quantity(9000, "s")
-    ('1.2 TFLOP', '50 %', '2.50 h')
-    """
-    scale = _unit(unit) if unit != "1" else (0, 1.0, COUNT)
-    if scale is None:
-        raise UnitError(f"unknown unit '{unit}'")
-    suffix = "" if unit == "1" else " " + unit
-    if not math.isfinite(value):
-        return f"{value}{suffix}"
-    if unit == "s":
-        for least, size, name in _LONG:
-            if abs(value) >= least:
-                return f"{_digits(value / size, digits, 0, keep=True)} {name}"
-    shown = value / (scale[1] * 10.0 ** scale[0]) if scale[0] >= 0 else value * 10.0 ** -scale[0] / scale[1]
-    if shown == 0:
-        return "0" + suffix
-    first = unit.split("/", 1)[0]
-    power = 0
-    if first in _PREFIXED:
-        low, high = _PREFIXED[first]
-        exponent = int(f"{shown:.{digits - 1}e}".partition("e")[2])  # after rounding: 999.6 is 1.00 k
-        power = min(max(exponent // 3 * 3, low), high)
-    prefix = _PREFIXES[power]
-    return f"{_digits(shown, digits, power, keep=unit == 's')}{' ' if suffix else ''}{prefix}{suffix.lstrip()}"
-
-
-def format_share(fraction: float) -> str:
-    """A fraction in per cent, with two significant digits; what is nearly all of it is not called all.
-
-    >>> format_share(1), format_share(0.9996), format_share(0.5), format_share(0.0123), format_share(0.00001)
-    ('100 %', '99.9 %', '50 %', '1.2 %', '<0.1 %')
-    """
-    if 0 < fraction < 0.0005:
-        return "<0.1 %"
-    if 0.9945 <= fraction < 0.99999:
-        return f"{min(fraction * 100, 99.9):.1f} %"
-    return format_quantity(fraction, "%", 2) if fraction < 0.995 else format_quantity(fraction, "%", 3)
-
-
-def format_change(fraction: float) -> str:
-    """A change in per cent with its sign; two significant digits, whole per cent from 10 % on.
-
-    >>> format_change(1.1), format_change(0.057), format_change(-0.346), format_change(12.345), format_change(0.0004)
-    ('+110 %', '+5.7 %', '-35 %', '+1,234 %', '+0.0 %')
-    """
-    points = abs(100 * fraction)
-    return percent(fraction, "+,.0f" if points >= 9.95 else "+.2g" if points >= 1 else "+.1f")
-
-
-def percent(fraction: float, form: str = "") -> str:
-    """A fraction in per cent with one digit after the point; only the whole is "100 %", only nothing is "0.0 %".
-
-    form: format of the number instead, as Python writes it, without a word for what is nearly all or nearly nothing.
-
-    >>> percent(0.1234), percent(1), percent(0.9999), percent(0.0001), percent(1.5)
-    ('12.3 %', '100 %', '99.9 %', '<0.1 %', '150.0 %')
-    >>> percent(0.1234, ".0f"), percent(-0.05, "+.1f")
-    ('12 %', '-5.0 %')
-    """
-    if form:
-        return f"{100 * fraction:{form}} %"
-    if fraction == 1:
-        return "100 %"
-    if 0 < fraction < 0.0005:
-        return "<0.1 %"
-    return f"{min(100 * fraction, 99.9) if fraction < 1 else 100 * fraction:.1f} %"
-
-
-@lru_cache(maxsize=4096)  # a machine has thousands of equal links
-def precise(value: float, unit: str) -> str:
-    """A number of a derivation, with the digits it takes to do the arithmetic again.
-
-    >>> precise(965.6e9, "FLOP/s"), precise(12e-6, "s"), precise(0.158, "%"), precise(1e6, "1")
-    ('965.6 GFLOP/s', '12 us', '15.8 %', '1e6')
-    """
-    if unit == "1":
-        return f"{value:.6g}".replace("e+0", "e").replace("e+", "e")
-    number, space, symbol = format_quantity(value, unit, 6).partition(" ")
-    if "." in number and "e" not in number:
-        number = number.rstrip("0").rstrip(".")
-    return f"{number}{space}{symbol}"
-
-
-def natural(name: str) -> tuple[tuple[str | int, ...], str]:
-    """Sorting key that counts: gpu9 before gpu10.
-
-    >>> sorted(["gpu10", "gpu9", "cpu"], key=natural)
-    ['cpu', 'gpu9', 'gpu10']
-    """
-    return tuple(int(part) if at % 2 else part for at, part in enumerate(_RUN_OF_DIGITS.split(name))), name
-
-
-def _digits(value: float, digits: int, power: int, *, keep: bool) -> str:
-    """value / 10**power with `digits` significant digits, by moving the point in the text."""
-    mantissa, _, exponent = f"{abs(value):.{digits - 1}e}".partition("e")
-    figures, point = mantissa.replace(".", ""), int(exponent) - power + 1
-    if -3 <= point <= 7:
-        padded = figures.rjust(len(figures) + max(0, 1 - point), "0").ljust(point, "0")
-        point = max(point, 1)
-        text = padded[:point] + ("." + padded[point:] if padded[point:] else "")
-    else:
-        if not keep and "." in mantissa:
-            mantissa = mantissa.rstrip("0").rstrip(".")
-        text = f"{mantissa}e{point - 1}"
-    if not keep and "." in text and "e" not in text:
-        text = text.rstrip("0").rstrip(".")
-    return ("-" if value < 0 else "") + text

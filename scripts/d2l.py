@@ -11,8 +11,8 @@ from typing import Final, Literal
 
 import hwsim
 from hwsim.api import Run
+from hwsim.formats import format_quantity
 from hwsim.results.invariants import printed
-from hwsim.units import format_quantity
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "d2l.md"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from hwsim.formats import natural
 from hwsim.machine import Machine, UnknownName, build
 from hwsim.spec import Mistakes, read_text
-from hwsim.units import natural
 
 CPU = "kind: cpu, cores: 2, flop: {fp32: 1 GFLOP/s}, memory: {bandwidth: 1 GB/s}"
 GPU = "kind: gpu, flop: {fp32: 1 TFLOP/s}, memory: {bandwidth: 1 TB/s}"

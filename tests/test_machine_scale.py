@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from hwsim import api
 from hwsim.cli.show import command as show
+from hwsim.formats import natural
 from hwsim.machine import Link, Machine, PlacedDevice
 from hwsim.machine.handling import Handling
 from hwsim.machine.placed import NoRoute, UnknownName
 from hwsim.spec import SpecError, find, read, tree_of
 from hwsim.spec.paths import apply_set
-from hwsim.units import natural
 from tests.eager_net import eager_routes
 
 CPU = "kind: cpu, cores: 2, flop: {fp32: 1 GFLOP/s}, memory: {bandwidth: 100 GB/s}"

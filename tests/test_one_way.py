@@ -24,6 +24,7 @@ COMPILED: Final = (
 )
 
 DEMAND, LINKS, STORAGE, UNITS = "hwsim/demand.py", "hwsim/links/kind.py", "hwsim/devices/storage.py", "hwsim/units.py"
+FORMATS = "hwsim/formats.py"
 FORMULAS: Final = [  # in any variables: what it is, how it is written, the file that may write it
     ("knee of a long message", "a - b * math.expm1(-a / b)", DEMAND),
     ("knee of a long message", "b * math.expm1(-a / b)", DEMAND),
@@ -176,7 +177,7 @@ def test_the_bytes_of_number_formats_have_one_place() -> None:
 
 
 def test_natural_order_has_one_place() -> None:
-    assert {file for file, node in house().kept if isinstance(node, ast.Constant) and node.value == NATURAL} == {UNITS}
+    assert {file for file, node in house().kept if isinstance(node, ast.Constant) and node.value == NATURAL} == {FORMATS}
 
 
 def test_a_fraction_is_written_in_per_cent_in_one_place() -> None:
@@ -193,4 +194,4 @@ def test_a_fraction_is_written_in_per_cent_in_one_place() -> None:
             for number, sign in pairwise(node.values)
         )
 
-    assert {file for file, node in house().kept if is_by_hand(node)} == {UNITS}
+    assert {file for file, node in house().kept if is_by_hand(node)} == {FORMATS}

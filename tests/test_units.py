@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hwsim import units
+from hwsim.formats import format_quantity
 from hwsim.units import (
     BANDWIDTH,
     COUNT,
@@ -24,7 +25,6 @@ from hwsim.units import (
     Dimension,
     Quantity,
     UnitError,
-    format_quantity,
     parse,
     parse_as,
     suggest_unit,

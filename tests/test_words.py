@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from hwsim.cli import main
 from hwsim.demand import Choice
+from hwsim.formats import format_change, format_share
 from hwsim.spec import did_you_mean
 from hwsim.study import sweep
-from hwsim.units import format_change, format_share
 
 
 def ran(*words: str, code: int = 0) -> str:

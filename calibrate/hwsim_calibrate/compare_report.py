@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
+from hwsim.formats import format_quantity, percent
 from hwsim.results import invariants
-from hwsim.units import format_quantity, percent
 from hwsim.views.kit import warned
 from hwsim.views.kit.figure import COLOURS, figure_bytes, figure_title
 from hwsim_calibrate.compare import STANDINGS, Comparison, OpError

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from hwsim.units import percent
+from hwsim.formats import percent
 from hwsim_calibrate import environment
 from hwsim_calibrate.case import CannotMeasure
 from hwsim_calibrate.clocks import SystemClocks, stolen, take

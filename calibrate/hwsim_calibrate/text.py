@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
-from hwsim.units import format_quantity, percent
+from hwsim.formats import format_quantity, percent
 from hwsim.views.kit.table import Column, aligned
 from hwsim_calibrate.diff import Change, Difference
 from hwsim_calibrate.doctor import Finding

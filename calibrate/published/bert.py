@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Final
 
 from hwsim.devices import Gpu, Work
+from hwsim.formats import percent
 from hwsim.models import Cluster, Framework, KernelTimes, Slice, Transformer, load_framework, load_transformer, one_pass
-from hwsim.units import percent
 from published.parts import part, table
 from published.score import Miss, Score, group_median, halves, worst_of
 from published.search import descend

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from hwsim.formats import percent
 from hwsim.models.architectures.cnn import Cnn
 from hwsim.models.architectures.entries import Shape
 from hwsim.models.library import load_network
-from hwsim.units import percent
 from published.cnn_rows import exchange_of
 from published.cnn_training import data_parallel_step, kernels_of
 from published.parts import table

@@ -13,8 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from hwsim.formats import percent
 from hwsim.models.inference import batch_pass
-from hwsim.units import percent
 from published.cnn_rows import GPUS, NETWORKS, last_of, network_of
 from published.cnn_training import SCALE, Kernels, changed, kernels_of
 from published.parts import table

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hwsim import api
-from hwsim.units import percent
+from hwsim.formats import percent
 from published.cnn_rows import Row, machine_of, rows
 from published.cnn_training import reason
 from published.score import Miss, Score, group_median, worst_of

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from hwsim.devices import Gpu, Work
+from hwsim.formats import percent
 from hwsim.models.architectures import Network
 from hwsim.models.cluster import Cluster
 from hwsim.models.convolving import CONVOLVING, Convolving, Units
@@ -22,7 +23,6 @@ from hwsim.models.framework import SOFTWARE, Software
 from hwsim.models.kernel_times import KernelTimes
 from hwsim.models.plan import Dtype, ParallelPlan, lay
 from hwsim.models.step import Step, step
-from hwsim.units import percent
 from published.cnn_rows import Row, exchange_of, network_of, rows
 from published.parts import part
 from published.score import Half, Miss, Score, group_median, halves, worst_of

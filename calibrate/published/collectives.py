@@ -17,11 +17,11 @@ from hwsim.collectives import Operation, timing
 from hwsim.collectives.choosing import bus
 from hwsim.collectives.measured import measured
 from hwsim.collectives.plan import Group
+from hwsim.formats import percent
 from hwsim.machine import Machine, build
 from hwsim.machine.libraries.mpi import Mpi
 from hwsim.machine.libraries.nccl import Bus, Estimate, Nccl
 from hwsim.spec import Mistakes, read_text
-from hwsim.units import percent
 from published.collective_machines import MACHINES, STAS
 from published.parts import table
 from published.score import Half, Miss, Score, group_median, worst_of

@@ -16,8 +16,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from hwsim.formats import format_quantity, percent
 from hwsim.results.invariants import printed
-from hwsim.units import format_quantity, percent
 from hwsim.views.kit.figure import COLOURS, figure_bytes
 from hwsim.views.kit.writing import write
 from hwsim_calibrate import text

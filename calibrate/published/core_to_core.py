@@ -16,7 +16,7 @@ from typing import Final
 
 from hwsim.devices import Cpu
 from hwsim.devices.cores import Coherence
-from hwsim.units import percent
+from hwsim.formats import percent
 from published.parts import part, table
 from published.score import Miss, Score, group_median, worst_of
 

@@ -16,7 +16,7 @@ from typing import Final
 
 from hwsim.devices import Cpu, Sockets, Work
 from hwsim.devices.cores import Numa
-from hwsim.units import percent
+from hwsim.formats import percent
 from published.parts import part, table
 from published.score import Miss, Score, group_median, mean_error, worst_of
 from published.search import descend

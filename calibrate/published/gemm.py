@@ -18,7 +18,7 @@ from hwsim.devices import Gpu, Product
 from hwsim.devices.gpu_matmul import Tiling, tiles_like
 from hwsim.devices.gpu_memory import Launch, Sustained
 from hwsim.devices.roofline import peak_of
-from hwsim.units import percent
+from hwsim.formats import percent
 from published.parts import part, table
 from published.products import LOOP, NAME, Row, rows, seconds_of
 from published.score import Miss, Score, group_median, halves, worst_of

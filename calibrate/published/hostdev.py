@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from hwsim import api
+from hwsim.formats import percent
 from hwsim.machine import Handling, Machine
-from hwsim.units import percent
 from published.parts import table
 from published.score import Miss, Score, group_median, halves, worst_of
 

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from hwsim.devices import Gpu
+from hwsim.formats import percent
 from hwsim.models import Framework, Kernel, KernelTimes, Slice, Transformer, embedding, forward, load_framework, output
 from hwsim.models.architectures.transformer_layers import product
 from hwsim.models.framework import Style
-from hwsim.units import percent
 from published.parts import part, table
 from published.score import Miss, Score, group_median, halves, worst_of
 from published.search import descend

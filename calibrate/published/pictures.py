@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from hwsim.units import percent
+from hwsim.formats import percent
 from published import bert, cnn_rows, cnn_training, inference, llm_rows, llm_training
 
 FEWEST: Final = 3  # rows of a device or a family that is shown

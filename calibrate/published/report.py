@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from hwsim.units import percent
+from hwsim.formats import percent
 from published import TOPICS
 from published.score import Miss, Score
 

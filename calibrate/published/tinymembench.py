@@ -16,7 +16,7 @@ from typing import Final
 from hwsim.devices import Accesses, Cpu
 from hwsim.devices.cache import Level, Tlb
 from hwsim.devices.cpu_access import access_latency
-from hwsim.units import percent
+from hwsim.formats import percent
 from published.parts import part, table
 from published.score import Miss, Score, group_median, halves, worst_of
 from published.search import descend

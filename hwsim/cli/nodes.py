@@ -8,10 +8,10 @@ from pathlib import Path
 
 from hwsim.cli.files import machine_of, machine_with
 from hwsim.devices import Nic
+from hwsim.formats import format_quantity
 from hwsim.machine import Machine
 from hwsim.models import Cluster, NotAlike, cluster_of
 from hwsim.spec import Mistake, SpecError, Warning, find, tree_of
-from hwsim.units import format_quantity
 
 
 def cluster_with(source: str, settings: Mapping[str, str], nodes: int = 0) -> tuple[Cluster, str, tuple[Warning, ...]]:

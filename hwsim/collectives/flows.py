@@ -26,10 +26,10 @@ from hwsim.collectives.plan import CannotCollect, Operation
 from hwsim.collectives.rounds import Pair, Round, rounds_of
 from hwsim.demand import Cost, Term, Unit
 from hwsim.devices.roofline import WORKLOAD, source_of
+from hwsim.formats import precise
 from hwsim.machine import Machine
 from hwsim.machine.libraries.overheads import PLAIN, Overheads
 from hwsim.records import dataclass
-from hwsim.units import precise
 
 _LOOKED_AT: Final = 64  # pairs of a step, for the one that waits longest
 

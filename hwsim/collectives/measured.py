@@ -19,12 +19,12 @@ from hwsim.collectives.plan import Group
 from hwsim.demand import Cost, Demand, Term
 from hwsim.devices import Gpu
 from hwsim.devices.roofline import source_of
+from hwsim.formats import precise
 from hwsim.machine import Handling, Machine
 from hwsim.machine.libraries.mpi import Mpi
 from hwsim.machine.libraries.nccl import Bus, Estimate, Nccl, Protocol
 from hwsim.machine.libraries.overheads import PLAIN, Overheads
 from hwsim.spec import Mistakes, decode, find, read, resolve
-from hwsim.units import precise
 
 Measured = TypeVar("Measured", Nccl, Mpi)
 

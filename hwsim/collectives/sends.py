@@ -24,10 +24,10 @@ from hwsim.collectives.plan import Operation
 from hwsim.collectives.steps import ExplicitSend, explicit, unrolled
 from hwsim.demand import Cost, Demand, Term
 from hwsim.devices.roofline import source_of
+from hwsim.formats import precise
 from hwsim.machine import Machine
 from hwsim.machine.libraries.overheads import PLAIN, Overheads
 from hwsim.records import dataclass
-from hwsim.units import precise
 
 
 class CostedSend(NamedTuple):

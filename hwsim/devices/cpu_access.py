@@ -18,7 +18,7 @@ from hwsim.devices.accesses import Accesses, crossings, lines_touched
 from hwsim.devices.cpu_keys import CpuKeys
 from hwsim.devices.cpu_work import memory_time, reach, through_caches, to_memory
 from hwsim.devices.roofline import WORKLOAD, CannotCompute, Draw, Input, assemble, source_of
-from hwsim.units import format_share, precise
+from hwsim.formats import format_share, precise
 
 PREFETCHED: Final = 2048.0  # bytes: prefetchers of the L2 follow strides within a page of 4 KiB, twice at least
 

@@ -11,7 +11,7 @@ from hwsim.devices.cpu_keys import CpuKeys
 from hwsim.devices.kernels import Kernels, Time
 from hwsim.devices.roofline import CannotCompute, Draw, Input, assemble, latency_term, source_of
 from hwsim.devices.work import Call
-from hwsim.units import precise
+from hwsim.formats import precise
 
 UNCALIBRATED: Final = "uncalibrated"  # labels of lines that say how well a time is known
 EXTRAPOLATED: Final = "extrapolated"

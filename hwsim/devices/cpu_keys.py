@@ -19,10 +19,11 @@ from hwsim.devices.cores import Coherence, Core, Numa
 from hwsim.devices.kernels import Kernels
 from hwsim.devices.kind import Device
 from hwsim.devices.roofline import WORKLOAD, CannotCompute, Efficiency, LocalMemory, peak_of, unknown_dtypes
+from hwsim.formats import precise
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.spec.mistakes import Problem
-from hwsim.units import BytesPerSecond, FlopPerSecond, Hertz, PerSecond, Seconds, Watts, precise
+from hwsim.units import BytesPerSecond, FlopPerSecond, Hertz, PerSecond, Seconds, Watts
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,9 @@ from hwsim.devices.cores import Numa
 from hwsim.devices.cpu_keys import CpuKeys
 from hwsim.devices.roofline import WORKLOAD, CannotCompute, Draw, Input, assemble, latency_terms, memory_draw, source_of
 from hwsim.devices.work import Work
+from hwsim.formats import precise
 from hwsim.records import dataclass
-from hwsim.units import BYTES, precise
+from hwsim.units import BYTES
 
 # Normal numbers that numpy draws on one core each second: fitted to the text's laptop (d2l 13.2), for every core whose part says
 # nothing. An EPYC 7003 draws 48.4 million (hwsim_calibrate/data), a busy V100 server of 2021 about 10 million.

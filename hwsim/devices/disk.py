@@ -20,10 +20,11 @@ from hwsim.demand import Capacity, Cost, Demand, Term
 from hwsim.devices.kind import AccessTimes
 from hwsim.devices.roofline import WORKLOAD, CannotCompute, latency_term, source_of
 from hwsim.devices.storage import Access, Asked, Direction
+from hwsim.formats import precise
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.spec.mistakes import Problem
-from hwsim.units import Bytes, BytesPerSecond, PerSecond, Seconds, precise
+from hwsim.units import Bytes, BytesPerSecond, PerSecond, Seconds
 
 __all__ = ["Access", "Disk"]
 

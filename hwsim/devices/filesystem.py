@@ -19,9 +19,10 @@ from hwsim.demand import Cost
 from hwsim.devices.kind import AccessTimes
 from hwsim.devices.roofline import Input, source_of
 from hwsim.devices.storage import Asked, Direction, Limit, cost_of, each, given, number
+from hwsim.formats import precise
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
-from hwsim.units import Bytes, BytesPerSecond, PerSecond, Seconds, precise
+from hwsim.units import Bytes, BytesPerSecond, PerSecond, Seconds
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,10 +48,11 @@ from hwsim.devices.roofline import (
     unknown_dtypes,
 )
 from hwsim.devices.work import Mix, Start, Work
+from hwsim.formats import precise
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.spec.mistakes import Problem
-from hwsim.units import Bytes, BytesPerSecond, FlopPerSecond, Hertz, PerSecond, Ratio, Seconds, Watts, precise
+from hwsim.units import Bytes, BytesPerSecond, FlopPerSecond, Hertz, PerSecond, Ratio, Seconds, Watts
 
 if TYPE_CHECKING:  # imported when the first kernel is lowered
     from hwsim.devices.gpu_access import Served

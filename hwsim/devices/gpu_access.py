@@ -15,8 +15,8 @@ from hwsim.demand import Term, soft_max
 from hwsim.devices.accesses import Accesses, lines_touched
 from hwsim.devices.gpu_memory import SECTOR, Hierarchy, Stream
 from hwsim.devices.roofline import WORKLOAD, Draw, Input, source_of
+from hwsim.formats import precise
 from hwsim.records import dataclass
-from hwsim.units import precise
 
 
 @dataclass(frozen=True, slots=True)

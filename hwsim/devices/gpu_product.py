@@ -9,8 +9,8 @@ from hwsim.demand import Term, soft_max
 from hwsim.devices.gpu_matmul import ROUNDING, Chip, Cut, Tiling, best
 from hwsim.devices.roofline import Draw, Input, latency_terms, source_of
 from hwsim.devices.work import Product, Work
+from hwsim.formats import precise
 from hwsim.records import dataclass
-from hwsim.units import precise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

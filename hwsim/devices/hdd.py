@@ -31,10 +31,11 @@ from hwsim.devices.arm import Platter, Seek
 from hwsim.devices.kind import Storage
 from hwsim.devices.roofline import CannotCompute, Input, source_of
 from hwsim.devices.storage import Asked, Direction, Limit, cost_of, drained, drained_after, each, given, number
+from hwsim.formats import precise
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.spec.mistakes import Problem
-from hwsim.units import Bytes, BytesPerSecond, Seconds, precise
+from hwsim.units import Bytes, BytesPerSecond, Seconds
 
 
 @dataclass(frozen=True, slots=True)

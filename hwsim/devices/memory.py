@@ -11,10 +11,11 @@ from hwsim.devices.accesses import Accesses
 from hwsim.devices.dram import Dram
 from hwsim.devices.kind import Device
 from hwsim.devices.roofline import WORKLOAD, CannotCompute, installed, latency_term, source_of
+from hwsim.formats import precise
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.spec.mistakes import Problem
-from hwsim.units import Bytes, BytesPerSecond, Seconds, precise
+from hwsim.units import Bytes, BytesPerSecond, Seconds
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,10 +31,11 @@ from hwsim.devices.roofline import source_of
 from hwsim.devices.ssd import Ssd
 from hwsim.devices.storage import Asked, Direction, mixed
 from hwsim.devices.volume import Volume
+from hwsim.formats import precise
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.spec.mistakes import Problem
-from hwsim.units import Bytes, precise
+from hwsim.units import Bytes
 
 Level = Literal[0, 1, 5, 6, 10]
 

@@ -17,10 +17,11 @@ from typing import Final
 from hwsim.demand import Cost, Demand, Term, Unit
 from hwsim.devices.dram import Dram
 from hwsim.devices.work import Mix
+from hwsim.formats import precise
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.spec.mistakes import Problem, did_you_mean
-from hwsim.units import BYTES, Bytes, BytesPerSecond, Ratio, Seconds, precise
+from hwsim.units import BYTES, Bytes, BytesPerSecond, Ratio, Seconds
 
 Input = tuple[str, str, str]  # name, value with unit, source
 

@@ -29,10 +29,11 @@ from hwsim.devices.flash import Endurance, Flash, amplification, moved_pages
 from hwsim.devices.kind import Storage
 from hwsim.devices.roofline import Input, source_of
 from hwsim.devices.storage import PAGE, Asked, Direction, Limit, cost_of, drained, drained_after, each, given, number, rate_at
+from hwsim.formats import format_quantity, precise
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.spec.mistakes import Problem
-from hwsim.units import Bytes, BytesPerSecond, PerSecond, Ratio, Seconds, format_quantity, precise
+from hwsim.units import Bytes, BytesPerSecond, PerSecond, Ratio, Seconds
 
 
 @dataclass(frozen=True, slots=True)

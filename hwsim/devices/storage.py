@@ -17,8 +17,8 @@ from typing import Final, Literal, Protocol
 
 from hwsim.demand import Cost, Demand, Requests, Term, Unit
 from hwsim.devices.roofline import WORKLOAD, CannotCompute, Input, latency_term, source_of
+from hwsim.formats import precise
 from hwsim.records import dataclass
-from hwsim.units import precise
 
 Access = Literal["sequential", "random"]
 Direction = Literal["read", "write"]

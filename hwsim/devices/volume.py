@@ -20,10 +20,11 @@ from hwsim.demand import Cost
 from hwsim.devices.kind import AccessTimes
 from hwsim.devices.roofline import Input, source_of
 from hwsim.devices.storage import Asked, Direction, Limit, cost_of, drained, drained_after
+from hwsim.formats import precise
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.spec.mistakes import Problem
-from hwsim.units import Bytes, BytesPerSecond, PerSecond, Seconds, precise
+from hwsim.units import Bytes, BytesPerSecond, PerSecond, Seconds
 
 _GIB = 2.0**30
 

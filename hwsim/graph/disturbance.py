@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from hwsim.formats import format_quantity, percent
 from hwsim.records import dataclass
-from hwsim.units import format_quantity, percent
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,10 +20,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from hwsim.formats import format_quantity
 from hwsim.links.kind import Framing, LinkKind, Protocol
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
-from hwsim.units import Bytes, BytesPerSecond, Metres, Ratio, format_quantity
+from hwsim.units import Bytes, BytesPerSecond, Metres, Ratio
 
 AROUND: Final = 26.0  # bytes around an InfiniBand packet
 FLITS: Final = 1024 / 1056  # data bits of a transfer packet of Omni-Path

@@ -11,6 +11,7 @@ from typing import Final
 
 from hwsim import devices
 from hwsim.devices import Device
+from hwsim.formats import format_quantity, natural
 from hwsim.machine import views
 from hwsim.machine.capacities import Backplanes, capacities
 from hwsim.machine.cards import Cards
@@ -24,7 +25,6 @@ from hwsim.machine.schema import HEADER, PART_KEYS, MachineFile, PartEntry
 from hwsim.machine.transfer import Transfers
 from hwsim.machine.wiring import wire_all
 from hwsim.spec import Mistakes, Tree, Warning, check_header, decode, did_you_mean, different, parameters, resolve
-from hwsim.units import format_quantity, natural
 
 MOST_DEVICES: Final = 1_000_000
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,59}")

@@ -17,8 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from hwsim.formats import natural
 from hwsim.machine.net import Net
-from hwsim.units import natural
 
 
 class Cards:

@@ -11,10 +11,10 @@ from hwsim.demand import Term, Unit
 from hwsim.devices import Cpu, Gpu, Memory, Nic
 from hwsim.devices.network import ON_CORES
 from hwsim.devices.roofline import WORKLOAD, latency_term, source_of
+from hwsim.formats import precise
 from hwsim.links import Protocol
 from hwsim.machine.placed import Link, PlacedDevice
 from hwsim.records import dataclass
-from hwsim.units import precise
 
 Input = tuple[str, str, str]  # a number of a derivation: name, value, source
 Pages = Literal["pinned", "pageable"]

@@ -15,11 +15,11 @@ from itertools import chain, pairwise
 from typing import Final, NamedTuple, overload
 
 from hwsim.devices import Device
+from hwsim.formats import natural
 from hwsim.machine.libraries.reading import Libraries
 from hwsim.machine.placed import Fidelity, below
 from hwsim.machine.wires import Ints, Wires
 from hwsim.records import dataclass
-from hwsim.units import natural
 
 _DIGITS: Final = "0123456789"
 _LONG: Final = 9  # more digits than any number of a member has

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import Final
 
+from hwsim.formats import natural
 from hwsim.machine.layout import Layout, Numbered, Part
 from hwsim.machine.placed import UnknownName, below, listed
 from hwsim.records import dataclass
 from hwsim.spec.mistakes import did_you_mean
-from hwsim.units import natural
 
 _DOT: Final = re.compile(r"(?<!\.)\.(?!\.)")
 _SEGMENT: Final = re.compile(r"(?P<text>[A-Za-z][\w-]*?)(?:(?P<star>\*)|(?P<first>\d{1,9})\.\.(?P<last>\d{1,9}))?", re.ASCII)

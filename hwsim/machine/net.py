@@ -11,9 +11,9 @@ from itertools import pairwise
 from typing import Final, TypeVar
 
 from hwsim.devices import Nic, Switch
+from hwsim.formats import natural
 from hwsim.machine.layout import Layout
 from hwsim.machine.placed import Link, Routing, below
-from hwsim.units import natural
 
 _KEPT: Final = 400_000  # ways between neighbours remembered
 BOTH: Final = 2  # of the three numbers of a wire: a to b, b to a, both

@@ -9,13 +9,13 @@ from dataclasses import field, replace
 from hwsim.demand import Term
 from hwsim.devices import Cpu, Gpu, Memory, Nic, Storage, Switch
 from hwsim.devices.roofline import WORKLOAD, latency_term, source_of
+from hwsim.formats import precise
 from hwsim.links import Framing, Protocol
 from hwsim.machine.capacities import Backplanes
 from hwsim.machine.handling import Input
 from hwsim.machine.placed import Link, PlacedDevice
 from hwsim.machine.routes import Route
 from hwsim.records import dataclass
-from hwsim.units import precise
 
 
 @dataclass(frozen=True, slots=True)

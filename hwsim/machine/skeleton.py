@@ -12,12 +12,12 @@ from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
+from hwsim.formats import natural
 from hwsim.machine.capacities import Backplanes
 from hwsim.machine.hosts import Hosts, Port
 from hwsim.machine.layout import Layout
 from hwsim.machine.net import BOTH
 from hwsim.machine.numbering import Numbering
-from hwsim.units import natural
 
 Where = tuple[int, int]  # layer and rank of a device of the core
 

@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from hwsim import links
+from hwsim.formats import natural
 from hwsim.links import LinkKind
 from hwsim.machine.layout import Layout, Part
 from hwsim.machine.names import Names
@@ -16,7 +17,6 @@ from hwsim.machine.schema import LINK_KEYS, PART_KEYS, LinkEntry, topology_keys
 from hwsim.machine.topologies import TOPOLOGIES, Edge, Edges, Topology
 from hwsim.machine.wires import Bundle, Ints, pair_keys
 from hwsim.spec import Mistakes, Tree, decode, did_you_mean
-from hwsim.units import natural
 
 MOST_LINKS: Final = 2_000_000
 _UNLIMITED: Final = 1 << 60

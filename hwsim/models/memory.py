@@ -22,12 +22,13 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
+from hwsim.formats import format_quantity
 from hwsim.models.architectures import Network, Transformer
 from hwsim.models.architectures.transformer_layers import Attention
 from hwsim.models.layer import Layer
 from hwsim.models.plan import Laid, ParallelPlan
 from hwsim.records import dataclass
-from hwsim.units import BYTES, format_quantity
+from hwsim.units import BYTES
 
 RESERVED: Final = 1.5e9  # CUDA context, NCCL's buffers and cuBLAS' workspaces; typical figures of nvidia-smi, quoted from memory
 KEPT: Final = {"sgd": 4.0, "adam": 8.0}  # bytes a parameter of a network that stay for the next update: momentum; two moments

@@ -28,10 +28,11 @@ import math
 from typing import ClassVar, Final
 
 from hwsim.devices import Call, Work, elementwise_call, reduce_call
+from hwsim.formats import precise
 from hwsim.ops.op import CalledOp, CannotPlace, Dtype, Placed, Pointwise, Scope, compute
 from hwsim.records import dataclass
 from hwsim.spec import field
-from hwsim.units import BYTES, precise
+from hwsim.units import BYTES
 
 USUAL: Final = {0: ("fill", ""), 1: ("add", "scalar"), 2: ("add", "")}  # arrays read -> function and form if none is given
 

@@ -16,10 +16,11 @@ from typing import ClassVar
 
 from hwsim.demand import Cost, Term
 from hwsim.devices import WORKLOAD, Cpu, Gpu, Sockets
+from hwsim.formats import precise
 from hwsim.ops.op import CannotPlace, DeviceOp, Placed, Scope
 from hwsim.records import dataclass
 from hwsim.spec import field
-from hwsim.units import Seconds, precise
+from hwsim.units import Seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from hwsim.formats import format_quantity, percent
 from hwsim.results.coverage import coverage
 from hwsim.results.invariants import numbers, refuse
 from hwsim.results.result import Result
 from hwsim.results.timeline import Steady, Timeline
 from hwsim.spec import Warning
 from hwsim.ticks import FEMTO
-from hwsim.units import format_quantity, percent
 
 ROUNDING = 1e-9  # of a quantity worked out in floats
 PER_OP = 2  # fs by which rounding can make an op shorter than what it draws takes: of its fixed and of its flowing part

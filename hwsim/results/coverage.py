@@ -8,9 +8,9 @@ from typing import Final
 import numpy as np
 
 from hwsim.demand import Cost
+from hwsim.formats import format_share
 from hwsim.records import dataclass
 from hwsim.results.timeline import Timeline
-from hwsim.units import format_share
 
 NAMES: Final = 4  # functions named in the text
 DOUBTFUL: Final = 0.05  # part of the time

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Final, Literal
 
+from hwsim.formats import format_quantity
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Tree, did_you_mean
-from hwsim.units import RATE, RATIO, TIME, Dimension, UnitError, format_quantity
+from hwsim.units import RATE, RATIO, TIME, Dimension, UnitError
 
 if TYPE_CHECKING:
     from hwsim.spec.expectation import Expectation

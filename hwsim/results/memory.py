@@ -29,12 +29,12 @@ from numpy.typing import NDArray
 
 from hwsim import ticks
 from hwsim.devices import Cpu, Gpu, Memory, Sockets
+from hwsim.formats import format_quantity
 from hwsim.graph.opgraph import Buffer, Held, Ints, Mark, OpGraph
 from hwsim.machine import Machine
 from hwsim.records import dataclass
 from hwsim.results.timeline import Timeline
 from hwsim.ticks import FEMTO
-from hwsim.units import format_quantity
 
 NAMED: Final = 4  # values named in a verdict
 

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from hwsim import ticks
+from hwsim.formats import format_quantity
 from hwsim.graph.opgraph import FlatGraph, Ints
 from hwsim.records import dataclass
-from hwsim.units import format_quantity
 
 _start = attrgetter("start")
 

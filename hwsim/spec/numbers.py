@@ -18,10 +18,11 @@ from dataclasses import replace
 from typing import Any, Final
 
 from hwsim import ticks
+from hwsim.formats import format_quantity
 from hwsim.records import dataclass
 from hwsim.spec.mistakes import Mistakes, did_you_mean
 from hwsim.spec.tree import Origin, Tree
-from hwsim.units import RATIO, TIME, Dimension, Quantity, UnitError, format_quantity, parse, parse_as
+from hwsim.units import RATIO, TIME, Dimension, Quantity, UnitError, parse, parse_as
 
 SOURCE_KEYS: Final = ("source", "ref")
 NUMBER_KEYS: Final = ("value", "source", "ref", "ci95", "points", "note")

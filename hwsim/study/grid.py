@@ -10,10 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any, Final
 
+from hwsim.formats import format_quantity
 from hwsim.records import dataclass
 from hwsim.spec import Mistake, Place, Source, SpecError, Tree, read_text
 from hwsim.spec.ranges import is_range, parse_range
-from hwsim.units import Quantity, UnitError, format_quantity, parse_as
+from hwsim.units import Quantity, UnitError, parse_as
 
 MOST_POINTS: Final = 10_000
 _OPEN: Final = {"[": "]", "{": "}", "(": ")"}

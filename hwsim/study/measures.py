@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from hwsim.formats import format_quantity
 from hwsim.records import dataclass
 from hwsim.results.result import Result
 from hwsim.spec import did_you_mean
 from hwsim.ticks import FEMTO
-from hwsim.units import format_quantity
 from hwsim.views.explain.starving import pipelines
 
 UNITS: Final = {

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from hwsim.formats import format_quantity
 from hwsim.records import dataclass
 from hwsim.study.measures import SERVICE, TIME, Measure, measure, throughput
 from hwsim.study.point import Row
 from hwsim.study.work import OPS_DONE, Work
-from hwsim.units import format_quantity
 
 SAME: Final = 0.01  # amounts this near each other are the same work
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from string import ascii_letters
 from typing import TYPE_CHECKING, Final
 
+from hwsim.formats import format_quantity, format_share
 from hwsim.study.grid import written
 from hwsim.study.measures import TIME, measure
-from hwsim.units import format_quantity, format_share
 from hwsim.views.kit.lines import WIDTH, titled
 from hwsim.views.kit.table import Column, aligned, shortened
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hwsim.demand import Cost
+from hwsim.formats import format_quantity
 from hwsim.graph.opgraph import EVERY, PAIRED, Block, OpGraph
 from hwsim.ticks import FEMTO
-from hwsim.units import format_quantity
 
 
 def describe(graph: OpGraph, limit: int = 200) -> str:

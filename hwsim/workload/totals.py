@@ -15,11 +15,11 @@ import numpy as np
 
 from hwsim.demand import Cost, Requests, rates_of
 from hwsim.devices import Cpu, Gpu, Memory, Storage
+from hwsim.formats import format_quantity
 from hwsim.graph.opgraph import OpGraph
 from hwsim.machine import Machine
 from hwsim.records import dataclass
 from hwsim.spec import Warning
-from hwsim.units import format_quantity
 
 LEAST: Final = 1.01  # below this many times as long nothing is said
 _FINDS: Final = {"volume": "finds its credits full", "ssd": "finds its cache empty", "hdd": "finds its cache empty"}

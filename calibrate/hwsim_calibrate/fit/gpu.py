@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from hwsim.units import percent
+from hwsim.formats import percent
 from hwsim_calibrate.fit.piecewise import pieces_of
 from hwsim_calibrate.fit.solve import Floats, Problem, solve
 from hwsim_calibrate.fit.writing import quantity

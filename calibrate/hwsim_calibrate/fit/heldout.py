@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from hwsim.devices.kernels import key_of
-from hwsim.units import percent
+from hwsim.formats import percent
 from hwsim_calibrate.fit.kernels import Timed, fit_kernels
 from hwsim_calibrate.fit.model import Capacities
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from hwsim.devices.kernels import Kernels
 from hwsim.devices.work import elementwise_call
-from hwsim.units import percent
+from hwsim.formats import percent
 from hwsim_calibrate.fit.gpu import reached
 from hwsim_calibrate.fit.kernels import FittedKernels, reported_sizes
 from hwsim_calibrate.fit.piecewise import Pieces, pieces_of

@@ -18,8 +18,8 @@ from typing import Any, Final
 import numpy as np
 
 from hwsim.demand import softened
+from hwsim.formats import percent
 from hwsim.spec import Mistake, SpecError
-from hwsim.units import percent
 from hwsim_calibrate.fit.solve import Floats, Problem, solve
 from hwsim_calibrate.fit.writing import quantity, text
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 import yaml
 
 from hwsim.devices.kernels import Corrections, Function, ProductTime, Tier
-from hwsim.units import format_quantity
+from hwsim.formats import format_quantity
 from hwsim_calibrate.fit.kernels import FittedKernels, Interval
 from hwsim_calibrate.fit.model import Name
 

@@ -11,7 +11,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-from hwsim.units import BYTES, format_quantity, format_share, percent
+from hwsim.formats import format_quantity, format_share, percent
+from hwsim.units import BYTES
 from hwsim_calibrate.recording.folding import Folded, Tell, fold
 from hwsim_calibrate.recording.nodes import Leaf, Loop, Node
 from hwsim_calibrate.recording.script import Recording

@@ -20,6 +20,7 @@ from hwsim.actors.serving.batching import Batch
 from hwsim.collectives import timing
 from hwsim.demand import Cost, Demand, Term, Unit
 from hwsim.engine import Host, IssuedOp
+from hwsim.formats import precise
 from hwsim.graph.opgraph import Label, Queue
 from hwsim.machine import Machine
 from hwsim.models.architectures.transformer import Transformer
@@ -30,7 +31,7 @@ from hwsim.models.iteration import Iterations, Taken
 from hwsim.models.kernel_times import KernelTimes
 from hwsim.models.layer import kernels
 from hwsim.records import dataclass
-from hwsim.units import BYTES, precise
+from hwsim.units import BYTES
 from hwsim.workload.serving.plan import ServicePlan
 
 BITS: Final = 5

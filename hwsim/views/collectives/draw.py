@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from hwsim.units import format_quantity
+from hwsim.formats import format_quantity
 from hwsim.views.collectives.find import AUTO, Measured, Row
 from hwsim.views.kit.figure import COLOURS, INK, figure_bytes, figure_title, line_names, open_axes, push_apart
 from hwsim.views.kit.table import size_text

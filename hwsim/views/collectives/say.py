@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from hwsim.units import format_quantity
+from hwsim.formats import format_quantity
 from hwsim.views.collectives.find import Measured, Row
 from hwsim.views.kit.document import picked
 from hwsim.views.kit.table import size_text, table

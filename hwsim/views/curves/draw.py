@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from hwsim.formats import format_quantity
 from hwsim.results.result import Result
-from hwsim.units import format_quantity
 from hwsim.views.kit.figure import COLOURS, figure_bytes, figure_title, time_scale
 
 

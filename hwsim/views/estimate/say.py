@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from hwsim.formats import format_quantity, format_share
 from hwsim.results import invariants
-from hwsim.units import DAY, format_quantity, format_share
+from hwsim.units import DAY
 from hwsim.views.kit.lines import titled
 from hwsim.views.kit.warned import as_dicts
 from hwsim.views.summary.say import bar

@@ -17,11 +17,11 @@ from typing import Final
 import numpy as np
 
 from hwsim import ticks
+from hwsim.formats import natural
 from hwsim.graph.opgraph import Ints
 from hwsim.records import dataclass
 from hwsim.results.timeline import Timeline
 from hwsim.ticks import FEMTO
-from hwsim.units import natural
 from hwsim.views.explain.cause import Cause, Causes, family
 
 ROUNDED: Final = 30  # leading bits in which equal paces agree

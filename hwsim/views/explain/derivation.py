@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from hwsim.demand import Cost, Demand, Term, rates_of
+from hwsim.formats import format_quantity
 from hwsim.graph.opgraph import Ints, Label
 from hwsim.records import dataclass
 from hwsim.results.timeline import Timeline
 from hwsim.ticks import FEMTO
-from hwsim.units import format_quantity
 from hwsim.views.explain.cause import HOST, family
 from hwsim.views.explain.critical import ready_times
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from hwsim.formats import format_quantity, format_share
 from hwsim.results.result import Result
 from hwsim.ticks import FEMTO
-from hwsim.units import format_quantity, format_share
 from hwsim.views.explain.cause import family
 from hwsim.views.explain.explanation import Explanation
 from hwsim.views.gantt.draw import PIXELS, merged

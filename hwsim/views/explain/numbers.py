@@ -9,10 +9,11 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final, Literal
 
+from hwsim.formats import format_quantity, precise
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Tree, resolve
 from hwsim.spec.numbers import sources
-from hwsim.units import Quantity, UnitError, format_quantity, parse, precise
+from hwsim.units import Quantity, UnitError, parse
 
 BETTER: Final[dict[str, Literal["halved", "doubled"]]] = {
     "s": "halved", "m": "halved", "B/s": "doubled", "FLOP/s": "doubled", "1/s": "doubled", "T/s": "doubled",

@@ -7,10 +7,10 @@ import textwrap
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
+from hwsim.formats import percent
 from hwsim.graph.opgraph import Label
 from hwsim.results import invariants
 from hwsim.results.result import Result
-from hwsim.units import percent
 from hwsim.views.explain.cause import Cause
 from hwsim.views.explain.critical import Share, families
 from hwsim.views.explain.derivation import Derivation, Line, duration, fraction, seconds

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from hwsim.units import format_share
+from hwsim.formats import format_share
 from hwsim.views.explain.critical import families
 from hwsim.views.explain.derivation import duration, seconds
 from hwsim.views.explain.measure import TIMES, Measure

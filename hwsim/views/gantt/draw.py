@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from hwsim.formats import format_quantity
 from hwsim.graph.opgraph import Floats, Ints
 from hwsim.results.result import Result
 from hwsim.ticks import FEMTO
-from hwsim.units import format_quantity
 from hwsim.views.kit.figure import COLOURS, LEGEND, OTHER, figure_bytes, figure_title, time_scale
 from hwsim.views.kit.lanes import Lane, lanes
 

@@ -7,10 +7,10 @@ from heapq import heappop, heappush
 
 import numpy as np
 
+from hwsim.formats import natural
 from hwsim.graph.opgraph import Ints
 from hwsim.records import dataclass
 from hwsim.results.result import Result
-from hwsim.units import natural
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from hwsim.units import format_quantity, precise
+from hwsim.formats import format_quantity, precise
 from hwsim.views.kit.figure import COLOURS, figure_bytes, figure_title, open_axes
 from hwsim.views.kit.view import Heading, Unshowable
 from hwsim.views.latency.find import Latencies, Row

@@ -15,9 +15,9 @@ from hwsim.demand import Term
 from hwsim.devices import Accesses, Work
 from hwsim.devices.cpu_access import memory_latency
 from hwsim.devices.roofline import source_of
+from hwsim.formats import precise
 from hwsim.machine import Machine
 from hwsim.machine.placed import Link
-from hwsim.units import precise
 from hwsim.views.latency.probe import LINE, Lacks, Timed, body, changed, first_cpu
 
 KIB: Final = 1024.0

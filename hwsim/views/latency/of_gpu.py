@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from hwsim.devices import Accesses, Gpu, Work
+from hwsim.formats import precise
 from hwsim.machine import Machine, NoRoute
 from hwsim.ops.op import Scope
 from hwsim.ops.transfer import Copy
-from hwsim.units import precise
 from hwsim.views.latency.probe import MEGABYTE, Lacks, Timed, body, first_cpu, first_gpu, rates
 
 

@@ -8,11 +8,11 @@ from typing import Final
 
 from hwsim import links
 from hwsim.demand import Cost
+from hwsim.formats import precise
 from hwsim.machine import Machine, NoRoute
 from hwsim.machine.placed import Link
 from hwsim.ops.op import Scope
 from hwsim.ops.transfer import Send
-from hwsim.units import precise
 from hwsim.views.latency.probe import LINE, Lacks, Timed, first_cpu
 
 NETWORKS: Final = ("lan", "fabric")  # what the links of a network join

@@ -8,8 +8,8 @@ from hwsim.devices import Storage
 from hwsim.devices.disk import Disk
 from hwsim.devices.hdd import Hdd
 from hwsim.devices.ssd import Ssd
+from hwsim.formats import precise
 from hwsim.machine import Machine
-from hwsim.units import precise
 from hwsim.views.latency.probe import LINE, MEGABYTE, PAGE, Lacks, Timed
 
 Sort = Literal["hard disk", "NVMe SSD", "SATA SSD", "persistent memory", "other storage"]

@@ -6,8 +6,8 @@ import textwrap
 from collections.abc import Mapping
 from typing import Any, Final
 
+from hwsim.formats import format_quantity, precise
 from hwsim.spec import did_you_mean
-from hwsim.units import format_quantity, precise
 from hwsim.views.explain.derivation import put_in, seconds
 from hwsim.views.kit.document import picked
 from hwsim.views.kit.table import table

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
+from hwsim.formats import format_quantity
 from hwsim.results.memory import DeviceMemory
 from hwsim.results.result import Result
-from hwsim.units import format_quantity
 from hwsim.views.kit.figure import COLOURS, time_scale
 from hwsim.views.kit.panels import panels, step
 

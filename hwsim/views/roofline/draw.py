@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from hwsim.units import format_share, precise
+from hwsim.formats import format_share, precise
 from hwsim.views.kit.figure import COLOURS, INK, figure_bytes, figure_title, line_names, open_axes, push_apart
 from hwsim.views.kit.view import Heading
 from hwsim.views.roofline.ceilings import Ceiling

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, Final
 
-from hwsim.units import format_quantity, format_share
+from hwsim.formats import format_quantity, format_share
 from hwsim.views.kit.document import picked
 from hwsim.views.kit.table import table
 from hwsim.views.kit.view import Heading

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from hwsim.formats import format_quantity, format_share, natural
 from hwsim.records import dataclass
 from hwsim.results.usage import Usage
-from hwsim.units import format_quantity, format_share, natural
 from hwsim.views.explain.cause import family
 from hwsim.views.explain.critical import Share
 

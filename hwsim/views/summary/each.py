@@ -18,12 +18,12 @@ import numpy as np
 
 from hwsim import ticks
 from hwsim.demand import Cost, Unit
+from hwsim.formats import format_quantity
 from hwsim.graph.opgraph import Ints, Label
 from hwsim.records import dataclass
 from hwsim.results.ops import ARRIVE, Arrivals, arrivals, weights
 from hwsim.results.timeline import Timeline
 from hwsim.ticks import FEMTO
-from hwsim.units import format_quantity
 from hwsim.views.explain.cause import HOST, Cause, family
 from hwsim.views.explain.critical import pieces
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape
 
+from hwsim.formats import format_quantity, format_share
 from hwsim.results.result import Result
-from hwsim.units import format_quantity, format_share
 from hwsim.views.explain.critical import families, limited_by
 from hwsim.views.summary.capacities import capacities
 

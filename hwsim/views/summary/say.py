@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from hwsim.formats import format_change, format_quantity, format_share
 from hwsim.results import invariants
 from hwsim.results.choices import choices
 from hwsim.results.coverage import coverage
@@ -14,7 +15,6 @@ from hwsim.results.expect import Verdict
 from hwsim.results.memory import DeviceMemory
 from hwsim.results.requests import RequestStatistics
 from hwsim.results.result import Result
-from hwsim.units import format_change, format_quantity, format_share
 from hwsim.views.explain.critical import families, limited_by
 from hwsim.views.explain.starving import pipelines
 from hwsim.views.kit import warned

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any, Final
 
+from hwsim.formats import format_quantity, format_share
 from hwsim.results.requests import Spread
 from hwsim.results.serving import ServiceStatistics
-from hwsim.units import format_quantity, format_share
 from hwsim.views.kit.document import picked
 
 PLAIN: Final = (  # entries of the document with the names of the statistics

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
+from hwsim.formats import format_quantity
 from hwsim.records import dataclass
-from hwsim.units import format_quantity, parse
+from hwsim.units import parse
 from hwsim.views.kit.figure import COLOURS, LEGEND, OTHER, figure_bytes
 from hwsim.views.kit.table import BINARY, size_text
 

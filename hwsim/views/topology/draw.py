@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from hwsim import links
-from hwsim.units import format_quantity
+from hwsim.formats import format_quantity
 from hwsim.views.kit.figure import COLOURS, figure_bytes, figure_title
 from hwsim.views.kit.view import Heading
 from hwsim.views.topology.find import Topology

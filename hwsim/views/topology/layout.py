@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from hwsim.formats import natural
 from hwsim.machine import Machine
-from hwsim.units import natural
 from hwsim.views.topology.bisection import parallel_links
 from hwsim.views.topology.find import starred, starred_node
 from hwsim.views.topology.rows import (

@@ -8,8 +8,8 @@ from dataclasses import field
 from itertools import pairwise
 from typing import Final
 
+from hwsim.formats import natural
 from hwsim.records import dataclass
-from hwsim.units import natural
 
 GAP: Final = 1.0  # from the middle of one part to the next
 ROW: Final = 1.25

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from hwsim import links
-from hwsim.units import format_quantity, natural
+from hwsim.formats import format_quantity, natural
 from hwsim.views.kit.document import picked
 from hwsim.views.kit.table import table
 from hwsim.views.kit.view import Heading

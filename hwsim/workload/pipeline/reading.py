@@ -10,13 +10,13 @@ from typing import Final
 from hwsim.demand import Cost, Demand, Term
 from hwsim.devices import CannotCompute
 from hwsim.devices.roofline import Input
+from hwsim.formats import precise
 from hwsim.graph.opgraph import OpGraph
 from hwsim.machine import Handling, Machine, NoRoute, UnknownName
 from hwsim.ops import OPS, CannotPlace, ExchangeOp, Op, Placed
 from hwsim.ops.disk import Read
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Tree, Value, decode, did_you_mean, substitute, tree_of
-from hwsim.units import precise
 from hwsim.workload.pipeline.cache import hit_rate
 from hwsim.workload.pipeline.keys import Cache, Dataset, PipelineKeys, StageKeys
 from hwsim.workload.pipeline.step import first_gpu, pace, step_graph

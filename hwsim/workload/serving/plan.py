@@ -8,6 +8,7 @@ from typing import Final
 
 from hwsim import ticks
 from hwsim.devices import Gpu
+from hwsim.formats import format_quantity, percent
 from hwsim.graph.opgraph import Held
 from hwsim.machine import Machine, UnknownName
 from hwsim.models.architectures import Model, Transformer
@@ -16,7 +17,7 @@ from hwsim.models.library import near, written_model
 from hwsim.models.memory import Footprint, kv_capacity, serving_memory
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Place, SpecError, Tree, Warning, decode
-from hwsim.units import BYTES, format_quantity, percent
+from hwsim.units import BYTES
 from hwsim.workload.serving.requests import Drawn, Request, draw, least, mean_tokens
 from hwsim.workload.serving.schema import ArrivalKeys, InferKeys, LengthKeys
 

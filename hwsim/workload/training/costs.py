@@ -20,10 +20,10 @@ from typing import Final
 
 from hwsim.demand import Cost, Demand, Term, Unit
 from hwsim.devices import Gpu, Work
+from hwsim.formats import precise
 from hwsim.models.kernel_times import KernelTimes, TimedKernel
 from hwsim.models.layer import Kernel
 from hwsim.records import dataclass
-from hwsim.units import precise
 from hwsim.workload.training.layout import Names
 
 KERNELS: Final = "a kernel's own model, as it runs in trainings"

@@ -13,11 +13,11 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING, Final
 
 from hwsim.demand import Cost, Demand, Term, Unit, softened
+from hwsim.formats import precise
 from hwsim.machine import Machine
 from hwsim.machine.libraries.operations import Operation
 from hwsim.models.cluster import KNEE, NETWORK
 from hwsim.records import dataclass
-from hwsim.units import precise
 from hwsim.workload.training.costs import Spent
 from hwsim.workload.training.layout import Names
 from hwsim.workload.training.rings import Rings

@@ -1,0 +1,137 @@
+"""Texts of quantities: numbers with prefix and unit, shares, per cent, and names in natural order.
+
+>>> format_quantity(0.015, "s"), format_quantity(16e9, "B/s"), format_quantity(65536, "B")
+('15.0 ms', '16 GB/s', '65.5 kB')
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from functools import lru_cache
+from typing import Final
+
+from hwsim.units import COUNT, DAY, UP, UnitError, unit_of
+
+_PREFIXES: Final = {**{power: prefix for prefix, power in UP.items()}, 0: "", -3: "m", -6: "u", -9: "n", -12: "p", -15: "f"}
+_PREFIXED: Final = {  # unit: (smallest power, largest power)
+    "s": (-15, 0), "B": (0, 18), "b": (0, 18), "bit": (0, 18), "FLOP": (0, 18), "OP": (0, 18), "T": (0, 18), "Hz": (0, 18),
+    "IOPS": (0, 18), "W": (-6, 18), "J": (-15, 18), "Wh": (0, 18), "m": (-9, 3),
+}  # fmt: skip
+_RUN_OF_DIGITS: Final = re.compile(r"(\d+)")
+_LONG: Final = ((2 * DAY, DAY, "day"), (7200.0, 3600.0, "h"), (120.0, 60.0, "min"))
+
+
+def format_quantity(value: float, unit: str, digits: int = 3) -> str:
+    """A value in SI units, written with `digits` significant digits and a fitting prefix.
+
+    `unit` is the symbol without prefix ("s", "B", "B/s", "FLOP/s", "1/s", "%", "1", "USD/h", ...).
+    Times keep their trailing zeros (they are results); above two minutes they turn to min, h, day.
+
+    >>> format_quantity(1.2e12, "FLOP"), format_quantity(0.5, "%"), format_quantity(9000, "s")
+    ('1.2 TFLOP', '50 %', '2.50 h')
+    """
+    scale = unit_of(unit) if unit != "1" else (0, 1.0, COUNT)
+    if scale is None:
+        raise UnitError(f"unknown unit '{unit}'")
+    suffix = "" if unit == "1" else " " + unit
+    if not math.isfinite(value):
+        return f"{value}{suffix}"
+    if unit == "s":
+        for least, size, name in _LONG:
+            if abs(value) >= least:
+                return f"{_digits(value / size, digits, 0, keep=True)} {name}"
+    shown = value / (scale[1] * 10.0 ** scale[0]) if scale[0] >= 0 else value * 10.0 ** -scale[0] / scale[1]
+    if shown == 0:
+        return "0" + suffix
+    first = unit.split("/", 1)[0]
+    power = 0
+    if first in _PREFIXED:
+        low, high = _PREFIXED[first]
+        exponent = int(f"{shown:.{digits - 1}e}".partition("e")[2])  # after rounding: 999.6 is 1.00 k
+        power = min(max(exponent // 3 * 3, low), high)
+    prefix = _PREFIXES[power]
+    return f"{_digits(shown, digits, power, keep=unit == 's')}{' ' if suffix else ''}{prefix}{suffix.lstrip()}"
+
+
+def format_share(fraction: float) -> str:
+    """A fraction in per cent, with two significant digits; what is nearly all of it is not called all.
+
+    >>> format_share(1), format_share(0.9996), format_share(0.5), format_share(0.0123), format_share(0.00001)
+    ('100 %', '99.9 %', '50 %', '1.2 %', '<0.1 %')
+    """
+    if 0 < fraction < 0.0005:
+        return "<0.1 %"
+    if 0.9945 <= fraction < 0.99999:
+        return f"{min(fraction * 100, 99.9):.1f} %"
+    return format_quantity(fraction, "%", 2) if fraction < 0.995 else format_quantity(fraction, "%", 3)
+
+
+def format_change(fraction: float) -> str:
+    """A change in per cent with its sign; two significant digits, whole per cent from 10 % on.
+
+    >>> format_change(1.1), format_change(0.057), format_change(-0.346), format_change(12.345), format_change(0.0004)
+    ('+110 %', '+5.7 %', '-35 %', '+1,234 %', '+0.0 %')
+    """
+    points = abs(100 * fraction)
+    return percent(fraction, "+,.0f" if points >= 9.95 else "+.2g" if points >= 1 else "+.1f")
+
+
+def percent(fraction: float, form: str = "") -> str:
+    """A fraction in per cent with one digit after the point; only the whole is "100 %", only nothing is "0.0 %".
+
+    form: format of the number instead, as Python writes it, without a word for what is nearly all or nearly nothing.
+
+    >>> percent(0.1234), percent(1), percent(0.9999), percent(0.0001), percent(1.5)
+    ('12.3 %', '100 %', '99.9 %', '<0.1 %', '150.0 %')
+    >>> percent(0.1234, ".0f"), percent(-0.05, "+.1f")
+    ('12 %', '-5.0 %')
+    """
+    if form:
+        return f"{100 * fraction:{form}} %"
+    if fraction == 1:
+        return "100 %"
+    if 0 < fraction < 0.0005:
+        return "<0.1 %"
+    return f"{min(100 * fraction, 99.9) if fraction < 1 else 100 * fraction:.1f} %"
+
+
+@lru_cache(maxsize=4096)  # a machine has thousands of equal links
+def precise(value: float, unit: str) -> str:
+    """A number of a derivation, with the digits it takes to do the arithmetic again.
+
+    >>> precise(965.6e9, "FLOP/s"), precise(12e-6, "s"), precise(0.158, "%"), precise(1e6, "1")
+    ('965.6 GFLOP/s', '12 us', '15.8 %', '1e6')
+    """
+    if unit == "1":
+        return f"{value:.6g}".replace("e+0", "e").replace("e+", "e")
+    number, space, symbol = format_quantity(value, unit, 6).partition(" ")
+    if "." in number and "e" not in number:
+        number = number.rstrip("0").rstrip(".")
+    return f"{number}{space}{symbol}"
+
+
+def natural(name: str) -> tuple[tuple[str | int, ...], str]:
+    """Sorting key that counts: gpu9 before gpu10.
+
+    >>> sorted(["gpu10", "gpu9", "cpu"], key=natural)
+    ['cpu', 'gpu9', 'gpu10']
+    """
+    return tuple(int(part) if at % 2 else part for at, part in enumerate(_RUN_OF_DIGITS.split(name))), name
+
+
+def _digits(value: float, digits: int, power: int, *, keep: bool) -> str:
+    """value / 10**power with `digits` significant digits, by moving the point in the text."""
+    mantissa, _, exponent = f"{abs(value):.{digits - 1}e}".partition("e")
+    figures, point = mantissa.replace(".", ""), int(exponent) - power + 1
+    if -3 <= point <= 7:
+        padded = figures.rjust(len(figures) + max(0, 1 - point), "0").ljust(point, "0")
+        point = max(point, 1)
+        text = padded[:point] + ("." + padded[point:] if padded[point:] else "")
+    else:
+        if not keep and "." in mantissa:
+            mantissa = mantissa.rstrip("0").rstrip(".")
+        text = f"{mantissa}e{point - 1}"
+    if not keep and "." in text and "e" not in text:
+        text = text.rstrip("0").rstrip(".")
+    return ("-" if value < 0 else "") + text
