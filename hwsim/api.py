@@ -195,7 +195,7 @@ def simulate(
             timeline, few = _steadily(lowered, parts, progress, engine)
         else:
             actors = [service.actor for service in services]
-            timeline, served, curves = _played(lowered, parts, progress, actors, engine, latency=latency)
+            timeline, served, curves = _simulated(lowered, parts, progress, actors, engine, latency=latency)
     except ticks.TooLong as error:
         raise SpecError([_too_long(error, lowered.files[1] if lowered.files else None)]) from error
     except CannotCompute as error:  # a service makes its ops while it runs
@@ -309,7 +309,7 @@ def _services(lowered: Lowered) -> tuple[Service, ...]:
     return tuple(Service(plan, lowered.machine) for plan in lowered.services)
 
 
-def _played(
+def _simulated(
     lowered: Lowered,
     requests: Sequence[str],
     progress: Progress | None,

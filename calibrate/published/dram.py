@@ -1,4 +1,4 @@
-"""DRAM: the closed form and its request-by-request twin beside a reference simulator, loaded latency beside a real machine.
+"""DRAM: the closed form and its request-level simulation beside a reference simulator, loaded latency beside a real machine.
 
 Reference: Ramulator 2 (CMU-SAFARI/ramulator2@c5b1c3a), one channel, open rows, row hits first, refresh of all banks,
 20,000 requests.  Rows with writes among random reads are left out: there its in-order trace and its write drain dominate.
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from hwsim.actors.request_level import columns, serve
-from hwsim.actors.request_level.dram import DramTwin, addresses
+from hwsim.actors.request_level.dram import DramSimulation, addresses
 from hwsim.devices import Memory
 from hwsim.devices.dram import Dram
 from published.parts import part, table
@@ -36,7 +36,7 @@ _FITTED: Final = {
     "HBM2-2000": "sharpness of the knee at the row commands",
     "GDDR6-14000": "open_cost, to a stream without refresh",
 }
-_TWIN_FITTED: Final = {"GDDR6-14000": "open_cost, to a stream without refresh"}
+_TIMING_FITTED: Final = {"GDDR6-14000": "open_cost, to a stream without refresh"}
 MOST_PLAYED: Final = 20_000  # as the reference
 
 
@@ -96,14 +96,14 @@ def formula(row: Row) -> float:
     return row.dram.random_rate(row.banks, row.hit, regular=row.regular)
 
 
-def played(row: Row, spent: list[tuple[int, float]] | None = None) -> float:
-    """Requests per second of the twin; `spent` takes (requests, CPU seconds)."""
+def simulated_rate(row: Row, spent: list[tuple[int, float]] | None = None) -> float:
+    """Requests per second of the simulation; `spent` takes (requests, CPU seconds)."""
     dram = row.dram
     count = min(MOST_PLAYED, max(PLAYED, int(row.rate * REFRESHES * dram.tREFI)))
     served = columns(addresses(dram, count, banks=row.banks, row_hit=row.hit, regular=row.regular), int(dram.access))
-    twin = DramTwin(dram)
+    simulation = DramSimulation(dram)
     begin = time.process_time()
-    serve(twin, served)
+    serve(simulation, served)
     if spent is not None:
         spent.append((count, time.process_time() - begin))
     return count / served.end
@@ -125,15 +125,15 @@ def streams(data: Path) -> list[Miss]:
     return found
 
 
-def played_streams(data: Path) -> list[Miss]:
-    """GB/s of one long read (or mix) by the twin."""
+def simulated_streams(data: Path) -> list[Miss]:
+    """GB/s of one long read (or mix) by the simulation."""
     found = []
     for row in table(data / "oracles" / "ramulator_stream_peak.csv"):
         dram, share, draw = channel(row["std"]), int(row["read_ratio"]) / 100, random.Random(1)
         if row["refresh"] == "True":
             write = [draw.random() >= share for _ in range(MOST_PLAYED)]
             served = columns([line * int(dram.access) for line in range(MOST_PLAYED)], int(dram.access), write=write)
-            serve(DramTwin(dram), served)
+            serve(DramSimulation(dram), served)
             name = f"{row['std']}, {row['read_ratio']} % reads"
             found.append(Miss(name, MOST_PLAYED * dram.access / served.end / 1e9, float(row["GBps"])))
     return found
@@ -164,14 +164,16 @@ def loaded(data: Path) -> tuple[list[Miss], list[Miss]]:
 
 
 def scores(data: Path) -> tuple[Score, ...]:
-    """Closed form and twin against the reference, by sweep."""
+    """Closed form and simulation against the reference, by sweep."""
     banks, hits, stream = bank_rows(data), hit_rows(data), streams(data)
     found = []
     for what, rows, mean, worst in (("bank sweeps", banks, 0.03, 0.20), ("row-hit sweeps", hits, 0.06, None)):
         by_formula = misses(rows, formula)
         for standard in STANDARDS:
             own = [each for each in by_formula if each.group == standard]
-            found.append(_score(f"closed form, {what}, {standard}", own, mean, _FITTED.get(standard, "no parameter fitted")))
+            found.append(
+                _score(f"closed form, {what}, {standard}", own, mean, _TIMING_FITTED.get(standard, "no parameter fitted"))
+            )
         if worst is not None:
             value = worst_error(by_formula)
             found.append(
@@ -192,19 +194,19 @@ def scores(data: Path) -> tuple[Score, ...]:
         found.append(_score(f"closed form, streams of {share} % reads", mixed, bound, notes))
     found.append(_score("closed form, latency of a chain", idle(data), 0.08, "no parameter fitted"))
     spent: list[tuple[int, float]] = []
-    twin = misses([row for row in banks if row.refresh or row.regular], partial(played, spent=spent))
-    twin_hits = misses(hits, partial(played, spent=spent))
+    simulated = misses([row for row in banks if row.refresh or row.regular], partial(simulated_rate, spent=spent))
+    simulated_hits = misses(hits, partial(simulated_rate, spent=spent))
     for standard in STANDARDS:
-        own = [each for each in (*twin, *twin_hits) if each.group == standard]
+        own = [each for each in (*simulated, *simulated_hits) if each.group == standard]
         found.append(
-            _score(f"twin, bank and row-hit sweeps, {standard}", own, 0.05, _TWIN_FITTED.get(standard, "no parameter fitted"))
+            _score(f"twin, bank and row-hit sweeps, {standard}", own, 0.05, _TIMING_FITTED.get(standard, "no parameter fitted"))
         )
     found.append(
-        _score("twin, streams of reads, and of reads and writes", played_streams(data), 0.05, "batches of writes as fitted")
+        _score("twin, streams of reads, and of reads and writes", simulated_streams(data), 0.05, "batches of writes as fitted")
     )
     both = [
         Miss(each.row, closed.predicted, each.predicted, each.group)
-        for each, closed in zip(twin_hits, misses(hits, formula), strict=True)
+        for each, closed in zip(simulated_hits, misses(hits, formula), strict=True)
     ]
     found.append(_score("closed form against twin, row-hit sweeps", both, 0.05, "measured is the twin"))
     count, seconds = (sum(column) for column in zip(*spent, strict=True))

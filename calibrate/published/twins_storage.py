@@ -24,12 +24,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, Literal
 
-from hwsim.actors.request_level import Served, Twin, columns, serve
+from hwsim.actors.request_level import RequestSimulation, Served, columns, serve
 from hwsim.actors.request_level.caches import caches_play
 from hwsim.actors.request_level.flash_map import used
-from hwsim.actors.request_level.hdd import HddTwin, Policy
+from hwsim.actors.request_level.hdd import HddSimulation, Policy
 from hwsim.actors.request_level.load import steady_rate
-from hwsim.actors.request_level.ssd import SsdTwin
+from hwsim.actors.request_level.ssd import SsdSimulation
 from hwsim.devices import Cpu
 from hwsim.devices.hdd import Hdd
 from hwsim.devices.ssd import Ssd
@@ -96,32 +96,32 @@ def amplification(drive: Ssd, over_provisioning: float, count: int = 40_000) -> 
     assert drive.flash is not None
     blocks, pages = _WORN
     flash = replace(drive.flash, channels=4, chips=2, dies=1, planes=2, blocks=blocks, pages_per_block=pages)
-    twin = SsdTwin(flash, planes=used(blocks, pages, over_provisioning, drive.reserve))
+    simulation = SsdSimulation(flash, planes=used(blocks, pages, over_provisioning, drive.reserve))
     logical = int(blocks * pages * (1 - over_provisioning)) * flash.all_chips * flash.planes
     draw, size = random.Random(1).random, int(flash.page)
-    serve(twin, columns([int(draw() * logical) * size for _ in range(count)], size, write=True, depth=32))
-    return twin.counters["write_amplification"]
+    serve(simulation, columns([int(draw() * logical) * size for _ in range(count)], size, write=True, depth=32))
+    return simulation.counters["write_amplification"]
 
 
 def speeds() -> dict[str, float]:
-    """Requests per CPU second of every twin here, once."""
+    """Requests per CPU second of every simulation here, once."""
     drive, disk = part(Ssd, "mqsim-default"), part(Hdd, "hdd-7200rpm")
     assert drive.flash is not None
     random_reads = _addresses(100_000, 4096, 1 << 33, 4096, in_order=False)
     cpu = part(Cpu, "i7-6700k")
     small, large = ([address % size for address in random_reads] for size in (1 << 14, 1 << 22))
     return {
-        "ssd, random reads of 4 KiB, 32 under way": _speed(SsdTwin(drive.flash), columns(random_reads, 4096, depth=32)),
-        "hdd, random reads, 1 under way": _speed(HddTwin(disk), columns(random_reads[:20_000], 4096, depth=1)),
-        "hdd, random reads, 32 under way": _speed(HddTwin(disk), columns(random_reads[:20_000], 4096, depth=32)),
-        "caches, random reads of 16 KiB": _speed(caches_play(cpu).twin, columns(small, 8, depth=1)),
-        "caches, random reads of 4 MiB": _speed(caches_play(cpu).twin, columns(large, 8, depth=1)),
+        "ssd, random reads of 4 KiB, 32 under way": _speed(SsdSimulation(drive.flash), columns(random_reads, 4096, depth=32)),
+        "hdd, random reads, 1 under way": _speed(HddSimulation(disk), columns(random_reads[:20_000], 4096, depth=1)),
+        "hdd, random reads, 32 under way": _speed(HddSimulation(disk), columns(random_reads[:20_000], 4096, depth=32)),
+        "caches, random reads of 16 KiB": _speed(caches_play(cpu).simulation, columns(small, 8, depth=1)),
+        "caches, random reads of 4 MiB": _speed(caches_play(cpu).simulation, columns(large, 8, depth=1)),
     }
 
 
-def _speed(twin: Twin, served: Served) -> float:
+def _speed(simulation: RequestSimulation, served: Served) -> float:
     begin = time.process_time()
-    serve(twin, served)
+    serve(simulation, served)
     return len(served) / (time.process_time() - begin)
 
 
@@ -150,8 +150,8 @@ def _flash(drive: Ssd, row: dict[str, str], direction: Literal["read", "write"],
     count = 10_000 if size < 16384 else 5_000 if size < 131072 else 1_000
     asked = _addresses(count, size, capacity, max(size, int(flash.page)), in_order=pattern == "STREAMING")
     placed = functools.partial(FirstTouched, flash.pages_per_block)
-    twin = SsdTwin(flash, link=drive.interface or 0.0, overhead=drive.controller, placed=placed)
-    served = serve(twin, columns(asked, size, write=direction == "write", depth=int(row["qd"])))
+    simulation = SsdSimulation(flash, link=drive.interface or 0.0, overhead=drive.controller, placed=placed)
+    served = serve(simulation, columns(asked, size, write=direction == "write", depth=int(row["qd"])))
     name = name or f"{direction} {pattern.lower()} {size} B, {row['qd']} under way"
     return Miss(name, steady_rate(served), float(row["iops"]))
 
@@ -176,8 +176,8 @@ def _beside_formula(drive: Ssd, size: int, depth: int) -> Miss:
     """Pages that were written from end to end, as a drive is that somebody filled."""
     assert drive.flash is not None
     capacity = int(drive.size or 1 << 33)
-    twin = SsdTwin(drive.flash, link=drive.interface or 0.0, overhead=drive.controller)
-    served = serve(twin, columns(_addresses(6_000, size, capacity, size, in_order=False), size, depth=depth))
+    simulation = SsdSimulation(drive.flash, link=drive.interface or 0.0, overhead=drive.controller)
+    served = serve(simulation, columns(_addresses(6_000, size, capacity, size, in_order=False), size, depth=depth))
     return Miss(f"{size} B, {depth} under way", _closed(drive, "read", size, depth), steady_rate(served))
 
 
@@ -186,16 +186,16 @@ def _arm(row: dict[str, str]) -> Miss:
     known = part(Hdd, DRIVES[row["disk_seek_source"]])
     rate = known.rate(0.0)
     drive = replace(known, outer=rate, inner=rate, queue=64)
-    twin = HddTwin(drive, policy=POLICIES[row["policy"]])
+    simulation = HddSimulation(drive, policy=POLICIES[row["policy"]])
     asked = _addresses(1_500, 512, int(known.holds or 1 << 31), 512, in_order=False)
-    served = serve(twin, columns(asked, max(1, int(0.02e-3 * rate)), depth=int(row["qd"])))
+    served = serve(simulation, columns(asked, max(1, int(0.02e-3 * rate)), depth=int(row["qd"])))
     return Miss(f"{row['disk_seek_source']} {row['policy']}, {row['qd']} under way", steady_rate(served), float(row["iops"]))
 
 
 def _beside_arm(name: str, depth: int) -> Miss:
     drive = part(Hdd, name)
     asked = _addresses(1_500, 4096, int(drive.holds or 1 << 40), 4096, in_order=False)
-    served = serve(HddTwin(drive), columns(asked, 4096, depth=depth))
+    served = serve(HddSimulation(drive), columns(asked, 4096, depth=depth))
     return Miss(f"{name}, {depth} under way", _closed(drive, "read", 4096, depth), steady_rate(served))
 
 

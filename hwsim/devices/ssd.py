@@ -14,7 +14,7 @@ Source: data sheets; flash: see there.
 Error: random reads of three sizes against depth 1..512, from geometry alone: 2.9 % on average against MQSim; fresh writes 1.3 %;
 drives measured with fio 5.5 % (docs/validation/components.md).
 Range: each op finds the cache empty; where writes alike would take longer as one, the run warns. How reads wait for a
-program or an erase on their chip (tails) is left to the request-level twin.
+program or an erase on their chip (tails) is left to the request-level simulation.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Devices simulated request by request: the oracle of their closed forms, and the thing to watch.
 
-A twin has the four members that `requests` describes. A new one is a file here and a line in `TWINS`;
+A request-level simulation has the four members that `requests` describes. A new one is a file here and a line in `SIMULATIONS`;
 `requests.Stream` issues the requests of an op.
 """
 
@@ -15,8 +15,8 @@ from hwsim.actors.request_level.requests import (
     MOST_REQUESTS,
     CannotPlay,
     Play,
+    RequestSimulation,
     Served,
-    Twin,
     columns,
     poisson,
     requests_of,
@@ -26,8 +26,8 @@ from hwsim.actors.request_level.requests import (
 from hwsim.devices import Sockets
 from hwsim.spec.kinds import Kinds
 
-# kind of device: function of (model, full name) that makes its twin; raises CannotPlay if the model does not say enough
-TWINS: Final = Kinds[Callable[[Any, str], Play]](
+# kind of device: function of (model, full name) that makes its simulation; raises CannotPlay if the model does not say enough
+SIMULATIONS: Final = Kinds[Callable[[Any, str], Play]](
     {
         "cpu": f"{__name__}.caches:cpu_play",
         "gpu": f"{__name__}.dram:gpu_play",
@@ -42,26 +42,26 @@ def play_of(kind: str, model: Any, name: str) -> Play:
     """A device ready to be simulated request by request.
 
     Raises:
-        CannotPlay: its kind has no twin, or its file does not say what it is made of.
+        CannotPlay: its kind has no simulation, or its file does not say what it is made of.
     """
-    if kind not in TWINS:
+    if kind not in SIMULATIONS:
         raise CannotPlay(
-            f"{name} is a {kind}, which is not simulated request by request", f"these are: {', '.join(sorted(TWINS))}"
+            f"{name} is a {kind}, which is not simulated request by request", f"these are: {', '.join(sorted(SIMULATIONS))}"
         )
     if isinstance(model, Sockets):
         sockets = ", ".join(model.names)
         raise CannotPlay(f"{name} is several sockets ({sockets}), and one twin is one socket", "name one of them, in the op too")
-    return TWINS[kind](model, name)
+    return SIMULATIONS[kind](model, name)
 
 
 __all__ = [
     "MOST_REQUESTS",
-    "TWINS",
+    "SIMULATIONS",
     "CannotPlay",
     "Play",
     "Players",
+    "RequestSimulation",
     "Served",
-    "Twin",
     "columns",
     "latency_curve",
     "play_of",

@@ -11,7 +11,7 @@ two steps in a page were equal.
 **Source.** Mattson et al., "Evaluation techniques for storage hierarchies", IBM Systems Journal 9(2), 1970 (stacks).
 Sorin, Hill and Wood, "A Primer on Memory Consistency and Cache Coherence", 2011; Intel 64 and IA-32 Architectures
 Optimization Reference Manual, "Data prefetching" (streams in pages of 4 KiB).
-**Error.** Hits equal the hits by stack distances exactly (tests/test_twin_caches.py).
+**Error.** Hits equal the hits by stack distances exactly (tests/test_request_level_caches.py).
 **Range.** True least recently used sets of physical addresses in a row; no inclusion, no store buffers (a store takes as
 long as a load), no bandwidth between the levels. Made for working sets up to some 100,000 lines.
 """
@@ -42,12 +42,12 @@ _PURGE: Final = 1 << 14  # lines noted as on their way before those that have ar
 
 
 def cpu_play(cpu: Cpu, name: str = "the cpu") -> Play:
-    """The twin of a CPU: its caches, or its memory if it has no `caches:`."""
+    """The simulation of a CPU: its caches, or its memory if it has no `caches:`."""
     return caches_play(cpu, name) if cpu.caches else dram_play(cpu.memory.dram, cpu.memory.size, name)
 
 
 def caches_play(cpu: Cpu, name: str = "the cpu") -> Play:
-    """The twin of a CPU's caches; of accesses in a row each core has a stretch of its own.
+    """The simulation of a CPU's caches; of accesses in a row each core has a stretch of its own.
 
     An op with a working set, which it reads again and again, finds the caches as its last pass left them.
 
@@ -58,7 +58,7 @@ def caches_play(cpu: Cpu, name: str = "the cpu") -> Play:
         raise CannotPlay(f"{name} has no `caches:`", "such as {levels: {L1: {size: 32 KiB, cycles: 4}}}")
     clock = cpu.clock_of("scalar", 1) or 1e9
     loads = cpu.core.loads if cpu.core else 2.0
-    twin = CacheTwin(
+    simulation = CacheSimulation(
         cpu.caches,
         cores=cpu.cores,
         clock=clock,
@@ -73,10 +73,10 @@ def caches_play(cpu: Cpu, name: str = "the cpu") -> Play:
         if wanted.pattern in ("sequential", "strided"):
             served.core = [at * wanted.cores // len(served) for at in range(len(served))]
         if wanted.span:
-            twin.warm(int(wanted.span), wanted.cores, alike=wanted.pattern in ("random", "dependent"))
+            simulation.warm(int(wanted.span), wanted.cores, alike=wanted.pattern in ("random", "dependent"))
         return served
 
-    return Play(twin, cpu.memory.size or 1 << 40, requests)
+    return Play(simulation, cpu.memory.size or 1 << 40, requests)
 
 
 class _Actor:
@@ -90,8 +90,8 @@ class _Actor:
         self.next, self.gate = 0, 0.0
 
 
-class CacheTwin:
-    """Implements `hwsim.actors.request_level.requests.Twin`; `depth` of what is offered is shared evenly by the cores that ask.
+class CacheSimulation:
+    """Implements `RequestSimulation`; `depth` of what is offered is shared evenly by the cores that ask.
 
     Args:
         caches: levels from the core outwards; a level without `ways` is one set.
@@ -248,7 +248,7 @@ class CacheTwin:
         return coherence.cluster if near or coherence.across is None else coherence.across
 
     def _machinery(self) -> Callable[[float, int, int, int, bool], float]:
-        """The steps of one access: functions over local names, made once, because this is where the twin spends its time."""
+        """The steps of one access: functions over local names, made once, because its time is spent here."""
         sets, of, times, ways, victim = self._sets, self._of, self._times, self._ways, self._victim
         hits, events = self._hits, self._counted
         writer, holders, dirty, arrives, line_size = self._writer, self._holders, self._dirty, self._arrives, self._line

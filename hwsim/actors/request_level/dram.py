@@ -28,7 +28,7 @@ _NEVER: Final = math.inf
 _SPAN: Final = 2.0**33  # bytes of a channel whose size is not known
 
 
-class DramTwin:
+class DramSimulation:
     """All channels of a DRAM.
 
     Consecutive accesses go to consecutive channels, then pseudo-channels, then bank groups, then columns of the row.
@@ -103,7 +103,7 @@ class DramTwin:
 
 
 class _Issuer(Stream):
-    """The requests of one op, cut into accesses. armed: whether the twin comes back when the next one is there."""
+    """The requests of one op, cut into accesses. armed: whether the simulation comes back when the next one is there."""
 
     __slots__ = ("armed", "bank", "channel", "first", "left", "request", "row", "tail", "write")
 
@@ -185,17 +185,17 @@ def addresses(
 
 
 def gpu_play(gpu: Gpu, name: str) -> Play:
-    """The twin of a GPU's memory."""
+    """The simulation of a GPU's memory."""
     return dram_play(gpu.memory.dram, gpu.memory.size, name)
 
 
 def memory_play(memory: Memory, name: str) -> Play:
-    """The twin of a memory that is a part of its own."""
+    """The simulation of a memory that is a part of its own."""
     return dram_play(memory.dram, memory.size, name)
 
 
 def dram_play(dram: Dram | None, size: float | None, name: str = "the memory") -> Play:
-    """The twin of a DRAM.
+    """The simulation of a DRAM.
 
     Raises:
         CannotPlay: the device does not say what its memory is made of.
@@ -212,4 +212,4 @@ def dram_play(dram: Dram | None, size: float | None, name: str = "the memory") -
             served.address = addresses(timing, len(served), banks=wanted.banks, row_hit=wanted.row_hit, seed=wanted.seed)
         return served
 
-    return Play(DramTwin(dram), size or _SPAN * dram.channels, requests, dram.loaded_latency)
+    return Play(DramSimulation(dram), size or _SPAN * dram.channels, requests, dram.loaded_latency)

@@ -41,18 +41,18 @@ _Waiting = tuple[Stream | None, int, int, int, bool, float, float]
 
 
 def hdd_play(hdd: Hdd, name: str = "the hdd") -> Play:
-    """The twin of a drive: in order of arrival where its `gain` is 0, else the request that is reached soonest.
+    """The simulation of a drive: in order of arrival where its `gain` is 0, else the request that is reached soonest.
 
     Raises:
         CannotPlay: it has no size, so that no address has a place.
     """
     if hdd.holds is None:
         raise CannotPlay(f"{name} has no size", "add `size: 4 TB`")
-    return Play(HddTwin(hdd, policy="sptf" if hdd.gain > 0 else "fcfs"), hdd.holds, requests_of)
+    return Play(HddSimulation(hdd, policy="sptf" if hdd.gain > 0 else "fcfs"), hdd.holds, requests_of)
 
 
-class HddTwin:
-    """Implements `hwsim.actors.request_level.requests.Twin`."""
+class HddSimulation:
+    """Implements `RequestSimulation`."""
 
     def __init__(self, hdd: Hdd, *, policy: Policy = "sptf") -> None:
         self._hdd, self._policy = hdd, policy

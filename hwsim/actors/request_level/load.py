@@ -1,4 +1,4 @@
-"""Latency of a device's twin against its load, from idle to nearly all it can do; the rate that a stream of requests reaches."""
+"""Latency of a simulated device against its load, from idle to nearly full; the rate that a stream of requests reaches."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ REQUESTS: Final = 4000  # of each point
 def latency_curve(name: str, make: Callable[[], Play], wanted: Requests, *, seed: int = 1) -> LatencyCurve:
     """Latencies of requests like an op's that arrive at random instants (Poisson), at parts of the highest rate of the device.
 
-    make: a fresh twin for each point.
+    make: a fresh simulation for each point.
     """
     alike = replace(wanted, count=REQUESTS, depth=None, pattern="random" if wanted.pattern == "dependent" else wanted.pattern)
     play = make()
     flat_out = play.requests(alike, play.span, 0.0)
-    serve(play.twin, flat_out)
+    serve(play.simulation, flat_out)
     most = len(flat_out) / flat_out.end
     points = []
     for number, load in enumerate(LOADS):
         play = make()
         served = play.requests(alike, play.span, 0.0)
         served.at = poisson(load * most, len(served), seed + number)
-        serve(play.twin, served)
+        serve(play.simulation, served)
         row = statistics(name, [served], {})
         points.append(
             LoadPoint(

@@ -1,7 +1,7 @@
-"""Ops whose requests are simulated one by one: twins and the engine on one clock.
+"""Ops whose requests are simulated one by one: devices and the engine on one clock.
 
 An op on a part that is simulated request by request keeps its demands on everything else (links, other memories) and
-gives up its device's closed form. When it starts, its requests go into the device's twin, where the requests of earlier ops
+gives up its device's closed form. When it starts, its requests go into the device's simulation, where the requests of earlier ops
 may still be. When the last of them has finished, so has this part of the op.
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 
 import simpy
 
-from hwsim.actors.request_level.requests import MOST_REQUESTS, CannotPlay, Play, Served, Twin, statistics
+from hwsim.actors.request_level.requests import MOST_REQUESTS, CannotPlay, Play, RequestSimulation, Served, statistics
 from hwsim.demand import Cost, Demand, rates_of
 from hwsim.engine import Host, Server
 from hwsim.graph.opgraph import OpGraph
@@ -24,24 +24,24 @@ from hwsim.ticks import FEMTO
 
 
 class Players:
-    """The twins of some devices, the graph on which they serve, and their statistics.
+    """The simulations of some devices, the graph on which they serve, and their statistics.
 
     Raises:
         CannotPlay: more requests than are played one by one.
     """
 
-    def __init__(self, graph: OpGraph, twins: Mapping[str, Play]) -> None:
+    def __init__(self, graph: OpGraph, simulations: Mapping[str, Play]) -> None:
         self._closed_form = graph.costs
         self._rates = rates_of(graph.capacities)
-        self._twins = twins
+        self._simulations = simulations
         self._active: dict[str, _Player] = {}
-        self.graph = replace(graph, costs=tuple(_beside(cost) if _plays(cost, twins) else cost for cost in graph.costs))
+        self.graph = replace(graph, costs=tuple(_beside(cost) if _plays(cost, simulations) else cost for cost in graph.costs))
         self._refuse_many()
 
     def server(self, driver: Host) -> Server:
         """For `hwsim.engine.simulate`: one SimPy process for each device."""
-        for name, twin in self._twins.items():
-            self._active[name] = _Player(driver, twin.twin)
+        for name, play in self._simulations.items():
+            self._active[name] = _Player(driver, play.simulation)
 
         def begins(op: int, cost: Cost, size: float) -> None:
             requests = cost.requests
@@ -49,7 +49,7 @@ class Players:
                 raise ValueError(f"op {op} is played without requests")
             requests = replace(requests, count=max(1.0, requests.count * size), seed=requests.seed + op)
             time = driver.env.now / FEMTO
-            play = self._twins[requests.device]
+            play = self._simulations[requests.device]
             self._active[requests.device].begin(op, play.requests(requests, play.span, time))
 
         return begins
@@ -66,7 +66,7 @@ class Players:
             for op in player.ops:
                 demand = self._closed_form[int(flat.cost[op])].demand
                 alone += demand.latency + demand.body(self._rates) * float(flat.size[op])
-            row = statistics(name, list(player.ops.values()), player.twin.counters, alone)
+            row = statistics(name, list(player.ops.values()), player.simulation.counters, alone)
             rows.append(replace(row, took_s=took))
         return tuple(rows)
 
@@ -76,7 +76,7 @@ class Players:
         Raises:
             CannotPlay: more requests in all than `MOST_REQUESTS`.
         """
-        for name in self._twins:
+        for name in self._simulations:
             total = 0.0
             for block in self.graph.blocks:
                 for cost, size in zip(block.cost.tolist(), block.size.tolist(), strict=True):
@@ -90,12 +90,12 @@ class Players:
                 )
 
 
-def _plays(cost: Cost, twins: Mapping[str, Play]) -> bool:
-    return cost.requests is not None and cost.requests.device in twins
+def _plays(cost: Cost, simulations: Mapping[str, Play]) -> bool:
+    return cost.requests is not None and cost.requests.device in simulations
 
 
 def _beside(cost: Cost) -> Cost:
-    """A cost without the time of its device, which the twin finds."""
+    """A cost without the time of its device, which the simulation finds."""
     prefix = f"{cost.requests.device if cost.requests else ''}."
     latency = math.fsum(term.seconds for term in cost.why if term.kind == "latency" and not term.capacity.startswith(prefix))
     demand = cost.demand
@@ -109,13 +109,13 @@ def _beside(cost: Cost) -> Cost:
 
 
 class _Player:
-    """One twin as a SimPy process.
+    """One simulation as a SimPy process.
 
     It runs ahead of the clock up to the next event of any other process, which is the first that could offer it more.
     """
 
-    def __init__(self, driver: Host, twin: Twin) -> None:
-        self.twin = twin
+    def __init__(self, driver: Host, simulation: RequestSimulation) -> None:
+        self.simulation = simulation
         self.ops: dict[int, Served] = {}
         self._driver = driver
         self._env: simpy.Environment = driver.env
@@ -127,7 +127,7 @@ class _Player:
     def begin(self, op: int, served: Served) -> None:
         """The requests of an op that starts now."""
         self.ops[op] = self._running[op] = served
-        self.twin.offer(served)
+        self.simulation.offer(served)
         if self._asleep:
             self._asleep = False
             self._process.interrupt()
@@ -144,7 +144,7 @@ class _Player:
 
     def _ahead(self) -> int | None:
         """Finish ops that are over and advance as far as no other process can interfere; fs to wait then (None: for a new op)."""
-        time, twin = int(self._env.now), self.twin
+        time, simulation = int(self._env.now), self.simulation
         while True:
             self._decide()
             for op in [op for op, end in self._ends.items() if end <= time]:
@@ -154,13 +154,13 @@ class _Player:
                 return None
             # an op that ends, or another process's event, may bring more requests: not beyond that
             until = min(self._env.peek() - 1, *self._ends.values(), math.inf)
-            due = twin.due() if self._running else math.inf
+            due = simulation.due() if self._running else math.inf
             soonest = min(due * FEMTO, *self._ends.values(), math.inf)
             if soonest == math.inf:
-                raise ValueError("a twin has requests left and nothing to do")
+                raise ValueError("a simulation has requests left and nothing to do")
             if due * FEMTO > max(until, time):
                 return math.ceil(soonest) - time
-            twin.advance(due)
+            simulation.advance(due)
 
     def _decide(self) -> None:
         for op, served in list(self._running.items()):

@@ -1,15 +1,15 @@
-"""Request by request: the requests that a twin is given, their times that it gives back, and the methods of every twin.
+"""Request by request: the requests that a simulation is given, the times it gives back, and the methods of all simulations.
 
-A twin simulates one device as it serves single requests. It keeps its state (open rows, the arm, the page map, lines
+A simulation is one device that serves single requests. It keeps its state (open rows, the arm, the page map, lines
 in a cache) from one op to the next, and several ops can be in it at once: their requests share its queue.
 
     offer(served)     the requests of one more op, none of them earlier than the time advanced to.
-    due()             when the twin does something next; infinity when it is idle
+    due()             when the simulation does something next; infinity when it is idle
     advance(until)    do all that happens up to and including `until`
     counters          numbers of its own to report: {"row_hits": 10, ...}
 
 It decides what happens at time t from what was offered up to t alone, so it may be advanced in any steps with the
-same outcome. Times are seconds since the start of the run; no twin uses a clock or a random generator but its own seeded one.
+same outcome. Times are seconds since the start of the run; it uses no clock, and no random generator but its own seeded one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MOST_REQUESTS: Final = 1_000_000
 
 
 class CannotPlay(ValueError):
-    """A device or an op that no twin simulates; `hint` says what to do."""
+    """A device or an op without a request-level simulation; `hint` says what to do."""
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message)
@@ -43,8 +43,8 @@ class Served:
 
     at: when each is there to be issued (seconds; ascending).  depth: of them, at most this many are issued and not finished
     (None: any number).
-    issued, start, finish: filled by the twin, NaN before. Latency is finish - issued. finish may lie in the future.
-    left: how many have no finish yet; the twin counts it down.
+    issued, start, finish: filled by the simulation, NaN before. Latency is finish - issued. finish may lie in the future.
+    left: how many have no finish yet; the simulation counts it down.
     """
 
     at: list[float]
@@ -104,7 +104,7 @@ class Stream:
         return self.served.depth is not None and self.next < len(self.served)
 
 
-class Twin(Protocol):
+class RequestSimulation(Protocol):
     """One device, request by request; see the module."""
 
     @property
@@ -123,7 +123,7 @@ class Play:
     loaded_latency: the closed form of one request's latency at a load, where there is one.
     """
 
-    twin: Twin
+    simulation: RequestSimulation
     span: float
     requests: Callable[[Requests, float, float], Served]
     loaded_latency: Callable[[float], float] | None = None
@@ -195,11 +195,11 @@ def poisson(rate: float, count: int, seed: int = 0) -> list[float]:
     return times
 
 
-def serve(twin: Twin, *offers: Served) -> Served:
-    """Play all of these in a twin to the end; the last of them."""
+def serve(simulation: RequestSimulation, *offers: Served) -> Served:
+    """Simulate all of these to the end; the last of them."""
     for each in offers:
-        twin.offer(each)
-    twin.advance(math.inf)
+        simulation.offer(each)
+    simulation.advance(math.inf)
     return offers[-1]
 
 

@@ -68,7 +68,7 @@ _NOBODY: Final = _Stream(Served(at=[], address=[], size=[], write=[], core=[]))
 
 
 def ssd_play(ssd: Ssd, name: str = "the ssd") -> Play:
-    """The twin of an SSD whose `flash` is known; random writes meet a drive that was written all over, if it says so.
+    """The simulation of an SSD whose `flash` is known; random writes meet a drive that was written all over, if it says so.
 
     Raises:
         CannotPlay: it is described by its data sheet alone.
@@ -80,13 +80,13 @@ def ssd_play(ssd: Ssd, name: str = "the ssd") -> Play:
     blocks, spare = flash.blocks or BLOCKS, ssd.over_provisioning
     worn = ssd.state == "steady" and spare is not None
     planes = used(blocks, flash.pages_per_block, spare or 0.0, ssd.reserve) if worn else None
-    twin = SsdTwin(flash, link=ssd.interface or math.inf, overhead=ssd.controller, planes=planes)
+    simulation = SsdSimulation(flash, link=ssd.interface or math.inf, overhead=ssd.controller, planes=planes)
     pages = flash.all_chips * flash.dies * flash.planes * blocks * flash.pages_per_block
-    return Play(twin, ssd.size or pages * flash.page, requests_of)
+    return Play(simulation, ssd.size or pages * flash.page, requests_of)
 
 
-class SsdTwin:
-    """Implements `hwsim.actors.request_level.requests.Twin`.
+class SsdSimulation:
+    """Implements `RequestSimulation`.
 
     Args:
         flash: geometry and times.
@@ -113,7 +113,7 @@ class SsdTwin:
         self._new_map, self._maps, self._paced = planes, dict[int, PlaneMap](), paced
         self._owed: dict[int, list[float]] = {}  # of a plane: seconds of collection to be done, and of them with each write
         self._new_place, self._places = placed, dict[int, Placed]()
-        # What every request needs, out of reach of properties: the twin spends its time here.
+        # What every request needs, out of reach of properties: the simulation spends its time here.
         self._page, self._chips, self._channels = int(flash.page), flash.all_chips, flash.channels
         self._planes, self._dies, self._places_in_block = flash.planes, flash.dies, flash.pages_per_block
         self._ordered = planes is None and placed is None
@@ -157,7 +157,7 @@ class SsdTwin:
         self._run(until)
 
     def _machinery(self) -> Callable[[float], None]:
-        """The steps of `advance`: functions over local names, made once, because this is where the twin spends its time."""
+        """The steps of `advance`: functions over local names, made once, because its time is spent here."""
         heap, order, queues, running, inside = self._heap, self._order, self._queue, self._running, self._inside
         channels, planes, link, overhead = self._channels, self._planes, self._link, self._overhead
         asking, leaving, free, woken = self._asking, self._leaving, self._free, self._woken

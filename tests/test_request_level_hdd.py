@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hwsim.actors.request_level import CannotPlay, Served, columns, poisson, serve
-from hwsim.actors.request_level.hdd import HddTwin, Policy, hdd_play
+from hwsim.actors.request_level.hdd import HddSimulation, Policy, hdd_play
 from hwsim.actors.request_level.load import steady_rate
 from hwsim.devices.arm import Seek
 from hwsim.devices.hdd import Hdd
@@ -38,12 +38,12 @@ def latencies(served: Served) -> list[float]:
 
 
 def rate(disk: Hdd, policy: Policy, depth: int, count: int = 2000) -> float:
-    return steady_rate(serve(HddTwin(disk, policy=policy), columns(at_random(count), 4096, depth=depth)))
+    return steady_rate(serve(HddSimulation(disk, policy=policy), columns(at_random(count), 4096, depth=depth)))
 
 
 def test_random_reads_one_by_one_take_what_the_closed_form_says() -> None:
     for disk in (DISK, EVEN):
-        served = serve(HddTwin(disk), columns(at_random(5000), 4096, depth=1))
+        served = serve(HddSimulation(disk), columns(at_random(5000), 4096, depth=1))
         one = disk.overhead + disk.position() + 4096 / disk.stretch(1.0)
         assert served.end / len(served) == pytest.approx(one, rel=0.01)
 
@@ -51,21 +51,21 @@ def test_random_reads_one_by_one_take_what_the_closed_form_says() -> None:
 def test_reading_on_goes_at_the_rate_of_the_zone() -> None:
     size = 1 << 20
     for start, speed in ((0, DISK.rate(0.0)), (int(2e12), DISK.rate(0.5)), (int(3.9e12), DISK.rate(0.975))):
-        served = serve(HddTwin(DISK), columns([start + at * size for at in range(200)], size, depth=1))
+        served = serve(HddSimulation(DISK), columns([start + at * size for at in range(200)], size, depth=1))
         assert 199 * size / (served.finish[-1] - served.finish[0]) == pytest.approx(speed, rel=0.02)
 
 
 def test_the_angle_turns_once_for_each_track() -> None:
-    twin = HddTwin(DISK)
+    simulation = HddSimulation(DISK)
     track = DISK.rate(0.0) * DISK.turn
-    cylinder, angle = twin.place(0.5 * track)
+    cylinder, angle = simulation.place(0.5 * track)
     assert cylinder == pytest.approx(0.0, abs=0.1)
     assert angle == pytest.approx(0.5, abs=1e-6)
-    assert twin.place(DISK.size or 0.0)[0] == pytest.approx(DISK.seek.cylinders)
+    assert simulation.place(DISK.size or 0.0)[0] == pytest.approx(DISK.seek.cylinders)
 
 
 def test_a_turn_is_the_longest_wait_for_a_sector() -> None:
-    served = serve(HddTwin(replace(DISK, overhead=0.0)), columns(at_random(2000), 512, depth=1))
+    served = serve(HddSimulation(replace(DISK, overhead=0.0)), columns(at_random(2000), 512, depth=1))
     longest = DISK.seek.seconds(100_000) + DISK.turn + 512 / 125e6
     assert max(latencies(served)) <= longest
 
@@ -92,48 +92,48 @@ def test_the_drive_chooses_from_no_more_than_its_queue() -> None:
 
 
 def test_a_faster_drive_is_never_slower() -> None:
-    slow = serve(HddTwin(DISK, policy="fcfs"), columns(at_random(2000), 4096, depth=1)).end
+    slow = serve(HddSimulation(DISK, policy="fcfs"), columns(at_random(2000), 4096, depth=1)).end
     for better in (replace(DISK, rpm=10_000), replace(DISK, overhead=0.0), replace(DISK, seek=replace(DISK.seek, average=5e-3))):
-        assert serve(HddTwin(better, policy="fcfs"), columns(at_random(2000), 4096, depth=1)).end <= slow
+        assert serve(HddSimulation(better, policy="fcfs"), columns(at_random(2000), 4096, depth=1)).end <= slow
 
 
 def test_random_arrivals_in_order_are_the_queue_with_general_service() -> None:
     """M/G/1: mean wait = rate x E[S^2] / (2 (1 - load)) (Pollaczek and Khinchine)."""
-    alone = latencies(serve(HddTwin(EVEN, policy="fcfs"), columns(at_random(20_000), 4096, depth=1)))
+    alone = latencies(serve(HddSimulation(EVEN, policy="fcfs"), columns(at_random(20_000), 4096, depth=1)))
     mean, square = sum(alone) / len(alone), sum(each**2 for each in alone) / len(alone)
     for load in (0.3, 0.6):
         asked = columns(at_random(20_000), 4096, at=poisson(load / mean, 20_000, seed=2))
-        found = latencies(serve(HddTwin(EVEN, policy="fcfs"), asked))
+        found = latencies(serve(HddSimulation(EVEN, policy="fcfs"), asked))
         expected = mean + load / mean * square / (2 * (1 - load))
         assert sum(found) / len(found) == pytest.approx(expected, rel=0.05)
 
 
 def test_a_write_cache_answers_at_once_until_it_is_full() -> None:
     cached = replace(DISK, write_cache=True, cache=64 * 4096, interface=600e6)
-    served = serve(HddTwin(cached), columns(at_random(500), 4096, write=True, depth=4))
+    served = serve(HddSimulation(cached), columns(at_random(500), 4096, write=True, depth=4))
     found = latencies(served)
     assert max(found[:60]) < 1e-3
     assert max(found[200:]) > 1e-3
-    assert served.end < serve(HddTwin(DISK), columns(at_random(500), 4096, write=True, depth=4)).end
+    assert served.end < serve(HddSimulation(DISK), columns(at_random(500), 4096, write=True, depth=4)).end
 
 
 @settings(max_examples=20, deadline=None)
 @given(st.integers(1, 40), st.sampled_from(["fcfs", "clook", "sptf"]), st.booleans(), st.integers(1, 1 << 22))
 def test_every_request_is_served_once_and_none_before_it_is_made(depth: int, policy: Policy, write: bool, size: int) -> None:
-    twin = HddTwin(DISK, policy=policy)
-    served = serve(twin, columns(at_random(100, 3.9e12), size, write=write, depth=depth))
+    simulation = HddSimulation(DISK, policy=policy)
+    served = serve(simulation, columns(at_random(100, 3.9e12), size, write=write, depth=depth))
     assert served.left == 0
-    assert twin.counters["requests"] == 100
+    assert simulation.counters["requests"] == 100
     assert all(0 < wait < math.inf for wait in latencies(served))
 
 
 def test_the_same_requests_have_the_same_outcome_however_time_is_cut() -> None:
-    whole = serve(HddTwin(DISK), columns(at_random(200), 4096, depth=8))
-    twin, pieces = HddTwin(DISK), columns(at_random(200), 4096, depth=8)
-    twin.offer(pieces)
+    whole = serve(HddSimulation(DISK), columns(at_random(200), 4096, depth=8))
+    simulation, pieces = HddSimulation(DISK), columns(at_random(200), 4096, depth=8)
+    simulation.offer(pieces)
     now = 0.0
-    while twin.due() < math.inf:
-        twin.advance(now)
+    while simulation.due() < math.inf:
+        simulation.advance(now)
         now += 3.1e-3
     assert pieces.finish == whole.finish
 

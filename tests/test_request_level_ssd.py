@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hwsim.actors.request_level import CannotPlay, Served, columns, poisson, serve
 from hwsim.actors.request_level.flash_map import PlaneMap, used
 from hwsim.actors.request_level.load import steady_rate
-from hwsim.actors.request_level.ssd import SsdTwin, ssd_play
+from hwsim.actors.request_level.ssd import SsdSimulation, ssd_play
 from hwsim.devices.flash import Flash
 from hwsim.devices.ssd import Ssd
 
@@ -43,31 +43,31 @@ def latencies(served: Served) -> list[float]:
 
 
 def rate(flash: Flash, depth: int, *, write: bool = False, count: int = 3000) -> float:
-    return steady_rate(serve(SsdTwin(flash), columns(at_random(count), 4096, write=write, depth=depth)))
+    return steady_rate(serve(SsdSimulation(flash), columns(at_random(count), 4096, write=write, depth=depth)))
 
 
 def test_one_read_alone_takes_command_read_transfer_and_link() -> None:
-    served = serve(SsdTwin(FLASH, link=4e9, overhead=1e-6), columns([0], 4096))
+    served = serve(SsdSimulation(FLASH, link=4e9, overhead=1e-6), columns([0], 4096))
     assert served.finish[0] == pytest.approx(0.3e-6 + 75e-6 + TRANSFER + 4096 / 4e9 + 1e-6)
 
 
 def test_one_write_alone_takes_link_transfer_and_program() -> None:
-    served = serve(SsdTwin(FLASH, link=4e9), columns([0], 4096, write=True))
+    served = serve(SsdSimulation(FLASH, link=4e9), columns([0], 4096, write=True))
     assert served.finish[0] == pytest.approx(4096 / 4e9 + 0.3e-6 + TRANSFER + 750e-6)
 
 
 def test_pages_of_one_request_go_to_different_channels() -> None:
-    served = serve(SsdTwin(FLASH), columns([0], 4 * 8192))
+    served = serve(SsdSimulation(FLASH), columns([0], 4 * 8192))
     assert served.finish[0] == pytest.approx(0.3e-6 + 75e-6 + 8192 / 333e6)
 
 
 def test_the_same_requests_have_the_same_outcome_however_time_is_cut() -> None:
-    whole = serve(SsdTwin(FLASH), columns(at_random(500), 4096, depth=16))
-    twin, pieces = SsdTwin(FLASH), columns(at_random(500), 4096, depth=16)
-    twin.offer(pieces)
+    whole = serve(SsdSimulation(FLASH), columns(at_random(500), 4096, depth=16))
+    simulation, pieces = SsdSimulation(FLASH), columns(at_random(500), 4096, depth=16)
+    simulation.offer(pieces)
     now = 0.0
-    while twin.due() < math.inf:
-        twin.advance(now)
+    while simulation.due() < math.inf:
+        simulation.advance(now)
         now += 17e-6
     assert pieces.finish == whole.finish
     assert pieces.left == 0
@@ -91,12 +91,12 @@ def test_no_chip_and_no_channel_works_more_than_all_the_time(
     depth: int, channels: int, chips: int, write: bool, size: int
 ) -> None:
     flash = replace(FLASH, channels=channels, chips=chips, planes=2)
-    twin = SsdTwin(flash)
-    served = serve(twin, columns(at_random(200), size, write=write, depth=depth))
+    simulation = SsdSimulation(flash)
+    served = serve(simulation, columns(at_random(200), size, write=write, depth=depth))
     assert served.left == 0
     assert all(0 <= wait < math.inf for wait in latencies(served))
-    assert twin.counters["chip_s"] <= served.end * flash.all_chips * (1 + 1e-9)
-    assert twin.counters["channel_s"] <= served.end * flash.channels * (1 + 1e-9)
+    assert simulation.counters["chip_s"] <= served.end * flash.all_chips * (1 + 1e-9)
+    assert simulation.counters["channel_s"] <= served.end * flash.channels * (1 + 1e-9)
     assert served.issued.count(0.0) == min(depth, 200)
 
 
@@ -105,7 +105,7 @@ def test_one_chip_with_random_arrivals_is_the_queue_with_constant_service() -> N
     flash = replace(FLASH, channels=1, chips=1)
     service = 0.3e-6 + 75e-6 + TRANSFER
     for load in (0.3, 0.6):
-        served = serve(SsdTwin(flash), columns(at_random(30_000), 4096, at=poisson(load / service, 30_000, seed=5)))
+        served = serve(SsdSimulation(flash), columns(at_random(30_000), 4096, at=poisson(load / service, 30_000, seed=5)))
         mean = sum(latencies(served)) / len(served)
         assert mean == pytest.approx(service * (1 + load / (2 * (1 - load))), rel=0.05)
 
@@ -113,9 +113,9 @@ def test_one_chip_with_random_arrivals_is_the_queue_with_constant_service() -> N
 def test_write_amplification_is_at_least_one_and_falls_with_over_provisioning() -> None:
     found = []
     for spare in (0.12, 0.2, 0.3, 0.5):
-        twin = SsdTwin(FLASH, planes=used(64, 64, spare, 0.05))
-        serve(twin, columns(at_random(8000, span=8 * 8192 * int(64 * 64 * (1 - spare))), 8192, write=True, depth=16))
-        found.append(twin.counters["write_amplification"])
+        simulation = SsdSimulation(FLASH, planes=used(64, 64, spare, 0.05))
+        serve(simulation, columns(at_random(8000, span=8 * 8192 * int(64 * 64 * (1 - spare))), 8192, write=True, depth=16))
+        found.append(simulation.counters["write_amplification"])
     assert found == sorted(found, reverse=True)
     assert found[-1] >= 1
     assert found[0] > 2.5
@@ -147,8 +147,8 @@ def test_a_page_map_without_room_is_refused() -> None:
 
 def test_collection_all_at_once_makes_worse_tails_than_paced() -> None:
     def tail(paced: bool) -> float:
-        twin = SsdTwin(FLASH, planes=used(64, 64, 0.2, 0.05), paced=paced)
-        served = serve(twin, columns(at_random(6000, span=8 * 8192 * 3200), 8192, write=True, depth=8))
+        simulation = SsdSimulation(FLASH, planes=used(64, 64, 0.2, 0.05), paced=paced)
+        served = serve(simulation, columns(at_random(6000, span=8 * 8192 * 3200), 8192, write=True, depth=8))
         return sorted(latencies(served))[-60]
 
     assert tail(False) > tail(True)
@@ -157,8 +157,8 @@ def test_collection_all_at_once_makes_worse_tails_than_paced() -> None:
 def test_reads_behind_writes_wait_longer() -> None:
     draw = random.Random(3).random
     mixed = [draw() < 0.3 for _ in range(4000)]
-    alone = serve(SsdTwin(FLASH), columns(at_random(4000), 4096, depth=8))
-    beside = serve(SsdTwin(FLASH), columns(at_random(4000), 4096, write=mixed, depth=8))
+    alone = serve(SsdSimulation(FLASH), columns(at_random(4000), 4096, depth=8))
+    beside = serve(SsdSimulation(FLASH), columns(at_random(4000), 4096, write=mixed, depth=8))
     reads = sorted(wait for wait, write in zip(latencies(beside), mixed, strict=True) if not write)
     assert reads[int(0.99 * len(reads))] > 3 * sorted(latencies(alone))[int(0.99 * len(alone))]
 
@@ -169,7 +169,7 @@ def test_a_drive_known_by_its_data_sheet_alone_is_refused() -> None:
     assert "mqsim-default" in (error.value.hint or "")
 
 
-def test_twin_and_closed_form_agree_on_one_read() -> None:
+def test_simulation_and_closed_form_agree_on_one_read() -> None:
     drive = Ssd(flash=FLASH, interface=3e9, controller=2e-6)
-    served = serve(ssd_play(drive).twin, columns([0], 4096))
+    served = serve(ssd_play(drive).simulation, columns([0], 4096))
     assert served.finish[0] == pytest.approx(drive.one("read", 4096.0), rel=0.02)

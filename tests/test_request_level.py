@@ -14,9 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hwsim import api
-from hwsim.actors import request_level as twins
-from hwsim.actors.request_level import Play, Players, Served, columns, poisson, requests_of, serve, statistics
-from hwsim.actors.request_level.dram import DramTwin, address, addresses, places
+from hwsim.actors.request_level import SIMULATIONS, Play, Players, Served, columns, poisson, requests_of, serve, statistics
+from hwsim.actors.request_level.dram import DramSimulation, address, addresses, places
 from hwsim.cli import main
 from hwsim.demand import Capacity, Cost, Demand, Requests
 from hwsim.devices.dram import D2L, Dram
@@ -28,7 +27,7 @@ NO_REFRESH = replace(D2L, tRTP=7.5e-9)
 
 
 class Server:
-    """One server, first come first served, a known time for each: the simplest twin."""
+    """One server, first come first served, a known time for each: the simplest simulation."""
 
     def __init__(self, times: list[float]) -> None:
         self.times = deque(times)
@@ -67,7 +66,7 @@ def test_one_bank_fed_at_random_waits_as_pollaczek_and_khinchine_say(load: float
     one, count = replace(NO_REFRESH, banks=1, queue=10_000), 40_000
     arrivals = poisson(load / one.tRC, count, seed=5)
     served = columns(addresses(one, count, banks=1, seed=3), 64, at=arrivals)
-    serve(DramTwin(one), served)
+    serve(DramSimulation(one), served)
     latency = np.array(served.finish) - np.array(served.issued)
     expected = load * one.tRC / (2 * (1 - load)) + one.latency("conflict")
     assert latency.mean() == pytest.approx(expected, rel=0.06)
@@ -90,7 +89,7 @@ def test_one_server_with_exponential_times_is_an_mm1_queue(load: float) -> None:
     assert found.latency_p95_s == pytest.approx(-math.log(0.05) / (1 - load), rel=0.08)
 
 
-# ---- the DRAM twin ----
+# ---- the DRAM simulation ----
 
 
 @st.composite
@@ -117,23 +116,23 @@ TWO = Dram(
 @settings(max_examples=60)
 def test_steps_of_any_length_end_the_same(served: Served, steps: list[float]) -> None:
     whole, stepped = again(served), again(served)
-    serve(DramTwin(TWO), whole)
-    twin, now = DramTwin(TWO), 0.0
-    twin.offer(stepped)
+    serve(DramSimulation(TWO), whole)
+    simulation, now = DramSimulation(TWO), 0.0
+    simulation.offer(stepped)
     for step in steps:
         now += step
-        twin.advance(now)
-    twin.advance(math.inf)
+        simulation.advance(now)
+    simulation.advance(math.inf)
     assert stepped.finish == whole.finish
 
 
 @given(streams())
 @settings(max_examples=60)
 def test_every_request_ends_no_earlier_than_it_can(served: Served) -> None:
-    twin = DramTwin(TWO)
-    serve(twin, served)
+    simulation = DramSimulation(TWO)
+    serve(simulation, served)
     assert served.left == 0
-    assert twin.due() == math.inf
+    assert simulation.due() == math.inf
     for at, issued, finish in zip(served.at, served.issued, served.finish, strict=True):
         assert at <= issued
         assert finish - issued >= TWO.latency("hit") * (1 - 1e-9)
@@ -152,27 +151,27 @@ def test_who_comes_later_changes_nothing_before(first: Served, second: Served) -
     late = 5e-7
     second.at = [at + late for at in second.at]
     alone, beside = again(first), again(first)
-    serve(DramTwin(TWO), alone)
-    twin = DramTwin(TWO)
-    twin.offer(beside)
-    twin.offer(second)
-    twin.advance(math.inf)
+    serve(DramSimulation(TWO), alone)
+    simulation = DramSimulation(TWO)
+    simulation.offer(beside)
+    simulation.offer(second)
+    simulation.advance(math.inf)
     for one, other in zip(alone.finish, beside.finish, strict=True):
         assert one == other or one >= late
 
 
 def test_a_chain_takes_one_latency_each() -> None:
     served = columns(addresses(D2L, 500, seed=1), 64, depth=1)
-    serve(DramTwin(D2L), served)
+    serve(DramSimulation(D2L), served)
     assert served.end == pytest.approx(D2L.dependent(500), rel=0.3)  # some banks are closed, none is open at the right row
     assert served.end <= D2L.dependent(500)
 
 
 @pytest.mark.parametrize("regular", [False, True])
 @pytest.mark.parametrize("banks", [1, 2, 4])
-def test_the_twin_and_the_closed_form_agree_on_banks(banks: int, regular: bool) -> None:
+def test_the_simulation_and_the_closed_form_agree_on_banks(banks: int, regular: bool) -> None:
     served = columns(addresses(D2L, 4000, banks=banks, regular=regular), 64)
-    serve(DramTwin(D2L), served)
+    serve(DramSimulation(D2L), served)
     assert 4000 / served.end == pytest.approx(D2L.random_rate(banks, regular=regular), rel=0.06)
 
 
@@ -184,26 +183,26 @@ def test_an_address_is_the_place_it_was_made_for(channel: int, bank: int, row: i
 
 
 def test_a_stream_of_a_real_channel_is_read_as_fast_as_the_closed_form_says() -> None:
-    dram = twins.TWINS["memory"](
+    dram = SIMULATIONS["memory"](
         api.load_machine("hwsim: machine/1\nparts: {m: {kind: memory, use: ddr4-3200}}\n").device("m").model, "m"
     )
     served = columns([line * 64 for line in range(30_000)], 64)
-    serve(dram.twin, served)
+    serve(dram.simulation, served)
     assert 30_000 * 64 / served.end == pytest.approx(24.3e9, rel=0.01)
-    assert dram.twin.counters["row_hits"] > 29_500
-    assert dram.twin.counters["refreshes"] >= 9
+    assert dram.simulation.counters["row_hits"] > 29_500
+    assert dram.simulation.counters["refreshes"] >= 9
 
 
 def test_writes_come_in_batches() -> None:
     served = columns(addresses(TWO, 2000, row_hit=1.0), 64, write=[i % 4 < 2 for i in range(2000)])
-    twin = DramTwin(TWO)
-    serve(twin, served)
-    assert 2000 / 2 / 4 / 3 < twin.counters["turnarounds"] < 2000 / 4
+    simulation = DramSimulation(TWO)
+    serve(simulation, served)
+    assert 2000 / 2 / 4 / 3 < simulation.counters["turnarounds"] < 2000 / 4
 
 
 def test_a_large_request_ends_with_its_last_access() -> None:
     served = columns([0], 6400)
-    serve(DramTwin(D2L), served)
+    serve(DramSimulation(D2L), served)
     assert served.finish[0] == pytest.approx(D2L.latency("closed") + 99 * D2L.tBL)
 
 
