@@ -171,9 +171,7 @@ def scores(data: Path) -> tuple[Score, ...]:
         by_formula = misses(rows, formula)
         for standard in STANDARDS:
             own = [each for each in by_formula if each.group == standard]
-            found.append(
-                _score(f"closed form, {what}, {standard}", own, mean, _TIMING_FITTED.get(standard, "no parameter fitted"))
-            )
+            found.append(_score(f"closed form, {what}, {standard}", own, mean, _FITTED.get(standard, "no parameter fitted")))
         if worst is not None:
             value = worst_error(by_formula)
             found.append(
