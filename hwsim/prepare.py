@@ -1,0 +1,235 @@
+"""From two files to an op graph on a machine: everything before the simulation.
+
+Order: read the files; apply `set`; follow `use:` and put parameters in; build the machine, read the workload, lower it on the
+machine. The mistakes of both files come together in one `SpecError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hwsim import ticks
+from hwsim.formats import format_quantity
+from hwsim.graph.disturbance import Disturbance
+from hwsim.graph.opgraph import Change, OpGraph
+from hwsim.machine import Machine, build
+from hwsim.records import dataclass
+from hwsim.results.expect import Wanted, wanted_of
+from hwsim.spec import Mistake, Mistakes, SpecError, Tree, Warning, different, read
+from hwsim.workload import Workload, changes, check_statements, disturbances, lower, read_workload, sources, suspicions
+from hwsim.workload.lower import Folding
+from hwsim.workload.names import place_of_op
+from hwsim.workload.sources import changed, names_of_machine, title, tree_from
+from hwsim.workload.unheeded import unheeded
+
+if TYPE_CHECKING:  # what few runs have is imported when it is asked for
+    from hwsim.workload.serving.plan import ServicePlan
+
+Source = sources.Source
+MOST_OPS = 30_000_000
+BYTES_PER_OP = 300  # measured, see benchmarks
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """A workload on a machine, ready to be simulated."""
+
+    machine: Machine
+    machine_name: str
+    workload_name: str
+    graph: OpGraph
+    wanted: Wanted
+    called: frozenset[str]  # names of the machine in `expect: {machine: ...}`
+    settings: tuple[tuple[str, str], ...]
+    warnings: tuple[Warning, ...]
+    changes: tuple[Change, ...] = ()
+    jobs: tuple[tuple[str, int], ...] = ()  # name and start (fs)
+    events: tuple[Disturbance, ...] = ()
+    services: tuple[ServicePlan, ...] = ()
+    workload: Workload | None = None  # None: an op graph was given
+    files: tuple[Tree, Tree] | None = None  # machine and workload as they were run; None: one was given as a value
+
+
+def prepare(
+    machine: Source | Machine,
+    workload: Source | Workload | OpGraph,
+    *,
+    set: Mapping[str, object] | None = None,  # noqa: A002 (the word of the command line)
+    fold: Folding = "auto",
+) -> Lowered:
+    """Everything before the simulation; arguments and errors as of `simulate`."""
+    mistakes = Mistakes()
+    settings = dict(set or {})
+    given = str(workload) if isinstance(workload, str | Path) else ""
+    if given.endswith((".npz", ".parquet")):
+        from hwsim.graph.files import load_graph
+
+        if settings:
+            raise SpecError([Mistake(None, f"nothing can be set with {given}", "an op graph has its numbers put in already")])
+        workload = load_graph(given)
+    machine_tree = None if isinstance(machine, Machine) else tree_from("machine", machine, mistakes)
+    workload_tree = None if isinstance(workload, Workload | OpGraph) else tree_from("workload", workload, mistakes)
+    mistakes.raise_if_any()
+    changing: list[Warning] = []
+    if settings:
+        if machine_tree is None or workload_tree is None:
+            raise TypeError("`set` changes what files say; a machine or workload already loaded cannot be changed")
+        machine_tree, workload_tree = changed(machine_tree, workload_tree, settings, mistakes, changing)
+    built = machine if isinstance(machine, Machine) else _built(machine_tree, mistakes)
+    loaded = workload if isinstance(workload, Workload | OpGraph) else _loaded(workload_tree, mistakes)
+    jobs = (loaded.jobs or {}) if isinstance(loaded, Workload) else {}
+    starts = tuple((name, ticks.femtoseconds(jobs[name].start)) for name in sorted(jobs))
+    wanted = Wanted()
+    if isinstance(loaded, Workload):
+        wanted = wanted_of(loaded.expect, mistakes, jobs, loaded.written_as("infer"), loaded.written_as("train"))
+    if built is None or loaded is None:
+        if isinstance(loaded, Workload):
+            check_statements(loaded, mistakes)
+        raise SpecError(mistakes)
+    if isinstance(loaded, OpGraph):
+        from hwsim.workload.foreign import refuse_foreign
+
+        refuse_foreign(loaded, built, mistakes)
+    idle = unheeded(loaded, built, mistakes) if isinstance(loaded, Workload) else ()
+    disturbed = changes(loaded.events, built, mistakes) if isinstance(loaded, Workload) and loaded.events else ()
+    folding = "never" if isinstance(loaded, Workload) and loaded.written_as("infer") else fold
+    try:
+        graph = loaded if isinstance(loaded, OpGraph) else lower(loaded, built, mistakes, fold=folding, disturbed=disturbed)
+        services = _planned(loaded, built, mistakes) if isinstance(loaded, Workload) else ()
+        mistakes.raise_if_any()
+    except ticks.TooLong as error:
+        raise SpecError([*mistakes, too_long(error, workload_tree)]) from error
+    except SpecError as error:
+        names = names_of_machine(built, machine, machine_tree)
+        raise SpecError(_pointing(error.mistakes, loaded, names if machine_tree else None)) from error
+    _refuse_huge(graph)
+    return Lowered(
+        machine=built,
+        machine_name=title(built.name, machine_tree, "machine"),
+        workload_name=title(loaded.name if isinstance(loaded, Workload) else Path(given).stem, workload_tree, "workload"),
+        graph=graph,
+        wanted=wanted,
+        called=names_of_machine(built, machine, machine_tree),
+        settings=tuple((path, str(value)) for path, value in settings.items()),
+        warnings=different(
+            built.warnings,
+            changing,
+            suspicions(loaded) if isinstance(loaded, Workload) else (),
+            idle,
+            _totals(graph, built),
+            [Warning("not-folded", f"all ranks are simulated: {graph.unfolded}")] if graph.unfolded else (),
+            *(service.warnings for service in services),
+        ),
+        changes=_of_classes(disturbed, graph),
+        jobs=starts,
+        events=disturbances(loaded.events) if isinstance(loaded, Workload) and loaded.events else (),
+        services=services,
+        workload=loaded if isinstance(loaded, Workload) else None,
+        files=(machine_tree, workload_tree) if machine_tree and workload_tree else None,
+    )
+
+
+def _planned(workload: Workload, machine: Machine, mistakes: Mistakes) -> tuple[ServicePlan, ...]:
+    """The services of a workload and of its jobs."""
+    if workload.infer is None and not any(job.infer is not None for job in (workload.jobs or {}).values()):
+        return ()
+    from hwsim.workload.serving import plan_services
+
+    return plan_services(workload, machine, mistakes)
+
+
+def _totals(graph: OpGraph, machine: Machine) -> tuple[Warning, ...]:
+    """Warnings about the sum of all single requests to a device."""
+    if not any(cost.requests for cost in graph.costs):
+        return ()
+    from hwsim.workload.totals import totals
+
+    return totals(graph, machine)
+
+
+def too_long(error: ticks.TooLong, tree: Tree | None) -> Mistake:
+    """The mistake of a time that is too long, at the op that takes it."""
+    return Mistake(None if tree is None else place_of_op(tree, error.op), error.message, error.hint)
+
+
+def _pointing(mistakes: Sequence[Mistake], loaded: Workload | OpGraph, called: frozenset[str] | None) -> tuple[Mistake, ...]:
+    """The mistakes of a workload on a machine; the first without a hint names the machine that the workload is written for.
+
+    There is no such hint if the workload alone has mistakes.
+
+    Args:
+        called: names of the machine; None if unknown.
+    """
+    alone = Mistakes()
+    if isinstance(loaded, Workload):
+        check_statements(loaded, alone)
+    if not isinstance(loaded, Workload) or len(alone) or called is None:
+        return tuple(mistakes)
+    meant = loaded.expect.text("machine") if loaded.expect is not None and loaded.expect.is_mapping else None
+    hint = f"the workload is written for {meant}" if meant and meant not in called else ""
+    if not hint and "hwsim simulate" in loaded.notes:
+        hint = f"the workload says: {loaded.notes}"
+    bare = next((number for number, mistake in enumerate(mistakes) if mistake.hint is None), None)
+    return tuple(replace(mistake, hint=hint) if hint and number == bare else mistake for number, mistake in enumerate(mistakes))
+
+
+def _of_classes(disturbed: Sequence[Change], graph: OpGraph) -> tuple[Change, ...]:
+    """The changes of capacities in a graph; in a folded graph, of the first capacity of each class."""
+    if graph.alike is None:
+        return tuple(disturbed)
+    return tuple(change for change in disturbed if change.capacity in graph.alike.capacities)
+
+
+def _refuse_huge(graph: OpGraph) -> None:
+    """Raise before a graph fills the memory.
+
+    Raises:
+        SpecError: more ops than fit.
+    """
+    if graph.total > MOST_OPS:
+        size = format_quantity(graph.total * BYTES_PER_OP, "B")
+        message = f"{graph.total:,} ops would take about {size} of memory; the limit is {MOST_OPS:,}"
+        raise SpecError([Mistake(None, message, "repeat less often: most loops settle after a few iterations")])
+
+
+def load_machine(source: Source) -> Machine:
+    """A machine by path or name.
+
+    Raises:
+        SpecError: its mistakes.
+    """
+    mistakes = Mistakes()
+    machine = _built(tree_from("machine", source, mistakes), mistakes)
+    if machine is None or len(mistakes):
+        raise SpecError(mistakes)
+    return machine
+
+
+def load_workload(source: Source) -> Workload:
+    """A workload by path or name, as `load_machine`."""
+    mistakes = Mistakes()
+    workload = _loaded(tree_from("workload", source, mistakes), mistakes)
+    if workload is None or len(mistakes):
+        raise SpecError(mistakes)
+    return workload
+
+
+def loads(text: str) -> Machine | Workload:
+    """The machine or workload that a text is, by its first line.
+
+    Raises:
+        SpecError: its mistakes.
+    """
+    tree = read(text if "\n" in text else text + "\n")
+    return load_machine(tree) if tree.text("hwsim") == "machine/1" else load_workload(tree)
+
+
+def _built(tree: Tree | None, mistakes: Mistakes) -> Machine | None:
+    return None if tree is None else build(tree, mistakes)
+
+
+def _loaded(tree: Tree | None, mistakes: Mistakes) -> Workload | None:
+    return None if tree is None else read_workload(tree, mistakes)
