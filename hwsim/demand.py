@@ -1,4 +1,4 @@
-"""The demand of an op on a machine: one noun, `Demand`, that the engine plays without knowing the op.
+"""The demand of an op on a machine: amounts drawn from capacities, and a latency; all that the engine knows of an op.
 
     alone:  time = latency + max(floor, max(amount / capacity))
 

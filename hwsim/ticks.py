@@ -1,4 +1,4 @@
-"""Columns of femtoseconds and bytes: made, added up, multiplied and accumulated exactly.
+"""Exact arithmetic on femtoseconds and bytes, single and in columns; times that are too long are refused.
 
 A column is int64 if all its values fit, else Python integers (dtype object). Equal values have equal dtypes, so the dtype
 decides speed and nothing else. Nothing here wraps, and a time is rounded once, when it is made of seconds.

@@ -1,4 +1,4 @@
-"""Every kind of device hwsim knows. A new kind is a new file here and its line in the table."""
+"""Devices: what an op demands of a CPU, GPU, memory, disk or NIC, and its time alone. A new kind is a file and a line."""
 
 from __future__ import annotations
 

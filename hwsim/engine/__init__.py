@@ -1,4 +1,4 @@
-"""The engine: plays op graphs on shared capacities. It knows no kind of device and no kind of op."""
+"""The engine: simulates op graphs on shared capacities. It knows no kind of device and no kind of op."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Op graphs of a run: ops, queues and pools as columns."""
+"""Op graphs: ops, queues and pools as columns, folding of identical ranks, and graphs as files."""

@@ -1,4 +1,7 @@
-"""Every kind of link. A new kind is a new file here and a line in `KINDS`; its class says all else (see `hwsim.links.kind`)."""
+"""Links: peak bandwidth, packet headers and latency of each kind. A new kind is a file and a line.
+
+The class of a kind says all else, see `hwsim.links.kind`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every kind of op hwsim knows. A new kind is a new file and its line in the table."""
+"""Ops: the keys of each kind, where it runs, and its demand on a machine. A new kind is a file and a line."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The results of a run, as data."""
+"""Results of a run, as data: timeline, usage of capacities, memory, requests, trainings, verdicts and warnings."""

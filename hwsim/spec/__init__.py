@@ -1,4 +1,4 @@
-"""YAML with positions -> values of a type given as argument; mistakes are said all at once, each with its place.
+"""YAML files: values with their positions, `use:`, parameters, `--set`; all mistakes at once, each with its place.
 
 tree = read("machine.yaml")                       what the file says
 machine, workload, note = apply_set(machine, workload, "machine.gpu.count", "8")

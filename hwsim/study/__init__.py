@@ -1,4 +1,4 @@
-"""Studies: many runs compared, each point one call of `hwsim.api.simulate`."""
+"""Studies: a table of runs over ranges of values. Each point is one call of `hwsim.api.simulate`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workloads: programs written in YAML, or op graphs written in Python.
+"""Workloads: programs, trainings, services and pipelines in YAML, lowered to op graphs; op graphs built in Python.
 
 workload = read_workload(read("workload.yaml"), mistakes)
 graph = lower(workload, machine, mistakes)
