@@ -103,7 +103,7 @@ def inference(service: Service, title: str, framework: str, size: float | None) 
         ended = f"{format_quantity(end.seconds, 's')} at the end"
         out += titled("token", f"{format_quantity(service.seconds, 's')} in the mean: {began}, {ended}")
         out += titled("first token", f"{format_quantity(service.first.seconds, 's')} for {prompts}")
-        out += titled("all", f"{format_quantity(service.total, 's')} until {service.output:,} tokens stand after each prompt")
+        out += titled("all", f"{format_quantity(service.total, 's')} until each prompt has its {service.output:,} tokens")
     throughput = f"{_count(service.tokens_per_second)} tokens/s"
     if service.copies > 1:
         throughput += f", {_count(service.copies * service.tokens_per_second)} of all groups"
