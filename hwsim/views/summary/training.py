@@ -20,7 +20,7 @@ def lines(training: Training) -> Iterator[tuple[str, str]]:
 
 
 def _lines(training: Training) -> Iterator[tuple[str, str]]:
-    one = f"; one of {training.replicas:,} equal data-parallel replicas is simulated, and the table of capacities is its use alone"
+    one = f"; one of {training.replicas:,} equal data-parallel replicas is simulated, and capacities show its use alone"
     yield "plan", training.plan + (one if training.replicas > 1 else "")
     unit = training.unit
     step = f"{format_quantity(training.step_s, 's')} for {count(training.count)} {unit}"
