@@ -113,3 +113,12 @@ def test_progress_is_told_at_the_end_at_least() -> None:
     hwsim.simulate("d2l-laptop", big, progress=lambda done, known: told.append((done, known)))
     assert told
     assert all(0 < done <= known for done, known in told)
+
+
+def test_mistakes_of_a_workload_come_with_those_of_its_machine() -> None:
+    machine = {"hwsim": "machine/1", "parts": {"gpu": {"kind": "gpu", "use": "d2l-gpus"}}}
+    workload = {"hwsim": "workload/1", "program": [{"busy": {"device": "gpu", "time": "15 MB"}}]}
+    with pytest.raises(hwsim.SpecError) as raised:
+        hwsim.simulate(machine, workload)
+    assert "there is no gpu 'd2l-gpus'" in str(raised.value)
+    assert "'15 MB' is a size, but a time is needed here" in str(raised.value)
