@@ -20,8 +20,8 @@ def lines(training: Training) -> Iterator[tuple[str, str]]:
 
 
 def _lines(training: Training) -> Iterator[tuple[str, str]]:
-    one = f"; one of {training.replicas:,} equal data-parallel replicas is simulated, and capacities show its use alone"
-    yield "plan", training.plan + (one if training.replicas > 1 else "")
+    represents = f"; one of {training.replicas:,} equal data-parallel replicas is simulated, and capacities show its use alone"
+    yield "plan", training.plan + (represents if training.replicas > 1 else "")
     unit = training.unit
     step = f"{format_quantity(training.step_s, 's')} for {count(training.count)} {unit}"
     yield "step", step + (f"; the first {format_quantity(training.first_s, 's')}" if training.settles else "")

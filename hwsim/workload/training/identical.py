@@ -117,7 +117,8 @@ def _meeting(machine: Machine, draws: Draws, path: Ints, between: Sequence[Cost]
     np.add.at(total, draws.capacity, drawn)
     total = mixed(total)
     for number in np.unique(draws.capacity).tolist() if between else ():
-        drawn_by_all = tuple(exchange.get(machine.capacity_name(number)) for exchange in exchanges)
+        name = machine.capacity_name(number)
+        drawn_by_all = tuple([exchange.get(name) for exchange in exchanges])
         total[number] += np.uint64(numbers.setdefault(drawn_by_all, len(numbers)))
     starts = np.cumsum([0, *(len(cost.demand.amounts) for cost in draws.costs)])[:-1]
     row = np.repeat(starts[draws.shape] - draws.first[:-1], np.diff(draws.first)) + np.arange(len(draws.capacity))
