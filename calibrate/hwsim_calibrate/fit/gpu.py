@@ -1,4 +1,4 @@
-"""A GPU from the suite `gpu`: launches, memory behind its L2 cache, copies from and to the host, peaks by number format.
+"""A GPU from the suite `gpu`: launches, memory behind its L2 cache, copies from and to the host, products by number format.
 
 Time of a kernel that only moves bytes = start + bytes / rate, whose rate changes smoothly from the L2's to the memory's.
 """
@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import asdict, dataclass
+from typing import Any, Final, cast
 
 import numpy as np
 
+from hwsim.devices import Product, Work
+from hwsim.devices.gpu_memory import Sustained
 from hwsim.formats import percent
+from hwsim_calibrate.fit.gpu_products import Chip, Timed, fit_tiles
 from hwsim_calibrate.fit.piecewise import pieces_of
 from hwsim_calibrate.fit.solve import Floats, Problem, solve
 from hwsim_calibrate.fit.writing import quantity
@@ -22,6 +25,7 @@ ARRAYS: Final = {"copy": 2.0, "triad": 3.0, "read": 1.0}
 GUESSED: Final = (3e-6, 1 / 5e12, 1 / 2e12, 40e6, 4.0)  # start, seconds per byte of L2 and of memory, bytes of L2, sharpness
 SPREAD: Final = (2.0, 1.0, 1.0, 0.7, 0.4)
 FEWEST: Final = 6  # sizes of a fit
+TILED: Final = 12  # products of a number format from which on its tiles are fitted
 STEP: Final = 1e-4  # of a derivative
 # Key of `launch`: the op and the param `measured` of its row.
 LAUNCHES: Final = {"stream": ("launch", "device"), "host": ("launch", "wait"), "graph": ("graph", "")}
@@ -71,6 +75,7 @@ def gpu_part(measurements: Measurements, ref: str) -> tuple[dict[str, Any], dict
         return {}, {}
     ramps = {op: ramp_of(points) for op, points in moving.items() if len(points) >= FEWEST}
     best = max(ramp.memory for ramp in ramps.values())
+    sustained = {op: min(ramps[op].memory / best, 1.0) for op in ("read", "copy") if op in ramps}
     properties = measurements.environment.get("gpu", {})
     part: dict[str, Any] = {
         "kind": "gpu",
@@ -78,9 +83,8 @@ def gpu_part(measurements: Measurements, ref: str) -> tuple[dict[str, Any], dict
         "source": "measured",
         "ref": f"{ref}; GPU by its own clock",
         "notes": "; ".join(f"{op}: {ramp.points} sizes, median error {percent(ramp.error, '.1f')}" for op, ramp in ramps.items()),
-        "flop": _peaks(products),
         "memory": {"bandwidth": _key(best, "B/s", sum(ramp.points for ramp in ramps.values()))},
-        "sustained": {op: percent(min(ramps[op].memory / best, 1.0), ".4g") for op in ("read", "copy") if op in ramps},
+        "sustained": {op: percent(value, ".4g") for op, value in sustained.items()},
         "l2": {
             "size": _key(ramps["copy"].capacity, "B", ramps["copy"].points),
             "bandwidth": _key(max(ramp.l2 for ramp in ramps.values()), "B/s", ramps["copy"].points),
@@ -96,6 +100,8 @@ def gpu_part(measurements: Measurements, ref: str) -> tuple[dict[str, Any], dict
         for row in rows
         if row.op == op and str(row.params.get("measured", "")) == measured
     }
+    launch = next((row.quiet for row in rows if row.op == "launch" and row.params.get("measured") == "device"), 0.0)
+    part |= _products(products, Chip(part.get("sms", 0), best, launch), Sustained(**sustained))
     copies, link = _copies(rows)
     return part | ({"launch": launches} if launches else {}) | copies, link
 
@@ -114,11 +120,24 @@ def _moved(rows: Sequence[Row], op: str) -> list[tuple[float, float]]:
     return max(by_format.values(), key=len, default=[])
 
 
-def _peaks(products: Sequence[Row]) -> dict[str, Any]:
-    rates: dict[str, list[float]] = {}
-    for row in products:
-        rates.setdefault(str(row.params.get("dtype")), []).append(row.work.flop / row.quiet)
-    return {dtype: _key(max(values), "FLOP/s", len(values)) for dtype, values in sorted(rates.items())}
+def _products(rows: Sequence[Row], chip: Chip, sustained: Sustained) -> dict[str, Any]:
+    """`flop` and `matmul` by number format; the rate of the fastest product where there are too few for tiles."""
+    formats: dict[str, list[Timed]] = {}
+    for row in rows:
+        (m, k, n), work, dtype = cast("tuple[int, ...]", row.params["shape"]), row.work, str(row.params["dtype"])
+        product = Work(flop=work.flop, reads=work.reads, writes=work.writes, dtype=dtype, mix="matmul", product=Product(m, n, k))
+        memory = sustained.bytes_at_peak(work.reads, work.writes) / chip.bandwidth
+        formats.setdefault(dtype, []).append(Timed(product, row.quiet, memory))
+    part: dict[str, dict[str, Any]] = {"flop": {}, "matmul": {}}
+    for dtype, timed in sorted(formats.items()):
+        rate = max(product.work.flop / product.seconds for product in timed)
+        if chip.multiprocessors and len(timed) >= TILED:
+            rate, tiling = fit_tiles(timed, chip)
+            seconds = {key: quantity(getattr(tiling, key), "s") for key in ("start", "adding")}
+            aligned = {key: getattr(tiling.alignment, key) for key in ("between", "below")}
+            part["matmul"][dtype] = asdict(tiling) | seconds | {"alignment": aligned}
+        part["flop"][dtype] = _key(rate, "FLOP/s", len(timed))
+    return part
 
 
 def _copies(rows: Sequence[Row]) -> tuple[dict[str, Any], dict[str, Any]]:

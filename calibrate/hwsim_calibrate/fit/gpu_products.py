@@ -1,0 +1,124 @@
+"""The tiles of a GPU's matrix products, fitted to measured products of one number format.
+
+The model is `hwsim.devices.gpu_matmul`, for all products and cuts at once: a test compares the two. Measurements
+cannot separate peak and efficiency: the peak is the rate that large products sustain, and the efficiency is left at 100 %.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import product as pairs
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hwsim.devices.gpu_matmul import PIECES, ROUNDING, Alignment, Tiling, tiles_of
+from hwsim.devices.work import Work
+from hwsim_calibrate.fit.solve import Floats, Problem, solve
+
+# Shorter side of the smallest tile, elements of the largest one, most pieces of k.
+TILES: Final = tuple(pairs((16, 32, 64), (128 * 128, 256 * 128), (1, 4, 16, 64)))
+# What the fit of each number starts from, and its spread as a factor e^spread.
+TYPICAL: Final = {
+    "prologue": (64.0, 1.0), "edge": (8.0, 0.7), "lost": (0.4, 0.8), "balance": (100.0, 0.5), "start": (3e-6, 1.0),
+    "adding": (2e-6, 1.0), "transposed": (0.9, 0.3), "between": (1.0, 0.3), "below": (0.7, 0.7),
+}  # fmt: skip
+NAMES: Final = ("rate", *TYPICAL)
+PARTS: Final = ("lost", "transposed", "between", "below")  # at most 1
+STEP: Final = 1e-4  # of a derivative
+ROUGH: Final = 8  # steps of the solver for every choice of tiles
+BEST: Final = 3  # choices that are solved to the end
+_ALIGNED: Final = Alignment()
+
+
+class Timed(NamedTuple):
+    """A measured product; memory: seconds in which its matrices cross to memory once."""
+
+    work: Work
+    seconds: float
+    memory: float
+
+
+class Chip(NamedTuple):
+    """The rest that products depend on: multiprocessors; B/s of the memory; seconds from one kernel to the next."""
+
+    multiprocessors: int
+    bandwidth: float
+    launch: float
+
+
+class Products:
+    """Seconds of these products for any numbers, with given tiles."""
+
+    def __init__(self, rows: Sequence[Timed], chip: Chip, tiles: tuple[int, int, int]) -> None:
+        shapes = [row.work.product for row in rows if row.work.product is not None]
+        smallest, largest, splits = tiles
+        pieces = [2.0**power for power in range(splits.bit_length())]
+        m, n, k = (np.array([[float(getattr(shape, key))] for shape in shapes]) for key in "mnk")
+        self.cuts = np.array([(a, b, s) for a, b in tiles_of(smallest, largest) for s in pieces], np.float64).T
+        rows_, columns, split = self.cuts
+        self.side, self.chip, self.depth = math.sqrt(largest), chip, k / split
+        self.tiles = np.ceil(m / rows_) * np.ceil(n / columns) * split
+        self.operands = np.minimum(m, rows_) + np.minimum(n, columns)
+        self.moved = np.where(split > 1, PIECES * m * n * (split + 1) / chip.bandwidth, 0.0)
+        self.memory = np.array([[row.memory] for row in rows])
+        widths = [row.work.reads / (shape.k * (shape.m + shape.n)) for row, shape in zip(rows, shapes, strict=True)]
+        step = np.array([[min(s.n & -s.n, s.k & -s.k) * width] for s, width in zip(shapes, widths, strict=True)])
+        self.below = step < _ALIGNED.least
+        self.between = (step < _ALIGNED.best) & ~self.below
+        self.transposed = np.array([[shape.transposed] for shape in shapes])
+
+    def seconds(self, x: Floats, at: NDArray[np.int64] | None = None) -> Floats:
+        """Seconds of every product and cut, or of one cut of each product."""
+        value = dict(zip(NAMES, np.exp(x), strict=True))
+        value |= {name: min(value[name], 1.0) for name in PARTS}
+
+        def of(array: Floats) -> Floats:
+            every = np.broadcast_to(array, self.tiles.shape)
+            return every if at is None else np.take_along_axis(every, at, 1)
+
+        (rows, columns, splits), depth, edge = map(of, self.cuts), of(self.depth), value["edge"]
+        aligned = np.where(self.below, value["below"], np.where(self.between, value["between"], 1.0))
+        rate = aligned * value["rate"] / self.chip.multiprocessors
+        relative = np.minimum(1.0, (1.0 + 2.0 * edge / self.side) / (1.0 + edge * (1.0 / rows + 1.0 / columns)))
+        side = np.where(self.transposed, value["balance"] / value["transposed"], value["balance"])
+        tile = np.maximum(
+            2.0 * rows * columns * (depth + value["prologue"]) / (rate * relative), side * of(self.operands) * depth / rate
+        )
+        exact = of(self.tiles) / self.chip.multiprocessors
+        busy = np.where(exact <= 1.0, 1.0, value["lost"] * np.ceil(exact) + (1.0 - value["lost"]) * exact) * tile
+        most = np.maximum(busy, self.memory)
+        both = most * ((busy / most) ** ROUNDING + (self.memory / most) ** ROUNDING) ** (1.0 / ROUNDING)
+        adding = np.where(splits > 1, value["adding"] + of(self.moved), 0.0)
+        return np.asarray(both + adding + value["start"] + self.chip.launch, np.float64)
+
+    def times(self, x: Floats) -> tuple[Floats, Floats]:
+        """Seconds of each product in its fastest cut, and their derivatives by each x."""
+        every = self.seconds(x)
+        at = every.argmin(axis=1)[:, None]
+        value = np.take_along_axis(every, at, 1)[:, 0]
+        slopes = [(self.seconds(x + STEP * unit, at)[:, 0] - value) / STEP for unit in np.eye(len(x))]
+        return value, np.stack(slopes, axis=1)
+
+
+def fit_tiles(rows: Sequence[Timed], chip: Chip) -> tuple[float, Tiling]:
+    """FLOP/s that large products sustain, and the tiles and numbers that the products agree with best."""
+    measured = np.array([row.seconds for row in rows])
+    fastest = max(row.work.flop / row.seconds for row in rows)
+    start = np.log([fastest, *(value for value, _ in TYPICAL.values())])
+    spread = np.array([0.5, *(width for _, width in TYPICAL.values())])
+
+    def tried(tiles: tuple[int, int, int], guess: Floats | None, steps: int) -> tuple[float, tuple[int, int, int], Floats]:
+        model = Products(rows, chip, tiles)
+        x = solve(Problem(model.times, measured, start, spread, np.ones(len(rows))), guess, steps=steps)
+        return float(np.log1p((np.log(model.times(x)[0] / measured) / 0.05) ** 2).sum()), tiles, x
+
+    rough = sorted((tried(tiles, None, ROUGH) for tiles in TILES), key=lambda each: each[0])[:BEST]
+    _, (smallest, largest, splits), x = min((tried(tiles, guess, 60) for _, tiles, guess in rough), key=lambda each: each[0])
+    number = {name: float(f"{value:.4g}") for name, value in zip(NAMES, np.exp(x).tolist(), strict=True)}
+    number |= {name: min(number[name], 1.0) for name in PARTS}
+    rate, between, below = (number.pop(name) for name in ("rate", "between", "below"))
+    alignment = Alignment(between=between, below=min(below, between))
+    return rate, Tiling(smallest=smallest, largest=largest, splits=splits, alignment=alignment, **number)
