@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
+from typing import Any, Final
 
 import numpy as np
 
+from hwsim.devices import Gpu
 from hwsim.devices.kernels import Function, Kernels, ProductTime, Tier
 from hwsim_calibrate.calls import call_from
-from hwsim_calibrate.store import Amounts, Clock, Measurements, Param, Row
+from hwsim_calibrate.case import Timer
+from hwsim_calibrate.clocks import Call, Sample
+from hwsim_calibrate.device import Device
+from hwsim_calibrate.fit.gpu_rows import machine_of, seconds_of
+from hwsim_calibrate.store import Amounts, Measurements, Param, Row
+from hwsim_calibrate.suites import Scope
+from hwsim_calibrate.suites.gpu import Bench, cases_of
 
 TRUTH = Kernels(
     library="made up",
@@ -36,6 +45,11 @@ TRUTH = Kernels(
         "fp64": ProductTime(flop=60e9, call=1e-6, left=0.2e-9, right=0.2e-9, result=0.2e-9),
     },
 )
+CLOCK: Final = 1.6e9  # Hz
+COPIES: Final = {
+    "setup": "1.45 us", "fetch": "600 ns", "fill": "8 kB", "waited": "12 us", "pageable": "9 GB/s", "local_setup": "4.8 us",
+    "local": "77 %",
+}  # fmt: skip
 SIZES = tuple(int(2.0 ** (power / 2)) for power in range(4, 48))
 
 
@@ -79,33 +93,44 @@ def made_up(*, noise: float = 0.02, rounds: int = 5, spoilt: float = 0.0, seed: 
     return Measurements({"cpu": cpu, "software": {"numpy": "2"}, "date": "2026-01-01"}, tuple(rows))
 
 
-def made_up_gpu(*, noise: float = 0.01, seed: int = 0) -> tuple[Row, ...]:
-    """A GPU of 3 TB/s behind 50 MB of L2 at 6 TB/s; PCIe at 50 GB/s, pageable at 12 GB/s; 800 TFLOP/s in bf16."""
-    draw = np.random.default_rng(seed)
+class Imagined(Device):
+    """A device that is never asked for a time: only its cases count."""
 
-    def row(op: str, said: dict[str, Param], work: Amounts, seconds: float, clock: Clock = "device") -> Row:
-        late = np.exp(noise * np.abs(draw.standard_normal(4)))
-        case = " ".join([op, *(f"{key}={value}" for key, value in said.items())])
-        return Row("gpu", case, op, said, work, tuple((seconds * late).tolist()), clock)
+    def __init__(self, products: tuple[str, ...]) -> None:
+        self.products = products
 
-    rows = [
-        row("launch", {"measured": "device"}, Amounts(), 1.5e-6),
-        row("launch", {"measured": "wait"}, Amounts(), 6e-6, "wall"),
-        row("graph", {"n": 20}, Amounts(calls=20), 20e-6),
-    ]
-    for power in range(12, 32):
-        size = 2**power
-        for op, arrays in (("copy", 2), ("triad", 3), ("read", 1)):
-            whole = arrays * size
-            beyond = 1 / (1 + (50e6 / whole) ** 4)
-            seconds = 2e-6 + whole * ((1 - beyond) / 6e12 + beyond / (3e12 if op == "read" else 2.8e12))
-            rows.append(row(op, {"bytes": size, "dtype": "fp32"}, Amounts(0, whole, 0), seconds))
-    for power in range(2, 29):
-        for way, start in (("h2d", 8e-6), ("d2h", 6e-6)):
-            for pinned in (True, False):
-                seconds = start + 2**power / (50e9 if pinned else 12e9)
-                rows.append(row(way, {"bytes": 2**power, "pinned": pinned}, Amounts(0, 2**power, 0), seconds))
-    for side in (256, 1024, 4096, 8192):
-        flop = 2.0 * side**3
-        rows.append(row("matmul", {"shape": (side, side, side), "dtype": "bf16"}, Amounts(flop), 5e-6 + flop / 800e12))
-    return tuple(rows)
+    def free(self) -> int:
+        return 1 << 36
+
+    def timer(self, stream: Any) -> Timer:
+        def sample(_: Call, loops: int) -> Sample:
+            return Sample(1e-3 / loops, 1e-3 / loops, device=1e-3 / loops)
+
+        return sample
+
+
+def made_up_gpu(
+    part: str = "h100-sxm", *, products: tuple[str, ...] = ("fp32", "fp16"), gen: int = 5, noise: float = 0.02, seed: int = 0
+) -> Measurements:
+    """The rows of the suite, as the models predict them for a part of the library, with noise."""
+    device = Imagined(products)
+    link = {
+        "name": "pcie", "between": ["cpu", "gpu"], "kind": "pcie", "gen": gen, "lanes": 16, "efficiency": "85 %",
+        "fetches": "96 %", "two_way": 1.6,
+    }  # fmt: skip
+    machine, draw = machine_of({"kind": "gpu", "use": part, "copies": COPIES}, link), np.random.default_rng(seed)
+    gpu = machine.devices["gpu"].model
+    assert isinstance(gpu, Gpu)
+    rows = []
+    with ExitStack() as session:
+        for case in cases_of(Bench(device, None), Scope(session)):
+            row = Row("gpu", case.name, case.op, case.params, case.work, (1.0,), case.clock)
+            seconds = seconds_of(machine, row)
+            if case.op == "clock":
+                seconds = case.work.flop / CLOCK
+            elif case.op == "duplex":
+                seconds = case.work.reads / (1.6 * machine.links[0].bandwidth)
+            factor = float(np.exp(noise * draw.standard_normal()))
+            rows.append(replace(row, seconds=((seconds or 1e-6) * factor,)))
+    properties = {"name": part, "multiprocessors": gpu.sms, "memory": int(gpu.memory.size or 0), "pcie": [gen, 16]}
+    return Measurements({"gpu": properties | ({"l2": int(gpu.l2.size)} if gpu.l2 else {})}, tuple(rows))

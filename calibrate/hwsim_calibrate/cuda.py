@@ -16,7 +16,7 @@ import numpy as np
 
 from hwsim_calibrate.case import CannotMeasure, Timer
 from hwsim_calibrate.clocks import Call, Sample
-from hwsim_calibrate.device import Device
+from hwsim_calibrate.device import LINE, Device, chain
 from hwsim_calibrate.suites.arrays import DTYPES, numbers
 
 # Number format: (type of the factors, of the result, of the arithmetic: cublasComputeType_t, their arrays, the scalars).
@@ -28,21 +28,32 @@ _PRODUCTS: Final[Mapping[str, tuple[int, int, int, Any, Any, Any]]] = {
     "bf16": (14, 14, 68, np.uint16, np.uint16, ctypes.c_float),
     "int8": (3, 10, 72, np.int8, np.int32, ctypes.c_int32),
 }
-_ENQUEUING: Final = 12_000  # cycles in which the host enqueues one more call, at most
-_SPIN: Final = 40_000_000  # cycles, at most
+_ENQUEUING: Final = 24_000  # cycles in which the host enqueues one more call, as a first guess
+_SPIN: Final = 400_000_000  # cycles, at most
+_TRIES: Final = 4  # samples until the device has spun for as long as the host was enqueuing
+_HEATING: Final = 0.3  # seconds of products before the clock is read
+_CHASE: Final = """extern "C" __global__ void chase(const unsigned int* next, unsigned int* last, int steps) {
+    unsigned int at = 0;
+    for (int step = 0; step < steps; step++) at = next[at];
+    *last = at;
+}"""
 
 
 class Cuda(Device):
-    """The current device."""
+    """One device, which becomes the current one."""
 
     xp: Any = cupy
     products: tuple[str, ...] = tuple(_PRODUCTS)
     dtypes: tuple[str, ...] = ("fp32", "fp16", "fp64")
 
-    def __init__(self) -> None:
+    def __init__(self, number: int = 0) -> None:
+        cupy.cuda.Device(number).use()
+        self._hertz = 1e3 * cupy.cuda.Device(number).attributes["ClockRate"]
         self._null = cupy.RawKernel('extern "C" __global__ void nothing() {}', "nothing")
         code = 'extern "C" __global__ void spin(long long cycles) { long long t = clock64(); while (clock64() - t < cycles); }'
         self._spin = cupy.RawKernel(code, "spin")
+        self._chase = cupy.RawKernel(_CHASE, "chase")
+        self._write = cupy.ElementwiseKernel("", "T to", "to = (T)3", "hwsim_write")
         self._copy = cupy.ElementwiseKernel("T one", "T to", "to = one", "hwsim_copy")
         self._triad = cupy.ElementwiseKernel("T one, T two", "T to", "to = one + (T)3 * two", "hwsim_triad")
 
@@ -63,20 +74,50 @@ class Cuda(Device):
         first, last = cupy.cuda.Event(), cupy.cuda.Event()
 
         def sample(call: Call, loops: int) -> Sample:
-            self.synchronize()
-            with stream:
-                self.spin(min(_SPIN, 2 * loops * _ENQUEUING))
-                first.record(stream)
-                began = time.perf_counter()
-                for _ in range(loops):
-                    call()
-                host = time.perf_counter() - began
-                last.record(stream)
-                last.synchronize()
+            cycles = min(_SPIN, loops * _ENQUEUING)
+            for _ in range(_TRIES):
+                self.synchronize()
+                with stream:
+                    self.spin(cycles)
+                    first.record(stream)
+                    began = time.perf_counter()
+                    for _ in range(loops):
+                        call()
+                    host = time.perf_counter() - began
+                    last.record(stream)
+                    last.synchronize()
+                if host * self._hertz <= cycles or cycles == _SPIN:
+                    break
+                cycles = min(_SPIN, int(2.0 * host * self._hertz))  # else the device waited for the host
             device = cupy.cuda.get_elapsed_time(first, last) * 1e-3
             return Sample(host / loops, host / loops, device=device / loops)
 
         return sample
+
+    def clock(self, stream: Any, cycles: int) -> Timer:
+        first, last = cupy.cuda.Event(), cupy.cuda.Event()
+
+        def sample(call: Call, _: int) -> Sample:
+            with stream:
+                began = time.perf_counter()
+                while time.perf_counter() - began < _HEATING:
+                    call()
+                    stream.synchronize()
+                call()
+                first.record(stream)
+                self.spin(cycles)
+                last.record(stream)
+                last.synchronize()
+            device = cupy.cuda.get_elapsed_time(first, last) * 1e-3
+            return Sample(device, device, device=device)
+
+        return sample
+
+    def chase(self, size: int, steps: int) -> Call:
+        following = np.zeros((max(size // LINE, 1), LINE // 4), np.uint32)
+        following[:, 0] = chain(size) * (LINE // 4)
+        following, last = cupy.asarray(following), cupy.zeros(1, np.uint32)
+        return lambda: self._chase((1,), (1,), (following, last, np.int32(steps)))
 
     def array(self, dtype: str, *shape: int) -> Any:
         return cupy.ones(shape, DTYPES[dtype])
@@ -119,23 +160,25 @@ class Cuda(Device):
             "copy": lambda _, source, to: self._copy(source, to),
             "triad": self._triad,
             "read": lambda one, _, __: one.sum(),
+            "write": lambda _, __, to: self._write(to),
         }
         return functions[op]
 
-    def product(self, kind: str, m: int, k: int, n: int) -> Call:
-        """C = A B with rows stored one after another, which to cuBLAS is C' = B' A' with columns."""
+    def product(self, kind: str, m: int, k: int, n: int, *, stored: bool = False) -> Call:
+        """C = A B with rows stored one after another, which to cuBLAS is C' = B' A' with columns; stored: B as n x k."""
         cublas = _cublas()
-        factor, result, arithmetic, stored, made, scalar = _PRODUCTS[kind]
+        factor, result, arithmetic, element, made, scalar = _PRODUCTS[kind]
+        turned, leading = (1, k) if stored else (0, n)
         if kind == "int8" and (m % 4 or k % 4 or n % 4):
             raise CannotMeasure("int8 products have sides that are multiples of 4")
-        left, right, to = _filled(kind, stored, m, k), _filled(kind, stored, k, n), cupy.zeros((m, n), made)
+        left, right, to = _filled(kind, element, m, k), _filled(kind, element, k, n), cupy.zeros((m, n), made)
         alpha, beta = scalar(1), scalar(0)
         handle = cupy.cuda.device.get_cublas_handle()
 
         def call() -> None:
             cublas.setStream(handle, cupy.cuda.get_current_stream().ptr)
             cublas.gemmEx(
-                handle, 0, 0, n, m, k, ctypes.addressof(alpha), right.data.ptr, factor, n, left.data.ptr, factor, k,
+                handle, turned, 0, n, m, k, ctypes.addressof(alpha), right.data.ptr, factor, leading, left.data.ptr, factor, k,
                 ctypes.addressof(beta), to.data.ptr, result, n, arithmetic, -1,
             )  # fmt: skip
 
@@ -147,12 +190,19 @@ class Cuda(Device):
         return call
 
 
-def describe() -> Mapping[str, Any]:
-    """Properties of the current device, as its runtime and NVIDIA's management library report them."""
+def devices() -> int:
+    """Number of devices."""
+    return int(cupy.cuda.runtime.getDeviceCount())
+
+
+def describe(number: int = 0) -> Mapping[str, Any]:
+    """Properties of a device, which becomes the current one, as its runtime and NVIDIA's management library report them."""
     runtime = cupy.cuda.runtime
+    cupy.cuda.Device(number).use()
     properties = runtime.getDeviceProperties(cupy.cuda.Device().id)
     return {
         "name": properties["name"].decode(),
+        "number": number,
         "compute": f"{properties['major']}.{properties['minor']}",
         "multiprocessors": properties["multiProcessorCount"],
         "l2": properties["l2CacheSize"],
@@ -173,12 +223,12 @@ def _management() -> dict[str, Any]:
         return {}
     try:
         pynvml.nvmlInit()
-        handle = pynvml.nvmlDeviceGetHandleByIndex(cupy.cuda.Device().id)
+        handle = pynvml.nvmlDeviceGetHandleByPciBusId(cupy.cuda.Device().pci_bus_id.encode())
         return {
             "power_limit_w": pynvml.nvmlDeviceGetEnforcedPowerLimit(handle) / 1000,
             "sm_mhz": pynvml.nvmlDeviceGetMaxClockInfo(handle, pynvml.NVML_CLOCK_SM),
             "memory_mhz": pynvml.nvmlDeviceGetMaxClockInfo(handle, pynvml.NVML_CLOCK_MEM),
-            "pcie": [pynvml.nvmlDeviceGetCurrPcieLinkGeneration(handle), pynvml.nvmlDeviceGetCurrPcieLinkWidth(handle)],
+            "pcie": [pynvml.nvmlDeviceGetMaxPcieLinkGeneration(handle), pynvml.nvmlDeviceGetCurrPcieLinkWidth(handle)],
             "throttled": pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle),
         }
     except pynvml.NVMLError:

@@ -15,6 +15,7 @@ from hwsim_calibrate.case import Timer
 from hwsim_calibrate.clocks import Call, Sample
 from hwsim_calibrate.suites.arrays import DTYPES
 
+LINE: Final = 128  # bytes
 MEMORY: Final = 64 << 20  # bytes that the stand-in says are free
 
 
@@ -91,16 +92,48 @@ class Device:
         """A recorded list of calls."""
         return lambda: [call() for _ in range(times)]
 
+    def chase(self, size: int, steps: int) -> Call:
+        """One thread that follows a chain of reads through all lines of `size` bytes."""
+        following = chain(size)
+
+        def call() -> None:
+            at = 0
+            for _ in range(min(steps, 64)):  # the stand-in's times mean nothing
+                at = int(following[at])
+
+        return call
+
+    def clock(self, stream: Any, cycles: int) -> Timer:
+        """The time of `cycles` after calls that keep the device busy."""
+
+        def sample(call: Call, _: int) -> Sample:
+            with stream:
+                call()
+            return Sample(1e-9 * cycles, 1e-9 * cycles, device=1e-9 * cycles)
+
+        return sample
+
     def moving(self, op: str) -> Callable[[Any, Any, Any], object]:
-        """`copy`, `triad` or `read` as a function of two arrays to read and one to write."""
+        """`copy`, `triad`, `read` or `write` as a function of two arrays to read and one to write."""
         functions: dict[str, Callable[[Any, Any, Any], object]] = {
             "copy": lambda _, source, to: np.copyto(to, source),
             "triad": lambda one, two, to: np.add(one, two, out=to),
             "read": lambda one, _, __: one.sum(),
+            "write": lambda _, __, to: to.fill(3),
         }
         return functions[op]
 
-    def product(self, kind: str, m: int, k: int, n: int) -> Call:
-        """(m x k) by (k x n) in one number format."""
-        left, right, to = self.array(kind, m, k), self.array(kind, k, n), self.array(kind, m, n)
+    def product(self, kind: str, m: int, k: int, n: int, *, stored: bool = False) -> Call:
+        """(m x k) by (k x n) in one number format; stored: the second factor lies in memory as n x k."""
+        left, right, to = self.array(kind, m, k), self.array(kind, n, k).T, self.array(kind, m, n)
+        if not stored:
+            right = self.array(kind, k, n)
         return lambda: np.matmul(left, right, out=to)
+
+
+def chain(size: int) -> Any:
+    """For each line of 128 bytes the next one, all of them in one round in random order."""
+    order = np.random.default_rng(0).permutation(max(size // LINE, 1)).astype(np.uint32)
+    following = np.empty_like(order)
+    following[order] = np.roll(order, -1)
+    return following

@@ -30,6 +30,7 @@ PACKAGES: Final = ("cupy", "cupy-cuda12x", "cupy-cuda13x", "numba", "scipy", "th
 SAME: Final = (
     ("cpu", "model"), ("cpu", "usable"), ("cpu", "caches"), ("memory", "thp"), ("software", "system"), ("software", "python"),
     ("software", "numpy"), ("software", "blas_core"), ("variables", None), ("gpu", "name"),
+    ("gpu", "number"),
 )  # fmt: skip
 _SYS: Final = Path("/sys/devices/system/cpu")
 _CGROUP: Final = Path("/sys/fs/cgroup")

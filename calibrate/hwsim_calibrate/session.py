@@ -46,7 +46,7 @@ class Plan:
         more: cases that come first, instead of all suites or in addition to the named ones.
         needed: measure also what a machine file needs.
         budget: seconds for all runs of the same cases that go into one file together.
-        memory, file: see `Scope`.
+        memory, file, folder, gpu: see `Scope`.
         keep: whether a case is measured.
     """
 
@@ -59,6 +59,7 @@ class Plan:
     memory: int = 256 * MiB
     file: int = 128 * MiB
     folder: str | None = None
+    gpu: int = 0
     keep: Callable[[Case], bool] = field(default=lambda _: True)
 
 
@@ -86,7 +87,7 @@ def measure(
         return replace(earlier.with_rows(rows), settings=settings)
 
     with ExitStack() as session:
-        scope = Scope(session, memory=plan.memory, file=plan.file, folder=plan.folder)
+        scope = Scope(session, memory=plan.memory, file=plan.file, folder=plan.folder, gpu=plan.gpu)
         session.enter_context(blas.using(1))
         cases, skipped = _cases(plan, scope)
         np.empty(LARGEST, np.uint8).fill(0)  # the allocator of a program that has run for a while; see suites/allocation.py
@@ -120,7 +121,7 @@ def _begin(plan: Plan, path: str | Path | None) -> Measurements:
     if "gpu" in plan.suites or not plan.suites:
         from hwsim_calibrate.suites.gpu import describe
 
-        fingerprint |= {"gpu": properties} if (properties := describe()) else {}
+        fingerprint |= {"gpu": properties} if (properties := describe(plan.gpu)) else {}
     fingerprint["storage"] = {"file_system": environment.file_system(plan.folder or tempfile.gettempdir())}
     settings: dict[str, Any] = {"seed": plan.seed, "suites": list(plan.suites), "budget": plan.budget, "spent": 0.0}
     settings |= {"more": sorted(case.name for case in plan.more)} if plan.more else {}

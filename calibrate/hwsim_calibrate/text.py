@@ -110,6 +110,7 @@ def validated(report: Report) -> str:
     bounds = [(name, percent(value), percent(bound), "" if met else "missed") for name, value, bound, met in report.bounds()]
     if report.itself is not None:
         bounds.append(("the measured calls themselves", percent(report.itself.median), "", ""))
+    bounds += [(f"GPU, {name}", percent(each.median), "", "") for name, each in report.gpu.items()]
     names, values, limits, verdicts = zip(*bounds, strict=True) if bounds else ((), (), (), ())
     lines = [*aligned([
         Column("error of", names, right=False), Column("error", values), Column("bound", limits),

@@ -2,6 +2,7 @@
 
 - sizes: every other size of each function held out of a second fit.
 - programs: small programs of many calls, none of them used to fit or to tune: recorded, simulated call by call, and timed.
+- gpu: the rows of a GPU by group, every other size of each held out of a second fit.
 - itself: every measured call by the formula alone: what the table of corrections does not have to correct.
 
 Errors are relative to the measured quiet time; the median has an interval from drawing the cases anew.
@@ -10,7 +11,7 @@ Errors are relative to the measured quiet time; the median has an interval from 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -52,6 +53,7 @@ class Report:
     itself: HeldOut | None = None
     programs: tuple[ProgramError, ...] = ()
     notes: tuple[str, ...] = ()
+    gpu: Mapping[str, HeldOut] = field(default_factory=dict)
 
     @property
     def blind(self) -> HeldOut:
@@ -94,6 +96,7 @@ class Report:
                 }
                 for each in self.programs
             ],
+            "gpu": {name: _as_dict(each) for name, each in self.gpu.items()},
             "notes": list(self.notes),
         }
 
@@ -128,7 +131,7 @@ def validate(
     itself = formula_alone(fitted.kernels) if fitted and fitted.kernels else None
     flagged = sum(bool(row.flags) for row in rows.values())
     notes = (f"{flagged} of {len(rows)} programs were disturbed while they were timed",) if flagged else ()
-    return Report(name, fitted.heldout if fitted else None, itself, errors, notes)
+    return Report(name, fitted.heldout if fitted else None, itself, errors, notes, fitted.gpu if fitted else {})
 
 
 def _fitted_again(path: Path, seed: int) -> Fitted | None:

@@ -28,6 +28,8 @@ def command() -> None:
 def measuring_options(function: F) -> F:
     """The options of commands that measure."""
     for option in (
+        click.option("--gpu", type=click.IntRange(min=0), default=0, show_default=True, metavar="NUMBER",
+                     help="The GPU that `gpu` measures, counted from 0."),
         click.option("--folder", type=FOLDER, metavar="FOLDER", help="Where `storage` makes its file."),
         click.option("--seed", type=int, default=0, show_default=True, help="Seed of the order in which cases are measured."),
         click.option("--for", "workload", type=WORKLOAD, metavar="WORKLOAD",

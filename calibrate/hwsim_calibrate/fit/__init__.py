@@ -2,7 +2,7 @@
 
 - kernels: the table `kernels` of the cpu from calls of numpy; model: its formula, solve: the solver, corrections: the rest.
 - parts: the cpu; a disk: time of an access, bandwidth, concurrent accesses; messages by size, in pieces (piecewise).
-- gpu: launches, memory, L2, copies, products.
+- gpu: a GPU and its error at rows held out; gpu_rows: its rows as the models predict them; gpu_memory, gpu_copies, gpu_products.
 - tables: parts from the output of other tools: nccl-tests, fio, OSU.
 
 fitted = fit(measurements, name="here")
@@ -12,11 +12,11 @@ Path("here.yaml").write_text(fitted.yaml())
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from hwsim.spec import Mistake, SpecError
-from hwsim_calibrate.fit.gpu import gpu_part
+from hwsim_calibrate.fit.gpu import fit_gpu
 from hwsim_calibrate.fit.heldout import HeldOut, held_out
 from hwsim_calibrate.fit.kernels import FittedKernels, among_others, capacities_of, fit_kernels, page_faults, timed
 from hwsim_calibrate.fit.parts import cpu_part, disk_part, network_notes
@@ -35,12 +35,14 @@ class Fitted:
         machine: content of its file.
         kernels: the table of the cpu with its intervals.
         heldout: the error at sizes that a fit of the others had not seen.
+        gpu: the same for the rows of a GPU, by group.
     """
 
     name: str
     machine: Mapping[str, Any]
     kernels: FittedKernels | None = None
     heldout: HeldOut | None = None
+    gpu: Mapping[str, HeldOut] = field(default_factory=dict)
 
     def yaml(self) -> str:
         """The machine file."""
@@ -62,19 +64,19 @@ def fit(measurements: Measurements, *, name: str, seed: int = 0) -> Fitted:
     heldout = held_out(rows, capacities, seed=seed)
     parts: dict[str, Any] = {"cpu": cpu_part(kernels, measurements, ref)}
     links: list[dict[str, Any]] = []
-    disk, (gpu, link) = disk_part(measurements, ref), gpu_part(measurements, ref)
+    disk, gpu = disk_part(measurements, ref), fit_gpu(measurements, ref, seed)
     if disk:
         parts["disk"] = disk
         links.append({"name": "bus", "between": ["cpu", "disk"], "kind": "direct", "bandwidth": BUS, "notes": BUS_NOTE})
-    if gpu:
-        parts["gpu"] = gpu
-        links.append(link or {"name": "pcie", "between": ["cpu", "gpu"], "kind": "direct", "bandwidth": BUS})
+    if gpu.part:
+        parts["gpu"] = gpu.part
+        links.append(gpu.link or {"name": "pcie", "between": ["cpu", "gpu"], "kind": "direct", "bandwidth": BUS})
     load = measurements.environment.get("load", {}).get("average", [])
     busy = f"; load average {load[0]:g}" if load else ""
     accuracy = f"{len(rows)} calls of numpy on one thread{busy}. Sizes held out: {heldout}"
     notes = "; ".join(note for note in (accuracy, network_notes(measurements)) if note)
     machine: dict[str, Any] = {"hwsim": "machine/1", "name": name, "notes": notes, "parts": parts}
-    return Fitted(name, machine | ({"links": links} if links else {}), kernels, heldout)
+    return Fitted(name, machine | ({"links": links} if links else {}), kernels, heldout, gpu.heldout)
 
 
 def library(measurements: Measurements) -> str:

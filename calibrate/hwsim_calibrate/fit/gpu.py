@@ -1,166 +1,184 @@
-"""A GPU from the suite `gpu`: launches, memory behind its L2 cache, copies from and to the host, products by number format.
+"""A GPU from the suite `gpu`: launches, memory behind its caches, copies, and the tiles of its matrix products.
 
-Time of a kernel that only moves bytes = start + bytes / rate, whose rate changes smoothly from the L2's to the memory's.
+Each number is fitted with the model that simulates it; `gpu_rows.FEEDS` names the rows behind each. The error is taken at
+rows held out: every other size of each group, predicted by a fit of the others.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Final, cast
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import pairwise
+from typing import Any, Final
 
-import numpy as np
-
-from hwsim.devices import Product, Work
+from hwsim.devices.gpu_matmul import Alignment
 from hwsim.devices.gpu_memory import Sustained
 from hwsim.formats import percent
+from hwsim_calibrate.fit.gpu_copies import copies_of
+from hwsim_calibrate.fit.gpu_memory import FittedMemory, Level, fit_latency, fit_memory
 from hwsim_calibrate.fit.gpu_products import Chip, Timed, fit_tiles
-from hwsim_calibrate.fit.piecewise import pieces_of
-from hwsim_calibrate.fit.solve import Floats, Problem, solve
+from hwsim_calibrate.fit.gpu_rows import ELEMENTWISE, MOVING, errors, group_of, machine_of, product_work, size_of
+from hwsim_calibrate.fit.heldout import HeldOut
 from hwsim_calibrate.fit.writing import quantity
 from hwsim_calibrate.store import Measurements, Row
 
-ARRAYS: Final = {"copy": 2.0, "triad": 3.0, "read": 1.0}
-GUESSED: Final = (3e-6, 1 / 5e12, 1 / 2e12, 40e6, 4.0)  # start, seconds per byte of L2 and of memory, bytes of L2, sharpness
-SPREAD: Final = (2.0, 1.0, 1.0, 0.7, 0.4)
-FEWEST: Final = 6  # sizes of a fit
-TILED: Final = 12  # products of a number format from which on its tiles are fitted
-STEP: Final = 1e-4  # of a derivative
+TILED: Final = 12  # products of a format from which on its tiles are fitted
+UNFITTED: Final = (*ELEMENTWISE, "overlap", "streams")
 # Key of `launch`: the op and the param `measured` of its row.
-LAUNCHES: Final = {"stream": ("launch", "device"), "host": ("launch", "wait"), "graph": ("graph", "")}
+LAUNCHES: Final = {"host": ("launch", "wait"), "graph": ("graph", "")}
 
 
 @dataclass(frozen=True, slots=True)
-class Ramp:
-    """Seconds to start, B/s of L2 and of memory, bytes of L2; error: median relative error at the `points` sizes of the fit."""
+class FittedGpu:
+    """Keys of the part, and of its link to the host; errors at rows held out, by group. Empty without a GPU."""
 
-    start: float
-    l2: float
-    memory: float
-    capacity: float
-    error: float
-    points: int
+    part: dict[str, Any] = field(default_factory=dict)
+    link: dict[str, Any] = field(default_factory=dict)
+    heldout: Mapping[str, HeldOut] = field(default_factory=dict)
 
 
-def ramp_of(points: Sequence[tuple[float, float]]) -> Ramp:
-    """The ramp through (bytes moved, seconds)."""
-    size, time = (np.array(each, np.float64) for each in zip(*sorted(points), strict=True))
-    start = np.log(GUESSED)
-    start[0], start[2] = math.log(time[0]), math.log(time[-1] / size[-1])
-    start[1] = start[2] + math.log(0.4)
-
-    def seconds(x: Floats) -> Floats:
-        first, near, far, capacity, sharpness = np.exp(x)
-        beyond = 1.0 / (1.0 + (capacity / size) ** sharpness)
-        return np.asarray(first + size * (near * (1.0 - beyond) + far * beyond), np.float64)
-
-    def times(x: Floats) -> tuple[Floats, Floats]:
-        value = seconds(x)
-        slopes = [(seconds(x + STEP * unit) - value) / STEP for unit in np.eye(len(x))]
-        return value, np.stack(slopes, axis=1)
-
-    x = solve(Problem(times, time, start, np.array(SPREAD), np.ones(len(size))))
-    first, near, far, capacity, _ = (float(each) for each in np.exp(x))
-    error = float(np.median(np.abs(seconds(x) / time - 1.0)))
-    return Ramp(first, 1.0 / near, 1.0 / far, capacity, error, len(size))
+def fit_gpu(measurements: Measurements, ref: str, seed: int = 0) -> FittedGpu:
+    """The GPU of the measurements, with its error at rows held out."""
+    rows, properties = list(measurements.of("gpu")), measurements.environment.get("gpu", {})
+    part, link = _fitted(rows, properties, ref)
+    if not part:
+        return FittedGpu()
+    held = held_rows(rows)
+    others, its_link = _fitted([row for row in rows if row.key not in held], properties, ref)
+    if not others:
+        return FittedGpu(part, link)
+    unseen = [row for row in rows if row.key in held or row.op in UNFITTED]
+    heldout = errors(machine_of(others, its_link), unseen, seed)
+    words = ", ".join(f"{name} {percent(group.median, '.1f')} ({len(group.cases)})" for name, group in heldout.items())
+    return FittedGpu(part | {"notes": f"median error at rows held out (how many): {words}"}, link, heldout)
 
 
-def gpu_part(measurements: Measurements, ref: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """(keys of the part, keys of its link to the host); both empty where no GPU was measured."""
-    rows = [row for row in measurements.of("gpu") if not row.params.get("cold")]
+def held_rows(rows: Sequence[Row]) -> set[tuple[str, str]]:
+    """Every other size of each op, format and kind of copy; the smallest and the largest are always fitted."""
+    groups: dict[tuple[str, ...], list[Row]] = {}
+    for row in rows:
+        if group_of(row) and row.op not in (*UNFITTED, "launch", "graph"):
+            kind = (row.op, *(str(row.params.get(key)) for key in ("dtype", "pinned", "cold", "transposed")), _form(row))
+            groups.setdefault(kind, []).append(row)
+    return {row.key for group in groups.values() for row in sorted(group, key=size_of)[1:-1:2]}
+
+
+def _form(row: Row) -> str:
+    """The form of a product, which its time depends on as well as on its size: a fit needs some of each."""
+    shape = row.params.get("shape")
+    if row.op != "matmul" or not isinstance(shape, tuple | list):
+        return ""
+    m, k, n = (int(side) for side in shape)
+    if min(k & -k, n & -n) * row.work.reads < Alignment().least * k * (m + n):
+        return "rows at odd addresses"
+    return "long k" if k > 8 * max(m, n) else "few rows or columns" if max(m, k, n) > 4 * min(m, k, n) else ""
+
+
+def _fitted(rows: Sequence[Row], properties: Mapping[str, Any], ref: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(keys of the part, of the link); both empty where no memory or no products were measured."""
+    launches = {(row.op, str(row.params.get("measured", ""))): row for row in rows}
+    empty = launches.get(("launch", "device"))
     products = [row for row in rows if row.op == "matmul"]
-    moving = {op: _moved(rows, op) for op in ARRAYS}
-    if not products or len(moving["copy"]) < FEWEST:
+    moving = [row for row in rows if row.op in MOVING and not row.params.get("cold") and row.clock == "device"]
+    memory = fit_memory(moving, empty.quiet) if empty else None
+    if not products or memory is None:
         return {}, {}
-    ramps = {op: ramp_of(points) for op, points in moving.items() if len(points) >= FEWEST}
-    best = max(ramp.memory for ramp in ramps.values())
-    sustained = {op: min(ramps[op].memory / best, 1.0) for op in ("read", "copy") if op in ramps}
-    properties = measurements.environment.get("gpu", {})
+    bandwidth = max(memory.memory.values())
+    capacity = float(properties.get("l2") or (memory.full * memory.none) ** 0.5)
+    sustained = _sustained(memory.memory, bandwidth)
     part: dict[str, Any] = {
         "kind": "gpu",
         "name": str(properties.get("name", "")),
         "source": "measured",
         "ref": f"{ref}; GPU by its own clock",
-        "notes": "; ".join(f"{op}: {ramp.points} sizes, median error {percent(ramp.error, '.1f')}" for op, ramp in ramps.items()),
-        "memory": {"bandwidth": _key(best, "B/s", sum(ramp.points for ramp in ramps.values()))},
-        "sustained": {op: percent(value, ".4g") for op, value in sustained.items()},
-        "l2": {
-            "size": _key(ramps["copy"].capacity, "B", ramps["copy"].points),
-            "bandwidth": _key(max(ramp.l2 for ramp in ramps.values()), "B/s", ramps["copy"].points),
-        },
     }
     if isinstance(properties.get("multiprocessors"), int):
         part["sms"] = properties["multiprocessors"]
+    clocks = [(row.work.flop / row.quiet, len(row.seconds)) for row in rows if row.op == "clock"]
+    if clocks:
+        part["clock"] = {
+            "value": quantity(clocks[0][0], "Hz"),
+            "points": clocks[0][1],
+            "ref": "after products, not the boost clock",
+        }
+    part["memory"] = {"bandwidth": _key(bandwidth, "B/s", memory.points)}
     if isinstance(properties.get("memory"), int):
         part["memory"]["size"] = quantity(properties["memory"], "B")
-    launches = {
-        key: _key(row.quiet / max(row.work.calls, 1.0), "s", len(row.seconds))
-        for key, (op, measured) in LAUNCHES.items()
-        for row in rows
-        if row.op == op and str(row.params.get("measured", "")) == measured
-    }
-    launch = next((row.quiet for row in rows if row.op == "launch" and row.params.get("measured") == "device"), 0.0)
-    part |= _products(products, Chip(part.get("sms", 0), best, launch), Sustained(**sustained))
-    copies, link = _copies(rows)
-    return part | ({"launch": launches} if launches else {}) | copies, link
+    part["sustained"] = {key: _percent(value, memory.points) for key, value in sustained.items()}
+    part |= _caches(memory, capacity, fit_latency([(size_of(row), row.quiet) for row in rows if row.op == "chase"], capacity))
+    part["launch"] = {"stream": _key(memory.start, "s", memory.points)}
+    for key, at in LAUNCHES.items():
+        if at in launches:
+            part["launch"][key] = _key(launches[at].quiet / max(launches[at].work.calls, 1.0), "s", len(launches[at].seconds))
+    part |= _products(products, part.get("sms", 0), bandwidth, sustained, memory.start)
+    copies, link = copies_of(rows, properties, bandwidth, capacity)
+    return part | ({"copies": copies} if copies else {}), link
+
+
+def _sustained(rates: Mapping[str, float], best: float) -> dict[str, float]:
+    """Parts of the best rate; a copy cannot beat its reads or its writes alone."""
+    parts = {key: rate / best for key, rate in rates.items()}
+    parts["copy"] = min(parts["copy"], *(2.0 * parts[key] for key in ("read", "write") if key in parts))
+    return parts
+
+
+def _caches(memory: FittedMemory, capacity: float, levels: Sequence[Level]) -> dict[str, Any]:
+    """`l1` and `l2`: bandwidth from streams, latencies from chains of reads."""
+    best = max(memory.l2.values())
+    l2: dict[str, Any] = {"size": quantity(capacity, "B")}
+    if memory.l2["copy"] > memory.memory["copy"]:  # else nothing was seen of it
+        l2["bandwidth"] = _key(best, "B/s", memory.points)
+        l2["sustained"] = {key: _percent(value, memory.points) for key, value in _sustained(memory.l2, best).items()}
+        l2["ramp"] = _ramp(memory.full, memory.none, capacity)
+    if not levels or any(near.latency > far.latency for near, far in pairwise(levels)):
+        return {"l2": l2}
+    first, *middle, last = levels
+    size = (first.full * first.none) ** 0.5
+    l2 |= {"latency": quantity(middle[0].latency, "s"), "miss": quantity(last.latency, "s")}
+    l2["chase"] = _ramp(middle[-1].full, middle[-1].none, capacity)
+    if len(middle) > 1:
+        l2 |= {"near": quantity(capacity / 2, "B"), "near_chase": _ramp(middle[0].full, middle[0].none, capacity / 2)}
+        l2["far"] = quantity(middle[1].latency, "s")
+    chase = _ramp(first.full, first.none, size)
+    return {"l1": {"size": quantity(size, "B"), "latency": quantity(first.latency, "s"), "chase": chase}, "l2": l2}
+
+
+def _ramp(full: float, none: float, size: float) -> dict[str, float]:
+    return {"full": float(f"{full / size:.4g}"), "none": float(f"{none / size:.4g}")}
+
+
+def _products(
+    rows: Sequence[Row], multiprocessors: int, bandwidth: float, sustained: Mapping[str, float], launch: float
+) -> dict[str, Any]:
+    """`flop` and `matmul` by number format; the fastest product where there are too few of them."""
+    moved = Sustained(**{"read": 1.0, "copy": 1.0, "write": 1.0} | dict(sustained))
+    formats: dict[str, list[Row]] = {}
+    for row in rows:
+        formats.setdefault(str(row.params.get("dtype")), []).append(row)
+    flop: dict[str, Any] = {}
+    matmul: dict[str, Any] = {}
+    for dtype, group in sorted(formats.items()):
+        flop[dtype] = _key(max(row.work.flop / row.quiet for row in group), "FLOP/s", len(group))
+        if multiprocessors and len(group) >= TILED:
+            timed = [
+                Timed(work, row.quiet, moved.bytes_at_peak(work.reads, work.writes) / bandwidth)
+                for row in group
+                if (work := product_work(row)) is not None
+            ]
+            rate, tiling = fit_tiles(timed, Chip(multiprocessors, bandwidth, launch))
+            seconds = {key: quantity(getattr(tiling, key), "s") for key in ("start", "adding")}
+            aligned = {key: getattr(tiling.alignment, key) for key in ("between", "below")}
+            flop[dtype] = _key(rate, "FLOP/s", len(group))
+            matmul[dtype] = asdict(tiling) | seconds | {"alignment": aligned}
+    return {"flop": flop} | ({"matmul": matmul} if matmul else {})
 
 
 def _key(value: float, unit: str, points: int) -> dict[str, Any]:
     return {"value": quantity(value, unit), "points": points}
 
 
-def _moved(rows: Sequence[Row], op: str) -> list[tuple[float, float]]:
-    """(bytes of all arrays, seconds) in the number format with most sizes."""
-    by_format: dict[str, list[tuple[float, float]]] = {}
-    for row in rows:
-        size = row.params.get("bytes")
-        if row.op == op and row.clock == "device" and isinstance(size, int):
-            by_format.setdefault(str(row.params.get("dtype")), []).append((ARRAYS[op] * size, row.quiet))
-    return max(by_format.values(), key=len, default=[])
-
-
-def _products(rows: Sequence[Row], chip: Chip, sustained: Sustained) -> dict[str, Any]:
-    """`flop` and `matmul` by number format; the rate of the fastest product where there are too few for tiles."""
-    formats: dict[str, list[Timed]] = {}
-    for row in rows:
-        (m, k, n), work, dtype = cast("tuple[int, ...]", row.params["shape"]), row.work, str(row.params["dtype"])
-        product = Work(flop=work.flop, reads=work.reads, writes=work.writes, dtype=dtype, mix="matmul", product=Product(m, n, k))
-        memory = sustained.bytes_at_peak(work.reads, work.writes) / chip.bandwidth
-        formats.setdefault(dtype, []).append(Timed(product, row.quiet, memory))
-    part: dict[str, dict[str, Any]] = {"flop": {}, "matmul": {}}
-    for dtype, timed in sorted(formats.items()):
-        rate = max(product.work.flop / product.seconds for product in timed)
-        if chip.multiprocessors and len(timed) >= TILED:
-            rate, tiling = fit_tiles(timed, chip)
-            seconds = {key: quantity(getattr(tiling, key), "s") for key in ("start", "adding")}
-            aligned = {key: getattr(tiling.alignment, key) for key in ("between", "below")}
-            part["matmul"][dtype] = asdict(tiling) | seconds | {"alignment": aligned}
-        part["flop"][dtype] = _key(rate, "FLOP/s", len(timed))
-    return part
-
-
-def _copies(rows: Sequence[Row]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """(`copies` of the part: their start, and the rate from pageable memory; the link as pinned copies see it)."""
-    points: dict[tuple[str, bool], list[tuple[float, float]]] = {
-        (op, pinned): [] for op in ("h2d", "d2h") for pinned in (True, False)
-    }
-    for row in rows:
-        key, size = (row.op, bool(row.params.get("pinned"))), row.params.get("bytes")
-        if key in points and isinstance(size, int):
-            points[key].append((float(size), row.quiet))
-    up, down = points["h2d", True], points["d2h", True]
-    if min(len(up), len(down)) < FEWEST:
-        return {}, {}
-    to_device, to_host = pieces_of(up), pieces_of(down)
-    copies = {"setup": quantity(max(to_host.start, 1e-9), "s")}
-    if to_device.start > to_host.start:
-        copies["fetch"] = quantity(to_device.start - to_host.start, "s")
-    pageable = [points["h2d", False], points["d2h", False]]
-    if all(len(each) >= FEWEST for each in pageable):
-        copies["pageable"] = quantity(max(pieces_of(each).rate for each in pageable), "B/s")
-    rate = _key(max(to_device.rate, to_host.rate), "B/s", len(up) + len(down))
-    return {"copies": copies}, {"name": "pcie", "between": ["cpu", "gpu"], "kind": "direct", "bandwidth": rate}
+def _percent(value: float, points: int) -> dict[str, Any]:
+    return {"value": percent(value, ".4g"), "points": points}
 
 
 def reached(measurements: Measurements) -> float:

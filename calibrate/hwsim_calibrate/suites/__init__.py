@@ -61,6 +61,7 @@ class Scope:
         file: bytes of the file of `storage`.
         threads: most threads at a time; 0 for the number of CPUs.
         folder: place of files; default: the system's temporary folder.
+        gpu: number of the GPU.
     """
 
     session: ExitStack
@@ -68,6 +69,7 @@ class Scope:
     file: int = 128 * MiB
     threads: int = 0
     folder: str | None = None
+    gpu: int = 0
 
 
 class Suite(Protocol):

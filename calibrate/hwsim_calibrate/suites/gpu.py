@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from hwsim.spec import Mistake, SpecError
 from hwsim_calibrate.case import Case, Timer
 from hwsim_calibrate.clocks import Call, Sample
 from hwsim_calibrate.device import Device
@@ -26,19 +27,32 @@ from hwsim_calibrate.suites import MiB, Scope
 from hwsim_calibrate.suites.arrays import width
 
 COPIED: Final = (4, 1024, 16384, 65536, 262144, MiB, 4 * MiB, 16 * MiB, 64 * MiB, 256 * MiB)
-MEMORY: Final = tuple(1 << power for power in range(12, 32))  # bytes of each array
-MOVED: Final = {"copy": (1, 1, 0), "triad": (2, 1, 2), "read": (1, 0, 0)}  # arrays read, arrays written, FLOP an element
+BOTH_WAYS: Final = (64 * MiB, 128 * MiB, 256 * MiB)
+# Bytes of each array: powers of two, and halfway between them where the L2 of one GPU or another ends.
+MEMORY: Final = tuple(sorted([*(1 << power for power in range(12, 32)), *(3 << power for power in range(18, 27))]))
+# Arrays read, arrays written, FLOP an element.
+MOVED: Final = {"copy": (1, 1, 0), "triad": (2, 1, 2), "read": (1, 0, 0), "write": (0, 1, 0)}
+CHASED: Final = tuple(round(2 ** (quarter / 4)) // 128 * 128 for quarter in range(4 * 12, 4 * 28 + 1))  # bytes of a chain
+NEAREST: Final = 256 * 1024  # bytes: more than any L1, which begins empty in every kernel
+STEPS: Final = {True: 65536, False: 8192}  # reads of a chain, by whether an L1 may hold it
+CYCLES: Final = 1_000_000  # that show the clock
 ELEMENTS: Final = (1 << 10, 1 << 14, 1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 26)
 ELEMENTWISE: Final = {"add": 2, "exp": 1, "tanh": 1, "sqrt": 1}  # arrays read
 SQUARES: Final = (64, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 2304, 2560, 3072, 4096, 5120, 6144, 8192)
 # m, k, n: few rows; few columns; a short k, which shows how tiles begin and end; a long one, which is cut into pieces; odd rows.
 OBLONGS: Final = (
     (1, 4096, 4096), (8, 4096, 4096), (16, 4096, 4096), (32, 4096, 4096), (64, 4096, 4096), (128, 4096, 4096),
-    (128, 4096, 11008), (256, 4096, 4096), (4096, 4096, 16), (4096, 4096, 64), (1024, 64, 1024), (4096, 64, 4096),
-    (4096, 128, 4096), (4096, 256, 4096), (8192, 64, 8192), (8192, 128, 8192), (8192, 512, 8192), (64, 65536, 64),
-    (128, 16384, 128), (256, 16384, 256), (512, 65536, 512), (1024, 16384, 1024), (2048, 8192, 2048), (1000, 1000, 1000),
-    (2000, 2000, 2000), (1023, 1023, 1023), (2047, 2047, 2047), (3071, 3071, 3071), (4097, 4097, 4097), (4104, 4104, 4104),
+    (128, 4096, 11008), (256, 4096, 4096), (4096, 4096, 16), (4096, 4096, 64),
+    (1024, 64, 1024), (4096, 64, 4096), (4096, 128, 4096), (4096, 256, 4096), (8192, 64, 8192), (8192, 128, 8192),
+    (8192, 512, 8192), (64, 65536, 64), (128, 16384, 128), (256, 16384, 256), (512, 65536, 512), (1024, 16384, 1024),
+    (2048, 8192, 2048), (1000, 1000, 1000), (2000, 2000, 2000), (1023, 1023, 1023), (2047, 2047, 2047), (3071, 3071, 3071),
+    (4097, 4097, 4097), (4104, 4104, 4104),
 )  # fmt: skip
+# The second factor stored as n x k.
+STORED: Final = ((16, 4096, 4096), (64, 4096, 4096), (128, 4096, 11008), (1024, 1024, 1024), (4096, 4096, 4096))
+ONLY_STORED: Final = ("int8",)  # formats whose matrix units take the second factor in no other way
+HOT: Final = 1e11  # FLOP from which on a product is measured at the clock that a busy GPU keeps
+HEATING: Final = 0.1  # seconds of products before that
 QUEUED: Final = (64, 256, 1024, 2048, 4096)
 GRAPH: Final = 100  # kernels
 FLUSHED: Final = 256 * MiB  # more than any L2
@@ -55,7 +69,9 @@ class Bench:
     device: Device
     stream: Any
 
-    def case(self, op: str, params: dict[str, Param], work: Amounts, make: Callable[[], Call], clock: Clock = "device") -> Case:
+    def case(
+        self, op: str, params: dict[str, Param], work: Amounts, make: Callable[[], Call], clock: Clock = "device", loop: int = 1
+    ) -> Case:
         """A case by the device's events; by the wall clock it is the host's time of enqueuing."""
 
         def made(stack: ExitStack) -> Call:
@@ -63,16 +79,18 @@ class Bench:
             with self.stream:
                 return make()
 
-        return Case("gpu", op, params, work, made, clock, 5, 2e-3, self.device.timer(self.stream), most=400)
+        return Case("gpu", op, params, work, made, clock, 5, 2e-3, self.device.timer(self.stream), loop, most=400)
 
-    def waited(self, op: str, params: dict[str, Param], work: Amounts, make: Callable[[], Call], loop: int = 1) -> Case:
+    def waited(
+        self, op: str, params: dict[str, Param], work: Amounts, make: Callable[[], Call], loop: int = 1, name: str = ""
+    ) -> Case:
         """A case by the wall clock, whose call waits for the device itself."""
 
         def made(stack: ExitStack) -> Call:
             stack.callback(self.device.tidy)
             return make()
 
-        return Case("gpu", op, params, work, made, "wall", 5, 2e-3, loop=loop)
+        return Case("gpu", op, params, work, made, "wall", 5, 2e-3, loop=loop, name=name)
 
 
 def missing() -> str:
@@ -90,20 +108,27 @@ def missing() -> str:
     return ""
 
 
-def describe() -> Mapping[str, Any]:
-    """Name, memory, clocks and versions of the GPU; empty without one."""
+def describe(number: int = 0) -> Mapping[str, Any]:
+    """Name, memory, clocks and versions of a GPU; empty on a machine without any.
+
+    Raises:
+        SpecError: the machine has fewer GPUs.
+    """
     if missing():
         return {}
     from hwsim_calibrate import cuda
 
-    return cuda.describe()
+    count = cuda.devices()
+    if number >= count:
+        raise SpecError([Mistake(None, f"there is no GPU {number}", f"this machine has {count}, counted from 0")])
+    return cuda.describe(number)
 
 
 def cases(scope: Scope) -> Iterator[Case]:
-    """All cases on the first GPU; only where nothing is `missing`."""
+    """All cases on one GPU; only where nothing is `missing`."""
     from hwsim_calibrate.cuda import Cuda
 
-    device = Cuda()
+    device = Cuda(scope.gpu)
     yield from cases_of(Bench(device, device.stream()), scope)
 
 
@@ -111,7 +136,7 @@ def cases_of(bench: Bench, _: Scope) -> Iterator[Case]:
     """The cases of any device."""
     room = bench.device.free() // 4
     yield from _launches(bench)
-    for part in (_copies, _memory, _elementwise, _products, _overlap):
+    for part in (_copies, _memory, _chains, _elementwise, _products, _overlap):
         yield from part(bench, room)
 
 
@@ -126,6 +151,10 @@ def _launches(bench: Bench) -> Iterator[Case]:
     yield bench.case("launch", {"measured": "enqueue"}, Amounts(), lambda: null, "wall")
     yield bench.waited("launch", {"measured": "wait"}, Amounts(), lambda: and_wait)
     yield bench.waited("synchronize", {}, Amounts(), lambda: device.synchronize)
+    timer = device.clock(bench.stream, CYCLES)
+    kind, side = "fp16" if "fp16" in device.products else "fp32", 8192 if device.free() > 4096 * MiB else 64
+    busy = partial(device.product, kind, side, side, side)
+    yield Case("gpu", "clock", {"after": "products"}, Amounts(CYCLES), lambda _: busy(), "device", 3, 0.0, timer)
     yield bench.case("graph", {"n": GRAPH}, Amounts(calls=GRAPH), lambda: device.graph(null, GRAPH))
     for count in QUEUED:
         timer = _queue_timer(device, bench.stream, count)
@@ -155,8 +184,8 @@ def _copies(bench: Bench, room: int) -> Iterator[Case]:
             yield bench.case(op, {"bytes": size, "pinned": True}, work, partial(_copy, bench, op, size))
             yield bench.waited(op, {"bytes": size, "pinned": False}, work, partial(_copy, bench, op, size, pinned=False))
         yield bench.case("d2d", {"bytes": size}, work, partial(_copy, bench, "d2d", size))
-    size = min(256 * MiB, room // 4)
-    yield bench.waited("duplex", {"bytes": size}, Amounts(0, 2 * size, 2 * size), partial(_both_ways, bench.device, size))
+    for size in {min(size, room // 4) for size in BOTH_WAYS}:
+        yield bench.waited("duplex", {"bytes": size}, Amounts(0, 2 * size, 2 * size), partial(_both_ways, bench.device, size))
 
 
 def _bytes(device: Device, size: int) -> Any:
@@ -212,6 +241,14 @@ def _moving(device: Device, op: str, dtype: str, size: int) -> Call:
     return lambda: function(one, two, to)
 
 
+def _chains(bench: Bench, room: int) -> Iterator[Case]:
+    """A chain of reads through lines of 128 bytes, by one thread."""
+    for size in (each for each in CHASED if each <= room):
+        steps = STEPS[size <= NEAREST]
+        make = partial(bench.device.chase, size, steps)
+        yield bench.case("chase", {"bytes": size, "pattern": "dependent"}, Amounts(0, 4), make, loop=steps)
+
+
 def _cold(device: Device, dtype: str, size: int) -> Call:
     """The triad after the L2 was overwritten; the time of overwriting alone is the row `fill` of `FLUSHED` bytes."""
     call, overwritten = _moving(device, "triad", dtype, size), device.array("int8", FLUSHED)
@@ -260,33 +297,61 @@ def _on_arrays(device: Device, dtype: str, n: int, op: str) -> Call:
 
 
 def _products(bench: Bench, room: int) -> Iterator[Case]:
+    squares = [(side, side, side) for side in SQUARES]
     for kind in bench.device.products:
         size = {"tf32": 4, "bf16": 2}.get(kind) or width(kind)
-        for m, k, n in [*((side, side, side) for side in SQUARES), *OBLONGS]:
+        only = kind in ONLY_STORED
+        shapes = [(shape, only) for shape in (*squares, *OBLONGS)] + [(shape, True) for shape in STORED if not only]
+        for (m, k, n), stored in dict.fromkeys(shapes):
             flop = 2.0 * m * k * n
             unaligned = kind == "int8" and (m % 4 or k % 4 or n % 4)
             if (m * k + k * n + m * n) * 8 > room or unaligned or flop > _MOST_FLOP:
                 continue
             work = Amounts(flop, (m * k + k * n) * size, m * n * (4 if kind == "int8" else size))
-            make = partial(bench.device.product, kind, m, k, n)
-            yield bench.case("matmul", {"shape": (m, k, n), "dtype": kind}, work, make)
+            params: dict[str, Param] = {"shape": (m, k, n), "dtype": kind}
+            make = partial(_product, bench.device, kind, (m, k, n), stored=stored)
+            yield bench.case("matmul", params | ({"transposed": "b"} if stored else {}), work, make)
+
+
+def _product(device: Device, kind: str, shape: tuple[int, int, int], *, stored: bool) -> Call:
+    """A product; a large one after products that leave the GPU as warm as long work does."""
+    m, k, n = shape
+    call = device.product(kind, m, k, n, stored=stored)
+    if 2.0 * m * k * n >= HOT:
+        began = time.perf_counter()
+        while time.perf_counter() - began < HEATING:
+            call()
+            device.synchronize()
+    return call
 
 
 def _overlap(bench: Bench, room: int) -> Iterator[Case]:
-    """A copy and products, alone and concurrent, and the same kernels in one stream and in two."""
-    size, side, n = min(128 * MiB, room // 4), 2048 if room > 1024 * MiB else 128, 1 << 20
+    """A copy together with as many products as take as long, alone and concurrent; the same kernels in one stream and in two."""
+    size, side = min(128 * MiB, room // 4), 2048 if room > 1024 * MiB else 128
+    count = _as_long(bench, size, side)
     for parts in (("copy",), ("matmul",), ("copy", "matmul")):
-        params: dict[str, Param] = {"parts": " ".join(parts), "bytes": size, "side": side}
-        work = Amounts(2.0 * side**3 * ("matmul" in parts), size * ("copy" in parts), 0)
-        yield bench.waited("overlap", params, work, partial(_concurrent, bench.device, parts, size, side))
+        name = f"overlap parts={' '.join(parts)} bytes={size} side={side}"  # the count differs from run to run
+        params: dict[str, Param] = {"parts": " ".join(parts), "bytes": size, "side": side, "n": count}
+        work = Amounts(2.0 * side**3 * count * ("matmul" in parts), size * ("copy" in parts), 0)
+        yield bench.waited("overlap", params, work, partial(_concurrent, bench.device, parts, size, side, count), name=name)
+    n = min(1 << 24, room // 32)  # a kernel takes many times as long as its launch
     for streams in (1, 2):
         params = {"n": n, "dtype": "fp32", "streams": streams}
         work = Amounts(n * streams, 4.0 * n * streams, 4.0 * n * streams, streams)
         yield bench.waited("streams", params, work, partial(_in_streams, bench.device, n, streams), loop=IN_STREAM)
 
 
-def _concurrent(device: Device, parts: tuple[str, ...], size: int, side: int) -> Call:
-    """A copy from the host, a product, or both in two streams; the host waits for them."""
+def _as_long(bench: Bench, size: int, side: int) -> int:
+    """Products in fp32 that take as long as a copy from the host."""
+    sample = bench.device.timer(bench.stream)
+    calls = _copy(bench, "h2d", size), bench.device.product("fp32", side, side, side)
+    copy, product = (min(sample(call, 1).device for _ in range(3)) for call in calls)
+    bench.device.tidy()
+    return max(1, min(1000, round(copy / max(product, 1e-9))))
+
+
+def _concurrent(device: Device, parts: tuple[str, ...], size: int, side: int, count: int) -> Call:
+    """A copy from the host, products, or both in two streams; the host waits for them."""
     on_host, on_device = device.host(size, pinned=True), _bytes(device, size)
     copying, computing = device.stream(), device.stream()
     product = device.product("fp32", side, side, side)
@@ -296,7 +361,8 @@ def _concurrent(device: Device, parts: tuple[str, ...], size: int, side: int) ->
             device.copy(on_device, on_host, copying)
         if "matmul" in parts:
             with computing:
-                product()
+                for _ in range(count):
+                    product()
         copying.synchronize()
         computing.synchronize()
 

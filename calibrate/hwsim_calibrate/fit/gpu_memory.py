@@ -1,0 +1,147 @@
+"""Memory and caches of a GPU, fitted to arrays that are read or written repeatedly, and to chains of reads.
+
+    seconds = start + hits x traffic / L2 + (1 - hits) x traffic / memory
+
+with a rate for reads alone, for copies and for writes alone in both, and hits that fall linearly from `full` to `none` bytes,
+as in `hwsim.devices.gpu_access`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+
+from hwsim_calibrate.fit.solve import Floats, Problem, solve
+from hwsim_calibrate.store import Row
+
+STEP: Final = 1e-4  # of a derivative
+FEWEST: Final = 6  # sizes of a fit
+KINDS: Final = ("read", "copy", "write")
+FAR: Final = 0.9  # of the error without a far half of the L2: with one, it has to fall below this
+
+
+def numeric(seconds: Callable[[Floats], Floats]) -> Callable[[Floats], tuple[Floats, Floats]]:
+    """Seconds, and their derivatives by differences."""
+
+    def times(x: Floats) -> tuple[Floats, Floats]:
+        value = seconds(x)
+        return value, np.stack([(seconds(x + STEP * unit) - value) / STEP for unit in np.eye(len(x))], axis=1)
+
+    return times
+
+
+def hits(size: Floats, full: float, none: float) -> Floats:
+    """Part found in a cache."""
+    return np.asarray(np.clip((none - size) / max(none - full, 1.0), 0.0, 1.0), np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class FittedMemory:
+    """B/s of memory and of the L2 by what is written (`KINDS`); bytes at which hits begin to fall, and end; seconds to start.
+
+    points: rows behind it. error: their median relative error.
+    """
+
+    memory: dict[str, float]
+    l2: dict[str, float]
+    full: float
+    none: float
+    start: float
+    points: int
+    error: float
+
+
+def fit_memory(rows: Sequence[Row], empty: float) -> FittedMemory | None:
+    """The fit of the rows `copy`, `triad`, `read` and `write`; None with too few of them.
+
+    Args:
+        empty: seconds of an empty kernel, as a row of its own.
+    """
+    if len({row.work.reads + row.work.writes for row in rows if row.op == "copy"}) < FEWEST:
+        return None
+    reads, writes = np.array([row.work.reads for row in rows]), np.array([row.work.writes for row in rows])
+    measured = np.array([row.quiet for row in rows])
+    size, more = reads + writes, np.array([row.op == "read" for row in rows])
+    kinds = np.stack([np.maximum(reads - writes, 0.0), 2.0 * np.minimum(reads, writes), np.maximum(writes - reads, 0.0)], axis=1)
+    far = size[size >= 0.5 * size.max()] / measured[size >= 0.5 * size.max()]
+    memory = float(np.median(far))
+    fastest = max(float((size / measured).max()), 1.01 * memory)
+    late = size[(size / measured) < math.sqrt(memory * fastest)]
+    late = late[late > size[(size / measured).argmax()]]
+    edge = float(late.min()) if len(late) else 40e6
+
+    def seconds(x: Floats) -> Floats:
+        value = np.exp(x)
+        held = hits(size, value[6], value[6] * (1.0 + value[7]))
+        moved = held * (kinds @ value[3:6]) + (1.0 - held) * (kinds @ value[:3])
+        return np.asarray([*(moved + value[8] + more * value[9]), value[8]], np.float64)
+
+    start = np.log([*[1.0 / memory] * 3, *[1.0 / fastest] * 3, 0.8 * edge, 0.7, empty, empty])
+    spread = np.array([*[0.5] * 6, 0.7, 0.7, 1.0, 2.0])
+    trials = []
+    for shift in (-0.5, 0.0, 0.5):  # a ramp that no size lies on has no slope: more than one start
+        guess = start.copy()
+        guess[6] += shift
+        problem = Problem(numeric(seconds), np.array([*measured, empty]), guess, spread, np.ones(len(rows) + 1))
+        x = solve(problem, steps=100)
+        trials.append((float(np.abs(np.log(seconds(x)[:-1] / measured)).mean()), x))
+    x = min(trials, key=lambda trial: trial[0])[1]
+    value = [float(each) for each in np.exp(x)]
+    rate = [dict(zip(KINDS, (1.0 / each for each in value[low : low + 3]), strict=True)) for low in (0, 3)]
+    present = [kind for at, kind in enumerate(KINDS) if kinds[:, at].any()]
+    away, near = ({kind: rates[kind] for kind in present} for rates in rate)
+    error = float(np.median(np.abs(seconds(x)[:-1] / measured - 1.0)))
+    return FittedMemory(away, near, value[6], value[6] * (1.0 + value[7]), value[8], len(rows), error)
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """Seconds of a read that it serves; bytes at which its hits begin to fall, and end (0: the last)."""
+
+    latency: float
+    full: float = 0.0
+    none: float = 0.0
+
+
+def fit_latency(points: Sequence[tuple[float, float]], l2: float) -> tuple[Level, ...]:
+    """L1, L2 (near and far, if it has two halves) and memory from (bytes of the set, seconds of a read); empty with too few.
+
+    Args:
+        l2: bytes of the L2.
+    """
+    size, time = (np.array(each, np.float64) for each in zip(*sorted(points), strict=True)) if points else (np.empty(0),) * 2
+    if len(size) < 3 * FEWEST or size[-1] < 3 * l2:
+        return ()
+    first, last = time[0], time[-1]
+    middle = float(np.median(time[(size > 0.05 * l2) & (size < 0.25 * l2)])) if l2 > 4e6 else math.sqrt(first * last)
+    edge = float(size[time > math.sqrt(first * middle)][0])
+
+    def trial(middles: Sequence[float], edges: Sequence[float]) -> tuple[float, tuple[Level, ...]]:
+        levels = len(edges)
+
+        def seconds(x: Floats) -> Floats:
+            value = np.exp(x)
+            total = np.full(len(size), value[levels])
+            for at in reversed(range(levels)):
+                full = value[levels + 1 + at]
+                held = hits(size, full, full * (1.0 + value[2 * levels + 1 + at]))
+                total = held * value[at] + (1.0 - held) * total
+            return total
+
+        start = np.log([first, *middles, last, *(0.85 * each for each in edges), *[0.4] * levels])
+        spread = np.array([*[0.3] * (levels + 1), *[0.4] * levels, *[0.7] * levels])
+        x = solve(Problem(numeric(seconds), time, start, spread, np.ones(len(size))), steps=100)
+        value = [float(each) for each in np.exp(x)]
+        served = [Level(value[at], value[levels + 1 + at], value[levels + 1 + at] * (1.0 + value[2 * levels + 1 + at]))
+                 for at in range(levels)]  # fmt: skip
+        return float(np.abs(np.log(seconds(x) / time)).mean()), (*served, Level(value[levels]))
+
+    single = trial([middle], [edge, l2])
+    halves = trial([middle, math.sqrt(middle * last)], [edge, 0.5 * l2, l2])
+    ordered = all(a.latency < b.latency for a, b in pairwise(halves[1]))
+    return halves[1] if ordered and halves[0] < FAR * single[0] else single[1]
