@@ -1,0 +1,133 @@
+"""Rows of docs/d2l.md on memory, disks and links: the chapter's arithmetic on hardware, and its exercises."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from scripts.d2l_rows import Row, one_of
+
+HARDWARE: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
+    "Hardware": (
+        (
+            "The text's arithmetic on memory, disks and links, and its exercises. These rows show that the parts named after the "
+            "text have its numbers; errors of real parts are on another page. The lab sheet has the commands."
+        ),
+        (
+            Row(
+                "a word of memory at random",
+                1e-07,
+                "closed form",
+                "d2l-memory",
+                "d2l/dram-random-vs-burst",
+                "an address and the first word: 100 ns",
+                figure=one_of("random", 1e6),
+            ),
+            Row(
+                "a word of a burst",
+                2e-10,
+                "closed form",
+                "d2l-memory",
+                "d2l/dram-random-vs-burst",
+                "500 times less; the address of the burst is the rest",
+                figure=one_of("burst", 1e6),
+            ),
+            Row(
+                "a random read from one of four banks",
+                2.5e-08,
+                "closed form",
+                "d2l-memory",
+                "d2l/dram-banks",
+                "four banks read side by side",
+                figure=one_of("read", 1e6),
+            ),
+            Row(
+                "256 GB through the caches of four cores",
+                1.0,
+                "closed form",
+                "d2l-quad-core",
+                "d2l/cache-starvation",
+                "4 x 32 B x 2 GHz = 256 GB/s",
+                figure=one_of("from the caches"),
+            ),
+            Row(
+                "256 GB from memory",
+                6.4,
+                "closed form",
+                "d2l-quad-core",
+                "d2l/cache-starvation",
+                "40 GB/s",
+                figure=one_of("from memory"),
+            ),
+            Row(
+                "a random read of a hard disk",
+                0.01,
+                "closed form",
+                "d2l-disks",
+                "d2l/hdd-random-vs-sequential",
+                "about 100 a second; the 4 KiB themselves take 20 us more",
+                figure=one_of("at random", 1000),
+            ),
+            Row(
+                "the worst wait at 7,200 turns a minute",
+                60 / 7200,
+                "closed form",
+                "d2l-disks",
+                "d2l/hdd-worst-rotation",
+                "a turn; the sector itself takes 3 us more",
+                figure=one_of("7200 a minute - at worst", 1000),
+            ),
+            Row(
+                "the worst wait at 10,000 turns a minute",
+                0.006,
+                "closed form",
+                "d2l-disks",
+                "d2l/hdd-worst-rotation",
+                "as above",
+                figure=one_of("10000 a minute - at worst", 1000),
+            ),
+            Row(
+                "a random read of an SSD, 64 at once",
+                2e-06,
+                "closed form",
+                "d2l-disks",
+                "d2l/ssd-queue-depth",
+                "500,000 a second",
+                figure=one_of("64 under way", 64000),
+            ),
+            Row(
+                "32 GB over 16 lanes of PCIe 4",
+                1.0,
+                "closed form",
+                "d2l-pcie-lanes",
+                "d2l/pcie-lanes-shared",
+                "16 Gb/s a lane",
+                figure=one_of("behind the switch - alone"),
+            ),
+            Row(
+                "160 MB over PCIe in one copy",
+                10.005e-3,
+                "closed form",
+                "d2l-4gpu-pcie",
+                "d2l/few-large-transfers",
+                "5 us to begin, and 16 GB/s",
+            ),
+            Row(
+                "160 MB over PCIe in 10,000 copies of 16 kB",
+                60e-3,
+                "closed form",
+                "d2l-4gpu-pcie",
+                "d2l/few-large-transfers",
+                "10,000 x (5 us + 1 us): few large transfers",
+                {"copies": 10000},
+            ),
+            Row(
+                "San Francisco to Amsterdam and back",
+                0.1,
+                "closed form",
+                "d2l-sf-amsterdam",
+                "d2l/sf-amsterdam-round-trip",
+                "2 x 10,000 km at 200,000 km/s, light in glass",
+            ),
+        ),
+    ),
+}
