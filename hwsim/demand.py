@@ -142,6 +142,27 @@ class Demand:
         return self.latency + self.body(rates)
 
 
+# How well the numbers behind a time are known: of this very device; of another source's runs of it; from devices of the same
+# generation; from other generations alone; from nothing alike; or the workload gives the time.
+Case = Literal["known", "source", "device", "generation", "outside", "stated"]
+
+
+class Doubt(NamedTuple):
+    """Seconds of a line whose error has one cause; how large it is stands in `errors.yaml`.
+
+    Args:
+        regime: which errors it has, a key of `errors.yaml`: "product/big", "nccl/large".
+        case: how well its numbers are known.
+        key: who shares the error: "h100-sxm matmul.fp16"; seconds under one key are too long or too short together.
+        seconds: of the line that hang on it.
+    """
+
+    regime: str
+    case: Case
+    key: str
+    seconds: float
+
+
 @dataclass(frozen=True, slots=True)
 class Term:
     """One line of the derivation of an op's duration; an op takes the latencies plus the longest other line.
@@ -153,6 +174,7 @@ class Term:
         seconds: time of this line.
         capacity: what would have to be faster for the line to be shorter; "" if no capacity (a stated time, a start).
         kind: how the time comes about, see `TermKind`.
+        doubts: what its error comes from; none where nobody measured the formula: then the sources of the inputs tell.
     """
 
     label: str
@@ -161,6 +183,7 @@ class Term:
     seconds: float
     capacity: str = ""
     kind: TermKind = "draw"
+    doubts: tuple[Doubt, ...] = ()
 
 
 Pattern = Literal["sequential", "strided", "random", "dependent"]
