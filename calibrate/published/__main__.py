@@ -22,9 +22,15 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="write the pages of docs/validation")
     parser.add_argument("--page", choices=list(PAGES), help="the topics of this page alone")
     parser.add_argument("--fit", action="store_true", help="print fitted parameters instead of scores")
+    parser.add_argument("--errors", action="store_true", help="write hwsim/errors.yaml")
     said = parser.parse_args()
     if said.data is None:
         parser.error("--data DIR is needed, or $HWSIM_REFERENCE_DATA")
+    if said.errors:
+        from published import errors, left_out
+
+        errors.write(left_out.residuals(said.data))
+        return
     pages = [said.page] if said.page else list(PAGES)
     topics = said.topics if said.topics and not said.write else [topic for name in pages for topic in topics_of(name)]
     if said.fit:

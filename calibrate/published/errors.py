@@ -1,0 +1,247 @@
+"""`hwsim/errors.yaml`: how far predictions are off, by regime and by how well the numbers behind them are known.
+
+Half widths come from residuals of rows that were left out alike (`published.intervals`). What no row says is carried over from
+the next better case by the factor that regimes with both cases have, and the file says so.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import statistics
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from hwsim.demand import Case
+from published.intervals import LEVELS, Columns, columns, correlation, half_widths, mapped, parts
+from published.numbers import spreads
+from published.residual import Residual
+
+FILE: Final = Path(__file__).resolve().parents[2] / "hwsim" / "errors.yaml"
+CASES: Final[tuple[Case, ...]] = ("known", "source", "device", "generation", "outside")
+FEWEST: Final = 8  # rows of a regime and case that are shown as their own
+BETTER: Final[Mapping[str, tuple[str, ...]]] = {  # where a case without rows is carried over from, the nearest first
+    "known": (),
+    "source": ("known",),
+    "device": ("known", "source"),
+    "generation": ("device", "known"),
+    "outside": ("generation", "device", "known"),
+}
+# None is wider than these where they have rows.
+WORSE: Final[Mapping[str, tuple[str, ...]]] = {
+    "known": (),
+    "source": ("device", "generation"),
+    "device": ("generation",),
+    "generation": (),
+    "outside": (),
+}
+OUTSIDE: Final = 2.0  # times the width of another generation, where nothing alike was left out
+PAIRS: Final = 8  # works on two devices that a correlation is of, at least
+# Regimes that a model may name and that nobody measured apart: the regime whose errors they have, widened by a factor.
+LIKE: Final[Mapping[str, tuple[str, float]]] = {
+    **{f"product8/{each}": (f"product/{each}", 1.5) for each in ("big", "skinny", "tiny", "*")},
+    **{f"product4/{each}": (f"product/{each}", 2.0) for each in ("big", "skinny", "tiny", "*")},
+    **{f"weightonly/{each}": (f"product/{each}", 1.5) for each in ("big", "skinny", "tiny", "*")},
+    **{f"cpuproduct/{each}": (f"product/{each}", 2.0) for each in ("big", "skinny", "tiny", "*")},
+    **{f"conv/{each}": ("product/big", 1.5) for each in ("fp16", "fp32", "tf32", "*")},
+    "attention/short": ("attention/prefill", 1.5),
+    "attention/mla": ("attention/decode", 1.5),
+    "moe/*": ("product/skinny", 1.5),
+    "infer/decode": ("infer/prefill", 1.0),
+    "reduce/own": ("nccl/small", 1.0),
+    "reduce/*": ("nccl/small", 1.0),
+    "send/*": ("nccl/*", 1.0),
+    "program/*": ("stream/cpu", 3.0),
+}
+
+HEADER: Final = """\
+# How far predictions are off.  Written by `python -m published --errors --data DIR`, never by hand.
+#
+# The rows are published measurements; a residual is ln(predicted / measured).  The body is JSON, which is YAML as well.
+#   regimes: "topic/regime": for each case (how well the numbers behind a time are known):
+#     rows, units, groups: measurements behind the line; units are left out one at a time, groups are source x device;
+#     shared, scatter: standard deviations of ln that the rows of a unit have in common, and that each row has of its own;
+#     bias: median of ln, below 0 where predictions are too fast;
+#     half: half width of the interval as a logarithm, by level: from p exp(-half) to p exp(half);
+#     as: the case (or the regime) that the line was carried over from, for want of rows, widened by `times`.
+#   "topic/*" is of all rows of a topic: for a regime that is not here.
+#   steps: what a whole training step misses by beside its kernels (standard deviation of ln), and the correlation of that between
+#     two runs of one framework.
+#   ratio: by regime and case, the correlation of the errors of equal work on two devices, from so many works and pairs.
+#   numbers: standard deviation of ln of a plain number, by kind of source and dimension; how: where it is from.
+"""
+
+
+def table(found: Sequence[Residual]) -> dict[str, Any]:
+    """The whole file as data."""
+    regimes = _filled(_regimes(found))
+    return {"regimes": regimes, "steps": _steps(), "ratio": dict(_ratios(found)), "numbers": spreads()}
+
+
+def write(found: Sequence[Residual], path: Path = FILE) -> None:
+    """Write `errors.yaml`."""
+    path.write_text(text(table(found)), encoding="utf-8")
+
+
+def text(data: Mapping[str, Any]) -> str:
+    """The file: a line for every regime and case."""
+    out = [HEADER + "{"]
+    for at, (name, part) in enumerate(data.items()):
+        out.append(f"{json.dumps(name)}: {{")
+        out += _lines(part)
+        out.append("}" + ("," if at + 1 < len(data) else ""))
+    return "\n".join([*out, "}"]) + "\n"
+
+
+def _lines(part: Mapping[str, Any]) -> Iterator[str]:
+    for at, (key, value) in enumerate(part.items()):
+        end = "," if at + 1 < len(part) else ""
+        inner = list(value.items()) if isinstance(value, Mapping) else []
+        if inner and isinstance(inner[0][1], Mapping):
+            yield f" {json.dumps(key)}: {{"
+            yield from (
+                f"  {json.dumps(k)}: {json.dumps(v)}{',' if n + 1 < len(inner) else ''}" for n, (k, v) in enumerate(inner)
+            )
+            yield f" }}{end}"
+        else:
+            yield f" {json.dumps(key)}: {json.dumps(value)}{end}"
+
+
+def read(path: Path = FILE) -> dict[str, Any]:
+    """The file as data."""
+    lines = path.read_text("utf-8").splitlines()
+    return dict(json.loads("\n".join(line for line in lines if not line.startswith("#"))))
+
+
+# ---- regimes ----
+
+
+def _regimes(found: Sequence[Residual]) -> dict[str, dict[str, Any]]:
+    """Every regime and case that has rows of its own; "topic/*" is of all rows of a topic."""
+    out: dict[str, dict[str, Any]] = {}
+    for (topic, case), mine in mapped(found).items():
+        rows = columns(mine)
+        widths = {level: half_widths(rows, level) for level in LEVELS}
+        for regime in (*np.unique(rows.regime), "*"):
+            at = np.full(len(rows), True) if regime == "*" else rows.regime == regime
+            if at.sum() >= FEWEST:
+                half = {str(round(100 * level)): by.get(str(regime), whole) for level, (by, whole) in widths.items()}
+                out.setdefault(f"{topic}/{regime}", {})[case] = _line(rows[at], half)
+    return dict(sorted(out.items()))
+
+
+def _line(rows: Columns, half: Mapping[str, float]) -> dict[str, Any]:
+    shared, scatter = parts(rows)
+    return {
+        "rows": len(rows),
+        "units": len(np.unique(rows.unit)),
+        "groups": len(np.unique(rows.group)),
+        "shared": _three(shared),
+        "scatter": _three(scatter),
+        "bias": _three(float(np.median(rows.signed))),
+        "half": dict(zip(half, map(_three, itertools.accumulate(half.values(), max)), strict=True)),
+    }
+
+
+def _three(value: float) -> float:
+    return float(f"{value:.3g}")
+
+
+def _filled(found: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Every case of every regime: those without rows carried over, and none narrower than a better one."""
+    times = {case: _times(found, case) for case in CASES}
+    out: dict[str, dict[str, Any]] = {}
+    for name, own in found.items():
+        lines: dict[str, Any] = {}
+        for case in CASES:
+            line = own.get(case) or _carried(own | lines, case, times[case])
+            narrower = [lines[each] for each in BETTER[case] if each in lines and each != "source"]
+            lines[case] = max([line, *narrower], key=lambda each: float(each["half"]["90"]))
+            if lines[case] is not line:
+                better = next(each for each in BETTER[case] if lines.get(each) is lines[case])
+                lines[case] = _widened(lines[case], better, 1.0)
+        out[name] = lines
+    for name, (like, wider) in LIKE.items():
+        if name not in out:
+            out[name] = {case: _widened(line, like, wider) for case, line in out[like].items()}
+    return dict(sorted(out.items()))
+
+
+def _times(found: Mapping[str, Mapping[str, Any]], case: Case) -> dict[str, float]:
+    """By other case: how much wider this case is, the median over regimes that have both."""
+    out: dict[str, float] = {}
+    for other in CASES:
+        ratios = [own[case]["half"]["90"] / own[other]["half"]["90"] for own in found.values() if case in own and other in own]
+        enough = len(ratios) >= 3 and case != "outside"
+        plain = OUTSIDE if case == "outside" else 1.0
+        out[other] = statistics.median(ratios) if enough else plain
+        if other in BETTER[case]:
+            out[other] = max(1.0, out[other])
+    return out
+
+
+def _carried(lines: Mapping[str, Any], case: str, times: Mapping[str, float]) -> dict[str, Any]:
+    """A line for a case without rows: of the nearest better case, else of the nearest worse one."""
+    better = next((each for each in BETTER[case] if each in lines), None)
+    if better is not None:
+        found = _widened(lines[better], better, times[better])
+        worst = [(each, lines[each]) for each in WORSE[case] if each in lines]
+        if worst and worst[0][1]["half"]["90"] < found["half"]["90"]:
+            return _widened(worst[0][1], worst[0][0], 1.0)
+        return found
+    worse = next(each for each in CASES if each in lines)
+    return _widened(lines[worse], worse, min(1.0, times[worse]))
+
+
+def _widened(line: Mapping[str, Any], of: str, times: float) -> dict[str, Any]:
+    wider = {"shared": _three(line["shared"] * times), "scatter": _three(line["scatter"] * times)}
+    half = {level: _three(value * times) for level, value in line["half"].items()}
+    return {"rows": 0, "units": 0, "groups": 0} | wider | {"bias": line["bias"], "half": half, "as": of, "times": _three(times)}
+
+
+def _steps() -> dict[str, Any]:
+    """What a step has of its own."""
+    return {
+        "own": {"known": 0.05, "source": 0.07, "device": 0.11, "generation": 0.11, "outside": 0.22, "stated": 0.0},
+        "correlation": {"same framework": 0.5, "else": 0.0},
+    }
+
+
+# ---- ratios ----
+
+
+def pairs(found: Iterable[Residual]) -> Iterator[tuple[Residual, Residual]]:
+    """Rows of equal work on two devices; where a device has several rows of a work, the one in the middle."""
+    works: dict[tuple[str, str, str], dict[str, list[Residual]]] = {}
+    for each in found:
+        works.setdefault((each.topic, each.case, each.work), {}).setdefault(each.device, []).append(each)
+    for devices in works.values():
+        rows = [sorted(rows, key=lambda row: row.log)[(len(rows) - 1) // 2] for _, rows in sorted(devices.items())]
+        yield from itertools.combinations(rows, 2)
+
+
+def _ratios(found: Sequence[Residual]) -> Iterator[tuple[str, Any]]:
+    by: dict[str, dict[str, list[tuple[Residual, Residual]]]] = {}
+    for a, b in pairs(found):
+        if a.regime == b.regime:
+            by.setdefault(f"{a.topic}/{a.regime}", {}).setdefault(a.case, []).append((a, b))
+    for name, cases in sorted(by.items()):
+        lines = {}
+        for case in CASES:
+            if len(mine := cases.get(case, [])) >= PAIRS:
+                lines[case] = {
+                    "works": len(mine),
+                    "pairs": len({(a.device, b.device) for a, b in mine}),
+                    "correlation": round(correlation([(a.log, b.log) for a, b in mine]), 2),
+                }
+        if lines:
+            yield name, lines
+
+
+def shown(half: float) -> float:
+    """Half of (high - low) as a part of the prediction, of a half width as a logarithm."""
+    return math.sinh(half)

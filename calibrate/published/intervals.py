@@ -1,0 +1,152 @@
+"""Half widths of intervals from residuals of rows that were left out alike: quantiles of |ln(predicted / measured)| by regime.
+
+Rows count by 1 / sqrt(rows of their group), so that a source of many rows does not speak alone. A regime of few groups is
+drawn to all regimes of its topic. One factor makes the widths hold for groups that are left out in turn (Barber, Candes,
+Ramdas and Tibshirani, "Predictive inference with the jackknife+", 2021). Heavy tails: every level has a quantile of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from published.residual import Residual
+
+LEVELS: Final = (0.5, 0.8, 0.9)
+FEWEST: Final = 12  # rows of a regime that speaks for itself
+PULL: Final = 3.0  # groups of the whole topic that a regime is drawn to
+LEAST: Final = 1e-3  # half width that nothing goes below
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Residuals of one topic and one case in columns: |ln|, signed ln, and codes of regime, group and unit."""
+
+    off: Floats
+    signed: Floats
+    regime: NDArray[np.str_]
+    group: NDArray[np.str_]
+    unit: NDArray[np.str_]
+
+    def __getitem__(self, at: NDArray[np.bool_]) -> Columns:
+        return Columns(self.off[at], self.signed[at], self.regime[at], self.group[at], self.unit[at])
+
+    def __len__(self) -> int:
+        return len(self.off)
+
+
+def columns(found: Sequence[Residual]) -> Columns:
+    """Residuals in columns."""
+    signed = np.array([each.log for each in found], dtype=float)
+    texts = [np.array([getattr(each, name) for each in found], dtype=str) for name in ("regime", "group", "unit")]
+    return Columns(np.abs(signed), signed, *texts)
+
+
+def weights(group: NDArray[np.str_]) -> Floats:
+    """1 / sqrt(rows of its group) of every row."""
+    _, place, count = np.unique(group, return_inverse=True, return_counts=True)
+    return 1.0 / np.sqrt(count[place])
+
+
+def weighted_quantile(values: Floats, weight: Floats, part: float) -> float:
+    """The value that this part of the weight lies below.
+
+    >>> weighted_quantile(np.array([3.0, 1.0, 2.0]), np.ones(3), 0.5)
+    2.0
+    """
+    order = np.argsort(values, kind="stable")
+    ordered, weight = values[order], weight[order]
+    below = (np.cumsum(weight) - 0.5 * weight) / weight.sum()
+    return float(np.interp(part, below, ordered))
+
+
+def scales(rows: Columns, level: float) -> tuple[dict[str, float], float]:
+    """(half width of each regime, of all of them), before the factor."""
+    whole = max(LEAST, weighted_quantile(rows.off, weights(rows.group), level))
+    found = {}
+    for name in np.unique(rows.regime):
+        mine = rows[rows.regime == name]
+        own = max(LEAST, weighted_quantile(mine.off, weights(mine.group), level)) if len(mine) >= FEWEST else whole
+        groups = len(np.unique(mine.group))
+        found[str(name)] = float(np.exp((groups * np.log(own) + PULL * np.log(whole)) / (groups + PULL)))
+    return found, whole
+
+
+def factor(rows: Columns, level: float) -> float:
+    """What the widths must be multiplied by to hold for groups that are left out in turn."""
+    ratios, counted = [], []
+    for name in np.unique(rows.group):
+        own = rows.group == name
+        if own.all():
+            continue
+        found, whole = scales(rows[~own], level)
+        ratios.append(rows.off[own] / np.array([found.get(str(each), whole) for each in rows.regime[own]]))
+        counted.append(np.full(int(own.sum()), 1.0 / np.sqrt(own.sum())))
+    return weighted_quantile(np.concatenate(ratios), np.concatenate(counted), level) if ratios else 1.0
+
+
+def half_widths(rows: Columns, level: float) -> tuple[dict[str, float], float]:
+    """(half width of each regime, of a regime that has no rows), as a logarithm."""
+    by, whole = scales(rows, level)
+    times = factor(rows, level)
+    return {name: times * value for name, value in by.items()}, times * whole
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Of every row: whether its interval held it when its unit calibrated nothing, and how wide that was (as a logarithm)."""
+
+    inside: NDArray[np.bool_]
+    half: Floats
+
+
+def held(rows: Columns, level: float) -> Held:
+    """Every unit judged by widths that come from the other units."""
+    inside, half = np.zeros(len(rows), dtype=bool), np.zeros(len(rows))
+    for name in np.unique(rows.unit):
+        own = rows.unit == name
+        if own.all():
+            half[own] = np.inf
+            inside[own] = True
+            continue
+        by, whole = half_widths(rows[~own], level)
+        wide = np.array([by.get(str(each), whole) for each in rows.regime[own]])
+        half[own], inside[own] = wide, rows.off[own] <= wide
+    return Held(inside, half)
+
+
+def parts(rows: Columns) -> tuple[float, float]:
+    """(what rows of a unit share, what each has of its own), standard deviations; outliers drawn in to 4 robust ones."""
+    middle = float(np.median(rows.signed))
+    robust = max(LEAST, float(np.median(np.abs(rows.signed - middle))) / 0.6745)
+    values = np.clip(rows.signed, middle - 4 * robust, middle + 4 * robust)
+    _, place, count = np.unique(rows.unit, return_inverse=True, return_counts=True)
+    means = np.bincount(place, values) / count
+    squares = np.bincount(place, (values - means[place]) ** 2)
+    within = float(squares.sum() / max(1, (count - 1).sum()))
+    between = max(0.0, float(means.var(ddof=1) - (within / count).mean())) if len(count) > 1 else within
+    return float(np.sqrt(between)), float(np.sqrt(within))
+
+
+def correlation(pairs: Sequence[tuple[float, float]]) -> float:
+    """Of the errors of equal work on two devices: 1 - E[(a - b)^2] / (E[a^2] + E[b^2]), errors beyond a factor e drawn in.
+
+    >>> correlation([(0.1, 0.1), (-0.2, -0.2)]), correlation([(0.1, -0.1)])
+    (1.0, -1.0)
+    """
+    both = np.clip(np.array(pairs, dtype=float), -1.0, 1.0)
+    apart = float((both**2).sum())
+    return round(1.0 - float(((both[:, 0] - both[:, 1]) ** 2).sum()) / apart, 10) if apart > 0 else 0.0
+
+
+def mapped(found: Sequence[Residual]) -> Mapping[tuple[str, str], list[Residual]]:
+    """Residuals by topic and case."""
+    out: dict[tuple[str, str], list[Residual]] = {}
+    for each in found:
+        out.setdefault((each.topic, each.case), []).append(each)
+    return dict(sorted(out.items()))

@@ -1,0 +1,581 @@
+"""Residuals of topics that do not say their own: what a model says of rows it was not fitted to, and with a device left out.
+
+A topic with a function `residuals(data)` speaks for itself; these stand in for the others.
+"""
+
+# ruff: noqa: SLF001  (it looks into topics that do not say this themselves yet)
+
+from __future__ import annotations
+
+import importlib
+import statistics
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import fields, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from hwsim.demand import Case
+from hwsim.devices import Gpu
+from published import TOPICS
+from published.parts import part
+from published.residual import Residual
+from published.score import Miss
+
+FOLDS: Final = 5
+SMALL: Final = 65536.0  # bytes
+LARGE: Final = 16.0 * 2**20
+TINY_PRODUCT: Final = 20e-6  # seconds
+TINY: Final = 10e-6
+SKINNY: Final = 128
+
+
+def residuals(data: Path, topics: Iterable[str] = ()) -> list[Residual]:
+    """Of all topics, or of these."""
+    found: list[Residual] = []
+    for topic in topics or TOPICS:
+        found += of_topic(topic, data)
+    return found
+
+
+def of_topic(topic: str, data: Path) -> list[Residual]:
+    """Of one topic: its own, or those that stand in for them; empty for a topic that has none."""
+    own = getattr(importlib.import_module(f"published.{topic}"), "residuals", None)
+    if own is not None:
+        return list(own(data))
+    return list(STANDING_IN[topic](data)) if topic in STANDING_IN else []
+
+
+def _always(regime: str) -> Callable[[object], str]:
+    return lambda _: regime
+
+
+# ---- training ----
+
+
+def _llm(data: Path) -> Iterator[Residual]:
+    from hwsim.models.generations import generation
+    from published import llm_rows, llm_training
+
+    found = llm_rows.rows(data)
+    model = llm_training.library()
+    _, held = llm_training.parted(found)
+    base, slopes = llm_training.derivatives(model, found)
+
+    def made(row: Any, case: Case, unit: str, seconds: float) -> Residual:
+        plan = row.plan
+        regime = "fp8" if plan.dtype == "fp8" else "tp" if plan.tp * plan.pp > 1 else "sharded"
+        work = f"{row.said}, {row.software}, {row.gpus} GPUs, {plan}"
+        return Residual(
+            topic="step",
+            regime=regime,
+            case=case,
+            unit=unit,
+            group=row.group,
+            row=row.name(),
+            work=work,
+            device=row.group.rpartition(", NVIDIA ")[2],
+            predicted=seconds,
+            measured=row.seconds,
+        )
+
+    seen: dict[str, int] = {}
+    for row in held:
+        at = seen[row.group] = seen.get(row.group, -1) + 1
+        yield made(row, "known", f"fold {at % FOLDS}", model.step(row).seconds)
+    cases: tuple[tuple[Case, Callable[[Any], str]], ...] = (
+        ("source", lambda row: row.source),
+        ("generation", lambda row: generation(row.cluster.gpu)),
+    )
+    for case, key in cases:
+        for name in sorted({key(row) for row in found}):
+            at_ = [index for index, row in enumerate(found) if key(row) != name]
+            values = llm_training.solved(
+                model, [found[each] for each in at_], [base[each] for each in at_], [slopes[each] for each in at_]
+            )
+            other = model.with_values(values)
+            for row in found:
+                if key(row) == name:
+                    yield made(row, case, name, other.step(row).seconds)
+
+
+def _cnn(data: Path) -> Iterator[Residual]:
+    from hwsim.models.convolving import units_of
+    from published import cnn_rows, cnn_training
+
+    found = [row for row in cnn_rows.rows(data) if row.scored]
+    _, held = cnn_training.parted(found)
+    used = {row.id: units_of(part(Gpu, row.gpu), row.dtype) for row in found}
+
+    def made(row: Any, case: Case, unit: str, constants: Any) -> Residual:
+        kernels = cnn_training.kernels_of(row.gpu, row.software, constants)
+        images = row.gpus * row.batch
+        work = f"{row.network} {row.dtype} {row.gpus} x {row.batch}, {row.software}, {row.exchange}"
+        return Residual(
+            topic="step",
+            regime="cnn",
+            case=case,
+            unit=unit,
+            group=row.group,
+            row=row.said(),
+            work=work,
+            device=row.gpu,
+            predicted=images / cnn_training.predicted(row, kernels),
+            measured=images / row.images,
+        )
+
+    seen: dict[str, int] = {}
+    for row in held:
+        at = seen[row.group] = seen.get(row.group, -1) + 1
+        yield made(row, "known", f"fold {at % FOLDS}", cnn_training.ALL)
+    convolving, software = cnn_training.ALL
+    for unit in sorted(set(used.values())):
+        others: Any = [convolving[each] for each in sorted(set(used.values())) if each != unit]
+        keys: tuple[str, ...] = ("part", "transformed", "direct")
+        middle: dict[str, Any] = {key: statistics.median(getattr(each, key) for each in others) for key in keys}
+        constants: Any = ({**convolving, unit: replace(convolving[unit], **middle)}, software)
+        case: Case = "outside" if unit == "kepler" else "generation"
+        yield from (made(row, case, str(unit), constants) for row in found if used[row.id] == unit)
+    names = sorted({row.software for row in found})
+    for name in names:
+        near: Any = [software[each] for each in names if each != name]
+        keys = ("moved", "dispatch", "casting", "step", "array", "number")
+        middle = {key: statistics.median(getattr(each, key) for each in near) for key in keys}
+        constants = (convolving, {**software, name: replace(software[name], **middle)})
+        yield from (made(row, "source", name, constants) for row in found if row.software == name)
+
+
+# ---- products and inference ----
+
+
+def shape_regime(m: float, n: float, seconds: float) -> str:
+    """Regime of a product."""
+    return "tiny" if seconds < TINY_PRODUCT else "skinny" if min(m, n) <= SKINNY else "big"
+
+
+def _gemm(data: Path) -> Iterator[Residual]:
+    from published import gemm
+    from published.products import rows, seconds_of
+
+    found = rows(data)
+    _, held = gemm.parted(found)
+    sheet = {name: gemm.from_datasheet(name) for name in {row.part for row in found}}
+    twins = {
+        name: any(other != name and gemm.GENERATIONS.get(other) == gemm.GENERATIONS.get(name, name) for other in gemm.FITTED)
+        for name in sheet
+    }
+
+    def made(row: Any, case: Case, unit: str, gpu: Gpu) -> Residual:
+        shape, seconds = row.product, seconds_of(gpu, row)
+        topic = "product8" if row.dtype in ("fp8", "int8") else "product"
+        regime = shape_regime(shape.m, shape.n, seconds_of(part(Gpu, row.part), row))
+        return Residual(
+            topic=topic,
+            regime=regime,
+            case=case,
+            unit=unit,
+            group=row.group,
+            row=row.name(),
+            work=f"{row.source} {row.name().partition(': ')[2]}",
+            device=row.part,
+            predicted=seconds,
+            measured=row.seconds,
+        )
+
+    seen: dict[str, int] = {}
+    for row in held:
+        at = seen[row.group] = seen.get(row.group, -1) + 1
+        yield made(row, "known", f"fold {at % FOLDS}", part(Gpu, row.part))
+    for row in found:
+        yield made(row, "device" if twins[row.part] else "generation", row.part, sheet[row.part])
+
+
+def _inference(data: Path) -> Iterator[Residual]:
+    from hwsim.models.framework import Style
+    from published import gemm, inference
+
+    found = inference.rows(data)
+    _, held = inference.parted(found)
+    names = sorted({row.part for row in found})
+    gpus = {name: part(Gpu, name) for name in names}
+    frameworks = sorted({row.framework for row in found})
+    plain = {}
+    for name in frameworks:
+        own = inference._framework(name)
+        ops = {}
+        for op in own.ops:
+            near = [
+                inference._framework(each).ops[op] for each in frameworks if each != name and op in inference._framework(each).ops
+            ]
+            ops[op] = (
+                Style(
+                    kernels=statistics.median_low([each.kernels for each in near]),
+                    **{
+                        key: statistics.median([getattr(each, key) for each in near])
+                        for key in ("moved", "flop", "start", "walk")
+                    },
+                )
+                if near
+                else Style()
+            )
+        plain[name] = replace(own, ops=ops)
+
+    @cache
+    def without(name: str) -> Gpu:
+        sheet = gemm.from_datasheet(name)
+        found = [value for each in names if each != name and (value := getattr(gpus[each], "attention", None))]
+        return replace(sheet, attention=statistics.median(found)) if found else sheet
+
+    def made(row: Any, case: Case, unit: str, seconds: float) -> Residual:
+        alone = inference.seconds_of(row)
+        if row.what == "product":
+            shape = row.kernel.work.product
+            topic, regime = "product", shape_regime(shape.m, shape.n, alone) if shape else "big"
+        elif row.op == "attention":
+            topic, regime = "attention", "decode" if row.what == "decode" else "prefill"
+        else:
+            topic, regime = "elementwise", "tiny" if alone < TINY else "big"
+        return Residual(
+            topic=topic,
+            regime=regime,
+            case=case,
+            unit=unit,
+            group=row.group,
+            row=row.name(),
+            work=f"{row.framework} {row.said}",
+            device=row.part,
+            predicted=seconds,
+            measured=row.seconds,
+        )
+
+    seen: dict[str, int] = {}
+    for row in held:
+        at = seen[row.group] = seen.get(row.group, -1) + 1
+        yield made(row, "known", f"fold {at % FOLDS}", inference.seconds_of(row))
+    for row in found:
+        yield made(row, "device", row.part, inference.seconds_of(row, gpu=without(row.part)))
+        if row.what != "product":
+            yield made(row, "source", row.framework, inference.seconds_of(row, framework=plain[row.framework]))
+
+
+def _bert(data: Path) -> Iterator[Residual]:
+    from published import bert
+
+    _, held = bert.parted(bert.rows(data))
+    yield from _known(
+        "infer", lambda _: "prefill", ((row.group, row.said, row.part, bert.seconds_of(row), row.seconds) for row in held)
+    )
+
+
+def _cnn_inference(data: Path) -> Iterator[Residual]:
+    from published import cnn_inference
+
+    _, held = cnn_inference.parted(cnn_inference.rows(data))
+    rows = [
+        (row.group, row.said().partition(": ")[2], row.gpu, row.batch / cnn_inference.predicted(row), row.batch / row.images)
+        for row in held
+    ]
+    yield from _known("infer", lambda _: "cnn", rows)
+
+
+Plain = tuple[str, str, str, float, float]  # group, work, device, predicted, measured
+
+
+def _known(topic: str, regime: Callable[[Plain], str], found: Iterable[Plain]) -> Iterator[Residual]:
+    """Rows of the half that no number was fitted to."""
+    seen: dict[str, int] = {}
+    for row in found:
+        group, work, device, predicted, measured = row
+        at = seen[group] = seen.get(group, -1) + 1
+        yield Residual(
+            topic=topic,
+            regime=regime(row),
+            case="known",
+            unit=f"fold {at % FOLDS}",
+            group=group,
+            row=f"{device}: {work}",
+            work=work,
+            device=device,
+            predicted=predicted,
+            measured=measured,
+        )
+
+
+def _missed(
+    topic: str, regime: Callable[[Miss], str], case: Case, found: Iterable[Miss], *, rate: bool = False
+) -> Iterator[Residual]:
+    """Misses of a topic that has them; rates turned into times of one byte."""
+    seen: dict[str, int] = {}
+    for miss in found:
+        at = seen[miss.group] = seen.get(miss.group, -1) + 1
+        unit = f"fold {at % FOLDS}" if case == "known" else miss.group.rpartition(" ")[2]
+        predicted, measured = (1 / miss.predicted, 1 / miss.measured) if rate else (miss.predicted, miss.measured)
+        yield Residual(
+            topic=topic,
+            regime=regime(miss),
+            case=case,
+            unit=unit,
+            group=miss.group,
+            row=miss.row,
+            work=miss.row,
+            device=miss.group,
+            predicted=predicted,
+            measured=measured,
+        )
+
+
+# ---- collectives ----
+
+
+def size_regime(size: float) -> str:
+    """Regime of a message."""
+    return "small" if size <= SMALL else "middle" if size < LARGE else "large"
+
+
+def _collectives(data: Path) -> Iterator[Residual]:
+    from hwsim.collectives.measured import measured
+    from hwsim.machine.libraries.mpi import Mpi
+    from hwsim.machine.libraries.nccl import Nccl, Speeds
+    from published import collectives
+
+    found = [*collectives.nccl_rows(data), *(r for r in collectives.stas_rows() if r.nodes == 1 or r.size >= collectives.MIB)]
+    names = list(dict.fromkeys(row.machine for row in found))
+    libraries = {name: measured(Nccl, name) for name in names}
+
+    def middle(values: Iterable[Any]) -> Any:
+        own = [each for each in values if each is not None]
+        return statistics.median(own) if own else None
+
+    def without(name: str) -> Nccl:
+        others = [libraries[each] for each in names if each != name]
+        said: dict[str, Any] = {}
+        for field in fields(Nccl):
+            key = field.name
+            if key == "sources":
+                continue
+            values = [getattr(each, key) for each in others]
+            own = getattr(libraries[name], key)
+            if isinstance(own, Speeds):
+                said[key] = Speeds(*(middle(getattr(each, part) for each in values) for part in ("step", "hop", "rate")))
+            elif key in ("channels", "nvls_channels", "nvls_ranks") or (key.startswith("nvls") and not libraries[name].nvls):
+                said[key] = own
+            elif key.startswith("nvls"):
+                said[key] = middle(each for each in values if each)
+            elif key in ("nvlink", "pcie", "network", "tree"):
+                said[key] = middle([each for each in values if each not in (0, 1.0)] or [own])
+            elif isinstance(own, int | float) or own is None:
+                said[key] = middle(values)
+            else:
+                said[key] = own
+        return Nccl(**said)
+
+    alone = {name: without(name) for name in names}
+
+    def made(row: Any, case: Case, unit: str, seconds: float) -> Residual:
+        return Residual(
+            topic="nccl",
+            regime=size_regime(row.size),
+            case=case,
+            unit=unit,
+            group=row.group,
+            row=f"{row.machine}: {row.said()}",
+            work=row.said().partition(": ")[2],
+            device=row.machine,
+            predicted=seconds,
+            measured=row.seconds,
+        )
+
+    seen: dict[str, int] = {}
+    for row in found:
+        whole = collectives.predicted(row)
+        if not row.even:
+            at = seen[row.group] = seen.get(row.group, -1) + 1
+            yield made(row, "known", f"fold {at % FOLDS}", whole)
+        own, other = (
+            library.time(collectives.estimates_of(row, library)[0]) for library in (libraries[row.machine], alone[row.machine])
+        )
+        yield made(row, "device", row.machine, whole * other / own)
+    rows = [row for row in collectives.mpi_rows(data) if not row.even]
+    sizes = {row.said(): row.size for row in rows}
+    yield from _known(
+        "mpi",
+        lambda row: size_regime(sizes[row[1]]),
+        (
+            (
+                row.group,
+                row.said(),
+                row.machine,
+                measured(Mpi, row.machine).seconds(row.operation, row.ranks, row.size),
+                row.seconds,
+            )
+            for row in rows
+        ),
+    )
+
+
+# ---- components ----
+
+
+def _hostdev(data: Path) -> Iterator[Residual]:
+    from published import hostdev
+    from published.score import halves
+
+    def regime(row: Mapping[str, str]) -> str:
+        if row["direction"] == "d2d":
+            return "inside"
+        if "remote" in row["method"]:
+            return "remote"
+        return "small" if float(row["transfer_bytes"]) <= SMALL else "large"
+
+    seen: dict[str, int] = {}
+    for name, group in hostdev.curves(data):
+        few = len(group) < 4
+        for row in group if few else halves(group, lambda each: float(each["transfer_bytes"]))[1]:
+            at = seen[name] = seen.get(name, -1) + 1
+            work = f"{row['direction']} {float(row['transfer_bytes']):g} B {row['method']}"
+            yield Residual(
+                topic="copy",
+                regime=regime(row),
+                case="device" if few else "known",
+                unit=row["hardware"] if few else f"fold {at % FOLDS}",
+                group=name,
+                row=f"{row['id']} {work}",
+                work=work,
+                device=row["hardware"],
+                predicted=hostdev.seconds(row),
+                measured=hostdev.measured(row),
+            )
+
+
+def _babelstream(data: Path) -> Iterator[Residual]:
+    from published import cpu_bandwidth, gpu_bandwidth
+
+    for kind, (held, unseen) in (("gpu", gpu_bandwidth.stream_misses(data)), ("cpu", cpu_bandwidth.stream_misses(data))):
+        yield from _missed("stream", _always(kind), "known", held, rate=True)
+        yield from _missed("stream", _always(kind), "device", unseen, rate=True)
+
+
+def _cpu_bandwidth(data: Path) -> Iterator[Residual]:
+    from hwsim.devices import Cpu
+    from published import cpu_bandwidth
+
+    for each in cpu_bandwidth.loops(data):
+        if each.cores % 2 == 0 and each.level in ("MEM", "L2", "L3"):
+            rate = each.predicted(part(Cpu, cpu_bandwidth.SERVERS[each.machine]))
+            topic = "stream" if each.level == "MEM" else "cache"
+            yield Residual(
+                topic=topic,
+                regime="cpu",
+                case="known",
+                unit=f"fold {each.cores // 2 % FOLDS}",
+                group=f"kerncraft {each.machine} {each.level}",
+                row=f"{each.kernel} in {each.level}, {each.cores} cores",
+                work=f"{each.kernel} {each.level} {each.cores}",
+                device=each.machine,
+                predicted=1 / rate,
+                measured=1 / each.rate,
+            )
+
+
+def _gpu_caches(data: Path) -> Iterator[Residual]:
+    from published import gpu_benches, gpu_caches
+
+    points = [point for point in gpu_benches.bandwidths(data) if point.curve in gpu_caches.CACHES and not point.fitted]
+    yield from _missed("cache", lambda _: "gpu", "known", map(gpu_caches._miss, points), rate=True)
+
+
+def _gpu_latency(data: Path) -> Iterator[Residual]:
+    from published import gpu_benches, gpu_latency
+
+    points = [point for point in gpu_benches.latencies(data) if not point.fitted]
+    yield from _missed("latency", lambda _: "gpu", "known", map(gpu_latency._miss, points))
+
+
+def _tinymembench(data: Path) -> Iterator[Residual]:
+    from hwsim.devices import Cpu
+    from published import tinymembench
+
+    rows = tinymembench._odd(list(tinymembench.rows(data)))
+    yield from _known(
+        "latency",
+        lambda _: "cpu",
+        (
+            (
+                row.group,
+                row.name,
+                row.part,
+                tinymembench.beyond_first_level(part(Cpu, row.part), row.size, row.chains),
+                row.seconds,
+            )
+            for row in rows
+        ),
+    )
+
+
+def _core_to_core(data: Path) -> Iterator[Residual]:
+    from hwsim.devices import Cpu
+    from published import core_to_core
+
+    every = core_to_core.machines(data)
+    for each in every:
+        coherence = part(Cpu, each.part).coherence
+        for place, seconds in each.seconds.items():
+            cases: list[tuple[Case, str, Any]] = [("device", each.part, core_to_core.from_family(each, every))]
+            if coherence is not None and place not in core_to_core.FITTED:
+                cases.append(("known", place, coherence))
+            for case, unit, how in cases:
+                yield Residual(
+                    topic="latency",
+                    regime="core",
+                    case=case,
+                    unit=unit,
+                    group=each.hardware,
+                    row=f"{each.hardware} {place}",
+                    work=place,
+                    device=each.part,
+                    predicted=each.predicted(place, how),
+                    measured=seconds,
+                )
+
+
+def _gpu_kernels(data: Path) -> Iterator[Residual]:
+    from published import gpu_benches, gpu_kernels
+
+    points = [point for point in gpu_benches.small_kernels(data) if not point.fitted and point.size < gpu_kernels.SMALL]
+    for start in ("stream", "graph"):
+        mine = [point for point in points if point.curve == start]
+        yield from _missed(
+            "launch", _always(start), "known", (point.miss(gpu_kernels._kernel(point, part(Gpu, point.part))) for point in mine)
+        )
+    yield from _missed("launch", lambda _: "host", "known", (gpu_kernels._miss(op) for op in gpu_kernels._ops(data)[1::2]))
+
+
+def _fio(data: Path) -> Iterator[Residual]:
+    from published import fio
+
+    for drive in fio._DRIVES:
+        for miss in fio._misses(data, drive, held=True):
+            latency = miss.measured < 1.0
+            case: Case = "known" if drive.scored else "device"
+            found = _missed("disk", lambda each: "write" if "write" in each.row else "read", case, [miss], rate=not latency)
+            yield from (replace(each, unit=drive.name if case == "device" else each.unit) for each in found)
+
+
+STANDING_IN: Final[Mapping[str, Callable[[Path], Iterator[Residual]]]] = {
+    "llm_training": _llm,
+    "cnn_training": _cnn,
+    "gemm": _gemm,
+    "inference": _inference,
+    "bert": _bert,
+    "cnn_inference": _cnn_inference,
+    "collectives": _collectives,
+    "hostdev": _hostdev,
+    "babelstream": _babelstream,
+    "cpu_bandwidth": _cpu_bandwidth,
+    "gpu_caches": _gpu_caches,
+    "gpu_latency": _gpu_latency,
+    "tinymembench": _tinymembench,
+    "core_to_core": _core_to_core,
+    "gpu_kernels": _gpu_kernels,
+    "fio": _fio,
+}
