@@ -47,6 +47,9 @@ QUICK = (
     Plan(16, 8, "llama-2-7b", 1, 4, 8, 1, "zero-1"),
     Plan(1, 0, "llama-3-8b", 1, 8, 2, 2, "zero-1", chunks=4),
     Plan(1, 0, "gpt2-xl", 1, 4, 1, 1, "zero-0", framework="internevo"),
+    Plan(1, 0, "llama-3-8b", 1, 8, 1, 4, "fsdp", chunks=3),  # 32 layers, the embedding and the output on 12 virtual stages
+    Plan(1, 0, "llama-3-8b", 1, 6, 1, 4, "fsdp"),
+    Plan(1, 0, "llama-3-8b", 1, 3, 1, 8, "zero-1", chunks=4),  # fewer micro-batches than stages
 )
 SLOW = (
     Plan(1, 0, "llama-3-8b", 1, 8, 1, 1, "fsdp", "full"),
@@ -81,8 +84,8 @@ def estimated(plan: Plan, machine: Machine) -> float:
     framework = load_framework(plan.framework)
     laid = ParallelPlan(
         tp=plan.tp, pp=plan.pp, global_batch=batch(plan), microbatch=plan.microbatch, chunks=plan.chunks,
-        schedule=schedule(plan), sharding=plan.sharding, recompute=plan.recompute, sequence_parallel=plan.tp > 1,
-        sequence=min(4096, model.sequence), dtype="bf16",
+        uneven=plan.chunks > 1, schedule=schedule(plan), sharding=plan.sharding, recompute=plan.recompute,
+        sequence_parallel=plan.tp > 1, sequence=min(4096, model.sequence), dtype="bf16",
     )  # fmt: skip
     return estimate(model, laid, cluster_of(machine), framework).seconds
 
@@ -100,7 +103,7 @@ def simulated(plan: Plan, machine: Machine, **more: Any) -> float:
         "model": plan.model, "sequence": min(4096, load_transformer(plan.model).sequence), "microbatch": plan.microbatch,
         "global_batch": batch(plan), "dtype": "bf16", "schedule": schedule(plan), "chunks": plan.chunks,
         "parallel": {"tp": plan.tp, "pp": plan.pp, "dp": "rest", "order": ["tp", "pp", "dp"]},
-        "sharding": plan.sharding, "recompute": plan.recompute, "framework": plan.framework, **more,
+        "uneven": plan.chunks > 1, "sharding": plan.sharding, "recompute": plan.recompute, "framework": plan.framework, **more,
     }  # fmt: skip
     try:
         run = hwsim.simulate(machine, {"hwsim": "workload/1", "train": train})

@@ -291,7 +291,6 @@ def test_a_cache_holds_what_the_weights_leave() -> None:
         ({"pp": 2, "chunks": 2}, 8, "schedule", "2 chunks of a stage need `schedule: interleaved`, not 1f1b"),
         ({"sequence_parallel": True}, 8, "sequence_parallel", "it needs tp > 1"),
         ({"ep": 2}, 8, "ep", "ep 2, but the model has no experts"),
-        ({"pp": 2, "sharding": "fsdp"}, 8, "sharding", "not together with pp 2"),
         ({"shards": 3, "sharding": "zero-1"}, 8, "shards", "3 shards do not divide dp 8"),
         ({"cp": 3}, 24, "cp", "cp 3 does not divide sequences of 1024 tokens"),
         ({"tp": 2, "order": ("pp", "dp")}, 8, "order", "`order` leaves out tp"),

@@ -26,7 +26,7 @@ from hwsim.formats import format_quantity
 from hwsim.models.architectures import Network, Transformer
 from hwsim.models.architectures.transformer_layers import Attention
 from hwsim.models.layer import Layer
-from hwsim.models.plan import Laid, ParallelPlan
+from hwsim.models.plan import Laid, ParallelPlan, groups, parts_of
 from hwsim.records import dataclass
 from hwsim.units import BYTES
 
@@ -97,14 +97,14 @@ def in_flight(plan: ParallelPlan, stage: int, microbatches: int) -> float:
     if plan.schedule == "gpipe" or plan.pp == 1:
         return float(microbatches) if plan.schedule == "gpipe" and plan.pp > 1 else 1.0
     if plan.chunks > 1:
-        warm = (plan.pp - stage - 1) * 2 + (plan.chunks - 1) * plan.pp + 1
+        warm = (plan.pp - stage - 1) * 2 + (plan.chunks - 1) * groups(microbatches, plan.pp)[0] + 1
         return min(warm, microbatches * plan.chunks) / plan.chunks
     return float(min(plan.pp - stage, microbatches))
 
 
 def stage_parameters(model: Transformer, plan: ParallelPlan, stage: int) -> float:
     """Parameters of one GPU of a stage, before any sharding over copies."""
-    layers = model.layers / plan.pp
+    layers = sum(parts_of(model, plan, stage))
     experts = model.experts * model.expert_parameters
     layer = (model.layer_parameters - experts) / plan.tp + experts / (plan.tp * plan.ep)
     parameters = layers * layer
@@ -123,19 +123,19 @@ def training_memory(laid: Laid, attention: Attention = "flash", stage: int = 0, 
     parameters, shards = stage_parameters(model, plan, stage), laid.shards
     w = BYTES[plan.stored]
     layer = parameters / max(1, laid.layers)
-    weights = parameters * w / (shards if plan.level >= 3 else 1)
-    gradients = parameters * gradient / (shards if plan.level >= 2 else 1)
+    weights = parameters * w / (shards if plan.gathers else 1)
+    gradients = parameters * gradient / (shards if plan.gathers or plan.level == 2 else 1)
     optimizer = parameters * OPTIMIZER[plan.optimizer] / (shards if plan.level >= 1 else 1)
     flying = in_flight(plan, stage, laid.microbatches)
     layer_kept = activations(model, plan, laid.sequence, attention)
-    kept = laid.layers * layer_kept * flying
+    kept = laid.layers_of(stage) * layer_kept * flying
     rows = plan.microbatch * laid.sequence / plan.cp
     buffers = RESERVED
     if plan.recompute == "full":  # the layer that is computed again
         kept += activations(model, replace(plan, recompute="none"), laid.sequence, attention)
     if stage == plan.pp - 1:  # logits, and their gradient, in 32 bit
         buffers += rows * model.vocab / plan.tp * 8.0
-    if plan.level >= 3:  # the layer at work and the next one, gathered; a layer's gradients before they are scattered
+    if plan.gathers:  # the layer at work and the next one, gathered; a layer's gradients before they are scattered
         buffers += 2 * layer * w + layer * gradient
     return Footprint(stage, weights, gradients, optimizer, kept, buffers)
 

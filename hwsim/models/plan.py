@@ -66,6 +66,11 @@ class ParallelPlan:
         """ZeRO's stage: 0 to 3."""
         return {"none": 0, "zero-0": 0, "zero-1": 1, "zero-2": 2, "zero-3": 3, "fsdp": 3}[self.sharding]
 
+    @property
+    def gathers(self) -> bool:
+        """Whether weights are gathered for every micro-batch; stages of a pipeline gather theirs once a step, and keep them."""
+        return self.level == 3 and self.pp == 1
+
 
 @dataclass(frozen=True, slots=True)
 class Laid:
@@ -114,11 +119,12 @@ class Laid:
         return distance
 
     def layers_of(self, stage: int) -> int:
-        """Layers of a stage: where they do not come out even, the ends have one less for the embedding and the output."""
-        layers = self.transformer.layers
-        if layers % self.plan.pp == 0:
-            return self.layers
-        return max(0, (layers + 2) // self.plan.pp - 1) if stage in (0, self.plan.pp - 1) else self.layers
+        """Layers of a stage."""
+        return sum(self.parts_of(stage))
+
+    def parts_of(self, stage: int) -> tuple[int, ...]:
+        """Layers of each virtual stage of a stage."""
+        return parts_of(self.transformer, self.plan, stage)
 
     @property
     def shards(self) -> int:
@@ -153,13 +159,40 @@ def lay(model: Model, plan: ParallelPlan, gpus: int) -> Laid:
         dp=dp,
         microbatches=plan.global_batch // (dp * plan.microbatch),
         sequence=(plan.sequence or model.sequence) if isinstance(model, Transformer) else 1,
-        layers=_longest(model, plan) if isinstance(model, Transformer) else 0,
+        layers=max(sum(parts_of(model, plan, stage)) for stage in range(min(2, plan.pp)))
+        if isinstance(model, Transformer)
+        else 0,
     )
 
 
-def _longest(model: Transformer, plan: ParallelPlan) -> int:
-    """Layers of the longest stage."""
-    return -(-(model.layers + 2) // plan.pp) if model.layers % plan.pp else model.layers // plan.pp
+def parts_of(model: Transformer, plan: ParallelPlan, stage: int) -> tuple[int, ...]:
+    """Layers of each virtual stage of a stage, those that follow each other on its GPUs.
+
+    Where they do not come out even, the embedding and the output count as a layer each, and the first of all have one more.
+
+    >>> model = Transformer(layers=126, hidden=128, heads=1, vocab=1)
+    >>> [parts_of(model, ParallelPlan(pp=16, chunks=8, global_batch=1), stage) for stage in (0, 1, 15)]
+    [(0, 1, 1, 1, 1, 1, 1, 1), (1, 1, 1, 1, 1, 1, 1, 1), (1, 1, 1, 1, 1, 1, 1, 0)]
+    >>> [sum(parts_of(model, ParallelPlan(pp=12, global_batch=1), stage)) for stage in range(12)]
+    [10, 11, 11, 11, 11, 11, 11, 11, 10, 10, 10, 9]
+    """
+    many = plan.pp * plan.chunks
+    if model.layers % many == 0:
+        return (model.layers // many,) * plan.chunks
+    least, more = divmod(model.layers + 2, many)
+    numbers = range(stage, many, plan.pp)
+    return tuple(max(0, least + (number < more) - (number in (0, many - 1))) for number in numbers)
+
+
+def groups(microbatches: int, stages: int) -> tuple[int, ...]:
+    """Micro-batches of each group that, interleaved, passes a virtual stage before the next one begins.
+
+    >>> groups(8, 4), groups(11, 4), groups(3, 4)
+    ((4, 4), (6, 5), (3,))
+    """
+    count = max(1, microbatches // stages)
+    least, more = divmod(microbatches, count)
+    return tuple(least + (number < more) for number in range(count))
 
 
 def replicas(plan: ParallelPlan, gpus: int) -> int:
@@ -186,8 +219,6 @@ def problems(model: Model, plan: ParallelPlan, gpus: int) -> Iterator[tuple[str,
             "global_batch",
             f"a global batch of {plan.global_batch} is no multiple of dp {dp} x microbatch {plan.microbatch} = {examples}",
         )
-    elif plan.schedule == "interleaved" and plan.chunks > 1 and (plan.global_batch // examples) % pp:
-        yield "global_batch", f"{plan.global_batch // examples} microbatches: an interleaved schedule needs a multiple of pp {pp}"
     if plan.shards is not None and dp % plan.shards:
         yield "shards", f"{plan.shards} shards do not divide dp {dp}"
     if len(set(plan.order)) < len(plan.order):
@@ -208,9 +239,12 @@ def _of_transformer(model: Transformer, plan: ParallelPlan, dp: int) -> Iterator
     if pp > model.layers:
         yield "pp", f"pp {pp} stages, but only {model.layers} layers"
     elif model.layers % pp and not plan.uneven:
-        yield "pp", f"pp {pp} does not divide {model.layers} layers"
-    elif plan.chunks > 1 and (model.layers % pp or (model.layers // pp) % plan.chunks):
-        yield "chunks", f"{plan.chunks} chunks do not divide the {model.layers // pp} layers of a stage"
+        yield "pp", f"pp {pp} does not divide {model.layers} layers: with `uneven: true` stages differ by one"
+    elif pp * plan.chunks > model.layers + 2:
+        yield "chunks", f"pp {pp} x {plan.chunks} chunks are more than {model.layers} layers, the embedding and the output"
+    elif model.layers % (pp * plan.chunks) and not plan.uneven:
+        each = model.layers // pp
+        yield "chunks", f"{plan.chunks} chunks do not divide the {each} layers of a stage: with `uneven: true` they differ by one"
     if plan.chunks > 1 and plan.schedule != "interleaved":
         yield "schedule", f"{plan.chunks} chunks of a stage need `schedule: interleaved`, not {plan.schedule}"
     if (plan.sequence or model.sequence) % cp:
@@ -223,8 +257,6 @@ def _of_transformer(model: Transformer, plan: ParallelPlan, dp: int) -> Iterator
         yield "ep", f"ep {plan.ep} does not divide {model.experts} experts"
     elif plan.ep > 1 and dp % plan.ep:
         yield "ep", f"ep {plan.ep} does not divide dp {dp}: replicas split the experts among them"
-    if plan.level == 3 and pp > 1:
-        yield "sharding", f"{plan.sharding} gathers all weights of a stage for every micro-batch: not together with pp {pp}"
 
 
 def _of_network(model: Network, plan: ParallelPlan) -> Iterator[tuple[str, str]]:

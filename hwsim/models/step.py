@@ -4,6 +4,7 @@
     step   = micro-batches x longest stage + the other stages / chunks + sends + gradients + optimizer + host
 
 which for equal stages is the pipeline's (m + (p - 1)/v) x stage: a bubble of (p - 1)/(v m + p - 1) (Narayanan et al. 2021).
+Of fewer micro-batches than stages the first goes through all stages, and each of the others adds the longest virtual one.
 
 Gradients hide behind the layers that compute. Of transformers they hide as `hwsim.models.hiding` says. Other networks send them
 in buckets, each once its layers are done and the bucket before it has arrived:
@@ -182,7 +183,9 @@ def _pipeline(load: Load, longest: Stage, layers: Mapping[str, Passes], seconds:
         _add(shares, layers[layer.name].forward, m * layer.times)
         _add(shares, layers[layer.name].backward, m * layer.times)
     if plan.pp > 1:
-        shares["bubble"] = (_length(load.layers, layers) - _length(longest.layers, layers)) / plan.chunks
+        stage, every = _length(longest.layers, layers), _length(load.layers, layers)
+        filled = (every - stage) / plan.chunks
+        shares["bubble"] = max(filled, every + (m - 1) * _longest_part(load, layers) - m * stage) if plan.chunks > 1 else filled
         sends = [seconds(Exchange("activations", "send", "pp", size)) for size in load.sent]
         if load.blocking:
             shares["pp"] = 2.0 * (m * plan.chunks * max(sends) + math.fsum(sends))
@@ -191,6 +194,17 @@ def _pipeline(load: Load, longest: Stage, layers: Mapping[str, Passes], seconds:
             waited = _interval(lengths, sends) - max(lengths) if plan.schedule == "1f1b" else 0.0
             shares["pp"] = (m - 1) * waited + 2.0 * math.fsum(sends)
     return shares
+
+
+def _longest_part(load: Load, layers: Mapping[str, Passes]) -> float:
+    """Seconds of a micro-batch through the longest virtual stage, forward and backward."""
+    block = layers["block"].seconds
+    found = list[float]()
+    for stage in load.stages:
+        embedding = layers["embedding"].seconds if stage.number == 0 else 0.0
+        head = layers["head"].seconds if stage.number == load.laid.plan.pp - 1 else 0.0
+        found += (max(stage.parts) * block, stage.parts[0] * block + embedding, stage.parts[-1] * block + head)
+    return max(found)
 
 
 def _interval(lengths: Sequence[float], sends: Sequence[float]) -> float:

@@ -313,7 +313,10 @@ def _divided(train: Tree) -> str:
             many = getattr(load_transformer(model.value), "layers", None)
         except SpecError:  # no transformer, or one with mistakes: the training itself says so
             return ""
-    return f"{pp} divides {many} layers" if isinstance(pp, int) and isinstance(many, int) and many % pp == 0 else ""
+    chunks = found.value if (found := train.get("chunks")) is not None else 1
+    if not isinstance(pp, int) or not isinstance(many, int) or not isinstance(chunks, int) or many % (pp * chunks):
+        return ""
+    return f"{pp} divides {many} layers" if chunks == 1 else f"{pp} x {chunks} divides {many} layers"
 
 
 def _of_checkpoint(workload: Workload, machine: Machine) -> Iterator[Warning]:

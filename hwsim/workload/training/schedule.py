@@ -4,7 +4,8 @@
 
     1f1b          one forward pass for each stage that follows, then one forward, one backward
 
-    interleaved   1f1b over several virtual stages of each stage, micro-batches in groups of as many as there are stages
+    interleaved   1f1b over several virtual stages of each stage, micro-batches in groups of at least as many as there are
+                  stages, as far as there are so many
 
 **Source**: Huang et al., arXiv:1811.06965; Narayanan et al., arXiv:2006.09503; Narayanan et al., arXiv:2104.04473.
 
@@ -13,10 +14,10 @@ Virtual stage v of stage s is number v x stages + s of the model.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from hwsim.models.plan import Schedule
+from hwsim.models.plan import Schedule, groups
 
 
 class Pass(NamedTuple):
@@ -38,23 +39,26 @@ def passes(schedule: Schedule, stage: int, stages: int, microbatches: int, chunk
     if schedule == "gpipe":
         ahead = [Pass(number, 0, True) for number in range(microbatches)]
         return (*ahead, *(Pass(number, 0, False) for number in reversed(range(microbatches))))
-    total = microbatches * chunks
-    warm = stages - stage - 1 if chunks == 1 else 2 * (stages - stage - 1) + (chunks - 1) * stages
-    warm = min(warm, total)
-    order = [_numbered(number, stages, chunks, forward=True) for number in range(warm)]
-    for number in range(total - warm):
-        order.append(_numbered(warm + number, stages, chunks, forward=True))
-        order.append(_numbered(number, stages, chunks, forward=False))
-    return (*order, *(_numbered(number, stages, chunks, forward=False) for number in range(total - warm, total)))
+    grouped = groups(microbatches, stages)
+    ahead, back = _numbered(grouped, chunks, forward=True), _numbered(grouped, chunks, forward=False)
+    warm = stages - stage - 1 if chunks == 1 else 2 * (stages - stage - 1) + (chunks - 1) * grouped[0]
+    warm = min(warm, len(ahead))
+    order = ahead[:warm]
+    for forward, backward in zip(ahead[warm:], back, strict=False):
+        order += (forward, backward)
+    return (*order, *back[len(ahead) - warm :])
 
 
-def _numbered(number: int, stages: int, chunks: int, *, forward: bool) -> Pass:
-    """Pass `number` in its direction."""
+def _numbered(grouped: Sequence[int], chunks: int, *, forward: bool) -> list[Pass]:
+    """The passes of a stage in one direction, in order."""
     if chunks == 1:
-        return Pass(number, 0, forward)
-    group, inside = divmod(number, stages * chunks)
-    chunk, place = divmod(inside, stages)
-    return Pass(group * stages + place, chunk if forward else chunks - 1 - chunk, forward)
+        return [Pass(number, 0, forward) for number in range(sum(grouped))]
+    order, first = [], 0
+    for size in grouped:
+        for chunk in range(chunks) if forward else reversed(range(chunks)):
+            order += [Pass(number, chunk, forward) for number in range(first, first + size)]
+        first += size
+    return order
 
 
 def successor(stage: int, done: Pass, stages: int, chunks: int) -> tuple[int, Pass] | None:

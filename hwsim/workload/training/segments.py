@@ -48,7 +48,7 @@ def cut(stage: Stage, chunks: int, chunk: int, *, forward: bool, count: int) -> 
     middle = stage.layers.index(stage.layer)
     ahead = [layer for layer in stage.layers[:middle] if chunk == 0]
     behind = [layer for layer in stage.layers[middle + 1 :] if chunk == chunks - 1]
-    times = stage.layer.times / chunks / count
+    times = (stage.parts[chunk] if stage.parts else stage.layer.times / chunks) / count
     if forward:
         begin, items, end = [layer.forward for layer in ahead], stage.layer.forward, [layer.forward for layer in behind]
     else:
