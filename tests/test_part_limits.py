@@ -26,9 +26,9 @@ def alone(cpu: Cpu, cost: Cost) -> float:
 def test_every_real_cpu_says_what_one_core_reaches() -> None:
     assert len(CPUS) > 60
     parts = {name: part(Cpu, name) for name in CPUS}
-    assert [name for name, cpu in parts.items() if cpu.core_bandwidth is None] == []
+    assert [name for name, cpu in parts.items() if cpu.core_rate() is None] == []
     assert [name for name, cpu in parts.items() if cpu.numa is None] == []
-    assert [name for name, cpu in parts.items() if (cpu.core_bandwidth or 0.0) > cpu.memory.bandwidth] == []
+    assert [name for name, cpu in parts.items() if (cpu.core_rate() or 0.0) > cpu.memory.bandwidth] == []
 
 
 @pytest.mark.parametrize(("name", "most"), [("graviton3", 30), ("epyc-7742", 30), ("a64fx", 60), ("apple-m1", 60)])
@@ -41,7 +41,26 @@ def test_one_core_does_not_stream_at_the_rate_of_the_socket(name: str, most: flo
 
 def test_one_core_of_a_raspberry_pi_does_not_reach_its_memory() -> None:
     cpu = part(Cpu, "raspberry-pi-3")
-    assert 10 * GB / alone(cpu, cpu.compute("it", Work(reads=10 * GB))) == pytest.approx(0.65 * 3.6 * GB, rel=0.01)
+    assert 10 * GB / alone(cpu, cpu.compute("it", Work(reads=10 * GB))) == pytest.approx(0.73 * 3.6 * GB, rel=0.01)
+
+
+def test_one_core_is_held_by_what_it_reads_or_by_what_it_writes() -> None:
+    cpu = part(Cpu, "jetson-nano")
+    copy, clear = (alone(cpu, cpu.compute("it", Work(reads=reads, writes=GB, cores=1))) for reads in (GB, 0.0))
+    assert GB / copy == pytest.approx(2.61 * 1.43 * GB, rel=0.01)
+    assert GB / clear == pytest.approx(6.2 * 1.43 * GB, rel=0.01)
+    why = [term.label for term in cpu.compute("it", Work(writes=GB, cores=1)).why]
+    assert "stores of the cores" in why
+
+
+def test_lines_that_arm_cores_store_in_full_are_not_read_first() -> None:
+    for name in ("raspberry-pi-3", "jetson-nano", "graviton2", "jetson-orin"):
+        assert not any(
+            "read first" in source for line in part(Cpu, name).compute("it", Work(writes=GB)).why for *_, source in line.inputs
+        )
+    assert any(
+        "read first" in source for line in part(Cpu, "xeon-8176").compute("it", Work(writes=GB)).why for *_, source in line.inputs
+    )
 
 
 @pytest.mark.parametrize("accesses", [Accesses(count=1e6, pattern="dependent", remote=0.5), Accesses(count=1e6, remote=0.5)])

@@ -50,6 +50,7 @@ TOPICS: Final[dict[str, str]] = {
     "hostdev": "copies between a host and its GPU",
     "latency_tables": "latency numbers of the text",
     "links": "NVLink, PCIe and networks",
+    "one_core": "what one core moves to and from memory",
 }
 
 # Page of docs/validation: the topics it is of.  A topic in no page is of the first.

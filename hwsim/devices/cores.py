@@ -114,6 +114,15 @@ class Core:
     threads: int = field("hardware threads (SMT)", default=1, minimum=1)
     smt: float = field("instructions per cycle of all its threads over that of one", default=1.0, minimum=1.0)
     loads: float = field("loads started per cycle", default=2.0, exclusive_minimum=0.0)
+    streamed: float | None = field(
+        "bytes per cycle that one core reads of a long stream, alone; where `core_bandwidth` says nothing",
+        default=None,
+        exclusive_minimum=0.0,
+        example="2.8",
+    )
+    stored: float | None = field(
+        "bytes per cycle that one core writes to memory, alone", default=None, exclusive_minimum=0.0, example="3.1"
+    )
     rmw: float = field("cycles of an atomic increment of a line the core has", default=20.0, minimum=0.0)
     store: float = field("cycles of a plain increment of a line the core has", default=5.0, minimum=0.0)
 
@@ -129,7 +138,7 @@ class Core:
                     yield f"core.isa.{name}.formats", f"unknown number format '{dtype}'", did_you_mean(dtype, BYTES)
             steps = [*entry.boost, Busy(cores, entry.clock or clock or 1.0)]
             for few, many in pairwise(steps):
-                if many.cores < few.cores or (few.cores + 1) * many.clock < few.cores * few.clock:
+                if many.cores < few.cores or (few.cores < cores and (few.cores + 1) * many.clock < few.cores * few.clock):
                     at = f"core.isa.{name}.boost"
                     yield at, f"{few.cores + 1} busy cores would do less than {few.cores}", "list the fewest busy cores first"
         if self.smt > self.threads:

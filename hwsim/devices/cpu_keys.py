@@ -18,7 +18,7 @@ from hwsim.devices.cache import Caches
 from hwsim.devices.cores import Coherence, Core, Numa
 from hwsim.devices.kernels import Kernels
 from hwsim.devices.kind import Device
-from hwsim.devices.roofline import WORKLOAD, CannotCompute, Efficiency, LocalMemory, peak_of, unknown_dtypes
+from hwsim.devices.roofline import WORKLOAD, CannotCompute, Efficiency, LocalMemory, peak_of, source_of, unknown_dtypes
 from hwsim.formats import precise
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
@@ -50,7 +50,9 @@ class CpuKeys(Device):
         default=None,
         exclusive_minimum=0.0,
     )
-    core_bandwidth: BytesPerSecond | None = field("memory bandwidth one core reaches alone", default=None, exclusive_minimum=0.0)
+    core_bandwidth: BytesPerSecond | None = field(
+        "memory bandwidth one core reaches alone; or `core.streamed`", default=None, exclusive_minimum=0.0
+    )
     core: Core | None = field("what one core does in a cycle", default=None)
     caches: Caches | None = field("caches and TLBs; none: memory serves everything", default=None)
     numa: Numa | None = field("NUMA domains, and what the memory sustains", default=None)
@@ -122,6 +124,24 @@ class CpuKeys(Device):
         """Hertz of instructions of this class with a number of busy cores; 0 if not given."""
         found = self.core.isa.get(isa) if self.core else None
         return found.clock_of(busy, self.clock or 0.0) if found else self.clock or 0.0
+
+    def core_rate(self) -> float | None:
+        """Bytes per second that one core reads from memory alone: as stated, else by its cycles; None if neither is given."""
+        if self.core_bandwidth is not None or self.core is None or self.core.streamed is None:
+            return self.core_bandwidth
+        return self.core.streamed * self.clock_of("scalar", 1) or None
+
+    def core_rate_source(self) -> str:
+        """Source of `core_rate`, in words."""
+        if self.core_bandwidth is not None:
+            return f"core_bandwidth: {source_of(self.sources, 'core_bandwidth')}"
+        return f"core.streamed, per cycle: {source_of(self.sources, 'core.streamed')}"
+
+    def store_rate(self) -> float | None:
+        """Bytes per second that one core writes to memory alone; None if not given."""
+        if self.core is None or self.core.stored is None:
+            return None
+        return self.core.stored * self.clock_of("scalar", 1) or None
 
     def peak(self, dtype: str, where: str = "the cpu", isa: str = "", busy: int | None = None) -> tuple[str, float, str]:
         """(the type it is computed in, peak of the socket in FLOP/s, the key that says so).

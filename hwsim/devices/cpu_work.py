@@ -257,23 +257,23 @@ def reach(cpu: CpuKeys, name: str, traffic: Traffic, used: int, remote: float) -
         raise CannotCompute(message, "add it as `numa: {remote_latency: 60 ns, remote_bandwidth: 62 GB/s}`")
     if traffic.bytes <= 0:
         return 0.0, ()
+    core_rate = cpu.core_rate()
+    terms = _stores(cpu, name, traffic, used)
     if cpu.numa is None:
-        if not cpu.core_bandwidth:
-            return 0.0, ()
-        seconds = traffic.bytes / (used * cpu.core_bandwidth)
-        inputs: tuple[Input, ...] = (
-            ("traffic", precise(traffic.bytes, "B"), WORKLOAD),
-            ("core_bandwidth", precise(cpu.core_bandwidth, "B/s"), source_of(cpu.sources, "core_bandwidth")),
-            ("cores", str(used), WORKLOAD if used < cpu.cores else source_of(cpu.sources, "cores")),
-        )
-        formula = "traffic / (cores x core_bandwidth)"
-        return seconds, (Term("bandwidth of the cores", formula, inputs, seconds, f"{name}.cores"),)
-    memory, core_rate = cpu.memory.bandwidth, cpu.core_bandwidth
-    seconds, filled = cpu.numa.seconds(used, cpu.cores, traffic.read, traffic.written, memory, core_rate)
-    terms = []
+        if core_rate:
+            seconds = traffic.bytes / (used * core_rate)
+            inputs: tuple[Input, ...] = (
+                ("traffic", precise(traffic.bytes, "B"), WORKLOAD),
+                ("core_bandwidth", precise(core_rate, "B/s"), cpu.core_rate_source().removeprefix("core_bandwidth: ")),
+                ("cores", str(used), WORKLOAD if used < cpu.cores else source_of(cpu.sources, "cores")),
+            )
+            formula = "traffic / (cores x core_bandwidth)"
+            terms.append(Term("bandwidth of the cores", formula, inputs, seconds, f"{name}.cores"))
+        return max((term.seconds for term in terms), default=0.0), tuple(terms)
+    seconds, filled = cpu.numa.seconds(used, cpu.cores, traffic.read, traffic.written, cpu.memory.bandwidth, core_rate)
     if seconds > 0:
         domains = f"{len(filled)} domains" if len(filled) > 1 else "one domain"
-        source = f"{used} cores in {domains}: core_bandwidth: {source_of(cpu.sources, 'core_bandwidth')}"
+        source = f"{used} cores in {domains}: {cpu.core_rate_source()}"
         inputs = (
             ("traffic", precise(traffic.bytes, "B"), WORKLOAD + (f": {traffic.why}" if traffic.why else "")),
             ("reached", precise(traffic.bytes / seconds, "B/s"), source),
@@ -287,6 +287,19 @@ def reach(cpu: CpuKeys, name: str, traffic: Traffic, used: int, remote: float) -
         )
         terms.append(Term("remote memory", "far / remote_bandwidth", inputs, far / cpu.numa.remote_bandwidth, f"{name}.memory"))
     return max((term.seconds for term in terms), default=0.0), tuple(terms)
+
+
+def _stores(cpu: CpuKeys, name: str, traffic: Traffic, used: int) -> list[Term]:
+    """The line of cores that write as fast as their lines go out, if the part says how fast."""
+    rate = cpu.store_rate()
+    if rate is None or traffic.written <= 0:
+        return []
+    inputs: tuple[Input, ...] = (
+        ("written", precise(traffic.written, "B"), WORKLOAD),
+        ("rate", precise(rate, "B/s"), f"core.stored, per cycle: {source_of(cpu.sources, 'core.stored')}"),
+        ("cores", str(used), WORKLOAD if used < cpu.cores else source_of(cpu.sources, "cores")),
+    )
+    return [Term("stores of the cores", "written / (cores x rate)", inputs, traffic.written / (used * rate), f"{name}.cores")]
 
 
 def _level_source(cpu: CpuKeys, level: str) -> str:

@@ -206,8 +206,8 @@ def _staged(tally: Tally, host: PlacedDevice, gpu: Gpu, cpu: PlacedDevice | None
         tally.terms.append(Term(f"memory {host.name}, staged", text, inputs, 3 * seconds * size, capacity))
     rate, source = gpu.copies.pageable, source_of(gpu.sources, "copies.pageable")
     core = f"{cpu.name}.cores" if cpu is not None else ""
-    if rate is None and cpu is not None and isinstance(cpu.model, Cpu) and cpu.model.core_bandwidth is not None:
-        rate, source = cpu.model.core_bandwidth / 2, f"half of core_bandwidth: {source_of(cpu.model.sources, 'core_bandwidth')}"
+    if rate is None and cpu is not None and isinstance(cpu.model, Cpu) and (alone := cpu.model.core_rate()) is not None:
+        rate, source = alone / 2, f"half of {cpu.model.core_rate_source()}"
     if rate is not None:
         _floor(tally, "staging copy", size, rate, source, core)
         if core:
@@ -227,10 +227,9 @@ def _by_core(tally: Tally, start: PlacedDevice, end: PlacedDevice, cpu: PlacedDe
             tally.floors.append(Term("setup of the copy", "least", least, gpu.copies.store_setup, core))
         if gpu.copies.stores is not None:
             _floor(tally, "stores of a core", size, gpu.copies.stores, source_of(gpu.sources, "copies.stores"), core)
-    elif model.core_bandwidth is not None:
+    elif (alone := model.core_rate()) is not None:
         passes = 2 if start.name == end.name else 1
-        source = source_of(model.sources, "core_bandwidth")
-        _floor(tally, "copy by a core", passes * size, model.core_bandwidth, source, core)
+        _floor(tally, "copy by a core", passes * size, alone, model.core_rate_source().removeprefix("core_bandwidth: "), core)
 
 
 def _floor(tally: Tally, label: str, size: float, rate: float, source: str, capacity: str) -> None:

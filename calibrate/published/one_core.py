@@ -1,0 +1,219 @@
+"""What one core moves to and from memory, alone: tinymembench's memcpy and memset of 32 MiB, and loads by likwid-bench.
+
+A core reads so many bytes in a cycle of a long stream and writes so many, whichever its lines under way, its prefetchers and
+its path to memory allow; copies take the longer of the two, and at least what the memory takes.  On x86 the C library's
+routines write past the caches at this size; Arm's cores write full lines without reading them first; RISC-V does neither.
+
+Two rows a device fit its two numbers, so that nothing of a device is held out: what is scored is each device from the others of
+its core (its family, in bytes per cycle), and each core from other cores of its kind.
+"""
+
+from __future__ import annotations
+
+import functools
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from hwsim.demand import Case
+from hwsim.devices import Cpu, Work
+from published.cpu_bandwidth import SERVERS, loops, seconds
+from published.parts import part, table
+from published.residual import Residual
+from published.score import Miss, Score, worst_of
+from published.tinymembench import PARTS
+
+# Part: (core, kind of core).
+CORES: Final[dict[str, tuple[str, str]]] = {
+    "celeron-n4500": ("Tremont", "Atom"),
+    "celeron-n5100": ("Tremont", "Atom"),
+    "pentium-n6005": ("Tremont", "Atom"),
+    "celeron-j4125": ("Goldmont", "Atom"),
+    "atom-e3950": ("Goldmont", "Atom"),
+    "atom-x7-z8700": ("Silvermont", "Atom"),
+    "atom-e3825": ("Silvermont", "Atom"),
+    "atom-n270": ("Bonnell", "Atom"),
+    "s905x3": ("Cortex-A55", "Arm in order"),
+    "raspberry-pi-3": ("Cortex-A53", "Arm in order"),
+    "jetson-nano": ("Cortex-A57", "Arm out of order"),
+    "jetson-nano-2gb": ("Cortex-A57", "Arm out of order"),
+    "jetson-xavier-nx": ("Carmel", "Arm out of order"),
+    "jetson-agx-xavier": ("Carmel", "Arm out of order"),
+    "jetson-orin": ("Cortex-A78", "Arm out of order"),
+    "jh7110": ("U74", "RISC-V"),
+    "xeon-6148": ("Skylake server", "server"),
+    "xeon-6248": ("Skylake server", "server"),
+    "xeon-e5-2697v4": ("Broadwell server", "server"),
+    "epyc-7452": ("Zen 2", "server"),
+}
+UNKNOWN: Final = (
+    "no number of a datasheet tells cores apart (tried: clock, lines over latency, peak of the memory): "
+    "a core that nobody measured is known to half as much again"
+)
+BYPASSED: Final = ("Atom",)  # kinds whose C library writes 32 MiB past the caches
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One measurement: what one core did, in bytes per second as the benchmark counts."""
+
+    name: str
+    source: str
+    part: str
+    reads: bool
+    writes: bool
+    rate: float
+
+    def work(self) -> Work:
+        """A billion bytes of it."""
+        past = 1e9 if self.writes and CORES[self.part][1] in BYPASSED else 0.0
+        return Work(reads=1e9 * self.reads, writes=1e9 * self.writes, in_place=past, cores=1)
+
+    @property
+    def seconds(self) -> float:
+        """Of a billion bytes."""
+        return 1e9 / self.rate
+
+
+def rows(data: Path) -> Iterator[Row]:
+    """Every measurement; runs on several cores of one device are one row each."""
+    for each in table(data / "validation" / "02_membw.csv"):
+        if "tinymembench" not in each["software"] or each["flag"]:
+            continue
+        words = f"{each['hardware']} {each['software']}"
+        name = next(part for word, part in PARTS if word in words)
+        copies = "memcpy" in each["pattern"]
+        yield Row(f"{each['id']} {name} {each['pattern'].split()[0]}", "sbc-bench", name, copies, True, float(each["value"]))
+    if (data / "oracles").is_dir():
+        for loop in loops(data):
+            if loop.level == "MEM" and loop.cores == 1 and loop.kernel == "load":
+                name = SERVERS[loop.machine]
+                yield Row(f"{loop.machine} load", "kerncraft", name, True, False, loop.rate)
+
+
+def predicted(cpu: Cpu, row: Row) -> float:
+    """Seconds of a billion bytes of a row."""
+    return seconds(cpu, row.work())
+
+
+def per_cycle(found: Sequence[Row]) -> dict[str, tuple[float, float | None]]:
+    """(bytes read per cycle, bytes written) by part, as its rows give them; None where nothing was written."""
+    numbers: dict[str, tuple[float, float | None]] = {}
+    for name in dict.fromkeys(row.part for row in found):
+        cpu = part(Cpu, name)
+        clock = cpu.clock_of("scalar", 1)
+        passes = 2.0 if cpu.caches is not None and cpu.caches.write_allocate and CORES[name][1] == "RISC-V" else 1.0
+        read = [row.rate * passes for row in found if row.part == name and row.reads]
+        written = [row.rate for row in found if row.part == name and not row.reads]
+        numbers[name] = statistics.median(read) / clock, statistics.median(written) / clock if written else None
+    return numbers
+
+
+def as_others(name: str, found: dict[str, tuple[float, float | None]], alike: Callable[[str], bool]) -> Cpu | None:
+    """The part with the geometric means of the parts that are alike; None if there are none."""
+    others = [numbers for other, numbers in found.items() if other != name and alike(other)]
+    written = [store for _, store in others if store is not None]
+    if not others or (found[name][1] is not None and not written):
+        return None
+    cpu = part(Cpu, name)
+    if cpu.core is None:
+        return None
+    stored = statistics.geometric_mean(written) if found[name][1] is not None else None
+    core = replace(cpu.core, streamed=statistics.geometric_mean(read for read, _ in others), stored=stored)
+    return replace(cpu, core=core, core_bandwidth=None)
+
+
+@functools.cache
+def residuals(data: Path) -> list[Residual]:
+    """Every device from the others of its core, and from other cores of its kind."""
+    found = list(rows(data))
+    numbers = per_cycle(found)
+    out = []
+    for row in found:
+        core, kind = CORES[row.part]
+        work = f"one core {'copies' if row.reads and row.writes else 'reads' if row.reads else 'writes'}"
+        same = as_others(row.part, numbers, functools.partial(_same_core, core))
+        if same is not None:
+            out.append(_residual(row, "device", row.part, work, predicted(same, row)))
+        case: Case = "generation"
+        others = as_others(row.part, numbers, functools.partial(_same_kind, core, kind))
+        if others is None:  # no other core of its kind: any
+            case, others = "outside", as_others(row.part, numbers, functools.partial(_other_core, core))
+        if others is not None:
+            out.append(_residual(row, case, core, work, predicted(others, row)))
+    return out
+
+
+def _same_core(core: str, other: str) -> bool:
+    return CORES[other][0] == core
+
+
+def _same_kind(core: str, kind: str, other: str) -> bool:
+    return CORES[other][1] == kind and CORES[other][0] != core
+
+
+def _other_core(core: str, other: str) -> bool:
+    return CORES[other][0] != core
+
+
+def _residual(row: Row, case: Case, unit: str, work: str, time: float) -> Residual:
+    return Residual(
+        topic="stream",
+        regime="core",
+        case=case,
+        unit=unit,
+        group=f"{row.source} {row.part}",
+        row=row.name,
+        work=work,
+        device=row.part,
+        predicted=time,
+        measured=row.seconds,
+    )
+
+
+def scores(data: Path) -> tuple[Score, ...]:
+    """Each device from the others of its core, and from other cores of its kind."""
+    out = []
+    for name, case, bound, reached, notes in (
+        (
+            "one core's copies and writes, from other devices with its core",
+            "device",
+            0.10,
+            0.121,
+            "bytes per cycle of the core, the clock from the datasheet; Silvermont and its shrink Airmont differ by 40 %",
+        ),
+        (
+            "the same, from other cores of its kind",
+            "generation",
+            0.30,
+            0.36,
+            UNKNOWN,
+        ),
+    ):
+        by_unit: dict[str, list[Miss]] = {}
+        for each in residuals(data):
+            if (each.case == "device") == (case == "device"):
+                by_unit.setdefault(each.group, []).append(Miss(each.row, each.predicted, each.measured, each.group))
+        misses = [miss for group in by_unit.values() for miss in group]
+        out.append(
+            Score(
+                name=name,
+                metric="median over devices of the mean |ln|",
+                value=statistics.median(statistics.fmean(miss.error for miss in group) for group in by_unit.values()),
+                bound=bound,
+                reached=reached,
+                rows=len(misses),
+                half="not fitted",
+                worst=worst_of(misses),
+                notes=notes,
+            )
+        )
+    return tuple(out)
+
+
+def fit(data: Path) -> None:
+    """Print the numbers of every part."""
+    for name, (read, written) in per_cycle(list(rows(data))).items():
+        print(f"{name}: core.streamed {read:.3g}" + ("" if written is None else f", core.stored {written:.3g}"))
