@@ -90,6 +90,21 @@ def test_a_core_that_copies_does_nothing_else(box: Machine) -> None:
     assert alone(box, "cpu", "gpu0", 1, Handling(by="cpu")) == pytest.approx(100e-9)
 
 
+def test_a_core_that_reads_over_the_bus_waits_for_every_line() -> None:
+    gpu = GPU.replace("memory: {bandwidth: 1 TB/s}", "memory: {bandwidth: 1 TB/s, latency: 400 ns}")
+    slot = "{between: [cpu, gpu], kind: pcie, bandwidth: 16 GB/s, latency: 300 ns}"
+    of = machine(f"parts: {{cpu: {{{HOST}}}, gpu: {{{gpu}}}}}\nlinks: [{slot}]\n")
+    by = Handling(by="cpu")
+    assert alone(of, "gpu", "cpu", 8, by) == pytest.approx(1e-6, rel=0.01)  # there, the memory, and back
+    assert alone(of, "gpu", "cpu", 32, by) == pytest.approx(2e-6, rel=0.01)
+    assert alone(of, "gpu", "cpu", 1e6, by) == pytest.approx(2e-6 + (1e6 - 64) * 1e-6 / (7 * 64))
+    assert alone(of, "cpu", "gpu", 1e6, by) < 0.1 * alone(of, "gpu", "cpu", 1e6, by)  # stores are posted
+    stated = machine(
+        f"parts: {{cpu: {{{HOST}}}, gpu: {{{gpu.replace('stores:', 'loads: 500 MB/s, stores:')}}}}}\nlinks: [{slot}]\n"
+    )
+    assert alone(stated, "gpu", "cpu", 1e6, by) == pytest.approx(2e-6 + 1e6 / 500e6)
+
+
 def test_a_kernel_that_copies_has_its_own_rate(box: Machine) -> None:
     assert alone(box, "gpu0", "cpu", 1e9, Handling(by="sm")) == pytest.approx(0.2)
     assert alone(box, "gpu0", "gpu1", 1e9, Handling(by="sm")) == pytest.approx(0.05)

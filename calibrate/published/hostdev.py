@@ -1,4 +1,8 @@
-"""Copies between a host and its GPU, between GPUs and inside one, beside what was published."""
+"""Copies between a host and its GPU, between GPUs and inside one, beside what was published.
+
+Small tables are kept here, of figures that the folder of measurements lacks: loads by a core over the bus, copies both ways
+at once, and copies of AMD's GPUs.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +11,14 @@ import math
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from hwsim import api
+from hwsim.demand import Case
 from hwsim.formats import percent
 from hwsim.machine import Handling, Machine
 from published.parts import table
+from published.residual import Residual
 from published.score import Miss, Score, group_median, halves, worst_of
 
 # What the table calls a device: its part, and the link of its slot.
@@ -31,6 +37,40 @@ REASONS: Final[dict[str, str]] = {
     "remote": "the one copy to the other socket's memory: far less than the link between the sockets carries, cause unknown",
     "small": "below 4 kB out of the GPU, printed with one digit; larger copies were faster in all, which no model here says",
 }
+# Bytes: microseconds of a core that reads a V100 SXM2 of a DGX-1V (NVIDIA/gdrcopy:README.md, gdr_copy_from_mapping)
+LOADS: Final[dict[int, float]] = {
+    1: 0.9069, 2: 1.7170, 4: 1.7169, 8: 1.7164, 16: 0.8601, 32: 1.7024, 64: 3.1016, 128: 3.4944, 256: 3.6400, 512: 2.4394,
+    1024: 2.8022, 2048: 4.6615, 4096: 7.9783, 8192: 14.9209, 16384: 28.9571, 32768: 56.9373, 65536: 114.1008, 131072: 234.9382,
+    262144: 496.4011, 524288: 985.5196, 1048576: 1970.7057, 2097152: 3942.5611, 4194304: 7888.9468, 8388608: 18361.5673,
+    16777216: 36758.8342,
+}  # fmt: skip
+
+
+class Pair(NamedTuple):
+    """Bytes per second of large copies on one host: into the GPU, out of it, and both at once together; and its link."""
+
+    name: str
+    into: float
+    out: float
+    both: float
+    link: str = ""
+    maker: str = "amd"
+
+
+PAIRS: Final = (
+    Pair("HGX A100 of eight, through a switch (NVIDIA/nvbandwidth:README.md)", 26.0e9, 26.0e9, 37.4e9, "pcie4-x16", "nvidia"),
+    Pair(
+        "a GPU of the third generation (NVIDIA/nvbandwidth, its tests' output)", 12.40e9, 13.20e9, 22.83e9, "pcie3-x16", "nvidia"
+    ),
+    Pair("RTX 3050 of a laptop, eight lanes (nvbandwidth v0.8)", 12.98e9, 13.17e9, 23.72e9, "", "nvidia"),
+    Pair("MI50, Xeon W-2135 (ROCm/legacy-rocm-build#4793)", 13.75e9, 14.28e9, 25.91e9, "pcie3-x16"),
+    Pair("two MI100-class GPUs, two sockets (rocm-bandwidth-test)", 28.35e9, 28.53e9, 51.81e9, "pcie4-x16"),
+    Pair("RX 7900 XTX, EPYC 7542 (ROCm/legacy-rocm-build#2253)", 28.41e9, 29.01e9, 48.23e9, "pcie4-x16"),
+    Pair("RX 6700S, eight lanes (rocm-bandwidth-test)", 14.19e9, 14.28e9, 25.84e9),
+    Pair("MI25, Haswell (ROCm/ROCmValidationSuite#427)", 8.173e9, 8.173e9, 14.97e9),
+)
+LARGE: Final = 1e6  # bytes of a copy whose setup hardly counts
+AMD: Final = 512e6  # bytes of the largest copies of rocm-bandwidth-test
 LEAST_INSIDE: Final = 15e6  # bytes: below, the table's copies inside a GPU are the timer's noise
 
 
@@ -88,6 +128,8 @@ def scores(data: Path) -> tuple[Score, ...]:
             lone += [_miss(row, name) for row in group]
     value, tail = group_median(held)
     few, few_tail = group_median(lone)
+    loaded = [_loaded(size) for size in sorted(LOADS)[1::2]]
+    at_once = [Miss(pair.name, times, pair.both / _one_way(pair), pair.name) for pair, times in _both_ways()]
     return (
         Score(
             name="host-device copies, and inside a GPU from 15 MB",
@@ -109,6 +151,93 @@ def scores(data: Path) -> tuple[Score, ...]:
             worst=worst_of(lone, _reason),
             notes=f"mean over devices {percent(few, '.1f')}, 90th percentile {percent(few_tail, '.1f')}: K80 and a remote socket",
         ),
+        Score(
+            name="a core that reads a GPU's memory over the bus",
+            metric="median |ln|",
+            value=statistics.median(each.error for each in loaded),
+            bound=0.10,
+            rows=len(loaded),
+            half="held out",
+            worst=worst_of(
+                loaded, lambda miss: "a routine that reads it in two or four loads, one after the other" * (miss.error > 0.2)
+            ),
+            notes="a load waits for the way there and back; long runs have as many lines under way as a core has buffers, fitted "
+            "on the other half of the sizes. Reads of 64 to 256 bytes take up to four trips: the routine's own steps",
+        ),
+        Score(
+            name="copies both ways at once over copies one way, from the other hosts",
+            metric="median |ln|",
+            value=statistics.median(each.error for each in at_once),
+            bound=0.10,
+            rows=len(at_once),
+            half="not fitted",
+            worst=worst_of(at_once, lambda miss: "the engine's reads starve beside its writes" * (miss.error > 0.15)),
+            notes="seven hosts carry 1.68 to 1.85 times as much both ways; one, an A100 behind a switch, 1.44",
+        ),
+    )
+
+
+def _loaded(size: int) -> Miss:
+    of = machine("v100-sxm2-32gb", "pcie3-x16")
+    took = of.transfer("gpu", "cpu0", float(size), Handling(by="cpu")).demand.alone(of.rates())
+    return Miss(f"{size} B", took, 1e-6 * LOADS[size], "gdrcopy | V100 SXM2")
+
+
+def _one_way(pair: Pair) -> float:
+    return (pair.into + pair.out) / 2
+
+
+def _both_ways() -> Iterator[tuple[Pair, float]]:
+    """(hosts, what both ways carry over one way by the median of the others)."""
+    for pair in PAIRS:
+        yield pair, statistics.median(each.both / _one_way(each) for each in PAIRS if each is not pair)
+
+
+@functools.cache
+def residuals(data: Path) -> list[Residual]:
+    """Held out sizes; devices that nothing was fitted to; both ways, loads, and AMD's GPUs from the others."""
+    found = []
+    for name, group in curves(data):
+        chosen = halves(group, lambda row: float(row["transfer_bytes"]))[1] if len(group) >= 4 else group
+        case: Case = "known" if len(group) >= 4 else "device"
+        for row in chosen:
+            size = float(row["transfer_bytes"])
+            work = f"{row['direction']} {size:g} B"
+            device = DEVICES[row["hardware"]][0]
+            found.append(
+                _residual("large" if size >= LARGE else "small", case, device, name, row["id"], work, seconds(row), measured(row))
+            )
+    for size in sorted(LOADS)[1::2]:
+        miss = _loaded(size)
+        found.append(
+            _residual("loads", "known", "v100-sxm2-32gb", miss.group, miss.row, f"loads {size} B", miss.predicted, miss.measured)
+        )
+    for pair, times in _both_ways():
+        found.append(
+            _residual("both", "device", pair.name, pair.name, "both ways", "both ways", 1 / times / _one_way(pair), 1 / pair.both)
+        )
+        if pair.maker == "amd" and pair.link:
+            of = machine("v100-pcie-32gb", pair.link)
+            for way, ends, rate in (("h2d", ("cpu0", "gpu"), pair.into), ("d2h", ("gpu", "cpu0"), pair.out)):
+                took = of.transfer(*ends, AMD).demand.alone(of.rates())
+                found.append(_residual("large", "outside", pair.name, pair.name, way, f"{way} {AMD:g} B", took, AMD / rate))
+    return found
+
+
+def _residual(
+    regime: str, case: Case, device: str, group: str, row: str, work: str, predicted: float, measured_s: float
+) -> Residual:
+    return Residual(
+        topic="copy",
+        regime=regime,
+        case=case,
+        unit=device,
+        group=group,
+        row=row,
+        work=work,
+        device=device,
+        predicted=predicted,
+        measured=measured_s,
     )
 
 

@@ -41,10 +41,10 @@ def rate(of: Machine, size: float = LARGE) -> float:
     return size / of.transfer("a", "b", size).demand.alone(of.rates())
 
 
-def both(of: Machine, size: float = LARGE) -> float:
+def both(of: Machine, size: float = LARGE, a: str = "a", b: str = "b") -> float:
     """Bytes per second each way of two transfers at once: they share what the link carries in both directions."""
     rates = of.rates()
-    there, back = (dict(of.transfer(*ends, size).demand.amounts) for ends in (("a", "b"), ("b", "a")))
+    there, back = (dict(of.transfer(*ends, size).demand.amounts) for ends in ((a, b), (b, a)))
     return size / max((there.get(name, 0.0) + back.get(name, 0.0)) / rates[name] for name in {*there, *back})
 
 
@@ -71,7 +71,7 @@ PUBLISHED: Final[dict[tuple[str, str], Callable[[], float]]] = {
         _gpus("a100-sxm-80gb", "kind: nvlink, use: nvlink3, links: 12")
     ),
     ("Gen4 x16 host", "host_to_device_memcpy_ce"): lambda: rate(_slot("a100-sxm-80gb", "pcie4-x16")),
-    ("Gen4 x16 host", "host_to_device_bidirectional_ce"): lambda: both(_slot("a100-sxm-80gb", "pcie4-x16")),
+    ("Gen4 x16 host", "host_to_device_bidirectional_ce"): lambda: both(api.load_machine("dgx-a100"), a="cpu0", b="gpu0"),
     ("PCIe Gen5 x16 host", "host_to_device_memcpy_ce"): lambda: rate(_slot("h100-sxm", "pcie5-x16")),
     ("V100 PCIe3 x16", "cudaMemcpy H2D 1GiB"): lambda: rate(_slot("v100-pcie-32gb", "pcie3-x16")),
 }

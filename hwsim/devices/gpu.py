@@ -85,6 +85,11 @@ class Copies:
     kernel_peer: BytesPerSecond | None = field("of a copy kernel from or to another GPU", default=None, exclusive_minimum=0.0)
     store_setup: Seconds = field("the least that a copy by a core of the CPU takes", default=0.0)
     stores: BytesPerSecond | None = field("of a core of the CPU that writes into its memory", default=None, exclusive_minimum=0.0)
+    loads: BytesPerSecond | None = field(
+        "of a core of the CPU that reads its memory (default: as many lines under way as its buffers hold, each there and back)",
+        default=None,
+        exclusive_minimum=0.0,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +215,10 @@ class Gpu(Device):
         time = Term("time", "given", (("given", precise(seconds, "s"), WORKLOAD),), seconds, kind="stated")
         amounts = ((f"{name}.compute", seconds),) if seconds > 0 else ()
         return Cost(Demand(amounts=amounts, floor=seconds, share=seconds * self.memory.bandwidth or 1.0), why=(time,))
+
+    def access_latency(self) -> float:
+        """Seconds of one read that its memory serves; 0 if not given."""
+        return (self.l2.miss if self.l2 is not None else 0.0) or self.memory.latency
 
     def copy_bytes(self, name: str, size: float) -> tuple[str, float]:
         """Memory time drawn by a transfer that leaves or reaches this memory."""

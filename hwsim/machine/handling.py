@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from operator import attrgetter
@@ -16,6 +17,12 @@ from hwsim.links import Protocol
 from hwsim.machine.placed import Link, PlacedDevice
 from hwsim.records import dataclass
 
+LINE: Final = 64.0  # bytes
+# Loads over a bus that one core has under way: a core of a DGX-1V reads 32 KiB of a V100 in 57 us, and 16 B in 0.86 us
+UNDER_WAY: Final = 7.0
+WORD: Final = 16.0  # bytes of one load
+HEAD: Final = 2  # loads of the first line that wait for one another, at most: 32 B take twice as long as 16
+UNDER_WAY_FROM: Final = "fitted: NVIDIA/gdrcopy@fcec3ce0bb40:README.md, half of the sizes"
 Input = tuple[str, str, str]  # a number of a derivation: name, value, source
 Pages = Literal["pinned", "pageable"]
 Mover = Literal["dma", "cpu", "sm"]
@@ -132,7 +139,7 @@ def copy_by(tally: Tally, start: PlacedDevice, end: PlacedDevice, links: Sequenc
     """Add what makes a copy, in addition to links and memories: an engine of a GPU, its multiprocessors, a core."""
     cpu = next((each for each in (start, end) if isinstance(each.model, Cpu)), None)
     if handling.by == "cpu" and cpu is not None:
-        _by_core(tally, start, end, cpu, size)
+        _by_core(tally, start, end, cpu, links, size)
         return
     into = isinstance(end.model, Gpu) and not isinstance(start.model, Gpu)
     gpu = end if into else start
@@ -214,14 +221,16 @@ def _staged(tally: Tally, host: PlacedDevice, gpu: Gpu, cpu: PlacedDevice | None
             tally.draw(core, size / rate, size, "B")
 
 
-def _by_core(tally: Tally, start: PlacedDevice, end: PlacedDevice, cpu: PlacedDevice, size: float) -> None:
+def _by_core(tally: Tally, start: PlacedDevice, end: PlacedDevice, cpu: PlacedDevice, links: Sequence[Link], size: float) -> None:
     """A core that loads and stores every byte, and does nothing else meanwhile."""
     model, core = cpu.model, f"{cpu.name}.cores"
     if not isinstance(model, Cpu):
         return
     tally.holds[core] = 1.0 / model.cores
     gpu = end.model if isinstance(end.model, Gpu) else None
-    if gpu is not None:
+    if isinstance(start.model, Gpu) and (start.model.copies.loads is not None or _there_and_back(start.model, links) > 0):
+        _by_loads(tally, start.name, start.model, links, size, core)
+    elif gpu is not None:
         if gpu.copies.store_setup > 0:
             least = (("least", precise(gpu.copies.store_setup, "s"), source_of(gpu.sources, "copies.store_setup")),)
             tally.floors.append(Term("setup of the copy", "least", least, gpu.copies.store_setup, core))
@@ -230,6 +239,42 @@ def _by_core(tally: Tally, start: PlacedDevice, end: PlacedDevice, cpu: PlacedDe
     elif (alone := model.core_rate()) is not None:
         passes = 2 if start.name == end.name else 1
         _floor(tally, "copy by a core", passes * size, alone, model.core_rate_source().removeprefix("core_bandwidth: "), core)
+
+
+def _there_and_back(gpu: Gpu, links: Sequence[Link]) -> float:
+    """Seconds of one load over these links."""
+    return 2 * math.fsum(link.model.delay() for link in links) + gpu.access_latency() if links else 0.0
+
+
+def _by_loads(tally: Tally, name: str, gpu: Gpu, links: Sequence[Link], size: float, core: str) -> None:
+    """A core that loads from a device: each load crosses the links, waits for the memory and comes back.
+
+    Stores are posted, so that a core goes on; of loads it has as many under way as it has buffers for combined accesses.
+    The way there counts as the links' latency; the memory and the way back are added here.
+    """
+    back, memory = math.fsum(link.model.delay() for link in links), gpu.access_latency()
+    trip = _there_and_back(gpu, links)
+    more = min(HEAD, math.ceil(size / WORD)) - 1 if size > 0 else 0
+    inputs: list[Input] = [
+        ("back", precise(back, "s"), links[-1].model.sources.get("latency", "default")),
+        ("memory", precise(memory, "s"), f"l2.miss: {source_of(gpu.sources, 'l2.miss')}"),
+        ("more", precise(more, "1"), "loads of the first line that wait for the one before"),
+        ("trip", precise(trip, "s"), f"there and back to the memory of {name}"),
+    ]
+    seconds = back + memory + more * trip
+    tally.latencies.append(Term("load over the bus", "back + memory + more x trip", tuple(inputs), seconds, core, kind="latency"))
+    if gpu.copies.loads is not None:
+        _floor(tally, "loads of a core", size, gpu.copies.loads, source_of(gpu.sources, "copies.loads"), core)
+        return
+    rest = max(0.0, size - LINE)
+    inputs = [
+        ("bytes", precise(rest, "B"), f"{WORKLOAD}, after the first line"),
+        ("trip", precise(trip, "s"), f"there and back to the memory of {name}"),
+        ("under_way", precise(UNDER_WAY, "1"), UNDER_WAY_FROM),
+        ("line", precise(LINE, "B"), "of a CPU's buffer for combined accesses"),
+    ]
+    seconds = rest * trip / (UNDER_WAY * LINE)
+    tally.floors.append(Term("loads of a core", "bytes x trip / (under_way x line)", tuple(inputs), seconds, core))
 
 
 def _floor(tally: Tally, label: str, size: float, rate: float, source: str, capacity: str) -> None:
