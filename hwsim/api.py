@@ -34,12 +34,12 @@ from hwsim.workload.lower import Folding
 
 if TYPE_CHECKING:  # reports, and what few runs have, are imported when they are asked for
     from hwsim.actors.serving import Service
+    from hwsim.results.critical import Share
     from hwsim.results.memory import DeviceMemory
     from hwsim.results.ops import NamesOf
     from hwsim.results.requests import LatencyCurve, RequestStatistics
     from hwsim.results.result import Again, JobSpan
     from hwsim.results.timeline import Steady
-    from hwsim.views.explain.critical import Share
 
 __all__ = [
     "ExpectationFailed",
@@ -87,7 +87,7 @@ class Run(Result):
     @property
     def limited_by(self) -> tuple[Share, ...]:
         """Causes along the critical path, with times that add up to the makespan."""
-        from hwsim.views.explain.critical import limited_by
+        from hwsim.results.critical import limited_by
 
         return limited_by(self.timeline)
 

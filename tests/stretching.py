@@ -8,10 +8,10 @@ from dataclasses import replace
 from hwsim import ticks
 from hwsim.demand import Cost
 from hwsim.graph.opgraph import Block, OpGraph
+from hwsim.results.critical import critical_path
 from hwsim.results.memory import memory
 from hwsim.results.timeline import Timeline
 from hwsim.results.usage import usage
-from hwsim.views.explain.critical import critical_path
 from hwsim.views.explain.overlap import activities
 from hwsim.views.explain.starving import buffers, pipelines
 from hwsim.views.explain.steps import runs

@@ -19,12 +19,12 @@ from hwsim.engine import Deadlock, simulate
 from hwsim.graph.builder import GraphBuilder
 from hwsim.graph.opgraph import Label, OpGraph, flatten
 from hwsim.ops import OPS
+from hwsim.results.critical import critical_path, pieces
 from hwsim.results.invariants import printed
 from hwsim.results.result import Result
 from hwsim.results.usage import usage
 from hwsim.ticks import FEMTO
 from hwsim.units import parse
-from hwsim.views.explain.critical import critical_path, pieces
 from hwsim.views.explain.derivation import derivations, put_in
 from hwsim.views.explain.explanation import Explanation, NoSuchOp, explain
 from hwsim.views.explain.what_if import LARGEST, MOST

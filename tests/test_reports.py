@@ -20,13 +20,13 @@ from hypothesis import strategies as st
 from hwsim.demand import Capacity, Cost, Demand, Requests
 from hwsim.engine import simulate
 from hwsim.graph.builder import GraphBuilder
+from hwsim.results.critical import families, limited_by
 from hwsim.results.expect import Verdict
 from hwsim.results.result import Result
 from hwsim.results.usage import usage
 from hwsim.spec import Warning
 from hwsim.ticks import FEMTO
 from hwsim.views import FIGURES, REPORTS, VIEWS, view
-from hwsim.views.explain.critical import families, limited_by
 from hwsim.views.gantt import draw as gantt
 from hwsim.views.kit.figure import COLOURS
 from hwsim.views.kit.lanes import lanes
@@ -170,8 +170,8 @@ def test_capacities_of_a_family_are_one_row_only_if_they_look_alike() -> None:
 
 
 def test_causes_of_a_family_are_added_up() -> None:
-    from hwsim.views.explain.cause import Cause
-    from hwsim.views.explain.critical import Share
+    from hwsim.results.cause import Cause
+    from hwsim.results.critical import Share
 
     shares = [Share(Cause("capacity", f"gpu{n}.compute"), 1, 0.2) for n in range(3)] + [Share(Cause("latency", "cpu"), 2, 0.4)]
     assert families(shares) == [("gpu*.compute", 3, pytest.approx(0.6)), ("latency on cpu", 2, 0.4)]

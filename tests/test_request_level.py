@@ -263,8 +263,8 @@ def test_what_the_op_asks_of_others_still_takes_its_time() -> None:
 
 
 def test_ops_whose_requests_are_played_use_their_device_all_the_while() -> None:
+    from hwsim.results.critical import limited_by
     from hwsim.results.usage import usage
-    from hwsim.views.explain.critical import limited_by
 
     timeline, _ = played(op_graph(("a", 10, 0.0)), each=2.0)
     [media, _] = usage(timeline)

@@ -14,11 +14,11 @@ from hwsim.demand import Capacity, Cost, Demand, Term
 from hwsim.engine import simulate
 from hwsim.graph.builder import GraphBuilder, OpRef
 from hwsim.graph.opgraph import OpGraph
+from hwsim.results.critical import CriticalPath, critical_path, limited_by
 from hwsim.results.result import Result
 from hwsim.results.timeline import Timeline
 from hwsim.results.usage import Usage, usage
 from hwsim.ticks import FEMTO
-from hwsim.views.explain.critical import CriticalPath, critical_path, limited_by
 
 MS = FEMTO // 1000
 LINK = Capacity("bus:cpu->gpu0", 16e9, "B")
@@ -330,7 +330,7 @@ def test_importing_results_does_not_import_what_they_may_never_need() -> None:
     import subprocess
     import sys
 
-    code = "import hwsim.results.result, hwsim.views.explain.critical, hwsim.views, sys; print(*sys.modules)"
+    code = "import hwsim.results.result, hwsim.results.critical, hwsim.views, sys; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not {"matplotlib", "pandas", "rich", "simpy", "jinja2"} & set(loaded)
 

@@ -14,12 +14,12 @@ from hwsim.api import OutOfMemory, Source, load_machine, simulate
 from hwsim.engine import Deadlock
 from hwsim.machine import Machine
 from hwsim.records import dataclass
+from hwsim.results.critical import families, limited_by
 from hwsim.results.invariants import CONTRADICTS, DEFECT, BrokenInvariant
 from hwsim.spec import Mistakes, SpecError, Tree, Warning, different, resolve
 from hwsim.study.measures import TIME, NoSuchNumber, measure, measures, number
 from hwsim.study.work import Work, work_of
 from hwsim.version import __version__
-from hwsim.views.explain.critical import families, limited_by
 from hwsim.workload import sources
 
 

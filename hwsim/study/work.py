@@ -19,10 +19,10 @@ import numpy as np
 from hwsim.demand import Cost
 from hwsim.ops import OPS
 from hwsim.ops.exchange import ExchangeOp
+from hwsim.results.cause import HOST
 from hwsim.results.ops import weights
 from hwsim.results.result import Result
 from hwsim.ticks import FEMTO
-from hwsim.views.explain.cause import HOST
 from hwsim.views.explain.starving import pipelines
 
 AMONG: Final = frozenset(

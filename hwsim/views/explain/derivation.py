@@ -14,10 +14,10 @@ from hwsim.demand import Cost, Demand, Term, rates_of
 from hwsim.formats import format_quantity
 from hwsim.graph.opgraph import Ints, Label
 from hwsim.records import dataclass
+from hwsim.results.cause import HOST, family
+from hwsim.results.critical import ready_times
 from hwsim.results.timeline import Timeline
 from hwsim.ticks import FEMTO
-from hwsim.views.explain.cause import HOST, family
-from hwsim.views.explain.critical import ready_times
 
 
 @dataclass(frozen=True, slots=True)

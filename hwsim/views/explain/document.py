@@ -14,7 +14,7 @@ from hwsim.views.kit.warned import as_dicts
 
 if TYPE_CHECKING:
     from hwsim.graph.opgraph import Label
-    from hwsim.views.explain.critical import Share
+    from hwsim.results.critical import Share
     from hwsim.views.explain.explanation import Explanation
 
 

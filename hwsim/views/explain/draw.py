@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from hwsim.formats import format_quantity, format_share
+from hwsim.results.cause import family
 from hwsim.results.result import Result
 from hwsim.ticks import FEMTO
-from hwsim.views.explain.cause import family
 from hwsim.views.explain.explanation import Explanation
 from hwsim.views.gantt.draw import PIXELS, merged
 from hwsim.views.kit.figure import COLOURS, LEGEND, OTHER, figure_bytes, figure_title, time_scale

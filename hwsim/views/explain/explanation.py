@@ -9,9 +9,9 @@ import numpy as np
 from hwsim.graph.opgraph import Ints
 from hwsim.records import dataclass
 from hwsim.results.checks import adds_up
+from hwsim.results.critical import CriticalPath, Share, critical_path
 from hwsim.results.invariants import refuse
 from hwsim.results.result import Result
-from hwsim.views.explain.critical import CriticalPath, Share, critical_path
 from hwsim.views.explain.derivation import Derivation, derivations
 from hwsim.views.explain.measure import Measure
 from hwsim.views.explain.overlap import Activity, activities

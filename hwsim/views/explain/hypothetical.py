@@ -14,7 +14,7 @@ import numpy as np
 from hwsim.demand import Capacity, Cost
 from hwsim.graph.opgraph import Block, OpGraph
 from hwsim.records import dataclass
-from hwsim.views.explain.cause import HOST, Cause, binding, family, is_modelled, latency_parts, link
+from hwsim.results.cause import HOST, Cause, binding, family, is_modelled, latency_parts, link
 
 
 @dataclass(frozen=True, slots=True)

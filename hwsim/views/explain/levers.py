@@ -12,7 +12,7 @@ from typing import Final
 
 from hwsim.demand import Cost, Term
 from hwsim.records import dataclass
-from hwsim.views.explain.cause import Cause, binding, family, holder, link
+from hwsim.results.cause import Cause, binding, family, holder, link
 from hwsim.views.explain.numbers import Number, Parts, together
 
 # kind of a device and the last word of its capacity -> groups of keys; each group is one what-if

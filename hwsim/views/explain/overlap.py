@@ -9,9 +9,9 @@ import numpy as np
 from hwsim import ticks
 from hwsim.graph.opgraph import Ints, Label
 from hwsim.records import dataclass
+from hwsim.results.cause import family
+from hwsim.results.critical import CriticalPath
 from hwsim.results.timeline import Timeline
-from hwsim.views.explain.cause import family
-from hwsim.views.explain.critical import CriticalPath
 
 COMPUTING: Final = frozenset({"compute", "matmul", "elementwise", "reduce", "random"})
 COPYING: Final = frozenset({"copy", "send", "asnumpy", "item", "print"})

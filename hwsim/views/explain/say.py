@@ -10,9 +10,9 @@ from typing import Final
 from hwsim.formats import percent
 from hwsim.graph.opgraph import Label
 from hwsim.results import invariants
+from hwsim.results.cause import Cause
+from hwsim.results.critical import Share, families
 from hwsim.results.result import Result
-from hwsim.views.explain.cause import Cause
-from hwsim.views.explain.critical import Share, families
 from hwsim.views.explain.derivation import Derivation, Line, duration, fraction, seconds
 from hwsim.views.explain.explanation import Explanation
 from hwsim.views.explain.measure import TIMES

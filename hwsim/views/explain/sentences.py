@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from hwsim.formats import format_share
-from hwsim.views.explain.critical import families
+from hwsim.results.critical import families
 from hwsim.views.explain.derivation import duration, seconds
 from hwsim.views.explain.measure import TIMES, Measure
 from hwsim.views.explain.overlap import Activity

@@ -20,9 +20,9 @@ import numpy as np
 from hwsim import ticks
 from hwsim.graph.opgraph import Ints, Label, Line, LineStage
 from hwsim.records import dataclass
+from hwsim.results.critical import last_predecessors, walk_back
 from hwsim.results.timeline import Timeline
 from hwsim.ticks import FEMTO
-from hwsim.views.explain.critical import last_predecessors, walk_back
 
 FULL: Final = 0.95  # a last stage that is busy for more of the time sets the pace itself
 ABOUT: Final = 1.1  # a stage with a larger possible rate, relative to the rate reached, does not explain it

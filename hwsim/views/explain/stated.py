@@ -9,9 +9,9 @@ from typing import Final
 
 from hwsim.demand import Cost
 from hwsim.records import dataclass
+from hwsim.results.cause import Cause
 from hwsim.spec import SpecError, Tree, used
 from hwsim.units import TIME, Quantity, UnitError, parse
-from hwsim.views.explain.cause import Cause
 from hwsim.views.explain.levers import Lever
 from hwsim.views.explain.numbers import Number, read, written
 

@@ -15,9 +15,9 @@ import numpy as np
 from hwsim import ticks
 from hwsim.graph.opgraph import Ints, Label, OpGraph
 from hwsim.records import dataclass
+from hwsim.results.cause import Cause
+from hwsim.results.critical import CriticalPath
 from hwsim.results.timeline import Timeline
-from hwsim.views.explain.cause import Cause
-from hwsim.views.explain.critical import CriticalPath
 
 LONGEST: Final = 12  # most steps of a round
 

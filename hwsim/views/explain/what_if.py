@@ -20,12 +20,12 @@ import numpy as np
 
 from hwsim.demand import Cost, rates_of
 from hwsim.records import dataclass
+from hwsim.results.cause import Cause, family
+from hwsim.results.critical import CriticalPath, Share, critical_path
 from hwsim.results.result import Result
 from hwsim.results.timeline import Timeline
 from hwsim.spec import SpecError
 from hwsim.ticks import FEMTO
-from hwsim.views.explain.cause import Cause, family
-from hwsim.views.explain.critical import CriticalPath, Share, critical_path
 from hwsim.views.explain.hypothetical import Hypothetical, against, called
 from hwsim.views.explain.levers import Lever, Levers
 from hwsim.views.explain.measure import Measure, measure

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from hwsim.formats import format_quantity, format_share, natural
 from hwsim.records import dataclass
+from hwsim.results.cause import family
+from hwsim.results.critical import Share
 from hwsim.results.usage import Usage
-from hwsim.views.explain.cause import family
-from hwsim.views.explain.critical import Share
 
 
 @dataclass(frozen=True, slots=True)

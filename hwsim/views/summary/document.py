@@ -9,9 +9,9 @@ from typing import Any
 from hwsim.results import invariants
 from hwsim.results.choices import choices
 from hwsim.results.coverage import coverage
+from hwsim.results.critical import limited_by
 from hwsim.results.result import Result
 from hwsim.ticks import FEMTO
-from hwsim.views.explain.critical import limited_by
 from hwsim.views.explain.starving import pipelines
 from hwsim.views.kit import warned
 from hwsim.views.kit.document import picked

@@ -21,11 +21,11 @@ from hwsim.demand import Cost, Unit
 from hwsim.formats import format_quantity
 from hwsim.graph.opgraph import Ints, Label
 from hwsim.records import dataclass
+from hwsim.results.cause import HOST, Cause, family
+from hwsim.results.critical import pieces
 from hwsim.results.ops import ARRIVE, Arrivals, arrivals, weights
 from hwsim.results.timeline import Timeline
 from hwsim.ticks import FEMTO
-from hwsim.views.explain.cause import HOST, Cause, family
-from hwsim.views.explain.critical import pieces
 
 MOST: Final = 12  # kinds of ops; a run with more has no rows, a pipeline the longest ones
 

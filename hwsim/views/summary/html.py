@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from html import escape
 
 from hwsim.formats import format_quantity, format_share
+from hwsim.results.critical import families, limited_by
 from hwsim.results.result import Result
-from hwsim.views.explain.critical import families, limited_by
 from hwsim.views.summary.capacities import capacities
 
 

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from hwsim.formats import format_quantity, format_share
-from hwsim.views.explain.cause import family
+from hwsim.results.cause import family
 from hwsim.views.explain.starving import CHECKPOINTS, Phase, PipelineUse
 from hwsim.views.kit.document import picked
 

@@ -11,11 +11,11 @@ from hwsim.formats import format_change, format_quantity, format_share
 from hwsim.results import invariants
 from hwsim.results.choices import choices
 from hwsim.results.coverage import coverage
+from hwsim.results.critical import families, limited_by
 from hwsim.results.expect import Verdict
 from hwsim.results.memory import DeviceMemory
 from hwsim.results.requests import RequestStatistics
 from hwsim.results.result import Result
-from hwsim.views.explain.critical import families, limited_by
 from hwsim.views.explain.starving import pipelines
 from hwsim.views.kit import warned
 from hwsim.views.kit.lines import WIDTH, titled

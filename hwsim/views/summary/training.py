@@ -7,8 +7,8 @@ from dataclasses import asdict
 from typing import Any
 
 from hwsim.formats import format_quantity, format_share
+from hwsim.results.cause import family
 from hwsim.results.training import MAIN, Training
-from hwsim.views.explain.cause import family
 from hwsim.views.kit.document import picked
 from hwsim.views.summary.capacities import group
 

@@ -20,9 +20,9 @@ from hwsim import ticks
 from hwsim.formats import natural
 from hwsim.graph.opgraph import Ints
 from hwsim.records import dataclass
+from hwsim.results.cause import Cause, Causes, family
 from hwsim.results.timeline import Timeline
 from hwsim.ticks import FEMTO
-from hwsim.views.explain.cause import Cause, Causes, family
 
 ROUNDED: Final = 30  # leading bits in which equal paces agree
 
