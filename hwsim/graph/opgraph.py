@@ -130,6 +130,7 @@ class Trained:
         inside: (cost, part of its time) of ops that wait for collectives inside.
         whole: `count` of the entire training; 0 if not given.
         replicas: data-parallel replicas that the one simulated replica represents; 1 if each has its own ops.
+        errors: what such steps miss by, a regime of `errors.yaml`; "" if no such steps were measured.
     """
 
     program: str
@@ -147,6 +148,7 @@ class Trained:
     replicas: int = 1
     speaks: tuple[Speaks, ...] = ()
     kinds: tuple[tuple[str, ...], ...] = ()
+    errors: str = ""
 
     def renumbered(self, first: int) -> Trained:
         """The same among costs that are `first` behind."""

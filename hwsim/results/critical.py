@@ -83,13 +83,17 @@ class CriticalPath:
         return tuple(sorted(rows, key=lambda row: (-row.time_fs, row.cause)))
 
 
-def critical_path(timeline: Timeline) -> CriticalPath:
-    """The pieces of time that make up the run; O(ops + edges), vectorised except for the walk."""
+def critical_path(timeline: Timeline, *, pools: bool = True) -> CriticalPath:
+    """The pieces of time that make up the run; O(ops + edges), vectorised except for the walk.
+
+    Args:
+        pools: a pool without a free server is the cause while an op waits for it; else what the op with the server does is.
+    """
     if not timeline.makespan_fs:
         none = np.empty(0, np.int64)
         return CriticalPath(none, timeline.start[:0], timeline.end[:0], none, ())
     path = walk(timeline)
-    return _pieces(timeline, path)
+    return _pieces(timeline, path, pools=pools)
 
 
 def pieces(timeline: Timeline, op: int) -> tuple[Segment, ...]:
@@ -165,7 +169,7 @@ def walk_back(op: int, before: Sequence[int]) -> Ints:
     return np.array(path[::-1], np.int64)
 
 
-def _pieces(timeline: Timeline, path: Ints) -> CriticalPath:
+def _pieces(timeline: Timeline, path: Ints, *, pools: bool = True) -> CriticalPath:
     """Cut every op of the path into waiting, own time, latency, and causes of its body."""
     flat = timeline.flat
     causes = Causes(flat.graph)
@@ -191,7 +195,9 @@ def _pieces(timeline: Timeline, path: Ints) -> CriticalPath:
     at, low, high, cause = (np.concatenate(column) for column in zip(*columns, strict=True))
     kept = np.flatnonzero((high > low).astype(np.bool_))
     order = kept[np.argsort(low[kept], kind="stable")]
-    at, low, high, cause = _lack_servers(timeline, path, at[order], low[order], high[order], cause[order], causes)
+    at, low, high, cause = at[order], low[order], high[order], cause[order]
+    if pools:
+        at, low, high, cause = _lack_servers(timeline, path, at, low, high, cause, causes)
     return CriticalPath(path[at], low, high, cause, causes.table)
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from hwsim.graph.disturbance import Disturbance
     from hwsim.graph.opgraph import Change
     from hwsim.results.expect import Verdict
+    from hwsim.results.interval import Interval
     from hwsim.results.memory import DeviceMemory
     from hwsim.results.ops import NamesOf, OpRow, Ops
     from hwsim.results.requests import LatencyCurve, RequestStatistics
@@ -127,6 +128,16 @@ class Result:
             return None
         ends = self.timeline.end[issuing[self.timeline.flat.label]]
         return max(ends.tolist(), default=0) / FEMTO
+
+    @cached_property
+    def interval(self) -> Interval:
+        """The range in which the makespan lies in 90 of 100 such runs, and what makes it so wide."""
+        from hwsim.results.doubts import weights_of
+        from hwsim.results.interval import interval
+
+        trainings = self.timeline.flat.graph.trainings
+        whole = trainings[0].errors if len(trainings) == 1 and not self.jobs else ""
+        return interval(weights_of(self.timeline), value=self.makespan_s, whole=whole)
 
     @cached_property
     def trainings(self) -> tuple[Training, ...]:

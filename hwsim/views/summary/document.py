@@ -13,6 +13,7 @@ from hwsim.results.critical import limited_by
 from hwsim.results.result import Result
 from hwsim.ticks import FEMTO
 from hwsim.views.explain.starving import pipelines
+from hwsim.views.interval import say as interval
 from hwsim.views.kit import warned
 from hwsim.views.kit.document import picked
 from hwsim.views.summary import pipeline, serving, training
@@ -39,6 +40,7 @@ def as_dict(result: Result, *, ops: bool = False, rank: int | None = None) -> di
         "hwsim": "result/1",
         **picked(result, "machine", "workload", "makespan_s", "issued_s"),
         "makespan_fs": result.timeline.makespan_fs,
+        "interval": interval.as_dict(result.interval),
         "op_count": result.ops.total,
         "fold": _fold(result),
         "limited_by": [

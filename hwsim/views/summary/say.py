@@ -17,6 +17,7 @@ from hwsim.results.memory import DeviceMemory
 from hwsim.results.requests import RequestStatistics
 from hwsim.results.result import Result
 from hwsim.views.explain.starving import pipelines
+from hwsim.views.interval import say as interval
 from hwsim.views.kit import warned
 from hwsim.views.kit.lines import WIDTH, titled
 from hwsim.views.kit.table import Column, aligned, middle_out
@@ -48,6 +49,8 @@ def summary(result: Result) -> str:
 def _lines(result: Result) -> Iterator[str]:
     yield f"{result.workload}  on  {result.machine}"
     yield from titled("time", format_quantity(result.makespan_s, "s") + _of_steps(result))
+    for title, text in interval.lines(result.interval):
+        yield from titled(title, text)
     limited = limited_by(result.timeline)
     shares = [(name, share) for name, _, share in families(limited)]
     shown = [f"{name} {format_share(share)}" for name, share in shares[:CAUSES]]

@@ -186,4 +186,14 @@ def _worth(plan: Plan, steps: Steps, name: str, start: float, *, folded: bool) -
         whole=plan.total,
         start=ticks.femtoseconds(start),
         replicas=layout.dp if folded else 1,
+        errors=_errors(plan),
     )
+
+
+def _errors(plan: Plan) -> str:
+    """The kind of step whose errors were measured: of networks of convolutions, or of transformers by how they are split."""
+    if isinstance(plan.exchange, Buckets):
+        return "step/cnn"
+    if plan.dtype == "fp8":
+        return "step/fp8"
+    return "step/tp" if plan.layout.tp * plan.layout.pp > 1 else "step/sharded"

@@ -1,0 +1,128 @@
+"""What a run's time hangs on: seconds of the critical path by the error that they share.
+
+The pieces of the critical path add up to the makespan. Each piece belongs to a line of an op's derivation; the line says which
+errors it has (`Term.doubts`), or the sources of its inputs tell. Seconds that the workload states have none.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import numpy as np
+
+from hwsim.demand import Case, Cost, Doubt, Term
+from hwsim.records import dataclass
+from hwsim.results.cause import Cause, binding, family, holder
+from hwsim.results.critical import critical_path
+from hwsim.results.timeline import Timeline
+from hwsim.ticks import FEMTO
+
+PLAIN: Final = "number"  # first word of the regime of a number that no model's errors cover: "number/guess.latency"
+_MODELS: Final = frozenset({"kernels", "flow"})  # lines of models: never without an error
+_SOURCE: Final = re.compile(r"\b(measured|fitted|datasheet|recalled|default|guess)\b")
+_KINDS: Final = ("latency", "bandwidth", "efficiency")
+_CASES: Final[dict[str, Case]] = {"default": "device", "guess": "device"}
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """Seconds of the critical path with one error.
+
+    Args:
+        doubt: which one; its seconds are those of the path.
+        kernels: how many kernels of unlike shapes share them, at least.
+    """
+
+    doubt: Doubt
+    kernels: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """The critical path by errors: the weights and `stated` add up to `total` seconds."""
+
+    weights: tuple[Weight, ...]
+    stated: float
+    total: float
+
+
+MANY: Final = 4  # kernels of unlike shapes in a line that stands for all kernels of a pass
+
+
+def weights_of(timeline: Timeline) -> Weights:
+    """Seconds of the critical path by error."""
+    path = critical_path(timeline, pools=False)
+    if not len(path):
+        return Weights((), 0.0, 0.0)
+    flat = timeline.flat
+    codes, place = np.unique(flat.cost[path.op].astype(np.int64) * len(path.causes) + path.cause, return_inverse=True)
+    took = np.bincount(place, (path.end - path.start).astype(np.float64)) / FEMTO
+    costs = (*flat.graph.costs, None)  # the last stands for -1: no cost
+    found: list[Weight] = []
+    stated = 0.0
+    for code, seconds in zip(codes.tolist(), took.tolist(), strict=True):
+        number, cause = divmod(code, len(path.causes))
+        cost = costs[number]
+        parts = lines_of(cost, path.causes[cause]) if cost is not None else ()
+        covered = 0.0
+        for term, share in parts:
+            for weight, part in _errors_of(term):
+                spent = seconds * share * part
+                covered += spent
+                found.append(Weight(weight.doubt._replace(seconds=spent), weight.kernels))
+        stated += max(0.0, seconds - covered)
+    return Weights(tuple(found), stated, math.fsum([stated, *(weight.doubt.seconds for weight in found)]))
+
+
+def lines_of(cost: Cost, cause: Cause) -> Sequence[tuple[Term, float]]:
+    """The lines behind this cause of an op's time, each with its share of it; none where the workload states the time."""
+    match cause.kind:
+        case "latency":
+            terms = [term for term in cost.why if term.kind == "latency" and term.seconds > 0]
+            terms = [term for term in terms if holder(term) == cause.name] or terms
+        case "capacity":
+            terms = [term for term in cost.why if term.capacity == cause.name and term.kind != "latency"]
+            terms = [max(terms, key=lambda term: term.seconds)] if terms else _longest(cost)
+        case "floor":
+            terms = _longest(cost)
+        case _:
+            return ()
+    total = math.fsum(term.seconds for term in terms)
+    return [(term, term.seconds / total) for term in terms] if total > 0 else ()
+
+
+def _longest(cost: Cost) -> list[Term]:
+    line = binding(cost)
+    return [line] if line is not None and line.kind != "stated" else []
+
+
+def _errors_of(term: Term) -> Iterator[tuple[Weight, float]]:
+    """Errors of a line, each with the part of its seconds that have it."""
+    kernels = MANY if term.kind == "kernels" else 1
+    if term.doubts:
+        total = max(term.seconds, math.fsum(doubt.seconds for doubt in term.doubts))
+        for doubt in term.doubts:
+            if doubt.case != "stated" and total > 0:
+                yield Weight(doubt, kernels), doubt.seconds / total
+        return
+    found = _of_inputs(term.inputs, family(term.capacity or term.label), term.kind)
+    if not found and term.kind in _MODELS:
+        found = ((Weight(Doubt(f"{PLAIN}/default.any", "device", term.label, 0.0), kernels), 1.0),)
+    yield from found
+
+
+@functools.lru_cache(maxsize=4096)
+def _of_inputs(inputs: tuple[tuple[str, str, str], ...], where: str, kind_of_line: str) -> tuple[tuple[Weight, float], ...]:
+    """The error of a line whose formula nobody measured: of the least sure of its numbers."""
+    kinds = {kind for _, _, source in inputs for kind in _SOURCE.findall(source)}
+    for kind in ("guess", "default", "recalled", "datasheet", "fitted", "measured"):
+        if kind in kinds:
+            name = next(name for name, _, source in inputs if kind in _SOURCE.findall(source))
+            of = next((word for word in _KINDS if word in name or word in kind_of_line), "any")
+            doubt = Doubt(f"{PLAIN}/{kind}.{of}", _CASES.get(kind, "known"), f"{name} of {where}", 0.0)
+            return ((Weight(doubt), 1.0),)
+    return ()
