@@ -42,7 +42,6 @@ TOPICS: Final[dict[str, str]] = {
     "inference": "inference of language models, layer by layer",
     "bert": "encoders of BERT",
     "llm_training": "training of language models",
-    "mlperf_storage": "storage behind accelerators, MLPerf Storage",
     "peers": "all-reduces that other simulators were given",
     "ssd": "solid-state drives beside MQSim",
     "tinymembench": "latency of random reads on small computers",

@@ -23,7 +23,7 @@ from published.residual import Residual
 
 FILE: Final = Path(__file__).resolve().parents[2] / "hwsim" / "errors.yaml"
 CASES: Final[tuple[Case, ...]] = ("known", "source", "device", "generation", "outside")
-FEWEST: Final = 8  # rows of a regime and case that are shown as their own
+FEWEST: Final = 5  # rows of a regime and case that are shown as their own
 BETTER: Final[Mapping[str, tuple[str, ...]]] = {  # where a case without rows is carried over from, the nearest first
     "known": (),
     "source": ("known",),

@@ -23,17 +23,29 @@ What the closed forms of whole networks come to beside published runs: steps of 
 encoders, and networks of convolutions.""",
 }
 HEAD: Final = """Written by
-`python -m published --data DIR --write`; the rows behind it are other people's and not shipped with hwsim.
+`python -m published --data DIR --write`; [where the rows are from](sources.md) says which of them come with hwsim.
 
-- **held out**: parameters were fitted on other rows of the same devices (alternate sizes), these were never seen.
-- **not fitted**: nothing was fitted to these devices; datasheet numbers and constants from elsewhere.
-- **all**: every row there is; the parameters are the reference's own settings, or were fitted on some of the rows.
-- "group median" is the mean over source x device of the median of |ln(predicted / measured)|.
-- A figure in **bold** misses its bound; the notes say why.
+| kind of row | what the numbers behind the prediction have seen |
+|---|---|
+| interpolated | other sizes on the same device by the same source; this row never |
+| left out | no row of this device, or of this source: fitted again without it |
+| never fitted | nothing at all: datasheets, standards and constants from elsewhere |
+| all | the row itself may have been fitted to |
 
-| topic | what | rows | half | metric | figure | bound |
-|---|---|---|---|---|---|---|
+Median and p90 are of |ln(predicted / measured)|: in each group (source x device), then the mean over groups. A bound is what a
+test holds the figure to; where its metric is another one it says so. **Bold** misses its bound, and the notes say why. A reason
+stands only where somebody looked for it.
+
+| topic | what | kind of row | rows | groups | median | p90 | bound |
+|---|---|---|---|---|---|---|---|
 """
+KINDS: Final[Mapping[str, str]] = {
+    "held out": "interpolated",
+    "left out": "left out",
+    "not fitted": "never fitted",
+    "all": "all",
+}
+ORDER: Final = tuple(KINDS)
 
 
 def line(score: Score) -> str:
@@ -46,7 +58,8 @@ def line(score: Score) -> str:
 def page(name: str, found: Mapping[str, Sequence[Score]]) -> str:
     """The whole page in Markdown."""
     out = [f"{TITLES[name]} {HEAD}".rstrip("\n")]
-    out += [_row(topic, score) for topic, scores in found.items() for score in scores]
+    for topic, scores in found.items():
+        out += [_row(topic, score) for score in sorted(scores, key=lambda score: ORDER.index(score.half))]
     for topic, scores in found.items():
         out += ["", f"## {TOPICS[topic]}"]
         for score in scores:
@@ -55,10 +68,20 @@ def page(name: str, found: Mapping[str, Sequence[Score]]) -> str:
 
 
 def _row(topic: str, score: Score) -> str:
-    figure = _percent(score.value)
-    shown = figure if score.value <= score.bound else f"**{figure}**"
-    metric = score.metric.replace("|", "\\|")  # or it would end the cell
-    return f"| {topic} | {score.name} | {score.rows} | {score.half} | {metric} | {shown} | {_percent(score.bound)} |"
+    ranked = score.worst
+    median, tail = (_percent(ranked.median), _percent(ranked.tail)) if ranked.groups else ("", "")
+    return (
+        f"| {topic} | {score.name} | {KINDS[score.half]} | {score.rows} | {ranked.groups} | {median} | {tail} | {_held(score)} |"
+    )
+
+
+def _held(score: Score) -> str:
+    """The figure that a test holds, and its bound: the bound alone where the figure is the group median."""
+    bound = _percent(score.bound)
+    figure = _percent(score.value) if score.value <= score.bound else f"**{_percent(score.value)}**"
+    if score.metric == "group median":
+        return bound if score.value <= score.bound else f"{figure} of {bound}"
+    return f"{figure} of {bound} ({score.metric})".replace("|", "\\|")  # or it would end the cell
 
 
 def _details(score: Score) -> list[str]:
@@ -66,19 +89,22 @@ def _details(score: Score) -> list[str]:
         "",
         f"### {score.name}",
         "",
-        f"{_percent(score.value)} {score.metric}, bound {_percent(score.bound)}, {score.rows} rows, {score.half}.",
+        f"{_percent(score.value)} {score.metric}, bound {_percent(score.bound)}, {score.rows} rows, {KINDS[score.half]}.",
     ]
     if score.notes:
         out += ["", score.notes]
-    if score.worst:
-        out += ["", "| furthest off | of | predicted | measured | ratio | why |", "|---|---|---|---|---|---|"]
-        out += [_miss(each) for each in score.worst]
+    if shown := score.worst.furthest:
+        why = any(each.reason for each in shown)
+        out += ["", "| furthest off | group | predicted | measured | ratio |" + (" why |" if why else "")]
+        out += ["|---|---|---|---|---|" + ("---|" if why else "")]
+        out += [_miss(each, why=why) for each in shown]
     return out
 
 
-def _miss(row: Miss) -> str:
+def _miss(row: Miss, *, why: bool) -> str:
     ratio = f"{row.predicted / row.measured:.2f}"
-    return f"| {row.row} | {row.group} | {row.predicted:.4g} | {row.measured:.4g} | {ratio} | {row.reason} |"
+    reason = f" {row.reason} |" if why else ""
+    return f"| {row.row} | {row.group} | {row.predicted:.4g} | {row.measured:.4g} | {ratio} |{reason}"
 
 
 def _percent(value: float) -> str:

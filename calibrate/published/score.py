@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
-Half = Literal["held out", "all", "not fitted"]
+# Rows at sizes between those fitted; of a device or source that the fit did not see; that nothing was fitted to; all rows.
+Half = Literal["held out", "left out", "not fitted", "all"]
 WORST = 10
 T = TypeVar("T")
 
@@ -39,6 +40,20 @@ class Miss:
         return abs(self.predicted - self.measured) / abs(self.measured)
 
 
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """Rows put in order: those furthest off, and the one metric that every score has.
+
+    Args:
+        median, tail: mean over the groups of the median, and of the 90th percentile, of |ln(predicted / measured)|.
+    """
+
+    furthest: tuple[Miss, ...] = ()
+    median: float = 0.0
+    tail: float = 0.0
+    groups: int = 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
     """One figure, its bound, and the rows behind it.
@@ -49,9 +64,10 @@ class Score:
         value: the figure, 0.05 for 5 %.
         bound: what it should be at most.
         rows: how many rows it is of.
-        half: rows the parameters never saw ("held out"), all rows, or rows of a model without any fit.
+        half: rows the parameters never saw ("held out"), whose device or source they never saw ("left out"), rows of a model
+            without any fit, or all rows.
         reached: the best that honest attempts came to, where that is more than the bound; `notes` says why.
-        worst: the rows furthest off.
+        worst: the rows, those furthest off first.
     """
 
     name: str
@@ -61,7 +77,7 @@ class Score:
     rows: int
     half: Half = "all"
     reached: float | None = None
-    worst: tuple[Miss, ...] = ()
+    worst: Ranked = Ranked()
     notes: str = ""
 
     @property
@@ -70,10 +86,12 @@ class Score:
         return self.bound if self.reached is None else self.reached * 1.02
 
 
-def worst_of(rows: Iterable[Miss], why: Callable[[Miss], str] = lambda _: "") -> tuple[Miss, ...]:
-    """The rows furthest off, worst first, each with a reason."""
-    found = sorted(rows, key=lambda each: (-each.error, each.row))[:WORST]
-    return tuple(Miss(each.row, each.predicted, each.measured, each.group, each.reason or why(each)) for each in found)
+def worst_of(rows: Iterable[Miss], why: Callable[[Miss], str] = lambda _: "", shown: int = WORST) -> Ranked:
+    """The rows in order, worst first; the first of them each with a reason where somebody has looked for one."""
+    found = sorted(rows, key=lambda each: (-each.error, each.row))
+    median, tail = group_median(found) if found else (0.0, 0.0)
+    worst = [Miss(each.row, each.predicted, each.measured, each.group, each.reason or why(each)) for each in found[:shown]]
+    return Ranked(tuple(worst), median, tail, len(by_group(found)))
 
 
 def by_group(rows: Iterable[Miss]) -> Mapping[str, list[Miss]]:

@@ -1,0 +1,197 @@
+"""Coverage: how many measurements lie inside the intervals, judged with the unit itself left out; and claims of who is faster.
+
+A unit (a device, a generation, a source, a fold of rows) calibrates nothing of the intervals that it is judged by.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from hwsim.demand import Case
+from published.errors import PAIRS, pairs
+from published.intervals import LEVELS, Floats, columns, correlation, held, mapped
+from published.residual import Residual
+
+DRAWS: Final = 500
+SEED: Final = 20
+# What the cases are called together: devices and generations left out are one question to a reader of an answer.
+SHOWN: Final[Mapping[Case, str]] = {"known": "known", "source": "source left out", "device": "device left out",
+                                    "generation": "device left out"}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cover:
+    """Coverage of one topic and case.
+
+    Args:
+        rows, units, groups: behind it.
+        inside: part of the rows inside, by level.
+        half: median half width, half of (high - low) over the prediction, by level.
+        low, high: 5 and 95 % of the coverage when whole units are drawn anew, by level: what so few units allow to say.
+    """
+
+    topic: str
+    case: str
+    rows: int
+    units: int
+    groups: int
+    inside: Mapping[float, float]
+    half: Mapping[float, float]
+    low: Mapping[float, float]
+    high: Mapping[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """Rows of one topic and case: inside or not, half widths, and whose."""
+
+    topic: str
+    case: Case
+    inside: Mapping[float, Floats]
+    half: Mapping[float, Floats]
+    unit: Sequence[str]
+    group: Sequence[str]
+
+
+def judged(found: Sequence[Residual]) -> list[Judged]:
+    """Every topic and case with two units or more; nothing is promised `outside`."""
+    out = []
+    for (topic, case), mine in mapped(found).items():
+        rows = columns(mine)
+        if case == "outside" or len(np.unique(rows.unit)) < 2:
+            continue
+        by = {level: held(rows, level) for level in LEVELS}
+        # Units that are folds are no independent groups: for those the devices and sources stand.
+        unit = rows.group if case == "known" else rows.unit
+        inside = {level: each.inside.astype(float) for level, each in by.items()}
+        half = {level: np.sinh(each.half) for level, each in by.items()}
+        out.append(Judged(topic, mine[0].case, inside, half, [f"{topic} {each}" for each in unit], list(map(str, rows.group))))
+    return out
+
+
+def covers(found: Iterable[Judged]) -> list[Cover]:
+    """By topic and case, then "all" topics together."""
+    by: dict[tuple[str, str], list[Judged]] = {}
+    for each in found:
+        for topic in (each.topic, "all"):
+            by.setdefault((topic, SHOWN[each.case]), []).append(each)
+    return [
+        _cover(topic, case, parts) for (topic, case), parts in sorted(by.items(), key=lambda item: (item[0][0] == "all", item[0]))
+    ]
+
+
+def _cover(topic: str, case: str, parts: Sequence[Judged]) -> Cover:
+    units = np.array([name for part in parts for name in part.unit])
+    groups = {name for part in parts for name in part.group}
+    inside = {level: np.concatenate([part.inside[level] for part in parts]) for level in LEVELS}
+    half = {level: np.concatenate([part.half[level] for part in parts]) for level in LEVELS}
+    ranges = {level: redrawn(inside[level], units) for level in LEVELS}
+    return Cover(
+        topic=topic, case=case, rows=len(units), units=len(set(units.tolist())), groups=len(groups),
+        inside={level: float(each.mean()) for level, each in inside.items()},
+        half={level: float(np.median(each)) for level, each in half.items()},
+        low={level: each[0] for level, each in ranges.items()},
+        high={level: each[1] for level, each in ranges.items()},
+    )  # fmt: skip
+
+
+def redrawn(values: Floats, units: Sequence[str] | np.ndarray[tuple[int], np.dtype[np.str_]]) -> tuple[float, float]:
+    """5 and 95 % of the mean over rows when whole units are drawn with replacement."""
+    _, place = np.unique(np.asarray(units), return_inverse=True)
+    sums, counts = np.bincount(place, values), np.bincount(place)
+    drawn = np.random.default_rng(SEED).integers(0, len(counts), (DRAWS, len(counts)))
+    means = sums[drawn].sum(axis=1) / counts[drawn].sum(axis=1)
+    return float(np.quantile(means, 0.05)), float(np.quantile(means, 0.95))
+
+
+# ---- which is faster ----
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claims:
+    """Pairs of equal work on two devices: what is said of them, and how often it is right.
+
+    Args:
+        works, pairs: equal work on two devices, and pairs of devices.
+        claims, right: works of which one device is called faster, and those where it is.
+        holds: part of the works whose measured ratio lies inside the ratio's interval of 90 %.
+        half: its median half width.
+        alike: correlation of the two errors, over all pairs.
+    """
+
+    topic: str
+    case: str
+    works: int
+    pairs: int
+    claims: int
+    right: int
+    holds: float
+    half: float
+    alike: float
+
+
+LEVEL: Final = 0.9
+MOST: Final = 0.9  # of a correlation: two devices never share all of an error
+
+
+def ratio_half(first: float, second: float, alike: float) -> float:
+    """Half width of a ratio's logarithm, of half widths of its two answers and the correlation of their errors.
+
+    >>> round(ratio_half(0.3, 0.4, 0.0), 3), round(ratio_half(0.3, 0.3, 0.5), 3)
+    (0.5, 0.3)
+    """
+    return math.sqrt(max(0.0, first**2 + second**2 - 2 * alike * first * second))
+
+
+def claims(found: Sequence[Residual]) -> Iterator[Claims]:
+    """By topic and case: "B is faster, 95 %" is said where |ln ratio| is beyond the half width of the ratio's interval of 90 %.
+
+    Half widths come from the other units, and the correlation from the other pairs of devices of the topic and case.
+    """
+    halves = _halves(found)
+    by: dict[tuple[str, str], list[tuple[Residual, Residual]]] = {}
+    for a, b in pairs(found):
+        if a.case in SHOWN and id(a) in halves:
+            by.setdefault((a.topic, SHOWN[a.case]), []).append((a, b))
+    for (topic, case), both in sorted(by.items()):
+        pair = np.array([f"{a.device} | {b.device}" for a, b in both])
+        if len(both) < PAIRS or len(np.unique(pair)) < 2:
+            continue
+        errors = [(a.log, b.log) for a, b in both]
+        half = np.zeros(len(both))
+        for name in np.unique(pair):
+            others = [each for each, own in zip(errors, pair == name, strict=True) if not own]
+            alike = min(MOST, max(0.0, correlation(others)))
+            for at in np.flatnonzero(pair == name):
+                a, b = both[at]
+                half[at] = ratio_half(halves[id(a)], halves[id(b)], alike)
+        said = np.array([math.log(a.predicted / b.predicted) for a, b in both])
+        true = np.array([math.log(a.measured / b.measured) for a, b in both])
+        claimed = np.abs(said) > half
+        yield Claims(
+            topic=topic, case=case, works=len(both), pairs=len(np.unique(pair)), claims=int(claimed.sum()),
+            right=int((claimed & (np.sign(said) == np.sign(true))).sum()),
+            holds=float((np.abs(said - true) <= half).mean()), half=float(np.sinh(np.median(half))),
+            alike=correlation(errors),
+        )  # fmt: skip
+
+
+def _halves(found: Sequence[Residual]) -> dict[int, float]:
+    """Half width of every row's interval of 90 %, its unit left out; by the identity of the residual."""
+    out: dict[int, float] = {}
+    for mine in mapped(found).values():
+        rows = columns(mine)
+        if len(np.unique(rows.unit)) > 1:
+            out |= dict(zip(map(id, mine), held(rows, LEVEL).half.tolist(), strict=True))
+    return out
+
+
+def total(found: Iterable[Claims]) -> tuple[int, int]:
+    """(claims, right ones) of all."""
+    both = [(each.claims, each.right) for each in found]
+    return sum(a for a, _ in both), sum(b for _, b in both)
