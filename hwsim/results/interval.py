@@ -9,13 +9,14 @@
 A time that errors were measured of as a whole (a training's step) takes their quantiles as they are.
 
 **Source**: `errors.yaml`; the quantiles are of rows that were left out (conformal; Barber et al., "Predictive inference with the
-jackknife+", Annals of Statistics 49(1), 2021). **Range**: errors of numbers that the files state are not known: none.
+jackknife+", Annals of Statistics 49(1), 2021). **Range**: numbers that the files state are taken as exact.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final, Literal
 
 from hwsim.demand import Case
@@ -25,27 +26,41 @@ from hwsim.results.errors import CASES, Table, table
 
 LEVEL: Final = 90
 NORMAL: Final[Mapping[int, float]] = {50: 0.6745, 80: 1.2816, 90: 1.6449}
+COUNTS: Final = 0.1  # part of the variance from which on an error says how sure the answer is
 Basis = Literal["measured", "composed", "stated"]
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One error among those of an answer.
+    """The error of one key in an answer.
 
     Args:
         key: who shares it; regime, case: which errors it has.
-        share: part of the variance; of_time: part of the time.
-        sigma: standard deviation of ln(answer) that it makes alone.
-        half: half width of the interval that were left if it were known.
+        of_time: part of the time.
+        shared, scatter: standard deviations of ln(answer) that it makes, by what rows miss by together, and by the rest.
+        quantile: half width of its own interval over its standard deviation.
+        rows, units: measured rows behind it, and devices or sources that were left out in turn; 0 of a number.
     """
 
     key: str
     regime: str
     case: Case
-    share: float
     of_time: float
-    sigma: float
-    half: float
+    shared: float
+    scatter: float
+    quantile: float
+    rows: int = 0
+    units: int = 0
+
+    @property
+    def variance(self) -> float:
+        """Of ln(answer), if nothing else were unsure."""
+        return self.shared**2 + self.scatter**2
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it is of a single number of the files, not of a model."""
+        return self.regime.startswith(PLAIN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,60 +68,53 @@ class Interval:
     """The range in which `level` of 100 such answers lie.
 
     Args:
-        value, low, high: seconds, or whatever the answer is of; it is ln(high / value) = ln(value / low).
+        value: the answer, in seconds or whatever it is of.
+        half: ln(high / value) = ln(value / low).
         basis: "measured": errors of whole answers of this kind; "composed": of its parts; "stated": the files state it all.
         case: the least sure that counts.
-        rows, units: measured rows and devices or sources behind it, of the errors that count most.
+        rows, units: measured rows and units behind the errors that count most.
         stated: part of the answer that the files state.
-        sigma: standard deviation of ln(answer).
+        own: standard deviation of ln(answer) of what such runs miss by besides their kernels.
         parts: its errors, the largest first.
-        shared: standard deviation of ln(answer) by key: what two answers have in common.
     """
 
     value: float
-    low: float
-    high: float
+    half: float
     level: int
     basis: Basis
     case: Case
     rows: int
     units: int
     stated: float
-    sigma: float
+    own: float
     parts: tuple[Part, ...]
-    shared: Mapping[str, float]
 
     @property
-    def half(self) -> float:
-        """Half width as a logarithm."""
-        return math.log(self.high / self.value) if self.value > 0 else 0.0
+    def low(self) -> float:
+        """Lower end."""
+        return self.value * math.exp(-self.half)
 
-    def of(self, value: float) -> Interval:
-        """The same errors around another number, a rate for instance."""
-        half = self.half
-        return Interval(
-            value, value * math.exp(-half), value * math.exp(half), self.level, self.basis, self.case, self.rows, self.units,
-            self.stated, self.sigma, self.parts, self.shared,
-        )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class _Error:
-    """The error of a key, put together: standard deviations of ln(answer), and the quantile over them."""
-
-    regime: str
-    case: Case
-    key: str
-    of_time: float
-    shared: float
-    scatter: float
-    quantile: float
-    rows: int
-    units: int
+    @property
+    def high(self) -> float:
+        """Upper end."""
+        return self.value * math.exp(self.half)
 
     @property
     def variance(self) -> float:
-        return self.shared**2 + self.scatter**2
+        """Of ln(answer), from its parts and its own."""
+        return math.fsum([self.own**2, *(part.variance for part in self.parts)])
+
+    def share(self, part: Part) -> float:
+        """Share of a part in the variance."""
+        return part.variance / self.variance if part.variance > 0 else 0.0
+
+    def without(self, part: Part) -> float:
+        """Half width that were left if the part were known."""
+        return self.half * math.sqrt(max(0.0, 1.0 - self.share(part)))
+
+    def of(self, value: float) -> Interval:
+        """The same errors around another number, a rate for instance."""
+        return replace(self, value=value)
 
 
 def interval(
@@ -120,66 +128,58 @@ def interval(
         level: per cent of such answers that lie inside: 50, 80 or 90.
     """
     known = table() if errors is None else errors
-    value = value or weights.total
-    found = sorted(_errors(weights, known, level), key=lambda error: (-error.variance, error.key))
-    case = _case_of(found)
+    parts = tuple(sorted(_parts(weights, known, level), key=lambda part: (-part.variance, part.key)))
+    composed = math.fsum(part.variance for part in parts)
+    case = _case_of(parts, composed)
     stated = weights.stated / weights.total if weights.total > 0 else 1.0
-    modelled = math.fsum(error.of_time for error in found if not error.regime.startswith(PLAIN))
-    composed = math.fsum(error.variance for error in found)
-    own = known.own[case] * modelled if sum(error.of_time > 0.02 for error in found) > 1 else 0.0
+    modelled = math.fsum(part.of_time for part in parts if not part.is_number)
+    own = known.own[case] * modelled if sum(part.of_time > 0.02 for part in parts) > 1 else 0.0
     variance = composed + own**2
-    sigma = math.sqrt(variance)
     measured = known.errors(whole, "source" if case == "known" else case) if whole else None
     if measured is not None:
         half = measured.half[level] * (1.0 - stated)
         if measured.typical > 0:
-            half *= math.sqrt((1.0 + (math.sqrt(composed) / measured.typical) ** 2) / 2.0)
+            half *= math.sqrt((1.0 + composed / measured.typical**2) / 2.0)
+        rows, units = measured.rows, measured.units
     else:
-        half = _quantile(found, variance, level) * sigma
-    rows, units = (measured.rows, measured.units) if measured else (found[0].rows, found[0].units) if found else (0, 0)
-    parts = tuple(
-        Part(error.key, error.regime, error.case, error.variance / variance, error.of_time, math.sqrt(error.variance),
-             half * math.sqrt(max(0.0, 1.0 - error.variance / variance)))
-        for error in found if error.variance > 0
-    )  # fmt: skip
-    basis: Basis = "measured" if measured else "composed" if sigma > 0 else "stated"
-    low, high = value * math.exp(-half), value * math.exp(half)
-    return Interval(value, low, high, level, basis, case, rows, units, stated, sigma, parts, {e.key: e.shared for e in found})
+        half = _quantile(parts, variance, level) * math.sqrt(variance)
+        rows, units = (parts[0].rows, parts[0].units) if parts else (0, 0)
+    basis: Basis = "measured" if measured is not None else "composed" if half > 0 else "stated"
+    return Interval(value or weights.total, half, level, basis, case, rows, units, stated, own, parts)
 
 
-def _errors(weights: Weights, known: Table, level: int) -> Iterable[_Error]:
+def _parts(weights: Weights, known: Table, level: int) -> Iterable[Part]:
     """Errors by key."""
     by_key: dict[tuple[str, Case, str], list[Weight]] = {}
     for weight in weights.weights:
         by_key.setdefault(weight.doubt[:3], []).append(weight)
     for (regime, case, key), alike in by_key.items():
-        part = math.fsum(weight.doubt.seconds for weight in alike) / weights.total
+        of_time = math.fsum(weight.doubt.seconds for weight in alike) / weights.total
         kind, _, name = regime.partition("/")
         if kind == PLAIN:
             source, _, of = name.partition(".")
-            yield _Error(regime, case, key, part, part * known.spread(source, of), 0.0, NORMAL[level], 0, 0)
+            yield Part(key, regime, case, of_time, of_time * known.spread(source, of), 0.0, NORMAL[level])
             continue
         errors = known.errors(regime, case)
-        if errors is None:
-            yield _Error(regime, "outside", key, part, part * known.spread("guess", "any"), 0.0, NORMAL[level], 0, 0)
+        if errors is None:  # nobody measured such a time
+            yield Part(key, regime, "outside", of_time, of_time * known.spread("guess", "any"), 0.0, NORMAL[level])
             continue
         squares = math.fsum((weight.doubt.seconds / weights.total) ** 2 / weight.kernels for weight in alike)
-        yield _Error(
-            regime, case, key, part, part * errors.shared, math.sqrt(squares) * errors.scatter, errors.quantile(level),
-            errors.rows, errors.units,
-        )  # fmt: skip
+        scatter = math.sqrt(squares) * errors.scatter
+        yield Part(
+            key, regime, case, of_time, of_time * errors.shared, scatter, errors.quantile(level), errors.rows, errors.units
+        )
 
 
-def _case_of(found: Sequence[_Error]) -> Case:
+def _case_of(parts: Sequence[Part], variance: float) -> Case:
     """The least sure case among errors that count."""
-    total = math.fsum(error.variance for error in found)
-    cases = [error.case for error in found if error.variance > 0.1 * total and error.case in CASES]
+    cases = [part.case for part in parts if part.variance > COUNTS * variance and part.case in CASES]
     return max(cases, key=CASES.index, default="known")
 
 
-def _quantile(found: Sequence[_Error], variance: float, level: int) -> float:
-    """Half width over sigma: the errors' own where one of them is all, a normal distribution's where many add up."""
+def _quantile(parts: Sequence[Part], variance: float, level: int) -> float:
+    """Half width over the standard deviation: the errors' own where one is all, a normal distribution's where many add up."""
     normal = NORMAL[level]
     if variance <= 0:
         return normal
-    return normal + math.fsum((error.variance / variance) ** 2 * (error.quantile - normal) for error in found)
+    return normal + math.fsum((part.variance / variance) ** 2 * (part.quantile - normal) for part in parts)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
+from hwsim.results.interval import Interval, Part
 from hwsim.spec import CODES, Mistake, Place, SpecError, Warning
 from hwsim.study.grid import written
 from hwsim.study.measures import UNITS
@@ -18,7 +21,7 @@ from hwsim.study.work import Work
 
 REQUESTED: Final = "by:"  # before the name of a column that `by` requested
 LAST: Final = (  # columns after the varied paths and the measures
-    "makespan_s", "speed_up", "work", "limited_by", "share", "warnings", "error", "fingerprint",
+    "makespan_s", "low_s", "high_s", "speed_up", "work", "limited_by", "share", "warnings", "error", "interval", "fingerprint",
 )  # fmt: skip
 _NEXT: Final = re.compile(r" \| (?=(?:" + "|".join(CODES) + "): )")
 _WARNING: Final = re.compile(r"(?P<code>[a-z-]+): (?:(?P<file>[^:]+):(?P<line>\d+):(?P<column>\d+): )?(?P<text>.*)")
@@ -37,7 +40,20 @@ def to_csv(paths: Sequence[str], measured: Sequence[str], rows: Iterable[tuple[R
     for row, speed_up in rows:
         values = dict(row.measures)
         warnings, work = " | ".join(map(str, row.warnings)), write_work(row.work)
-        last = (row.makespan_s, speed_up, work, row.limited_by, row.share, warnings, row.error, row.fingerprint)
+        sure = row.interval
+        ends = (sure.low, sure.high, write_interval(sure)) if sure is not None else (None, None, None)
+        last = (
+            row.makespan_s,
+            *ends[:2],
+            speed_up,
+            work,
+            row.limited_by,
+            row.share,
+            warnings,
+            row.error,
+            ends[2],
+            row.fingerprint,
+        )
         cells = (*(values.get(name) for name in measured), *last)
         lines.writerow([*map(written, row.values), *("" if cell is None else cell for cell in cells)])
     return buffer.getvalue()
@@ -66,7 +82,7 @@ def _outcomes(lines: Iterator[list[str]], file: str) -> Iterator[Outcome]:
     for number, line in enumerate(lines, 2):
         if len(line) != len(header):
             raise _wrong(file, number, f"{len(line)} columns instead of {len(header)}")
-        makespan, _, work, limited_by, share, warnings, error, fingerprint = line[-len(LAST) :]
+        makespan, _, _, _, work, limited_by, share, warnings, error, interval, fingerprint = line[-len(LAST) :]
         if error or not fingerprint:
             continue
         try:
@@ -78,9 +94,12 @@ def _outcomes(lines: Iterator[list[str]], file: str) -> Iterator[Outcome]:
                 measures=tuple((name, float(line[at])) for name, at in measured if line[at]),
                 warnings=read_warnings(warnings),
                 work=read_work(work),
+                interval=read_interval(interval, float(makespan)) if interval else None,
             )
         except ValueError:
-            raise _wrong(file, number, "a time or share is not a number, or a warning has no known code") from None
+            raise _wrong(
+                file, number, "a time or share is not a number, an interval is not one, or a warning has no known code"
+            ) from None
         if not math.isfinite(outcome.makespan_s or 0.0):
             raise _wrong(file, number, "a time is not a finite number")
         yield outcome
@@ -135,3 +154,21 @@ def read_work(cell: str) -> tuple[Work, ...]:
             raise ValueError(f"'{text:.60}' is no amount of work")
         amounts.append(Work(unit, float(amount), float(pace.removesuffix("/s"))))
     return tuple(amounts)
+
+
+def write_interval(interval: Interval) -> str:
+    """An interval in one cell: all of it but the answer."""
+    return json.dumps({**asdict(interval), "value": None}, separators=(",", ":"))
+
+
+def read_interval(cell: str, value: float) -> Interval:
+    """The interval around `value` of a cell that `write_interval` wrote.
+
+    Raises:
+        ValueError: the cell holds no interval.
+    """
+    try:
+        fields = json.loads(cell)
+        return Interval(**{**fields, "value": value, "parts": tuple(Part(**part) for part in fields["parts"])})
+    except (TypeError, KeyError) as error:
+        raise ValueError(f"'{cell:.60}' is no interval") from error

@@ -15,6 +15,7 @@ from hwsim.engine import Deadlock
 from hwsim.machine import Machine
 from hwsim.records import dataclass
 from hwsim.results.critical import families, limited_by
+from hwsim.results.interval import Interval
 from hwsim.results.invariants import CONTRADICTS, DEFECT, BrokenInvariant
 from hwsim.spec import Mistakes, SpecError, Tree, Warning, different, resolve
 from hwsim.study.measures import TIME, NoSuchNumber, measure, measures, number
@@ -36,6 +37,7 @@ class Outcome:
         measures: further numbers of the run (see `hwsim.study.measures`), with the one that was requested.
         warnings: warnings of the run, each with a code.
         work: amounts of work, the most specific unit first.
+        interval: how sure the time is.
     """
 
     makespan_s: float | None = None
@@ -46,6 +48,7 @@ class Outcome:
     measures: tuple[tuple[str, float], ...] = ()
     warnings: tuple[Warning, ...] = ()
     work: tuple[Work, ...] = ()
+    interval: Interval | None = None
 
     def at(self, values: tuple[object, ...]) -> Row:
         """The row of a point: the values of the varied paths in their order, and the result."""
@@ -144,7 +147,7 @@ def run_point(machine: Content, workload: Content, settings: Mapping[str, object
     name, share = next(((name, share) for name, _, share in families(limited_by(run.timeline))), ("", None))
     numbers = tuple(pair for pair in {**dict(measures(run)), **dict(requested)}.items() if pair[0] != TIME)
     warnings = _small(different(warnings, run.warnings))
-    return Outcome(run.makespan_s, name, share, "", fingerprint, numbers, warnings, work_of(run))
+    return Outcome(run.makespan_s, name, share, "", fingerprint, numbers, warnings, work_of(run), run.interval)
 
 
 def _small(warnings: tuple[Warning, ...]) -> tuple[Warning, ...]:

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from hwsim.records import dataclass
+from hwsim.results.ratio import Ratio, ratio
 from hwsim.study import csv_file
 from hwsim.study.measures import UNITS
 from hwsim.study.point import Row
 from hwsim.study.ranking import Ranking, ranking
+from hwsim.views.kit.document import picked
 from hwsim.views.kit.writing import write
 
 
@@ -76,6 +78,23 @@ class Sweep:
         pairs = [(value, first) if measure.most else (first, value) for value in values]
         return tuple(above / below if above and below else None for above, below in pairs)
 
+    @property
+    def over_best(self) -> tuple[Ratio | None, ...]:
+        """Time of each row over that of the fastest, with the interval of the ratio; None where time does not compare them."""
+        measure = self.ranking.measure
+        if measure is None or not measure.is_pace:
+            return (None,) * len(self.rows)
+        paces = [(None if value is None else value if measure.most else 1 / value) if value != 0 else None
+                 for value in self.ranking.values]  # fmt: skip
+        best = max((pace for pace in paces if pace is not None), default=0.0)
+        fastest = next((row.interval for row, pace in zip(self.rows, paces, strict=True) if pace == best), None)
+        if fastest is None:
+            return (None,) * len(self.rows)
+        return tuple(
+            None if row.interval is None or pace is None else ratio(row.interval.of(best / pace), fastest.of(1.0))
+            for row, pace in zip(self.rows, paces, strict=True)
+        )
+
     def to_json(self) -> dict[str, Any]:
         """The document `hwsim: sweep/1`, as dicts and lists."""
         return {
@@ -90,7 +109,11 @@ class Sweep:
                 {
                     "set": dict(zip(self.paths, row.values, strict=True)),
                     "makespan_s": row.makespan_s,
+                    "interval": None
+                    if row.interval is None
+                    else picked(row.interval, "level", "case", low_s="low", high_s="high"),
                     "speed_up": speed_up,
+                    "over_best": None if over is None else picked(over, "value", "low", "high", told="is_told"),
                     "work": {work.unit: work.amount for work in row.work},
                     **({"measures": dict(row.measures)} if row.measures else {}),
                     "limited_by": row.limited_by,
@@ -99,7 +122,7 @@ class Sweep:
                     "error": row.error,
                     "fingerprint": row.fingerprint,
                 }
-                for row, speed_up in zip(self.rows, self.speed_ups, strict=True)
+                for row, speed_up, over in zip(self.rows, self.speed_ups, self.over_best, strict=True)
             ],
         }
 

@@ -9,9 +9,10 @@ from collections.abc import Iterator, Sequence
 from string import ascii_letters
 from typing import TYPE_CHECKING, Final
 
-from hwsim.formats import format_quantity, format_share
+from hwsim.formats import format_quantity, format_share, percent
 from hwsim.study.grid import written
 from hwsim.study.measures import TIME, measure
+from hwsim.views.interval.say import within
 from hwsim.views.kit.lines import WIDTH, titled
 from hwsim.views.kit.table import Column, aligned, shortened
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 CAUSE: Final = 24  # letters that the last column keeps, however wide the others are
 ERRORS: Final = 8  # different reasons of failures that are shown
 MOST: Final = 600  # letters of such a reason; JSON and CSV have all of it
+LEAST_HALF: Final = 5e-4  # half widths below are none
 LEAST: Final = 6  # letters of a column of values
 
 
@@ -48,6 +50,8 @@ def _lines(sweep: Sweep) -> Iterator[str]:
 def _table(sweep: Sweep) -> Iterator[str]:
     ranked = sweep.ranking
     right = [Column("time", ["-" if row.makespan_s is None else format_quantity(row.makespan_s, "s") for row in sweep.rows])]
+    if any(row.interval is not None and row.interval.half > LEAST_HALF for row in sweep.rows):
+        right.append(Column("9 of 10", ["-" if row.interval is None else within(row.interval) for row in sweep.rows]))
     if ranked.measure is not None and ranked.measure.is_pace:
         right.append(Column("speed-up", ["-" if speed_up is None else factor(speed_up) for speed_up in sweep.speed_ups]))
     if ranked.unit and ranked.measure is not None and ranked.measure.column not in sweep.measured:
@@ -138,6 +142,22 @@ def _best(title: str, sweep: Sweep, measure: Measure, ran: Sequence[tuple[float,
     return f"{title}: {values} with {_with(measure, best_value)}" + (f", and {alike} alike" if alike else "") + warned
 
 
+def _told(sweep: Sweep) -> Iterator[str]:
+    """Whether the best row is surely ahead of the others: what two rows do alike makes them wrong alike."""
+    slower = [over for over in sweep.over_best if over is not None and over.value > 1.0 + 1e-9]
+    unsure = [over for over in slower if not over.is_told]
+    if any(over.half > LEAST_HALF for over in slower):
+        nearest = min(slower, key=lambda over: over.value)
+        apart = f"{percent(nearest.value - 1, '.2g')} apart, 9 of 10 within {percent(nearest.low - 1, '+.2g')} to "
+        apart += percent(nearest.high - 1, "+.2g")
+        if not unsure:
+            yield f"it is faster than every other row, 95 % sure (the next is {apart})"
+        elif any(over.outside for over in unsure):
+            yield f"which is the fastest cannot be told: {len(unsure)} of the others are outside of everything measured"
+        else:
+            yield f"{len(unsure)} of the others cannot be told from it (the next is {apart})"
+
+
 def _with(measure: Measure, value: float) -> str:
     """A value with its unit, or with the name of the things counted."""
     shown = measure.shown(value)
@@ -159,6 +179,7 @@ def _end(sweep: Sweep) -> Iterator[str]:
         sound = [pair for pair in ran if not any(warning.exceeds for warning in pair[1].warnings)]
         if sound and len(sound) < len(ran) and not math.isclose(_ahead(compared, ran), _ahead(compared, sound), rel_tol=1e-9):
             yield _best(f"{word} that the machine can do", sweep, compared, sound)
+        yield from _told(sweep)
     if len(sweep.rows) > 1 and why and not sweep.by:
         by_time = "compared by time: " if compared is not None and compared.column == TIME else ""
         yield (by_time if compared is None or by_time else f"compared by {compared.title}, not by time: ") + why

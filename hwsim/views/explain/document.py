@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hwsim.results import invariants
 from hwsim.results.result import Result
+from hwsim.views.interval import say as interval
 from hwsim.views.kit.document import picked
 from hwsim.views.kit.figure import FORMATS
 from hwsim.views.kit.warned import as_dicts
@@ -46,6 +47,7 @@ def as_dict(result: Result, explanation: Explanation, *, path: bool = False) -> 
         "set": dict(result.settings),
         "events": [asdict(event) for event in result.events],
         "makespan_fs": result.timeline.makespan_fs,
+        "interval": interval.as_dict(result.interval),
         "warnings": as_dicts(result.warnings),
         "sentences": list(explanation.sentences),
         "accounting": list(map(_share, explanation.accounting)),

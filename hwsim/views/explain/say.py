@@ -18,6 +18,7 @@ from hwsim.views.explain.explanation import Explanation
 from hwsim.views.explain.measure import TIMES
 from hwsim.views.explain.steps import Step
 from hwsim.views.explain.what_if import LARGEST, WhatIf
+from hwsim.views.interval import say as interval
 from hwsim.views.kit import warned
 from hwsim.views.kit.lines import WIDTH
 from hwsim.views.summary.say import bar
@@ -55,6 +56,9 @@ def _lines(result: Result, explanation: Explanation, path: bool, derived: int) -
         return
     yield from _heading("where the time goes, along the critical path")
     yield from _accounting(explanation.accounting, result.timeline.makespan_fs)
+    yield from _heading("how sure that is, and what makes it unsure")
+    yield from (line for title, text in interval.lines(result.interval) for line in _wrap(f"{title}: {text}", 2))
+    yield from interval.table(result.interval)
     yield from _heading("the critical path" if path else "the critical path, equal steps together (--path: every piece)")
     yield from _pieces(result, explanation) if path else _steps(explanation)
     yield from _heading("how long the ops take, and why")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -9,10 +10,15 @@ from hwsim.demand import Case
 from hwsim.formats import format_quantity, percent
 from hwsim.results.doubts import PLAIN
 from hwsim.results.interval import Interval, Part
+from hwsim.views.kit.document import picked
+from hwsim.views.kit.lines import WIDTH
+from hwsim.views.kit.table import Column, aligned
 
 PARTS: Final = 3  # shown
 LEAST: Final = 0.1  # part of the variance that is worth a word
 WORTH: Final = 0.005  # half width that is worth a word
+SMALL: Final = 0.01  # part of the variance of a row
+ROWS: Final = 8
 EXACT: Final = 1e-4  # half widths below are none
 ALL: Final = 0.995
 
@@ -40,11 +46,11 @@ def lines(interval: Interval) -> Iterator[tuple[str, str]]:
         yield "interval", "none: it follows from times and rates that the files state" if interval.stated > ALL else "none"
         return
     yield "interval", _range(interval) + _behind(interval)
-    parts = [part for part in interval.parts[:PARTS] if part.share >= LEAST]
+    parts = [part for part in interval.parts[:PARTS] if interval.share(part) >= LEAST]
     if parts:
-        left = parts[0].half
+        left = interval.without(parts[0])
         measured = f"; measuring the first would leave +-{percent(left, '.1g')}" if WORTH < left < 0.9 * interval.half else ""
-        yield "doubt", "; ".join(map(_part, parts)) + measured
+        yield "doubt", "; ".join(f"{_part(part)} ({percent(interval.share(part), '.0f')})" for part in parts) + measured
 
 
 def range_text(interval: Interval, unit: str = "s") -> str:
@@ -52,6 +58,14 @@ def range_text(interval: Interval, unit: str = "s") -> str:
     low, high = format_quantity(interval.low, unit), format_quantity(interval.high, unit)
     number, _, its_unit = low.rpartition(" ")
     return f"{number if high.endswith(f' {its_unit}') else low} to {high}"
+
+
+def within(interval: Interval) -> str:
+    """`-9 to +10 %`, of the answer; "" where nothing is unsure."""
+    if interval.half < EXACT:
+        return ""
+    low, high = (percent(end / interval.value - 1, "+.0f") for end in (interval.low, interval.high))
+    return f"{low.removesuffix(' %')} to {high}"
 
 
 def _range(interval: Interval) -> str:
@@ -72,8 +86,21 @@ def _behind(interval: Interval) -> str:
 def _part(part: Part) -> str:
     kind, _, name = part.regime.partition("/")
     sure = CASES[part.case] if kind != PLAIN else SOURCES[name.partition(".")[0]]
-    what = f"{part.key} is {sure}" if kind == PLAIN else f"{kind} on {part.key}: {sure}"
-    return f"{what} ({percent(part.share, '.0f')})"
+    return f"{part.key} is {sure}" if kind == PLAIN else f"{kind} on {part.key}: {sure}"
+
+
+def table(interval: Interval) -> Iterator[str]:
+    """A row for each error: what it alone makes of the answer, and what would be left if it were measured."""
+    shown = [part for part in interval.parts if interval.share(part) >= SMALL][:ROWS]
+    if interval.half < EXACT or not shown:
+        return
+    yield ""
+    yield from aligned([
+        Column("what is unsure", list(map(_part, shown)), right=False),
+        Column("of the time", [percent(part.of_time, ".0f") for part in shown]),
+        Column("alone", [f"+-{percent(part.quantile * math.sqrt(part.variance), '.2g')}" for part in shown]),
+        Column("if measured", [f"+-{percent(interval.without(part), '.2g')}" for part in shown]),
+    ], widest=WIDTH)  # fmt: skip
 
 
 def as_dict(interval: Interval, suffix: str = "_s") -> dict[str, Any]:
@@ -89,13 +116,10 @@ def as_dict(interval: Interval, suffix: str = "_s") -> dict[str, Any]:
         "stated": interval.stated,
         "doubt": [
             {
-                "key": part.key,
-                "regime": part.regime,
-                "case": part.case,
-                "share": part.share,
-                "of_time": part.of_time,
-                "half_alone": part.sigma,
-                "half_if_known": part.half,
+                **picked(part, "key", "regime", "case", "of_time"),
+                "share": interval.share(part),
+                "half_alone": part.quantile * math.sqrt(part.variance),
+                "half_if_known": interval.without(part),
             }
             for part in interval.parts
         ],
