@@ -250,9 +250,9 @@ def _by_loads(tally: Tally, name: str, gpu: Gpu, links: Sequence[Link], size: fl
     """A core that loads from a device: each load crosses the links, waits for the memory and comes back.
 
     Stores are posted, so that a core goes on; of loads it has as many under way as it has buffers for combined accesses.
-    The way there counts as the links' latency; the memory and the way back are added here.
+    The way there, and a latency of the memory itself, count as of any copy; the rest and the way back are added here.
     """
-    back, memory = math.fsum(link.model.delay() for link in links), gpu.access_latency()
+    back, memory = math.fsum(link.model.delay() for link in links), gpu.access_latency() - gpu.copy_latency()
     trip = _there_and_back(gpu, links)
     more = min(HEAD, math.ceil(size / WORD)) - 1 if size > 0 else 0
     inputs: list[Input] = [
