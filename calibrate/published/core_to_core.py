@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from hwsim.demand import Case
 from hwsim.devices import Cpu
 from hwsim.devices.cores import Coherence
 from hwsim.formats import percent
 from published.parts import part, table
+from published.residual import Residual, of_miss
 from published.score import Miss, Score, group_median, worst_of
 
 # Words of the hardware column: (part, sockets, family).  The first that fits counts.
@@ -144,6 +146,21 @@ def _score(name: str, misses: Sequence[Miss], half: str) -> Score:
         notes=f"90th percentile {percent(tail, '.0f')}; families and what scales with the clock "
         "were decided with all rows in view",
     )
+
+
+def residuals(data: Path) -> list[Residual]:
+    """Places not fitted, and every machine from the others of its family."""
+    every, found = machines(data), []
+    for each in every:
+        own, others = part(Cpu, each.part).coherence, from_family(each, every)
+        for place, seconds in each.seconds.items():
+            ways: list[tuple[Case, Coherence]] = [("device", others)]
+            if own is not None and place not in FITTED:
+                ways.append(("known", own))
+            for case, coherence in ways:
+                miss = Miss(place, each.predicted(place, coherence), seconds, each.hardware)
+                found.append(of_miss(miss, "latency", "core", case, unit=each.part, work=f"a line, {place}", device=each.part))
+    return found
 
 
 # ---- fitting ----

@@ -14,10 +14,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from hwsim.demand import Case
 from hwsim.devices import Cpu, Sockets, Work
 from hwsim.devices.cores import Numa
 from hwsim.formats import percent
 from published.parts import part, table
+from published.residual import Residual, of_miss
 from published.score import Miss, Score, group_median, mean_error, worst_of
 from published.search import descend
 
@@ -235,6 +237,28 @@ def _streams(data: Path) -> Iterator[Score]:
 def scores(data: Path) -> tuple[Score, ...]:
     """Against cores, and BabelStream."""
     return *_against_cores(data), *_streams(data)
+
+
+def residuals(data: Path) -> list[Residual]:
+    """Even numbers of cores; BabelStream's half held out, and each device from the others with its kind of memory."""
+    found = []
+    for loop in loops(data):
+        if loop.cores % 2 == 0:
+            name = SERVERS[loop.machine]
+            work = f"{loop.kernel} in {loop.level} on {loop.cores} cores"
+            miss = Miss(work, loop.predicted(part(Cpu, name)), loop.rate, loop.machine)
+            topic, regime = ("stream", "cpu") if loop.level == "MEM" else ("cache", "cpu")
+            found.append(of_miss(miss, topic, regime, "known", unit=name, work=work, device=name, rate=True))
+    models = {name: unmeasured(name) for _, name, _ in STREAMERS}
+    for row in stream_rows(data):
+        name = (babelstream_part(row["hardware"]) or ("", 0))[0]
+        for case, known in (("known", None), ("device", models)):
+            if case == "device" or not _fitted_half(row):
+                miss = Miss(f"{row['id']} {row['pattern']}", babelstream(row, known) or 0.0, float(row["value"]), group(row))
+                work = f"{row['pattern']} of a long array on all cores"
+                how: Case = "known" if case == "known" else "device"
+                found.append(of_miss(miss, "stream", "cpu", how, unit=name, work=work, device=name, rate=True))
+    return found
 
 
 # ---- fitting ----

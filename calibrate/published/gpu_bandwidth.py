@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import statistics
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,10 +10,12 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from hwsim.demand import Case
 from hwsim.devices import Gpu
 from hwsim.devices.gpu_memory import Occupancy, Stream, Sustained
 from published.gpu_benches import ORACLES, STREAMS, Point, bandwidths, rate
 from published.parts import part, table, title
+from published.residual import Residual, of_miss
 from published.score import Miss, Score, group_median, mean_error, worst_of
 from published.search import descend
 
@@ -84,6 +87,41 @@ def stream_misses(data: Path) -> tuple[list[Miss], list[Miss]]:
     return held, [_miss(row, _as_the_others(DEVICES[row["hardware"]])) for row in rows]
 
 
+# Generation of each: what is left out together.
+GENERATIONS: Final = {
+    "firepro-s9150": "hawaii", "r9-fury-x": "fiji", "r9-nano": "fiji", "radeon-vii": "vega", "iris-pro-580": "gen9",
+    "k20": "kepler", "k20-ecc-off": "kepler", "k40": "kepler", "k40-ecc-off": "kepler", "gtx-980": "maxwell",
+    "p100-pcie-16gb": "pascal", "v100-pcie-16gb": "volta", "rtx-2080-ti": "turing",
+}  # fmt: skip
+
+
+def residuals(data: Path) -> list[Residual]:
+    """The half held out; each device from its generation's others; each generation from its maker's others."""
+    rows = _babelstream(data)
+    found = []
+    for at, row in enumerate(rows):
+        name = DEVICES[row["hardware"]]
+        work = f"{row['pattern']} of a long array"
+        if at % 2:
+            found.append(_residual(_miss(row, part(Gpu, name)), "known", name, work, name))
+        twins = [each for each in GENERATIONS if each != name and GENERATIONS[each] == GENERATIONS[name]]
+        if twins:
+            found.append(_residual(_miss(row, _as_the_others(name, tuple(twins))), "device", name, work, name))
+        others = [each for each in GENERATIONS if GENERATIONS[each] != GENERATIONS[name]]
+        alike = [each for each in others if _maker(each) == _maker(name)]
+        case: Case = "generation" if alike else "outside"
+        found.append(_residual(_miss(row, _as_the_others(name, tuple(alike or others))), case, GENERATIONS[name], work, name))
+    for point in _curves(data):
+        if not point.fitted:
+            miss = point.miss(rate(point, part(Gpu, point.part)))
+            found.append(_residual(miss, "known", point.part, f"{point.curve} of {point.size:.0f} threads", point.part))
+    return found
+
+
+def _residual(miss: Miss, case: Case, unit: str, work: str, device: str) -> Residual:
+    return of_miss(miss, "stream", "gpu", case, unit=unit, work=work, device=device, rate=True)
+
+
 def _why(miss: Miss) -> str:
     if "pt " in miss.row:
         return "stencil: the first cache does not give back all that neighbours read"
@@ -138,13 +176,15 @@ def _miss(row: dict[str, str], gpu: Gpu) -> Miss:
     return Miss(f"{row['id']} {row['pattern']}", (reads + writes) * array / seconds, float(row["value"]), group)
 
 
-def _as_the_others(name: str) -> Gpu:
-    """The part with the median efficiency of its maker's others (of all others, if it has none), for any mix."""
+@functools.cache
+def _as_the_others(name: str, among: tuple[str, ...] = ()) -> Gpu:
+    """The part with the median efficiency of these (of its maker's others, if it has none of all others), for any mix."""
     known = sorted(set(DEVICES.values()) - {name})
-    others = [each for each in known if _maker(each) == _maker(name)] or known
+    others = among or [each for each in known if _maker(each) == _maker(name)] or known
     common = statistics.median(part(Gpu, other).sustained.part(2.0, 1.0) for other in others)
     return replace(part(Gpu, name), sustained=Sustained(common, common, common))
 
 
+@functools.cache
 def _maker(name: str) -> str:
     return title("gpu", name).partition(" ")[0]

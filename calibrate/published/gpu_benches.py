@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import statistics
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from hwsim.demand import Case
 from hwsim.devices import Gpu
 from hwsim.devices.gpu_memory import Stream
 from hwsim.devices.work import Start
@@ -29,6 +32,17 @@ ROWS: Final = {
     "NVIDIA H100 PCIe": "h100-pcie",
     "AMD MI100": "mi100",
     "AMD MI210": "mi210",
+}
+# Generation of each: what is left out together.
+GENERATIONS: Final = {
+    "v100-pcie-16gb": "volta",
+    "a100-sxm-40gb": "ampere",
+    "a100-sxm-80gb": "ampere",
+    "a40": "ampere with GDDR",
+    "h100-pcie": "hopper",
+    "h200-sxm": "hopper",
+    "mi100": "cdna",
+    "mi210": "cdna 2",
 }
 REAL: Final = 8.0  # bytes of the numbers that the programs move
 
@@ -144,3 +158,19 @@ def rate(point: Point, gpu: Gpu) -> float:
     rates = {each.name: each.rate for each in gpu.capacities("it")}
     seconds = demand.alone(rates) if point.curve.startswith("small") else demand.body(rates)
     return (stream.reads + stream.writes) / seconds
+
+
+def left_out(name: str) -> Iterator[tuple[Case, str, list[str]]]:
+    """(case, what is left out, the parts that are not): its twins by generation, then its maker's other generations, or any."""
+    amd = ("mi100", "mi210")
+    twins = [each for each, made in GENERATIONS.items() if made == GENERATIONS[name] and each != name]
+    if twins:
+        yield "device", name, twins
+    others = [each for each, made in GENERATIONS.items() if made != GENERATIONS[name]]
+    yield "generation", GENERATIONS[name], [each for each in others if (each in amd) == (name in amd)]
+
+
+def middle(values: Iterable[float]) -> float | None:
+    """The median of those that are given; None without any."""
+    given = [each for each in values if each > 0]
+    return statistics.median(given) if given else None

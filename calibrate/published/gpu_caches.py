@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import functools
+import statistics
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from hwsim.demand import Case
 from hwsim.devices import Gpu
 from hwsim.devices.gpu_memory import Ramp
-from published.gpu_benches import ORACLES, Point, bandwidths, rate
+from published.gpu_benches import ORACLES, Point, bandwidths, left_out, rate
 from published.parts import part
+from published.residual import Residual, of_miss
 from published.score import Miss, Score, group_median, mean_error, worst_of
 from published.search import descend
 
@@ -54,6 +58,43 @@ def scores(data: Path) -> tuple[Score, ...]:
             worst=worst_of(ramps, _why),
         ),
     )
+
+
+@functools.cache
+def as_others(name: str, others: tuple[str, ...]) -> Gpu | None:
+    """The part with the others' second cache, in bytes a clock and multiprocessor; None where they say nothing."""
+    gpu = part(Gpu, name)
+    known = [per for other in others if (per := _per_multiprocessor(part(Gpu, other)))]
+    if not known or gpu.l2 is None:
+        return None
+    bandwidth = statistics.median(known) * (gpu.clock or 1.0) * (gpu.sms or 1)
+    return replace(gpu, l2=replace(gpu.l2, bandwidth=bandwidth, ramp=Ramp(0.75, 1.35)))
+
+
+def _per_multiprocessor(gpu: Gpu) -> float:
+    """Bytes a clock that each multiprocessor gets of the second cache; 0 if not known."""
+    known = gpu.l2.bandwidth if gpu.l2 is not None else None
+    return (known or 0.0) / ((gpu.clock or 1.0) * (gpu.sms or 1))
+
+
+def residuals(data: Path) -> list[Residual]:
+    """Sizes held out; each device's second cache from its generation's others, each generation from its maker's others."""
+    found = []
+    for point in bandwidths(data):
+        if point.curve not in CACHES:
+            continue
+        work = f"{point.curve} of {point.size:.0f} B"
+        if not point.fitted:
+            found.append(_residual(_miss(point), "known", point.part, work, point.part))
+        for case, unit, others in left_out(point.part) if point.curve == "l2" else ():
+            gpu = as_others(point.part, tuple(others))
+            if gpu is not None:
+                found.append(_residual(point.miss(rate(point, gpu)), case, unit, work, point.part))
+    return found
+
+
+def _residual(miss: Miss, case: Case, unit: str, work: str, device: str) -> Residual:
+    return of_miss(miss, "cache", "gpu", case, unit=unit, work=work, device=device, rate=True)
 
 
 def fit(data: Path) -> None:

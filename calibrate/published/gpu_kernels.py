@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -12,8 +13,10 @@ from typing import Final
 from hwsim.devices import Gpu, Work
 from hwsim.devices.gpu_memory import Launch, Stream, Sustained
 from hwsim.devices.work import Start
-from published.gpu_benches import REAL, Point, small_kernels
+from published import gpu_caches
+from published.gpu_benches import REAL, Point, left_out, middle, small_kernels
 from published.parts import part, table
+from published.residual import Residual, of_miss
 from published.score import Miss, Score, mean_error, worst_of
 from published.search import descend
 
@@ -76,6 +79,39 @@ def scores(data: Path) -> tuple[Score, ...]:
             worst=worst_of(ops, lambda _: "which of its kernels PyTorch chooses for the length of the row"),
         ),
     )
+
+
+@functools.cache
+def as_others(name: str, others: tuple[str, ...]) -> Gpu | None:
+    """The part with the others' starts and their second cache: bytes a clock and multiprocessor, and its share for copies."""
+    gpu = gpu_caches.as_others(name, others)
+    if gpu is None or gpu.l2 is None:
+        return None
+    starts = [known.launch for other in others if isinstance((known := part(Gpu, other)).launch, Launch)]
+    launch = Launch(stream=middle(each.stream for each in starts) or 0.0, graph=middle(each.graph or 0.0 for each in starts))
+    copied = [l2.sustained.copy for other in others if (l2 := part(Gpu, other).l2) is not None and l2.sustained.copy < 1]
+    return replace(gpu, launch=launch, l2=replace(gpu.l2, sustained=Sustained(copy=middle(copied) or 1.0)))
+
+
+def residuals(data: Path) -> list[Residual]:
+    """Sizes held out; each device's kernels from its generation's others, each generation from its maker's others."""
+    found = []
+    for point in small_kernels(data):
+        topic, regime = ("launch", point.curve) if point.size < SMALL else ("elementwise", "big")
+        work = f"a copy of {point.size:.0f} B in a {point.curve}"
+        if not point.fitted:
+            miss = point.miss(_kernel(point, part(Gpu, point.part)))
+            found.append(of_miss(miss, topic, regime, "known", unit=point.part, work=work, device=point.part))
+        for case, unit, others in left_out(point.part):
+            gpu = as_others(point.part, tuple(others))
+            if gpu is not None and (point.curve != "graph" or (isinstance(gpu.launch, Launch) and gpu.launch.graph)):
+                found.append(
+                    of_miss(point.miss(_kernel(point, gpu)), topic, regime, case, unit=unit, work=work, device=point.part)
+                )
+    for op in _ops(data)[1::2]:
+        regime = "tiny" if op.elements < 1e6 else "big"
+        found.append(of_miss(_miss(op), "elementwise", regime, "known", unit=A100, work=op.row, device=A100))
+    return found
 
 
 def fit(data: Path) -> None:

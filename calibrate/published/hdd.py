@@ -15,6 +15,7 @@ from typing import Final
 from hwsim.devices.hdd import Hdd
 from hwsim.devices.storage import Asked
 from published.parts import part, table
+from published.residual import Residual, of_miss
 from published.score import Miss, Score, mean_error, worst_of
 
 # Curve in the data: part of the library.
@@ -65,6 +66,24 @@ def scores(data: Path) -> tuple[Score, ...]:
             notes="a request-level simulation on the measured curves; the gain was fitted on it",
         ),
     )
+
+
+def residuals(data: Path) -> list[Residual]:
+    """Seeks over distances held out."""
+    return [
+        of_miss(
+            Miss(f"{distance:.0f} cylinders", model.seek.seconds(distance), seconds, drive),
+            "disk",
+            "seek",
+            "known",
+            unit=name,
+            work=f"a seek over {distance:.0f} cylinders",
+            device=name,
+        )
+        for drive, name in DRIVES.items()
+        for model in (part(Hdd, name),)
+        for distance, seconds in _curve(data, drive)[1::2]
+    ]
 
 
 def _why(miss: Miss) -> str:

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from hwsim.demand import Case
+from published.score import Miss
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,3 +43,26 @@ class Residual:
     def log(self) -> float:
         """ln(predicted / measured): above 0 where the prediction is too slow."""
         return math.log(self.predicted / self.measured)
+
+
+def of_miss(
+    miss: Miss, topic: str, regime: str, case: Case, *, unit: str, work: str, device: str, rate: bool = False
+) -> Residual:
+    """The residual of a row; of a rate the seconds of one unit of it.
+
+    >>> of_miss(Miss("copy", 50.0, 100.0), "stream", "gpu", "known", unit="k20", work="copy", device="k20", rate=True).log > 0
+    True
+    """
+    predicted, measured = (1 / miss.predicted, 1 / miss.measured) if rate else (miss.predicted, miss.measured)
+    return Residual(
+        topic=topic,
+        regime=regime,
+        case=case,
+        unit=unit,
+        group=miss.group or device,
+        row=miss.row,
+        work=work,
+        device=device,
+        predicted=predicted,
+        measured=measured,
+    )

@@ -7,17 +7,21 @@ Values below 0.2 ns are the benchmark's resolution (it prints tenths) and say th
 
 from __future__ import annotations
 
+import functools
 import math
+import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from hwsim.demand import Case
 from hwsim.devices import Accesses, Cpu
 from hwsim.devices.cache import Level, Tlb
 from hwsim.devices.cpu_access import access_latency
 from hwsim.formats import percent
 from published.parts import part, table
+from published.residual import Residual, of_miss
 from published.score import Miss, Score, group_median, halves, worst_of
 from published.search import descend
 
@@ -123,7 +127,110 @@ def scores(data: Path) -> tuple[Score, ...]:
                 "M1's system cache is left out. Without the last two the figure is about 12 %",
             )
         )
+    for name, case, reached in (
+        ("each device from the others with its core", "device", None),
+        ("each core from others of its kind", "generation", 0.242),
+    ):
+        left = [Miss(each.row, each.predicted, each.measured, each.group) for each in residuals(data) if each.case == case]
+        middle, tail = group_median(left)
+        out.append(
+            Score(
+                name=f"latency of random reads against working set, {name}",
+                metric="group median",
+                value=middle,
+                bound=0.15,
+                reached=reached,
+                rows=len(left),
+                half="not fitted",
+                worst=worst_of(left, _why),
+                notes=f"90th percentile {percent(tail, '.0f')}; cycles of caches, nanoseconds of memory and TLBs, sizes and "
+                "clock from datasheets; how long the way to memory is does not go by the core",
+            )
+        )
     return tuple(out)
+
+
+# Part: (core, kind of core), of those that were measured.
+CORES: Final[dict[str, tuple[str, str]]] = {
+    "celeron-n4500": ("Tremont", "Atom"),
+    "celeron-n5100": ("Tremont", "Atom"),
+    "pentium-n6005": ("Tremont", "Atom"),
+    "celeron-j4125": ("Goldmont Plus", "Atom"),
+    "celeron-n4020": ("Goldmont Plus", "Atom"),
+    "atom-e3950": ("Goldmont", "Atom"),
+    "atom-x7-z8700": ("Airmont", "Atom"),
+    "atom-e3825": ("Silvermont", "Atom"),
+    "celeron-n2830": ("Silvermont", "Atom"),
+    "celeron-n2807": ("Silvermont", "Atom"),
+    "atom-n270": ("Bonnell", "Atom"),
+    "core-i7-1360p-efficiency": ("Gracemont", "Atom"),
+    "core-i7-1360p": ("Golden Cove", "large"),
+    "apple-m1": ("Firestorm", "large"),
+    "ampere-altra": ("Neoverse N1", "large"),
+    "phytium-d3000": ("FTC862", "large"),
+    "jetson-orin": ("Cortex-A78", "large"),
+    "jetson-xavier-nx": ("Carmel", "large"),
+    "jetson-agx-xavier": ("Carmel", "large"),
+    "jetson-nano": ("Cortex-A57", "small Arm"),
+    "jetson-nano-2gb": ("Cortex-A57", "small Arm"),
+    "s905x3": ("Cortex-A55", "small Arm"),
+    "raspberry-pi-3": ("Cortex-A53", "small Arm"),
+    "jh7110": ("U74", "small Arm"),
+    "jh7110s": ("U74", "small Arm"),
+}
+
+
+def as_others(name: str, others: Sequence[str]) -> Cpu:
+    """The part with the others' latencies: of its caches in cycles, of memory and TLBs in seconds."""
+    cpu, known = part(Cpu, name), [part(Cpu, each) for each in others]
+    caches = cpu.caches
+    if caches is None:
+        return cpu
+    levels: dict[str, Level] = {}
+    for at, (label, level) in enumerate(caches.levels.items()):
+        cycles = [
+            list(each.caches.levels.values())[at].time(each.clock_of("scalar", 1)) * each.clock_of("scalar", 1)
+            for each in known
+            if each.caches is not None and len(each.caches.levels) > at
+        ]
+        least = max((each.time(cpu.clock_of("scalar", 1)) for each in levels.values()), default=0.0)
+        usual = statistics.median(cycles) / cpu.clock_of("scalar", 1) if cycles else least + 15e-9
+        levels[label] = replace(level, latency=max(least, usual), cycles=None)
+    tlbs = {
+        label: replace(
+            tlb,
+            miss=statistics.median(each.caches.tlbs[label].miss for each in known if each.caches and label in each.caches.tlbs),
+            walk=statistics.median(each.caches.tlbs[label].walk for each in known if each.caches and label in each.caches.tlbs),
+        )
+        for label, tlb in caches.tlbs.items()
+        if any(each.caches and label in each.caches.tlbs for each in known)
+    }
+    paired = statistics.median((each.caches.paired or 2.0) if each.caches else 2.0 for each in known)
+    memory = replace(cpu.memory, latency=statistics.median(each.memory.latency for each in known))
+    return replace(
+        cpu, memory=memory, caches=replace(caches, levels=levels, tlbs={**caches.tlbs, **tlbs}, paired=min(2.0, paired))
+    )
+
+
+@functools.cache
+def residuals(data: Path) -> list[Residual]:
+    """Sizes held out; each device from the others with its core, each core from others of its kind."""
+    found, every = [], list(rows(data))
+    models: dict[tuple[str, str], Cpu] = {}
+    for row in _odd(every):
+        miss = Miss(row.name, beyond_first_level(part(Cpu, row.part), row.size, row.chains), row.seconds, row.group)
+        found.append(of_miss(miss, "latency", "cpu", "known", unit=row.part, work=row.name, device=row.part))
+    for row in every:
+        core, kind = CORES[row.part]
+        same = [each for each, made in CORES.items() if made[0] == core and each != row.part]
+        others = [each for each, made in CORES.items() if made[1] == kind and made[0] != core]
+        cases: tuple[tuple[Case, str, list[str]], ...] = (("device", row.part, same), ("generation", core, others))
+        for case, unit, known in cases:
+            if known:
+                cpu = models.setdefault((row.part, case), as_others(row.part, known))
+                miss = Miss(row.name, beyond_first_level(cpu, row.size, row.chains), row.seconds, row.group)
+                found.append(of_miss(miss, "latency", "cpu", case, unit=unit, work=row.name, device=row.part))
+    return found
 
 
 def _why(miss: Miss) -> str:
