@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hwsim.demand import Case
 from published.errors import PAIRS, pairs
@@ -100,7 +101,7 @@ def _cover(topic: str, case: str, parts: Sequence[Judged]) -> Cover:
     )  # fmt: skip
 
 
-def redrawn(values: Floats, units: Sequence[str] | np.ndarray[tuple[int], np.dtype[np.str_]]) -> tuple[float, float]:
+def redrawn(values: Floats, units: Sequence[str] | NDArray[np.str_]) -> tuple[float, float]:
     """5 and 95 % of the mean over rows when whole units are drawn with replacement."""
     _, place = np.unique(np.asarray(units), return_inverse=True)
     sums, counts = np.bincount(place, values), np.bincount(place)
@@ -163,13 +164,8 @@ def claims(found: Sequence[Residual]) -> Iterator[Claims]:
         if len(both) < PAIRS or len(np.unique(pair)) < 2:
             continue
         errors = [(a.log, b.log) for a, b in both]
-        half = np.zeros(len(both))
-        for name in np.unique(pair):
-            others = [each for each, own in zip(errors, pair == name, strict=True) if not own]
-            alike = min(MOST, max(0.0, correlation(others)))
-            for at in np.flatnonzero(pair == name):
-                a, b = both[at]
-                half[at] = ratio_half(halves[id(a)], halves[id(b)], alike)
+        alike = _alike(errors, pair)
+        half = np.array([ratio_half(halves[id(a)], halves[id(b)], rho) for (a, b), rho in zip(both, alike, strict=True)])
         said = np.array([math.log(a.predicted / b.predicted) for a, b in both])
         true = np.array([math.log(a.measured / b.measured) for a, b in both])
         claimed = np.abs(said) > half
@@ -179,6 +175,16 @@ def claims(found: Sequence[Residual]) -> Iterator[Claims]:
             holds=float((np.abs(said - true) <= half).mean()), half=float(np.sinh(np.median(half))),
             alike=correlation(errors),
         )  # fmt: skip
+
+
+def _alike(errors: Sequence[tuple[float, float]], pair: NDArray[np.str_]) -> list[float]:
+    """For every work, the correlation of the errors of the other pairs of devices, from 0 to `MOST`."""
+    both = np.clip(np.array(errors), -1.0, 1.0)
+    _, place = np.unique(pair, return_inverse=True)
+    apart = np.bincount(place, (both**2).sum(axis=1))
+    ratio = np.bincount(place, (both[:, 0] - both[:, 1]) ** 2)
+    rest = np.maximum(apart.sum() - apart, 1e-12)
+    return np.clip(1.0 - (ratio.sum() - ratio) / rest, 0.0, MOST)[place].tolist()  # type: ignore[no-any-return]
 
 
 def _halves(found: Sequence[Residual]) -> dict[int, float]:

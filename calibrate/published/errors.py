@@ -11,6 +11,7 @@ import json
 import math
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -39,7 +40,7 @@ WORSE: Final[Mapping[str, tuple[str, ...]]] = {
     "generation": (),
     "outside": (),
 }
-OUTSIDE: Final = 2.0  # times the width of another generation, where nothing alike was left out
+OUTSIDE: Final = 2.0  # times the width of another generation, at least
 PAIRS: Final = 8  # works on two devices that a correlation is of, at least
 # Regimes that a model may name and that nobody measured apart: the regime whose errors they have, widened by a factor.
 LIKE: Final[Mapping[str, tuple[str, float]]] = {
@@ -153,22 +154,27 @@ def _three(value: float) -> float:
 
 def _filled(found: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """Every case of every regime: those without rows carried over, and none narrower than a better one."""
-    times = {case: _times(found, case) for case in CASES}
+    factors = {case: _times(found, case) for case in CASES}
     out: dict[str, dict[str, Any]] = {}
     for name, own in found.items():
         lines: dict[str, Any] = {}
         for case in CASES:
-            line = own.get(case) or _carried(own | lines, case, times[case])
-            narrower = [lines[each] for each in BETTER[case] if each in lines and each != "source"]
-            lines[case] = max([line, *narrower], key=lambda each: float(each["half"]["90"]))
-            if lines[case] is not line:
-                better = next(each for each in BETTER[case] if lines.get(each) is lines[case])
-                lines[case] = _widened(lines[case], better, 1.0)
+            line = own.get(case) or _carried(own | lines, case, factors[case])
+            times = OUTSIDE if case == "outside" else 1.0
+            better = max(
+                (each for each in BETTER[case] if each in lines and each != "source"), key=partial(_width, lines), default=""
+            )
+            wide = bool(better) and times * _width(lines, better) > line["half"]["90"]
+            lines[case] = _widened(lines[better], better, times) if wide else line
         out[name] = lines
     for name, (like, wider) in LIKE.items():
         if name not in out:
             out[name] = {case: _widened(line, like, wider) for case, line in out[like].items()}
     return dict(sorted(out.items()))
+
+
+def _width(lines: Mapping[str, Any], case: str) -> float:
+    return float(lines[case]["half"]["90"])
 
 
 def _times(found: Mapping[str, Mapping[str, Any]], case: Case) -> dict[str, float]:

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from published.residual import Residual
 
 LEVELS: Final = (0.5, 0.8, 0.9)
-FEWEST: Final = 12  # rows of a regime that speaks for itself
+FEWEST: Final = 12  # rows of a regime that speaks for itself,
+GROUPS: Final = 4  # or groups
 PULL: Final = 3.0  # groups of the whole topic that a regime is drawn to
 LEAST: Final = 1e-3  # half width that nothing goes below
 Floats = NDArray[np.float64]
@@ -71,23 +72,29 @@ def scales(rows: Columns, level: float) -> tuple[dict[str, float], float]:
     found = {}
     for name in np.unique(rows.regime):
         mine = rows[rows.regime == name]
-        own = max(LEAST, weighted_quantile(mine.off, weights(mine.group), level)) if len(mine) >= FEWEST else whole
         groups = len(np.unique(mine.group))
+        enough = len(mine) >= FEWEST or groups >= GROUPS
+        own = max(LEAST, weighted_quantile(mine.off, weights(mine.group), level)) if enough else whole
         found[str(name)] = float(np.exp((groups * np.log(own) + PULL * np.log(whole)) / (groups + PULL)))
     return found, whole
 
 
 def factor(rows: Columns, level: float) -> float:
-    """What the widths must be multiplied by to hold for groups that are left out in turn."""
+    """What the widths must be multiplied by to hold for groups that are left out in turn.
+
+    A regime that only one group has says nothing here: without the group nothing is known of it.
+    """
     ratios, counted = [], []
     for name in np.unique(rows.group):
         own = rows.group == name
         if own.all():
             continue
-        found, whole = scales(rows[~own], level)
-        ratios.append(rows.off[own] / np.array([found.get(str(each), whole) for each in rows.regime[own]]))
-        counted.append(np.full(int(own.sum()), 1.0 / np.sqrt(own.sum())))
-    return weighted_quantile(np.concatenate(ratios), np.concatenate(counted), level) if ratios else 1.0
+        found, _ = scales(rows[~own], level)
+        seen = own & np.isin(rows.regime, list(found))
+        ratios.append(rows.off[seen] / np.array([found[str(each)] for each in rows.regime[seen]]))
+        counted.append(np.full(int(seen.sum()), 1.0 / np.sqrt(own.sum())))
+    values = np.concatenate([*ratios, np.empty(0)])
+    return weighted_quantile(values, np.concatenate(counted), level) if len(values) else 1.0
 
 
 def half_widths(rows: Columns, level: float) -> tuple[dict[str, float], float]:
