@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from hwsim import engine as engines
 from hwsim import ticks
@@ -35,6 +35,7 @@ from hwsim.workload.lower import Folding
 if TYPE_CHECKING:  # reports, and what few runs have, are imported when they are asked for
     from hwsim.actors.serving import Service
     from hwsim.results.critical import Share
+    from hwsim.results.interval import Interval
     from hwsim.results.memory import DeviceMemory
     from hwsim.results.ops import NamesOf
     from hwsim.results.requests import LatencyCurve, RequestStatistics
@@ -55,6 +56,7 @@ __all__ = [
     "simulate",
 ]
 
+FEW: Final = 100  # ops of which two more runs take no time worth a word
 Progress = Callable[[int, int], None]  # ops done, ops known
 
 
@@ -141,6 +143,7 @@ def simulate(
     progress: Progress | None = None,
     fold: Folding = "auto",
     engine: Which = "auto",
+    interval: bool | Literal["runs"] = True,
 ) -> Run:
     """Simulate a workload on a machine.
 
@@ -154,6 +157,8 @@ def simulate(
         latency: also find the latency of their requests at any load (for `Run.plot("latency", ...)`).
         progress: called from time to time with the ops done and the ops known.
         fold: simulate identical ranks once: if they are many ("auto"), always, or never.
+        interval: how sure the time is, along the critical path (True; of few ops with two more runs at its ends), with two more
+            runs of any number of ops ("runs"), or not.
         engine: "simpy": op by op as SimPy processes, which is slow and gives the same times ("auto": the fastest).
 
     Raises:
@@ -215,6 +220,8 @@ def simulate(
         names_of=_names_of(lowered),
         serving=serving,
         again=_again(lowered, requests=requests, fold=fold, steady=steady),
+        sure=bool(interval),
+        ends=_ends(lowered, timeline, services, interval),
     )
     check(run)  # before a verdict: a result that contradicts itself has none
     if not run.fits:
@@ -222,6 +229,17 @@ def simulate(
     if not run.met:
         raise ExpectationFailed(run)
     return run
+
+
+def _ends(
+    lowered: Lowered, timeline: Timeline, services: Sequence[Service], interval: bool | Literal["runs"]
+) -> Callable[[Timeline, Interval], Interval] | None:
+    """What finds the ends of the interval by further runs; None where they are not wanted, or the graph alone is not the run."""
+    if services or lowered.changes or len(timeline.played) or not interval or (interval is True and len(timeline) > FEW):
+        return None
+    from hwsim.engine.ends import by_runs
+
+    return by_runs
 
 
 def _again(lowered: Lowered, **options: Any) -> Again | None:

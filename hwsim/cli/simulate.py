@@ -40,6 +40,8 @@ DRAWN: Final = {
               help="Simulate long loops only until they repeat to the femtosecond, and write out the rest.")  # fmt: skip
 @click.option("--engine", type=click.Choice(["auto", "simpy"]), default="auto",
               help="simpy: play every op as a SimPy process, slowly, with the same times to the femtosecond.")  # fmt: skip
+@click.option("--interval/--no-interval", "interval", default=None,
+              help="Find the ends of the interval with two more runs, or leave it out (else: by the critical path).")  # fmt: skip
 @click.option("--trace", multiple=True, callback=once, type=FILE, metavar="FILE",
               help="Write the timeline for ui.perfetto.dev (.json or .json.gz).")  # fmt: skip
 @click.option("--plot", multiple=True, callback=once,
@@ -59,6 +61,7 @@ def command(
     requests: tuple[str, ...],
     steady: bool,
     engine: Literal["auto", "simpy"],
+    interval: bool | None,
     trace: Path | None,
     plot: tuple[str, Path] | None,
     expect: bool | None,
@@ -97,6 +100,7 @@ def command(
                 fold="always" if fold or fold_check else "auto" if fold is None else "never",
                 progress=report,
                 engine=engine,
+                interval=True if interval is None else "runs" if interval else False,
             )
         except api.ExpectationFailed as failed:
             run, violated = failed.run, True

@@ -70,7 +70,7 @@ def weights_of(timeline: Timeline) -> Weights:
         parts = lines_of(cost, path.causes[cause]) if cost is not None else ()
         covered = 0.0
         for term, share in parts:
-            for weight, part in _errors_of(term):
+            for weight, part in errors_of(term):
                 spent = seconds * share * part
                 covered += spent
                 found.append(Weight(weight.doubt._replace(seconds=spent), weight.kernels))
@@ -100,7 +100,7 @@ def _longest(cost: Cost) -> list[Term]:
     return [line] if line is not None and line.kind != "stated" else []
 
 
-def _errors_of(term: Term) -> Iterator[tuple[Weight, float]]:
+def errors_of(term: Term) -> Iterator[tuple[Weight, float]]:
     """Errors of a line, each with the part of its seconds that have it."""
     kernels = MANY if term.kind == "kernels" else 1
     if term.doubts:

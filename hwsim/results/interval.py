@@ -53,6 +53,11 @@ class Part:
     units: int = 0
 
     @property
+    def doubt(self) -> tuple[str, Case, str]:
+        """What tells it from other errors."""
+        return self.regime, self.case, self.key
+
+    @property
     def variance(self) -> float:
         """Of ln(answer), if nothing else were unsure."""
         return self.shared**2 + self.scatter**2
@@ -69,7 +74,7 @@ class Interval:
 
     Args:
         value: the answer, in seconds or whatever it is of.
-        half: ln(high / value) = ln(value / low).
+        below, above: ln(value / low) and ln(high / value); alike unless two more runs found the ends.
         basis: "measured": errors of whole answers of this kind; "composed": of its parts; "stated": the files state it all.
         case: the least sure that counts.
         rows, units: measured rows and units behind the errors that count most.
@@ -79,7 +84,8 @@ class Interval:
     """
 
     value: float
-    half: float
+    below: float
+    above: float
     level: int
     basis: Basis
     case: Case
@@ -90,14 +96,19 @@ class Interval:
     parts: tuple[Part, ...]
 
     @property
+    def half(self) -> float:
+        """Half width, as a logarithm."""
+        return (self.below + self.above) / 2
+
+    @property
     def low(self) -> float:
         """Lower end."""
-        return self.value * math.exp(-self.half)
+        return self.value * math.exp(-self.below)
 
     @property
     def high(self) -> float:
         """Upper end."""
-        return self.value * math.exp(self.half)
+        return self.value * math.exp(self.above)
 
     @property
     def variance(self) -> float:
@@ -145,7 +156,7 @@ def interval(
         half = _quantile(parts, variance, level) * math.sqrt(variance)
         rows, units = (parts[0].rows, parts[0].units) if parts else (0, 0)
     basis: Basis = "measured" if measured is not None else "composed" if half > 0 else "stated"
-    return Interval(value or weights.total, half, level, basis, case, rows, units, stated, own, parts)
+    return Interval(value or weights.total, half, half, level, basis, case, rows, units, stated, own, parts)
 
 
 def _parts(weights: Weights, known: Table, level: int) -> Iterable[Part]:

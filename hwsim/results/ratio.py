@@ -54,16 +54,16 @@ class Ratio:
 def ratio(first: Interval, second: Interval, errors: Table | None = None) -> Ratio:
     """The first answer over the second, both above 0.
 
-    >>> sure = Interval(2.0, 0.0, 90, "stated", "known", 0, 0, 1.0, 0.0, ())
+    >>> sure = Interval(2.0, 0.0, 0.0, 90, "stated", "known", 0, 0, 1.0, 0.0, ())
     >>> ratio(sure, sure.of(1.0)).is_told, ratio(sure, sure).is_told
     (True, False)
     """
     known = table() if errors is None else errors
-    ours, theirs = {part.key: part for part in first.parts}, {part.key: part for part in second.parts}
+    ours, theirs = {part.doubt: part for part in first.parts}, {part.doubt: part for part in second.parts}
     both = ours.keys() & theirs.keys()
     common = OWN * first.own * second.own
     common += math.fsum(_alike(ours[key], theirs[key], first, second) for key in sorted(both))
-    apart = [[part for part in one.parts if part.key not in both] for one in (first, second)]
+    apart = [[part for part in one.parts if part.doubt not in both] for one in (first, second)]
     for regime in sorted({part.regime for part in apart[0]} & {part.regime for part in apart[1]}):
         pair = [[part for part in parts if part.regime == regime] for parts in apart]
         sides = [math.sqrt(math.fsum(part.variance for part in parts)) for parts in pair]

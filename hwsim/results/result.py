@@ -92,6 +92,7 @@ class Result:
         names_of: names that labels and queues of the first rank of a class have at another rank, if the run is folded.
         steady: iterations of a long loop that were simulated, if the rest was to be left out.
         serving: statistics of every service.
+        sure: whether an interval is wanted; ends: finds its ends by further runs, if that is wanted.
         again: how to prepare and simulate it again; None if its machine or workload was given as a value, not as a file.
     """
 
@@ -113,6 +114,8 @@ class Result:
     serving: tuple[ServiceStatistics, ...] = ()
     steady: Steady | None = None
     again: Again | None = field(default=None, repr=False, compare=False)
+    sure: bool = True
+    ends: Callable[[Timeline, Interval], Interval] | None = field(default=None, repr=False, compare=False)
 
     @property
     def makespan_s(self) -> float:
@@ -137,7 +140,8 @@ class Result:
 
         trainings = self.timeline.flat.graph.trainings
         whole = trainings[0].errors if len(trainings) == 1 and not self.jobs else ""
-        return interval(weights_of(self.timeline), value=self.makespan_s, whole=whole)
+        found = interval(weights_of(self.timeline), value=self.makespan_s, whole=whole)
+        return found if self.ends is None else self.ends(self.timeline, found)
 
     @cached_property
     def trainings(self) -> tuple[Training, ...]:

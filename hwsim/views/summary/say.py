@@ -49,7 +49,7 @@ def summary(result: Result) -> str:
 def _lines(result: Result) -> Iterator[str]:
     yield f"{result.workload}  on  {result.machine}"
     yield from titled("time", format_quantity(result.makespan_s, "s") + _of_steps(result))
-    for title, text in interval.lines(result.interval):
+    for title, text in interval.lines(result.interval) if result.sure else ():
         yield from titled(title, text)
     limited = limited_by(result.timeline)
     shares = [(name, share) for name, _, share in families(limited)]

@@ -1,0 +1,82 @@
+"""The ends of an interval by two more runs: every unsure number at its most likely value for an answer that far off.
+
+Along the critical path alone an interval is wrong where the path switches: a link that is 4 % from being the bottleneck, a
+stage that overtakes another. The two runs see it.
+
+    ln(factor of a key) = +- half x (its part of the variance) / (its part of the time)
+
+**Source**: the design point of a first-order reliability method (Hasofer and Lind, "Exact and invariant second-moment code
+format", Journal of the Engineering Mechanics Division 100(EM1), 1974), quoted from memory.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from hwsim import engine
+from hwsim.demand import Case, Cost, Term
+from hwsim.graph.opgraph import OpGraph
+from hwsim.results.doubts import errors_of
+from hwsim.results.interval import Interval
+from hwsim.results.timeline import Timeline
+
+Key = tuple[str, Case, str]  # regime, case and key of a doubt
+LEAST: Final = 0.01  # part of the time below which a key's number stays as it is
+
+
+def by_runs(timeline: Timeline, interval: Interval) -> Interval:
+    """The interval with the ends that two more runs find; the same if the run cannot be played again from its graph."""
+    if interval.half <= 0 or not timeline.makespan_fs:
+        return interval
+    shifts = {part.doubt: interval.half * interval.share(part) / max(part.of_time, LEAST) for part in interval.parts}
+    own = interval.half * interval.own**2 / interval.variance if interval.variance > 0 else 0.0
+    rest = 1.0 if interval.basis != "measured" else _widening(interval, shifts)
+    ends = []
+    for sign in (-1.0, 1.0):
+        graph = moved(timeline.flat.graph, {key: math.exp(sign * rest * shift) for key, shift in shifts.items()})
+        ends.append(math.log(engine.simulate(graph).makespan / timeline.makespan) + sign * own)
+    return replace(interval, below=max(0.0, -ends[0]), above=max(0.0, ends[1]))
+
+
+def _widening(interval: Interval, shifts: Mapping[Key, float]) -> float:
+    """What the shifts must be multiplied by to move the answer by the interval's half width."""
+    moves = math.fsum(shifts[part.doubt] * part.of_time for part in interval.parts)
+    return interval.half / moves if moves > 0 else 1.0
+
+
+def moved(graph: OpGraph, factors: Mapping[Key, float]) -> OpGraph:
+    """The graph with the seconds of every key times its factor."""
+    return replace(graph, costs=tuple(_moved(cost, factors) for cost in graph.costs))
+
+
+def _moved(cost: Cost, factors: Mapping[Key, float]) -> Cost:
+    by_line = [(term, _factor(term, factors)) for term in cost.why]
+    if all(factor == 1.0 for _, factor in by_line):
+        return cost
+    demand = cost.demand
+    latencies = [(term, factor) for term, factor in by_line if term.kind == "latency"]
+    others = [(term, factor) for term, factor in by_line if term.kind != "latency"]
+    rest = _mean([max(others, key=lambda pair: pair[0].seconds)] if others else [])
+    named = {term.capacity for term, _ in others}
+    amounts = tuple(
+        (name, amount * (_mean([pair for pair in others if pair[0].capacity == name]) if name in named else rest))
+        for name, amount in demand.amounts
+    )
+    return replace(
+        cost, demand=replace(demand, latency=demand.latency * _mean(latencies), amounts=amounts, floor=demand.floor * rest)
+    )
+
+
+def _factor(term: Term, factors: Mapping[Key, float]) -> float:
+    """Seconds of a line with the factors of its errors, over its seconds."""
+    return 1.0 + math.fsum(part * (factors.get(weight.doubt[:3], 1.0) - 1.0) for weight, part in errors_of(term))
+
+
+def _mean(lines: Iterable[tuple[Term, float]]) -> float:
+    """Factor of lines together."""
+    rows = [(term.seconds, factor) for term, factor in lines]
+    total = math.fsum(seconds for seconds, _ in rows)
+    return math.fsum(seconds * factor for seconds, factor in rows) / total if total > 0 else 1.0
