@@ -59,7 +59,8 @@ def _moved(cost: Cost, factors: Mapping[Key, float]) -> Cost:
     demand = cost.demand
     latencies = [(term, factor) for term, factor in by_line if term.kind == "latency"]
     others = [(term, factor) for term, factor in by_line if term.kind != "latency"]
-    rest = _mean([max(others, key=lambda pair: pair[0].seconds)] if others else [])
+    longest = max((term.seconds for term, _ in others), default=0.0)
+    rest = max(term.seconds * factor for term, factor in others) / longest if longest > 0 else 1.0
     named = {term.capacity for term, _ in others}
     amounts = tuple(
         (name, amount * (_mean([pair for pair in others if pair[0].capacity == name]) if name in named else rest))

@@ -16,11 +16,12 @@ import numpy as np
 
 from hwsim.demand import Case, Cost, Doubt, Term
 from hwsim.records import dataclass
-from hwsim.results.cause import Cause, binding, family, holder
+from hwsim.results.cause import Cause, binding, holder
 from hwsim.results.critical import critical_path
 from hwsim.results.timeline import Timeline
 from hwsim.ticks import FEMTO
 
+LETTERS: Final = 90  # of the source of a number in the name of its error
 PLAIN: Final = "number"  # first word of the regime of a number that no model's errors cover: "number/guess.latency"
 _MODELS: Final = frozenset({"kernels", "flow"})  # lines of models: never without an error
 _SOURCE: Final = re.compile(r"\b(measured|fitted|datasheet|recalled|default|guess)\b")
@@ -109,20 +110,31 @@ def errors_of(term: Term) -> Iterator[tuple[Weight, float]]:
             if doubt.case != "stated" and total > 0:
                 yield Weight(doubt, kernels), doubt.seconds / total
         return
-    found = _of_inputs(term.inputs, family(term.capacity or term.label), term.kind)
+    found = _of_inputs(term.inputs, term.kind)
     if not found and term.kind in _MODELS:
         found = ((Weight(Doubt(f"{PLAIN}/default.any", "device", term.label, 0.0), kernels), 1.0),)
     yield from found
 
 
 @functools.lru_cache(maxsize=4096)
-def _of_inputs(inputs: tuple[tuple[str, str, str], ...], where: str, kind_of_line: str) -> tuple[tuple[Weight, float], ...]:
+def _of_inputs(inputs: tuple[tuple[str, str, str], ...], kind_of_line: str) -> tuple[tuple[Weight, float], ...]:
     """The error of a line whose formula nobody measured: of the least sure of its numbers."""
     kinds = {kind for _, _, source in inputs for kind in _SOURCE.findall(source)}
     for kind in ("guess", "default", "recalled", "datasheet", "fitted", "measured"):
         if kind in kinds:
-            name = next(name for name, _, source in inputs if kind in _SOURCE.findall(source))
+            name, text = next((name, source) for name, _, source in inputs if kind in _SOURCE.findall(source))
             of = next((word for word in _KINDS if word in name or word in kind_of_line), "any")
-            doubt = Doubt(f"{PLAIN}/{kind}.{of}", _CASES.get(kind, "known"), f"{name} of {where}", 0.0)
+            doubt = Doubt(
+                f"{PLAIN}/{kind}.{of}",
+                _CASES.get(kind, "known"),
+                _named(name, text),
+                0.0,
+            )
             return ((Weight(doubt), 1.0),)
     return ()
+
+
+def _named(name: str, source: str) -> str:
+    """A number and its source; equal parts have equal ones, so that their errors are one."""
+    text = source if name in source.partition(":")[0] else f"{name}: {source}"
+    return text if len(text) <= LETTERS else text[:LETTERS] + "..."

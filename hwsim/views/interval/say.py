@@ -8,17 +8,17 @@ from typing import Any, Final
 
 from hwsim.demand import Case
 from hwsim.formats import format_quantity, percent
-from hwsim.results.doubts import PLAIN
 from hwsim.results.interval import Interval, Part
 from hwsim.views.kit.document import picked
 from hwsim.views.kit.lines import WIDTH
-from hwsim.views.kit.table import Column, aligned
+from hwsim.views.kit.table import Column, aligned, shortened
 
 PARTS: Final = 3  # shown
 LEAST: Final = 0.1  # part of the variance that is worth a word
 WORTH: Final = 0.005  # half width that is worth a word
 SMALL: Final = 0.01  # part of the variance of a row
 ROWS: Final = 8
+NAME: Final = 60  # letters
 EXACT: Final = 1e-4  # half widths below are none
 ALL: Final = 0.995
 
@@ -29,14 +29,6 @@ CASES: Final[Mapping[Case, str]] = {
     "generation": "from other generations",
     "outside": "outside of everything measured",
     "stated": "as stated",
-}
-SOURCES: Final[Mapping[str, str]] = {
-    "guess": "a guess",
-    "default": "a default",
-    "recalled": "recalled, not read",
-    "datasheet": "a datasheet's",
-    "fitted": "fitted",
-    "measured": "measured",
 }
 
 
@@ -84,9 +76,7 @@ def _behind(interval: Interval) -> str:
 
 
 def _part(part: Part) -> str:
-    kind, _, name = part.regime.partition("/")
-    sure = CASES[part.case] if kind != PLAIN else SOURCES[name.partition(".")[0]]
-    return f"{part.key} is {sure}" if kind == PLAIN else f"{kind} on {part.key}: {sure}"
+    return part.key if part.is_number else f"{part.regime.partition('/')[0]} on {part.key}: {CASES[part.case]}"
 
 
 def table(interval: Interval) -> Iterator[str]:
@@ -96,7 +86,7 @@ def table(interval: Interval) -> Iterator[str]:
         return
     yield ""
     yield from aligned([
-        Column("what is unsure", list(map(_part, shown)), right=False),
+        Column("what is unsure", [shortened(_part(part), NAME) for part in shown], right=False),
         Column("of the time", [percent(part.of_time, ".0f") for part in shown]),
         Column("alone", [f"+-{percent(part.quantile * math.sqrt(part.variance), '.2g')}" for part in shown]),
         Column("if measured", [f"+-{percent(interval.without(part), '.2g')}" for part in shown]),

@@ -1,0 +1,185 @@
+"""How sure an answer is: laws of intervals and ratios, and what the commands say of them."""
+
+from __future__ import annotations
+
+import csv
+import math
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+import hwsim
+from hwsim.cli import main
+from hwsim.demand import Case, Doubt
+from hwsim.engine.ends import by_runs
+from hwsim.results.doubts import Weight, Weights, weights_of
+from hwsim.results.errors import CASES, Errors, Table, table
+from hwsim.results.interval import Interval, Part, interval
+from hwsim.results.ratio import ratio
+
+CASE = st.sampled_from(CASES)
+REGIME = st.sampled_from(sorted(table().regimes))
+SECONDS = st.floats(1e-6, 1e3)
+DOUBTS = st.lists(st.builds(Doubt, REGIME, CASE, st.sampled_from("abcd"), SECONDS), min_size=1, max_size=8)
+
+
+def weights(*doubts: Doubt, stated: float = 0.0) -> Weights:
+    """Weights of these doubts."""
+    return Weights(tuple(map(Weight, doubts)), stated, stated + math.fsum(doubt.seconds for doubt in doubts))
+
+
+# ---- laws ----
+
+
+@given(DOUBTS)
+def test_more_of_the_runs_need_a_wider_interval(doubts: list[Doubt]) -> None:
+    half = [interval(weights(*doubts), level=level).half for level in (50, 80, 90)]
+    assert 0 < half[0] <= half[1] <= half[2]
+
+
+@given(REGIME, SECONDS)
+def test_the_less_is_known_the_wider(regime: str, seconds: float) -> None:
+    half = [interval(weights(Doubt(regime, case, "a", seconds))).half for case in CASES]
+    assert half[-1] >= max(half[:-1]), "outside of everything measured is the least sure"
+
+
+@given(REGIME, CASE, SECONDS)
+def test_one_error_alone_is_that_of_the_rows_that_were_left_out(regime: str, case: Case, seconds: float) -> None:
+    errors = table().errors(regime, case)
+    assert errors is not None
+    assert interval(weights(Doubt(regime, case, "a", seconds))).half == pytest.approx(errors.half[90])
+
+
+@given(DOUBTS, st.floats(0, 1e3))
+def test_what_is_stated_makes_it_surer(doubts: list[Doubt], stated: float) -> None:
+    assert interval(weights(*doubts, stated=stated)).half <= interval(weights(*doubts)).half * (1 + 1e-9)
+
+
+@given(DOUBTS, st.floats(1e-3, 1e3))
+def test_an_interval_knows_no_unit(doubts: list[Doubt], factor: float) -> None:
+    scaled = [doubt._replace(seconds=factor * doubt.seconds) for doubt in doubts]
+    assert interval(weights(*scaled)).half == pytest.approx(interval(weights(*doubts)).half)
+
+
+@given(DOUBTS)
+def test_shares_are_of_one_whole(doubts: list[Doubt]) -> None:
+    found = interval(weights(*doubts))
+    assert math.fsum(map(found.share, found.parts)) + found.own**2 / found.variance == pytest.approx(1.0)
+    assert all(found.without(part) <= found.half for part in found.parts)
+
+
+def test_equal_parts_miss_together() -> None:
+    """Eight GPUs in turn are as unsure as one; of eight unlike ones the errors cancel in part."""
+    one = interval(weights(Doubt("nccl/large", "device", "a", 8.0)))
+    alike = interval(weights(*(Doubt("nccl/large", "device", "a", 1.0) for _ in range(8))))
+    unlike = interval(weights(*(Doubt("nccl/large", "device", key, 1.0) for key in "abcdefgh")))
+    shared = [found.parts[0].shared for found in (one, alike, unlike)]
+    assert shared[0] == pytest.approx(shared[1]) == pytest.approx(8 * shared[2])
+    assert unlike.half < alike.half
+
+
+def test_a_time_nobody_measured_is_outside() -> None:
+    found = interval(weights(Doubt("no/such", "known", "a", 1.0)))
+    assert found.case == "outside" and found.half > 0.3
+
+
+def test_a_run_that_files_state_has_no_interval() -> None:
+    found = interval(weights(stated=2.0))
+    assert (found.low, found.high, found.basis) == (2.0, 2.0, "stated")
+
+
+# ---- ratios ----
+
+
+def answer(value: float, *doubts: Doubt) -> Interval:
+    """An answer of this size with these errors."""
+    return interval(weights(*doubts), value=value)
+
+
+@given(DOUBTS, DOUBTS, st.floats(0.1, 10))
+def test_a_ratio_turned_over(ours: list[Doubt], theirs: list[Doubt], value: float) -> None:
+    one, other = answer(value, *ours), answer(1.0, *theirs)
+    there, back = ratio(one, other), ratio(other, one)
+    assert there.value == pytest.approx(1 / back.value) and there.half == pytest.approx(back.half)
+    assert there.is_told == back.is_told
+    assert there.half <= (one.half + other.half) * (1 + 1e-9)
+
+
+@given(DOUBTS)
+def test_an_answer_beside_itself(doubts: list[Doubt]) -> None:
+    assert not ratio(answer(1.0, *doubts), answer(1.0, *doubts)).is_told
+
+
+def test_errors_that_both_share_cancel() -> None:
+    """Twice as fast on the same machine is surer than each of the two; on a machine outside of everything it is never said."""
+    known = Doubt("nccl/large", "device", "a", 1.0)
+    alike = ratio(answer(2.0, known), answer(1.0, known._replace(seconds=0.5)))
+    apart = ratio(answer(2.0, known), answer(1.0, known._replace(key="b")))
+    assert alike.half < apart.half
+    outside = known._replace(case="outside", key="c")
+    assert not ratio(answer(1e3, known), answer(1.0, outside)).is_told
+    assert ratio(answer(1e3, outside), answer(1.0, outside)).is_told, "of one device: which plan is faster"
+
+
+# ---- runs ----
+
+
+@pytest.mark.parametrize("pair", ["d2l-laptop d2l/async-loop", "dgx-a100 resnet50-dp", "storage-client mlperf-storage-unet3d"])
+def test_the_critical_path_is_divided_without_a_rest(pair: str) -> None:
+    run = hwsim.simulate(*pair.split(), expect=False)
+    found = weights_of(run.timeline)
+    assert found.total == pytest.approx(run.makespan_s, rel=1e-9)
+    assert run.interval.low <= run.makespan_s <= run.interval.high
+
+
+def test_two_more_runs_see_what_takes_over() -> None:
+    """A file system that is guessed limits training by a hair: were it faster, the accelerators would."""
+    run = hwsim.simulate("storage-client", "mlperf-storage-unet3d", expect=False)
+    found = by_runs(run.timeline, run.interval)
+    assert found.below < run.interval.below / 4
+    assert found.above == pytest.approx(run.interval.above, rel=0.2)
+
+
+# ---- commands ----
+
+
+def run(*arguments: str) -> str:
+    """What the command prints."""
+    result = CliRunner().invoke(main, list(arguments), catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_a_sweep_tells_what_can_be_told(tmp_path: Path) -> None:
+    table_file = tmp_path / "sweep.csv"
+    arguments = ["sweep", "dgx-a100", "resnet50-dp", "--vary", "steps=2,3", "--csv", str(table_file)]
+    first = run(*arguments)
+    assert "9 of 10" in first
+    with table_file.open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert all(float(row["low_s"]) < float(row["makespan_s"]) < float(row["high_s"]) for row in rows)
+    again = run(*arguments, "--resume", str(table_file))
+    assert again.splitlines()[2:5] == first.splitlines()[2:5], "an earlier interval is read back whole"
+
+
+def test_an_interval_can_be_left_out() -> None:
+    assert "interval" in run("simulate", "dgx-a100", "resnet50-dp")
+    assert "interval" not in run("simulate", "dgx-a100", "resnet50-dp", "--no-interval")
+
+
+def test_a_part_says_what_would_be_left() -> None:
+    part = Part("a", "nccl/large", "known", 1.0, 0.1, 0.0, 2.0)
+    found = Interval(1.0, 0.2, 0.2, 90, "composed", "known", 1, 1, 0.0, 0.0, (part,))
+    assert found.without(part) == 0.0 and found.share(part) == 1.0
+
+
+def test_the_table_is_complete() -> None:
+    """Every regime has every case, and no case holds more surely than a surer one."""
+    known: Table = table()
+    for regime, cases in known.regimes.items():
+        assert set(cases) == set(CASES), regime
+        errors: Errors = cases["outside"]
+        assert all(0 < cases[case].half[90] <= errors.half[90] for case in CASES), regime
