@@ -78,10 +78,13 @@ class Table:
         cases = self.regimes.get(regime)
         if not cases:
             return None
+        widest = max(cases.values(), key=lambda errors: errors.half[90])
+        if case == "outside":
+            return widest
         for other in CASES[CASES.index(case) :]:
             if other in cases:
                 return cases[other]
-        return max(cases.values(), key=lambda errors: errors.half[90]).widened(WIDER)
+        return widest.widened(WIDER)
 
     def spread(self, source: str, kind: str) -> float:
         """Standard deviation of ln(number) of a number from this kind of source."""
