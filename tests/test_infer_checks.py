@@ -37,18 +37,22 @@ def mistake_of(source: Any) -> Any:
 
 # ---- memory beside others ----
 
+SIZE = 81559 * 2**20  # bytes of an H100
+
 
 def test_two_caches_on_one_gpu_do_not_fit_and_their_amounts_are_named() -> None:
     jobs = {name: {"device": "gpu0", "infer": service()} for name in ("a", "b")}
-    with pytest.raises(hwsim.OutOfMemory, match=r"gpu0 needs 144 GB .* has 80 GB, over by 64 GB: 'KV cache' .*\(made by 'a'\)"):
+    with pytest.raises(
+        hwsim.OutOfMemory, match=r"gpu0 needs 154 GB .* has 85.5 GB, over by 68.4 GB: 'KV cache' .*\(made by 'a'\)"
+    ):
         simulated(jobs=jobs)
 
 
 def test_two_caches_that_share_the_memory_fit_and_take_it() -> None:
     jobs = {name: {"device": "gpu0", "infer": service(memory=0.4)} for name in ("a", "b")}
     [held] = simulated(jobs=jobs).memory
-    assert held.size == 80e9
-    assert held.peak == pytest.approx(0.8 * 80e9, rel=1e-4)
+    assert held.size == SIZE
+    assert held.peak == pytest.approx(0.8 * SIZE, rel=1e-4)
     assert {each.value for each in held.holds} == {"KV cache", "weights", "buffers"}
 
 
@@ -59,7 +63,7 @@ def test_a_cache_beside_a_training_is_counted_on_every_gpu_they_share() -> None:
     assert list(found) == ["gpu0", "gpu1", "gpu2", "gpu3", "gpu4", "gpu5"]
     assert found["gpu0"].peak == found["gpu1"].peak
     assert found["gpu2"].peak == found["gpu3"].peak == found["gpu0"].peak + found["gpu4"].peak
-    assert found["gpu4"].peak == pytest.approx(0.9 * 80e9, rel=1e-4)
+    assert found["gpu4"].peak == pytest.approx(0.9 * SIZE, rel=1e-4)
 
 
 def test_a_large_training_beside_a_cache_ends_with_exit_code_three(tmp_path: Path) -> None:
@@ -73,7 +77,7 @@ def test_a_large_training_beside_a_cache_ends_with_exit_code_three(tmp_path: Pat
     found = cli("simulate", "dgx-h100", path, "--quiet")
     assert found.exit_code == 3
     for device in ("gpu2", "gpu3"):
-        assert f"out of memory: {device} needs 121 GB at 0 s and has 80 GB" in found.output
+        assert f"out of memory: {device} needs 127 GB at 0 s and has 85.5 GB" in found.output
     assert "gpu0 needs" not in found.output
 
 

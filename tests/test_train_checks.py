@@ -119,7 +119,7 @@ def test_a_machine_without_gpus_is_said_where_the_training_stands(tmp_path: Path
 def test_what_does_not_fit_is_said_in_one_unit() -> None:
     found = cli("estimate", "dgx-h100", "llama-3-70b", "--tp", "8", "--global-batch", "64")
     assert found.exit_code == 3
-    assert "184 GB of 80 GB, on a GPU of stage 0: does not fit by 104 GB" in found.output
+    assert "186 GB of 85.5 GB, on a GPU of stage 0: does not fit by 100 GB" in found.output
 
 
 def test_the_plan_says_that_nothing_is_sharded() -> None:

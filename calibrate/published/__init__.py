@@ -42,6 +42,7 @@ TOPICS: Final[dict[str, str]] = {
     "inference": "inference of language models, layer by layer",
     "bert": "encoders of BERT",
     "llm_training": "training of language models",
+    "llm_memory": "memory of trainings",
     "peers": "all-reduces that other simulators were given",
     "ssd": "solid-state drives beside MQSim",
     "tinymembench": "latency of random reads on small computers",
@@ -55,7 +56,7 @@ TOPICS: Final[dict[str, str]] = {
 # Page of docs/validation: the topics it is of.  A topic in no page is of the first.
 PAGES: Final[dict[str, tuple[str, ...]]] = {
     "components": (),
-    "models": ("llm_training", "inference", "bert", "cnn_training", "cnn_simulated", "cnn_inference", "cnn_d2l"),
+    "models": ("llm_training", "llm_memory", "inference", "bert", "cnn_training", "cnn_simulated", "cnn_inference", "cnn_d2l"),
     "collectives": ("collectives_text", "collectives", "dlrm_trace", "peers", "collectives_levels"),
 }
 

@@ -37,7 +37,7 @@ links: [{{between: [node*.out, fabric], kind: direct, bandwidth: {whole}}}]
 """
 _A100: Final = "gen: 3, links: 12"
 _H100: Final = "gen: 4, links: 18"
-_SMALL: Final = ", memory: {size: 96 GB, bandwidth: 2.4 TB/s}, power: 500 W"
+_SMALL: Final = ", memory: {size: 96 GiB, bandwidth: 2.4 TB/s}, power: 500 W"
 
 
 def _plain(gpu: str, gpus: int, nvlink: str, cards: int, card: str, more: str = "") -> str:

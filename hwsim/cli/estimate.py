@@ -175,8 +175,8 @@ def _training(case: _Case, options: Mapping[str, Any], given: set[str]) -> tuple
     if options["plan"] is None:
         step = estimate(case.model, plan, case.cluster, case.framework)
         if case.as_json:
-            return case.document(say.of_training(step, size, tokens)), step.verdict == "fits"
-        return say.training(step, case.title, case.software, size, tokens), step.verdict == "fits"
+            return case.document(say.of_training(step, size, tokens)), step.fits
+        return say.training(step, case.title, case.software, size, tokens), step.fits
     plans = search(case.model, plan, case.cluster, case.framework, given)
     if case.as_json:
         return case.document(say.of_search(plans, size, options["top"], tokens)), plans.nearest is None

@@ -46,6 +46,7 @@ class Framework:
     )
     gathered: int = field("times sharded weights are gathered for a micro-batch: forward, backward", default=2, minimum=1)
     gradient: float = field("bytes of a gradient that is sent", default=2.0, exclusive_minimum=0.0)
+    logits: float = field("bytes kept for each logit, its gradient among them", default=8.0, exclusive_minimum=0.0)
     adam: float = field("bytes moved for each parameter that the optimizer updates", default=30.0, exclusive_minimum=0.0)
     accumulate: float = field("bytes moved for each parameter to add a micro-batch's gradients; 0: the products do", default=0.0)
     flash: float = field("speed of its flash attention, over that of the generation's", default=1.0, exclusive_minimum=0.0)

@@ -25,19 +25,27 @@ from typing import Final
 from hwsim.formats import format_quantity
 from hwsim.models.architectures import Network, Transformer
 from hwsim.models.architectures.transformer_layers import Attention
+from hwsim.models.framework import Framework
 from hwsim.models.layer import Layer
 from hwsim.models.plan import Laid, ParallelPlan, groups, parts_of
 from hwsim.records import dataclass
 from hwsim.units import BYTES
 
 RESERVED: Final = 1.5e9  # CUDA context, NCCL's buffers and cuBLAS' workspaces; typical figures of nvidia-smi, quoted from memory
+FRAGMENTS: Final = 1.05  # of what an allocator hands out anew for every micro-batch, with the gaps between: `llm_memory.py`
+WHOLE: Final = 4.0  # arrays of the stream that no tensor-parallel GPU has a part of only: inputs of both halves of the layer at
+# work, gathered or added up, and their gradients
+SPREAD: Final = 0.15  # of the bytes of a training, either way: `calibrate/published/llm_memory.py`
 KEPT: Final = {"sgd": 4.0, "adam": 8.0}  # bytes a parameter of a network that stay for the next update: momentum; two moments
 OPTIMIZER: Final = {"adam": 12.0, "sgd": 8.0}  # bytes a parameter: 32-bit weights and moments
 
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """Bytes on one GPU of a stage."""
+    """Bytes on one GPU of a stage.
+
+    spread: of the total, either way: what is really taken lies within in nine cases of ten.
+    """
 
     stage: int
     weights: float
@@ -46,6 +54,7 @@ class Footprint:
     activations: float
     buffers: float
     cache: float = 0.0
+    spread: float = 0.0
 
     @property
     def total(self) -> float:
@@ -56,14 +65,23 @@ class Footprint:
 
         >>> Footprint(0, 50e9, 0, 0, 0, 0).verdict(40 * 2**30)
         'does not fit by 7.05 GB on gpu0'
+        >>> Footprint(0, 79e9, 0, 0, 0, 0, spread=0.15).verdict(80 * 2**30)
+        'tight: 67.2 GB to 90.9 GB on gpu0'
         """
-        if size is None or self.total <= size:
+        if size is None or self.total * (1.0 + self.spread) <= size:
             return "fits"
+        if self.total * (1.0 - self.spread) <= size:
+            low, high = (format_quantity(self.total * (1.0 + each), "B") for each in (-self.spread, self.spread))
+            return f"tight: {low} to {high} on {gpu}"
         return f"does not fit by {format_quantity(self.total - size, 'B')} on {gpu}"
 
 
-def activations(model: Transformer, plan: ParallelPlan, sequence: int, attention: Attention = "flash") -> float:
+def activations(
+    model: Transformer, plan: ParallelPlan, sequence: int, attention: Attention = "flash", repeated: float = 0.0
+) -> float:
     """Bytes that one layer keeps of one micro-batch on one GPU.
+
+    repeated: part of the products that selective recompute repeats; where it repeats any, the results of the others are kept.
 
     >>> gpt = Transformer(layers=96, hidden=12288, heads=96, vocab=51200, dropout=True)
     >>> plan = ParallelPlan(tp=8, global_batch=8)
@@ -81,6 +99,9 @@ def activations(model: Transformer, plan: ParallelPlan, sequence: int, attention
     undivided = 4 * h * w + 2 * h * mask + (active - 1) * h * w
     wide = (2 * model.queries + 2 * model.keys) * w  # queries and output, keys and values
     inner = active * (model.gates * model.of_ffn + model.of_ffn) * w
+    if plan.recompute == "selective" and repeated > 0:  # its input, the result of attention, and of the products a part
+        results = model.queries + 2 * model.keys + active * model.gates * model.of_ffn
+        return rows * w * (h / split + model.queries / t + (1.0 - repeated) * (results / t + 2 * h / split))
     kept = rows * (undivided / split + (wide + inner) / t)
     if attention == "plain" and plan.recompute == "none":
         kept += rows * model.heads * sequence / t * (w + (1 + w) * mask)
@@ -102,12 +123,15 @@ def in_flight(plan: ParallelPlan, stage: int, microbatches: int) -> float:
     return float(min(plan.pp - stage, microbatches))
 
 
+def layer_share(model: Transformer, plan: ParallelPlan) -> float:
+    """Parameters of a layer on one GPU, before any sharding over copies."""
+    experts = model.experts * model.expert_parameters
+    return (model.layer_parameters - experts) / plan.tp + experts / (plan.tp * plan.ep)
+
+
 def stage_parameters(model: Transformer, plan: ParallelPlan, stage: int) -> float:
     """Parameters of one GPU of a stage, before any sharding over copies."""
-    layers = sum(parts_of(model, plan, stage))
-    experts = model.experts * model.expert_parameters
-    layer = (model.layer_parameters - experts) / plan.tp + experts / (plan.tp * plan.ep)
-    parameters = layers * layer
+    parameters = sum(parts_of(model, plan, stage)) * layer_share(model, plan)
     if stage == 0:
         parameters += model.embedding_parameters / plan.tp
     if stage == plan.pp - 1:
@@ -117,27 +141,44 @@ def stage_parameters(model: Transformer, plan: ParallelPlan, stage: int) -> floa
     return parameters
 
 
-def training_memory(laid: Laid, attention: Attention = "flash", stage: int = 0, gradient: float = 2.0) -> Footprint:
-    """Bytes on each GPU of a stage."""
+def recomputed(laid: Laid, framework: Framework) -> float:
+    """Bytes of the layer that backward computes again, while it does."""
+    plan = laid.plan
+    if plan.recompute == "full" or (plan.recompute == "selective" and framework.repeated > 0):
+        return activations(laid.transformer, replace(plan, recompute="none"), laid.sequence, framework.attention)
+    return 0.0
+
+
+def training_memory(laid: Laid, framework: Framework | None = None, stage: int = 0) -> Footprint:
+    """Bytes on each GPU of a stage.
+
+    Fully sharded replicas (fsdp) keep no other weights than the optimizer's, and gradients as wide as those; the embedding and
+    the output, which no layer has, stay gathered from forward to backward. Replicas of zero-3 keep weights of 16 bits as well.
+    """
+    framework = framework or Framework()
     model, plan = laid.transformer, laid.plan
-    parameters, shards = stage_parameters(model, plan, stage), laid.shards
-    w = BYTES[plan.stored]
-    layer = parameters / max(1, laid.layers)
+    parameters, shards = stage_parameters(model, plan, stage), laid.sharers
+    w, gradient, whole = BYTES[plan.stored], framework.gradient, plan.sharding == "fsdp"
     weights = parameters * w / (shards if plan.gathers else 1)
+    if plan.gathers and whole:
+        weights = 0.0
     gradients = parameters * gradient / (shards if plan.gathers or plan.level == 2 else 1)
+    if plan.gathers and whole:
+        gradients = parameters * 4.0 / shards
     optimizer = parameters * OPTIMIZER[plan.optimizer] / (shards if plan.level >= 1 else 1)
     flying = in_flight(plan, stage, laid.microbatches)
-    layer_kept = activations(model, plan, laid.sequence, attention)
-    kept = laid.layers_of(stage) * layer_kept * flying
+    kept = laid.layers_of(stage) * activations(model, plan, laid.sequence, framework.attention, framework.repeated) * flying
+    kept += recomputed(laid, framework)
     rows = plan.microbatch * laid.sequence / plan.cp
-    buffers = RESERVED
-    if plan.recompute == "full":  # the layer that is computed again
-        kept += activations(model, replace(plan, recompute="none"), laid.sequence, attention)
-    if stage == plan.pp - 1:  # logits, and their gradient, in 32 bit
-        buffers += rows * model.vocab / plan.tp * 8.0
+    buffers = WHOLE * rows * model.hidden * w if plan.tp > 1 else 0.0
+    if stage == plan.pp - 1:
+        buffers += rows * model.vocab / plan.tp * framework.logits
     if plan.gathers:  # the layer at work and the next one, gathered; a layer's gradients before they are scattered
+        layer = layer_share(model, plan)
         buffers += 2 * layer * w + layer * gradient
-    return Footprint(stage, weights, gradients, optimizer, kept, buffers)
+        if whole:
+            buffers += (parameters - laid.layers_of(stage) * layer) * 2 * w
+    return Footprint(stage, weights, gradients, optimizer, FRAGMENTS * kept, RESERVED + FRAGMENTS * buffers, spread=SPREAD)
 
 
 def network_memory(layers: Sequence[Layer], plan: ParallelPlan, stage: int, microbatches: int) -> Footprint:
@@ -148,7 +189,7 @@ def network_memory(layers: Sequence[Layer], plan: ParallelPlan, stage: int, micr
     parameters, width = math.fsum(layer.parameters for layer in layers), BYTES[plan.dtype]
     weights = (4.0 + (width if width < 4 else 0.0)) * parameters
     kept = in_flight(plan, stage, microbatches) * math.fsum(layer.kept_bytes for layer in layers)
-    return Footprint(stage, weights, 4.0 * parameters, KEPT[plan.optimizer] * parameters, kept, 0.0)
+    return Footprint(stage, weights, 4.0 * parameters, KEPT[plan.optimizer] * parameters, kept, 0.0, spread=SPREAD)
 
 
 def batch_memory(network: Network, layers: Sequence[Layer], dtype: str) -> Footprint:

@@ -132,6 +132,16 @@ class Laid:
         return min(self.dp, self.plan.shards or self.dp)
 
     @property
+    def sharers(self) -> int:
+        """GPUs that share such a set: those that split a sequence share theirs as well."""
+        return self.shards * self.plan.cp
+
+    @property
+    def summing(self) -> int:
+        """GPUs whose gradients are added up."""
+        return self.dp * self.plan.cp
+
+    @property
     def tokens(self) -> int:
         """Tokens of a step, or examples of a network that reads no tokens."""
         return self.plan.global_batch * self.sequence

@@ -24,6 +24,7 @@ from hwsim.models.architectures import Model, Transformer
 from hwsim.models.cluster import Cluster
 from hwsim.models.framework import Framework, Software
 from hwsim.models.kernel_times import KernelTimes
+from hwsim.models.memory import SPREAD
 from hwsim.models.plan import Laid, ParallelPlan, Recompute, Sharding, WrongPlan, lay, replicas
 from hwsim.models.stages import largest
 from hwsim.models.step import Step, step, times_of
@@ -68,6 +69,8 @@ def search(
     size = cluster.gpu.memory.size
     needs = [(_needed(laid, cluster, framework, times), laid) for laid in laids]
     fitting = [each for need, each in needs if size is None or need <= size]
+    if not fitting and size is not None:  # those that may
+        fitting = [each for need, each in needs if need * (1.0 - SPREAD) <= size]
     steps = sorted((step(each, cluster, framework, times) for each in fitting), key=_order)
     nearest = None
     if not steps:
@@ -89,7 +92,9 @@ def _laid(
             laid = lay(model, candidate, cluster.gpus)
         except WrongPlan:
             continue
-        if laid.dp == 1 and candidate.level > 0 and "sharding" not in fixed:  # one replica shares nothing: the same as zero-0
+        if (
+            laid.summing == 1 and candidate.level > 0 and "sharding" not in fixed
+        ):  # one replica shares nothing: the same as zero-0
             continue
         yield laid
 

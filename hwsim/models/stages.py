@@ -118,15 +118,13 @@ def transformer_load(laid: Laid, framework: Framework) -> Load:
 def largest(laid: Laid, framework: Framework) -> Footprint:
     """The memory of the stage that needs most."""
     ends = sorted({0, min(1, laid.plan.pp - 1), laid.plan.pp - 1})
-    return max(
-        (training_memory(laid, framework.attention, stage, framework.gradient) for stage in ends), key=lambda need: need.total
-    )
+    return max((training_memory(laid, framework, stage) for stage in ends), key=lambda need: need.total)
 
 
 def stage_of(laid: Laid, framework: Framework, number: int = 0) -> Stage:
     """Everything that the GPUs of one stage of a transformer do: embedding (the first), blocks, head (the last)."""
     model, plan, part = laid.transformer, laid.plan, slice_of(laid, framework)
-    kept = activations(model, plan, laid.sequence, framework.attention)
+    kept = activations(model, plan, laid.sequence, framework.attention, framework.repeated)
     middle = block(model, part, plan.recompute, framework.exposed, framework.repeated)
     layers = (
         *((embedding_layer(model, part),) if number == 0 else ()),
@@ -148,7 +146,7 @@ def stage_of(laid: Laid, framework: Framework, number: int = 0) -> Stage:
 
 def _gathered(laid: Laid, framework: Framework, parameters: float) -> tuple[Exchange, ...]:
     """Weights from the replicas that hold them, before forward and before backward; gradients back to them."""
-    if not laid.plan.gathers or laid.shards == 1:
+    if not laid.plan.gathers or laid.sharers == 1:
         return ()
     width = BYTES[laid.plan.stored]
     return (
@@ -161,21 +159,21 @@ def _adding(laid: Laid, framework: Framework, parameters: float) -> tuple[Kernel
     """The gradients of one micro-batch added to the sum so far."""
     if laid.microbatches == 1 or framework.accumulate <= 0:
         return ()
-    size = framework.accumulate * parameters / (laid.shards if laid.plan.level == 2 or laid.plan.gathers else 1)
+    size = framework.accumulate * parameters / (laid.sharers if laid.plan.level == 2 or laid.plan.gathers else 1)
     return (Kernel("accumulate", "optimizer", Work(reads=0.6 * size, writes=0.4 * size, dtype="fp32")),)
 
 
 def _ending(laid: Laid, framework: Framework, parameters: float) -> tuple[Item, ...]:
     """The sum of the gradients of all replicas, the optimizer, and the updated weights back to the replicas that share it."""
     plan, items = laid.plan, list[Item]()
-    shards = laid.shards if plan.level >= 1 else 1
-    if laid.dp > 1 and not plan.gathers:
+    shards = laid.sharers if plan.level >= 1 else 1
+    if laid.summing > 1 and not plan.gathers:
         operation: Operation = "all-reduce" if plan.level == 0 or laid.shards < laid.dp else "reduce-scatter"
         items.append(Exchange("gradients", operation, "dp", parameters * framework.gradient, framework.gradients))
     moved = framework.adam if plan.optimizer == "adam" else framework.adam / 2
     bytes_moved = parameters / shards * moved
     items.append(Kernel("optimizer", "optimizer", Work(reads=0.6 * bytes_moved, writes=0.4 * bytes_moved, dtype="fp32")))
-    if laid.shards > 1 and plan.level > 0 and not plan.gathers:
+    if laid.sharers > 1 and plan.level > 0 and not plan.gathers:
         width = BYTES[plan.stored]
         items.append(Exchange("weights", "all-gather", "dp", parameters * width, framework.gradients))
     return tuple(items)

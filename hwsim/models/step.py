@@ -52,7 +52,7 @@ class Step:
         shares: seconds of each kind of work, adding up to the step: convolution, matmul, attention, elementwise, output, tp, cp,
             ep, pp (sends), dp, gradients, bubble, accumulate, optimizer, host.
         mfu: model FLOP (forward, twice that backward) over what the GPUs' peaks could do; hfu: recomputed FLOP included.
-        memory: memory of the stage that needs most; verdict: whether it fits.
+        memory: memory of the stage that needs most; verdict: whether it fits, or how tight it is.
     """
 
     laid: Laid
@@ -62,6 +62,11 @@ class Step:
     hfu: float
     memory: Footprint
     verdict: str
+
+    @property
+    def fits(self) -> bool:
+        """Whether its memory may suffice: not that it does not."""
+        return not self.verdict.startswith("does not fit")
 
     @property
     def tokens_per_second(self) -> float:
@@ -168,11 +173,12 @@ def collective(exchange: Exchange, laid: Laid, cluster: Cluster) -> float:
     """Seconds of an exchange while the other groups do the same; the machine's library sums a network's gradients."""
     if isinstance(laid.model, Network) and exchange.axis == "dp":
         return cluster.reduced(exchange.size, laid.dp)
-    sizes = {"tp": laid.plan.tp, "cp": laid.plan.cp, "ep": laid.plan.ep, "pp": 2, "dp": laid.dp}
-    ranks = sizes[exchange.axis]
-    if exchange.axis == "dp" and exchange.operation != "all-reduce" and exchange.name == "weights":
-        ranks = laid.shards
-    return cluster.seconds(exchange.operation, exchange.size, ranks, laid.stride(exchange.axis))
+    if exchange.axis == "dp":
+        ranks = laid.sharers if exchange.operation != "all-reduce" and exchange.name == "weights" else laid.summing
+        inner = "cp" in laid.plan.order and laid.plan.cp > 1
+        return cluster.seconds(exchange.operation, exchange.size, ranks, laid.stride("cp" if inner else "dp"))
+    sizes = {"tp": laid.plan.tp, "cp": laid.plan.cp, "ep": laid.plan.ep, "pp": 2}
+    return cluster.seconds(exchange.operation, exchange.size, sizes[exchange.axis], laid.stride(exchange.axis))
 
 
 def _pipeline(load: Load, longest: Stage, layers: Mapping[str, Passes], seconds: Seconds) -> dict[str, float]:

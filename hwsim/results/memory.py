@@ -59,7 +59,7 @@ class DeviceMemory:
 
     time, taken: columns in fs and bytes; from time[i] on, taken[i]. An instant has two entries: with what was
     inserted at it, and after what was given back.  size: bytes it has, None if the machine does not say.
-    holds: what it held at its peak, largest first.
+    holds: what it held at its peak, largest first.  spread: of the bytes, either way, where a model estimates them.
     """
 
     device: str
@@ -67,6 +67,7 @@ class DeviceMemory:
     time: Ints
     taken: Ints
     holds: tuple[Holding, ...] = ()
+    spread: float = 0.0
 
     @cached_property
     def _at(self) -> int:
@@ -88,8 +89,13 @@ class DeviceMemory:
 
     @property
     def fits(self) -> bool:
-        """Whether the device has as much; true if its size is not known."""
-        return self.size is None or self.peak <= self.size
+        """Whether the device has as much, at the low end of an estimate; true if its size is not known."""
+        return self.size is None or self.peak * (1.0 - self.spread) <= self.size
+
+    @property
+    def tight(self) -> bool:
+        """Whether it may have less than is needed, at the high end of an estimate."""
+        return self.size is not None and self.fits and self.peak * (1.0 + self.spread) > self.size
 
     def verdict(self) -> str:
         """The shortage in one sentence; "" if it fits.
@@ -191,7 +197,8 @@ def _device(name: str, size: int | None, lives: Sequence[_Lives]) -> DeviceMemor
     time = np.repeat(instants, 2)
     both = np.stack([taken - before, taken - after], axis=1).ravel()
     alone = DeviceMemory(name, size, time, both)
-    return DeviceMemory(name, size, time, both, _holds(alone.at_fs, lives))
+    spread = max((each.buffer.spread for each in lives), default=0.0)
+    return DeviceMemory(name, size, time, both, _holds(alone.at_fs, lives), spread)
 
 
 def _sums(parts: Iterable[tuple[Ints, int]]) -> tuple[Ints, Ints]:

@@ -73,7 +73,8 @@ def searched(plans: Searched, title: str, framework: str, size: float | None, to
         plan = step.laid.plan
         rows.append([
             format_quantity(step.seconds, "s"), _part(step.mfu), _count(step.tokens_per_second),
-            format_quantity(step.memory.total, "B"), str(plan.tp), str(plan.pp), str(step.laid.dp),
+            format_quantity(step.memory.total, "B") + ("" if step.verdict == "fits" else " tight"),
+            str(plan.tp), str(plan.pp), str(step.laid.dp),
             f"{plan.microbatch} x {step.laid.microbatches}", plan.sharding, plan.recompute,
         ])  # fmt: skip
         if tokens is not None:
@@ -172,7 +173,7 @@ def of_training(step: Step, size: float | None, tokens: float | None = None) -> 
         "mfu": step.mfu,
         "hfu": step.hfu,
         "memory": _memory(step.memory, size),
-        "fits": step.verdict == "fits",
+        "fits": step.fits,
         "verdict": step.verdict,
         "plan": {
             **{name: getattr(plan, name) for name in names},
@@ -236,7 +237,7 @@ def of_batch(forward: Pass, examples: int, dtype: str, size: float | None) -> di
 
 def _memory(found: Footprint, size: float | None) -> dict[str, Any]:
     kinds = {kind: getattr(found, kind) for kind in KINDS}
-    return {**kinds, "total": found.total, "size": size, "stage": found.stage}
+    return {**kinds, "total": found.total, "spread": found.spread, "size": size, "stage": found.stage}
 
 
 # ---- text ----
@@ -268,7 +269,8 @@ def _barred(titles: tuple[str, str, str], rows: Sequence[tuple[str, str, float]]
 def _fits(found: Footprint, verdict: str, size: float | None, where: str) -> str:
     has = "" if size is None else f" of {format_quantity(size, 'B')}"
     needed = f"{format_quantity(found.total, 'B')}{has}{where}"
-    return f"{needed}: fits" if verdict == "fits" else f"OUT OF MEMORY: {needed}: {verdict.partition(' on ')[0]}"
+    told = verdict.partition(" on ")[0]
+    return f"OUT OF MEMORY: {needed}: {told}" if told.startswith("does not fit") else f"{needed}: {told}"
 
 
 def _part(fraction: float) -> str:

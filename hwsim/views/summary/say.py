@@ -187,7 +187,9 @@ def _memory(memory: DeviceMemory) -> str:
     if not memory.fits:
         return f"OUT OF MEMORY: {memory.verdict()}"
     has = "" if memory.size is None else f" of {format_quantity(memory.size, 'B')}"
-    return f"{memory.device} peak {format_quantity(memory.peak, 'B')}{has}"
+    low, high = (format_quantity(memory.peak * (1.0 + each), "B") for each in (-memory.spread, memory.spread))
+    tight = f": TIGHT, {low} to {high}" if memory.tight else ""
+    return f"{memory.device} peak {format_quantity(memory.peak, 'B')}{has}{tight}"
 
 
 def _requests(served: RequestStatistics) -> str:

@@ -77,13 +77,13 @@ class Layout:
                 return tuple(tuple(self.device(tp, cp, stage, peer) for peer in peers) for cp in cps for tp in tps)
 
     def across(self, stage: int, size: int) -> tuple[Names, ...]:
-        """All groups of `size` successive replicas of a stage."""
+        """All groups of `size` successive replicas of a stage; those that split a sequence are in one."""
         starts = [self.place(0, 0, stage, replica) for replica in range(self.dp)]
-        offsets = [self.place(tp, cp, 0, 0) for cp in range(self.cp) for tp in range(self.tp)]
+        splits = [self.place(0, cp, 0, 0) for cp in range(self.cp)]
         return tuple(
-            tuple([self.devices[start + offset] for start in starts[first : first + size]])
+            tuple([self.devices[start + split + offset] for start in starts[first : first + size] for split in splits])
             for first in range(0, self.dp, size)
-            for offset in offsets
+            for offset in (self.place(tp, 0, 0, 0) for tp in range(self.tp))
         )
 
     def nodes(self, stage: int, replica: int) -> set[int]:

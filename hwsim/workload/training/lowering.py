@@ -12,6 +12,7 @@ from hwsim.devices import CannotCompute, Gpu
 from hwsim.graph.builder import GraphBuilder, OpRef
 from hwsim.graph.opgraph import Buffer, Freeing, Mark, Trained
 from hwsim.machine import Machine, NoRoute, UnknownName
+from hwsim.models.memory import SPREAD
 from hwsim.spec import Mistakes, Tree
 from hwsim.workload.programs import host_of
 from hwsim.workload.training.by_kernel import ByKernel, all_reduced
@@ -150,7 +151,9 @@ def _buffers(
         free: Freeing = "last-use" if uses else "scope"
         if size > 0:
             builder.buffer(
-                Buffer(value, kind, device, math.ceil(size), free, made, users, None, first.block, 0, steps if uses else 1)
+                Buffer(
+                    value, kind, device, math.ceil(size), free, made, users, None, first.block, 0, steps if uses else 1, SPREAD
+                )
             )
 
     for device in devices:

@@ -22,6 +22,7 @@ from hwsim.models import (
     stage_of,
     training_memory,
 )
+from hwsim.models.memory import FRAGMENTS, recomputed
 from hwsim.spec import Mistakes, Place, Tree, decode
 from hwsim.workload.training.kinds import Kinds, kinds_of
 from hwsim.workload.training.layout import layout_of
@@ -89,8 +90,8 @@ def planned(
 
 def _held(laid: Laid, framework: Framework, stage: int) -> Held:
     plan = laid.plan
-    memory = training_memory(laid, framework.attention, stage, framework.gradient)
-    unspared = dataclasses.replace(plan, recompute="none")
+    memory = training_memory(laid, framework, stage)
+    kept = activations(laid.transformer, plan, laid.sequence, framework.attention, framework.repeated)
     return Held(
         always={
             "weights": memory.weights,
@@ -98,10 +99,8 @@ def _held(laid: Laid, framework: Framework, stage: int) -> Held:
             "optimizer states": memory.optimizer,
             "buffers": memory.buffers,
         },
-        kept=laid.layers_of(stage) / plan.chunks * activations(laid.transformer, plan, laid.sequence, framework.attention),
-        recomputed=activations(laid.transformer, unspared, laid.sequence, framework.attention)
-        if plan.recompute == "full"
-        else 0.0,
+        kept=FRAGMENTS * laid.layers_of(stage) / plan.chunks * kept,
+        recomputed=FRAGMENTS * recomputed(laid, framework),
     )
 
 

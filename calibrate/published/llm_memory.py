@@ -1,0 +1,106 @@
+"""Memory of trainings: what PyTorch measured, and whether runs that ran are refused.
+
+Peaks are those that the allocator reserved, as torchtitan printed them; the context of the driver is not among them. The
+estimate counts `RESERVED` for it, which is taken off here. No constant is fitted to single rows: what is kept is counted from
+what the frameworks' code keeps; `FRAGMENTS` and `WHOLE` of `hwsim/models/memory.py` are round numbers that these rows bear out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from hwsim.models import Framework, ParallelPlan, lay, load_framework, load_transformer
+from hwsim.models.memory import RESERVED, SPREAD
+from hwsim.models.stages import largest
+from published.llm_rows import rows
+from published.score import Miss, Score, group_median, worst_of
+
+GIB: Final = 2**30
+# Model, GPUs, tp, pp, cp, sequence, micro-batch, global batch, virtual stages, recompute, framework, GiB reserved.
+# Source: pytorch/torchtitan: benchmarks/llama3_h100_202412_torchtitan.md, llama3_8b_h200_2025-06_torchtitan_trainy_whitefiber.md.
+# The micro-batches of the pipelines are not stated: as many as stages, the program's own choice.
+MEASURED: Final = (
+    ("llama-3-8b", 8, 1, 1, 1, 8192, 2, 16, 1, "selective", "torchtitan", 82.4),
+    ("llama-3-8b", 8, 1, 1, 1, 8192, 2, 16, 1, "selective", "torchtitan-compile", 77.0),
+    ("llama-3-8b", 128, 1, 1, 1, 8192, 2, 256, 1, "selective", "torchtitan", 67.0),
+    ("llama-3-8b", 128, 1, 1, 1, 8192, 2, 256, 1, "selective", "torchtitan-compile", 62.0),
+    ("llama-3-8b", 8, 1, 1, 1, 32768, 1, 8, 1, "full", "torchtitan-compile", 83.9),
+    ("llama-3-8b", 8, 1, 1, 2, 65536, 1, 4, 1, "full", "torchtitan-compile", 84.2),
+    ("llama-3-8b", 8, 1, 1, 4, 131072, 1, 2, 1, "full", "torchtitan-compile", 84.0),
+    ("llama-3-8b", 8, 1, 1, 8, 262144, 1, 1, 1, "full", "torchtitan-compile", 84.5),
+    ("llama-3-70b", 256, 8, 1, 1, 8192, 16, 512, 1, "full", "torchtitan-compile", 71.9),
+    ("llama-3-70b", 256, 8, 1, 1, 8192, 16, 512, 1, "full", "torchtitan-compile", 67.6),
+    ("llama-3-405b", 512, 8, 8, 1, 8192, 4, 256, 1, "full", "torchtitan-compile", 82.5),
+    ("llama-3-405b", 512, 8, 8, 1, 8192, 4, 256, 2, "full", "torchtitan-compile", 72.7),
+    ("llama-3-405b", 512, 8, 8, 1, 32768, 1, 64, 1, "full", "torchtitan-compile", 75.3),
+    ("llama-3-405b", 512, 8, 8, 2, 65536, 1, 32, 1, "full", "torchtitan-compile", 75.9),
+    ("llama-3-405b", 512, 8, 8, 4, 131072, 1, 16, 1, "full", "torchtitan-compile", 77.1),
+    ("llama-3-405b", 512, 8, 8, 8, 262144, 1, 8, 1, "full", "torchtitan-compile", 84.9),
+    ("llama-3-8b", 32, 1, 1, 1, 8192, 2, 64, 1, "selective", "torchtitan-rowwise", 47.96),
+    ("llama-3-8b", 64, 1, 1, 1, 8192, 2, 128, 1, "selective", "torchtitan-rowwise", 46.97),
+)
+
+
+def missed() -> list[Miss]:
+    """Bytes estimated and bytes reserved."""
+    found = []
+    for name, gpus, tp, pp, cp, sequence, micro, batch, chunks, recompute, framework, measured in MEASURED:
+        plan = ParallelPlan(
+            tp=tp,
+            pp=pp,
+            cp=cp,
+            sequence=sequence,
+            microbatch=micro,
+            global_batch=batch,
+            chunks=chunks,
+            schedule="interleaved" if chunks > 1 else "1f1b",
+            uneven=True,
+            sharding="fsdp",
+            recompute=recompute,  # type: ignore[arg-type]
+            sequence_parallel=tp > 1,
+        )
+        software: Framework = load_framework(framework)
+        need = largest(lay(load_transformer(name), plan, gpus), software).total - RESERVED
+        said = f"{name}, {gpus} GPUs, tp {tp} pp {pp} cp {cp} s {sequence} v {chunks}, {framework}"
+        found.append(Miss(said, need, measured * GIB, "stages" if pp > 1 else "no stages"))
+    return found
+
+
+def refused(data: Path) -> tuple[list[str], list[str], int]:
+    """(names of runs that ran and would not fit, names of those that are tight, runs)."""
+    found = rows(data)
+    over: list[str] = []
+    tight: list[str] = []
+    for row in found:
+        need = largest(lay(row.model, row.plan, row.gpus), load_framework(row.software))
+        verdict = need.verdict(row.cluster.gpu.memory.size)
+        (over if verdict.startswith("does not fit") else tight if verdict != "fits" else []).append(row.name())
+    return over, tight, len(found)
+
+
+def scores(data: Path) -> tuple[Score, ...]:
+    """Bytes beside those measured, and the part of runs that ran whose plan is refused."""
+    misses = missed()
+    over, tight, count = refused(data)
+    inside = sum(miss.relative <= SPREAD for miss in misses) / len(misses)
+    return (
+        Score(name="memory of trainings, reserved by PyTorch", metric="group median", value=group_median(misses)[0], bound=0.10,
+              rows=len(misses), half="not fitted", worst=worst_of(misses, reason),
+              notes=f"{inside:.0%} lie within the {SPREAD:.0%} that the verdict allows for. "
+                    "Bound chosen after the figure."),
+        Score(name="runs that ran and are refused", metric="part", value=len(over) / count, bound=0.02, rows=count,
+              half="not fitted", notes=f"{len(tight)} of them are called tight." + _named(over)),
+    )  # fmt: skip
+
+
+def _named(over: Sequence[str]) -> str:
+    return f" Refused: {'; '.join(over)}." if over else ""
+
+
+def reason(miss: Miss) -> str:
+    """Why a row is far off, where somebody looked."""
+    if miss.group == "stages" and miss.predicted < miss.measured:
+        return "stages of a pipeline keep more than activations, weights and gradients; nothing says what"
+    return ""
