@@ -21,8 +21,9 @@ from hwsim.formats import percent
 from hwsim.machine import Machine, build
 from hwsim.machine.libraries.mpi import Mpi
 from hwsim.machine.libraries.nccl import Bus, Estimate, Nccl
+from hwsim.machine.libraries.operations import OPERATIONS as ALL
 from hwsim.spec import Mistakes, read_text
-from published.collective_machines import MACHINES, STAS
+from published.collective_machines import MACHINES, SERVING, STAS
 from published.parts import table
 from published.score import Half, Miss, Score, group_median, worst_of
 
@@ -82,7 +83,7 @@ class Row:
 def machine_of(name: str) -> Machine:
     """A measured machine."""
     mistakes = Mistakes()
-    found = build(read_text(MACHINES[name]), mistakes)
+    found = build(read_text(MACHINES.get(name) or SERVING[name]), mistakes)
     mistakes.raise_if_any()
     if found is None:
         raise ValueError(f"{name} cannot be built")
@@ -120,7 +121,7 @@ def nccl_rows(data: Path) -> list[Row]:
             and float(said["message_bytes"]) > 0
         ):
             found.append(_row(said, name, OPERATIONS[said["op"]], float(said["value"])))
-    return _halved(found)
+    return halved(found)
 
 
 def mpi_rows(data: Path) -> list[Row]:
@@ -132,7 +133,7 @@ def mpi_rows(data: Path) -> list[Row]:
         if name and said["op"] in MPI_OPERATIONS and not said["flag"] and size > 0:
             value = float(said["value"])
             found.append(_row(said, name, MPI_OPERATIONS[said["op"]], value if said["metric"] == "time" else size / value))
-    return _halved(found)
+    return halved(found)
 
 
 def stas_rows() -> list[Row]:
@@ -145,7 +146,7 @@ def stas_rows() -> list[Row]:
             group = f"stas00, {name}, {nodes} nodes"
             seconds = moved / rate / 1e9
             found.append(Row(f"{size / MIB:g} MiB", group, name, "all-reduce", ranks, nodes, size, seconds, even=False))
-    return _halved(found)
+    return halved(found)
 
 
 def _row(said: Mapping[str, str], name: str, operation: str, seconds: float) -> Row:
@@ -154,7 +155,7 @@ def _row(said: Mapping[str, str], name: str, operation: str, seconds: float) -> 
     return Row(said["id"], f"{source}, {said['hardware']}", name, operation, ranks, nodes, size, seconds, even=False)
 
 
-def _halved(rows: Iterable[Row]) -> list[Row]:
+def halved(rows: Iterable[Row]) -> list[Row]:
     """Rows that know at which place of their curve they are."""
     curves: dict[tuple[str, str, int, int], list[Row]] = {}
     for row in rows:
@@ -176,7 +177,7 @@ def estimates_of(row: Row, library: Nccl) -> tuple[Estimate, ...]:
 
 def operation_of(row: Row) -> Operation:
     """The operation of a row of NCCL."""
-    return "send" if row.operation == "send" else "all-gather" if row.operation == "all-gather" else "all-reduce"
+    return next((each for each in ALL if each == row.operation), "all-reduce")
 
 
 def fastest(found: Sequence[Estimate], method: str) -> float:

@@ -7,7 +7,8 @@ tables choose, and the machine's links give the time of what they chose.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from hwsim.collectives.algorithms import Algorithm
@@ -15,11 +16,12 @@ from hwsim.collectives.algorithms.direct import Direct
 from hwsim.collectives.algorithms.double_tree import DoubleTree
 from hwsim.collectives.algorithms.hierarchical import Hierarchical
 from hwsim.collectives.algorithms.in_network import InNetwork
+from hwsim.collectives.algorithms.pairwise import Pairwise
 from hwsim.collectives.algorithms.ring import Ring
 from hwsim.collectives.flows import Flows, Task, cost, longest
-from hwsim.collectives.measured import as_measured
+from hwsim.collectives.measured import as_measured, by_default
 from hwsim.collectives.placing import adds, place
-from hwsim.collectives.plan import Group, Operation
+from hwsim.collectives.plan import CannotCollect, Group, Operation
 from hwsim.collectives.tuning import NVLINK, OPERATIONS, PCIE, Candidate, Generation, Hardware, candidates
 from hwsim.demand import Choice
 from hwsim.devices import Nic
@@ -36,6 +38,7 @@ _BUILT: Final[Mapping[str, Algorithm]] = {
     "tree": DoubleTree(),
     "nvls": InNetwork(),
     "direct": Direct(),
+    "pairwise": Pairwise(),
 }
 # Trees over nodes: NCCL's channels leave each node by another GPU, and the chain in the node feeds them all.
 _OVER_NODES: Final = Hierarchical(pieces=8)
@@ -63,9 +66,45 @@ def choose(task: Task, library: Nccl | None = None) -> Chosen:
         return Chosen(task.flows(Direct()), Choice("nothing to do", 0.0, "", 0.0))
     if library is None:
         return _tuned(task, ranks.group)
-    best, second, *_ = library.estimates(task.operation, ranks.group, task.size, bus(task.machine, task.devices, task.operation))
+    best, second = first_two(estimates(task, library, ranks.group))
     flows = as_measured(task, built(best.method, ranks.group), library, best)
     return Chosen(flows, chosen_among(library, best, second, len(task.devices), task.size))
+
+
+def estimates(task: Task, library: Nccl, group: Group, ring: Algorithm = RINGS) -> tuple[Estimate, ...]:
+    """All that a library may do, what it does first: the least time, or what NCCL's own tables take.
+
+    Where the tables do not know the machine (nodes without NICs), the least time.
+    """
+    carried = bus(task.machine, task.devices, task.operation, ring)
+    if task.operation == "all-to-all" and library.sends is None and (alike := by_default(task.machine, task.devices)):
+        library = replace(library, sends=alike.sends)  # nobody measured any on this machine
+    found = library.estimates(task.operation, group, task.size, carried)
+    if library.choice == "fastest" or len(found) < 2 or task.operation not in OPERATIONS:
+        return found
+    if any(each.method.startswith("nvls") for each in found) and not _switch_adds(task.machine, task.devices[0]):
+        found = tuple(each for each in found if not each.method.startswith("nvls"))
+    return tuple(sorted(found, key=_order(task, group)))
+
+
+def _switch_adds(machine: Machine, name: str) -> bool:
+    """Whether a GPU's NVLinks lead to a switch that adds."""
+    return any(isinstance(link.model, Nvlink) and adds(machine, link.target) for link in machine.links_from(name))
+
+
+def _order(task: Task, group: Group) -> Callable[[Estimate], tuple[float, float]]:
+    """The seconds that NCCL's tables expect of an algorithm and protocol; the estimate's own if they do not know the machine."""
+    try:
+        gpus = hardware(task.machine, task.devices, group)
+        expected = {(each.method, each.protocol): each.seconds(task.size) for each in candidates(gpus, task.operation, group, task.size)}
+    except CannotCollect:
+        expected = {}
+    return lambda each: (expected.get((each.method, each.protocol), math.inf), each.seconds)
+
+
+def first_two(found: Sequence[Estimate]) -> tuple[Estimate, Estimate | None]:
+    """What is done, and what would come second."""
+    return found[0], found[1] if len(found) > 1 else None
 
 
 def bus(machine: Machine, devices: Sequence[str], operation: Operation = "all-reduce", ring: Algorithm = RINGS) -> Bus:
@@ -91,7 +130,18 @@ def _rate(machine: Machine, names: Sequence[str], algorithm: Algorithm, operatio
     moved = _LONG if operation == "send" else (len(names) - 1) / len(names) * _LONG
     seconds, binding = longest(machine, flows.phases[0].cost)
     kind = machine.link_kind(binding)
-    return moved / seconds, kind if kind in ("nvlink", "pcie") else "network"
+    if kind in ("pcie", "upi", "xgmi"):
+        return moved / seconds, _through(machine, names)
+    return moved / seconds, kind if kind == "nvlink" else "network"
+
+
+def _through(machine: Machine, names: Sequence[str]) -> str:
+    """What the data of neighbours passes on PCIe: switches alone ("pcie"), a processor ("host"), or two ("sockets")."""
+    most = 0
+    for a, b in zip(names, (*names[1:], names[0]), strict=True):
+        hosts = sum(machine.devices[link.target].kind == "cpu" for link in machine.route(a, b))
+        most = max(most, hosts)
+    return ("pcie", "host", "sockets")[min(most, 2)]
 
 
 def built(method: str, group: Group) -> Algorithm:
@@ -99,9 +149,11 @@ def built(method: str, group: Group) -> Algorithm:
     return _OVER_NODES if method in ("tree", "nvls-tree") and len(group.sizes) > 1 else _BUILT[method]
 
 
-def chosen_among(library: Nccl, best: Estimate, second: Estimate, ranks: int, size: float) -> Choice:
+def chosen_among(library: Nccl, best: Estimate, second: Estimate | None, ranks: int, size: float) -> Choice:
     """The choice among measured estimates."""
     channels = library.channels_of(best.method, best.protocol, ranks, size)
+    if second is None:
+        return Choice(_name(best), best.seconds, channels=channels)
     return Choice(_name(best), best.seconds, _name(second), second.seconds, channels)
 
 
@@ -152,5 +204,5 @@ def _hardware(machine: Machine, first: str, group: Group) -> Hardware:
         return Hardware("ampere", pcie * PCIE / 15.75, "pcie", len(rates), nic)
     generation = _GENERATIONS[max((model.gen or 2) for _, model in wires)]
     count = sum(link.count * model.links for link, model in wires)  # integers
-    nvls = any(adds(machine, link.target) for link, _ in wires) and generation in ("hopper", "blackwell") and max(group.sizes) > 1
+    nvls = _switch_adds(machine, first) and generation in ("hopper", "blackwell") and max(group.sizes) > 1
     return Hardware(generation, count * NVLINK[generation], "nvlink", len(rates), nic, nvls=nvls)

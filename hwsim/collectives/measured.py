@@ -20,6 +20,8 @@ from hwsim.demand import Cost, Demand, Term
 from hwsim.devices import Gpu
 from hwsim.devices.roofline import source_of
 from hwsim.formats import precise
+from hwsim.links.nvlink import Nvlink
+from hwsim.links.pcie import Pcie
 from hwsim.machine import Handling, Machine
 from hwsim.machine.libraries.mpi import Mpi
 from hwsim.machine.libraries.nccl import Bus, Estimate, Nccl, Protocol
@@ -49,6 +51,36 @@ def measured(model: type[Measured], name: str) -> Measured:
     if numbers is None:
         raise TypeError(f"{name} is no {model.kind}")
     return numbers
+
+
+def by_default(machine: Machine, devices: Sequence[str]) -> Nccl | None:
+    """NCCL of a machine that states no library: the numbers of its links' generation, from other machines; None if there is none.
+
+    Links that only state a bandwidth are a textbook's: they are at their rates, and nothing starts.
+    """
+    names = [_generation(machine, sample.name) for sample in machine.samples(devices)]
+    if not names or None in names:
+        return None
+    return _default(min(name for name in names if name is not None))
+
+
+def _generation(machine: Machine, name: str) -> str | None:
+    """The part of the library that knows a GPU's links: of its NVLinks, or of PCIe where it has none."""
+    models = [link.model for link in machine.links_from(name)]
+    wires = [model.gen for model in models if isinstance(model, Nvlink)]
+    if wires:
+        return f"nvlink{min(wire for wire in wires if wire)}" if all(wires) else None
+    slots = [model.gen for model in models if isinstance(model, Pcie)]
+    return "pcie" if slots and all(slots) else None
+
+
+@cache
+def _default(name: str) -> Nccl:
+    """The same as defaults."""
+    library = measured(Nccl, name)
+    found = replace(library)
+    object.__setattr__(found, "sources", {key: f"default: {text}" for key, text in library.sources.items()})
+    return found
 
 
 def as_measured(task: Task, algorithm: Algorithm, library: Nccl, best: Estimate) -> Flows:

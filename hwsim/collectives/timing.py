@@ -21,9 +21,9 @@ from hwsim.collectives.algorithms.double_tree import DoubleTree
 from hwsim.collectives.algorithms.in_network import InNetwork
 from hwsim.collectives.algorithms.pairwise import Pairwise
 from hwsim.collectives.algorithms.ring import Ring
-from hwsim.collectives.choosing import RINGS, Chosen, built, bus, choose, chosen_among
+from hwsim.collectives.choosing import RINGS, Chosen, built, bus, choose, chosen_among, estimates, first_two
 from hwsim.collectives.flows import Flows, Phase, Task, check
-from hwsim.collectives.measured import as_curve, as_measured, overheads_as, overheads_like, overheads_of_messages
+from hwsim.collectives.measured import as_curve, as_measured, by_default, overheads_as, overheads_like, overheads_of_messages
 from hwsim.collectives.placing import all_of_kind, place
 from hwsim.collectives.plan import CannotCollect, Group, Operation
 from hwsim.collectives.sends import CostedSend, Course, courses, sends
@@ -53,11 +53,15 @@ _OF_MPI: Final[dict[Operation, Algorithm]] = {"all-to-all": Pairwise(), "send": 
 
 
 def library_of(machine: Machine, devices: Sequence[str]) -> Library | None:
-    """The library by which these devices exchange data: NCCL if all are GPUs, else MPI; None if the machine says none."""
+    """The library by which these devices exchange data: NCCL if all are GPUs, else MPI.
+
+    None if the machine says none and its links are of no generation; of GPUs on links of a generation that says more.
+    """
     if not machine.libraries:
-        return None
+        return by_default(machine, devices) if all_of_kind(machine, devices, "gpu") else None
     gpus = all_of_kind(machine, devices, "gpu")
-    return machine.library(devices, ("nccl", "overheads") if gpus else ("mpi", "overheads"))
+    found = machine.library(devices, ("nccl", "overheads") if gpus else ("mpi", "overheads"))
+    return by_default(machine, devices) if found is None and gpus else found
 
 
 def usual(machine: Machine, operation: Operation, devices: Sequence[str]) -> str:
@@ -150,7 +154,7 @@ def _auto(task: Task, library: Library | None) -> Flows:
     operation = task.operation
     by_name = replace(task, columns=False)
     match library:
-        case Nccl() if operation in RINGED or operation == "send":
+        case Nccl() if _known(task, library):
             return _with_choice(choose(by_name, library))
         case Mpi() if operation in library.curves and len(task.devices) > 1 and not task.weights:
             return as_curve(by_name, _OF_MPI.get(operation, Ring()), library)
@@ -161,6 +165,13 @@ def _auto(task: Task, library: Library | None) -> Flows:
                 return _fastest(by_name, library)
         case _:
             return _fastest(task, library)
+
+
+def _known(task: Task, library: Nccl) -> bool:
+    """Whether there are numbers for the operation: the library's own, or those of all-to-all of its generation of links."""
+    if task.operation == "all-to-all":
+        return library.sends is not None or by_default(task.machine, task.devices) is not None
+    return task.operation in (*RINGED, "send")
 
 
 def _fastest(task: Task, library: Library | None) -> Flows:
@@ -222,11 +233,12 @@ def _estimate(task: Task, library: Nccl, algorithm: Algorithm, group: Group) -> 
             method, ring = "nvls", RINGS
         case Direct() if task.operation == "send":
             method, ring = "direct", RINGS
+        case Pairwise() if _known(task, library):
+            method, ring = "pairwise", RINGS
         case _:
             return None
-    carried = bus(task.machine, task.devices, task.operation, ring)
-    estimates = library.estimates(task.operation, group, task.size, carried)
-    return next((estimate for estimate in estimates if estimate.method == method), None)
+    found = estimates(task, library, group, ring)
+    return next((estimate for estimate in found if estimate.method == method), None)
 
 
 def _as_sends(task: Task, algorithm: Algorithm | None) -> tuple[Algorithm, Overheads, Choice | None]:
@@ -235,10 +247,9 @@ def _as_sends(task: Task, algorithm: Algorithm | None) -> tuple[Algorithm, Overh
     choice: Choice | None = None
     if isinstance(library, Nccl) and len(task.devices) > 1:
         numbers: Estimate | Overheads
-        if algorithm is None and task.operation in (*RINGED, "send"):
+        if algorithm is None and _known(task, library):
             placed = place(task.machine, Direct(), task.devices)
-            carried = bus(task.machine, placed.parties, task.operation)
-            best, second, *_ = library.estimates(task.operation, placed.group, task.size, carried)
+            best, second = first_two(estimates(task.among(placed.parties), library, placed.group))
             numbers, algorithm = best, built(best.method, placed.group)
             choice = chosen_among(library, best, second, placed.group.ranks, task.size)
         else:

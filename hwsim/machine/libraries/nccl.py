@@ -1,20 +1,30 @@
-"""NCCL as measured on a machine: what a kernel, a step and a byte take, for each of its protocols.
+"""NCCL on a machine: what a kernel, a step and a byte take, for each of its protocols.
 
-    time = max(issue, min over algorithms and protocols of   start + steps x step + hops x hop + bytes / (rate x bus))
+    time = max(issue, start + start of the protocol + steps x step + hops x hop + bytes / (rate x bus))
 
     ring     steps f (n - k), hops f (k - 1)           bytes f (n - 1)/n S       f = 2 for all-reduce, else 1.
     tree     steps 2 (n/k - 1), hops 2 log2 k          bytes as the ring in a node, 2 (k - 1)/k S across: all-reduce over nodes.
-    nvls     a start of its own                        bytes as the ring, at `nvls` times its rate: all-reduce in a node.
+    nvls     a start of its own                        bytes as the ring, at `nvls` times its rate: all-reduce in a node;
+             between nodes trees of the switches       bytes as the tree.
     send     1 step, or 1 hop                          bytes S.
+    all-to-all   a start for each further peer         bytes (n - 1)/n S, in sends of S/n.
 
 n ranks, k nodes; hop: of NCCL's own tables where only one node was measured.
 bus: what the machine's links let the rings carry, times the efficiency of the link that binds.
-LL and LL128 send flags with the data: short steps, part of the rate. Simple sends large chunks: long steps.
+LL and LL128 send flags with the data: short steps, part of the rate (4 of 8 bytes, 120 of 128). Simple sends large chunks: long
+steps. A step of LL is longer by `wide` once a message fills all channels. `kept`: the S/n bytes that a rank keeps for itself
+pass its kernel as well, which halves the rate of two GPUs.
 
-Source: the protocols: NCCL's src/include/device.h and "Demystifying NCCL", arXiv:2507.04786, 2025. The shape: the minimum over
-protocols fits published measurements better than one knee (4 to 5 % against 9 to 10 % on held-out sizes).
+What belongs to a generation of links is in the parts `nvlink3`, `nvlink4`, `nvlink5` and `pcie`; a machine adds two
+numbers: `start`, of what drives NCCL there, and the part of its links' rate that long messages reach. With these parts
+NCCL's own tables choose the algorithm and the protocol (`choice: tables`), right or wrong, as they do on the machine: on
+Blackwell they take Simple at 4 MiB between two GPUs, where LL would need half the time. Curves of one machine with steps of
+their own (`choice: fastest`) take the least.
+
+Source: the protocols: NCCL's src/include/device.h and "Demystifying NCCL", arXiv:2507.04786, 2025. Steps, starts and `kept`:
+fitted to 2,350 collectives on nine machines (ai-dynamo/aiconfigurator@095f58a51c4c, NCCL 2.27 to 2.29).
 Error: docs/validation/collectives.md.
-Range: one set of numbers belongs to one machine and one NCCL; timers of profilers (1 us) and what starts a kernel are in it.
+Range: timers of profilers (1 us) and what starts a kernel are in `start`.
 """
 
 from __future__ import annotations
@@ -28,7 +38,7 @@ from hwsim.demand import softened
 from hwsim.machine.libraries.operations import CannotCollect, Group, Operation
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
-from hwsim.units import Bytes, Ratio, Seconds
+from hwsim.units import Bytes, BytesPerSecond, Ratio, Seconds
 
 Protocol = Literal["ll", "ll128", "simple"]
 Method = Literal["ring", "tree", "nvls", "nvls-tree"]
@@ -38,7 +48,12 @@ PROTOCOLS: Final[tuple[Protocol, ...]] = ("ll", "ll128", "simple")
 HOPS: Final[Mapping[Protocol, float]] = {"ll": 2.7e-6, "ll128": 4.0e-6, "simple": 14.0e-6}
 _LEAST: Final[Mapping[Protocol, float]] = {"ll": 8.0, "ll128": 8.0, "simple": 64.0}
 _THREADS: Final = 512
+SENT: Final[tuple[Operation, ...]] = ("send", "all-to-all")
 RINGS: Final[tuple[Operation, ...]] = ("all-reduce", "reduce-scatter", "all-gather", "broadcast", "reduce")
+
+
+_WIDE: Final = 7.6e3  # bytes of a message at which half of the channels' extra time of a step is there
+_SHORT: Final = 16384.0  # bytes to one peer up to which a send goes by LL (NCCL_P2P_LL_THRESHOLD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +63,21 @@ class Speeds:
     step: Seconds = field("from one GPU to the next in a node")
     hop: Seconds | None = field("from node to node; as NCCL's own tables have it if left out", default=None)
     rate: Ratio = field("part of the bus that is data", default=1.0, exclusive_minimum=0.0)
+    start: Seconds = field("before the first step, beyond the start of every collective", default=0.0)
+    wide: Seconds = field("of a step, beyond that of a short message, once a message fills all channels", default=0.0)
+    kept: Ratio = field("part of a byte's time that a byte takes which a rank keeps for itself", default=0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Sends:
+    """Sends and receives, of which all-to-all is made."""
+
+    start: Seconds = field("of a send and its receive, beyond the start of every collective")
+    ll: BytesPerSecond = field("of LL, which carries up to 16 KiB to a peer", exclusive_minimum=0.0)
+    step: Seconds = field("of longer messages, beyond the start")
+    peer: Seconds = field("for each further peer", default=0.0)
+    rate: Ratio = field("part of the bus that longer messages reach, times the links' efficiency", default=1.0, exclusive_minimum=0.0)
+    kept: Ratio = field("part of a byte's time that a byte takes which a rank sends to itself", default=0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +110,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Nccl:
-    """Fitted to a machine; a part of the library in machines/parts/nccl."""
+    """Of a machine, or of a generation of links; a part of the library in machines/parts/nccl."""
 
     kind: ClassVar[str] = "nccl"
 
@@ -89,8 +119,16 @@ class Nccl:
     ll128: Speeds = field("protocol LL128: 120 of 128 bytes are data")
     simple: Speeds = field("protocol Simple: chunks")
     send: Seconds | None = field("start of a send and its receive; as `start` if left out", default=None)
+    sends: Sends | None = field("sends by what NCCL does for them; as one step of the protocols if left out", default=None)
+    choice: str = field(
+        "what picks the algorithm and the protocol: NCCL's own tables, or the least time",
+        default="fastest",
+        choices=("fastest", "tables"),
+    )
     nvlink: Ratio = field("part of NVLink's rate that long messages reach", default=1.0, exclusive_minimum=0.0)
     pcie: Ratio = field("part of PCIe's rate", default=1.0, exclusive_minimum=0.0)
+    host: Ratio | None = field("the same where neighbours meet in a processor; as `pcie` if left out", default=None)
+    sockets: Ratio | None = field("the same where they are on two processors; as `host` if left out", default=None)
     network: Ratio = field("part of the network's rate", default=1.0, exclusive_minimum=0.0)
     tree: Ratio = field("part of the links' rate that the double tree reaches; 0: never chosen", default=0.0)
     nvls: float = field("times the ring's rate that the switch's own sum reaches; 0: it has none", default=0.0, minimum=0.0)
@@ -135,6 +173,9 @@ class Nccl:
         n, k = group.ranks, len(group.sizes)
         inside, across = bus.inside * self._of(bus.link), bus.across * self._of(bus.wire)
         rate = inside if k == 1 else min(inside, across)
+        if operation in SENT and self.sends is not None:
+            yield self._sent(self.sends, operation, group, size, rate, bus)
+            return
         for protocol in PROTOCOLS:
             speeds = self.speeds(protocol)
             if operation == "send":
@@ -146,23 +187,53 @@ class Nccl:
                 raise CannotCollect(f"NCCL's measured numbers do not give {operation}", f"they do {', '.join(RINGS)}, send")
             f = 2 if operation == "all-reduce" else 1
             moved = f * (n - 1) / n * size if operation not in ("broadcast", "reduce") else size
-            yield Estimate("ring", protocol, self._wait(speeds, f * (n - k), f * (k - 1)), moved / (rate * speeds.rate))
+            passed = moved + speeds.kept * size / n
+            wait = self._wait(speeds, f * (n - k), f * (k - 1), size)
+            yield Estimate("ring", protocol, wait, passed / (rate * speeds.rate))
             if operation != "all-reduce":
                 continue
+            crossing = 2 * (k - 1) / k * size / across
             if k > 1 and self.tree > 0:
-                wait = self._wait(speeds, 2 * (n / k - 1), 2 * math.log2(k))
-                crossing = 2 * (k - 1) / k * size / across
-                yield Estimate("tree", protocol, wait, max(moved / inside, crossing) / (self.tree * speeds.rate))
-            if protocol == "simple" and k == 1 and self.nvls > 0 and n >= self.nvls_ranks:
+                wait = self._wait(speeds, 2 * (n / k - 1), 2 * math.log2(k), size)
+                yield Estimate("tree", protocol, wait, max(passed / inside, crossing) / (self.tree * speeds.rate))
+            if protocol == "simple" and self.nvls > 0 and max(group.sizes) >= self.nvls_ranks:
                 longer = softened(size, self.nvls_knee) / size if size > 0 else 1.0
-                yield Estimate("nvls", protocol, self.start + self.nvls_start, longer * moved / (rate * self.nvls))
+                start = self.start + self.nvls_start
+                if k == 1:
+                    yield Estimate("nvls", protocol, start, longer * moved / (rate * self.nvls))
+                elif self.choice == "tables":
+                    wait = start + 2 * math.log2(k) * (speeds.hop or 0.0)
+                    body = max(longer * moved / (inside * self.nvls), crossing / (self.tree or 1.0))
+                    yield Estimate("nvls-tree", protocol, wait, body)
+
+    def _sent(self, sends: Sends, operation: Operation, group: Group, size: float, rate: float, bus: Bus) -> Estimate:
+        """A send, or every rank's to all others: LL for short ones, else chunks."""
+        n, k = group.ranks, len(group.sizes)
+        peers = 1 if operation == "send" else n - 1
+        each = size if operation == "send" else size / n
+        kept = 0.0 if operation == "send" else sends.kept * each
+        speeds = self.speeds("ll" if each <= _SHORT else "simple")
+        wait = self.start + sends.start + (peers - 1) * sends.peer + (speeds.hop or 0.0 if k > 1 else 0.0)
+        method = "direct" if operation == "send" else "pairwise"
+        body = (peers * each + kept) / (bus.inside * self._of(bus.link) * sends.rate) if math.isfinite(bus.inside) else 0.0
+        if k > 1:
+            away = 1.0 if operation == "send" else max(group.sizes) * (1 - max(group.sizes) / n)  # of a whole node
+            body = max(body, away * size / (bus.across * self._of(bus.wire)))
+        long = Estimate(method, "simple", wait + sends.step, body)
+        if each > _SHORT:
+            return long
+        short = Estimate(
+            method, "ll", wait + _filled(size) * speeds.wide, max(each / sends.ll, peers * each / (rate * speeds.rate))
+        )
+        return min(short, long, key=lambda estimate: estimate.seconds)
 
     def time(self, estimate: Estimate) -> float:
         """Seconds of what was chosen: no less than issuing it takes."""
         return max(self.issue, estimate.seconds)
 
-    def _wait(self, speeds: Speeds, steps: float, hops: float) -> float:
-        return self.start + steps * speeds.step + hops * (speeds.hop or 0.0)
+    def _wait(self, speeds: Speeds, steps: float, hops: float, size: float) -> float:
+        step = speeds.step + _filled(size) * speeds.wide
+        return self.start + speeds.start + steps * step + hops * (speeds.hop or 0.0)
 
     def speeds(self, protocol: Protocol) -> Speeds:
         """Those of a protocol; its hops are known."""
@@ -171,4 +242,15 @@ class Nccl:
 
     def _of(self, link: str) -> float:
         """The efficiency of a kind of link."""
-        return self.nvlink if link == "nvlink" else self.pcie if link == "pcie" else self.network
+        if link == "nvlink":
+            return self.nvlink
+        if link == "sockets" and self.sockets is not None:
+            return self.sockets
+        if link in ("host", "sockets") and self.host is not None:
+            return self.host
+        return self.network if link == "network" else self.pcie
+
+
+def _filled(size: float) -> float:
+    """Part of a step's extra time that a message of this size has."""
+    return size / (size + _WIDE)

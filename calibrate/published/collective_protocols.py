@@ -1,0 +1,168 @@
+"""The constants of NCCL's protocols by generation of links, and two numbers of each machine, fitted together.
+
+Of all machines of a generation: steps, starts and parts of rates of the protocols (`machines/parts/nccl/nvlink4` and the like);
+of each machine: `start` and the part of its links' rate. What NCCL's own tables choose is taken, so that a protocol is fitted to
+the sizes at which it runs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from hwsim.collectives import choosing
+from hwsim.collectives.flows import Task
+from hwsim.collectives.plan import Group
+from hwsim.machine.libraries.nccl import Bus, Nccl, Sends, Speeds
+from published.collectives import Row, bus_of, devices_of, machine_of, operation_of
+from published.search import Floats, least_squares
+
+GENERATIONS: Final[Mapping[str, str]] = {
+    "hgx-a100": "nvlink3",
+    "hgx-h100": "nvlink4",
+    "hgx-h200": "nvlink4",
+    "hgx-b200": "nvlink5",
+    "hgx-b300": "nvlink5",
+    "gb200-nvl72": "nvlink5",
+    "gb300-nvl72": "nvlink5",
+    "l40s-server": "pcie",
+    "rtx-pro-6000-server": "pcie",
+}
+# Numbers of a generation and where the search begins; those of a machine; those that all generations share.
+GUESS: Final[Mapping[str, float]] = {
+    "ll.step": 0.9e-6, "ll.wide": 0.3e-6, "ll128.step": 1.6e-6, "ll128.rate": 0.7, "simple.start": 7e-6, "simple.step": 5e-6,
+    "nvls": 1.05, "nvls_start": 40e-6, "sends.step": 6e-6, "sends.rate": 0.8,
+}  # fmt: skip
+OWN: Final[Mapping[str, float]] = {"start": 7e-6, "rate": 0.85}
+SLOTTED: Final[Mapping[str, float]] = {"host": 0.5, "sockets": 0.3}  # of a machine on PCIe alone
+SHARED: Final[Mapping[str, float]] = {"sends.start": 1.6e-6, "sends.peer": 0.32e-6, "sends.ll": 6.6e9}
+KEPT: Final = (1.0, 0.5)  # of LL and LL128, and of Simple and sends; on PCIe copies inside a GPU take no time beside it
+_PULL: Final = 0.02  # of a number's logarithm towards its guess
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A row with what does not change while numbers are sought."""
+
+    row: Row
+    group: Group
+    bus: Bus
+    taken: tuple[str, str] | None  # algorithm and protocol by NCCL's tables; None: there is no choice
+
+
+def prepared(rows: Iterable[Row]) -> list[Prepared]:
+    """Rows, links and choices."""
+    return [_prepare(row) for row in rows]
+
+
+def _prepare(row: Row) -> Prepared:
+    operation = operation_of(row)
+    machine, devices = machine_of(row.machine), devices_of(row.machine, row.ranks, row.nodes)
+    each = row.ranks // row.nodes
+    group = Group(row.ranks, (each,) * row.nodes if row.nodes > 1 else ())
+    carried = bus_of(row.machine, row.ranks, row.nodes, operation)
+    some = nccl(dict(GUESS) | dict(OWN) | dict(SHARED), GENERATIONS.get(row.machine, "nvlink4"))
+    found = choosing.estimates(Task(machine, operation, devices, row.size), some, group)
+    return Prepared(row, group, carried, (found[0].method, found[0].protocol) if len(found) > 1 else None)
+
+
+def nccl(said: Mapping[str, float], generation: str) -> Nccl:
+    """The library of some numbers."""
+    wide = generation.startswith("nvlink")
+    flags, chunks = KEPT if wide else (0.0, 0.0)
+    rate = min(1.0, said["rate"])
+    rates = {"nvlink": rate} if wide else {"pcie": rate, "host": said.get("host"), "sockets": said.get("sockets")}
+    return Nccl(
+        start=said["start"],
+        ll=Speeds(said["ll.step"], rate=0.5, wide=said["ll.wide"], kept=flags),
+        ll128=Speeds(said["ll128.step"], rate=said["ll128.rate"], kept=flags),
+        simple=Speeds(said["simple.step"], start=said["simple.start"], kept=chunks),
+        sends=Sends(
+            said["sends.start"], said["sends.ll"], said["sends.step"], said["sends.peer"], rate=said["sends.rate"], kept=chunks
+        ),
+        choice="tables",
+        nvls=said["nvls"] if generation in ("nvlink4", "nvlink5") else 0.0,
+        nvls_start=said["nvls_start"],
+        **{key: value for key, value in rates.items() if value is not None},
+    )  # fmt: skip
+
+
+def seconds(one: Prepared, library: Nccl) -> float:
+    """What the library says of a row."""
+    found = library.estimates(operation_of(one.row), one.group, one.row.size, one.bus)
+    if one.taken is not None:
+        found = tuple(each for each in found if (each.method, each.protocol) == one.taken) or found
+    return library.time(found[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """Numbers of generations and of machines."""
+
+    generations: Mapping[str, Mapping[str, float]]
+    machines: Mapping[str, Mapping[str, float]]
+
+    def library(self, machine: str, generation: str | None = None, own: Mapping[str, float] | None = None) -> Nccl:
+        """The numbers of a machine's generation and its own; by default those fitted."""
+        of = generation or GENERATIONS[machine]
+        return nccl({**self.generations[of], **(self.machines[machine] if own is None else own)}, of)
+
+
+def fitted(rows: Sequence[Prepared]) -> Fitted:
+    """The numbers that come closest."""
+    machines = list(dict.fromkeys(one.row.machine for one in rows))
+    generations = list(dict.fromkeys(GENERATIONS[name] for name in machines))
+    places: list[tuple[str, str, float]] = [("", key, guess) for key, guess in SHARED.items()]
+    for name in generations:
+        guessed = {key: guess for key, guess in GUESS.items() if not key.startswith("nvls") or name in ("nvlink4", "nvlink5")}
+        places += [(name, key, guess) for key, guess in guessed.items()]
+    for name in machines:
+        places += [(name, key, guess) for key, guess in (OWN | SLOTTED if "server" in name else OWN).items()]
+    members = {
+        place: [at for at, one in enumerate(rows) if place in ("", one.row.machine, GENERATIONS[one.row.machine])]
+        for place in {place for place, _, _ in places}
+    }
+    measured = np.array([one.row.seconds for one in rows])
+
+    def told(values: Floats) -> dict[str, dict[str, float]]:
+        said: dict[str, dict[str, float]] = {}
+        for (place, key, guess), value in zip(places, values, strict=True):
+            said.setdefault(place, {})[key] = guess * math.exp(value)
+        return said
+
+    last: dict[str, object] = {}
+
+    def errors(values: Floats) -> Floats:
+        """ln(predicted / measured) of the rows that a changed number bears on, and the pull towards the guesses."""
+        if last:
+            before, out = last["values"], last["out"]
+            assert isinstance(before, np.ndarray) and isinstance(out, np.ndarray)
+            changed = {places[at][0] for at in np.flatnonzero(before != values)}
+            which = sorted({at for place in changed for at in members[place]})
+            out = out.copy()
+        else:
+            which, out = list(range(len(rows))), np.empty(len(rows) + len(places))
+        said = told(values)
+        libraries = {
+            name: nccl({**GUESS, **said[""], **said[GENERATIONS[name]], **said[name]}, GENERATIONS[name]) for name in machines
+        }
+        for at in which:
+            out[at] = math.log(seconds(rows[at], libraries[rows[at].row.machine]) / measured[at])
+        out[len(rows) :] = _PULL * values
+        if not last or len(which) == len(rows):
+            last.update(values=values.copy(), out=out)
+        return out
+
+    found = told(least_squares(errors, np.zeros(len(places))))
+    return Fitted(
+        {name: {**GUESS, **found[""], **found[name]} for name in generations}, {name: found[name] for name in machines}
+    )
+
+
+def pooled(several: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """The geometric mean of each number."""
+    return {key: math.exp(math.fsum(math.log(each[key]) for each in several) / len(several)) for key in several[0]}
