@@ -27,6 +27,7 @@ TOPICS: Final[dict[str, str]] = {
     "cnn_simulated": "training of networks of convolutions, simulated",
     "collectives": "collectives of NCCL and MPI",
     "collectives_levels": "flows beside single sends",
+    "collectives_serving": "NCCL by generation of links",
     "collectives_text": "the text's own numbers",
     "core_to_core": "cache lines from core to core",
     "cpu_bandwidth": "bandwidth of CPUs: against cores, by level, BabelStream",
@@ -57,7 +58,7 @@ TOPICS: Final[dict[str, str]] = {
 PAGES: Final[dict[str, tuple[str, ...]]] = {
     "components": (),
     "models": ("llm_training", "llm_memory", "inference", "bert", "cnn_training", "cnn_simulated", "cnn_inference", "cnn_d2l"),
-    "collectives": ("collectives_text", "collectives", "dlrm_trace", "peers", "collectives_levels"),
+    "collectives": ("collectives_text", "collectives", "collectives_serving", "dlrm_trace", "peers", "collectives_levels"),
 }
 
 

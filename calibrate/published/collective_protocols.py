@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 import numpy as np
@@ -35,7 +36,7 @@ GENERATIONS: Final[Mapping[str, str]] = {
 # Numbers of a generation and where the search begins; those of a machine; those that all generations share.
 GUESS: Final[Mapping[str, float]] = {
     "ll.step": 0.9e-6, "ll.wide": 0.3e-6, "ll128.step": 1.6e-6, "ll128.rate": 0.7, "simple.start": 7e-6, "simple.step": 5e-6,
-    "nvls": 1.05, "nvls_start": 40e-6, "sends.step": 6e-6, "sends.rate": 0.8,
+    "nvls": 1.2, "nvls_start": 20e-6, "nvls_knee": 15e6, "sends.step": 6e-6, "sends.rate": 0.8,
 }  # fmt: skip
 OWN: Final[Mapping[str, float]] = {"start": 7e-6, "rate": 0.85}
 SLOTTED: Final[Mapping[str, float]] = {"host": 0.5, "sockets": 0.3}  # of a machine on PCIe alone
@@ -59,6 +60,7 @@ def prepared(rows: Iterable[Row]) -> list[Prepared]:
     return [_prepare(row) for row in rows]
 
 
+@cache
 def _prepare(row: Row) -> Prepared:
     operation = operation_of(row)
     machine, devices = machine_of(row.machine), devices_of(row.machine, row.ranks, row.nodes)
@@ -75,7 +77,6 @@ def nccl(said: Mapping[str, float], generation: str) -> Nccl:
     wide = generation.startswith("nvlink")
     flags, chunks = KEPT if wide else (0.0, 0.0)
     rate = min(1.0, said["rate"])
-    rates = {"nvlink": rate} if wide else {"pcie": rate, "host": said.get("host"), "sockets": said.get("sockets")}
     return Nccl(
         start=said["start"],
         ll=Speeds(said["ll.step"], rate=0.5, wide=said["ll.wide"], kept=flags),
@@ -87,8 +88,12 @@ def nccl(said: Mapping[str, float], generation: str) -> Nccl:
         choice="tables",
         nvls=said["nvls"] if generation in ("nvlink4", "nvlink5") else 0.0,
         nvls_start=said["nvls_start"],
-        **{key: value for key, value in rates.items() if value is not None},
-    )  # fmt: skip
+        nvls_knee=said["nvls_knee"],
+        nvlink=rate if wide else 1.0,
+        pcie=1.0 if wide else rate,
+        host=said.get("host"),
+        sockets=said.get("sockets"),
+    )
 
 
 def seconds(one: Prepared, library: Nccl) -> float:
@@ -112,8 +117,8 @@ class Fitted:
         return nccl({**self.generations[of], **(self.machines[machine] if own is None else own)}, of)
 
 
-def fitted(rows: Sequence[Prepared]) -> Fitted:
-    """The numbers that come closest."""
+def fitted(rows: Sequence[Prepared], begin: Fitted | None = None) -> Fitted:
+    """The numbers that come closest; the search begins at the guesses, or near what was fitted to more rows."""
     machines = list(dict.fromkeys(one.row.machine for one in rows))
     generations = list(dict.fromkeys(GENERATIONS[name] for name in machines))
     places: list[tuple[str, str, float]] = [("", key, guess) for key, guess in SHARED.items()]
@@ -121,7 +126,7 @@ def fitted(rows: Sequence[Prepared]) -> Fitted:
         guessed = {key: guess for key, guess in GUESS.items() if not key.startswith("nvls") or name in ("nvlink4", "nvlink5")}
         places += [(name, key, guess) for key, guess in guessed.items()]
     for name in machines:
-        places += [(name, key, guess) for key, guess in (OWN | SLOTTED if "server" in name else OWN).items()]
+        places += [(name, key, guess) for key, guess in ({**OWN, **SLOTTED} if "server" in name else OWN).items()]
     members = {
         place: [at for at, one in enumerate(rows) if place in ("", one.row.machine, GENERATIONS[one.row.machine])]
         for place in {place for place, _, _ in places}
@@ -134,16 +139,14 @@ def fitted(rows: Sequence[Prepared]) -> Fitted:
             said.setdefault(place, {})[key] = guess * math.exp(value)
         return said
 
-    last: dict[str, object] = {}
+    last: list[tuple[Floats, Floats]] = []
 
     def errors(values: Floats) -> Floats:
         """ln(predicted / measured) of the rows that a changed number bears on, and the pull towards the guesses."""
         if last:
-            before, out = last["values"], last["out"]
-            assert isinstance(before, np.ndarray) and isinstance(out, np.ndarray)
+            before, out = last[-1][0], last[-1][1].copy()
             changed = {places[at][0] for at in np.flatnonzero(before != values)}
             which = sorted({at for place in changed for at in members[place]})
-            out = out.copy()
         else:
             which, out = list(range(len(rows))), np.empty(len(rows) + len(places))
         said = told(values)
@@ -153,14 +156,38 @@ def fitted(rows: Sequence[Prepared]) -> Fitted:
         for at in which:
             out[at] = math.log(seconds(rows[at], libraries[rows[at].row.machine]) / measured[at])
         out[len(rows) :] = _PULL * values
-        if not last or len(which) == len(rows):
-            last.update(values=values.copy(), out=out)
+        if len(which) == len(rows):
+            last[:] = [(values.copy(), out)]
         return out
 
-    found = told(least_squares(errors, np.zeros(len(places))))
-    return Fitted(
-        {name: {**GUESS, **found[""], **found[name]} for name in generations}, {name: found[name] for name in machines}
+    found = told(
+        least_squares(errors, np.array([_beginning(begin, *place) for place in places]), rounds=40 if begin is None else 6)
     )
+    return Fitted({name: {**GUESS, **found[""], **found[name]} for name in generations}, {name: found[name] for name in machines})
+
+
+def _beginning(begin: Fitted | None, place: str, key: str, guess: float) -> float:
+    """The logarithm over the guess with which the search for a number begins."""
+    if begin is None:
+        return 0.0
+    of = begin.generations.get(place) or begin.machines.get(place) or next(iter(begin.generations.values()))
+    return math.log(of[key] / guess)
+
+
+def left_out(rows: Sequence[Prepared], machine: str, begin: Fitted, *, generation: bool = False) -> Nccl:
+    """What would be said of a machine if it, or its whole generation of links, had not been measured."""
+    mine = GENERATIONS[machine]
+    wide = mine.startswith("nvlink")
+    others = [
+        one
+        for one in rows
+        if GENERATIONS[one.row.machine].startswith("nvlink") == wide
+        and (GENERATIONS[one.row.machine] != mine if generation else one.row.machine != machine)
+    ]
+    found = fitted(others, begin)
+    numbers = found.generations.get(mine) or pooled(list(found.generations.values()))
+    own = [found.machines[name] for name in found.machines if GENERATIONS[name] == mine] or list(found.machines.values())
+    return nccl({**numbers, **pooled(own)}, mine)
 
 
 def pooled(several: Sequence[Mapping[str, float]]) -> dict[str, float]:

@@ -96,7 +96,9 @@ def _order(task: Task, group: Group) -> Callable[[Estimate], tuple[float, float]
     """The seconds that NCCL's tables expect of an algorithm and protocol; the estimate's own if they do not know the machine."""
     try:
         gpus = hardware(task.machine, task.devices, group)
-        expected = {(each.method, each.protocol): each.seconds(task.size) for each in candidates(gpus, task.operation, group, task.size)}
+        expected: dict[tuple[str, str], float] = {
+            (each.method, each.protocol): each.seconds(task.size) for each in candidates(gpus, task.operation, group, task.size)
+        }
     except CannotCollect:
         expected = {}
     return lambda each: (expected.get((each.method, each.protocol), math.inf), each.seconds)

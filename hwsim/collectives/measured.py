@@ -77,7 +77,7 @@ def _generation(machine: Machine, name: str) -> str | None:
 @cache
 def _default(name: str) -> Nccl:
     """The same as defaults."""
-    library = measured(Nccl, name)
+    library: Nccl = measured(Nccl, name)
     found = replace(library)
     object.__setattr__(found, "sources", {key: f"default: {text}" for key, text in library.sources.items()})
     return found

@@ -76,7 +76,9 @@ class Sends:
     ll: BytesPerSecond = field("of LL, which carries up to 16 KiB to a peer", exclusive_minimum=0.0)
     step: Seconds = field("of longer messages, beyond the start")
     peer: Seconds = field("for each further peer", default=0.0)
-    rate: Ratio = field("part of the bus that longer messages reach, times the links' efficiency", default=1.0, exclusive_minimum=0.0)
+    rate: Ratio = field(
+        "part of the bus that longer messages reach, times the links' efficiency", default=1.0, exclusive_minimum=0.0
+    )
     kept: Ratio = field("part of a byte's time that a byte takes which a rank sends to itself", default=0.0)
 
 
