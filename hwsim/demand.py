@@ -147,6 +147,22 @@ class Demand:
 Case = Literal["known", "source", "device", "generation", "outside", "stated"]
 
 
+def case_of(source: str) -> Case | None:
+    """How well a number is known whose source says this, if it is the default of a class; None for every other source.
+
+    >>> case_of("default: nvidia/hopper, 3 parts, 6 %"), case_of("default: nvidia, other generations, 12 parts, 20 %")
+    ('device', 'generation')
+    >>> case_of("default: outside, gpu, no data, 60 %"), case_of("datasheet, of the H100")
+    ('outside', None)
+    """
+    if "default: " not in source:
+        return None
+    _, _, said = source.partition("default: ")
+    if said.startswith("outside"):
+        return "outside"
+    return "generation" if ", other generations" in said or " of any kind" in said else "device"
+
+
 class Doubt(NamedTuple):
     """Seconds of a line whose error has one cause; how large it is stands in `errors.yaml`.
 

@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from hwsim.demand import Case, Cost, Doubt, Term
+from hwsim.demand import Case, Cost, Doubt, Term, case_of
 from hwsim.records import dataclass
 from hwsim.results.cause import Cause, binding, holder
 from hwsim.results.critical import critical_path
@@ -26,6 +26,7 @@ PLAIN: Final = "number"  # first word of the regime of a number that no model's 
 _MODELS: Final = frozenset({"kernels", "flow"})  # lines of models: never without an error
 _SOURCE: Final = re.compile(r"\b(measured|fitted|datasheet|recalled|default|guess)\b")
 _KINDS: Final = ("latency", "bandwidth", "efficiency")
+_SPREAD: Final = re.compile(r"(?:spread |default: .*, )(\d+(?:\.\d+)?) %$")  # that the source of a number ends in
 _CASES: Final[dict[str, Case]] = {"default": "device", "guess": "device"}
 
 
@@ -90,6 +91,9 @@ def lines_of(cost: Cost, cause: Cause) -> Sequence[tuple[Term, float]]:
             terms = [max(terms, key=lambda term: term.seconds)] if terms else _longest(cost)
         case "floor":
             terms = _longest(cost)
+        case "time":
+            line = binding(cost)
+            terms = [line] if line is not None and line.doubts else []
         case _:
             return ()
     total = math.fsum(term.seconds for term in terms)
@@ -107,7 +111,7 @@ def errors_of(term: Term) -> Iterator[tuple[Weight, float]]:
     if term.doubts:
         total = max(term.seconds, math.fsum(doubt.seconds for doubt in term.doubts))
         for doubt in term.doubts:
-            if doubt.case != "stated" and total > 0:
+            if total > 0:
                 yield Weight(doubt, kernels), doubt.seconds / total
         return
     found = _of_inputs(term.inputs, term.kind)
@@ -119,19 +123,19 @@ def errors_of(term: Term) -> Iterator[tuple[Weight, float]]:
 @functools.lru_cache(maxsize=4096)
 def _of_inputs(inputs: tuple[tuple[str, str, str], ...], kind_of_line: str) -> tuple[tuple[Weight, float], ...]:
     """The error of a line whose formula nobody measured: of the least sure of its numbers."""
+    spreads = [(float(match[1]) / 100, name, source) for name, _, source in inputs if (match := _SPREAD.search(source))]
     kinds = {kind for _, _, source in inputs for kind in _SOURCE.findall(source)}
-    for kind in ("guess", "default", "recalled", "datasheet", "fitted", "measured"):
-        if kind in kinds:
-            name, text = next((name, source) for name, _, source in inputs if kind in _SOURCE.findall(source))
-            of = next((word for word in _KINDS if word in name or word in kind_of_line), "any")
-            doubt = Doubt(
-                f"{PLAIN}/{kind}.{of}",
-                _CASES.get(kind, "known"),
-                _named(name, text),
-                0.0,
-            )
-            return ((Weight(doubt), 1.0),)
-    return ()
+    least_sure = next((kind for kind in ("guess", "default", "recalled", "datasheet", "fitted", "measured") if kind in kinds), "")
+    if spreads and least_sure not in {"guess", "recalled"}:
+        spread, name, text = max(spreads)
+        doubt = Doubt(f"{PLAIN}/={spread!r}", case_of(text) or _CASES.get(least_sure, "known"), _named(name, text), 0.0)
+        return ((Weight(doubt), 1.0),)
+    if not least_sure:
+        return ()
+    name, text = next((name, source) for name, _, source in inputs if least_sure in _SOURCE.findall(source))
+    of = next((word for word in _KINDS if word in name or word in kind_of_line), "any")
+    case = case_of(text) or _CASES.get(least_sure, "known")
+    return ((Weight(Doubt(f"{PLAIN}/{least_sure}.{of}", case, _named(name, text), 0.0)), 1.0),)
 
 
 def _named(name: str, source: str) -> str:

@@ -168,8 +168,7 @@ def _parts(weights: Weights, known: Table, level: int) -> Iterable[Part]:
         of_time = math.fsum(weight.doubt.seconds for weight in alike) / weights.total
         kind, _, name = regime.partition("/")
         if kind == PLAIN:
-            source, _, of = name.partition(".")
-            yield Part(key, regime, case, of_time, of_time * known.spread(source, of), 0.0, NORMAL[level])
+            yield Part(key, regime, case, of_time, of_time * _spread(name, known), 0.0, NORMAL[level])
             continue
         errors = known.errors(regime, case)
         if errors is None:  # nobody measured such a time
@@ -180,6 +179,14 @@ def _parts(weights: Weights, known: Table, level: int) -> Iterable[Part]:
         yield Part(
             key, regime, case, of_time, of_time * errors.shared, scatter, errors.quantile(level), errors.rows, errors.units
         )
+
+
+def _spread(name: str, known: Table) -> float:
+    """Standard deviation of a number: "=0.05" itself, "guess.latency" by its source and what it is of."""
+    if name.startswith("="):
+        return float(name[1:])
+    source, _, of = name.partition(".")
+    return known.spread(source, of)
 
 
 def _case_of(parts: Sequence[Part], variance: float) -> Case:

@@ -22,11 +22,12 @@ from hwsim.formats import format_quantity
 from hwsim.records import dataclass
 from hwsim.spec.mistakes import Mistakes, did_you_mean
 from hwsim.spec.tree import Origin, Tree
-from hwsim.units import RATIO, TIME, Dimension, Quantity, UnitError, parse, parse_as
+from hwsim.units import RATIO, TIME, Dimension, Quantity, UnitError, Unsure, parse, parse_as
 
 SOURCE_KEYS: Final = ("source", "ref")
-NUMBER_KEYS: Final = ("value", "source", "ref", "ci95", "points", "note")
+NUMBER_KEYS: Final = ("value", "source", "ref", "spread", "ci95", "points", "note")
 SOURCES: Final = ("datasheet", "standard", "recalled", "measured", "fitted", "guess")
+WIDEST: Final = 3.0  # spread: a factor of 20
 FAILED: Final = object()
 _LONGEST: Final = ticks.LONGEST / ticks.FEMTO  # seconds
 
@@ -120,6 +121,9 @@ def number_shape(bounds: Bounds, dimension: Dimension | None = None, *, whole: b
             message = "must be more than 0" if above == 0 else f"must be more than {_bound(above, unit)}"
         elif most is not None and value > most:
             message = f"is more than the most, {_bound(most, unit)}"
+        elif isinstance(tree.value, dict) and "spread" in tree.value:
+            spread = _spread(tree.value["spread"], context)
+            return FAILED if spread is None else Unsure(value, spread)
         else:
             return value
         forgot = unit == "%" and 1 < value <= 100 and isinstance(number.value, int | float)
@@ -128,6 +132,22 @@ def number_shape(bounds: Bounds, dimension: Dimension | None = None, *, whole: b
 
     plain = "a whole number" if whole else "a number"
     return Shape(plain if dimension is None else f"{dimension.name}, such as '{dimension.example}'", "scalar", read)
+
+
+def _spread(tree: Tree, context: Context) -> float | None:
+    """One standard deviation of a number, as a part of it."""
+    given = tree.value
+    try:
+        spread = (
+            parse_as(given, RATIO) if isinstance(given, str | int | float | Quantity) and not isinstance(given, bool) else -1.0
+        )
+    except UnitError as error:
+        context.mistakes.add_unit_error(tree.place, error)
+        return None
+    if not 0 <= spread <= WIDEST:
+        context.mistakes.add(tree.place, f"{tree.what()} is no spread", "one standard deviation as a part of the number: 5 %")
+        return None
+    return spread
 
 
 def _bound(value: float, unit: str) -> str:
@@ -170,6 +190,8 @@ def _plain_number(number: Tree, context: Context, *, whole: bool) -> Any:
 def origin_of(tree: Tree) -> Origin | None:
     """Origin stated by a mapping's own `source:` and `ref:`."""
     source, ref = (tree.text(key) for key in SOURCE_KEYS)
+    if (spread := tree.get("spread")) is not None and tree.get("value") is not None:
+        ref = f"{ref or 'as given'}, spread {spread.what().strip(chr(39))}"
     if source is None:
         return Origin("stated", ref) if ref else None
     if source in SOURCES:
