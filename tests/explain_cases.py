@@ -6,6 +6,7 @@ from typing import Final
 
 MACHINE: Final = """\
 hwsim: machine/1
+class: ideal
 name: a small server
 source: datasheet
 ref: made up

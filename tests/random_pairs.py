@@ -75,7 +75,7 @@ def random_machine(dice: random.Random, least: int = 0) -> File:
             "launch": dice.choice(["0 s", "4 us"]),
         }  # fmt: skip
         links.append({"name": "gpus", "between": ["psw", "gpu*"], "kind": "pcie", "bandwidth": quantity(dice, 1e9, 1e11, "B/s")})
-    return {"hwsim": "machine/1", "name": "a random server", "parts": parts, "links": links}
+    return {"hwsim": "machine/1", "class": "ideal", "name": "a random server", "parts": parts, "links": links}
 
 
 def random_star(dice: random.Random) -> File:
@@ -93,7 +93,7 @@ def random_star(dice: random.Random) -> File:
                 "bandwidth": quantity(dice, 1e8, 1e11, "B/s"), "latency": quantity(dice, 1e-7, 1e-4, "s"),
             }
         )  # fmt: skip
-    return {"hwsim": "machine/1", "name": "a random star", "parts": parts, "links": links}
+    return {"hwsim": "machine/1", "class": "ideal", "name": "a random star", "parts": parts, "links": links}
 
 
 # ---------------------------------------------------------------- workloads

@@ -116,7 +116,7 @@ def test_progress_is_told_at_the_end_at_least() -> None:
 
 
 def test_mistakes_of_a_workload_come_with_those_of_its_machine() -> None:
-    machine = {"hwsim": "machine/1", "parts": {"gpu": {"kind": "gpu", "use": "d2l-gpus"}}}
+    machine = {"hwsim": "machine/1", "class": "ideal", "parts": {"gpu": {"kind": "gpu", "use": "d2l-gpus"}}}
     workload = {"hwsim": "workload/1", "program": [{"busy": {"device": "gpu", "time": "15 MB"}}]}
     with pytest.raises(hwsim.SpecError) as raised:
         hwsim.simulate(machine, workload)

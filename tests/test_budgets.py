@@ -13,7 +13,7 @@ GPU = "kind: gpu, flop: {fp32: 1 TFLOP/s}, memory: {bandwidth: 1 TB/s}, lanes: 1
 
 
 def machine(text: str) -> Machine:
-    return api.load_machine("hwsim: machine/1\n" + text)
+    return api.load_machine("hwsim: machine/1\nclass: ideal\n" + text)
 
 
 @pytest.mark.parametrize(

@@ -263,7 +263,7 @@ class Made:
     name: str
 
     def yaml(self) -> str:
-        return f"hwsim: machine/1\nname: {self.name}\n"
+        return f"hwsim: machine/1\nclass: ideal\nname: {self.name}\n"
 
 
 @pytest.fixture
@@ -295,7 +295,7 @@ def test_a_run_measures_fits_validates_and_writes(tmp_path: Path, stages: list[s
     path = tmp_path / "here.yaml"
     assert hwsim("run", "-o", str(path)).exit_code == 0
     assert stages == ["measured all and 0 ops for 90 s", "fitted 1 rows", "validated here"]
-    assert path.read_text("utf-8") == "hwsim: machine/1\nname: here\n"
+    assert path.read_text("utf-8") == "hwsim: machine/1\nclass: ideal\nname: here\n"
     assert load(tmp_path / "here.measurements.json.gz").rows == (ROW,)
     assert "going on from" in hwsim("run", "-o", str(path)).output
     assert "going on from" not in hwsim("run", "--fresh", "-o", str(path)).output
@@ -310,7 +310,7 @@ def test_a_run_for_a_workload_measures_its_ops_instead_of_all_suites(tmp_path: P
 def test_of_several_files_the_last_counts(tmp_path: Path, stages: list[str]) -> None:
     names = [str(Measurements({}, (ROW,)).save(tmp_path / name)) for name in ("a.json", "b.json")]
     result = hwsim("fit", *names)
-    assert result.output == "hwsim: machine/1\nname: a\n"
+    assert result.output == "hwsim: machine/1\nclass: ideal\nname: a\n"
     assert stages == ["fitted 1 rows"]
 
 
@@ -334,7 +334,8 @@ def test_what_changed_is_said_by_group_and_by_number(tmp_path: Path) -> None:
 
 def machine(path: Path, bandwidth: str, cores: int) -> Path:
     path.write_text(
-        f"hwsim: machine/1\nparts:\n  cpu: {{kind: cpu, cores: {cores}, memory: {{bandwidth: {bandwidth}}}}}\n", "utf-8"
+        f"hwsim: machine/1\nclass: ideal\nparts:\n  cpu: {{kind: cpu, cores: {cores}, memory: {{bandwidth: {bandwidth}}}}}\n",
+        "utf-8",
     )
     return path
 

@@ -32,6 +32,7 @@ KERNELS = """
         add: {call: 200 ns, each: {fp64: EACH}, counts: [1, 4e6]}
 """
 MACHINE = """hwsim: machine/1
+class: ideal
 name: fitted
 parts:
   cpu:

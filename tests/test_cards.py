@@ -15,7 +15,7 @@ GIB = 2**30
 
 def two(node: str, link: str) -> Machine:
     parts = f"{{node: {{kind: machine, use: {node}, count: 2}}, sw: {{kind: switch, ports: 64}}}}"
-    return hwsim.load_machine(f"hwsim: machine/1\nparts: {parts}\nlinks: [{{between: [node*.nic*, sw], {link}}}]\n")
+    return hwsim.load_machine(f"hwsim: machine/1\nclass: ideal\nparts: {parts}\nlinks: [{{between: [node*.nic*, sw], {link}}}]\n")
 
 
 def node(gpus: int, cards: int) -> Machine:
@@ -26,7 +26,8 @@ def node(gpus: int, cards: int) -> Machine:
     links += "{name: card, between: [s, nic*], kind: pcie, gen: 4, lanes: 16}]"
     machine = f"{{node: {{kind: machine, count: 2, parts: {{{parts}}}, links: {links}}}, sw: {{kind: switch}}}}"
     return hwsim.load_machine(
-        f"hwsim: machine/1\nparts: {machine}\nlinks: [{{between: [node*.nic*, sw], kind: ethernet, rate: 100 Gb/s}}]\n"
+        f"hwsim: machine/1\nclass: ideal\nparts: {machine}\n"
+        f"links: [{{between: [node*.nic*, sw], kind: ethernet, rate: 100 Gb/s}}]\n"
     )
 
 

@@ -64,6 +64,7 @@ def test_under_each_it_is_one_collective_that_waits_for_the_last_to_come() -> No
 def test_a_program_per_node_has_a_collective_of_its_own() -> None:
     machine = """
 hwsim: machine/1
+class: ideal
 parts:
   node: {kind: machine, use: d2l-4gpu-pcie, count: 2}
 """
@@ -191,6 +192,7 @@ def test_single_sends_with_measured_numbers_take_as_long_as_the_estimate(algorit
 def test_several_nodes_share_what_their_machine_says() -> None:
     machine = """
 hwsim: machine/1
+class: ideal
 parts:
   node: {kind: machine, use: dgx-h100, count: 2}
   fabric: {kind: switch}
@@ -214,6 +216,7 @@ def test_overheads_in_place_add_to_every_algorithm() -> None:
 def test_mpi_among_cpus_takes_its_curve() -> None:
     machine = """
 hwsim: machine/1
+class: ideal
 collectives: {mpi: {use: openmpi-ucx-edr}, nccl: {use: h200}}
 parts:
   cpu: {kind: cpu, use: d2l-server-cpu, count: 4}
@@ -244,6 +247,7 @@ links: [{between: [cpu*, switch], kind: infiniband, rate: 100 Gb/s}]
 def test_mistakes_in_collectives_are_said(text: str, message: str) -> None:
     machine = f"""
 hwsim: machine/1
+class: ideal
 collectives: {text}
 parts: {{gpu: {{kind: gpu, use: d2l-gpu}}}}
 """
@@ -283,6 +287,7 @@ program:
 def test_servers_beside_the_workers_and_rings_both_ways() -> None:
     machine = """
 hwsim: machine/1
+class: ideal
 parts:
   gpu: {kind: gpu, use: d2l-gpu, count: 4}
   server: {kind: cpu, use: d2l-server-cpu, count: 4}

@@ -83,7 +83,7 @@ def test_a_weight_divides_a_link_in_proportion() -> None:
         name = f"weight {weight:g}"
         return {"copy": {"name": name, "from": "gpu0", "to": "gpu1", "bytes": "16 GB", "queue": name, "weight": weight}}
 
-    at_once = {"hwsim": "machine/1", "use": FOUR, "parts": {"gpu": {"copies": {"setup": "0 s"}}}}
+    at_once = {"hwsim": "machine/1", "class": "ideal", "use": FOUR, "parts": {"gpu": {"copies": {"setup": "0 s"}}}}
     run = hwsim.simulate(at_once, {"hwsim": "workload/1", "program": [copy(3), copy(1)]})
     assert run.makespan_s == pytest.approx(2.0)  # work conserving
     alone = hwsim.simulate(at_once, {"hwsim": "workload/1", "program": [copy(3)]})

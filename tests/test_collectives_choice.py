@@ -33,6 +33,7 @@ def made(text: str) -> Machine:
 
 DGX = """
 hwsim: machine/1
+class: ideal
 parts:
   gpu: {{kind: gpu, use: {gpu}, count: {count}}}
   nvswitch: {{kind: switch, reduces: true}}

@@ -15,6 +15,7 @@ MIB = 1 << 20
 PORT, HOP = 12.5e9, 1e-6  # of every link
 STAR = """
 hwsim: machine/1
+class: ideal
 parts:
   gpu: {{kind: gpu, count: {n}, flop: {{fp32: 1 TFLOP/s}}, memory: {{bandwidth: 100 TB/s}}}}
   switch: {{kind: switch}}
@@ -154,6 +155,7 @@ def test_the_fullest_link_works_until_it_is_done(steps: str, part: float) -> Non
 
 UNEVEN = """
 hwsim: machine/1
+class: ideal
 parts:
   gpu: {{kind: gpu, count: 4, flop: {{fp32: 1 TFLOP/s}}, memory: {{bandwidth: 100 TB/s}}}}
   switch: {{kind: switch}}

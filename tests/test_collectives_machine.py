@@ -37,6 +37,7 @@ def made(tree: object) -> Machine:
 PCIE, NVLINK = library("d2l-4gpu-pcie"), library("d2l-8gpu-nvlink")
 SWITCHED = """
 hwsim: machine/1
+class: ideal
 parts:
   gpu: {{kind: gpu, count: {gpus}, flop: {{fp32: 1 TFLOP/s}}, memory: {{size: 1 GB, bandwidth: 10 TB/s}}}}
   sw: {{kind: switch, reduces: true}}
@@ -44,6 +45,7 @@ links: [{{between: [gpu*, sw], kind: direct, bandwidth: {rate} GB/s, latency: {l
 """
 CLUSTER = """
 hwsim: machine/1
+class: ideal
 parts:
   node:
     kind: machine
@@ -212,7 +214,9 @@ def test_only_a_switch_that_says_so_adds() -> None:
 @pytest.mark.parametrize("use", sorted(names("switch")))
 def test_nothing_adds_for_a_pcie_or_ethernet_switch_of_the_library(use: str) -> None:
     """NVLink SHARP came with Hopper's NVSwitch, SHARP with InfiniBand's Switch-IB 2."""
-    machine = made(f"hwsim: machine/1\nparts: {{cpu: {{kind: cpu, use: xeon-6248}}, sw: {{kind: switch, use: {use}}}}}\n")
+    machine = made(
+        f"hwsim: machine/1\nclass: ideal\nparts: {{cpu: {{kind: cpu, use: xeon-6248}}, sw: {{kind: switch, use: {use}}}}}\n"
+    )
     assert adds(machine, "sw") == (use in {"nvswitch-h100", "quantum-2-ndr", "quantum-hdr", "sb7800-edr"})
 
 

@@ -259,7 +259,7 @@ program:
   - compute: {name: branches, device: cpu, instructions: 1e9, branches: 1e8, mispredicted: 10 %, isa: avx2}
   - elementwise: {name: small, device: cpu, count: 1e4, working_set: 80 kB}
 """
-    machine = "hwsim: machine/1\nparts: {cpu: {kind: cpu, use: i7-6700k}}\n"
+    machine = "hwsim: machine/1\nclass: ideal\nparts: {cpu: {kind: cpu, use: i7-6700k}}\n"
     run = api.simulate(machine, workload)
     assert run.timeline.makespan > 0
 

@@ -20,7 +20,7 @@ PARTS = names("memory")
 
 
 def part(name: str) -> Dram:
-    machine = api.load_machine(f"hwsim: machine/1\nparts: {{mem: {{kind: memory, use: {name}}}}}\n")
+    machine = api.load_machine(f"hwsim: machine/1\nclass: ideal\nparts: {{mem: {{kind: memory, use: {name}}}}}\n")
     model = machine.device("mem").model
     assert isinstance(model, Memory)
     assert model.dram is not None
@@ -28,7 +28,7 @@ def part(name: str) -> Dram:
 
 
 def loaded(text: str) -> Any:
-    return api.load_machine(f"hwsim: machine/1\nparts: {{{text}}}\n")
+    return api.load_machine(f"hwsim: machine/1\nclass: ideal\nparts: {{{text}}}\n")
 
 
 @st.composite
@@ -218,7 +218,7 @@ def test_what_cannot_be_is_a_mistake(memory: str, message: str) -> None:
 
 def test_a_memory_that_is_given_another_dram_keeps_nothing_of_the_first() -> None:
     run = api.simulate(
-        {"hwsim": "machine/1", "parts": {"mem": {"kind": "memory", "use": "ddr4-3200"}}},
+        {"hwsim": "machine/1", "class": "ideal", "parts": {"mem": {"kind": "memory", "use": "ddr4-3200"}}},
         {"hwsim": "workload/1", "program": [{"access": {"device": "mem", "count": 1000, "bytes": "64 B"}}]},
         set={"machine.mem.use": "hbm3-6400"},
     )

@@ -76,7 +76,7 @@ def machine_of(plan: Plan) -> Machine:
     if not plan.per_leaf:
         return load_machine("dgx-h100")
     let = f"{{nodes: {plan.nodes}, per_leaf: {plan.per_leaf}}}"
-    return load_machine(f"hwsim: machine/1\nuse: scale/dgx-a100-pod\nlet: {let}\n")
+    return load_machine(f"hwsim: machine/1\nclass: ideal\nuse: scale/dgx-a100-pod\nlet: {let}\n")
 
 
 def estimated(plan: Plan, machine: Machine) -> float:
@@ -148,5 +148,5 @@ def test_fewer_buckets_hide_less() -> None:
 def test_the_channels_of_collectives_are_counted_once() -> None:
     """What kernels lose to collectives beside them is in the exposed part, which is fitted to whole steps."""
     plan = Plan(1, 0, "bert-large", 4, 4, 1, 1, "zero-3")
-    few = load_machine("hwsim: machine/1\nuse: dgx-h100\ncollectives: {channels: 2}\n")
+    few = load_machine("hwsim: machine/1\nclass: ideal\nuse: dgx-h100\ncollectives: {channels: 2}\n")
     assert simulated(plan, few) == pytest.approx(simulated(plan, machine_of(plan)), rel=0.02)

@@ -233,7 +233,10 @@ def test_a_way_over_air_and_fibre_waits_for_each_of_them() -> None:
     air = {**wire, "name": "air", "between": ["phone", "box"], "latency": "1.5 ms"}
     fibre = {**wire, "name": "fibre", "between": ["box", "host"], "latency": "1 ms"}
     send = {"copy": {"name": "ask", "from": "phone", "to": "host", "bytes": "1 B"}}
-    run = api.simulate({"hwsim": "machine/1", "parts": parts, "links": [air, fibre]}, {"hwsim": "workload/1", "program": [send]})
+    run = api.simulate(
+        {"hwsim": "machine/1", "class": "ideal", "parts": parts, "links": [air, fibre]},
+        {"hwsim": "workload/1", "program": [send]},
+    )
     found = {str(share.cause): share.time_fs for share in critical_path(run.timeline).limited_by if share.cause.kind == "latency"}
     assert found == {"latency on link air": 1.5e12, "latency on link fibre": 1e12, "latency on box": 5e11}
 

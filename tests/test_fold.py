@@ -76,7 +76,15 @@ def cluster(
     if pods > 1:
         parts["spine"] = {"kind": "switch"}
         links.append(wire("up", "spine", "leaf*", "10 GB/s" if slow_spine else "800 GB/s"))
-    return {"hwsim": "machine/1", "name": "cluster", "source": "guess", "ref": "a test", "parts": parts, "links": links}
+    return {
+        "hwsim": "machine/1",
+        "class": "ideal",
+        "name": "cluster",
+        "source": "guess",
+        "ref": "a test",
+        "parts": parts,
+        "links": links,
+    }
 
 
 def count(number: int) -> Spec:
@@ -260,6 +268,7 @@ def test_a_collective_send_by_send_is_folded_to_one_send_of_each_class(algorithm
 
 STAR = """\
 hwsim: machine/1
+class: ideal
 name: a star
 source: guess
 ref: a test

@@ -78,7 +78,7 @@ MODEL = {"layers": 4, "hidden": 1024, "heads": 8, "vocab": 32000, "sequence": 10
 
 def cluster(*nodes: tuple[int, str, str], gpu: str = "a100-sxm-40gb") -> str:
     """Nodes of (GPUs, rate of the links between them, rate of the card), on one switch."""
-    text, links = "hwsim: machine/1\nname: cluster\nparts:\n  leaf: {kind: switch}\n", "links:\n"
+    text, links = "hwsim: machine/1\nclass: ideal\nname: cluster\nparts:\n  leaf: {kind: switch}\n", "links:\n"
     for at, (gpus, inside, card) in enumerate(nodes):
         star, count = ("*", f", count: {gpus}") if gpus > 1 else ("", "")
         text += f"""  n{at}:

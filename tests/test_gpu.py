@@ -231,7 +231,7 @@ TILED = [name for name in names("gpu") if resolve(read(find("gpu", name)), Mista
 
 
 def library(name: str) -> Gpu:
-    machine = api.load_machine(f"hwsim: machine/1\nparts: {{it: {{kind: gpu, use: {name}}}}}\n")
+    machine = api.load_machine(f"hwsim: machine/1\nclass: ideal\nparts: {{it: {{kind: gpu, use: {name}}}}}\n")
     found = machine.device("it").model
     assert isinstance(found, Gpu)
     return found

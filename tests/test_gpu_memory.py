@@ -300,7 +300,7 @@ def test_a_chase_without_caches_takes_the_memorys_latency() -> None:
 
 def test_the_kernels_of_a_cuda_graph_start_as_in_one() -> None:
     machine = (
-        "hwsim: machine/1\nparts:\n  cpu: {kind: cpu, use: d2l-server-cpu}\n"
+        "hwsim: machine/1\nclass: ideal\nparts:\n  cpu: {kind: cpu, use: d2l-server-cpu}\n"
         "  gpu: {kind: gpu, flop: {fp32: 1 TFLOP/s}, memory: {bandwidth: 1 TB/s}, launch: {stream: 3 us, graph: 1 us}}\n"
         "links:\n  - {between: [cpu, gpu], kind: pcie, bandwidth: 16 GB/s}\n"
     )

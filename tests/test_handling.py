@@ -26,7 +26,7 @@ sizes = st.floats(1, 1e11)
 
 
 def machine(text: str) -> Machine:
-    return api.load_machine("hwsim: machine/1\n" + text)
+    return api.load_machine("hwsim: machine/1\nclass: ideal\n" + text)
 
 
 @pytest.fixture(scope="module")

@@ -189,4 +189,4 @@ def test_a_gpu_without_a_number_that_a_service_needs_is_refused_in_words() -> No
     gpu = {"kind": "gpu", "flop": {"fp16": "100 TFLOP/s"}, "memory": {"size": "80 GB", "bandwidth": "2 TB/s"}}
     keys = {"model": "gpt2", "dtype": "fp16", "requests": 4, "arrivals": {"poisson": "100 1/s"}, "prompt": 90, "output": 10}
     with pytest.raises(SpecError, match="gpu has no peak for fp32"):
-        hwsim.simulate({"hwsim": "machine/1", "parts": {"gpu": gpu}}, {"hwsim": "workload/1", "infer": keys})
+        hwsim.simulate({"hwsim": "machine/1", "class": "ideal", "parts": {"gpu": gpu}}, {"hwsim": "workload/1", "infer": keys})

@@ -24,6 +24,7 @@ from hwsim.views.explain import explanation, overlap
 
 ROOT = Path(__file__).resolve().parent.parent
 MACHINE = """hwsim: machine/1
+class: ideal
 parts:
   cpu: {kind: cpu, cores: 4, flop: {fp32: 100 GFLOP/s}, memory: {bandwidth: 10 GB/s, size: 1 GB}}
   gpu: {kind: gpu, count: 2, flop: {fp32: 1 TFLOP/s}, memory: {bandwidth: 100 GB/s, size: 1 GB}}

@@ -12,7 +12,9 @@ from hwsim.spec import SpecError
 from hwsim.views.explain.explanation import explain
 
 # Its copies begin at once, so that times are whole.
-FOUR = api.load_machine({"hwsim": "machine/1", "use": "d2l-4gpu-pcie", "parts": {"gpu": {"copies": {"setup": "0 s"}}}})
+FOUR = api.load_machine(
+    {"hwsim": "machine/1", "class": "ideal", "use": "d2l-4gpu-pcie", "parts": {"gpu": {"copies": {"setup": "0 s"}}}}
+)
 COPY = {"copy": {"from": "gpu0", "to": "gpu1", "bytes": "16 GB"}}  # one second over 16 GB/s
 
 

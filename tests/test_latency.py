@@ -118,7 +118,7 @@ def test_caches_serve_a_part_of_a_small_set_and_the_rest_is_memory() -> None:
 
 def test_a_machine_of_one_disk_has_the_rows_of_that_disk(tmp_path: Path) -> None:
     path = tmp_path / "disk.yaml"
-    path.write_text("hwsim: machine/1\nparts: {disk: {kind: disk, use: d2l-hdd}}\n")
+    path.write_text("hwsim: machine/1\nclass: ideal\nparts: {disk: {kind: disk, use: d2l-hdd}}\n")
     assert list(rows(str(path))) == ["disk-read-1mb", "disk-read-4kb"]
 
 
@@ -173,7 +173,7 @@ def test_mistakes_are_exit_2_and_say_what_to_write(arguments: tuple[str, ...], s
 
 
 def test_the_machine_may_be_standard_input() -> None:
-    text = "hwsim: machine/1\nparts: {disk: {kind: disk, use: d2l-hdd}}\n"
+    text = "hwsim: machine/1\nclass: ideal\nparts: {disk: {kind: disk, use: d2l-hdd}}\n"
     done = CliRunner().invoke(main, ["latency", "-"], input=text)
     assert done.exit_code == 0
     assert done.stdout.startswith("latency numbers  on  machine\n")
@@ -181,7 +181,7 @@ def test_the_machine_may_be_standard_input() -> None:
 
 def test_a_machine_that_says_nothing_has_no_rows_and_no_figure(tmp_path: Path) -> None:
     path = tmp_path / "one.yaml"
-    path.write_text("hwsim: machine/1\nparts: {psw: {kind: switch}}\n")
+    path.write_text("hwsim: machine/1\nclass: ideal\nparts: {psw: {kind: switch}}\n")
     done = hwsim("latency", path)
     assert done.exit_code == 0
     assert "--all says what is missing" in done.stdout

@@ -36,6 +36,7 @@ def machine(kind: str, **keys: object) -> dict[str, object]:
     wire = {"kind": kind, "name": "wire", **_plain(kind), **keys}
     return {
         "hwsim": "machine/1",
+        "class": "ideal",
         "parts": {"a": end, "b": end, "s": {"kind": "switch"}},
         "links": [{**wire, "between": ["a", "s"]}, {**wire, "name": "second", "between": ["s", "b"]}],
     }

@@ -14,7 +14,7 @@ from hwsim.spec import Mistakes, read, read_text
 from tests.effort import effort
 
 CPU = "kind: cpu, cores: 2, flop: {fp32: 1 GFLOP/s}, memory: {bandwidth: 100 GB/s}, lanes: 40"
-GPU = "kind: gpu, flop: {fp32: 1 TFLOP/s}, memory: {bandwidth: 1 TB/s}, nvlinks: 6, lanes: 16"
+GPU = "kind: gpu, class: ideal, flop: {fp32: 1 TFLOP/s}, memory: {bandwidth: 1 TB/s}, nvlinks: 6, lanes: 16"
 PARTS = [f"  cpu: {{{CPU}, count: 2}}", f"  gpu: {{{GPU}, count: 11}}", "  psw: {kind: switch, count: 2}"]
 LINKS = [
     "  - {between: [cpu*, psw*], per: 1, kind: pcie, gen: 3, lanes: 16}",

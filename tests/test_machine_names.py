@@ -15,7 +15,7 @@ NODE = f"kind: machine, parts: {{cpu: {{{CPU}, count: 2}}, gpu: {{{GPU}, count: 
 
 def machine(parts: str) -> Machine:
     mistakes = Mistakes()
-    built = build(read_text("hwsim: machine/1\nparts:\n" + parts), mistakes)
+    built = build(read_text("hwsim: machine/1\nclass: ideal\nparts:\n" + parts), mistakes)
     mistakes.raise_if_any()
     assert built is not None
     return built

@@ -18,7 +18,7 @@ GPU = "kind: gpu, flop: {fp32: 1 TFLOP/s}, memory: {bandwidth: 1 TB/s}"
 
 def machine(text: str) -> Machine:
     mistakes = Mistakes()
-    built = build(read_text("hwsim: machine/1\n" + text), mistakes)
+    built = build(read_text("hwsim: machine/1\nclass: ideal\n" + text), mistakes)
     mistakes.raise_if_any()
     assert built is not None
     return built

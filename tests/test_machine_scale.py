@@ -40,7 +40,7 @@ KINDS = (
 
 
 def machine(text: str) -> Machine:
-    return api.load_machine(f"hwsim: machine/1\n{text}")
+    return api.load_machine(f"hwsim: machine/1\nclass: ideal\n{text}")
 
 
 # ---- random clusters ----

@@ -26,6 +26,7 @@ from tests.effort import effort
 US = 10**9  # fs
 MACHINE = {
     "hwsim": "machine/1",
+    "class": "ideal",
     "parts": {
         "cpu": {
             "kind": "cpu",

@@ -85,6 +85,7 @@ BILLIONS = {
 }
 NODES = """
 hwsim: machine/1
+class: ideal
 parts: {node: {kind: machine, use: dgx-a100, count: 2, parts: {gpu: {use: a100-sxm-80gb}}}}
 links: [{name: fabric, topology: fat-tree, of: "node*.nic*", kind: infiniband, use: hdr200, rails: 8, leaf_ports: 40}]
 """
@@ -93,7 +94,7 @@ links: [{name: fabric, topology: fat-tree, of: "node*.nic*", kind: infiniband, u
 @cache
 def nodes() -> Cluster:
     """DGX A100 as a cluster, without the machine."""
-    gpu = api.load_machine("hwsim: machine/1\nparts: {it: {kind: gpu, use: a100-sxm-80gb}}\n").device("it").model
+    gpu = api.load_machine("hwsim: machine/1\nclass: ideal\nparts: {it: {kind: gpu, use: a100-sxm-80gb}}\n").device("it").model
     assert isinstance(gpu, Gpu)
     return Cluster(gpu, 16, 8, {2: 225e9, 4: 225e9, 8: 225e9}, 8 * 24.8e9, 24.8e9)
 
@@ -108,8 +109,8 @@ def test_a_machine_of_equal_nodes_is_a_cluster() -> None:
 
 def test_unequal_machines_are_no_cluster() -> None:
     with pytest.raises(NotAlike, match="no gpu"):
-        cluster_of(api.load_machine("hwsim: machine/1\nparts: {cpu: {kind: cpu, use: d2l-server-cpu}}\n"))
-    parts = "hwsim: machine/1\nparts: {a: {kind: gpu, use: t4}, b: {kind: gpu, use: a10}}\n"
+        cluster_of(api.load_machine("hwsim: machine/1\nclass: ideal\nparts: {cpu: {kind: cpu, use: d2l-server-cpu}}\n"))
+    parts = "hwsim: machine/1\nclass: ideal\nparts: {a: {kind: gpu, use: t4}, b: {kind: gpu, use: a10}}\n"
     two = parts + "links: [{between: [a, b], kind: pcie, gen: 3, lanes: 16}]\n"
     with pytest.raises(NotAlike, match="not all of one kind"):
         cluster_of(api.load_machine(two))

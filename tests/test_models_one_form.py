@@ -26,6 +26,7 @@ from published.cnn_training import data_parallel_step
 BEFORE: Final[Mapping[str, Any]] = json.loads((Path(__file__).parent / "golden" / "estimates.json").read_text())
 NODES: Final = """
 hwsim: machine/1
+class: ideal
 parts: {node: {kind: machine, use: dgx-a100, count: 4}}
 links: [{name: fabric, topology: fat-tree, of: "node*.nic*", kind: infiniband, use: hdr200, rails: 8, leaf_ports: 40}]
 """

@@ -12,6 +12,7 @@ from hwsim.spec import Mistakes, SpecError, decode, read_text
 
 MACHINE = """
 hwsim: machine/1
+class: ideal
 parts:
   cpu: {kind: cpu, cores: 4, flop: {fp32: 400 GFLOP/s}, random: 100e6 1/s, memory: {size: 16 GB, bandwidth: 40 GB/s}}
   gpu: {kind: gpu, count: 2, flop: {fp32: 10 TFLOP/s, fp16: 100 TFLOP/s}, memory: {size: 16 GB, bandwidth: 1 TB/s}}

@@ -44,7 +44,7 @@ def cluster(fabric: str, gpus: int = 4, cards: int = 4, nodes: int = 4) -> Machi
     node = f"node: {{kind: machine, count: {nodes}, parts: {{{parts}}}, links: {half}}}"
     link = f"{{name: fabric, of: node*.nic*, kind: infiniband, rate: 200 Gb/s, {fabric}}}"
     root = ", root: {kind: switch}" if "root" in fabric else ""
-    return hwsim.load_machine(f"hwsim: machine/1\nparts: {{{node}{root}}}\nlinks: [{link}]\n")
+    return hwsim.load_machine(f"hwsim: machine/1\nclass: ideal\nparts: {{{node}{root}}}\nlinks: [{link}]\n")
 
 
 def cards_passed(machine: Machine, a: str, b: str) -> tuple[set[str], set[str]]:
@@ -139,7 +139,9 @@ def test_a_collective_draws_as_much_of_every_card(fabric: str) -> None:
 def test_over_two_leaves_a_pod_reduces_as_fast_as_at_one() -> None:
     seconds = []
     for leaf in (4, 2):
-        machine = hwsim.load_machine(f"hwsim: machine/1\nuse: scale/dgx-a100-pod\nlet: {{nodes: 4, per_leaf: {leaf}}}\n")
+        machine = hwsim.load_machine(
+            f"hwsim: machine/1\nclass: ideal\nuse: scale/dgx-a100-pod\nlet: {{nodes: 4, per_leaf: {leaf}}}\n"
+        )
         assert breaches(machine) == []
         flows = timing.timed(machine, None, "all-reduce", [f"node{node}.gpu1" for node in range(4)], 1e9)
         seconds.append(flows.alone(machine.rates()))
@@ -154,6 +156,6 @@ def test_machines_of_the_library_with_cards_keep_to_them() -> None:
 def test_nodes_of_the_library_keep_to_their_cards_on_two_leaves(node: str) -> None:
     link = "{name: fabric, of: node*.nic*, kind: infiniband, rate: 100 Gb/s, topology: leaf-spine, leaf_ports: 4, spines: 1}"
     machine = hwsim.load_machine(
-        f"hwsim: machine/1\nparts: {{node: {{kind: machine, use: {node}, count: 2}}}}\nlinks: [{link}]\n"
+        f"hwsim: machine/1\nclass: ideal\nparts: {{node: {{kind: machine, use: {node}, count: 2}}}}\nlinks: [{link}]\n"
     )
     assert breaches(machine) == []

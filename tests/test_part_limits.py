@@ -86,7 +86,7 @@ def test_servers_of_two_sockets_say_how_far_the_other_one_is(name: str) -> None:
 
 def reading(drive: str) -> float:
     machine: Machine = hwsim.load_machine(
-        f"hwsim: machine/1\nparts: {{a: {{kind: cpu, use: epyc-7742}}, d: {{kind: ssd, use: {drive}}}}}\n"
+        f"hwsim: machine/1\nclass: ideal\nparts: {{a: {{kind: cpu, use: epyc-7742}}, d: {{kind: ssd, use: {drive}}}}}\n"
         "links: [{between: [a, d], kind: pcie, use: pcie4-x4}]\n"
     )
     return 100 * GB / machine.transfer("d", "a", 100 * GB).demand.alone(machine.rates())

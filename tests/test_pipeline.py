@@ -19,6 +19,7 @@ FEMTO = 10**15
 US = 10**9
 MACHINE: dict[str, Any] = {
     "hwsim": "machine/1",
+    "class": "ideal",
     "parts": {
         "cpu": {
             "kind": "cpu",

@@ -99,7 +99,7 @@ def test_mistakes_of_compare_are_mistakes(script: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["step.py", "here.yaml", "notes.txt"])
 def test_only_a_recording_is_replaced(script: Path, tmp_path: Path, name: str) -> None:
-    (tmp_path / "here.yaml").write_text("hwsim: machine/1\nname: here\n", encoding="utf-8")
+    (tmp_path / "here.yaml").write_text("hwsim: machine/1\nclass: ideal\nname: here\n", encoding="utf-8")
     (tmp_path / "notes.txt").write_text("mine\n", encoding="utf-8")
     before = (tmp_path / name).read_text(encoding="utf-8")
     done = hwsim("record", script, "-o", name)

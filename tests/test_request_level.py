@@ -184,7 +184,7 @@ def test_an_address_is_the_place_it_was_made_for(channel: int, bank: int, row: i
 
 def test_a_stream_of_a_real_channel_is_read_as_fast_as_the_closed_form_says() -> None:
     dram = SIMULATIONS["memory"](
-        api.load_machine("hwsim: machine/1\nparts: {m: {kind: memory, use: ddr4-3200}}\n").device("m").model, "m"
+        api.load_machine("hwsim: machine/1\nclass: ideal\nparts: {m: {kind: memory, use: ddr4-3200}}\n").device("m").model, "m"
     )
     served = columns([line * 64 for line in range(30_000)], 64)
     serve(dram.simulation, served)
@@ -290,7 +290,10 @@ def test_nobody_serves_is_a_mistake_of_the_caller() -> None:
 
 # ---- from files and the command line ----
 
-MACHINE = "hwsim: machine/1\nparts: {mem: {kind: memory, use: ddr4-3200, channels: 2}, cpu: {kind: cpu, use: d2l-laptop-cpu}}\n"
+MACHINE = (
+    "hwsim: machine/1\nclass: ideal\n"
+    "parts: {mem: {kind: memory, use: ddr4-3200, channels: 2}, cpu: {kind: cpu, use: d2l-laptop-cpu}}\n"
+)
 ACCESS = {"device": "mem", "count": 4000, "bytes": "64 B", "pattern": "random"}
 
 

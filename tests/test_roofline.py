@@ -184,7 +184,7 @@ def test_mistakes_are_exit_2_and_say_what_to_write(arguments: tuple[str, ...], s
 
 def test_a_machine_where_nothing_computes_is_exit_2(tmp_path: Path) -> None:
     path = tmp_path / "disk.yaml"
-    path.write_text("hwsim: machine/1\nparts: {disk: {kind: disk, use: d2l-hdd}}\n")
+    path.write_text("hwsim: machine/1\nclass: ideal\nparts: {disk: {kind: disk, use: d2l-hdd}}\n")
     done = hwsim("roofline", path)
     assert done.exit_code == 2
     assert "nothing on this machine computes" in done.stderr

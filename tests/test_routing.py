@@ -24,13 +24,14 @@ NODE += "links: [{between: [cpu, nic], kind: direct, bandwidth: 64 GB/s}]}"
 
 def cluster(nodes: int, routing: str, topology: str = "topology: leaf-spine, leaf_ports: 4, spines: 4") -> Machine:
     link = f"{{name: fabric, of: node*.nic, kind: infiniband, rate: 100 Gb/s, {topology}{routing and ', routing: ' + routing}}}"
-    return hwsim.load_machine(f"hwsim: machine/1\nparts: {{node: {NODE % nodes}}}\nlinks: [{link}]\n")
+    return hwsim.load_machine(f"hwsim: machine/1\nclass: ideal\nparts: {{node: {NODE % nodes}}}\nlinks: [{link}]\n")
 
 
 def graph(links: list[str], switches: int, routing: str) -> Machine:
     said = [each.replace("}", f", routing: {routing}}}") for each in links]
     return hwsim.load_machine(
-        f"hwsim: machine/1\nparts: {{s: {{kind: switch, count: {switches}, latency: 1 us}}}}\nlinks: [{', '.join(said)}]\n"
+        f"hwsim: machine/1\nclass: ideal\nparts: {{s: {{kind: switch, count: {switches}, latency: 1 us}}}}\n"
+        f"links: [{', '.join(said)}]\n"
     )
 
 
@@ -132,7 +133,7 @@ def test_what_adaptive_sends_in_comes_out_again_at_every_device(seed: int) -> No
 def test_a_torus_spreads_over_all_shortest_ways() -> None:
     parts = "tpu: {kind: gpu, count: 64, forwards: true, flop: {fp32: 1 TFLOP/s}, memory: {bandwidth: 1 TB/s}}"
     machine = hwsim.load_machine(
-        f"hwsim: machine/1\nparts: {{{parts}}}\n"
+        f"hwsim: machine/1\nclass: ideal\nparts: {{{parts}}}\n"
         "links: [{topology: torus, of: tpu*, size: [8, 8], kind: direct, bandwidth: 10 GB/s, routing: adaptive}]\n"
     )
     way = machine._routes.route("tpu0", "tpu18")  # two rows and two columns away: C(4, 2) ways
@@ -149,7 +150,7 @@ def test_links_of_equal_width_between_the_same_two_share_the_bytes() -> None:
 
 def test_the_last_byte_comes_on_the_slowest_way_and_backplanes_take_their_part() -> None:
     machine = hwsim.load_machine(
-        "hwsim: machine/1\n"
+        "hwsim: machine/1\nclass: ideal\n"
         f"parts: {{here: {CPU}, there: {CPU}, fast: {{kind: switch, bandwidth: 1 GB/s}}, "
         "slow: {kind: switch, latency: 3 us}}\n"
         "links: [{between: [[here, there], [fast, slow]], kind: direct, bandwidth: 2 GB/s, routing: adaptive}]\n"
@@ -172,7 +173,7 @@ def test_only_the_links_that_say_so_spread() -> None:
     fabric = (
         "{topology: leaf-spine, leaf_ports: 8, spines: 2, of: node*.nic*, kind: infiniband, rate: 100 Gb/s, routing: adaptive}"
     )
-    machine = hwsim.load_machine(f"hwsim: machine/1\nparts: {{node: {node}}}\nlinks: [{fabric}]\n")
+    machine = hwsim.load_machine(f"hwsim: machine/1\nclass: ideal\nparts: {{node: {node}}}\nlinks: [{fabric}]\n")
     names = [name for name, _ in machine.transfer("node0.cpu", "node7.cpu", 1e9).demand.amounts]
     assert [name for name in names if "nic1" in name] == []
     assert len([name for name in names if "spine" in name]) == 4

@@ -21,6 +21,7 @@ US = 10**9  # fs
 MACHINE = api.load_machine(
     {
         "hwsim": "machine/1",
+        "class": "ideal",
         "parts": {
             "cpu": {
                 "kind": "cpu",

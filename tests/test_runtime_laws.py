@@ -16,6 +16,7 @@ from hwsim.workload import Runtime
 MACHINE = api.load_machine(
     {
         "hwsim": "machine/1",
+        "class": "ideal",
         "parts": {
             "cpu": {
                 "kind": "cpu",

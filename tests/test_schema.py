@@ -21,7 +21,10 @@ SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
     "part/1": part_schema,
     "workload/1": workload_schema,
 }
-FILES = sorted([*(ROOT / "machines").rglob("*.yaml"), *(ROOT / "workloads").rglob("*.yaml")])
+CLASSES = ROOT / "machines" / "classes"  # mappings of any depth, see tests/test_classes.py
+FILES = sorted(
+    each for each in [*(ROOT / "machines").rglob("*.yaml"), *(ROOT / "workloads").rglob("*.yaml")] if CLASSES not in each.parents
+)
 
 
 def validator(kind: str) -> Draft202012Validator:

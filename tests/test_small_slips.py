@@ -183,6 +183,7 @@ def test_a_training_that_starts_late_starts_late_in_all_its_ops() -> None:
 def test_a_gpu_with_two_slots_is_as_fast_as_the_wider_one() -> None:
     text = """
     hwsim: machine/1
+    class: ideal
     parts: {cpu: {kind: cpu, use: d2l-server-cpu}, gpu: {kind: gpu, use: d2l-gpu}, far: {kind: switch}}
     links:
       - {name: wide, between: [cpu, gpu], kind: pcie, bandwidth: 15.75 GB/s}

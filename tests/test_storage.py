@@ -341,7 +341,7 @@ def test_a_stretch_takes_as_long_as_its_tracks_one_by_one(disk: Hdd, part: float
 
 
 def library(name: str) -> tuple[Storage, Any]:
-    machine = api.load_machine(f"hwsim: machine/1\nparts: {{it: {{kind: disk, use: {name}}}}}\n")
+    machine = api.load_machine(f"hwsim: machine/1\nclass: ideal\nparts: {{it: {{kind: disk, use: {name}}}}}\n")
     return machine.device("it").model, machine  # type: ignore[return-value]
 
 
@@ -379,7 +379,9 @@ def test_short_stroking_and_the_cache_of_a_hard_disk_show_in_a_region() -> None:
 def test_a_platter_gives_rate_and_size_of_its_disk() -> None:
     platter = "{outer: 46 mm, inner: 21 mm, density: 80 Mb/m, tracks: 400000, surfaces: 16}"
     seek = "{cylinders: 400000, track: 0.2 ms, average: 8 ms, full: 16 ms}"
-    machine = api.load_machine(f"hwsim: machine/1\nparts: {{it: {{kind: hdd, rpm: 7200, seek: {seek}, platter: {platter}}}}}\n")
+    machine = api.load_machine(
+        f"hwsim: machine/1\nclass: ideal\nparts: {{it: {{kind: hdd, rpm: 7200, seek: {seek}, platter: {platter}}}}}\n"
+    )
     disk = machine.device("it").model
     assert isinstance(disk, Hdd)
     assert disk.rate(0.0) == pytest.approx(2 * math.pi * 0.046 * 10e6 * 120)
@@ -466,7 +468,9 @@ def test_how_long_a_drive_lasts_is_said_with_every_write() -> None:
 
 
 def test_an_op_says_which_part_of_the_disk_it_uses_and_how_much_of_it_writes() -> None:
-    machine = "hwsim: machine/1\nparts: {cpu: {kind: cpu, use: d2l-laptop-cpu}, disk: {kind: disk, use: ssd-sm256e}}\n"
+    machine = (
+        "hwsim: machine/1\nclass: ideal\nparts: {cpu: {kind: cpu, use: d2l-laptop-cpu}, disk: {kind: disk, use: ssd-sm256e}}\n"
+    )
     ops = "hwsim: workload/1\nprogram:\n"
     ops += "  - read: {from: disk, bytes: 4 KiB, times: 1000, access: random, depth: 8, write_share: %s}\n"
     reads, both = (api.simulate(machine, ops % share).makespan_s for share in ("0 %", "50 %"))

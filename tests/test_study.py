@@ -22,7 +22,7 @@ from hwsim.study.csv_file import earlier_points
 from hwsim.study.grid import MOST_POINTS, Grid, parse_values, parse_vary, written
 from hwsim.study.point import Outcome, run_point
 
-MACHINE = {"hwsim": "machine/1", "name": "one core", "parts": {"cpu": {"kind": "cpu", "use": "d2l-laptop-cpu"}}}
+MACHINE = {"hwsim": "machine/1", "class": "ideal", "name": "one core", "parts": {"cpu": {"kind": "cpu", "use": "d2l-laptop-cpu"}}}
 WORKLOAD = """\
 hwsim: workload/1
 name: a loop
@@ -403,7 +403,9 @@ def test_points_of_an_earlier_study_are_not_run_again(counted: list[dict[str, ob
 def test_what_has_changed_is_run_again(counted: list[dict[str, object]], tmp_path: Path) -> None:
     (tmp_path / "cpu.yaml").write_text("hwsim: part/1\nkind: cpu\nuse: d2l-laptop-cpu\n")
     machine = tmp_path / "machine.yaml"
-    machine.write_text("hwsim: machine/1\nparts:\n  cpu: {kind: cpu, use: cpu.yaml}\n".replace("cpu.yaml", "./cpu.yaml"))
+    machine.write_text(
+        "hwsim: machine/1\nclass: ideal\nparts:\n  cpu: {kind: cpu, use: cpu.yaml}\n".replace("cpu.yaml", "./cpu.yaml")
+    )
     file = tmp_path / "earlier.csv"
     file.write_text(sweep(machine, WORKLOAD, {"n": [1, 2]}).to_csv(), encoding="utf-8")
 

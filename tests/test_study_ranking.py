@@ -22,6 +22,7 @@ from hwsim.study.work import Work
 
 MACHINE = """\
 hwsim: machine/1
+class: ideal
 name: some GPUs
 parts:
   cpu: {kind: cpu, cores: 8, flop: {fp32: 1 TFLOP/s}, memory: {size: 64 GB, bandwidth: 100 GB/s}}

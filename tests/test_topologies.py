@@ -22,7 +22,7 @@ NODE += "nic: {kind: nic, bandwidth: 400 Gb/s, count: %d}}, links: [{between: [c
 
 def cluster(nodes: int, nics: int, topology: str) -> Machine:
     link = f"{{name: fabric, of: node*.nic*, kind: infiniband, rate: 400 Gb/s, {topology}}}"
-    return hwsim.load_machine(f"hwsim: machine/1\nparts: {{node: {NODE % (nodes, nics)}}}\nlinks: [{link}]\n")
+    return hwsim.load_machine(f"hwsim: machine/1\nclass: ideal\nparts: {{node: {NODE % (nodes, nics)}}}\nlinks: [{link}]\n")
 
 
 def crossed(machine: Machine, a: str, b: str) -> list[str]:
@@ -121,7 +121,7 @@ def test_a_tree_hangs_members_below_switches_below_a_root() -> None:
     gpu = "{kind: gpu, count: 8, flop: {fp32: 1 TFLOP/s}, memory: {bandwidth: 1 TB/s}}"
     cpu = "{kind: cpu, count: 2, cores: 4, flop: {fp32: 1 TFLOP/s}, memory: {bandwidth: 100 GB/s}}"
     machine = hwsim.load_machine(
-        f"hwsim: machine/1\nparts: {{cpu: {cpu}, gpu: {gpu}}}\n"
+        f"hwsim: machine/1\nclass: ideal\nparts: {{cpu: {cpu}, gpu: {gpu}}}\n"
         "links: [{name: tree, topology: tree, root: [cpu0, cpu1], fan_out: [2, 2], of: gpu*, kind: pcie, gen: 3, lanes: 16,"
         " switch: {latency: 150 ns}}, {between: [cpu0, cpu1], kind: qpi}]\n"
     )

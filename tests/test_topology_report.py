@@ -29,7 +29,7 @@ NODE += "nic: {kind: nic, bandwidth: 400 Gb/s, count: %d}}, links: [{between: [c
 
 def machine(text: str) -> Machine:
     mistakes = Mistakes()
-    built = build(read_text("hwsim: machine/1\n" + text), mistakes)
+    built = build(read_text("hwsim: machine/1\nclass: ideal\n" + text), mistakes)
     mistakes.raise_if_any()
     assert built is not None
     return built

@@ -24,7 +24,7 @@ DISK = {"kind": "disk", "read": "1 GB/s", "latency": "0 s", "size": "10 GB"}
 
 def run(disk: dict[str, Any], *statements: dict[str, Any]) -> hwsim.Run:
     cpu = {"kind": "cpu", "cores": 1, "flop": {"fp32": "1 GFLOP/s"}, "memory": {"bandwidth": "1 TB/s", "size": "1 GB"}}
-    machine = {"hwsim": "machine/1", "parts": {"disk": disk, "cpu": cpu}}
+    machine = {"hwsim": "machine/1", "class": "ideal", "parts": {"disk": disk, "cpu": cpu}}
     return hwsim.simulate(machine, {"hwsim": "workload/1", "program": [*statements, {"wait": "all"}]})
 
 

@@ -25,6 +25,7 @@ NODE = "dgx-h100"
 
 def cluster(nodes: int, node: str = NODE, rate: str = "400 Gb/s") -> Machine:
     return load_machine(f"""hwsim: machine/1
+class: ideal
 name: {nodes} x {node}
 parts:
   node: {{kind: machine, use: {node}, count: {nodes}}}

@@ -19,6 +19,7 @@ from hwsim.views.summary.say import summary
 MODEL = {"layers": 4, "hidden": 1024, "heads": 8, "vocab": 32000, "sequence": 1024, "positions": "rotary", "bias": False}
 SMALL = "{layers: 4, hidden: 1024, heads: 8, vocab: 32000, sequence: 1024, positions: rotary, bias: false}"
 CLUSTER = """hwsim: machine/1
+class: ideal
 name: two nodes
 parts:
   node: {kind: machine, use: dgx-h100, count: 2}

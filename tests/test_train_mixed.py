@@ -26,6 +26,7 @@ NODE = """{kind: machine, count: 2, parts: {gpu: {kind: gpu, use: %s, count: 2},
     {between: [gpu*, nvs], kind: nvlink, gen: %d, links: 12},
     {between: [[cpu, gpu*, nic*], s], kind: pcie, gen: 4, lanes: 16}]}"""
 BOTH = f"""hwsim: machine/1
+class: ideal
 parts: {{h: {NODE % (FAST, 4)}, a: {NODE % (SLOW, 3)}, leaf: {{kind: switch}}}}
 links:
   - {{between: ["h*.nic*", leaf], kind: infiniband, rate: 200 Gb/s}}
@@ -38,7 +39,7 @@ def node(kinds: Sequence[str]) -> Machine:
     parts = ", ".join(f"g{at}: {{kind: gpu, use: {kind}}}" for at, kind in enumerate(kinds))
     names = ", ".join(f"g{at}" for at in range(len(kinds)))
     link = f"{{between: [[{names}], sw], kind: nvlink, gen: 2, links: 6}}"
-    return load_machine(f"hwsim: machine/1\nparts: {{{parts}, sw: {{kind: switch}}}}\nlinks: [{link}]\n")
+    return load_machine(f"hwsim: machine/1\nclass: ideal\nparts: {{{parts}, sw: {{kind: switch}}}}\nlinks: [{link}]\n")
 
 
 def run(machine: Machine, fold: Any = "auto", **keys: Any) -> hwsim.Run:
@@ -125,7 +126,7 @@ def test_a_faster_gpu_in_the_place_of_a_slower_one_never_slows(parallel: dict[st
 
 def test_equal_gpus_under_two_names_are_one_kind() -> None:
     machine = load_machine(
-        "hwsim: machine/1\nparts: {g: {kind: gpu, use: h100-sxm, count: 4}, sw: {kind: switch}}\n"
+        "hwsim: machine/1\nclass: ideal\nparts: {g: {kind: gpu, use: h100-sxm, count: 4}, sw: {kind: switch}}\n"
         "links: [{between: [g*, sw], kind: nvlink, gen: 2, links: 6}]\n"
     )
     one, other = trained(machine, parallel={"tp": 2}), trained(node([FAST] * 4), parallel={"tp": 2})
@@ -176,7 +177,7 @@ def with_hosts(kinds: Sequence[str]) -> str:
     names = ", ".join(f"g{at}" for at in range(len(kinds)))
     cpu = "cpu: {kind: cpu, use: xeon-8480}"
     return (
-        f"hwsim: machine/1\nparts: {{{cpu}, {gpus}, sw: {{kind: switch}}}}\nlinks:\n"
+        f"hwsim: machine/1\nclass: ideal\nparts: {{{cpu}, {gpus}, sw: {{kind: switch}}}}\nlinks:\n"
         f"  - {{between: [[{names}], sw], kind: nvlink, gen: 2, links: 6}}\n"
         f"  - {{between: [[{names}], cpu], kind: pcie, gen: 4, lanes: 16}}\n"
     )

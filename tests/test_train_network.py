@@ -20,6 +20,7 @@ def server(gpus: int = 4, bandwidth: str = "1000000 TB/s", servers: int = 1) -> 
     """GPUs that only compute, on a switch; memories and hosts take no time."""
     part = "kind: gpu, flop: {fp32: 1 TFLOP/s}, memory: {size: 16 GB, bandwidth: 1000000 TB/s}"
     return f"""hwsim: machine/1
+class: ideal
 parts:
   cpu: {{kind: cpu, cores: 64, flop: {{fp32: 1 TFLOP/s}}, memory: {{bandwidth: 1000000 TB/s}}, count: {servers}}}
   gpu: {{{part}, count: {gpus}}}

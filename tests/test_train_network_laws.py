@@ -50,6 +50,7 @@ def test_sending_gradients_early_is_never_slower_than_late(model: str) -> None:
 @pytest.mark.parametrize("model", ["lenet", "resnet-18"])
 def test_more_gpus_are_never_slower_where_links_cost_nothing(model: str) -> None:
     machine = """hwsim: machine/1
+class: ideal
 parts: {gpu: {kind: gpu, use: v100-sxm2-16gb, count: 8}, switch: {kind: switch}}
 links: [{between: [switch, gpu*], kind: direct, bandwidth: 1000000 TB/s}]
 """

@@ -42,7 +42,7 @@ DISK: Final = "  disk: {kind: ssd, size: 100 GB, read: 4 GB/s, write: 2 GB/s, la
 
 
 def machine(parts: str = CPU, more: str = "") -> str:
-    return f"hwsim: machine/1\n{more}parts:\n{parts}"
+    return f"hwsim: machine/1\nclass: ideal\n{more}parts:\n{parts}"
 
 
 def gpus(count: int, name: str = "gpu") -> str:
@@ -105,6 +105,7 @@ EXP: Final = repeat("{elementwise: {device: cpu, function: exp, count: 1e6}}")
 CACHE: Final = "cache: {size: 9 GB, write: 4 GB/s}"
 
 CASES: Final = {
+    "class-guessed": Case(machine(gpus(2)).replace("class: ideal\n", ""), repeat(BUSY), "m"),
     "power-over-budget": Case(machine(gpus(8), "supply: 2 kW\n"), repeat(BUSY), "m"),
     "name-ends-in-digit": Case(machine(gpus(2, "gpu1")), repeat(BUSY), "m"),
     "set-in-both": Case(machine(more="let: {n: 2}\n"), repeat(BUSY), set=("let.n=3",), vary="let.n=3,4"),
@@ -239,7 +240,10 @@ def test_the_page_of_codes_lists_all_of_them() -> None:
 
 def test_the_fastest_row_says_what_it_exceeds(files: Path) -> None:
     machine = (
-        "hwsim: machine/1\nlet: {n: 1}\nsupply: 2 kW\nparts:\n" + CPU + GPU.replace("COUNT", "$n") + SLOT.replace("GPUS", "gpu*")
+        "hwsim: machine/1\nclass: ideal\nlet: {n: 1}\nsupply: 2 kW\nparts:\n"
+        + CPU
+        + GPU.replace("COUNT", "$n")
+        + SLOT.replace("GPUS", "gpu*")
     )
     split = "hwsim: workload/1\nprogram: {each: gpu*, do: [{compute: {flop: 1e15 FLOP / $ranks, dtype: fp16, bytes: 1 kB}}]}\n"
     text = str(hwsim.sweep(machine, split, {"let.n": (1, 2, 4, 8)}, workers=1))

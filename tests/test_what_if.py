@@ -130,6 +130,7 @@ def wired(nic: str, cable: str) -> dict[str, object]:
     end = {"kind": "cpu", "cores": 4, "memory": {"bandwidth": "400 GB/s"}, "flop": {"fp32": "1 TFLOP/s"}}
     return {
         "hwsim": "machine/1",
+        "class": "ideal",
         "parts": {"here": end, "there": end, "card": {"kind": "nic", "bandwidth": nic, "count": 2}},
         "links": [
             {"name": "slot", "between": ["here", "card0"], "kind": "direct", "bandwidth": "200 GB/s"},
@@ -310,7 +311,7 @@ def test_small_causes_are_tried_only_where_there_is_little_else() -> None:
 
 def test_a_link_without_a_name_of_a_machine_inside_goes_by_its_kind() -> None:
     inner = wired("400 Gb/s", "100 Gb/s")
-    outer = {"hwsim": "machine/1", "parts": {"pair": {"kind": "machine", "use": "dgx-a100", "count": 1}}}
+    outer = {"hwsim": "machine/1", "class": "ideal", "parts": {"pair": {"kind": "machine", "use": "dgx-a100", "count": 1}}}
     faster = api.prepare(outer, {"hwsim": "workload/1", "program": []}, set={"machine.pair.links.nvlink.gen": 5}).machine
     plain = api.prepare(outer, {"hwsim": "workload/1", "program": []}).machine
     both = [one.links_called("nvlink")[0].bandwidth for one in (faster, plain)]
@@ -321,6 +322,7 @@ def test_a_link_without_a_name_of_a_machine_inside_goes_by_its_kind() -> None:
 
 TWO_NODES: dict[str, Any] = {
     "hwsim": "machine/1",
+    "class": "ideal",
     "parts": {"node": {"kind": "machine", "use": "dgx-a100", "count": 2}, "leaf": {"kind": "switch"}},
     "links": [{"name": "net", "between": ["node*.nic*", "leaf"], "kind": "infiniband", "rate": "200 Gb/s"}],
 }
@@ -369,6 +371,7 @@ def test_the_uplink_between_two_racks_is_what_helps() -> None:
     node = {"kind": "machine", "use": "dgx-a100", "count": 2}
     racks = {
         "hwsim": "machine/1",
+        "class": "ideal",
         "parts": {"here": node, "there": node, "leaf": {"kind": "switch", "latency": "300 ns", "ports": 64, "count": 2}},
         "links": [
             {"name": "rack", "between": ["here*.nic*", "leaf0"], "kind": "infiniband", "use": "hdr200"},

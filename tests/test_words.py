@@ -76,7 +76,9 @@ def test_a_mistake_of_a_file_that_several_use_is_printed_once(tmp_path: Path) ->
         "hwsim: part/1\nkind: gpu\nflop: {fp16: 1 TFLOPs}\nmemory: {size: 1 GB, bandwidth: 1 TB/s}\n"
     )
     for name in "ab":
-        (tmp_path / f"{name}.yaml").write_text("hwsim: machine/1\nparts: {gpu: {kind: gpu, use: ./part.yaml, count: 2}}\n")
+        (tmp_path / f"{name}.yaml").write_text(
+            "hwsim: machine/1\nclass: ideal\nparts: {gpu: {kind: gpu, use: ./part.yaml, count: 2}}\n"
+        )
     said = ran("check", *(str(tmp_path / f"{name}.yaml") for name in ("a", "b", "part")), code=2)
     assert said.count("unknown unit 'TFLOPs'") == 1
     assert said.count("the same mistakes as above") == 2

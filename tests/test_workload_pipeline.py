@@ -14,6 +14,7 @@ from hwsim.spec import SpecError
 FEMTO = 10**15
 MACHINE = {
     "hwsim": "machine/1",
+    "class": "ideal",
     "parts": {"cpu": {"kind": "cpu", "cores": 64, "flop": {"fp32": "1 TFLOP/s"}, "memory": {"bandwidth": "100 GB/s"}}},
 }
 

@@ -20,6 +20,7 @@ from tests.workload_oracle import Statements, interpret, names
 US = 10**9  # fs
 MACHINE = """
 hwsim: machine/1
+class: ideal
 parts:
   cpu: {kind: cpu, cores: 64, flop: {fp32: 1 TFLOP/s}, memory: {size: 16 GB, bandwidth: 40 GB/s}}
   d: {kind: switch, count: 3}
@@ -341,6 +342,7 @@ def test_a_body_too_large_to_write_out_is_refused() -> None:
 def test_pieces_are_ops_that_follow_each_other_and_share_the_work() -> None:
     machine = machine_of("""
 hwsim: machine/1
+class: ideal
 parts:
   gpu: {kind: gpu, flop: {fp32: 1 TFLOP/s}, launch: 5 us, memory: {size: 16 GB, bandwidth: 1 TB/s}}
   d: {kind: switch}
@@ -358,7 +360,7 @@ program:
 
 
 def test_a_machine_without_a_cpu_still_has_threads() -> None:
-    machine = machine_of("hwsim: machine/1\nparts: {d: {kind: switch}}")
+    machine = machine_of("hwsim: machine/1\nclass: ideal\nparts: {d: {kind: switch}}")
     text = "runtime: {dispatch: 2 us, return: 3 us}\nprogram: [{busy: {device: d, time: 4 us}}, {wait: all}]"
     graph = lowered(ranked(text), machine)
     assert [queue.name for queue in graph.queues] == ["host", "d.compute"]
@@ -384,6 +386,7 @@ program:
 def test_names_inside_a_node_come_first() -> None:
     machine = machine_of("""
 hwsim: machine/1
+class: ideal
 parts:
   node:
     kind: machine

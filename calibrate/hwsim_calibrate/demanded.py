@@ -102,6 +102,7 @@ class _Hearing(Scope):
 def _machine() -> Machine:
     content: Mapping[str, Any] = {
         "hwsim": "machine/1",
+        "class": "ideal",
         "parts": {"cpu": {"kind": "cpu", "cores": 1, "flop": {"fp64": "1 GFLOP/s"}, "memory": {"bandwidth": "1 GB/s"}}},
     }
     mistakes = Mistakes()

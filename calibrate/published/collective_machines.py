@@ -13,6 +13,7 @@ MACHINES: Final[Mapping[str, str]] = {
     # Four A100 SXM, four NVLinks between any two (12 / 3).
     "a100-4gpu": """
 hwsim: machine/1
+class: ideal
 collectives: {use: a100-4gpu}
 parts: {gpu: {kind: gpu, use: a100-sxm-80gb, count: 4, memory: {latency: 0 s}}}
 links: [{topology: fully-connected, of: gpu*, kind: nvlink, use: nvlink3, links: 4}]
@@ -20,6 +21,7 @@ links: [{topology: fully-connected, of: gpu*, kind: nvlink, use: nvlink3, links:
     # Two DGX A100.  One pair of GPUs reaches 7.8 GB/s between the nodes, 11.7 GB/s in both directions; four pairs 21.5 GB/s.
     "dgx-a100-vidur": """
 hwsim: machine/1
+class: ideal
 collectives: {use: dgx-a100-vidur}
 parts:
   node:
@@ -40,6 +42,7 @@ links: [{between: [node*.out, fabric], kind: direct, bandwidth: 21.5 GB/s}]
     # Two DGX H100; a pair of GPUs reaches 35 GB/s between the nodes.
     "dgx-h100-vidur": """
 hwsim: machine/1
+class: ideal
 collectives: {use: dgx-h100-vidur}
 parts:
   node:
@@ -58,6 +61,7 @@ links: [{between: [node*.out, fabric], kind: direct, bandwidth: 288 GB/s}]
     # Four A100 PCIe, bridges of twelve NVLinks between 0 and 1 and between 2 and 3, the rest over PCIe 4.0.
     "a100-pcie-pairs": """
 hwsim: machine/1
+class: ideal
 collectives: {use: a100-pcie-pairs}
 parts:
   gpu: {kind: gpu, use: a100-pcie-80gb, count: 4, memory: {latency: 0 s}}
@@ -70,6 +74,7 @@ links:
     # Two p4de: eight A100 on NVSwitches, four EFA cards of 100 Gb/s.
     "p4de": """
 hwsim: machine/1
+class: ideal
 collectives: {use: p4de}
 parts:
   node:
@@ -87,6 +92,7 @@ links: [{between: [node*.out, fabric], kind: direct, bandwidth: 50 GB/s}]
 """,
     "nd96asr-v4": """
 hwsim: machine/1
+class: ideal
 collectives: {use: nd96asr-v4}
 parts:
   gpu: {kind: gpu, use: a100-sxm-40gb, count: 8, memory: {latency: 0 s}}
@@ -95,6 +101,7 @@ links: [{between: [gpu*, nvswitch], kind: nvlink, use: nvlink3, links: 12}]
 """,
     "h200": """
 hwsim: machine/1
+class: ideal
 collectives: {use: h200}
 parts:
   gpu: {kind: gpu, use: h200-sxm, count: 8, memory: {latency: 0 s}}
@@ -104,6 +111,7 @@ links: [{between: [gpu*, nvswitch], kind: nvlink, use: nvlink4, links: 18}]
     # Nodes of eight B200, an EFA card of 400 Gb/s for each GPU.
     "b200": """
 hwsim: machine/1
+class: ideal
 collectives: {use: b200}
 parts:
   node:

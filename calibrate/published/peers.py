@@ -217,6 +217,7 @@ def _machine(n: int, links: Sequence[str], *, step: float, start: float) -> str:
     entries = "\n".join(f"  - {each}" for each in links)
     return f"""
 hwsim: machine/1
+class: ideal
 collectives: {{start: {start!r} s, step: {step!r} s}}
 parts:
   gpu: {{{_GPU}, count: {n}}}
@@ -229,6 +230,7 @@ links:
 def _two_levels(k: int, step: float, *, hop: float | None = None) -> str:
     return f"""
 hwsim: machine/1
+class: ideal
 collectives: {{start: 10 ns, step: {step!r} s, hop: {step if hop is None else hop!r} s}}
 parts:
   node:

@@ -18,14 +18,15 @@ if TYPE_CHECKING:
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("--format", "form", type=click.Choice(["text", "github"]), default="text",
               help="github: as annotations of a workflow.")  # fmt: skip
+@click.option("--defaults", is_flag=True, help="Say how many numbers of each part are filled in, and from which class.")
 @click.option("--on", "machine", type=MACHINE, help="Check each workload on this machine, without running it.")
-def command(files: tuple[str, ...], form: str, machine: str | None) -> None:
+def command(files: tuple[str, ...], form: str, machine: str | None, *, defaults: bool) -> None:
     """Validate each FILE (machine, workload or part; a path, a name of the library, or -).
 
     Prints every mistake once with line and column, and the warnings; exit code 2 if there are mistakes.
     """
     from hwsim import api
-    from hwsim.cli.files import check
+    from hwsim.cli.files import check, defaults_of
     from hwsim.spec import Place, SpecError
 
     failed = False
@@ -48,6 +49,8 @@ def command(files: tuple[str, ...], form: str, machine: str | None) -> None:
                 click.echo(noted if form == "github" else f"{file}: warning: {warning}")
             if form == "text":
                 click.echo(f"{file}: ok" if machine is None else f"{file} on {machine}: ok")
+                for line in defaults_of(file) if defaults else ():
+                    click.echo(f"  {line}")
     if failed:
         click.get_current_context().exit(EXIT_MISTAKE)
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from hwsim import links
 from hwsim.machine import Machine, build
+from hwsim.machine.classes import completed_file, filled_in
 from hwsim.machine.libraries.reading import read_libraries
 from hwsim.machine.schema import LINK_KEYS, machine_schema, part_schema
 from hwsim.models import Framework
@@ -25,6 +26,25 @@ def check(source: str) -> tuple[Warning, ...]:
         SpecError: all its mistakes.
     """
     return _checked(any_tree(source))
+
+
+def defaults_of(source: str) -> tuple[str, ...]:
+    """A line for each part and link of a machine or part that has numbers from its class."""
+    tree = any_tree(source)
+    if tree.text("hwsim") not in ("machine/1", "part/1") or tree.text("kind") in (
+        "runtime",
+        "framework",
+        "mpi",
+        "nccl",
+        "overheads",
+    ):
+        return ()
+    lines = []
+    for name, classes in dict(filled_in(resolved(tree))).items():
+        several = [f"{count} of {called}" for called, count in classes.items()]
+        number = sum(classes.values())
+        lines.append(f"{name}: {number} number{'s' if number > 1 else ''} filled in from its class: {', '.join(several)}")
+    return tuple(lines)
 
 
 def warnings_of(tree: Tree) -> tuple[Warning, ...]:
@@ -77,7 +97,7 @@ def any_tree(source: str) -> Tree:
 
 
 def resolved(tree: Tree) -> Tree:
-    """A file with the files that it uses and its parameters put in; each value has its source.
+    """A file with the files that it uses, its parameters and what its classes fill in; each value has its source.
 
     Raises:
         SpecError: what cannot be found.
@@ -91,7 +111,7 @@ def resolved(tree: Tree) -> Tree:
         kind={"machine/1": "machine", "workload/1": "workload", "model/1": "model"}.get(tree.text("hwsim") or "", part),
     )
     mistakes.raise_if_any()
-    return tree
+    return completed_file(tree) if tree.text("hwsim") in ("machine/1", "part/1") else tree
 
 
 def machine_with(source: str, settings: Mapping[str, str]) -> Machine:

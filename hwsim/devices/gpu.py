@@ -110,6 +110,8 @@ class Gpu(Device):
     matmul: Mapping[str, Tiling] = field(
         "how it multiplies matrices, by number format: tiles and waves (default: at peak x efficiency)", default_factory=dict
     )
+    vendor: str | None = field("who makes it, with `generation` its class of defaults: nvidia, amd", default=None)
+    generation: str | None = field("its architecture: hopper, blackwell, cdna3", default=None)
     attention: Ratio | None = field(
         "part of the peak that fused attention reaches on long sequences (default: as its generation)",
         default=None,

@@ -15,6 +15,7 @@ from hwsim.formats import format_quantity, natural
 from hwsim.machine import views
 from hwsim.machine.capacities import Backplanes, capacities
 from hwsim.machine.cards import Cards
+from hwsim.machine.classes import IDEAL, check_class, class_of, completed
 from hwsim.machine.layout import Layout, Numbered, Part
 from hwsim.machine.libraries.reading import read_libraries
 from hwsim.machine.model import Machine
@@ -69,12 +70,16 @@ def _machine(layout: Layout, name: str, let: dict[str, object], warnings: tuple[
     )
 
 
-def _scope(tree: Tree, mistakes: Mistakes, warnings: list[Warning]) -> Layout:
-    """The parts of one machine and what links them; names relative to it."""
+def _scope(tree: Tree, mistakes: Mistakes, warnings: list[Warning], *, ideal: bool = False) -> Layout:
+    """The parts of one machine and what links them; names relative to it.
+
+    ideal: a machine around it says so.
+    """
     layout = Layout()
     file = decode(tree, MachineFile, mistakes, ignore=PART_KEYS, sourced=True)
     if file is None:
         return layout
+    ideal = ideal or tree.text("class") == IDEAL
     if file.collectives is not None:
         layout.libraries = read_libraries(file.collectives, mistakes)
     before = len(mistakes)
@@ -91,14 +96,16 @@ def _scope(tree: Tree, mistakes: Mistakes, warnings: list[Warning]) -> Layout:
                 "at most 60 letters, digits, - and _, a letter first",
             )
         else:
-            _part(layout, name, file.parts[name], parts, mistakes, warnings)
+            _part(layout, name, file.parts[name], parts, mistakes, warnings, ideal=ideal)
     if len(mistakes) == before:  # links of parts that could not be read would only repeat their mistakes
-        wire_all(layout, file.links, mistakes)
+        wire_all(layout, file.links, mistakes, ideal=ideal)
         _check_power(layout, file.name, file.supply, warnings)
     return layout
 
 
-def _part(layout: Layout, name: str, tree: Tree, parts: Tree, mistakes: Mistakes, warnings: list[Warning]) -> None:
+def _part(
+    layout: Layout, name: str, tree: Tree, parts: Tree, mistakes: Mistakes, warnings: list[Warning], *, ideal: bool
+) -> None:
     """Put a part into the layout, as often as it is there."""
     entry = _entry(tree, mistakes)
     if entry is None:
@@ -109,7 +116,13 @@ def _part(layout: Layout, name: str, tree: Tree, parts: Tree, mistakes: Mistakes
     if entry.kind == "machine" and tree.get("let") is not None and entry.use is None:
         hint = "put them into the `let:` at the top, or the machine into a file of its own"
         mistakes.add(tree.key_place("let"), f"the machine '{name}' stands in this file: it has no parameters of its own", hint)
-    child = _scope(tree, mistakes, warnings) if entry.kind == "machine" else None
+    child = _scope(tree, mistakes, warnings, ideal=ideal) if entry.kind == "machine" else None
+    if child is None:
+        stated, tree = tree, completed(tree, entry.kind, ideal=ideal)
+        guess = class_of(stated, entry.kind) if tree is not stated else None
+        if guess is not None and guess.guessed:
+            text = f"{name} says no `vendor` and `generation`: taken for {guess.path or 'no known one'}, {guess.guessed}"
+            warnings.append(Warning("class-guessed", text, parts.key_place(name)))
     model = None if child is not None else _model(entry.kind, tree, mistakes)
     if child is None and model is None:
         return
@@ -140,6 +153,7 @@ def _entry(tree: Tree, mistakes: Mistakes) -> PartEntry | None:
 
 
 def _model(kind: str, tree: Tree, mistakes: Mistakes) -> Device | None:
+    check_class(tree, kind, mistakes)
     model = decode(tree, devices.KINDS[kind], mistakes, ignore=PART_KEYS, sourced=True)
     if model is not None:
         _check_dimms(model, tree, mistakes)

@@ -26,6 +26,9 @@ class MachineFile:
     links: tuple[Tree, ...] = field("what connects them", default=())
     name: str = field("what a reader calls it", default="")
     notes: str = field("anything worth knowing", default="", record="for readers")
+    class_: Literal["ideal"] | None = field(
+        "ideal: what its parts and links leave out is not filled in, but free and at its peak", key="class", default=None
+    )
     supply: Watts | None = field("what its power supply gives; unchecked if left out", default=None, exclusive_minimum=0.0)
     let: Mapping[str, Any] = field("parameters, used as $name", default_factory=dict)
     collectives: Tree | None = tree_field(
@@ -42,6 +45,12 @@ class PartEntry:
     count: int | None = field("how many: gpu0, gpu1, ...; a lone part without a number if left out", default=None, minimum=1)
     name: str = field("what a reader calls it", default="", record="for readers")
     notes: str = field("anything worth knowing", default="", record="for readers")
+    class_: str | None = field(
+        "what it is alike, which fills in what it leaves out: nvidia/hopper, or `ideal` for nothing (default: by its other keys)",
+        key="class",
+        default=None,
+        example="ideal",
+    )
     fidelity: Literal["formula", "requests"] = field("its closed form, or every single request", default="formula")
 
 
@@ -64,6 +73,12 @@ class LinkEntry:
     notes: str = field("anything worth knowing", default="", record="for readers")
     use: str | None = field("a link of the library, or a file; the keys beside it override", default=None)
     between: tuple[str | tuple[str, ...], str | tuple[str, ...]] | None = field("[A, B]: every A with every B", default=None)
+    class_: str | None = field(
+        "what it is alike, which fills in what it leaves out; `ideal` for nothing (default: by its other keys)",
+        key="class",
+        default=None,
+        example="ideal",
+    )
     per: int | None = field("with `between`: each A gets the next so many of B", default=None, minimum=1)
     topology: str | None = field(f"with `of`: {', '.join(TOPOLOGIES)}", default=None)
     of: tuple[str, ...] | None = field("with `topology`: the parts it connects", default=None, one_or_many=True)
@@ -71,8 +86,8 @@ class LinkEntry:
     place: Place = place_field()
 
 
-PART_KEYS: Final = frozenset({"hwsim", *(each.name for each in fields(PartEntry))})
-LINK_KEYS: Final = frozenset(each.name for each in fields(LinkEntry) if each.name != "place")
+PART_KEYS: Final = frozenset({"hwsim", *(each.metadata.get("key", each.name) for each in fields(PartEntry))})
+LINK_KEYS: Final = frozenset(each.metadata.get("key", each.name) for each in fields(LinkEntry) if each.name != "place")
 
 
 @cache

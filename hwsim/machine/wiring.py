@@ -10,6 +10,7 @@ import numpy as np
 from hwsim import links
 from hwsim.formats import natural
 from hwsim.links import LinkKind
+from hwsim.machine.classes import check_class, completed
 from hwsim.machine.layout import Layout, Part
 from hwsim.machine.names import Names
 from hwsim.machine.placed import UnknownName, listed
@@ -22,8 +23,8 @@ MOST_LINKS: Final = 2_000_000
 _UNLIMITED: Final = 1 << 60
 
 
-def wire_all(layout: Layout, entries: Sequence[Tree], mistakes: Mistakes) -> None:
-    """Add the wires of all entries to the layout."""
+def wire_all(layout: Layout, entries: Sequence[Tree], mistakes: Mistakes, *, ideal: bool = False) -> None:
+    """Add the wires of all entries to the layout; ideal: their machine says `class: ideal`."""
     names = Names(layout)
     for tree in entries:
         kind = tree.get("kind")
@@ -34,7 +35,10 @@ def wire_all(layout: Layout, entries: Sequence[Tree], mistakes: Mistakes) -> Non
         if entry is not None:
             others = topology_keys() if tree.get("topology") is not None else frozenset()
             ignore = LINK_KEYS | others | (PART_KEYS - {"count"})
-            model = decode(tree, links.KINDS[entry.kind], mistakes, ignore=ignore, sourced=True)
+            check_class(tree, entry.kind, mistakes)
+            model = decode(
+                completed(tree, entry.kind, ideal=ideal), links.KINDS[entry.kind], mistakes, ignore=ignore, sourced=True
+            )
             if model is not None:
                 _wire(layout, names, tree, entry, model, mistakes)
 

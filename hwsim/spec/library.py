@@ -14,6 +14,7 @@ from hwsim.spec.mistakes import Mistake, Place, SpecError, did_you_mean
 
 _FOLDERS: Final = {
     "machine": "machines",
+    "class": "machines/classes",
     "workload": "workloads",
     "framework": "workloads/frameworks",
     "model": "workloads/models",

@@ -27,7 +27,7 @@ FORMATS: Final = {
     "study": "study/1",
 }
 _MAX_USES: Final = 100_000
-_PART_KEYS: Final = ("kind", "name", "notes")  # what the file of a part says of itself
+_PART_KEYS: Final = ("kind", "name", "notes", "class")  # what the file of a part says of itself
 
 
 def check_header(tree: Tree, expected: str, mistakes: Mistakes) -> bool:

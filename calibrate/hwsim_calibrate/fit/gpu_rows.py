@@ -56,7 +56,7 @@ _HANDLING: Final = {True: Handling(), False: Handling(pages="pageable", waited=T
 
 def machine_of(part: Mapping[str, Any], link: Mapping[str, Any]) -> Machine:
     """A machine of the GPU and its link, whose host never limits."""
-    content = {"hwsim": "machine/1", "name": "gpu", "parts": {"cpu": HOST, "gpu": dict(part)}}
+    content = {"hwsim": "machine/1", "class": "ideal", "name": "gpu", "parts": {"cpu": HOST, "gpu": dict(part)}}
     return api.load_machine(content | ({"links": [dict(link)]} if link else {}))
 
 

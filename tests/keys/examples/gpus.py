@@ -125,6 +125,30 @@ EXAMPLES: Final = (
         ),
         refused={"gpu.memory.max_channels": (16, "channels"), "gpu.memory.dimms": (16, "DIMM")},
     ),
+    Example(
+        "gpu of a datasheet",
+        {
+            "hwsim": "machine/1",
+            "parts": {
+                "cpu": {**CPU, "class": "ideal"},
+                "gpu": {
+                    "kind": "gpu",
+                    "vendor": "nvidia",
+                    "generation": "hopper",
+                    "sms": 132,
+                    "clock": "1.98 GHz",
+                    "flop": {"fp32": "67 TFLOP/s", "fp16": "989 TFLOP/s"},
+                    "memory": {"size": "80 GB", "bandwidth": "3.35 TB/s"},
+                },
+            },
+            "links": [{**between("cpu", "gpu", "pcie", gen=5, lanes=16), "class": "ideal"}],
+        },
+        in_turn(
+            {"access": {"device": "gpu", "count": 1e4, "pattern": "dependent", "bytes": "64 B", "working_set": "1 GB"}},
+            {"copy": {"from": "cpu", "to": "gpu", "bytes": "1 MB"}},
+            {"compute": {"device": "cpu", "flop": "1 GFLOP"}},
+        ),
+    ),
     Example("gpu in a graph", machine(cpu=CPU, gpu=GRAPHS), STARTS),
     Example(
         "gpu that the host waits for",

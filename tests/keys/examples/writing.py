@@ -16,7 +16,7 @@ PLAIN_GPU = {
 
 def machine(*links: Mapping[str, Any], more: Mapping[str, Any] | None = None, **parts: Mapping[str, Any]) -> dict[str, Any]:
     """A machine file."""
-    return {"hwsim": "machine/1", "parts": parts, **({"links": list(links)} if links else {}), **(more or {})}
+    return {"hwsim": "machine/1", "class": "ideal", "parts": parts, **({"links": list(links)} if links else {}), **(more or {})}
 
 
 def program(*statements: Mapping[str, Any], **more: Any) -> dict[str, Any]:

@@ -1,0 +1,351 @@
+"""What a part leaves out, from its class: the nearest of generation, vendor and kind that knows it.
+
+`machines/classes/gpu/nvidia/hopper.yaml`, then `gpu/nvidia.yaml`, then `gpu.yaml` hold what the devices known of a class have in
+common, as a part with these keys would write it. Each number says how many devices it is from, and its spread: one standard
+deviation of its logarithm over them. A key that a part states, be it 0 or 100 %, is never touched; `class: ideal` of a part, or
+of a whole machine, leaves everything as stated.
+
+    launch: {stream: {value: 2.54 us, spread: 3 %, parts: 2, ref: "..."}}
+    l2: {latency: {value: 213 / $clock, spread: 9 %, parts: 3}}           in numbers of the part: $clock, $sms, $memory_bandwidth
+    bandwidth: {value: [36 B * $clock * $sms, 2 TB/s], ...}               the first that can be worked out
+
+A mapping may also say `spread`, `parts` and `ref` for the numbers in it. A mapping and a number may say when they hold:
+`needs: sms` (the part states it), `unless: bandwidth` (it does not); `whole: true` of a mapping means all of it, or nothing where
+the part has such a mapping.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import cache
+from typing import Any, Final
+
+from hwsim.records import dataclass
+from hwsim.spec import ExpressionError, Mistakes, Origin, Tree, did_you_mean, evaluate, names
+from hwsim.spec.library import folder
+from hwsim.spec.reading import read
+from hwsim.units import Quantity, UnitError, parse
+
+IDEAL: Final = "ideal"
+HEADER: Final = "class/1"
+_OF_NUMBERS: Final = ("spread", "parts", "ref")
+_CONDITIONS: Final = ("needs", "unless", "whole")
+_OF_FILES: Final = ("hwsim", "kind", "name", "notes", "case")
+
+
+@dataclass(frozen=True, slots=True)
+class Class:
+    """The class of a part: its name below the kind, "nvidia/hopper", and how it is known.
+
+    guessed: by what it was told, where the part does not say its class; "" where it does.
+    """
+
+    path: str
+    guessed: str = ""
+
+
+def class_of(tree: Tree, kind: str) -> Class:
+    """The class that a part states, or that its other keys tell.
+
+    >>> from hwsim.spec import tree_of
+    >>> class_of(tree_of({"vendor": "nvidia", "generation": "hopper"}), "gpu").path
+    'nvidia/hopper'
+    """
+    stated = tree.text("class")
+    if stated is not None:
+        return Class(stated)
+    vendor = tree.text("vendor")
+    if vendor is not None:
+        generation = tree.text("generation")
+        return Class(vendor if generation is None else f"{vendor}/{generation}")
+    guess = _GUESSES.get(kind)
+    return guess(tree) if guess is not None else Class("")
+
+
+def check_class(tree: Tree, kind: str, mistakes: Mistakes) -> None:
+    """Note a `class:` that there is not."""
+    stated = tree.get("class")
+    if stated is None or not isinstance(stated.value, str) or stated.value == IDEAL:
+        return
+    if _file(f"{kind}/{stated.value}") is None:
+        start = f"{kind}/"
+        known = [IDEAL, *(each.removeprefix(start) for each in names("class") if each.startswith(start))]
+        hint = did_you_mean(stated.value, known)
+        mistakes.add(stated.place, f"there is no class '{stated.value}' of {kind}", hint)
+
+
+def completed(tree: Tree, kind: str, *, ideal: bool = False) -> Tree:
+    """The mapping of a part or of a link with what it leaves out filled in.
+
+    ideal: the machine around it says `class: ideal`, which holds for parts that do not say another.
+    """
+    stated = tree.text("class")
+    if stated == IDEAL or (ideal and stated is None) or not tree.is_mapping:
+        return tree
+    steps = [kind, *filter(None, class_of(tree, kind).path.split("/"))]
+    for depth in range(len(steps), 0, -1):
+        section = _file("/".join(steps[:depth]))
+        if section is not None:
+            tree = _filled(tree, section, _Stated(tree))
+    return tree
+
+
+def completed_file(tree: Tree, *, ideal: bool = False) -> Tree:
+    """A resolved machine or part with everything filled in, as it is simulated."""
+    kind = tree.text("kind")
+    if kind is not None and kind != "machine" and tree.get("parts") is None:
+        return completed(tree, kind, ideal=ideal)
+    ideal = ideal or tree.text("class") == IDEAL
+    parts, links = tree.get("parts"), tree.get("links")
+    if parts is not None:
+        inside = {name: completed_file(part, ideal=ideal) for name, part in parts.items()}
+        tree = tree.put("parts", replace(parts, value=inside))
+    if links is not None and links.is_list:
+        wires = [completed(link, link.text("kind") or "", ideal=ideal) for link in links.elements()]
+        tree = tree.put("links", replace(links, value=wires))
+    return tree
+
+
+def filled_in(tree: Tree, name: str = "") -> Iterator[tuple[str, Mapping[str, int]]]:
+    """Each part and link of what `completed_file` gives that has defaults: its name, and how many by their class in words."""
+    kind = tree.text("kind")
+    if kind is not None and kind != "machine" and tree.get("parts") is None:
+        classes = Counter(origin.ref.rpartition(",")[0].rpartition(",")[0] for origin in _defaults(tree))
+        if classes:
+            yield name or kind, classes
+        return
+    start = f"{name}." if name else ""
+    parts, links = tree.get("parts"), tree.get("links")
+    for key, part in parts.items() if parts is not None else ():
+        yield from filled_in(part, start + key)
+    for link in links.elements() if links is not None else ():
+        yield from filled_in(link, start + (link.text("name") or link.text("kind") or "link"))
+
+
+def _defaults(tree: Tree) -> Iterator[Origin]:
+    if isinstance(tree.value, dict):
+        for child in tree.value.values():
+            yield from _defaults(child)
+    elif tree.origin is not None and tree.origin.kind == "default":
+        yield tree.origin
+
+
+# ---- files ----
+
+
+@dataclass(frozen=True, slots=True)
+class _Number:
+    values: tuple[Any, ...]
+    origin: Origin
+    needs: tuple[str, ...] = ()
+    unless: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    entries: Mapping[str, _Section | _Number]
+    needs: tuple[str, ...] = ()
+    unless: tuple[str, ...] = ()
+    whole: bool = False
+
+
+@cache
+def _file(name: str) -> _Section | None:
+    """The file of a class, "gpu/nvidia"; None where the library has none."""
+    path = folder("class") / f"{name}.yaml"
+    if ".." in path.parts or not path.is_file():
+        return None
+    tree = read(path)
+    case = tree.text("case") or ("device" if name.count("/") == 2 else "generation")
+    called = name.removeprefix("gpu/")
+    if case == "outside":
+        called = f"outside, {called}"
+    elif case == "generation":  # see `hwsim.demand.case_of`
+        called += ", other generations" if name.startswith("gpu/") else " of any kind"
+    return _section(tree.without(*_OF_FILES), called, {})
+
+
+def _section(tree: Tree, name: str, outer: Mapping[str, Any]) -> _Section:
+    """name: of the class as a source has it: "nvidia/hopper", "nvidia, other generations", "outside, gpu"."""
+    inner = {**outer, **{key: each.value for key, each in tree.items() if key in _OF_NUMBERS}}
+    entries: dict[str, _Section | _Number] = {}
+    for key, child in tree.items():
+        if key in _OF_NUMBERS or key in _CONDITIONS:
+            continue
+        if child.is_mapping and child.get("value") is None:
+            entries[key] = _section(child, name, inner)
+        else:
+            entries[key] = _number(child, name, inner)
+    whole = tree.get("whole")
+    return _Section(entries, _words(tree, "needs"), _words(tree, "unless"), whole is not None and whole.value is True)
+
+
+def _words(tree: Tree, key: str) -> tuple[str, ...]:
+    found = tree.get(key)
+    return tuple(str(each.value) for each in found.elements()) if found is not None else ()
+
+
+def _number(tree: Tree, name: str, outer: Mapping[str, Any]) -> _Number:
+    said = {**outer, **{key: each.value for key, each in tree.items() if key in _OF_NUMBERS}}
+    found = tree.get("value") or tree
+    parts, spread = int(said.get("parts", 0)), str(said.get("spread", "no spread known"))
+    if parts == 0:  # nobody measured one: whatever the class, nothing stands behind the number
+        name, devices = name if name.startswith("outside") else f"outside, {name.partition(',')[0]}", "no data"
+    else:
+        devices = f"{parts} part{'s' if parts > 1 else ''}"
+    values = tuple(each.value for each in found.elements())
+    return _Number(values, Origin("default", f"{name}, {devices}, {spread}"), _words(tree, "needs"), _words(tree, "unless"))
+
+
+# ---- filling in ----
+
+
+class _Stated:
+    """What a part states, for the conditions and the numbers of its class."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+        self._names: dict[str, Any] | None = None
+
+    def has(self, path: str) -> bool:
+        """Whether it has the key, "flop.fp8"."""
+        node: Tree | None = self.tree
+        for key in path.split("."):
+            node = node.get(key) if node is not None else None
+        return node is not None and node.value is not None
+
+    def names(self) -> dict[str, Any]:
+        """Its numbers by path with _ in place of the dots."""
+        if self._names is None:
+            self._names = dict(_numbers(self.tree, ""))
+        return self._names
+
+
+def _numbers(tree: Tree, path: str) -> Iterator[tuple[str, Any]]:
+    for key, child in tree.items():
+        name = f"{path}_{key}" if path else key
+        node = child.get("value") or child
+        if node.is_mapping:
+            yield from _numbers(node, name)
+        elif isinstance(node.value, Quantity | int | float) and not isinstance(node.value, bool):
+            yield name, node.value
+        elif isinstance(node.value, str) and node.value[:1].isdigit():
+            try:
+                yield name, parse(node.value)
+            except UnitError:
+                continue
+
+
+def _filled(tree: Tree, section: _Section, stated: _Stated) -> Tree:
+    """The mapping with the keys of the section that it lacks."""
+    entries: dict[str, Tree] | None = None
+    for key, entry in section.entries.items():
+        there = tree.get(key)
+        made: Tree | None
+        if isinstance(entry, _Number):
+            made = _worked_out(entry, stated, tree) if there is None and _holds(entry, stated) else None
+        elif not _holds(entry, stated) or (there is not None and (entry.whole or not there.is_mapping or there.get("value"))):
+            made = None
+        else:
+            base = Tree({}, tree.place) if there is None else there
+            made = _filled(base, entry, stated)
+            made = None if made is base else made
+        if made is not None:
+            entries = dict(tree.items()) if entries is None else entries
+            entries[key] = made
+    return tree if entries is None else replace(tree, value=entries)
+
+
+def _holds(entry: _Section | _Number, stated: _Stated) -> bool:
+    return all(stated.has(path) for path in entry.needs) and not any(stated.has(path) for path in entry.unless)
+
+
+def _worked_out(number: _Number, stated: _Stated, at: Tree) -> Tree | None:
+    for value in number.values:
+        if not (isinstance(value, str) and ("$" in value or "(" in value)):
+            return Tree(value, at.place, origin=number.origin)
+        try:
+            found = evaluate(value, stated.names())
+        except (ExpressionError, UnitError, ZeroDivisionError):
+            continue
+        if not isinstance(found, Tree):
+            return Tree(found, at.place, origin=number.origin)
+    return None
+
+
+# ---- classes of parts that do not say theirs ----
+
+_GPUS: Final = (  # in the name of a product: its vendor and generation; the first that fits
+    (r"rtx pro|rtx 50\d\d", "nvidia/blackwell-rtx"),
+    (r"\bg?b[123]00\b|blackwell", "nvidia/blackwell"),
+    (r"\bg?h(100|200|800|20)\b|hopper", "nvidia/hopper"),
+    (r"\bl(4|40|40s|20)\b|rtx 40\d\d|\bada\b", "nvidia/ada"),
+    (r"\ba(100|800|30)\b", "nvidia/ampere"),
+    (r"\ba(2|10|10g|16|40)\b|rtx 30\d\d|rtx a\d000|orin", "nvidia/ampere-rtx"),
+    (r"\bt4\b|rtx 20\d\d|gtx 16\d\d|turing", "nvidia/turing"),
+    (r"\bv100|titan v\b|volta|xavier", "nvidia/volta"),
+    (r"\bp(100|40|4)\b|gtx 10\d\d|titan xp?\b|pascal", "nvidia/pascal"),
+    (r"\bm(40|60)\b|gtx 9\d\d|maxwell", "nvidia/maxwell"),
+    (r"\bk(20|40|80)|gtx 7[78]0|kepler", "nvidia/kepler"),
+    (r"mi3[0-9]{2}", "amd/cdna3"),
+    (r"mi2[0-9]{2}", "amd/cdna2"),
+    (r"mi100", "amd/cdna"),
+    (r"mi25|mi50|mi60|vega|radeon vii", "amd/vega"),
+    (r"\br9\b|fury|firepro", "amd/gcn"),
+    (r"nvidia|geforce|quadro|tesla", "nvidia"),
+    (r"amd|radeon|instinct", "amd"),
+    (r"intel|gaudi|\barc\b", "intel"),
+    (r"google|tpu", "google"),
+)
+
+
+def _guessed_gpu(tree: Tree) -> Class:
+    """By the name of the product, else by the youngest number format."""
+    for key in ("name", "use"):
+        text = (tree.text(key) or "").lower().replace("-", " ").replace("_", " ")
+        for pattern, path in _GPUS:
+            if text and re.search(pattern, text):
+                return Class(path, f"by its {'name' if key == 'name' else 'part'}")
+    flop = tree.get("flop") or tree
+    formats = {key for key, _ in flop.items()}
+    for youngest, path in (
+        ("fp4", "nvidia/blackwell"),
+        ("fp8", "nvidia/hopper"),
+        ("bf16", "nvidia/ampere"),
+        ("int8", "nvidia/turing"),
+    ):
+        if youngest in formats:
+            return Class(path, f"by its {youngest} peak")
+    return Class("", "nothing tells which")
+
+
+def _guessed_cpu(tree: Tree) -> Class:
+    """By the instructions that it has."""
+    core = tree.get("core")
+    isa = core.get("isa") if core is not None else None
+    classes = {key for key, _ in isa.items()} if isa is not None else set()
+    if classes & {"sse", "avx", "avx2", "avx512"}:
+        return Class("x86")
+    return Class("arm") if classes & {"neon", "sve"} else Class("")
+
+
+def _by_key(key: str, start: str = "") -> Callable[[Tree], Class]:
+    """By the value of a key: the generation of a link, the protocol of a card."""
+
+    def guess(tree: Tree) -> Class:
+        found = tree.get(key)
+        return Class("" if found is None or isinstance(found.value, dict | list) else f"{start}{found.value}")
+
+    return guess
+
+
+_GUESSES: Final[Mapping[str, Callable[[Tree], Class]]] = {
+    "gpu": _guessed_gpu,
+    "cpu": _guessed_cpu,
+    "pcie": _by_key("gen", "gen"),
+    "nvlink": _by_key("gen", "gen"),
+    "nic": _by_key("protocol"),
+}

@@ -1,0 +1,131 @@
+"""What a part leaves out comes from its class; nothing is free or at its peak because somebody left it out."""
+
+from __future__ import annotations
+
+import pytest
+
+from hwsim import api
+from hwsim.demand import case_of
+from hwsim.devices import Gpu
+from hwsim.devices.accesses import Accesses
+from hwsim.machine.classes import completed
+from hwsim.spec import Origin, SpecError, Tree, find, names, read, tree_of
+
+DATASHEET = (
+    "kind: gpu, {who} flop: {{fp32: 67 TFLOP/s, bf16: 989.4 TFLOP/s}}, memory: {{size: 80 GB, bandwidth: 3.35 TB/s}}{more}"
+)
+WHO = "vendor: nvidia, generation: hopper,"
+
+
+def gpu(who: str = WHO, more: str = ", sms: 132, clock: 1.98 GHz", top: str = "") -> Gpu:
+    text = f"hwsim: machine/1\n{top}parts: {{it: {{{DATASHEET.format(who=who, more=more)}}}}}\n"
+    model = api.load_machine(text).device("it").model
+    assert isinstance(model, Gpu)
+    return model
+
+
+def test_a_datasheet_is_filled_in_and_says_from_where() -> None:
+    found = gpu()
+    assert found.sources["launch.stream"].startswith("default: nvidia/hopper, ")
+    assert case_of(found.sources["launch.stream"]) == "device"
+    assert case_of(found.sources["copies.setup"]) == "generation"
+    assert case_of(found.sources["efficiency.vector"]) == "outside"
+    assert found.l2 is not None
+    assert 100e-9 < found.l2.latency < found.l2.far < found.l2.miss < 1e-6
+    assert "fp16" in found.matmul
+    assert found.efficiency.matmul == 1.0  # what tiles lose is in their own efficiency
+
+
+def test_what_is_stated_is_never_touched() -> None:
+    stated = gpu(more=", launch: 0 s, sustained: {copy: 100 %}, copies: {setup: 0 s}, l2: {size: 1 MiB}")
+    assert stated.launch == 0.0
+    assert (stated.sustained.copy, stated.copies.setup) == (1.0, 0.0)
+    assert stated.l2 is not None
+    assert stated.l2.size == 2**20
+    assert stated.l2.miss > 1e-7
+
+
+def test_ideal_is_asked_for() -> None:
+    for ideal in (gpu(top="class: ideal\n"), gpu(who="class: ideal,")):
+        assert not any("default" in source for source in ideal.sources.values())
+        assert (ideal.launch, ideal.matmul, ideal.l2, ideal.efficiency.matmul) == (0.0, {}, None, 1.0)
+
+
+def test_without_multiprocessors_products_take_a_share_of_the_peak() -> None:
+    bare = gpu(more="")
+    assert bare.matmul == {}
+    assert 0.5 < bare.efficiency.matmul < 0.95
+
+
+def test_a_part_that_does_not_say_its_class_is_told_by_its_name_or_peaks_with_a_warning() -> None:
+    for who, told in (
+        ("name: NVIDIA A100 SXM,", "nvidia/ampere"),
+        ("name: AMD Instinct MI325X,", "amd/cdna3"),
+        ("", "nvidia/ampere"),
+    ):
+        text = f"hwsim: machine/1\nparts: {{it: {{{DATASHEET.format(who=who, more='')}}}}}\n"
+        warnings = api.load_machine(text).warnings
+        assert [warning.code for warning in warnings] == ["class-guessed"]
+        assert told in warnings[0].text
+
+
+def test_a_generation_without_a_file_is_as_its_vendor() -> None:
+    assert "nvidia, other generations" in gpu(who="vendor: nvidia, generation: rubin,").sources["launch.stream"]
+
+
+def test_an_unknown_class_is_a_mistake() -> None:
+    with pytest.raises(SpecError, match=r"no class 'nvidia/hoper' of gpu"):
+        gpu(who="class: nvidia/hoper,")
+
+
+@pytest.mark.parametrize("name", names("class"))
+def test_every_number_of_a_class_says_its_devices_and_its_spread(name: str) -> None:
+    part = tree_of({"sms": 100, "clock": "1 GHz", "memory": {"bandwidth": "1 TB/s"}, "class": name.partition("/")[2] or "none"})
+    kind = name.partition("/")[0]
+    assert read(find("class", name)).text("kind") == kind
+    for origin in origins(completed(part, kind)):
+        of, devices, spread = origin.ref.rsplit(", ", 2)
+        assert of
+        assert devices == "no data" or devices.split()[1] in ("part", "parts")
+        assert devices != "no data" or of.startswith("outside")
+        assert 0 < int(spread.removesuffix(" %")) < 400
+
+
+def origins(tree: Tree) -> list[Origin]:
+    inner = [each for _, child in tree.items() for each in origins(child)]
+    return inner + ([tree.origin] if tree.origin is not None and tree.origin.kind == "default" else [])
+
+
+# ---- laws of all parts of the library ----
+
+
+def library(name: str) -> Gpu:
+    model = api.load_machine(f"hwsim: machine/1\nparts: {{it: {{kind: gpu, use: {name}}}}}\n").device("it").model
+    assert isinstance(model, Gpu)
+    return model
+
+
+GPUS = [name for name in names("gpu") if not name.startswith("d2l")]
+
+
+@pytest.mark.parametrize("name", GPUS)
+def test_no_gpu_is_ideal(name: str) -> None:
+    found = library(name)
+    chased = found.access("it", Accesses(count=1e6, size=8.0, pattern="dependent", working_set=1e9))
+    assert chased.demand.alone({"it.memory": 1.0}) / 1e6 > 100e-9
+    assert found.copies.setup + found.copies.fetch > 1e-6
+    assert not isinstance(found.launch, float)
+    assert found.launch.stream > 1e-6
+    assert max(found.sustained.read, found.sustained.copy, found.sustained.write) < 1.0
+    assert found.vendor
+    assert found.generation
+
+
+@pytest.mark.parametrize("name", GPUS)
+def test_a_small_copy_takes_more_than_a_microsecond(name: str) -> None:
+    text = (
+        f"hwsim: machine/1\nparts: {{cpu: {{kind: cpu, use: epyc-7742}}, it: {{kind: gpu, use: {name}, lanes: 16}}}}\n"
+        "links: [{between: [cpu, it], kind: pcie, gen: 4, lanes: 16}]\n"
+    )
+    run = api.simulate(text, "hwsim: workload/1\nprogram: [{copy: {from: cpu, to: it, bytes: 1 kB}}]\n")
+    assert run.timeline.makespan > 1e-6
