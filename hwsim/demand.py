@@ -148,7 +148,7 @@ Case = Literal["known", "source", "device", "generation", "outside", "stated"]
 
 
 def case_of(source: str) -> Case | None:
-    """How well a number is known whose source says this, if it is the default of a class; None for every other source.
+    """The case of a number by its source: of the default of a class; None for every other source.
 
     >>> case_of("default: nvidia/hopper, 3 parts, 6 %"), case_of("default: nvidia, other generations, 12 parts, 20 %")
     ('device', 'generation')
@@ -157,10 +157,10 @@ def case_of(source: str) -> Case | None:
     """
     if "default: " not in source:
         return None
-    _, _, said = source.partition("default: ")
-    if said.startswith("outside"):
+    _, _, words = source.partition("default: ")
+    if words.startswith("outside"):
         return "outside"
-    return "generation" if ", other generations" in said or " of any kind" in said else "device"
+    return "generation" if ", other generations" in words or " of any kind" in words else "device"
 
 
 class Doubt(NamedTuple):

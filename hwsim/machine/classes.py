@@ -1,4 +1,4 @@
-"""What a part leaves out, from its class: the nearest of generation, vendor and kind that knows it.
+"""Classes of parts: a key that a part leaves out comes from the nearest of generation, vendor and kind that has it.
 
 `machines/classes/gpu/nvidia/hopper.yaml`, then `gpu/nvidia.yaml`, then `gpu.yaml` hold what the devices known of a class have in
 common, as a part with these keys would write it. Each number says how many devices it is from, and its spread: one standard
@@ -40,7 +40,7 @@ _OF_FILES: Final = ("hwsim", "kind", "name", "notes", "case")
 class Class:
     """The class of a part: its name below the kind, "nvidia/hopper", and how it is known.
 
-    guessed: by what it was told, where the part does not say its class; "" where it does.
+    guessed: how it was guessed, where the part does not say its class; "" where it does.
     """
 
     path: str
@@ -72,8 +72,8 @@ def check_class(tree: Tree, kind: str, mistakes: Mistakes) -> None:
         return
     if _file(f"{kind}/{stated.value}") is None:
         start = f"{kind}/"
-        known = [IDEAL, *(each.removeprefix(start) for each in names("class") if each.startswith(start))]
-        hint = did_you_mean(stated.value, known)
+        paths = [IDEAL, *(each.removeprefix(start) for each in names("class") if each.startswith(start))]
+        hint = did_you_mean(stated.value, paths)
         mistakes.add(stated.place, f"there is no class '{stated.value}' of {kind}", hint)
 
 
@@ -169,8 +169,8 @@ def _file(name: str) -> _Section | None:
 
 
 def _section(tree: Tree, name: str, outer: Mapping[str, Any]) -> _Section:
-    """name: of the class as a source has it: "nvidia/hopper", "nvidia, other generations", "outside, gpu"."""
-    inner = {**outer, **{key: each.value for key, each in tree.items() if key in _OF_NUMBERS}}
+    """A mapping of a file; `name` is the class in words: "nvidia/hopper", "nvidia, other generations", "outside, gpu"."""
+    inner = {**outer, **{key: node.value for key, node in tree.items() if key in _OF_NUMBERS}}
     entries: dict[str, _Section | _Number] = {}
     for key, child in tree.items():
         if key in _OF_NUMBERS or key in _CONDITIONS:
@@ -179,8 +179,8 @@ def _section(tree: Tree, name: str, outer: Mapping[str, Any]) -> _Section:
             entries[key] = _section(child, name, inner)
         else:
             entries[key] = _number(child, name, inner)
-    whole = tree.get("whole")
-    return _Section(entries, _words(tree, "needs"), _words(tree, "unless"), whole is not None and whole.value is True)
+    undivided = tree.get("whole")
+    return _Section(entries, _words(tree, "needs"), _words(tree, "unless"), undivided is not None and undivided.value is True)
 
 
 def _words(tree: Tree, key: str) -> tuple[str, ...]:
@@ -189,14 +189,14 @@ def _words(tree: Tree, key: str) -> tuple[str, ...]:
 
 
 def _number(tree: Tree, name: str, outer: Mapping[str, Any]) -> _Number:
-    said = {**outer, **{key: each.value for key, each in tree.items() if key in _OF_NUMBERS}}
-    found = tree.get("value") or tree
-    parts, spread = int(said.get("parts", 0)), str(said.get("spread", "no spread known"))
-    if parts == 0:  # nobody measured one: whatever the class, nothing stands behind the number
+    stated = {**outer, **{key: node.value for key, node in tree.items() if key in _OF_NUMBERS}}
+    number = tree.get("value") or tree
+    parts, spread = int(stated.get("parts", 0)), str(stated.get("spread", "no spread known"))
+    if parts == 0:  # not one was measured: whatever the class, no device stands behind the number
         name, devices = name if name.startswith("outside") else f"outside, {name.partition(',')[0]}", "no data"
     else:
         devices = f"{parts} part{'s' if parts > 1 else ''}"
-    values = tuple(each.value for each in found.elements())
+    values = tuple(each.value for each in number.elements())
     return _Number(values, Origin("default", f"{name}, {devices}, {spread}"), _words(tree, "needs"), _words(tree, "unless"))
 
 
@@ -204,7 +204,7 @@ def _number(tree: Tree, name: str, outer: Mapping[str, Any]) -> _Number:
 
 
 class _Stated:
-    """What a part states, for the conditions and the numbers of its class."""
+    """The keys of a part, for the conditions and the numbers of its class."""
 
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
@@ -243,14 +243,16 @@ def _filled(tree: Tree, section: _Section, stated: _Stated) -> Tree:
     """The mapping with the keys of the section that it lacks."""
     entries: dict[str, Tree] | None = None
     for key, entry in section.entries.items():
-        there = tree.get(key)
+        present = tree.get(key)
         made: Tree | None
         if isinstance(entry, _Number):
-            made = _worked_out(entry, stated, tree) if there is None and _holds(entry, stated) else None
-        elif not _holds(entry, stated) or (there is not None and (entry.whole or not there.is_mapping or there.get("value"))):
+            made = _worked_out(entry, stated, tree) if present is None and _holds(entry, stated) else None
+        elif not _holds(entry, stated) or (
+            present is not None and (entry.whole or not present.is_mapping or present.get("value"))
+        ):
             made = None
         else:
-            base = Tree({}, tree.place) if there is None else there
+            base = Tree({}, tree.place) if present is None else present
             made = _filled(base, entry, stated)
             made = None if made is base else made
         if made is not None:
@@ -268,11 +270,11 @@ def _worked_out(number: _Number, stated: _Stated, at: Tree) -> Tree | None:
         if not (isinstance(value, str) and ("$" in value or "(" in value)):
             return Tree(value, at.place, origin=number.origin)
         try:
-            found = evaluate(value, stated.names())
+            result = evaluate(value, stated.names())
         except (ExpressionError, UnitError, ZeroDivisionError):
             continue
-        if not isinstance(found, Tree):
-            return Tree(found, at.place, origin=number.origin)
+        if not isinstance(result, Tree):
+            return Tree(result, at.place, origin=number.origin)
     return None
 
 
@@ -336,8 +338,8 @@ def _by_key(key: str, start: str = "") -> Callable[[Tree], Class]:
     """By the value of a key: the generation of a link, the protocol of a card."""
 
     def guess(tree: Tree) -> Class:
-        found = tree.get(key)
-        return Class("" if found is None or isinstance(found.value, dict | list) else f"{start}{found.value}")
+        node = tree.get(key)
+        return Class("" if node is None or isinstance(node.value, dict | list) else f"{start}{node.value}")
 
     return guess
 
