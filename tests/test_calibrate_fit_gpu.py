@@ -53,7 +53,7 @@ def test_a_gpu_comes_back_from_its_rows(part: str, dtype: str, gen: int) -> None
     assert found.flop[dtype] == pytest.approx(truth.flop[dtype] * truth.efficiency.matmul * tiling.efficiency, rel=0.03)
     assert found.matmul[dtype].splits == tiling.splits
     assert found.matmul[dtype].start == pytest.approx(tiling.start, rel=0.05, abs=1e-7)
-    for key in ("prologue", "balance"):  # what one of them lacks the others make up for
+    for key in ("prologue", "loads"):  # what one of them lacks the others make up for
         assert getattr(found.matmul[dtype], key) == pytest.approx(getattr(tiling, key), rel=0.12)
     for key in ("read", "copy", "write"):
         rate = truth.memory.bandwidth * getattr(truth.sustained, key)
@@ -115,13 +115,13 @@ def test_the_fit_s_products_are_the_simulator_s() -> None:
         Work(flop=2.0 * m * k * n, reads=2.0 * k * (m + n), product=Product(m, n, k, 1, stored)) for m, k, n, stored in shapes
     ]
     tiling = Tiling(
-        smallest=32, largest=32768, splits=16, prologue=121, edge=16, lost=0.4, balance=127, transposed=0.8, adding=2e-6,
+        smallest=32, largest=32768, splits=16, prologue=121, edge=16, lost=0.4, loads=2 * 8e14 / 132 / 127, transposed=0.8, adding=2e-6,
         alignment=Alignment(between=0.9, below=0.4),
     )  # fmt: skip
-    value = {name: getattr(tiling, name, 0.0) for name in NAMES} | {"rate": 8e14, "start": 1e-9, "between": 0.9, "below": 0.4}
+    value = {name: getattr(tiling, name, 0.0) for name in NAMES} | {"balance": 127.0, "rate": 8e14, "start": 1e-9, "between": 0.9, "below": 0.4}
     model = Products([Timed(work, 1.0, 1e-6) for work in works], Chip(132, 3e12, 0.0), (32, 32768, 16))
     tiles = GpuChip(132, 8e14, 3e12)
-    cuts = [best(work.product, 2.0, tiling, tiles, 1e-6).time + 1e-9 for work in works if work.product is not None]
+    cuts = [best(work.product, (2.0, 2.0), tiling, tiles, 1e-6).time + 1e-9 for work in works if work.product is not None]
     assert model.times(np.log([value[name] for name in NAMES]))[0].tolist() == pytest.approx(cuts, rel=1e-9)
 
 

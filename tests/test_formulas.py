@@ -48,12 +48,12 @@ def test_a_message_between_nodes_loses_up_to_the_knee(pixels: float) -> None:
 
 @pytest.mark.parametrize(("m", "n"), [(16, 4096), (4096, 16), (16, 16), (4096, 4096)])
 def test_a_tile_loads_no_more_rows_and_columns_than_the_product_has(m: int, n: int) -> None:
-    chip, tiling = Chip(multiprocessors=4, peak=4e12, bandwidth=1e12), Tiling(largest=128 * 128, balance=50.0)
+    chip, tiling = Chip(multiprocessors=4, peak=4e12, bandwidth=1e12), Tiling(largest=128 * 128, loads=4e10)
     product = Product(m, n, 1024)
-    for cut in cuts(product, 2, tiling, chip, 0.0):
-        rate = chip.peak / chip.multiprocessors * tiling.alignment.keeps(n, 1024, 2)
-        loaded = (min(cut.rows, m) + min(cut.columns, n)) * 1024 / cut.splits
-        assert cut.loading == pytest.approx(tiling.side(product) * loaded / rate)
+    for cut in cuts(product, (2, 1), tiling, chip, 0.0):
+        rate = 4e10 * tiling.alignment.keeps(n, 1024, 2)
+        loaded = (2 * min(cut.rows, m) + min(cut.columns, n)) * 1024 / cut.splits
+        assert cut.loading == pytest.approx(loaded / rate)
 
 
 @pytest.mark.parametrize("by", ["nvls", "sharp"])

@@ -32,7 +32,9 @@ tilings = st.builds(
     splits=st.sampled_from([1, 4, 64]),
     adding=st.sampled_from([0.0, 2e-6]),
     lost=st.floats(0.0, 1.0),
-    balance=st.floats(0.0, 200.0),
+    loads=st.one_of(st.none(), st.floats(1e9, 1e12)),
+    rows=st.sampled_from([None, 64]),
+    memory=st.one_of(st.none(), st.floats(0.3, 1.0)),
     transposed=st.floats(0.2, 1.0),
     start=st.sampled_from([0.0, 3e-6]),
     alignment=st.sampled_from([Alignment(), Alignment(between=0.75, below=0.37)]),
@@ -140,7 +142,7 @@ def test_tiles_are_computed_in_whole_waves() -> None:
     chip, tiling = Chip(108, 108e12, 1e15), Tiling(smallest=128, largest=128 * 128, lost=1.0)
     one = 2 * 128 * 128 * 1024 / 1e12
     for tiles, rounds in ((1, 1), (107, 1), (108, 1), (109, 2), (216, 2), (217, 3)):
-        cut = best(Product(128 * tiles, 128, 1024), 2, tiling, chip, 0.0)
+        cut = best(Product(128 * tiles, 128, 1024), (2, 2), tiling, chip, 0.0)
         assert (cut.tiles, cut.waves) == (tiles, rounds)
         assert cut.time == pytest.approx(rounds * one)
 
@@ -153,25 +155,25 @@ def test_room_in_a_wave_is_lost_in_part() -> None:
 
 def test_a_row_more_than_a_tile_costs_a_tile_more() -> None:
     chip, tiling = Chip(1, 1e12, 1e15), Tiling(smallest=128, largest=128 * 128)
-    full, over = (best(Product(m, 128, 512), 2, tiling, chip, 0.0).time for m in (256, 257))
+    full, over = (best(Product(m, 128, 512), (2, 2), tiling, chip, 0.0).time for m in (256, 257))
     assert over == pytest.approx(1.5 * full)
 
 
 def test_the_prologue_counts_as_steps_of_k() -> None:
     chip, tiling = Chip(1, 1e12, 1e15), Tiling(smallest=128, largest=128 * 128, prologue=64)
-    assert best(Product(128, 128, 1000), 2, tiling, chip, 0.0).time == pytest.approx(2 * 128 * 128 * 1064 / 1e12)
+    assert best(Product(128, 128, 1000), (2, 2), tiling, chip, 0.0).time == pytest.approx(2 * 128 * 128 * 1064 / 1e12)
 
 
 def test_a_deep_product_of_few_tiles_is_split_and_pays_for_adding_up() -> None:
     chip, tiling = Chip(64, 64e12, 1e12), Tiling(smallest=64, largest=64 * 64, splits=64, adding=2e-6)
-    deep, shallow = (best(Product(64, 64, k), 2, tiling, chip, 0.0) for k in (500_000, 64))
+    deep, shallow = (best(Product(64, 64, k), (2, 2), tiling, chip, 0.0) for k in (500_000, 64))
     assert (deep.splits, shallow.splits) == (64, 1)
     assert deep.time == pytest.approx(2 * 64 * 64 * 500_000 / 64e12 + 2e-6 + 4 * 64 * 64 * 65 / 1e12)
 
 
 def test_small_tiles_wait_for_their_operands() -> None:
-    chip, tiling = Chip(1, 1e12, 1e15), Tiling(smallest=32, largest=32 * 32, balance=128)
-    cut = best(Product(32, 32, 1000), 2, tiling, chip, 0.0)
+    chip, tiling = Chip(1, 1e12, 1e15), Tiling(smallest=32, largest=32 * 32, loads=2e12 / 128)
+    cut = best(Product(32, 32, 1000), (2, 2), tiling, chip, 0.0)
     assert cut.loading == pytest.approx(128 * 64 * 1000 / 1e12)
     assert cut.time == cut.loading == pytest.approx(4 * cut.computing)
 
@@ -202,7 +204,7 @@ def test_tiles_are_no_larger_than_the_largest_and_not_too_slender() -> None:
 
 @given(tilings, st.sampled_from([Alignment(), Alignment(between=0.75, below=0.37)]))
 def test_a_huge_product_reaches_the_peak_times_the_efficiency(tiling: Tiling, alignment: Alignment) -> None:
-    tiling = dataclasses.replace(tiling, alignment=alignment, balance=min(tiling.balance, 60.0))
+    tiling = dataclasses.replace(tiling, alignment=alignment, loads=None)
     gpu = Gpu(flop={"fp16": 1e14}, memory=LocalMemory(1e15), sms=100, matmul={"fp16": tiling})
     product = Product(1 << 17, 1 << 17, 1 << 17)
     assert work(product).flop / alone(gpu, product) == pytest.approx(1e14 * tiling.efficiency, rel=0.02)
@@ -210,7 +212,7 @@ def test_a_huge_product_reaches_the_peak_times_the_efficiency(tiling: Tiling, al
 
 @given(tilings)
 def test_a_product_with_a_vector_takes_what_its_bytes_take(tiling: Tiling) -> None:
-    tiling = dataclasses.replace(tiling, alignment=Alignment(), splits=64)
+    tiling = dataclasses.replace(tiling, alignment=Alignment(), splits=64, memory=None, loads=None)
     gpu = Gpu(flop={"fp16": 1e17}, memory=LocalMemory(1e10), sms=10, matmul={"fp16": tiling})
     product = Product(1, 8192, 8192)
     assert alone(gpu, product) == pytest.approx(work(product).traffic / 1e10, rel=0.01)
@@ -219,8 +221,8 @@ def test_a_product_with_a_vector_takes_what_its_bytes_take(tiling: Tiling) -> No
 @given(products, tilings, st.integers(1, 200))
 def test_the_best_cut_is_one_of_them_and_none_is_better(product: Product, tiling: Tiling, sms: int) -> None:
     chip = Chip(sms, 1e13, 1e12)
-    chosen = best(product, 2, tiling, chip, 1e-5)
-    every = list(cuts(product, 2, tiling, chip, 1e-5))
+    chosen = best(product, (2, 2), tiling, chip, 1e-5)
+    every = list(cuts(product, (2, 2), tiling, chip, 1e-5))
     assert chosen in every
     assert chosen.time == min(cut.time for cut in every)
 

@@ -19,6 +19,7 @@ from hwsim.devices.gpu_matmul import Tiling, tiles_like
 from hwsim.devices.gpu_memory import Launch, Sustained
 from hwsim.devices.roofline import peak_of
 from hwsim.formats import percent
+from hwsim.units import BYTES
 from published.parts import part, table
 from published.products import LOOP, NAME, Row, rows, seconds_of
 from published.score import Miss, Score, group_median, halves, worst_of
@@ -155,7 +156,9 @@ def from_datasheet(name: str) -> Gpu:
         found = [(each, tiling) for each, other in others.items() for tiling in _alike(each, other, key)]
         near = [tiling for each, tiling in found if GENERATIONS.get(each) == GENERATIONS.get(name, name)]
         median = _median(near or [tiling for _, tiling in found])
-        tilings[key] = replace(median, efficiency=min(1.0, median.efficiency * sustained_clock(name)))
+        median = replace(median, efficiency=min(1.0, median.efficiency * sustained_clock(name)))
+        if key in gpu.flop:
+            tilings[key] = replace(median, loads=_per_tile(gpu, key, median))
     launches = [other.launch for other in others.values() if isinstance(other.launch, Launch)]
     launch = Launch(
         statistics.median([each.stream for each in launches] or [0.0]),
@@ -168,15 +171,26 @@ def from_datasheet(name: str) -> Gpu:
 
 def _alike(name: str, gpu: Gpu, key: str) -> list[Tiling]:
     """Its tiles for formats of the matrix units (key fp16), or of the others; at the clock that the peak is of."""
-    found = [gpu.matmul[dtype] for dtype in FITTED[name] if (dtype == "fp32") == (key == "fp32")]
+    formats = [dtype for dtype in FITTED[name] if (dtype == "fp32") == (key == "fp32")]
+    found = [replace(gpu.matmul[dtype], loads=_per_tile(gpu, dtype, gpu.matmul[dtype])) for dtype in formats]
     return [replace(each, efficiency=min(1.0, each.efficiency / sustained_clock(name))) for each in found]
+
+
+def _per_tile(gpu: Gpu, dtype: str, tiling: Tiling) -> float | None:
+    """`loads` for the side of the tile whose operands arrive just as fast as it is computed, which GPUs have alike, and back."""
+    if tiling.loads is None or gpu.sms is None:
+        return None
+    return BYTES[dtype] * tiling.efficiency * gpu.flop[dtype] / gpu.sms / tiling.loads
+
+
+APART: Final = ("alignment", "rows", "memory", "cast")  # nothing was fitted to them here
 
 
 def _median(tilings: Sequence[Tiling]) -> Tiling:
     """Each number the median of theirs."""
     whole = ("smallest", "largest", "splits")
     found: dict[str, Any] = {}
-    for name in (each.name for each in fields(Tiling) if each.name != "alignment"):
+    for name in (each.name for each in fields(Tiling) if each.name not in APART):
         values = [getattr(each, name) for each in tilings]
         found[name] = statistics.median_low(values) if name in whole else statistics.median(values)
     return replace(tilings[0], **found)
@@ -191,7 +205,7 @@ TYPICAL: Final[Mapping[str, float]] = {
     "prologue": 64.0,
     "edge": 8.0,
     "lost": 0.4,
-    "balance": 100.0,
+    "loads": 40e9,
     "transposed": 0.9,
 }
 MOST: Final[Mapping[str, float]] = {"efficiency": 1.0, "lost": 1.0, "transposed": 1.0, "edge": 16.0, "prologue": 300.0}
@@ -215,7 +229,7 @@ def _tiles(gpu: Gpu, row: Row) -> str | None:
 def _fitted(gpu: Gpu, key: str, mine: Sequence[Row]) -> dict[str, float]:
     both = 0 < sum(row.product.transposed for row in mine) < len(mine)
     free = [each for each in TYPICAL if each != "transposed" or both]
-    near = [45.0 if each == "balance" and key == "fp32" else TYPICAL[each] for each in free]
+    near = [(gpu.matmul[key].loads or 40e9) if each == "loads" else TYPICAL[each] for each in free]
     start = [getattr(gpu.matmul[key], each) or typical for each, typical in zip(free, near, strict=True)]
 
     def tried(at: Sequence[float]) -> Gpu:

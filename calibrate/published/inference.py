@@ -236,9 +236,9 @@ def _loss(errors: Iterable[tuple[str, float]]) -> float:
 
 
 def tuned(gpu: Gpu, at: Sequence[float]) -> Gpu:
-    """The part with other products: efficiency, prologue, lost, balance, transposed, start, and bandwidth read."""
-    efficiency, prologue, lost, balance, transposed, start, read = at
-    tiles = replace(gpu.matmul["fp16"], efficiency=min(1.0, efficiency), prologue=prologue, lost=min(1.0, lost), balance=balance,
+    """The part with other products: efficiency, prologue, lost, loads, transposed, start, and bandwidth read."""
+    efficiency, prologue, lost, loads, transposed, start, read = at
+    tiles = replace(gpu.matmul["fp16"], efficiency=min(1.0, efficiency), prologue=prologue, lost=min(1.0, lost), loads=loads,
                     transposed=min(1.0, transposed), start=start)  # fmt: skip
     return replace(gpu, matmul={**gpu.matmul, "fp16": tiles}, sustained=replace(gpu.sustained, read=min(1.0, read)))
 
@@ -251,12 +251,12 @@ def fit_part(name: str, found: Sequence[Row]) -> dict[str, float]:
         tiles.efficiency,
         tiles.prologue,
         tiles.lost,
-        tiles.balance,
+        tiles.loads or 40e9,
         tiles.transposed,
         max(tiles.start, 1e-6),
         gpu.sustained.read,
     ]
-    typical = (0.85, 64.0, 0.4, 100.0, 0.9, 3e-6, 0.9)
+    typical = (0.85, 64.0, 0.4, 40e9, 0.9, 3e-6, 0.9)
 
     def error(at: Sequence[float]) -> float:
         one = tuned(gpu, at)
@@ -264,7 +264,7 @@ def fit_part(name: str, found: Sequence[Row]) -> dict[str, float]:
         return _loss((row.group, math.log(seconds_of(row, one) / row.seconds)) for row in found) + 0.004 * far
 
     best = descend(error, start, rounds=8, finest=0.02)
-    names = ("efficiency", "prologue", "lost", "balance", "transposed", "start", "read")
+    names = ("efficiency", "prologue", "lost", "loads", "transposed", "start", "read")
     return {key: float(f"{value:.3g}") for key, value in zip(names, best, strict=True)}
 
 

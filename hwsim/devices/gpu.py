@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from hwsim.demand import Capacity, Cost, Demand, Term
 from hwsim.devices.accesses import Accesses
-from hwsim.devices.gpu_matmul import Chip, Tiling, tiles_like
+from hwsim.devices.gpu_matmul import Chip, Tiling, format_of, tiles_like
 from hwsim.devices.gpu_memory import Hierarchy, Launch, Level1, Level2, Occupancy, Stream, Sustained, memory_problems
 from hwsim.devices.kind import Device
 from hwsim.devices.roofline import (
@@ -135,7 +135,7 @@ class Gpu(Device):
             yield "flop", "a gpu needs at least one peak", "such as {fp32: 15.7 TFLOP/s}"
         yield from unknown_dtypes("flop", self.flop)
         yield from unknown_dtypes("vector", self.vector)
-        yield from unknown_dtypes("matmul", dict.fromkeys(self.matmul, 0.0))
+        yield from unknown_dtypes("matmul", {key: 0.0 for key in self.matmul if format_of(key) is None})
         if self.matmul and self.sms is None:
             yield "matmul", "tiles need the number of multiprocessors", "such as sms: 80"
         for dtype, tiling in self.matmul.items():
@@ -157,15 +157,24 @@ class Gpu(Device):
         from hwsim.devices.gpu_access import stream
 
         flop, mix, traffic = work.flop, work.mix, work.traffic
+        tiled = self._tiled(name, work)
+        if tiled is not None:
+            return self._product(name, tiled)
         served = stream(name, self.hierarchy, Stream(reads=work.reads, writes=work.writes, working_set=work.working_set))
         starting = self._starting(name, traffic, work.kernels, work.start)
-        tiled = self._tiled(name, work, max(served.draw.amount, served.floor))
-        if tiled is not None:
-            draws, floor, start = tiled.draws()
-            return self._served(dataclasses.replace(served, floor=floor), draws, [*starting, *start])
         why = self._drawing(name, flop) if mix == "random" else self._computing(name, flop, work.dtype, mix)
         draws = (Draw(f"{name}.compute", why.seconds, 1.0, flop, "1" if mix == "random" else "FLOP", why),)
         return self._served(served, draws, starting)
+
+    def _product(self, name: str, tiled: Tiled) -> Cost:
+        """A product with its tiles. In a stream the host starts its kernel while the one before it runs, as a graph would."""
+        work, launch = tiled.work, self.launch
+        follows = work.start == "stream" and work.kernels == 1 and isinstance(launch, Launch) and launch.graph is not None
+        least = launch.stream if follows and isinstance(launch, Launch) else 0.0
+        traffic = 0.0 if tiled.tiling.start > 0 else work.traffic  # a start that was measured has the first access in it
+        starting = self._starting(name, traffic, work.kernels, "graph" if follows else work.start)
+        draws, served, floor, starts = tiled.draws(tiled.served(), starting, least)
+        return self._served(dataclasses.replace(served, floor=floor), draws, starts)
 
     def access(self, name: str, accesses: Accesses) -> Cost:
         """Reads and writes of single words by one kernel.
@@ -230,15 +239,18 @@ class Gpu(Device):
         """Seconds before the first byte of a transfer that ends here."""
         return self.memory.latency
 
-    def _tiled(self, name: str, work: Work, memory: float) -> Tiled | None:
-        """A matrix product with its tiles; None for other work, or where the part says nothing of tiles.
+    def tiles(self, dtype: str, variant: str = "", software: str = "") -> Tiling | None:
+        """How products in this format are cut; None where the part says nothing of it."""
+        used, _ = peak_of(self.flop, dtype, "it")
+        key = tiles_like(used, self.matmul, variant, software)
+        return None if key is None else self.matmul[key]
 
-        memory: seconds in which the product's matrices cross to memory.
-        """
+    def _tiled(self, name: str, work: Work) -> Tiled | None:
+        """A matrix product with its tiles; None for other work, or where the part says nothing of tiles."""
         if work.mix != "matmul" or work.product is None or self.sms is None or not self.matmul:
             return None
         used, rate = peak_of(self.flop, work.dtype, name)
-        key = tiles_like(used, self.matmul)
+        key = tiles_like(used, self.matmul, work.product.variant, work.product.software)
         if key is None:
             return None
         from hwsim.devices.gpu_product import Tiled
@@ -252,7 +264,7 @@ class Gpu(Device):
             tiling=self.matmul[key],
             chip=Chip(self.sms, rate * self.efficiency.matmul, self.memory.bandwidth),
             peak_source=origin + (f"; {work.dtype} computed in {used}" if used != work.dtype else ""),
-            memory=memory,
+            parts=self.hierarchy,
             sources=self.sources,
         )
 

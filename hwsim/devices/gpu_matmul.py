@@ -5,17 +5,23 @@ results are added up afterwards:
 
     tiles = ceil(m / rows) ceil(n / columns) splits batch
     waves = tiles / multiprocessors; not below 1, and a last wave that is not full counts for more than its tiles
-    tile  = max(2 rows columns (k / splits + prologue), balance (rows + columns) (k / splits)) / rate of a multiprocessor
+    tile  = max(2 rows columns (k / splits + prologue) / rate, bytes of its rows and columns of the factors / loads)
     time  = ((waves x tile)^4 + memory^4)^(1/4) + adding up
 
-and the library takes the tile and the splits that make this least. `memory` is the time in which every matrix crosses
-to memory once.
+and the library takes the tile and the splits that make this least. `rate` and `loads` are of one multiprocessor. `memory` is
+the time in which every matrix crosses to memory once. Where the first factor is cast to the format of the product (quantised)
+by a kernel before it, that takes
+
+    cast.start + m x cast.row / multiprocessors + bytes / (cast.rate x multiprocessors)
 
 **Source**: tiles and waves as in NVIDIA, "Matrix Multiplication Background User's Guide", DU-09799-001, 2023, chapters
 2 and 3; prologue and splits as in CUTLASS, "Efficient GEMM in CUDA". The constants are fitted: each part file says to what.
 **Error**: see `docs/validation/components.md`; a few per cent for products with more than 128 rows and columns.
 **Range**: skinny products (a side of 128 or less) depend on which kernel a library happens to have: a tenth of them is off by
-a third and more. Strides that hit the same memory channel (powers of two on AMD's GCN) are not modelled.
+a third and more. Libraries that do not cut k (older ones, and most kernels that scale blocks) take up to four times as long for
+some of them: `software` of an op and `splits` of a part say so. Strides that hit the same memory channel (powers of two on
+AMD's GCN) are not modelled. Weights come from memory, as those of a model do that is larger than the cache; a benchmark that
+multiplies by the same few weights again and again finds them in the cache: give the op a `working_set`.
 
 More work never takes less time between products that are equally well aligned; a size rounded up to a multiple of 16 or
 128 bytes may take less (`Alignment`).
@@ -26,18 +32,23 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Collection, Iterator, Mapping
-from typing import Final
+from operator import itemgetter
+from typing import Any, Final
 
 from hwsim.demand import soft_max
 from hwsim.devices.work import Product
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.spec.mistakes import Problem
-from hwsim.units import Bytes, Ratio, Seconds
+from hwsim.units import BYTES, Bytes, BytesPerSecond, Ratio, Seconds
 
 ROUNDING: Final = 4.0  # sharpness of the knee between computing and memory; 3 to 6 fit the published products alike
 PIECES: Final = 4.0  # bytes of an element of a partial result: they are added up in fp32
 SLENDER: Final = 8  # a tile's longer side over its shorter: no library ships tiles beyond
+SHORTEST: Final = 64  # steps of k in a piece, at least: what a kernel has under way at once
+REMEMBERED: Final = 8192  # products whose best cut is kept
+
+_LAST: Final = itemgetter(-1)
 
 # A number format without tiles of its own is multiplied by the kernels of another one.
 LIKE: Final[Mapping[str, tuple[str, ...]]] = {
@@ -91,12 +102,28 @@ class Alignment:
 
 
 @dataclass(frozen=True, slots=True)
+class Cast:
+    """A kernel before the product, which casts the first factor from 16 bits to the format of the product.
+
+    **Source**: fitted to kernels of serving frameworks, which quantise activations token by token: each part says which.
+    """
+
+    start: Seconds = field("of the kernel, and of the chain it makes with the product", default=0.0)
+    row: Seconds = field("of a row of the first factor, on one multiprocessor", default=0.0)
+    rate: BytesPerSecond | None = field(
+        "bytes that one multiprocessor reads and writes (default: as fast as memory)", default=None, exclusive_minimum=0.0
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Tiling:
     """The products of matrices of one number format, as a GPU's library computes them."""
 
     efficiency: Ratio = field("part of the peak that large products sustain (clocks, power, instructions)", default=1.0,
                               exclusive_minimum=0.0)  # fmt: skip
     smallest: int = field("shorter side of its smallest tile", default=16, minimum=1)
+    rows: int | None = field("longer side of its smallest tile: what its matrix instruction has at least (default: `smallest`)",
+                             default=None, minimum=1)  # fmt: skip
     largest: int = field("elements of its largest tile", default=256 * 128, minimum=1)
     edge: float = field("a tile of sides a, b reaches 1 / (1 + edge (1/a + 1/b)) of what an endless one would", default=0.0,
                         minimum=0.0)  # fmt: skip
@@ -104,23 +131,29 @@ class Tiling:
     splits: int = field("most pieces that k is cut into", default=1, minimum=1)
     adding: Seconds = field("to start adding up the pieces of k", default=0.0)
     lost: Ratio = field("part of the room in a wave that is not full which is lost", default=1.0)
-    balance: float = field("side of the square tile whose operands arrive just as fast as it is computed", default=0.0,
-                           minimum=0.0)  # fmt: skip
+    loads: BytesPerSecond | None = field("operands that reach one multiprocessor; without a limit if left out", default=None,
+                                         exclusive_minimum=0.0)  # fmt: skip
     transposed: Ratio = field("speed at which operands arrive where the second factor is stored as n x k", default=1.0,
                               exclusive_minimum=0.0)  # fmt: skip
+    memory: Ratio | None = field("part of the memory's bandwidth that products reach; of the first factor nothing crosses that half "
+                                 "of the last cache holds (default: `sustained`, and all of it crosses)", default=None,
+                                 exclusive_minimum=0.0)  # fmt: skip
     start: Seconds = field("of a product, beyond the launch of its kernel", default=0.0)
+    cast: Cast | None = field("how the first factor is cast to the format (default: it comes in it)", default=None)
     alignment: Alignment = field("what it costs when rows do not start at round addresses", default_factory=Alignment)
 
     def problems(self) -> Iterator[Problem]:
         """(key, message, hint) of what cannot be."""
-        if self.largest < self.smallest**2:
-            yield "largest", f"a tile of {self.smallest} x {self.smallest} is larger", None
+        longer = max(self.smallest, self.rows or 0)
+        if self.largest < self.smallest * longer:
+            yield "largest", f"a tile of {longer} x {self.smallest} is larger", None
         for key, message, hint in self.alignment.problems():
             yield f"alignment.{key}", message, hint
 
-    def side(self, product: Product) -> float:
-        """`balance`, for the way in which this product's factors are stored."""
-        return self.balance / self.transposed if product.transposed else self.balance
+    def arriving(self, product: Product) -> float:
+        """`loads`, for the way in which this product's factors are stored."""
+        loads = math.inf if self.loads is None else self.loads
+        return loads * self.transposed if product.transposed else loads
 
     def relative(self, rows: int, columns: int) -> float:
         """Speed of a tile over the speed of the largest.
@@ -185,59 +218,87 @@ def waves(tiles: int, multiprocessors: int, lost: float) -> float:
 
 
 @functools.cache
-def tiles_of(smallest: int, largest: int) -> tuple[tuple[int, int], ...]:
-    """Sides of the tiles a library has: powers of two times the smallest side, the largest first.
+def tiles_of(smallest: int, largest: int, rows: int | None = None) -> tuple[tuple[int, int], ...]:
+    """Sides of the tiles a library has: powers of two times the smallest side, the largest first; one side of at least `rows`.
 
     >>> tiles_of(64, 16384)
     ((128, 128), (64, 256), (256, 64), (64, 128), (128, 64), (64, 64))
+    >>> tiles_of(64, 16384, 128)
+    ((128, 128), (64, 256), (256, 64), (64, 128), (128, 64))
     """
     sides = [smallest << step for step in range(10) if smallest << step <= 256] or [smallest]
-    tiles = [(a, b) for a in sides for b in sides if a * b <= largest and max(a, b) <= SLENDER * min(a, b)]
+    fits = [(a, b) for a in sides for b in sides if a * b <= largest and max(a, b) <= SLENDER * min(a, b)]
+    tiles = [(a, b) for a, b in fits if max(a, b) >= (rows or smallest)]
     return tuple(sorted(tiles, key=lambda tile: (-tile[0] * tile[1], tile[0] + tile[1], tile)))
 
 
-def cuts(product: Product, width: float, tiling: Tiling, chip: Chip, memory: float) -> Iterator[Cut]:
-    """Every way to cut the product.
-
-    Args:
-        width: bytes of an element.
-        memory: seconds in which every matrix crosses to memory once.
-    """
+def _ways(product: Product, widths: tuple[float, float], tiling: Tiling, chip: Chip, memory: float) -> Iterator[tuple[Any, ...]]:
+    """The arguments of `Cut` for every way to cut the product, the time last."""
     m, n, k, batch = product.m, product.n, product.k, product.batch
-    aligned = tiling.alignment.keeps(n, k, width)
+    aligned = tiling.alignment.keeps(n, k, widths[0])
     rate = tiling.efficiency * aligned * chip.peak / chip.multiprocessors
-    side = tiling.side(product)
-    for rows, columns in tiles_of(tiling.smallest, tiling.largest):
+    loads = tiling.arriving(product) * aligned
+    for rows, columns in tiles_of(tiling.smallest, tiling.largest, tiling.rows):
         product_tiles = math.ceil(m / rows) * math.ceil(n / columns) * batch
-        relative = tiling.relative(rows, columns)
+        step = 2.0 * rows * columns / (rate * tiling.relative(rows, columns))
+        arriving = (min(m, rows) * widths[0] + min(n, columns) * widths[1]) / loads
         splits = 1
-        while splits <= tiling.splits:
+        while splits <= tiling.splits and (splits == 1 or k >= SHORTEST * splits):
             depth = k / splits
-            computing = 2.0 * rows * columns * (depth + tiling.prologue) / (rate * relative)
-            loading = side * (min(m, rows) + min(n, columns)) * depth / rate
+            computing, loading = step * (depth + tiling.prologue), arriving * depth
             turns = waves(product_tiles * splits, chip.multiprocessors, tiling.lost)
             moved = PIECES * m * n * batch * (splits + 1) / chip.bandwidth
             adding = tiling.adding + moved if splits > 1 else 0.0
             time = soft_max(turns * max(computing, loading), memory, ROUNDING) + adding
-            yield Cut(rows, columns, splits, product_tiles * splits, turns, computing, loading, adding, time)
+            yield rows, columns, splits, product_tiles * splits, turns, computing, loading, adding, time
             splits *= 2
 
 
-def best(product: Product, width: float, tiling: Tiling, chip: Chip, memory: float) -> Cut:
+def cuts(product: Product, widths: tuple[float, float], tiling: Tiling, chip: Chip, memory: float) -> Iterator[Cut]:
+    """Every way to cut the product.
+
+    Args:
+        widths: bytes of an element of the first factor and of the second.
+        memory: seconds in which every matrix crosses to memory once.
+    """
+    return (Cut(*way) for way in _ways(product, widths, tiling, chip, memory))
+
+
+@functools.lru_cache(maxsize=REMEMBERED)
+def best(product: Product, widths: tuple[float, float], tiling: Tiling, chip: Chip, memory: float) -> Cut:
     """The fastest way to cut the product; of equals the one of the largest tiles.
 
     >>> chip = Chip(multiprocessors=4, peak=4e12, bandwidth=1e12)
-    >>> cut = best(Product(512, 512, 1000), 4, Tiling(largest=128 * 128), chip, 0.0)
+    >>> cut = best(Product(512, 512, 1000), (4, 4), Tiling(largest=128 * 128), chip, 0.0)
     >>> (cut.rows, cut.columns, cut.tiles, cut.waves, cut.time) == (128, 128, 16, 4.0, 2 * 512**2 * 1000 / 4e12)
     True
     """
-    return min(cuts(product, width, tiling, chip, memory), key=lambda cut: cut.time)
+    return Cut(*min(_ways(product, widths, tiling, chip, memory), key=_LAST))
 
 
-def tiles_like(dtype: str, formats: Collection[str]) -> str | None:
-    """The format among `known` whose tiles products computed in `dtype` have; None: nothing is known of tiles like theirs.
+def format_of(key: str) -> str | None:
+    """The number format of a key of `matmul`: the key itself, or what it begins with.
+
+    >>> format_of("fp8-block"), format_of("int4-weights"), format_of("fp6")
+    ('fp8', 'int4', None)
+    """
+    name = key.partition("-")[0]
+    return name if name in BYTES else None
+
+
+def tiles_like(dtype: str, formats: Collection[str], variant: str = "", software: str = "") -> str | None:
+    """The key among `formats` whose tiles products computed in `dtype` have; None: nothing is known of tiles like theirs.
+
+    variant: their own name, "fp8-block", "int4-weights".  software: whose kernels they are, if that is told apart.
 
     >>> tiles_like("int8", ("fp32", "fp16")), tiles_like("fp32", ("fp16",))
     ('fp16', None)
+    >>> tiles_like("fp8", ("fp8", "fp8-vllm"), software="vllm"), tiles_like("fp8", ("fp8", "fp16"), "fp8-block", "vllm")
+    ('fp8-vllm', 'fp8')
     """
-    return next((name for name in (dtype, *LIKE.get(dtype, ())) if name in formats), None)
+    for name in (variant, dtype, *LIKE.get(dtype, ())):
+        if software and f"{name}-{software}" in formats:
+            return f"{name}-{software}"
+        if name in formats:
+            return name
+    return None

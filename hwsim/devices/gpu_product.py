@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import re
 from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
 
-from hwsim.demand import Term, soft_max
+from hwsim.demand import Case, Doubt, Term, soft_max
+from hwsim.devices.gpu_access import Served, stream
 from hwsim.devices.gpu_matmul import ROUNDING, Chip, Cut, Tiling, best
-from hwsim.devices.roofline import Draw, Input, latency_terms, source_of
+from hwsim.devices.gpu_memory import Hierarchy, Stream
+from hwsim.devices.roofline import WORKLOAD, Draw, Input, latency_term, source_of
 from hwsim.devices.work import Product, Work
 from hwsim.formats import precise
 from hwsim.records import dataclass
+
+SKINNY: Final = 128  # rows or columns up to which a product's error is that of skinny ones
+TINY: Final = 20e-6  # seconds up to which it is that of tiny ones
+HELD: Final = 0.5  # part of the last cache in which the first factor is found that the kernel before has written
+SUDDEN: Final = 4.0  # sharpness of the edge of that
+_GIVEN: Final[Mapping[str, Case]] = {"fitted": "known", "measured": "known"}
+_TOPICS: Final[Mapping[str, str]] = {"fp8": "product8", "int8": "product8", "fp4": "product4", "int4": "product4"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,9 +32,9 @@ class Tiled:
 
     Args:
         name: full name of the GPU.
-        key: the number format whose tiles are used, a key of `matmul`.
+        key: whose tiles are used, a key of `matmul`.
         peak: FLOP/s, and in words where it is from.
-        memory: seconds in which every matrix crosses to memory once.
+        parts: the levels of its memory.
     """
 
     name: str
@@ -31,35 +44,113 @@ class Tiled:
     tiling: Tiling
     chip: Chip
     peak_source: str
-    memory: float
+    parts: Hierarchy
     sources: Mapping[str, str]
 
-    def cut(self) -> Cut:
-        """The way the library is taken to cut it."""
-        return best(self.product, self.width, self.tiling, self.chip, self.memory)
-
     @property
-    def width(self) -> float:
-        """Bytes of an element of the factors."""
+    def widths(self) -> tuple[float, float]:
+        """Bytes of an element of the first factor and of the second."""
         product = self.product
         if product.element > 0:
-            return product.element
-        return self.work.reads / (product.batch * product.k * (product.m + product.n))
+            return product.element, product.weight or product.element
+        if product.weight > 0:
+            second = product.batch * product.k * product.n * product.weight
+            return (self.work.reads - second) / (product.batch * product.k * product.m), product.weight
+        width = self.work.reads / (product.batch * product.k * (product.m + product.n))
+        return width, width
 
-    def draws(self) -> tuple[tuple[Draw, ...], float, list[Term]]:
-        """Draws of the multiprocessors, with a line for what it cannot beat alone; that time; and its start."""
-        cut = self.cut()
+    def served(self) -> Served:
+        """The memory's part: every matrix crosses once, but for what the last cache still holds of the first factor."""
+        work, tiling, l2 = self.work, self.tiling, self.parts.l2
+        again = work.working_set is not None and l2 is not None and l2.bandwidth is not None
+        if tiling.memory is None or self.product.element > 0 or again:
+            return stream(self.name, self.parts, Stream(reads=work.reads, writes=work.writes, working_set=work.working_set))
+        product, memory = self.product, self.parts.memory
+        first = float(product.m) * product.k * product.batch * self.widths[0]
+        held = first / (1.0 + (first / (HELD * l2.size)) ** SUDDEN) if l2 is not None else 0.0
+        traffic = max(work.reads - held, 0.0) + work.writes
+        seconds = traffic / (memory.bandwidth * tiling.memory)
+        inputs: list[Input] = [("traffic", precise(work.traffic, "B"), WORKLOAD)]
+        formula = "traffic / (bandwidth x efficiency)"
+        if held > 0:
+            formula = "(traffic - held) / (bandwidth x efficiency)"
+            inputs.append(("held", precise(held, "B"), f"of the first factor, in the last cache: {source_of(self.sources, 'l2.size')}"))
+        inputs += [
+            ("bandwidth", precise(memory.bandwidth, "B/s"), source_of(self.sources, "memory.bandwidth")),
+            ("efficiency", precise(tiling.memory, "%"), self._said("memory")),
+        ]
+        capacity = f"{self.name}.memory"
+        return Served(Draw(capacity, seconds, 1.0, traffic, "B", Term("memory", formula, tuple(inputs), seconds, capacity)), 0.0, ())
+
+    def draws(self, served: Served, launches: list[Term], least: float) -> tuple[tuple[Draw, ...], Served, float, list[Term]]:
+        """Draws of the multiprocessors, the memory's, what it cannot beat alone, and its starts; each with its lines.
+
+        launches: starts of its kernel.  least: seconds that the host takes to start one.
+        """
+        memory = max(served.draw.amount, served.floor)
+        cut = best(self.product, self.widths, self.tiling, self.chip, memory)
         capacity = f"{self.name}.compute"
         seconds = cut.tiles * cut.tile / self.chip.multiprocessors
         why = self._computing(cut, seconds) if cut.computing >= cut.loading else self._loading(cut, seconds)
-        return (
-            (
-                Draw(capacity, seconds, 1.0, self.work.flop, "FLOP", why),
-                Draw(capacity, 0.0, 1.0, 0.0, "FLOP", self._alone(cut)),
-            ),
-            cut.time,
-            latency_terms(self.sources, (f"matmul.{self.key}.start", "start of the product", self.tiling.start, "")),
+        starts = [*launches, *self._starts()]
+        before = math.fsum(term.seconds for term in starts)
+        lines = [self._alone(cut, memory)]
+        if least > before + cut.time:
+            lines.append(self._issued(least, before))
+        doubt = self._doubt(before + cut.time)
+        if doubt is not None:
+            sure = functools.partial(_doubted, doubt)
+            why, starts, lines = sure(why), [sure(term) for term in starts], [sure(term) for term in lines]
+            served = replace(served, draw=replace(served.draw, why=sure(served.draw.why)))
+        drawn = (
+            Draw(capacity, seconds, 1.0, self.work.flop, "FLOP", why),
+            *(Draw(capacity, 0.0, 1.0, 0.0, "FLOP", line) for line in lines),
         )
+        return drawn, served, max(line.seconds for line in lines), starts
+
+    def _doubt(self, seconds: float) -> Doubt | None:
+        """The error that its lines share; None where nothing says how well its numbers are known."""
+        source = source_of(self.sources, f"matmul.{self.key}.efficiency")
+        case = _case(source)
+        if case is None:
+            return None
+        topic = "weightonly" if self.key.partition("-")[2].startswith("weights") else _TOPICS.get(self.key.partition("-")[0], "product")
+        thin = min(self.product.m, self.product.n) <= SKINNY
+        size = "tiny" if seconds < TINY else "skinny" if thin else "big"
+        chip = f"{precise(self.chip.peak, 'FLOP/s')}, {self.chip.multiprocessors} multiprocessors"
+        return Doubt(f"{topic}/{size}", case, f"{chip}, matmul.{self.key}", 0.0)
+
+    def _starts(self) -> list[Term]:
+        """The product's start beyond the launch, and the cast of its first factor."""
+        terms = []
+        path = f"matmul.{self.key}.start"
+        if self.tiling.start > 0:
+            terms.append(latency_term("start of the product", self.tiling.start, source_of(self.sources, path)))
+        cast, product = self.tiling.cast, self.product
+        if cast is not None and product.cast > 0:
+            terms.append(self._casting())
+        return terms
+
+    def _casting(self) -> Term:
+        """The kernel that reads the first factor in 16 bits and writes it in the format of the product."""
+        cast, product, parts = self.tiling.cast, self.product, self.parts
+        assert cast is not None
+        rows, units = float(product.m) * product.batch, self.chip.multiprocessors
+        size = rows * product.k * (product.cast + self.widths[0])
+        rate, whose = math.inf if cast.rate is None else cast.rate * units, self._said("cast.rate")
+        memory = parts.memory.bandwidth * (self.tiling.memory or parts.sustained.part(1.0, 0.0))
+        if rate > memory and (cast.rate is None or parts.l2 is None or size > HELD * parts.l2.size):
+            rate, whose = memory, f"as fast as memory: {source_of(self.sources, 'memory.bandwidth')}"
+        seconds = cast.start + rows * cast.row / units + size / rate
+        inputs = (
+            ("start", precise(cast.start, "s"), self._said("cast.start")),
+            ("rows", precise(rows, "1"), "of the first factor"),
+            ("row", precise(cast.row, "s"), self._said("cast.row")),
+            ("multiprocessors", str(units), f"sms: {source_of(self.sources, 'sms')}"),
+            ("bytes", precise(size, "B"), f"{product.cast:g} B read and {self.widths[0]:g} B written of each element"),
+            ("rate", precise(rate, "B/s"), whose),
+        )
+        return Term("cast", "start + rows x row / multiprocessors + bytes / rate", inputs, seconds, kind="latency")
 
     def _said(self, key: str) -> str:
         path = f"matmul.{self.key}.{key}"
@@ -79,7 +170,7 @@ class Tiled:
     def _efficiency(self, *more: tuple[float, str]) -> Input:
         """The product of what is lost one after another, and of what it is made."""
         tiling, product = self.tiling, self.product
-        aligned = tiling.alignment.keeps(product.n, product.k, self.width)
+        aligned = tiling.alignment.keeps(product.n, product.k, self.widths[0])
         parts = [(tiling.efficiency, f" ({self._said('efficiency')})"), *more]
         parts += [(aligned, " for rows at odd addresses")] if aligned < 1.0 else []
         reasons = " x ".join(precise(part, "%") + words for part, words in parts)
@@ -99,20 +190,30 @@ class Tiled:
     def _loading(self, cut: Cut, seconds: float) -> Term:
         """Small tiles wait for their operands: a tile of sides a, b computes 2 a b with a + b of them."""
         tiles, _, _, depth = self._tiles(cut)
-        balance = self._said("balance") + (f" / {self._said('transposed')}" if self.product.transposed else "")
+        product, (first, second) = self.product, self.widths
+        loads = self._said("loads") + (f" x {self._said('transposed')}" if product.transposed else "")
+        aligned = self.tiling.alignment.keeps(product.n, product.k, first)
+        loads += f" x {precise(aligned, '%')} for rows at odd addresses" if aligned < 1.0 else ""
+        step = min(product.m, cut.rows) * first + min(product.n, cut.columns) * second
+        rows, columns = min(product.m, cut.rows), min(product.n, cut.columns)
         inputs = (
             tiles,
-            ("rows", precise(min(self.product.m, cut.rows), "1"), f"of the {cut.rows} of a tile"),
-            ("columns", precise(min(self.product.n, cut.columns), "1"), f"of the {cut.columns} of a tile"),
+            ("step", precise(step, "B"), f"{rows} rows of {first:g} B and {columns} columns of {second:g} B for each of k"),
             depth,
-            ("balance", precise(self.tiling.side(self.product), "1"), balance),
-            ("peak", precise(self.chip.peak, "FLOP/s"), self.peak_source),
-            self._efficiency(),
+            ("loads", precise(self.tiling.arriving(product) * aligned, "B/s"), loads),
+            ("multiprocessors", str(self.chip.multiprocessors), f"sms: {source_of(self.sources, 'sms')}"),
         )
-        formula = "tiles x balance x (rows + columns) x depth / (peak x efficiency)"
-        return Term("compute", formula, inputs, seconds, f"{self.name}.compute")
+        return Term("compute", "tiles x step x depth / (loads x multiprocessors)", inputs, seconds, f"{self.name}.compute")
 
-    def _alone(self, cut: Cut) -> Term:
+    def _issued(self, least: float, before: float) -> Term:
+        """The host starts kernels one after another; a shorter one waits for the next."""
+        inputs = (
+            ("launch", precise(least, "s"), source_of(self.sources, "launch.stream")),
+            ("starts", precise(before, "s"), "the lines before this one"),
+        )
+        return Term("launch", "launch - starts", inputs, least - before, kind="floor")
+
+    def _alone(self, cut: Cut, memory: float) -> Term:
         """The line that no sharing makes longer: waves, rounded with the time of memory; splits are added up afterwards."""
         busy = cut.waves * cut.tile
         rounds = math.ceil(cut.tiles / self.chip.multiprocessors)
@@ -125,11 +226,29 @@ class Tiled:
             ("tile", precise(cut.tile, "s"), f"one of {cut.rows} x {cut.columns}, on one multiprocessor"),
         ]
         formula = "waves x tile"
-        if soft_max(busy, self.memory, ROUNDING) > busy:
+        if soft_max(busy, memory, ROUNDING) > busy:
             formula = f"((waves x tile)^{ROUNDING:g} + memory^{ROUNDING:g})^(1/{ROUNDING:g})"
-            inputs.append(("memory", precise(self.memory, "s"), "every matrix once"))
+            inputs.append(("memory", precise(memory, "s"), "every matrix once"))
         if cut.adding > 0:
             formula += " + adding"
             inputs.append(("adding", precise(cut.adding, "s"), f"the {cut.splits} pieces of k; {self._said('adding')}"))
-        bound = "compute" if busy >= self.memory else "memory"
+        bound = "compute" if busy >= memory else "memory"
         return Term(bound, formula, tuple(inputs), cut.time, f"{self.name}.{bound}")
+
+
+def _doubted(doubt: Doubt, term: Term) -> Term:
+    """The line with this error, for all of its seconds."""
+    return replace(term, doubts=(doubt._replace(seconds=term.seconds),))
+
+
+@functools.cache
+def _case(source: str) -> Case | None:
+    """How well constants are known whose source says this.
+
+    >>> _case("fitted, deepseek-ai/DeepGEMM"), _case("guess, as the H100 SXM, which is the same chip"), _case("guess, as the A100")
+    ('known', 'device', 'generation')
+    """
+    kind = re.split(r"[,: ]", source, maxsplit=1)[0]
+    if kind == "guess":
+        return "device" if "same chip" in source else "generation"
+    return _GIVEN.get(kind)

@@ -21,6 +21,9 @@ class Product:
 
     transposed: the second factor is stored as n x k, as the weights of a linear layer are.
     element: bytes of an element of the factors; 0: as many as the bytes read say, which holds where each is read once.
+    weight: bytes of an element of the second factor, where they are others.
+    cast: bytes of an element of the first factor before it is cast to the format of the product; 0: it comes in it.
+    variant: which kernels, where the format does not say: "fp8-block", "int4-weights".  software: whose.
     """
 
     m: int
@@ -29,6 +32,10 @@ class Product:
     batch: int = 1
     transposed: bool = False
     element: float = 0.0
+    weight: float = 0.0
+    cast: float = 0.0
+    variant: str = ""
+    software: str = ""
 
 
 @dataclass(frozen=True, slots=True)

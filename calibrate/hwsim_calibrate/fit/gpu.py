@@ -110,7 +110,9 @@ def _fitted(rows: Sequence[Row], properties: Mapping[str, Any], ref: str) -> tup
     for key, at in LAUNCHES.items():
         if at in launches:
             part["launch"][key] = _key(launches[at].quiet / max(launches[at].work.calls, 1.0), "s", len(launches[at].seconds))
-    part |= _products(products, part.get("sms", 0), bandwidth, sustained, memory.start)
+    graph = launches.get(LAUNCHES["graph"])  # a product in a stream follows the one before as in a graph
+    follows = graph.quiet / max(graph.work.calls, 1.0) if graph is not None else memory.start
+    part |= _products(products, part.get("sms", 0), bandwidth, sustained, follows)
     copies, link = copies_of(rows, properties, bandwidth, capacity)
     return part | ({"copies": copies} if copies else {}), link
 
@@ -169,7 +171,8 @@ def _products(
             seconds = {key: quantity(getattr(tiling, key), "s") for key in ("start", "adding")}
             aligned = {key: getattr(tiling.alignment, key) for key in ("between", "below")}
             flop[dtype] = _key(rate, "FLOP/s", len(group))
-            matmul[dtype] = asdict(tiling) | seconds | {"alignment": aligned}
+            known = {key: value for key, value in asdict(tiling).items() if value is not None}
+            matmul[dtype] = known | seconds | {"loads": quantity(tiling.loads or 0.0, "B/s"), "alignment": aligned}
     return {"flop": flop} | ({"matmul": matmul} if matmul else {})
 
 

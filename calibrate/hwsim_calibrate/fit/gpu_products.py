@@ -14,13 +14,14 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hwsim.devices.gpu_matmul import PIECES, ROUNDING, Alignment, Tiling, tiles_of
+from hwsim.devices.gpu_matmul import PIECES, ROUNDING, SHORTEST, Alignment, Tiling, tiles_of
 from hwsim.devices.work import Work
 from hwsim_calibrate.fit.solve import Floats, Problem, solve
 
 # Shorter side of the smallest tile, elements of the largest one, most pieces of k.
 TILES: Final = tuple(pairs((16, 32, 64), (128 * 128, 256 * 128), (1, 4, 16, 64)))
-# What the fit of each number starts from, and its spread as a factor e^spread.
+# What the fit of each number starts from, and its spread as a factor e^spread.  `balance` is the side of the square tile whose
+# operands arrive just as fast as it is computed: in it `loads` is alike on all GPUs.
 TYPICAL: Final = {
     "prologue": (64.0, 1.0), "edge": (8.0, 0.7), "lost": (0.4, 0.8), "balance": (100.0, 0.5), "start": (3e-6, 1.0),
     "adding": (2e-6, 1.0), "transposed": (0.9, 0.3), "between": (1.0, 0.3), "below": (0.7, 0.7),
@@ -31,6 +32,9 @@ STEP: Final = 1e-4  # of a derivative
 ROUGH: Final = 8  # steps of the solver for every choice of tiles
 BEST: Final = 3  # choices that are solved to the end
 _ALIGNED: Final = Alignment()
+
+
+Tiles = tuple[int, int, int]
 
 
 class Timed(NamedTuple):
@@ -52,7 +56,7 @@ class Chip(NamedTuple):
 class Products:
     """Seconds of these products for any numbers, with given tiles."""
 
-    def __init__(self, rows: Sequence[Timed], chip: Chip, tiles: tuple[int, int, int]) -> None:
+    def __init__(self, rows: Sequence[Timed], chip: Chip, tiles: Tiles) -> None:
         shapes = [row.work.product for row in rows if row.work.product is not None]
         smallest, largest, splits = tiles
         pieces = [2.0**power for power in range(splits.bit_length())]
@@ -62,7 +66,8 @@ class Products:
         self.side, self.chip, self.depth = math.sqrt(largest), chip, k / split
         self.tiles = np.ceil(m / rows_) * np.ceil(n / columns) * split
         self.operands = np.minimum(m, rows_) + np.minimum(n, columns)
-        self.moved = np.where(split > 1, PIECES * m * n * (split + 1) / chip.bandwidth, 0.0)
+        self.moved = np.where(self.depth < np.where(split > 1, SHORTEST, 0), np.inf, 0.0)  # no library has such a kernel
+        self.moved += np.where(split > 1, PIECES * m * n * (split + 1) / chip.bandwidth, 0.0)
         self.memory = np.array([[row.memory] for row in rows])
         widths = [row.work.reads / (shape.k * (shape.m + shape.n)) for row, shape in zip(rows, shapes, strict=True)]
         step = np.array([[min(s.n & -s.n, s.k & -s.k) * width] for s, width in zip(shapes, widths, strict=True)])
@@ -110,7 +115,7 @@ def fit_tiles(rows: Sequence[Timed], chip: Chip) -> tuple[float, Tiling]:
     start = np.log([fastest, *(value for value, _ in TYPICAL.values())])
     spread = np.array([0.5, *(width for _, width in TYPICAL.values())])
 
-    def tried(tiles: tuple[int, int, int], guess: Floats | None, steps: int) -> tuple[float, tuple[int, int, int], Floats]:
+    def tried(tiles: Tiles, guess: Floats | None, steps: int) -> tuple[float, Tiles, Floats]:
         model = Products(rows, chip, tiles)
         x = solve(Problem(model.times, measured, start, spread, np.ones(len(rows))), guess, steps=steps)
         return float(np.log1p((np.log(model.times(x)[0] / measured) / 0.05) ** 2).sum()), tiles, x
@@ -120,5 +125,7 @@ def fit_tiles(rows: Sequence[Timed], chip: Chip) -> tuple[float, Tiling]:
     number = {name: float(f"{value:.4g}") for name, value in zip(NAMES, np.exp(x).tolist(), strict=True)}
     number |= {name: min(number[name], 1.0) for name in PARTS}
     rate, between, below = (number.pop(name) for name in ("rate", "between", "below"))
+    widths = [row.work.reads / (shape.k * (shape.m + shape.n)) for row in rows if (shape := row.work.product) is not None]
+    loads = float(f"{widths[0] * rate / chip.multiprocessors / number.pop('balance'):.4g}")
     alignment = Alignment(between=between, below=min(below, between))
-    return rate, Tiling(smallest=smallest, largest=largest, splits=splits, alignment=alignment, **number)
+    return rate, Tiling(smallest=smallest, loads=loads, largest=largest, splits=splits, alignment=alignment, **number)

@@ -11,7 +11,8 @@ from tests.keys.feeling import Example
 
 TILES: Final[dict[str, Any]] = {
     "efficiency": "90 %", "smallest": 32, "largest": 16384, "edge": 6.0, "prologue": 30.0, "splits": 4, "adding": "2 us",
-    "lost": "80 %", "balance": 120.0, "transposed": "70 %", "start": "1 us",
+    "lost": "80 %", "loads": "40 GB/s", "transposed": "70 %", "start": "1 us", "rows": 64, "memory": "80 %",
+    "cast": {"start": "3 us", "row": "1 ns", "rate": "10 GB/s"},
     "alignment": {"least": "16 B", "best": "128 B", "between": "75 %", "below": "40 %"},
 }  # fmt: skip
 GPU: Final[dict[str, Any]] = {
