@@ -115,10 +115,16 @@ def test_the_fit_s_products_are_the_simulator_s() -> None:
         Work(flop=2.0 * m * k * n, reads=2.0 * k * (m + n), product=Product(m, n, k, 1, stored)) for m, k, n, stored in shapes
     ]
     tiling = Tiling(
-        smallest=32, largest=32768, splits=16, prologue=121, edge=16, lost=0.4, loads=2 * 8e14 / 132 / 127, transposed=0.8, adding=2e-6,
-        alignment=Alignment(between=0.9, below=0.4),
+        smallest=32, largest=32768, splits=16, prologue=121, edge=16, lost=0.4, loads=2 * 8e14 / 132 / 127, transposed=0.8,
+        adding=2e-6, alignment=Alignment(between=0.9, below=0.4),
     )  # fmt: skip
-    value = {name: getattr(tiling, name, 0.0) for name in NAMES} | {"balance": 127.0, "rate": 8e14, "start": 1e-9, "between": 0.9, "below": 0.4}
+    value = {name: getattr(tiling, name, 0.0) for name in NAMES} | {
+        "balance": 127.0,
+        "rate": 8e14,
+        "start": 1e-9,
+        "between": 0.9,
+        "below": 0.4,
+    }
     model = Products([Timed(work, 1.0, 1e-6) for work in works], Chip(132, 3e12, 0.0), (32, 32768, 16))
     tiles = GpuChip(132, 8e14, 3e12)
     cuts = [best(work.product, (2.0, 2.0), tiling, tiles, 1e-6).time + 1e-9 for work in works if work.product is not None]

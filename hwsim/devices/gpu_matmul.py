@@ -20,8 +20,8 @@ by a kernel before it, that takes
 **Range**: skinny products (a side of 128 or less) depend on which kernel a library happens to have: a tenth of them is off by
 a third and more. Libraries that do not cut k (older ones, and most kernels that scale blocks) take up to four times as long for
 some of them: `software` of an op and `splits` of a part say so. Strides that hit the same memory channel (powers of two on
-AMD's GCN) are not modelled. Weights come from memory, as those of a model do that is larger than the cache; a benchmark that
-multiplies by the same few weights again and again finds them in the cache: give the op a `working_set`.
+AMD's GCN) are not modelled. Weights come from memory, for a model is larger than the cache. A benchmark that multiplies by the
+same few weights again and again finds them in the cache: give the op a `working_set`.
 
 More work never takes less time between products that are equally well aligned; a size rounded up to a multiple of 16 or
 128 bytes may take less (`Alignment`).
@@ -135,8 +135,8 @@ class Tiling:
                                          exclusive_minimum=0.0)  # fmt: skip
     transposed: Ratio = field("speed at which operands arrive where the second factor is stored as n x k", default=1.0,
                               exclusive_minimum=0.0)  # fmt: skip
-    memory: Ratio | None = field("part of the memory's bandwidth that products reach; of the first factor nothing crosses that half "
-                                 "of the last cache holds (default: `sustained`, and all of it crosses)", default=None,
+    memory: Ratio | None = field("part of the memory's bandwidth that products reach, the first factor held in half of the last "
+                                 "cache (default: `sustained`, and all of it crosses)", default=None,
                                  exclusive_minimum=0.0)  # fmt: skip
     start: Seconds = field("of a product, beyond the launch of its kernel", default=0.0)
     cast: Cast | None = field("how the first factor is cast to the format (default: it comes in it)", default=None)
@@ -289,7 +289,7 @@ def format_of(key: str) -> str | None:
 def tiles_like(dtype: str, formats: Collection[str], variant: str = "", software: str = "") -> str | None:
     """The key among `formats` whose tiles products computed in `dtype` have; None: nothing is known of tiles like theirs.
 
-    variant: their own name, "fp8-block", "int4-weights".  software: whose kernels they are, if that is told apart.
+    variant: a name of their own, "fp8-block", "int4-weights".  software: who wrote the kernels, if the part tells them apart.
 
     >>> tiles_like("int8", ("fp32", "fp16")), tiles_like("fp32", ("fp16",))
     ('fp16', None)

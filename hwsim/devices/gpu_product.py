@@ -18,8 +18,8 @@ from hwsim.devices.work import Product, Work
 from hwsim.formats import precise
 from hwsim.records import dataclass
 
-SKINNY: Final = 128  # rows or columns up to which a product's error is that of skinny ones
-TINY: Final = 20e-6  # seconds up to which it is that of tiny ones
+SKINNY: Final = 128  # rows or columns: the error of a product with no more is the skinny ones'
+TINY: Final = 20e-6  # seconds: of a shorter one it is the tiny ones'
 HELD: Final = 0.5  # part of the last cache in which the first factor is found that the kernel before has written
 SUDDEN: Final = 4.0  # sharpness of the edge of that
 _GIVEN: Final[Mapping[str, Case]] = {"fitted": "known", "measured": "known"}
@@ -74,13 +74,17 @@ class Tiled:
         formula = "traffic / (bandwidth x efficiency)"
         if held > 0:
             formula = "(traffic - held) / (bandwidth x efficiency)"
-            inputs.append(("held", precise(held, "B"), f"of the first factor, in the last cache: {source_of(self.sources, 'l2.size')}"))
+            inputs.append(
+                ("held", precise(held, "B"), f"of the first factor, in the last cache: {source_of(self.sources, 'l2.size')}")
+            )
         inputs += [
             ("bandwidth", precise(memory.bandwidth, "B/s"), source_of(self.sources, "memory.bandwidth")),
             ("efficiency", precise(tiling.memory, "%"), self._said("memory")),
         ]
         capacity = f"{self.name}.memory"
-        return Served(Draw(capacity, seconds, 1.0, traffic, "B", Term("memory", formula, tuple(inputs), seconds, capacity)), 0.0, ())
+        return Served(
+            Draw(capacity, seconds, 1.0, traffic, "B", Term("memory", formula, tuple(inputs), seconds, capacity)), 0.0, ()
+        )
 
     def draws(self, served: Served, launches: list[Term], least: float) -> tuple[tuple[Draw, ...], Served, float, list[Term]]:
         """Draws of the multiprocessors, the memory's, what it cannot beat alone, and its starts; each with its lines.
@@ -114,7 +118,8 @@ class Tiled:
         case = _case(source)
         if case is None:
             return None
-        topic = "weightonly" if self.key.partition("-")[2].startswith("weights") else _TOPICS.get(self.key.partition("-")[0], "product")
+        computed, _, variant = self.key.partition("-")
+        topic = "weightonly" if variant.startswith("weights") else _TOPICS.get(computed, "product")
         thin = min(self.product.m, self.product.n) <= SKINNY
         size = "tiny" if seconds < TINY else "skinny" if thin else "big"
         chip = f"{precise(self.chip.peak, 'FLOP/s')}, {self.chip.multiprocessors} multiprocessors"
@@ -243,9 +248,9 @@ def _doubted(doubt: Doubt, term: Term) -> Term:
 
 @functools.cache
 def _case(source: str) -> Case | None:
-    """How well constants are known whose source says this.
+    """How well constants of this source are known.
 
-    >>> _case("fitted, deepseek-ai/DeepGEMM"), _case("guess, as the H100 SXM, which is the same chip"), _case("guess, as the A100")
+    >>> _case("fitted, deepseek-ai/DeepGEMM"), _case("guess, as the H100, which is the same chip"), _case("guess, as the A100")
     ('known', 'device', 'generation')
     """
     kind = re.split(r"[,: ]", source, maxsplit=1)[0]

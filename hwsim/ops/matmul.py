@@ -7,10 +7,9 @@
 Runs on the queue `compute` of its device. The traffic is the least there can be: every matrix
 crosses to memory once, as if blocking for caches were perfect.
 
-A linear layer of a served model, quantised: `dtype: fp8` computes in fp8, and where the GPU knows what casting takes, A comes
-in 16 bits and is cast first, and C leaves in 16 bits; `scales: block` are the kernels with a scale for each block; `dtype: bf16,
-weights: int4` reads B in four bits and computes in bf16; `software: vllm` takes the kernels of that framework where the part
-tells them apart.
+Quantised layers of served models: `dtype: fp8` computes in fp8. Where the GPU knows what casting takes, A comes in 16 bits and
+is cast first, and C leaves in 16 bits. `scales: block` takes kernels with a scale for each block. `dtype: bf16, weights: int4`
+reads B in four bits and computes in bf16. `software: vllm` takes the kernels of that framework, where the part tells them apart.
 """
 
 from __future__ import annotations
@@ -40,9 +39,7 @@ class Matmul(CalledOp):
     transposed: bool = field("B is stored as n x k, as the weights of a linear layer (x @ w.T)", default=False)
     weights: Dtype | None = field("type in which B is stored, where that is not the one it is computed in", default=None)
     scales: Literal["tensor", "block"] = field("of narrow types: one for a tensor, or one for each block", default="tensor")
-    software: str = field(
-        "whose kernels, where a gpu tells them apart (`matmul: {fp8-vllm: ...}`)", default="", example="vllm"
-    )
+    software: str = field("whose kernels, where a gpu tells them apart (`matmul: {fp8-vllm: ...}`)", default="", example="vllm")
     cast: bool | None = field(
         "A comes in 16 bits and is cast to `dtype`, C leaves in 16 bits (default: where the gpu's `matmul` has a `cast`)",
         default=None,

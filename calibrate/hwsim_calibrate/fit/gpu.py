@@ -171,8 +171,8 @@ def _products(
             seconds = {key: quantity(getattr(tiling, key), "s") for key in ("start", "adding")}
             aligned = {key: getattr(tiling.alignment, key) for key in ("between", "below")}
             flop[dtype] = _key(rate, "FLOP/s", len(group))
-            known = {key: value for key, value in asdict(tiling).items() if value is not None}
-            matmul[dtype] = known | seconds | {"loads": quantity(tiling.loads or 0.0, "B/s"), "alignment": aligned}
+            keys = {key: value for key, value in asdict(tiling).items() if value is not None}
+            matmul[dtype] = keys | seconds | {"loads": quantity(tiling.loads or 0.0, "B/s"), "alignment": aligned}
     return {"flop": flop} | ({"matmul": matmul} if matmul else {})
 
 

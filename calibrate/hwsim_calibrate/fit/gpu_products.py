@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import product as pairs
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,7 +122,7 @@ def fit_tiles(rows: Sequence[Timed], chip: Chip) -> tuple[float, Tiling]:
 
     rough = sorted((tried(tiles, None, ROUGH) for tiles in TILES), key=lambda each: each[0])[:BEST]
     _, (smallest, largest, splits), x = min((tried(tiles, guess, 60) for _, tiles, guess in rough), key=lambda each: each[0])
-    number = {name: float(f"{value:.4g}") for name, value in zip(NAMES, np.exp(x).tolist(), strict=True)}
+    number: dict[str, Any] = {name: float(f"{value:.4g}") for name, value in zip(NAMES, np.exp(x).tolist(), strict=True)}
     number |= {name: min(number[name], 1.0) for name in PARTS}
     rate, between, below = (number.pop(name) for name in ("rate", "between", "below"))
     widths = [row.work.reads / (shape.k * (shape.m + shape.n)) for row in rows if (shape := row.work.product) is not None]

@@ -43,7 +43,7 @@ GPU: Final[dict[str, Any]] = {
         "setup": "1.4 us", "fetch": "600 ns", "waited": "27 us", "fill": "8 kB", "local_setup": "4.8 us", "local": "70 %",
         "pageable": "6 GB/s", "kernel_host": "5 GB/s", "kernel_peer": "8 GB/s", "store_setup": "2 us", "stores": "3 GB/s",
     },
-    "matmul": {"fp16": TILES},
+    "matmul": {"fp16": TILES, "fp16-block": {"efficiency": "70 %"}, "fp16-vllm": {"efficiency": "60 %"}},
     "nvlinks": 12,
     "lanes": 16,
     "power": "400 W",
@@ -58,6 +58,10 @@ def _products() -> list[dict[str, Any]]:
     return [
         *found,
         {"matmul": {"device": "gpu0", "dtype": "fp16", **small, "transposed": True}},
+        {"matmul": {"device": "gpu0", "dtype": "fp16", **small, "cast": False}},
+        {"matmul": {"device": "gpu0", "dtype": "fp16", **small, "weights": "int4"}},
+        {"matmul": {"device": "gpu0", "dtype": "fp16", **small, "scales": "block"}},
+        {"matmul": {"device": "gpu0", "dtype": "fp16", **small, "software": "vllm"}},
         {"matmul": {"device": "gpu0", "dtype": "fp32", **small}},
         {"matmul": {"device": "gpu0", "dtype": "int4", "m": 4096, "n": 4096, "k": 4096}},
     ]
