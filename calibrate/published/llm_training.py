@@ -72,9 +72,7 @@ CONSTANTS: Final = (
     Constant("megatron-deepspeed.scores", 1.5),
     Constant("deepspeed-zero3.network", 0.3, most=1.0),
     Constant("torchtitan.flash", 1.2, like=("torchtitan-compile", "torchtitan-async-tp", "torchtitan-rowwise")),
-    Constant("torchtitan-compile.fp8", 0.8, most=1.0, like=("torchtitan", "torchtitan-async-tp")),
-    Constant("torchtitan-rowwise.fp8", 0.5, most=1.0),
-    Constant("composer.fp8", 0.8, most=1.0),
+    Constant("torchtitan-rowwise.fp8", 0.6, most=1.0),
     Constant(
         "composer.gradients",
         0.3,

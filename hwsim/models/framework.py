@@ -55,10 +55,11 @@ class Framework:
     )
     split: bool = field("of a tensor-parallel group each GPU sends its part to the next stage, not all of it", default=True)
     repeated: Ratio = field("part of the products that selective recompute repeats", default=0.0, maximum=1.0)
-    fp8: Ratio = field(
-        "of their speed that 8-bit products keep: largest values are looked for, numbers converted",
-        default=0.8,
-        exclusive_minimum=0.0,
+    fp8: Ratio = field("speed of its 8-bit products, over those with one scale for an array", default=1.0, exclusive_minimum=0.0)
+    casts: float = field(
+        "bytes moved to turn numbers into 8-bit ones, over kernels of their own that look for the largest, convert and transpose",
+        default=1.0,
+        minimum=0.0,
     )
     ops: Mapping[str, Style] = field(
         "of single kernels (norm, rotary, activation, residual, embedding, softmax), where they differ", default_factory=dict
@@ -113,7 +114,7 @@ class Software:
     @property
     def kernels(self) -> Framework:
         """Its kernels: fitted with the libraries' convolutions, so that nothing else slows them."""
-        return Framework(moved=self.moved, steady=False, fp8=1.0)
+        return Framework(moved=self.moved, steady=False)
 
     def issuing(self, dtype: str, kernels: int, numbers: int) -> float:
         """Seconds of the host while the GPU computes: each kernel issued, or each number of the inputs made ready."""

@@ -17,7 +17,7 @@ from hwsim.devices import Work
 from hwsim.models.convolution import Convolution
 from hwsim.records import dataclass
 
-Kind = Literal["convolution", "matmul", "attention", "elementwise", "output", "optimizer"]
+Kind = Literal["convolution", "matmul", "attention", "elementwise", "cast", "output", "optimizer"]
 Axis = Literal["tp", "cp", "ep", "pp", "dp"]
 Operation = Literal["all-reduce", "all-gather", "reduce-scatter", "all-to-all", "send"]
 

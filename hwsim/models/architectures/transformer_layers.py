@@ -82,6 +82,26 @@ def product(name: str, rows: int, columns: int, depth: int, part: Slice, batch: 
     return Kernel(name, kind, work)
 
 
+def casting(kernel: Kernel, part: Slice) -> Iterator[Kernel]:
+    """A product of a training, after both of its factors have been turned into 8-bit numbers, if it computes in them."""
+    shape = kernel.work.product
+    if part.products and shape is not None and kernel.work.dtype != part.dtype:
+        yield cast(f"cast-{kernel.name}", (shape.m + shape.n) * shape.k * shape.batch, part)
+    yield kernel
+
+
+def cast(name: str, count: float, part: Slice) -> Kernel:
+    """So many numbers in 8 bits: one kernel looks for the largest of an array, one scales and converts."""
+    work = Work(reads=2 * count * part.width, writes=count, dtype=part.dtype, kernels=2)
+    return Kernel(name, "cast", work)
+
+
+def transposition(name: str, shape: Product) -> Kernel:
+    """Both factors and the gradient of a product the other way round, as 8-bit matrix units read them along the depth."""
+    count = (shape.m * shape.k + shape.k * shape.n + shape.m * shape.n) * shape.batch
+    return Kernel(name, "cast", Work(reads=float(count), writes=float(count), dtype="fp8", kernels=3))
+
+
 def moving(name: str, reads: float, writes: float, dtype: str, kind: Kind = "elementwise", across: int = 0) -> Kernel:
     """A kernel that only moves bytes."""
     return Kernel(name, kind, Work(reads=reads, writes=writes, dtype=dtype), across=across)
@@ -97,13 +117,13 @@ def forward(model: Transformer, part: Slice) -> tuple[Kernel, ...]:
     drops = 0.5 if model.dropout else 0.0  # of an array of 2 B: a mask of 1 B
     kernels = [
         moving("norm", kept, kept, part.dtype, across=h),
-        product("qkv", rows, wide, h, part),
+        *casting(product("qkv", rows, wide, h, part), part),
     ]
     if rotary:
         kernels.append(moving("rotary", rotary, rotary, part.dtype))
     kernels += list(attention(model, part))
     kernels += [
-        product("projection", rows, h, model.queries // t, part),
+        *casting(product("projection", rows, h, model.queries // t, part), part),
         moving("residual", 2 * kept, (1 + drops) * kept, part.dtype, across=h),
         moving("norm", kept, kept, part.dtype, across=h),
         *feed_forward(model, part),
@@ -146,9 +166,9 @@ def feed_forward(model: Transformer, part: Slice) -> Iterator[Kernel]:
         yield moving("dispatch", routed * h * w, routed * h * w, part.dtype)
         batch = min(batch, max(1, routed))
         rows = max(1, round(routed / batch))
-    yield product("up", rows, g * f, h, part, batch)
+    yield from casting(product("up", rows, g * f, h, part, batch), part)
     yield moving("activation", g * rows * batch * f * w, rows * batch * f * w, part.dtype, across=f)
-    yield product("down", rows, h, f, part, batch)
+    yield from casting(product("down", rows, h, f, part, batch), part)
     if model.experts > 1:
         yield moving("combine", rows * batch * h * w, part.rows * h * w, part.dtype)
 
@@ -166,11 +186,16 @@ def _gradients(kernel: Kernel, part: Slice, model: Transformer) -> Iterator[Kern
     """Kernels of the gradient of its input, then of its weights."""
     work, shape = kernel.work, kernel.work.product
     if shape is not None:
+        if work.dtype != part.dtype and part.products:
+            yield cast(f"cast-d-{kernel.name}", shape.m * shape.n * shape.batch, part)
+            yield transposition(f"transpose-{kernel.name}", shape)
         for name, rows, columns, depth in (
             ("d", shape.m, shape.k, shape.n),
             ("w", shape.k, shape.n, shape.m),
         ):
             yield product(f"{name}-{kernel.name}", rows, columns, depth, part, shape.batch, kernel.kind)
+    elif kernel.kind == "cast":
+        return
     elif kernel.flash:
         more = dataclasses.replace(work, flop=FLASH_BACKWARD * work.flop, reads=3 * work.reads, writes=3 * work.writes)
         yield Kernel("d-attention", kernel.kind, more, shape=kernel.shape)
@@ -231,7 +256,7 @@ def block(model: Transformer, part: Slice, recompute: str = "none", exposed: flo
     elif recompute == "selective":
         scores = [kernel for kernel in forward(model, part) if kernel.kind == "attention" and not kernel.flash]
         cheap = [kernel for kernel in forward(model, part) if kernel.kind == "elementwise"] if repeated > 0 else []
-        products = [kernel for kernel in forward(model, part) if kernel.kind == "matmul"] if repeated > 0 else []
+        products = [kernel for kernel in forward(model, part) if kernel.kind in ("matmul", "cast")] if repeated > 0 else []
         again = (*scores, *cheap, *(dataclasses.replace(kernel, times=repeated) for kernel in products))
     experts = model.experts * model.expert_parameters
     parameters = (model.layer_parameters - experts) / part.tensor + experts / (part.tensor * part.expert)
