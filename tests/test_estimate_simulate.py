@@ -49,6 +49,7 @@ QUICK = (
     Plan(1, 0, "gpt2-xl", 1, 4, 1, 1, "zero-0", framework="internevo"),
     Plan(1, 0, "llama-3-8b", 1, 8, 1, 4, "fsdp", chunks=3),  # 32 layers, the embedding and the output on 12 virtual stages
     Plan(1, 0, "llama-3-8b", 1, 6, 1, 4, "fsdp"),
+    Plan(2, 8, "llama-2-7b", 1, 8, 1, 1, "zero-1", framework="internevo"),  # weights in buckets
     Plan(1, 0, "llama-3-8b", 1, 3, 1, 8, "zero-1", chunks=4),  # fewer micro-batches than stages
 )
 SLOW = (

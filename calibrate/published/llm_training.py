@@ -80,6 +80,7 @@ CONSTANTS: Final = (
         like=("torchtitan", "torchtitan-compile", "torchtitan-async-tp", "torchtitan-rowwise", "deepspeed-zero3"),
     ),
     Constant("internevo.gradients", 0.3, most=1.0),
+    Constant("internevo.bucket", 30e6, least=1e6, most=1e9),  # about an array of its weights
     Constant("torchtitan-async-tp.exposed", 0.5, most=1.0),
     Constant("megatron-core.exposed", 0.5, most=1.0),
 )

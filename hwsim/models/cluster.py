@@ -53,6 +53,7 @@ class Cluster:
         inside: B/s that pass each GPU of a ring in a node, by the number of its GPUs.
         across: B/s that leave a node when all of its GPUs send; pair: when one does.
         network, knee: what collectives make of it, see NETWORK and KNEE.
+        bucket: bytes of weights that are gathered at once; None: however many there are.
         reducing: seconds of an all-reduce (bytes, GPUs) among the first GPUs, as the machine's library does it.
     """
 
@@ -64,6 +65,7 @@ class Cluster:
     pair: float
     network: float = NETWORK
     knee: float = KNEE
+    bucket: float | None = None
     reducing: Callable[[float, int], float] | None = field(default=None, compare=False, repr=False)
 
     def reduced(self, size: float, ranks: int) -> float:
@@ -75,6 +77,11 @@ class Cluster:
         if self.reducing is None or ranks > self.per_node:
             return self.seconds("all-reduce", size, ranks)
         return self.reducing(size, ranks) if ranks > 1 and size > 0 else 0.0
+
+    def gathered(self, size: float, ranks: int, stride: int = 1) -> float:
+        """Seconds to gather weights, bucket by bucket: each goes round all ranks, and its steps do not get shorter."""
+        many = buckets(size, self.bucket)
+        return many * self.seconds("all-gather", size / many, ranks, stride)
 
     def seconds(self, operation: Operation, size: float, ranks: int, stride: int = 1) -> float:
         """Seconds of a collective among every `stride`-th of GPUs in order, while the other such groups do the same.
@@ -113,6 +120,15 @@ class Cluster:
     def sharing(self) -> float:
         """B/s of one GPU's message to another node while the other GPUs of its node send too."""
         return min(self.pair, self.across / self.per_node) * self.network
+
+
+def buckets(size: float, bucket: float | None) -> float:
+    """Collectives that so many bytes of weights are gathered in.
+
+    >>> buckets(100e6, 40e6), buckets(10e6, 40e6), buckets(10e6, None)
+    (2.5, 1.0, 1.0)
+    """
+    return 1.0 if bucket is None else max(1.0, size / bucket)
 
 
 def cluster_of(machine: Machine, devices: tuple[str, ...] | None = None) -> Cluster:

@@ -13,7 +13,7 @@ from hwsim.models.architectures.transformer_layers import Attention
 from hwsim.records import dataclass
 from hwsim.spec import Mistake, Mistakes, Place, SpecError, decode_all, did_you_mean, find, read, resolve
 from hwsim.spec.fields import field
-from hwsim.units import BYTES, Ratio, Seconds
+from hwsim.units import BYTES, Bytes, Ratio, Seconds
 
 _ENTRY: Final = frozenset({"hwsim", "kind", "name", "notes", "use", "let"})
 
@@ -52,6 +52,9 @@ class Framework:
     flash: float = field("speed of its flash attention, over that of the generation's", default=1.0, exclusive_minimum=0.0)
     network: Ratio = field(
         "of the cards' rate that its collectives reach, over that of others", default=1.0, exclusive_minimum=0.0
+    )
+    bucket: Bytes | None = field(
+        "bytes of shared weights that are gathered at once (default: all of a piece)", default=None, exclusive_minimum=0.0
     )
     split: bool = field("of a tensor-parallel group each GPU sends its part to the next stage, not all of it", default=True)
     repeated: Ratio = field("part of the products that selective recompute repeats", default=0.0, maximum=1.0)

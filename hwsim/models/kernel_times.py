@@ -111,7 +111,9 @@ class KernelTimes:
             factor, count = style.moved, style.kernels
             flop = style.flop * work.writes / BYTES[work.dtype]
         else:
-            factor = {"attention": self.framework.scores, "elementwise": self.framework.moved, "cast": self.framework.casts}.get(kernel.kind, 1.0)
+            factor = {"attention": self.framework.scores, "elementwise": self.framework.moved, "cast": self.framework.casts}.get(
+                kernel.kind, 1.0
+            )
             count, flop = 1, 0.0
         return dataclasses.replace(
             work,

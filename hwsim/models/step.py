@@ -102,8 +102,8 @@ def step(
     Args:
         exchange: seconds of an exchange (default: `collective`); if given, a single replica exchanges gradients as well.
     """
-    if isinstance(framework, Framework) and framework.network < 1.0:
-        cluster = replace(cluster, network=cluster.network * framework.network)
+    if isinstance(framework, Framework) and (framework.network < 1.0 or framework.bucket is not None):
+        cluster = replace(cluster, network=cluster.network * framework.network, bucket=framework.bucket)
     seconds = seconds_by(times, exchange or (lambda item: collective(item, laid, cluster)))
     if isinstance(framework, Framework):
         load = transformer_load(laid, framework)
@@ -174,9 +174,10 @@ def collective(exchange: Exchange, laid: Laid, cluster: Cluster) -> float:
     if isinstance(laid.model, Network) and exchange.axis == "dp":
         return cluster.reduced(exchange.size, laid.dp)
     if exchange.axis == "dp":
-        ranks = laid.sharers if exchange.operation != "all-reduce" and exchange.name == "weights" else laid.summing
-        inner = "cp" in laid.plan.order and laid.plan.cp > 1
-        return cluster.seconds(exchange.operation, exchange.size, ranks, laid.stride("cp" if inner else "dp"))
+        stride = laid.stride("cp" if laid.plan.cp > 1 else "dp")
+        if exchange.name == "weights":
+            return cluster.gathered(exchange.size, laid.sharers, stride)
+        return cluster.seconds(exchange.operation, exchange.size, laid.summing, stride)
     sizes = {"tp": laid.plan.tp, "cp": laid.plan.cp, "ep": laid.plan.ep, "pp": 2}
     return cluster.seconds(exchange.operation, exchange.size, sizes[exchange.axis], laid.stride(exchange.axis))
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 IN_TRAINING: Final = "part of the cards' rate that collectives reach in published trainings"
 EXPOSED: Final = "of its time what its devices wait for: the rest hides behind kernels"
 HIDDEN: Final = "of its time what hides behind kernels"
+BUCKETS: Final = "times that a bucket of weights goes round, one after another"
 
 
 @dataclass(slots=True)

@@ -54,6 +54,7 @@ class Pieces:
         waiting: seconds of the host after the optimizer.
         detail: an op for every stretch between two exchanges (layer) or for a pass (stage); auto: by their number.
         layers: blocks of the longest stage.
+        bucket: bytes of weights that are gathered at once; None: all of a piece.
     """
 
     counts: Sequence[int]
@@ -61,6 +62,7 @@ class Pieces:
     waiting: float
     detail: Detail
     layers: int
+    bucket: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,11 +17,12 @@ from dataclasses import replace
 from hwsim.demand import Cost, Demand
 from hwsim.graph.builder import GraphBuilder
 from hwsim.models import hiding
+from hwsim.models.cluster import buckets
 from hwsim.models.layer import Exchange, Item, Kernel, exchanges
 from hwsim.models.stages import Stage
 from hwsim.records import dataclass
 from hwsim.workload.training.costs import Spent
-from hwsim.workload.training.exchanges import EXPOSED, Exchanges, concurrent, restricted, scaled
+from hwsim.workload.training.exchanges import BUCKETS, EXPOSED, Exchanges, concurrent, restricted, scaled
 from hwsim.workload.training.layout import Layout, Names
 from hwsim.workload.training.plan import Pieces, Plan
 from hwsim.workload.training.rings import LEAST
@@ -274,9 +275,13 @@ class Segments:
         """A collective of all replicas of a stage, one of `count` pieces."""
         shards = self.pieces.shards if item.name == "weights" else self.layout.dp
         groups = self._across(stage, shards)
+        many = buckets(item.size / count, self.pieces.bucket) if item.name == "weights" else 1.0
+        size = item.size / count / many
         if not self._all_written and len(groups) * shards >= LEAST:
-            return self._exchanges.represented(groups, self._across(0, shards)[0], item.operation, item.size / count)
-        cost = self._exchanges.cost(groups, item.operation, item.size / count)
+            return self._scaled(
+                self._exchanges.represented(groups, self._across(0, shards)[0], item.operation, size), many, BUCKETS
+            )
+        cost = self._scaled(self._exchanges.cost(groups, item.operation, size), many, BUCKETS)
         return cost if self._all_written else restricted(cost, self._deciding_capacities())
 
     def _deciding_capacities(self) -> frozenset[str]:
