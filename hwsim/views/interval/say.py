@@ -41,7 +41,7 @@ def lines(interval: Interval) -> Iterator[tuple[str, str]]:
     parts = [part for part in interval.parts[:PARTS] if interval.share(part) >= LEAST]
     if parts:
         left = interval.without(parts[0])
-        measured = f"; measuring the first would leave +-{percent(left, '.1g')}" if WORTH < left < 0.9 * interval.half else ""
+        measured = f"; measuring the first would leave +-{percent(left, '.0f')}" if WORTH < left < 0.9 * interval.half else ""
         yield "doubt", "; ".join(f"{_part(part)} ({percent(interval.share(part), '.0f')})" for part in parts) + measured
 
 
