@@ -115,7 +115,7 @@ class Core:
     smt: float = field("instructions per cycle of all its threads over that of one", default=1.0, minimum=1.0)
     loads: float = field("loads started per cycle", default=2.0, exclusive_minimum=0.0)
     streamed: float | None = field(
-        "bytes per cycle that one core reads of a long stream, alone; where `core_bandwidth` says nothing",
+        "bytes per cycle that one core reads of a long stream, alone; in place of `core_bandwidth`",
         default=None,
         exclusive_minimum=0.0,
         example="2.8",

@@ -126,14 +126,15 @@ class CpuKeys(Device):
         return found.clock_of(busy, self.clock or 0.0) if found else self.clock or 0.0
 
     def core_rate(self) -> float | None:
-        """Bytes per second that one core reads from memory alone: as stated, else by its cycles; None if neither is given."""
-        if self.core_bandwidth is not None or self.core is None or self.core.streamed is None:
+        """Bytes per second that one core reads from memory alone: by its cycles, else as stated; None if neither is given."""
+        streamed = self.core.streamed if self.core is not None else None
+        if streamed is None:
             return self.core_bandwidth
-        return self.core.streamed * self.clock_of("scalar", 1) or None
+        return streamed * self.clock_of("scalar", 1) or self.core_bandwidth
 
     def core_rate_source(self) -> str:
         """Source of `core_rate`, in words."""
-        if self.core_bandwidth is not None:
+        if self.core is None or self.core.streamed is None or self.clock_of("scalar", 1) <= 0:
             return f"core_bandwidth: {source_of(self.sources, 'core_bandwidth')}"
         return f"core.streamed, per cycle: {source_of(self.sources, 'core.streamed')}"
 
