@@ -11,12 +11,14 @@ Range: no other program on the cores; the accesses are the only thing the cores 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from hwsim.demand import Cost, Demand, Requests, Term, Unit
 from hwsim.devices.accesses import Accesses, crossings, lines_touched
 from hwsim.devices.cpu_keys import CpuKeys
 from hwsim.devices.cpu_work import memory_time, reach, through_caches, to_memory
+from hwsim.devices.doubts import doubts
 from hwsim.devices.roofline import WORKLOAD, CannotCompute, Draw, Input, assemble, source_of
 from hwsim.formats import format_share, precise
 
@@ -123,10 +125,13 @@ def _waiting(
     latency_input = ("latency", precise(latency, "s"), _steps(cpu, footprint, used, chains))
     count: Input = ("accesses", precise(accesses.count, "1"), WORKLOAD)
     cores: Input = ("cores", str(used), WORKLOAD)
+    unsure = partial(doubts, "latency/cpu", name, source_of(cpu.sources, "memory.latency"))
     if accesses.pattern == "dependent":
         seconds = accesses.count / (used * chains) * latency
         inputs: tuple[Input, ...] = (count, latency_input, cores, ("chains", str(chains), WORKLOAD))
-        terms = [Term("chain", "accesses x latency / (cores x chains)", inputs, seconds, f"{name}.memory")]
+        terms = [
+            Term("chain", "accesses x latency / (cores x chains)", inputs, seconds, f"{name}.memory", doubts=unsure(seconds))
+        ]
     else:
         flight = _in_flight(cpu)
         seconds = accesses.count * max(1.0, lines) * latency / (used * flight)
@@ -136,7 +141,8 @@ def _waiting(
             cores,
             ("in_flight", precise(flight, "1"), f"caches.in_flight: {source_of(cpu.sources, 'caches.in_flight')}"),
         )
-        terms = [Term("lines in flight", "lines x latency / (cores x in_flight)", inputs, seconds, f"{name}.memory")]
+        formula = "lines x latency / (cores x in_flight)"
+        terms = [Term("lines in flight", formula, inputs, seconds, f"{name}.memory", doubts=unsure(seconds))]
     dram = cpu.memory.dram
     if dram is not None and missed > 0:
         rate = dram.random_rate()
@@ -184,7 +190,8 @@ def increment_cost(cpu: CpuKeys, name: str, times: float, used: int, *, shared: 
             f"coherence, mean over pairs of cores: {source_of(cpu.sources, 'coherence.cluster')}",
         ),
     )
-    handed = Term("line from core to core", "cores x times x transfer", inputs, line, f"{name}.line")
+    unsure = doubts("latency/core", name, source_of(cpu.sources, "coherence.cluster"), line)
+    handed = Term("line from core to core", "cores x times x transfer", inputs, line, f"{name}.line", doubts=unsure)
     return _increments(cpu, name, [alone, handed], used, max(alone_s, line), line, times)
 
 

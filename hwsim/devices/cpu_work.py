@@ -21,6 +21,7 @@ from typing import Final
 from hwsim.demand import Cost, Term
 from hwsim.devices.cores import Numa
 from hwsim.devices.cpu_keys import CpuKeys
+from hwsim.devices.doubts import doubts
 from hwsim.devices.roofline import WORKLOAD, CannotCompute, Draw, Input, assemble, latency_terms, memory_draw, source_of
 from hwsim.devices.work import Work
 from hwsim.formats import precise
@@ -198,7 +199,10 @@ def through_caches(
         for level, seconds in zip(names, times, strict=True)
     )
     formula = f"max({', '.join(names)})" if cpu.caches.overlap and len(names) > 1 else " + ".join(names)
-    return Term("caches", formula, inputs, max(times) if cpu.caches.overlap else math.fsum(times), f"{name}.cores")
+    seconds = max(times) if cpu.caches.overlap else math.fsum(times)
+    slowest = max(zip(times, names, strict=True))[1]
+    unsure = doubts("cache/cpu", name, _level_source(cpu, slowest), seconds)
+    return Term("caches", formula, inputs, seconds, f"{name}.cores", doubts=unsure)
 
 
 def to_memory(cpu: CpuKeys, reads: float, writes: float, in_place: float, served: float) -> Traffic:
@@ -229,7 +233,8 @@ def memory_time(cpu: CpuKeys, name: str, traffic: Traffic) -> Draw:
         ("bandwidth", precise(cpu.memory.bandwidth, "B/s"), source_of(cpu.sources, "memory.bandwidth")),
         ("efficiency", precise(cpu.numa.efficiency, "%"), f"numa.efficiency: {source_of(cpu.sources, 'numa.efficiency')}"),
     )
-    why = Term("memory", f"{formula} / (bandwidth x efficiency)", inputs, seconds, capacity)
+    unsure = doubts("stream/cpu", name, source_of(cpu.sources, "numa.efficiency"), seconds)
+    why = Term("memory", f"{formula} / (bandwidth x efficiency)", inputs, seconds, capacity, doubts=unsure)
     return Draw(capacity, seconds, 1.0, traffic.bytes, "B", why)
 
 
@@ -278,7 +283,8 @@ def reach(cpu: CpuKeys, name: str, traffic: Traffic, used: int, remote: float) -
             ("traffic", precise(traffic.bytes, "B"), WORKLOAD + (f": {traffic.why}" if traffic.why else "")),
             ("reached", precise(traffic.bytes / seconds, "B/s"), source),
         )
-        terms.append(Term("bandwidth of the cores", "traffic / reached", inputs, seconds, f"{name}.cores"))
+        unsure = doubts("stream/core" if used == 1 else "stream/cpu", name, cpu.core_rate_source(), seconds)
+        terms.append(Term("bandwidth of the cores", "traffic / reached", inputs, seconds, f"{name}.cores", doubts=unsure))
     far = remote * traffic.bytes
     if far > 0 and cpu.numa.remote_bandwidth is not None:
         inputs = (
@@ -299,7 +305,9 @@ def _stores(cpu: CpuKeys, name: str, traffic: Traffic, used: int) -> list[Term]:
         ("rate", precise(rate, "B/s"), f"core.stored, per cycle: {source_of(cpu.sources, 'core.stored')}"),
         ("cores", str(used), WORKLOAD if used < cpu.cores else source_of(cpu.sources, "cores")),
     )
-    return [Term("stores of the cores", "written / (cores x rate)", inputs, traffic.written / (used * rate), f"{name}.cores")]
+    seconds = traffic.written / (used * rate)
+    unsure = doubts("stream/core", name, source_of(cpu.sources, "core.stored"), seconds)
+    return [Term("stores of the cores", "written / (cores x rate)", inputs, seconds, f"{name}.cores", doubts=unsure)]
 
 
 def _level_source(cpu: CpuKeys, level: str) -> str:

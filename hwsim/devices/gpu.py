@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from hwsim.demand import Capacity, Cost, Demand, Term
 from hwsim.devices.accesses import Accesses
+from hwsim.devices.doubts import doubts
 from hwsim.devices.gpu_matmul import Chip, Tiling, format_of, tiles_like
 from hwsim.devices.gpu_memory import Hierarchy, Launch, Level1, Level2, Occupancy, Stream, Sustained, memory_problems
 from hwsim.devices.kind import Device
@@ -212,10 +213,13 @@ class Gpu(Device):
         source = source_of(self.sources, f"launch.{key}" if isinstance(self.launch, Launch) else "launch")
         terms = []
         if seconds > 0 and kernels == 1:
-            terms.append(latency_term("start of a kernel", seconds, source))
+            given = (("start of a kernel", precise(seconds, "s"), source),)
+            unsure = doubts(f"launch/{key}", name, source, seconds)
+            terms.append(Term("latency", "start of a kernel", given, seconds, kind="latency", doubts=unsure))
         elif seconds * kernels > 0:
             inputs = (("kernels", str(kernels), WORKLOAD), ("start", precise(seconds, "s"), source))
-            terms.append(Term("latency", "kernels x start", inputs, kernels * seconds, kind="latency"))
+            unsure = doubts(f"launch/{key}", name, source, kernels * seconds)
+            terms.append(Term("latency", "kernels x start", inputs, kernels * seconds, kind="latency", doubts=unsure))
         if self.memory.latency > 0 and traffic > 0:
             origin = source_of(self.sources, "memory.latency")
             terms.append(latency_term("first access", self.memory.latency, origin, f"{name}.memory"))

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import math
 
-from hwsim.demand import Term, soft_max
+from hwsim.demand import Doubt, Term, soft_max
 from hwsim.devices.accesses import Accesses, lines_touched
+from hwsim.devices.doubts import doubts
 from hwsim.devices.gpu_memory import SECTOR, Hierarchy, Stream
 from hwsim.devices.roofline import WORKLOAD, Draw, Input, source_of
 from hwsim.formats import precise
@@ -38,7 +39,8 @@ def stream(name: str, parts: Hierarchy, streamed: Stream) -> Served:
     lines = [term for term in (near.term, beyond.term) if term is not None]
     total = moving
     if lines:
-        lines = [*lines, _sum(name, near.seconds, beyond.seconds, draw.amount, moving)]
+        unsure = tuple(each for term in (*lines, draw.why) for each in term.doubts)
+        lines = [*lines, _sum(name, near.seconds, beyond.seconds, draw.amount, moving, unsure)]
     waiting = _waiting(parts, streamed, near.hits, beyond.missed)
     if waiting > 0 and parts.occupancy is not None:
         total = soft_max(waiting, moving, parts.occupancy.sharpness)
@@ -105,7 +107,8 @@ def _chased(name: str, parts: Hierarchy, accesses: Accesses, size: float) -> Ser
         ("latency", precise(latency_s, "s"), f"of the levels that hold {over}: {source_of(parts.sources, 'l2.miss')}"),
         ("chains", str(accesses.chains), WORKLOAD),
     )
-    term = Term("floor", "count x latency / chains", inputs, seconds, f"{name}.memory", kind="floor")
+    unsure = doubts("latency/gpu", name, source_of(parts.sources, "l2.miss"), seconds)
+    term = Term("floor", "count x latency / chains", inputs, seconds, f"{name}.memory", kind="floor", doubts=unsure)
     return Served(draw, seconds, (term,))
 
 
@@ -141,7 +144,8 @@ def _level1(name: str, parts: Hierarchy, streamed: Stream) -> _Part:
         ("bandwidth", precise(cache.bandwidth, "B/s"), f"l1.bandwidth: {source_of(parts.sources, 'l1.bandwidth')}"),
     )
     formula = "reads x hits / (multiprocessors x bandwidth)"
-    return _Part(hits, 1.0 - hits, seconds, Term("level 1", formula, inputs, seconds, f"{name}.memory"))
+    unsure = doubts("cache/gpu", name, source_of(parts.sources, "l1.bandwidth"), seconds)
+    return _Part(hits, 1.0 - hits, seconds, Term("level 1", formula, inputs, seconds, f"{name}.memory", doubts=unsure))
 
 
 def _level2(name: str, parts: Hierarchy, streamed: Stream, reads: float) -> _Part:
@@ -162,7 +166,8 @@ def _level2(name: str, parts: Hierarchy, streamed: Stream, reads: float) -> _Par
         ("efficiency", precise(part, "%"), "l2.sustained, for this share of writes"),
     )
     formula = "traffic x hits / (bandwidth x efficiency)"
-    return _Part(held, 1.0 - held, seconds, Term("level 2", formula, inputs, seconds, f"{name}.memory"))
+    unsure = doubts("cache/gpu", name, source_of(parts.sources, "l2.bandwidth"), seconds)
+    return _Part(held, 1.0 - held, seconds, Term("level 2", formula, inputs, seconds, f"{name}.memory", doubts=unsure))
 
 
 def _together(name: str, parts: Hierarchy, working_set: float, traffic: float, held: float) -> _Part:
@@ -179,7 +184,9 @@ def _together(name: str, parts: Hierarchy, working_set: float, traffic: float, h
         ("near", precise(ways.near, "B/s"), f"l2.together.near: {source_of(parts.sources, 'l2.together.near')}"),
         ("far", precise(ways.far, "B/s"), f"l2.together.far: {source_of(parts.sources, 'l2.together.far')}"),
     )
-    term = Term("level 2", "traffic x (close / near + (1 - close) / far)", inputs, seconds, f"{name}.memory")
+    unsure = doubts("cache/gpu", name, source_of(parts.sources, "l2.together.near"), seconds)
+    formula = "traffic x (close / near + (1 - close) / far)"
+    term = Term("level 2", formula, inputs, seconds, f"{name}.memory", doubts=unsure)
     return _Part(held, (1.0 - held) / (parts.sms or 1), seconds, term)
 
 
@@ -193,14 +200,15 @@ def _memory(name: str, parts: Hierarchy, reads: float, writes: float, missed: fl
         (label, precise(traffic, "B"), WORKLOAD if missed >= 1.0 else "bytes that no cache holds"),
         ("bandwidth", precise(parts.memory.bandwidth, "B/s"), source_of(parts.sources, "memory.bandwidth")),
     )
-    formula = f"{label} / bandwidth"
+    formula, origin = f"{label} / bandwidth", "default"
     if part != 1.0:
         keys = [key for key in ("read", "copy", "write") if f"sustained.{key}" in parts.sources]
         origin = source_of(parts.sources, f"sustained.{keys[0]}" if keys else "sustained")
         share = f"{writes / traffic:.0%} written" if traffic > 0 else ""
         inputs = (*inputs, ("efficiency", precise(part, "%"), f"sustained, {share}: {origin}"))
         formula = f"{label} / (bandwidth x efficiency)"
-    return Draw(capacity, seconds, 1.0, traffic, "B", Term("memory", formula, inputs, seconds, capacity))
+    unsure = doubts("stream/gpu", name, origin, seconds)
+    return Draw(capacity, seconds, 1.0, traffic, "B", Term("memory", formula, inputs, seconds, capacity, doubts=unsure))
 
 
 def _waiting(parts: Hierarchy, streamed: Stream, hits: float, missed: float) -> float:
@@ -220,10 +228,11 @@ def _starting(parts: Hierarchy, asked: Stream) -> float:
     return asked.blocks / some.blocks if some is not None and some.blocks is not None else 0.0
 
 
-def _sum(name: str, first: float, second: float, memory: float, moving: float) -> Term:
+def _sum(name: str, first: float, second: float, memory: float, moving: float, unsure: tuple[Doubt, ...]) -> Term:
     given = [("nearest", first, "level 1"), ("shared", second, "level 2"), ("memory", memory, "memory")]
     used = [(key, precise(seconds, "s"), source) for key, seconds, source in given if seconds > 0]
-    return Term("floor", " + ".join(key for key, _, _ in used), tuple(used), moving, f"{name}.memory", kind="floor")
+    formula = " + ".join(key for key, _, _ in used)
+    return Term("floor", formula, tuple(used), moving, f"{name}.memory", kind="floor", doubts=unsure)
 
 
 def _soft(name: str, parts: Hierarchy, waiting: float, moving: float, total: float) -> Term:

@@ -220,6 +220,7 @@ class Ssd(Storage):
                 self._striped(math.inf if self.cache is not None else accesses.at_once(self.queue), accesses.size)
             )
         key = "latency" if direction == "read" else "write_latency"
+        errors = f"disk/{direction}", self._where(direction)
         start = self.one(direction, PAGE)
         if self.sequential_latency is not None:
             start, key = self.sequential_latency, "sequential_latency"
@@ -232,17 +233,19 @@ class Ssd(Storage):
             floor = Limit(
                 "accesses", "times x (one + size / bandwidth)", inputs, accesses.times * (one_s + accesses.size / steady)
             )
-            return cost_of(name, accesses, [], [floor], ("", 0.0, ""))
+            return cost_of(name, accesses, [], [floor], ("", 0.0, ""), errors)
         speed = ("bandwidth", precise(steady, "B/s"), self._where(direction))
         limit = Limit("media", "times x size / bandwidth", (number(accesses), each(accesses), speed), accesses.bytes / steady)
         if direction == "write" and self.cache is not None:
             limit = self._cached(accesses, self._capped(self.cache.write), steady)
+            if any(key == "first" for key, *_ in limit.inputs):  # the cache runs full
+                errors = "disk/filled", self._where("write")
         if direction == "write" and self.flash is not None and self.write is None and self.cache is None:
             one_s = self.one("write", accesses.size)  # nothing answers before it is programmed: what is under way must hide it
             waits = (number(accesses), ("one", precise(one_s, "s"), self._where(key)), accesses.under_way(self.queue))
             floor = Limit("accesses", "times x one / at once", waits, accesses.times * one_s / accesses.at_once(self.queue))
-            return cost_of(name, accesses, [limit], [floor], ("", 0.0, ""))
-        return cost_of(name, accesses, [limit], [], ("first access", start, self._where(key)))
+            return cost_of(name, accesses, [limit], [floor], ("", 0.0, ""), errors)
+        return cost_of(name, accesses, [limit], [], ("first access", start, self._where(key)), errors)
 
     def _cached(self, accesses: Asked, fast: float, steady: float) -> Limit:
         """Bytes at the cache's rate until it is full, the rest at the steady one."""
@@ -283,9 +286,11 @@ class Ssd(Storage):
         )
         formula = "times x (at once^-p x (one^p - most^-p) + most^-p)^(1/p)"
         top = (number(accesses), inputs[3])
+        errors = f"disk/{direction}", inputs[3][2]
         if fast_most <= most or accesses.size <= 0:
             limits = [Limit("media", "times / most", top, accesses.times / most)]
-            return cost_of(name, accesses, limits, [Limit("accesses", formula, inputs, accesses.times / steady)], ("", 0.0, ""))
+            floor = Limit("accesses", formula, inputs, accesses.times / steady)
+            return cost_of(name, accesses, limits, [floor], ("", 0.0, ""), errors)
         quick = rate_at(depth, fast_one, fast_most, self.sharpness)
         stock = self.cache.size / accesses.size if self.cache is not None else 0.0
         room = given("room", self.cache.size if self.cache is not None else 0.0, "B", self.sources, "cache.size")
@@ -308,4 +313,4 @@ class Ssd(Storage):
                 busy,
             )
         ]
-        return cost_of(name, accesses, limits, [floor], ("", 0.0, ""))
+        return cost_of(name, accesses, limits, [floor], ("", 0.0, ""), errors)

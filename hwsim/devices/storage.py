@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import Final, Literal, Protocol
 
 from hwsim.demand import Cost, Demand, Requests, Term, Unit
+from hwsim.devices.doubts import doubts
 from hwsim.devices.roofline import WORKLOAD, CannotCompute, Input, latency_term, source_of
 from hwsim.formats import precise
 from hwsim.records import dataclass
@@ -162,16 +163,35 @@ def given(name: str, value: float, unit: str, sources: Mapping[str, str], key: s
     return name, precise(value, unit), f"{key}: {source_of(sources, key)}"
 
 
-def cost_of(name: str, accesses: Asked, limits: Sequence[Limit], floors: Sequence[Limit], first: tuple[str, float, str]) -> Cost:
+def cost_of(
+    name: str,
+    accesses: Asked,
+    limits: Sequence[Limit],
+    floors: Sequence[Limit],
+    first: tuple[str, float, str],
+    errors: tuple[str, str] = ("", ""),
+) -> Cost:
     """One op: the medium is busy for the longest of the limits, the op lasts at least as long as any floor.
 
-    first: what passes before the first byte (what it is, seconds, source).
+    first: what passes before the first byte (what it is, seconds, source).  errors: (which errors its lines have, the source of
+    the number that decides how well they are known); "" if the inputs tell.
     """
     media = f"{name}.media"
     busy = max((limit.seconds for limit in limits), default=0.0)
     label, latency, source = first
     start = [latency_term(label, latency, source, media)] if latency > 0 and accesses.times > 0 else []
-    lines = [Term(each.label, each.formula, each.inputs, each.seconds, media) for each in (*limits, *floors)]
+    regime, source = errors
+    lines = [
+        Term(
+            each.label,
+            each.formula,
+            each.inputs,
+            each.seconds,
+            media,
+            doubts=doubts(regime, name, source, each.seconds) if regime else (),
+        )
+        for each in (*limits, *floors)
+    ]
     return Cost(
         Demand(
             latency=math.fsum(term.seconds for term in start),

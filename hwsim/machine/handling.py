@@ -10,8 +10,9 @@ from typing import Final, Literal
 
 from hwsim.demand import Term, Unit
 from hwsim.devices import Cpu, Gpu, Memory, Nic
+from hwsim.devices.doubts import doubts
 from hwsim.devices.network import ON_CORES
-from hwsim.devices.roofline import WORKLOAD, latency_term, source_of
+from hwsim.devices.roofline import WORKLOAD, source_of
 from hwsim.formats import precise
 from hwsim.links import Protocol
 from hwsim.machine.placed import Link, PlacedDevice
@@ -56,10 +57,12 @@ class Tally:
     draws: dict[str, tuple[float, float, Unit]] = field(default_factory=dict)  # capacity: amount, moved, in which unit
     holds: dict[str, float] = field(default_factory=dict)
 
-    def wait(self, what: str, seconds: float, source: str, capacity: str = "") -> None:
-        """A latency, if there is one."""
+    def wait(self, what: str, seconds: float, source: str, capacity: str = "", of: str = "") -> None:
+        """A latency, if there is one; of: the device whose copies are started."""
         if seconds > 0:
-            self.latencies.append(latency_term(what, seconds, source, capacity))
+            unsure = doubts("copy/small", of, source, seconds) if of else ()
+            inputs = ((what, precise(seconds, "s"), source),)
+            self.latencies.append(Term("latency", what, inputs, seconds, capacity, kind="latency", doubts=unsure))
 
     def draw(self, capacity: str, amount: float, moved: float, unit: Unit) -> None:
         """So much more of a capacity."""
@@ -151,22 +154,22 @@ def copy_by(tally: Tally, start: PlacedDevice, end: PlacedDevice, links: Sequenc
     if handling.by == "sm":
         _by_kernel(tally, gpu.name, gpu.model, size, peer)
         return
-    _by_engine(tally, gpu.model, links, size, into, handling)
+    _by_engine(tally, gpu.name, gpu.model, links, size, into, handling)
     if handling.pages == "pageable" and not peer:
         _staged(tally, start if into else end, gpu.model, cpu, size)
 
 
-def _by_engine(tally: Tally, gpu: Gpu, links: Sequence[Link], size: float, into: bool, handling: Handling) -> None:
+def _by_engine(tally: Tally, name: str, gpu: Gpu, links: Sequence[Link], size: float, into: bool, handling: Handling) -> None:
     copies, sources = gpu.copies, gpu.sources
     if not links:
-        tally.wait("setup of the copy", copies.local_setup, source_of(sources, "copies.local_setup"))
+        tally.wait("setup of the copy", copies.local_setup, source_of(sources, "copies.local_setup"), of=name)
     else:
-        tally.wait("setup of the copy", copies.setup, source_of(sources, "copies.setup"))
+        tally.wait("setup of the copy", copies.setup, source_of(sources, "copies.setup"), of=name)
     if handling.waited:
-        tally.wait("waiting for the copy", copies.waited, source_of(sources, "copies.waited"))
+        tally.wait("waiting for the copy", copies.waited, source_of(sources, "copies.waited"), of=name)
     if not into or not links:
         return
-    tally.wait("fetch from the host", copies.fetch, source_of(sources, "copies.fetch"))
+    tally.wait("fetch from the host", copies.fetch, source_of(sources, "copies.fetch"), of=name)
     narrow = min(links, key=attrgetter("bandwidth"))
     inputs = (
         ("bytes", precise(size, "B"), WORKLOAD),
@@ -189,7 +192,9 @@ def _by_engine(tally: Tally, gpu: Gpu, links: Sequence[Link], size: float, into:
     if fetched < 1:
         part = ("fetches", precise(fetched, "%"), source_of(narrow.model.sources, "fetches"))
         seconds = size / (fetched * narrow.bandwidth)
-        tally.floors.append(Term("fetches", "bytes / (fetches x bandwidth)", (*inputs, part), seconds, narrow.capacity))
+        unsure = doubts("copy/large", name, part[2], seconds)
+        formula = "bytes / (fetches x bandwidth)"
+        tally.floors.append(Term("fetches", formula, (*inputs, part), seconds, narrow.capacity, doubts=unsure))
 
 
 def _by_kernel(tally: Tally, name: str, gpu: Gpu, size: float, peer: bool) -> None:
@@ -262,7 +267,9 @@ def _by_loads(tally: Tally, name: str, gpu: Gpu, links: Sequence[Link], size: fl
         ("trip", precise(trip, "s"), f"there and back to the memory of {name}"),
     ]
     seconds = back + memory + more * trip
-    tally.latencies.append(Term("load over the bus", "back + memory + more x trip", tuple(inputs), seconds, core, kind="latency"))
+    unsure = doubts("copy/loads", name, UNDER_WAY_FROM, seconds)
+    formula = "back + memory + more x trip"
+    tally.latencies.append(Term("load over the bus", formula, tuple(inputs), seconds, core, kind="latency", doubts=unsure))
     if gpu.copies.loads is not None:
         _floor(tally, "loads of a core", size, gpu.copies.loads, source_of(gpu.sources, "copies.loads"), core)
         return
@@ -274,7 +281,9 @@ def _by_loads(tally: Tally, name: str, gpu: Gpu, links: Sequence[Link], size: fl
         ("line", precise(LINE, "B"), "of a CPU's buffer for combined accesses"),
     ]
     seconds = rest * trip / (UNDER_WAY * LINE)
-    tally.floors.append(Term("loads of a core", "bytes x trip / (under_way x line)", tuple(inputs), seconds, core))
+    unsure = doubts("copy/loads", name, UNDER_WAY_FROM, seconds)
+    formula = "bytes x trip / (under_way x line)"
+    tally.floors.append(Term("loads of a core", formula, tuple(inputs), seconds, core, doubts=unsure))
 
 
 def _floor(tally: Tally, label: str, size: float, rate: float, source: str, capacity: str) -> None:

@@ -8,6 +8,7 @@ from dataclasses import field, replace
 
 from hwsim.demand import Term
 from hwsim.devices import Cpu, Gpu, Memory, Nic, Storage, Switch
+from hwsim.devices.doubts import doubts
 from hwsim.devices.roofline import WORKLOAD, latency_term, source_of
 from hwsim.formats import precise
 from hwsim.links import Framing, Protocol
@@ -30,6 +31,7 @@ class Draw:
         framing: packets that are counted here, where wire bytes are more than the bytes moved.
         inner: share of the rate that a copy inside a memory reaches.
         part: share of the bytes that comes here; the rest takes other routes.
+        regime: which errors the line has, "" if its inputs tell.
     """
 
     capacity: str
@@ -41,6 +43,7 @@ class Draw:
     framing: Framing | None = None
     inner: Input | None = None
     part: float = 1.0
+    regime: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,7 @@ class Line:
     seconds: float
     capacity: str
     framing: Framing | None
+    regime: str = ""
 
     def term(self, size: float, messages: float) -> Term:
         """The line with the bytes put in."""
@@ -72,7 +76,13 @@ class Line:
             many = f" of {messages:g} messages" if messages != 1 else ""
             moved = ("wire", precise(wire, "B"), f"{precise(size, 'B')}{many} in {packets}")
             formula = formula.replace("bytes", "wire")
-        return Term(self.label, formula, (moved, *self.inputs), self.seconds * wire, self.capacity)
+        seconds = self.seconds * wire
+        unsure = (
+            doubts(self.regime, self.label.partition(",")[0].removeprefix("link "), self.inputs[-1][2], seconds)
+            if self.regime
+            else ()
+        )
+        return Term(self.label, formula, (moved, *self.inputs), seconds, self.capacity, doubts=unsure)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,12 +161,15 @@ class Collector:
         """Add a link: its direction, what both directions share, and its latency."""
         model, name, framing = link.model, f"link {link.source}->{link.target}", link.model.framing(self.protocol)
         rate = ("bandwidth", precise(link.bandwidth, "B/s"), model.origin(link.count))
-        self.draws.append(Draw(link.capacity, 1.0, 1 / link.bandwidth, name, rate, framing=framing))
+        beside = model.joins in ("host", "gpus")
+        regime = "copy/large" if beside else ""
+        self.draws.append(Draw(link.capacity, 1.0, 1 / link.bandwidth, name, rate, framing=framing, regime=regime))
         if link.both:
             both = link.bandwidth * model.two_way
             source = f"both ways {model.two_way:g} x one: {source_of(model.sources, 'two_way')}"
             rate = ("bandwidth", precise(both, "B/s"), source)
-            self.draws.append(Draw(link.both, 1.0, 1 / both, f"{name}, both ways", rate, framing=framing))
+            regime = "copy/both" if beside else ""
+            self.draws.append(Draw(link.both, 1.0, 1 / both, f"{name}, both ways", rate, framing=framing, regime=regime))
         for wait in model.waits():
             if len(wait.inputs) == 1 and wait.formula == wait.inputs[0][0]:
                 self.latencies.append(latency_term(name, wait.seconds, wait.inputs[0][3], link.capacity))
@@ -250,7 +263,7 @@ def _line(draws: Sequence[Draw]) -> Line:
     elif first.inner is not None:
         below, inputs = f"({first.inner[0]} x bandwidth)", [*inputs, first.inner]
     seconds = math.fsum(draw.part * draw.seconds for draw in draws)
-    return Line(first.label, f"{above} / {below}", tuple(inputs), seconds, first.capacity, first.framing)
+    return Line(first.label, f"{above} / {below}", tuple(inputs), seconds, first.capacity, first.framing, first.regime)
 
 
 def shared_by_sockets(draws: Iterable[Draw], members: Sequence[str]) -> list[Draw]:
