@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from hwsim.formats import format_quantity, format_share, percent
 from hwsim.study.grid import written
 from hwsim.study.measures import TIME, measure
-from hwsim.views.interval.say import within
+from hwsim.views.interval.say import rough, within
 from hwsim.views.kit.lines import WIDTH, titled
 from hwsim.views.kit.table import Column, aligned, shortened
 
@@ -148,8 +148,8 @@ def _told(sweep: Sweep) -> Iterator[str]:
     unsure = [over for over in slower if not over.is_told]
     if any(over.half > LEAST_HALF for over in slower):
         nearest = min(slower, key=lambda over: over.value)
-        apart = f"{percent(nearest.value - 1, '.2g')} apart, 9 of 10 within {percent(nearest.low - 1, '+.2g')} to "
-        apart += percent(nearest.high - 1, "+.2g")
+        apart = f"{rough(nearest.value - 1)} apart, 9 of 10 within {percent(nearest.low - 1, '+.0f')} to "
+        apart += percent(nearest.high - 1, "+.0f")
         if not unsure:
             yield f"it is faster than every other row, 95 % sure (the next is {apart})"
         elif any(over.outside for over in unsure):

@@ -18,13 +18,14 @@ from typing import Final
 from hwsim import ticks
 from hwsim.actors.serving.batching import Batch
 from hwsim.collectives import timing
-from hwsim.demand import Cost, Demand, Term, Unit
+from hwsim.demand import Cost, Demand, Doubt, Term, Unit
 from hwsim.engine import Host, IssuedOp
 from hwsim.formats import precise
 from hwsim.graph.opgraph import Label, Queue
 from hwsim.machine import Machine
 from hwsim.models.architectures.transformer import Transformer
 from hwsim.models.architectures.unit_layers import layers_of
+from hwsim.models.doubts import case
 from hwsim.models.framework import Framework, Software
 from hwsim.models.inference import batch_pass
 from hwsim.models.iteration import Iterations, Taken
@@ -115,7 +116,7 @@ class Costs:
         seconds = taken.seconds
         key = tuple(rounded(part / seconds) for part in (taken.compute, taken.memory, taken.flop, taken.moved))
         if key not in self._costs:
-            self._costs[key] = self.driver.cost(a_second(self.gpus, self.plan.gpu.memory.bandwidth, *key))
+            self._costs[key] = self.driver.cost(self._unsure(a_second(self.gpus, self.plan.gpu.memory.bandwidth, *key)))
         return self._costs[key]
 
     def _all_reduce(self, rows: int, width: float) -> tuple[tuple[int, int], ...]:
@@ -127,6 +128,14 @@ class Costs:
                 for each in flows.phases
             )
         return self._reduced[rows]
+
+    def _unsure(self, cost: Cost) -> Cost:
+        """The cost with the errors of passes: those of prompts where the units bind, else those of tokens."""
+        phase = "prefill" if cost.why[0].label == BOUND["compute"] else "decode"
+        number = "matmul" if phase == "prefill" else "sustained.read"
+        known = case(self.plan.gpu, number, self.plan.dtype)
+        doubt = Doubt(f"infer/{phase}", known, f"{phase} of {self.plan.name or 'the service'} on {self.gpus[0]}", 1.0)
+        return replace(cost, why=(replace(cost.why[0], doubts=(doubt,)), *cost.why[1:]))
 
 
 def a_second(gpus: tuple[str, ...], bandwidth: float, compute: float, memory: float, flop: float, moved: float) -> Cost:

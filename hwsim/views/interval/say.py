@@ -38,11 +38,24 @@ def lines(interval: Interval) -> Iterator[tuple[str, str]]:
         yield "interval", "none: it follows from times and rates that the files state" if interval.stated > ALL else "none"
         return
     yield "interval", _range(interval) + _behind(interval)
-    parts = [part for part in interval.parts[:PARTS] if interval.share(part) >= LEAST]
-    if parts:
-        left = interval.without(parts[0])
-        measured = f"; measuring the first would leave +-{percent(left, '.0f')}" if WORTH < left < 0.9 * interval.half else ""
-        yield "doubt", "; ".join(f"{_part(part)} ({percent(interval.share(part), '.0f')})" for part in parts) + measured
+    shown = [part for part in interval.parts[:PARTS] if interval.share(part) >= LEAST]
+    doubts = [f"{_part(part)} ({percent(interval.share(part), '.0f')})" for part in shown]
+    own = interval.own**2 / interval.variance if interval.variance > 0 else 0.0
+    if own >= LEAST:
+        doubts.append(f"such runs as a whole, besides their kernels ({percent(own, '.0f')})")
+    if doubts:
+        left = interval.without(shown[0]) if shown else interval.half
+        measured = f"; measuring the first would leave +-{rough(left)}" if WORTH < left < 0.9 * interval.half else ""
+        yield "doubt", "; ".join(doubts) + measured
+
+
+def rough(part: float) -> str:
+    """A part in per cent with two digits at most.
+
+    >>> rough(0.123), rough(0.0456), rough(1.8)
+    ('12 %', '4.6 %', '180 %')
+    """
+    return percent(part, ".0f" if part >= 0.0995 else ".2g")
 
 
 def range_text(interval: Interval, unit: str = "s") -> str:
@@ -88,8 +101,8 @@ def table(interval: Interval) -> Iterator[str]:
     yield from aligned([
         Column("what is unsure", [shortened(_part(part), NAME) for part in shown], right=False),
         Column("of the time", [percent(part.of_time, ".0f") for part in shown]),
-        Column("alone", [f"+-{percent(part.quantile * math.sqrt(part.variance), '.2g')}" for part in shown]),
-        Column("if measured", [f"+-{percent(interval.without(part), '.2g')}" for part in shown]),
+        Column("alone", [f"+-{rough(part.quantile * math.sqrt(part.variance))}" for part in shown]),
+        Column("if measured", [f"+-{rough(interval.without(part))}" for part in shown]),
     ], widest=WIDTH)  # fmt: skip
 
 

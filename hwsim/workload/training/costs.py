@@ -18,9 +18,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Final
 
-from hwsim.demand import Cost, Demand, Term, Unit
+from hwsim.demand import Cost, Demand, Doubt, Term, Unit
 from hwsim.devices import Gpu, Work
 from hwsim.formats import precise
+from hwsim.models.doubts import doubts
 from hwsim.models.kernel_times import KernelTimes, TimedKernel
 from hwsim.models.layer import Kernel
 from hwsim.records import dataclass
@@ -32,6 +33,10 @@ Drawn = tuple[float, float, float, float]
 NOTHING: Final[Drawn] = (0.0, 0.0, 0.0, 0.0)
 COLLECTIVES: Final = frozenset({"tp", "cp", "ep", "pp", "dp"})
 _NAME: Final = "gpu"  # of the GPU that costs are worked out for; every GPU of its kind has the same under its own name
+
+
+CONVOLUTION: Final = "convolution"  # label of the line of a kernel that libraries compute a convolution with
+Doubts = Callable[[Mapping[str, float]], tuple[Doubt, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +77,21 @@ class Spent:
             moved,
         )
 
-    def cost(self, group: Names, is_link: Callable[[str], bool], bandwidth: float, places: Sequence[int] = ()) -> Cost:
+    def cost(
+        self,
+        group: Names,
+        is_link: Callable[[str], bool],
+        bandwidth: float,
+        places: Sequence[int] = (),
+        unsure: Doubts | None = None,
+    ) -> Cost:
         """The cost of an op of a stage group.
 
         Args:
             is_link: whether a capacity is a link's, where the op competes with its largest amount in bytes.
             bandwidth: bytes that stand for a second of computing: of the devices' memory.
             places: index into `gpus` of each device of the group; default: 0 for all.
+            unsure: the errors of seconds by kind of work.
         """
         total = self.total
         drawn = [self.gpus[place] if self.gpus else NOTHING for place in places or (0,) * len(group)]
@@ -89,7 +102,10 @@ class Spent:
         inputs = tuple(
             (name, precise(seconds, "s"), FLOWS if name in COLLECTIVES else KERNELS) for name, seconds in self.seconds.items()
         )
-        why = (Term("kernels", " + ".join(name for name, _, _ in inputs), inputs, total, kind="kernels"),) if total > 0 else ()
+        why: tuple[Term, ...] = ()
+        if total > 0:
+            formula, found = " + ".join(name for name, _, _ in inputs), unsure(self.seconds) if unsure is not None else ()
+            why = (Term("kernels", formula, inputs, total, kind="kernels", doubts=found),)
         demand = Demand(amounts=tuple(sorted(amounts.items())), floor=total, share=longest or total * bandwidth or 1.0)
         moved = dict(self.moved)
         for name, (_, _, flop, size) in zip(group, drawn, strict=True):
@@ -157,9 +173,20 @@ class KernelCosts:
         key = timed.work, timed.slower
         if (*key, device) not in self._placed:
             if key not in self._alone:
-                self._alone[key] = lengthened(self.gpu.compute(_NAME, timed.work), timed.slower, self.times.rates)
+                self._alone[key] = self._unsure(
+                    lengthened(self.gpu.compute(_NAME, timed.work), timed.slower, self.times.rates), timed.work
+                )
             self._placed[(*key, device)] = renamed(self._alone[key], device)
         return self._placed[(*key, device)]
+
+    def _unsure(self, cost: Cost, work: Work) -> Cost:
+        """The cost of a convolution's kernel with the errors that convolutions have."""
+
+        def unsure(term: Term) -> Term:
+            found = doubts({"convolution": term.seconds}, self.gpu, work.dtype) if term.label == CONVOLUTION else ()
+            return replace(term, doubts=found) if found else term
+
+        return replace(cost, why=tuple(map(unsure, cost.why)))
 
 
 def lengthened(cost: Cost, slower: float, rates: Mapping[str, float]) -> Cost:
@@ -181,7 +208,7 @@ def lengthened(cost: Cost, slower: float, rates: Mapping[str, float]) -> Cost:
         ("product", precise(alone, "s"), "the same product of matrices"),
         ("times", precise(slower, "1"), "what libraries reach of it: models/convolving"),
     )
-    why = Term("convolution", "product x times", inputs, body, f"{_NAME}.compute")
+    why = Term(CONVOLUTION, "product x times", inputs, body, f"{_NAME}.compute")
     latencies = tuple(term for term in cost.why if term.kind == "latency")
     floor = body if longest < body * (1 - 1e-12) else 0.0
     return replace(cost, demand=replace(demand, latency=latency, amounts=tuple(amounts), floor=floor), why=(*latencies, why))

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Final
 
-from hwsim.demand import Cost, Demand, Term, Unit, softened
+from hwsim.demand import Cost, Demand, Doubt, Term, Unit, softened
 from hwsim.formats import precise
 from hwsim.machine import Machine
 from hwsim.machine.libraries.operations import Operation
@@ -132,7 +132,8 @@ class Exchanges:
         if self._leaves(groups):
             alone = in_training(alone, longest, operation, self.network)
             inputs = (("flow in a training", precise(alone, "s"), IN_TRAINING),)
-            why = (*why, Term("flow", "flow in a training", inputs, alone, kind="flow"))
+            doubts = (Doubt("nccl/large", "known", "exchanges of a training over the network", alone),)
+            why = (*why, Term("flow", "flow in a training", inputs, alone, kind="flow", doubts=doubts))
         # what it takes of the GPUs while kernels run is in the part of it that is exposed (`hwsim.models.hiding`)
         demand = Demand(latency, tuple(sorted(amounts.items())), alone, (), longest or 1.0)
         return Cost(demand, tuple((name, *amount) for name, amount in sorted(moved.items())), why, choice=first.choice)

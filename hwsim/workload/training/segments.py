@@ -11,6 +11,7 @@ simulated replica uses, and on one of all others that carry the same.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -18,6 +19,7 @@ from hwsim.demand import Cost, Demand
 from hwsim.graph.builder import GraphBuilder
 from hwsim.models import hiding
 from hwsim.models.cluster import buckets
+from hwsim.models.doubts import doubts
 from hwsim.models.layer import Exchange, Item, Kernel, exchanges
 from hwsim.models.stages import Stage
 from hwsim.records import dataclass
@@ -315,7 +317,9 @@ class Segments:
 
     def _cost(self, spent: Spent, group: Names) -> Cost:
         places = self.kinds.places(group) if spent.gpus else ()
-        return spent.cost(group, self._exchanges.is_link, self.kinds.bandwidth(group), places)
+        gpu = self.kinds.costs[self.kinds.among(group)[0]].gpu
+        unsure = functools.partial(doubts, gpu=gpu, dtype=self.plan.dtype)
+        return spent.cost(group, self._exchanges.is_link, self.kinds.bandwidth(group), places, unsure)
 
     def scaled(self, cost: Cost, part: float, meaning: str = EXPOSED) -> int:
         """Index of a part of a cost, made once.  meaning: of the part, in words."""

@@ -1,0 +1,64 @@
+"""Errors of the seconds of a model's kernels and exchanges: how well the GPU's constants for each kind of work are known."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from hwsim.demand import Case, Doubt, case_of
+from hwsim.devices import Gpu
+from hwsim.devices.roofline import peak_of, source_of
+from hwsim.formats import precise
+
+# kind of work -> regime of its errors, and the number of the GPU that tells how well it is known
+REGIMES: Final[Mapping[str, tuple[str, str]]] = {
+    "convolution": ("conv/*", "matmul"),
+    "matmul": ("product/big", "matmul"),
+    "output": ("product/big", "matmul"),
+    "attention": ("attention/prefill", "attention"),
+    "elementwise": ("elementwise/big", "sustained.copy"),
+    "accumulate": ("elementwise/big", "sustained.copy"),
+    "optimizer": ("elementwise/big", "sustained.copy"),
+    "host": ("launch/host", "launch.stream"),
+    **dict.fromkeys(("tp", "cp", "ep", "pp", "dp", "gradients"), ("nccl/large", "")),
+}
+EIGHT_BITS: Final = frozenset({"fp8", "int8"})
+GIVEN: Final[Mapping[str, Case]] = {"fitted": "known", "measured": "known", "guess": "device", "recalled": "device"}
+
+
+def doubts(seconds: Mapping[str, float], gpu: Gpu, dtype: str) -> tuple[Doubt, ...]:
+    """An error for each kind of work on a GPU; a bubble is as unsure as all of them together, and has none of its own.
+
+    Args:
+        seconds: by kind of work.
+        dtype: number format of the products.
+    """
+    peak = precise(peak_of(gpu.flop, dtype, "gpu")[1], "FLOP/s")
+    found = []
+    for kind, spent in seconds.items():
+        if spent <= 0 or kind not in REGIMES:
+            continue
+        regime, number = REGIMES[kind]
+        if dtype in EIGHT_BITS and regime.startswith("product/"):
+            regime = regime.replace("product", "product8")
+        on = f"a GPU of {peak} {dtype}" if number else "its links"
+        found.append(Doubt(regime, case(gpu, number, dtype), f"{kind} of {on}", spent))
+    return tuple(found)
+
+
+def case(gpu: Gpu, number: str, dtype: str) -> Case:
+    """How well a number of the GPU is known; a number that it does not have, and links, count as fitted."""
+    path = f"{number}.{dtype}.efficiency" if number == "matmul" else number
+    return case_from(source_of(gpu.sources, path)) or "known"
+
+
+@functools.cache
+def case_from(source: str) -> Case | None:
+    """How well a number from this source is known; None if the source says nothing of it.
+
+    >>> case_from("fitted, half of the rows"), case_from("guess, as the H100"), case_from("default: nvidia/hopper, 2 parts, 6 %")
+    ('known', 'device', 'device')
+    """
+    return case_of(source) or GIVEN.get(re.split(r"[,: ]", source, maxsplit=1)[0])
