@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hwsim.models import Cluster, Framework
     from hwsim.models.architectures import Model, Network
     from hwsim.models.framework import Software
+    from hwsim.results.interval import Interval
     from hwsim.spec import Warning
 
 MODEL: Final = LibraryName("model")
@@ -149,10 +150,10 @@ class _Case:
         gpus = self.cluster.gpus
         return f"{self.called}  on  {self.machine}, {gpus:,} GPU" + ("s" if gpus > 1 else "")
 
-    def document(self, numbers: Mapping[str, Any]) -> str:
+    def document(self, numbers: Mapping[str, Any], sure: Interval | None = None) -> str:
         from hwsim.views.estimate.say import document
 
-        return document(numbers, self.machine, self.called, self.software, self.cluster.gpus, self.warnings)
+        return document(numbers, self.machine, self.called, self.software, self.cluster.gpus, self.warnings, sure)
 
 
 def _training(case: _Case, options: Mapping[str, Any], given: set[str]) -> tuple[str, bool]:
@@ -161,6 +162,7 @@ def _training(case: _Case, options: Mapping[str, Any], given: set[str]) -> tuple
     from hwsim.models.plan import replicas
     from hwsim.models.search import search
     from hwsim.views.estimate import say
+    from hwsim.views.estimate.find import of_step
 
     values = {each.name: options[each.name] for each in dataclasses.fields(ParallelPlan) if each.name in options}
     values["sequence_parallel"] = options["tp"] > 1 if options["sequence_parallel"] is None else options["sequence_parallel"]
@@ -174,9 +176,10 @@ def _training(case: _Case, options: Mapping[str, Any], given: set[str]) -> tuple
     plan, size, tokens = ParallelPlan(**values), case.cluster.gpu.memory.size, options["tokens"]
     if options["plan"] is None:
         step = estimate(case.model, plan, case.cluster, case.framework)
+        sure = of_step(step, case.cluster.gpu)
         if case.as_json:
-            return case.document(say.of_training(step, size, tokens)), step.fits
-        return say.training(step, case.title, case.software, size, tokens), step.fits
+            return case.document(say.of_training(step, size, tokens), sure), step.fits
+        return say.training(step, case.title, case.software, size, tokens, sure), step.fits
     plans = search(case.model, plan, case.cluster, case.framework, given)
     if case.as_json:
         return case.document(say.of_search(plans, size, options["top"], tokens)), plans.nearest is None
@@ -188,6 +191,7 @@ def _inference(case: _Case, options: Mapping[str, Any]) -> tuple[str, bool]:
     from hwsim.models import Framework, KernelTimes, Transformer, WrongPlan
     from hwsim.models.inference import batch_pass, serve
     from hwsim.views.estimate import say
+    from hwsim.views.estimate.find import of_shares
 
     dtype, phase, size = options["dtype"], options["infer"], case.cluster.gpu.memory.size
     if dtype not in SERVED:
@@ -196,11 +200,12 @@ def _inference(case: _Case, options: Mapping[str, Any]) -> tuple[str, bool]:
         software = cast("Software", case.framework)
         times = KernelTimes(case.cluster.gpu, software.kernels)
         forward = batch_pass(cast("Network", case.model), options["batch"], dtype, times, software)
+        sure = of_shares(forward.shares, case.cluster.gpu, dtype, forward.seconds, "infer/cnn")
         numbers = say.of_batch(forward, options["batch"], dtype, size)
         text = (
-            case.document(numbers)
+            case.document(numbers, sure)
             if case.as_json
-            else say.batch(forward, options["batch"], dtype, case.title, case.software, size)
+            else say.batch(forward, options["batch"], dtype, case.title, case.software, size, sure)
         )
         return text, forward.verdict == "fits"
     tokens = options["prompt"] + (options["output"] if phase == "decode" else 0)
@@ -210,9 +215,10 @@ def _inference(case: _Case, options: Mapping[str, Any]) -> tuple[str, bool]:
         raise WrongPlan((("prompt", message),))
     served = serve(case.model, case.cluster, case.framework, phase=phase, tp=options["tp"], batch=options["batch"],
                    prompt=options["prompt"], output=options["output"], dtype=dtype)  # fmt: skip
+    sure = of_shares(served.shares, case.cluster.gpu, dtype, served.seconds, f"infer/{phase}")
     if case.as_json:
-        return case.document(say.of_inference(served, size)), served.verdict == "fits"
-    return say.inference(served, case.title, case.software, size), served.verdict == "fits"
+        return case.document(say.of_inference(served, size), sure), served.verdict == "fits"
+    return say.inference(served, case.title, case.software, size, sure), served.verdict == "fits"
 
 
 def _usual_dtype(formats: Mapping[str, float], infer: str | None, *, of_transformer: bool) -> str:

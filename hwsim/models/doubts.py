@@ -62,3 +62,16 @@ def case_from(source: str) -> Case | None:
     ('known', 'device', 'device')
     """
     return case_of(source) or GIVEN.get(re.split(r"[,: ]", source, maxsplit=1)[0])
+
+
+def of_steps(dtype: str, split: int, *, transformer: bool) -> str:
+    """The kind of step whose errors were measured: of networks of convolutions, or of transformers by how they are split.
+
+    Args:
+        split: GPUs that hold one replica, by tensor and pipeline parallelism.
+    """
+    if not transformer:
+        return "step/cnn"
+    if dtype == "fp8":
+        return "step/fp8"
+    return "step/tp" if split > 1 else "step/sharded"

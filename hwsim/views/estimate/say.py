@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hwsim.formats import format_quantity, format_share
 from hwsim.results import invariants
 from hwsim.units import DAY
+from hwsim.views.interval import say as intervals
 from hwsim.views.kit.lines import titled
 from hwsim.views.kit.warned import as_dicts
 from hwsim.views.summary.say import bar
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from hwsim.models import Footprint, Laid, Step
     from hwsim.models.inference import Pass, Service
     from hwsim.models.search import Searched
+    from hwsim.results.interval import Interval
     from hwsim.spec import Warning
 
 NAMES: Final[Mapping[str, str]] = {
@@ -40,7 +42,9 @@ SAID: Final[Mapping[str, str]] = {"cache": "keys and values", "optimizer": "opti
 
 
 @invariants.guarded
-def training(step: Step, title: str, framework: str, size: float | None, tokens: float | None = None) -> str:
+def training(
+    step: Step, title: str, framework: str, size: float | None, tokens: float | None = None, sure: Interval | None = None
+) -> str:
     """A step in a screenful: its time and shares, what the GPUs come to, and their memory."""
     laid = step.laid
     out = [title, *titled("plan", f"{plan_text(laid)}; {framework}")]
@@ -48,6 +52,7 @@ def training(step: Step, title: str, framework: str, size: float | None, tokens:
     if laid.unit == "tokens":
         batch = f"{laid.plan.global_batch:,} sequences of {laid.sequence:,} tokens ({_count(laid.tokens)} tokens)"
     out += titled("step", f"{format_quantity(step.seconds, 's')} for {batch}")
+    out += _sure(sure)
     per_gpu = step.tokens_per_second / laid.gpus
     out += titled("throughput", f"{_count(step.tokens_per_second)} {laid.unit}/s, {_count(per_gpu)} on each GPU")
     fewer = "; above 100 %: transformed convolutions compute fewer FLOP than the model counts" if step.mfu > 1.0 else ""
@@ -56,6 +61,11 @@ def training(step: Step, title: str, framework: str, size: float | None, tokens:
     if tokens is not None:
         out += titled("training", f"{_count(tokens)} tokens take {_days(tokens / step.tokens_per_second)}")
     return "\n".join([*out, "", *_shares(step.shares), "", *_kinds(step.memory)]) + "\n"
+
+
+def _sure(sure: Interval | None) -> list[str]:
+    """The lines of an interval."""
+    return [] if sure is None else [line for title, text in intervals.lines(sure) for line in titled(title, text)]
 
 
 @invariants.guarded
@@ -91,7 +101,7 @@ def searched(plans: Searched, title: str, framework: str, size: float | None, to
 
 
 @invariants.guarded
-def inference(service: Service, title: str, framework: str, size: float | None) -> str:
+def inference(service: Service, title: str, framework: str, size: float | None, sure: Interval | None = None) -> str:
     """A batch in a screenful."""
     groups = f"; {service.copies} such groups" if service.copies > 1 else ""
     out = [title, *titled("plan", f"tp {service.tp}, {service.dtype}; {framework}{groups}")]
@@ -105,6 +115,7 @@ def inference(service: Service, title: str, framework: str, size: float | None) 
         out += titled("token", f"{format_quantity(service.seconds, 's')} in the mean: {began}, {ended}")
         out += titled("first token", f"{format_quantity(service.first.seconds, 's')} for {prompts}")
         out += titled("all", f"{format_quantity(service.total, 's')} until each prompt has its {service.output:,} tokens")
+    out += _sure(sure)
     throughput = f"{_count(service.tokens_per_second)} tokens/s"
     if service.copies > 1:
         throughput += f", {_count(service.copies * service.tokens_per_second)} of all groups"
@@ -120,10 +131,13 @@ def inference(service: Service, title: str, framework: str, size: float | None) 
 
 
 @invariants.guarded
-def batch(forward: Pass, examples: int, dtype: str, title: str, framework: str, size: float | None) -> str:
+def batch(
+    forward: Pass, examples: int, dtype: str, title: str, framework: str, size: float | None, sure: Interval | None = None
+) -> str:
     """A batch through a network in a screenful."""
     out = [title, *titled("plan", f"on one GPU, {dtype}; {framework}")]
     out += titled("batch", f"{format_quantity(forward.seconds, 's')} for {examples:,} example" + ("s" if examples > 1 else ""))
+    out += _sure(sure)
     out += titled("throughput", f"{_count(examples / forward.seconds)} examples/s")
     out += titled("memory", _fits(forward.memory, forward.verdict, size, " on the GPU"))
     return "\n".join([*out, "", *_shares(forward.shares), "", *_kinds(forward.memory)]) + "\n"
@@ -151,11 +165,18 @@ def plan_text(laid: Laid) -> str:
 
 
 def document(
-    numbers: Mapping[str, Any], machine: str, model: str, framework: str, gpus: int, warnings: Sequence[Warning] = ()
+    numbers: Mapping[str, Any],
+    machine: str,
+    model: str,
+    framework: str,
+    gpus: int,
+    warnings: Sequence[Warning] = (),
+    sure: Interval | None = None,
 ) -> str:
     """An estimate as JSON, keys sorted; `said` is of `of_training`, `of_search` or `of_inference`."""
     header = {"hwsim": "estimate/1", "machine": machine, "model": model, "framework": framework, "gpus": gpus, **numbers}
     header["warnings"] = as_dicts(warnings)
+    header["interval"] = None if sure is None else intervals.as_dict(sure)
     return invariants.document(header)
 
 

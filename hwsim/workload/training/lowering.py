@@ -12,6 +12,7 @@ from hwsim.devices import CannotCompute, Gpu
 from hwsim.graph.builder import GraphBuilder, OpRef
 from hwsim.graph.opgraph import Buffer, Freeing, Mark, Trained
 from hwsim.machine import Machine, NoRoute, UnknownName
+from hwsim.models.doubts import of_steps
 from hwsim.models.memory import SPREAD
 from hwsim.spec import Mistakes, Tree
 from hwsim.workload.programs import host_of
@@ -189,14 +190,5 @@ def _worth(plan: Plan, steps: Steps, name: str, start: float, *, folded: bool) -
         whole=plan.total,
         start=ticks.femtoseconds(start),
         replicas=layout.dp if folded else 1,
-        errors=_errors(plan),
+        errors=of_steps(plan.dtype, layout.tp * layout.pp, transformer=isinstance(plan.exchange, Pieces)),
     )
-
-
-def _errors(plan: Plan) -> str:
-    """The kind of step whose errors were measured: of networks of convolutions, or of transformers by how they are split."""
-    if isinstance(plan.exchange, Buckets):
-        return "step/cnn"
-    if plan.dtype == "fp8":
-        return "step/fp8"
-    return "step/tp" if plan.layout.tp * plan.layout.pp > 1 else "step/sharded"

@@ -1,0 +1,32 @@
+"""How sure an estimate is: the interval of a time in closed form, from the shares of its kinds of work."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from hwsim.devices import Gpu
+from hwsim.models.doubts import doubts, of_steps
+from hwsim.models.step import Step
+from hwsim.results.doubts import MANY, Weight, Weights
+from hwsim.results.interval import Interval, interval
+
+
+def of_step(step: Step, gpu: Gpu) -> Interval:
+    """The interval of a training step."""
+    plan = step.laid.plan
+    whole = of_steps(plan.dtype, plan.tp * plan.pp, transformer=step.laid.unit == "tokens")
+    return of_shares(step.shares, gpu, plan.dtype, step.seconds, whole)
+
+
+def of_shares(shares: Mapping[str, float], gpu: Gpu, dtype: str, seconds: float, whole: str = "") -> Interval:
+    """The interval of a time whose kinds of work take these seconds; the rest, a bubble, is as unsure as they are.
+
+    Args:
+        whole: regime of errors that were measured of such times as a whole.
+    """
+    found = doubts(shares, gpu, dtype)
+    covered = math.fsum(doubt.seconds for doubt in found)
+    times = seconds / covered if covered > 0 else 0.0
+    weights = tuple(Weight(doubt._replace(seconds=times * doubt.seconds), MANY) for doubt in found)
+    return interval(Weights(weights, 0.0 if weights else seconds, seconds), whole=whole)
