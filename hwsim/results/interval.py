@@ -27,6 +27,7 @@ from hwsim.results.errors import CASES, Table, table
 LEVEL: Final = 90
 NORMAL: Final[Mapping[int, float]] = {50: 0.6745, 80: 1.2816, 90: 1.6449}
 COUNTS: Final = 0.1  # part of the variance from which on an error says how sure the answer is
+ELSEWHERE: Final = frozenset({"step/sharded", "step/tp", "step/fp8"})  # a framework of the library, as others run it
 Basis = Literal["measured", "composed", "stated"]
 
 
@@ -146,7 +147,7 @@ def interval(
     modelled = math.fsum(part.of_time for part in parts if not part.is_number)
     own = known.own[case] * modelled if sum(part.of_time > 0.02 for part in parts) > 1 else 0.0
     variance = composed + own**2
-    measured = known.errors(whole, "source" if case == "known" else case) if whole else None
+    measured = known.errors(whole, "source" if case == "known" and whole in ELSEWHERE else case) if whole else None
     if measured is not None:
         half = measured.half[level] * (1.0 - stated)
         if measured.typical > 0:
