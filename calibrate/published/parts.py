@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 import functools
+import lzma
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from hwsim import api
 from hwsim.machine import Machine
@@ -50,7 +51,36 @@ def title(kind: str, name: str) -> str:
     return read(find(kind, name)).text("name") or name
 
 
+FIGURES: Final = frozenset({"value", "latency_ms"})  # columns of what was measured
+read_figures: set[tuple[str, int]] | None = None  # (table, row) of every figure that was read, while somebody counts them
+
+
 def table(path: Path) -> list[dict[str, str]]:
-    """The rows of a CSV file."""
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+    """The rows of a CSV file, or of the same packed by xz; columns that a packed one has not are empty."""
+    packed = path.with_name(f"{path.name}.xz")
+    if path.exists() or not packed.exists():
+        with path.open(encoding="utf-8", newline="") as file:
+            found = list(csv.DictReader(file))
+        return [_Counted(row, path.name, at) for at, row in enumerate(found)] if read_figures is not None else found
+    with lzma.open(packed, "rt", encoding="utf-8", newline="") as file:
+        return [_Packed(row) for row in csv.DictReader(file)]
+
+
+class _Packed(dict[str, str]):
+    """A row of a table without the columns that are empty in all rows."""
+
+    def __missing__(self, _: str) -> str:
+        return ""
+
+
+class _Counted(dict[str, str]):
+    """A row that notes when its figure is read."""
+
+    def __init__(self, row: dict[str, str], path: str, at: int) -> None:
+        super().__init__(row)
+        self.place = path, at
+
+    def __getitem__(self, key: str) -> str:
+        if key in FIGURES and read_figures is not None:
+            read_figures.add(self.place)
+        return super().__getitem__(key)

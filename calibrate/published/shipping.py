@@ -1,0 +1,207 @@
+"""The measurements that come with hwsim, and the list of those that do not.
+
+    python -m published.shipping --data DIR    write `data/` and `data/sources.yaml` in this package
+
+A figure is shipped where its source's licence allows it: with its source, in a table as compact as its columns allow. The list
+names every source: how many figures it has, its licence, where it is, and whether its figures are here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import hashlib
+import io
+import lzma
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from hwsim.formats import format_quantity
+from published.parts import table
+
+SHIPPED: Final = Path(__file__).parent / "data"
+# Licence files of the repositories as they stood at the commit that a row names; "" where there is none, or nobody read it.
+LICENCES: Final[Mapping[str, str]] = {
+    "AI-Hypercomputer/maxtext": "Apache-2.0",
+    "InternLM/InternEvo": "Apache-2.0",
+    "NVIDIA/DeepLearningExamples:MxNet/Classification": "Apache-2.0",
+    "NVIDIA/DeepLearningExamples:PyTorch/Classification/ConvNets": "BSD-3-Clause",
+    "NVIDIA/DeepLearningExamples:TensorFlow/Classification/ConvNets": "Apache-2.0",
+    "NVIDIA/FasterTransformer": "Apache-2.0",
+    "NVIDIA/gdrcopy": "MIT",
+    "PrincetonUniversity/LLMCompass": "BSD-3-Clause",
+    "ThomasKaiser/sbc-bench": "BSD-3-Clause",
+    "UoB-HPC/BabelStream": "BSD-3-Clause",
+    "UoB-HPC/performance-portability": "MIT",
+    "ai-dynamo/aiconfigurator": "Apache-2.0",
+    "aws-samples/awsome-distributed-training": "MIT-0",
+    "baidu-research/DeepBench": "Apache-2.0",
+    "bigscience-workshop/bigscience": "Apache-2.0",
+    "casys-kaist/LLMServingSim": "MIT",
+    "deepseek-ai/DeepGEMM": "MIT",
+    "microsoft/superbenchmark": "MIT",
+    "microsoft/vidur": "MIT",
+    "mosaicml/llm-foundry": "Apache-2.0",
+    "nviennot/core-to-core-latency": "MIT",
+    "pytorch/torchtitan": "BSD-3-Clause",
+    "stackhpc/hpc-tests": "Apache-2.0",
+    "stanford-futuredata/gavel": "MIT",
+    "tensorflow/docs": "Apache-2.0",
+}
+KNOWN: Final[Mapping[str, str]] = {  # licences that forbid to ship the figures under that of hwsim
+    "RRZE-HPC/kerncraft": "AGPL-3.0",
+    "te42kyfo/gpu-benches": "GPL-3.0",
+    "stas00/ml-engineering": "CC-BY-SA-4.0",
+    "d2l-ai/d2l-en": "CC-BY-SA-4.0",
+}
+# Tables whose source is not in a column: the collection's repository and commit.
+WHOLE: Final[Mapping[str, str]] = {
+    "validation/serving/aic_": "ai-dynamo/aiconfigurator:aic-core/src/aiconfigurator_core/systems/data@095f58a51c4c",
+    "oracles/llmcompass_": "PrincetonUniversity/LLMCompass:ae/figure5@2e015fd2ee75",
+    "oracles/kerncraft_": "RRZE-HPC/kerncraft:examples/machine-files",
+    "oracles/gpubenches_": "te42kyfo/gpu-benches",
+    "oracles/d2l_": "d2l-ai/d2l-en:chapter_computational-performance",
+}
+UNUSED: Final = ("inferred_fields", "op_name", "message_size_unit")  # columns that no topic reads
+MANY: Final = 12  # files of a source, of which the list names the folders instead
+HEADER: Final = """\
+# Where the measurements are from.  Written by `python -m published.shipping`, never by hand.
+#
+# here: their figures come with hwsim, in the tables named last; otherwise fetch them from `at` and put them into a folder
+# DIR/validation (a table a topic, with the columns that its module reads), and name DIR with --data.
+# at: OWNER/REPOSITORY:PATH@COMMIT of GitHub, https://github.com/OWNER/REPOSITORY/blob/COMMIT/PATH; or as it is written.
+"""
+
+
+@dataclass(slots=True)
+class Source:
+    """One source: figures altogether and without a flag, the tables they are in, and where they were read."""
+
+    rows: int = 0
+    good: int = 0
+    tables: set[str] = field(default_factory=set)
+    at: set[str] = field(default_factory=set)
+
+
+def licence(source: str) -> str:
+    """Licence under which a source may be shipped; "" if it may not, or is not known.
+
+    >>> licence("microsoft/vidur:data/profiling/compute@7d47"), licence("te42kyfo/gpu-benches:gpu-l2-cache@1c36")
+    ('MIT', '')
+    """
+    return next((name for prefix, name in LICENCES.items() if source.startswith(prefix)), "")
+
+
+def name_of(source: str) -> str:
+    """What a source is called in the list: the longest name that has a licence, else its repository.
+
+    >>> name_of("microsoft/vidur:data/profiling/compute@7d47"), name_of("Narayanan et al. 2021 Table 2; cli99")
+    ('microsoft/vidur', 'Narayanan et al. 2021 Table 2')
+    """
+    known = [prefix for prefix in (*LICENCES, *KNOWN) if source.startswith(prefix)]
+    return max(known, key=len, default=re.sub(r"[:;@(].*", "", source).strip())
+
+
+def tables(data: Path) -> Iterator[Path]:
+    """Tables of measurements in a folder."""
+    yield from sorted(data.glob("validation/*.csv"))
+    yield from sorted(data.glob("validation/serving/aic_*.csv"))
+    yield from sorted(data.glob("oracles/llmcompass_*.csv"))
+    yield from sorted(data.glob("oracles/gpubenches_*.csv"))
+    yield from sorted(data.glob("oracles/kerncraft_*.csv"))
+    yield from sorted(data.glob("oracles/d2l_*.csv"))
+
+
+def source_of(path: str, row: Mapping[str, str]) -> str:
+    """Source of a row."""
+    return next((source for prefix, source in WHOLE.items() if path.startswith(prefix)), row.get("source", ""))
+
+
+def write(data: Path, to: Path = SHIPPED) -> None:
+    """Write the tables and the list."""
+    found: dict[str, Source] = {}
+    written = {}
+    for path in tables(data):
+        name = str(path.relative_to(data))
+        kept = []
+        for row in table(path):
+            at = source_of(name, row)
+            if not at:
+                continue
+            own = found.setdefault(name_of(at), Source())
+            good = not row.get("flag")
+            own.rows, own.good = own.rows + 1, own.good + good
+            own.tables.add(name)
+            own.at.add(at)
+            if good and licence(at):
+                kept.append(row)
+        if kept:
+            written[name] = _packed(kept)
+    for old in to.glob("**/*.xz"):
+        old.unlink()
+    for name, packed in written.items():
+        file = to / f"{name}.xz"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(packed)
+    (to / "sources.yaml").write_text(_listed(found, written), encoding="utf-8")
+
+
+def _packed(rows: list[dict[str, str]]) -> bytes:
+    columns = [name for name in rows[0] if name not in UNUSED and (name == "flag" or any(row[name] for row in rows))]
+    out = io.StringIO()
+    writer = csv.DictWriter(out, columns, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return lzma.compress(out.getvalue().encode(), preset=9 | lzma.PRESET_EXTREME)
+
+
+def _listed(found: Mapping[str, Source], written: Mapping[str, bytes]) -> str:
+    out = [HEADER + "sources:"]
+    for name, source in sorted(found.items(), key=lambda item: item[0].lower()):
+        says = licence(name) or KNOWN.get(name, "")
+        out += [
+            f"  - name: {_quoted(name)}",
+            f"    licence: {says or 'not known'}",
+            f"    here: {'true' if licence(name) else 'false'}",
+            f"    rows: {source.rows}",
+            f"    unflagged: {source.good}",
+            f"    tables: [{', '.join(sorted(source.tables))}]",
+            "    at:",
+            *(f"      - {_quoted(each)}" for each in sorted(_folded(source.at))),
+        ]
+    out.append("tables:")
+    for name, packed in sorted(written.items()):
+        digest = hashlib.sha256(packed).hexdigest()
+        out.append(f"  {name}.xz: {{bytes: {len(packed)}, sha256: {digest}}}")
+    return "\n".join(out) + "\n"
+
+
+def _folded(places: set[str]) -> set[str]:
+    """Files, or their folders where there are many."""
+    while len(places) > MANY and len(shorter := {re.sub(r"/[^/@]*(?=@|$)", "", each) for each in places}) < len(places):
+        places = shorter
+    return places
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def main() -> None:
+    """Write what may be shipped."""
+    parser = argparse.ArgumentParser(prog="python -m published.shipping", description=__doc__)
+    parser.add_argument("--data", type=Path, default=os.environ.get("HWSIM_REFERENCE_DATA"), required=False)
+    said = parser.parse_args()
+    if said.data is None:
+        parser.error("--data DIR is needed, or $HWSIM_REFERENCE_DATA")
+    write(said.data)
+    size = sum(file.stat().st_size for file in SHIPPED.glob("**/*.xz"))
+    print(f"{SHIPPED}: {format_quantity(size, 'B')}")
+
+
+if __name__ == "__main__":
+    main()
