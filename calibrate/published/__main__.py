@@ -5,14 +5,19 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 from hwsim.results.invariants import printed
-from published import PAGES, TOPICS, scores_of, topics_of
+from published import PAGES, TOPICS, accounts, errors, intervals_page, left_out, scores_of, summary, topics_of
 from published.report import line, page
+from published.score import Score
 from published.shipping import SHIPPED
 
-FOLDER = Path(__file__).resolve().parents[2] / "docs" / "validation"
+FOLDER: Final = Path(__file__).resolve().parents[2] / "docs" / "validation"
+OF_ALL: Final = ("summary", "intervals", "sources")  # pages of all topics
+Scores = Mapping[str, Sequence[Score]]
 
 
 def main() -> None:
@@ -26,40 +31,64 @@ def main() -> None:
         help="the folder of measurements; without it those that come with hwsim",
     )
     parser.add_argument("--write", action="store_true", help="write the pages of docs/validation")
-    parser.add_argument("--page", choices=list(PAGES), help="the topics of this page alone")
+    parser.add_argument("--page", choices=[*PAGES, *OF_ALL], help="this page alone")
     parser.add_argument("--fit", action="store_true", help="print fitted parameters instead of scores")
     parser.add_argument("--errors", action="store_true", help="write hwsim/errors.yaml")
     said = parser.parse_args()
-    if Path(said.data) == SHIPPED and (said.write or said.errors):
+    data = Path(said.data)
+    if data == SHIPPED and (said.write or said.errors):
         parser.error("--data DIR is needed, or $HWSIM_REFERENCE_DATA: pages are written from all measurements")
+    pages = [said.page] if said.page else [*PAGES, *OF_ALL]
     if said.errors:
-        from published import errors, left_out
-
-        errors.write(left_out.residuals(said.data))
+        errors.write(left_out.residuals(data))
         return
-    pages = [said.page] if said.page else list(PAGES)
-    topics = said.topics if said.topics and not said.write else [topic for name in pages for topic in topics_of(name)]
+    topics = said.topics if said.topics and not said.write else _topics(pages)
     if said.fit:
         for topic in topics:
-            importlib.import_module(f"published.{topic}").fit(said.data)
+            importlib.import_module(f"published.{topic}").fit(data)
         return
+    found = scored(topics, data)
+    if said.write:
+        write(pages, found, data)
+
+
+def _topics(pages: Sequence[str]) -> list[str]:
+    """The topics that pages need: the summary all of them, intervals and sources none."""
+    names = PAGES if "summary" in pages else [name for name in pages if name in PAGES]
+    return [topic for name in names for topic in topics_of(name)]
+
+
+def scored(topics: Sequence[str], data: Path) -> dict[str, tuple[Score, ...]]:
+    """Print the scores of topics; those whose measurements do not come with hwsim say so."""
     found = {}
     for topic in topics:
         print(f"\n{topic}: {TOPICS[topic]}")
         try:
-            found[topic] = scores_of(topic, Path(said.data))
+            found[topic] = scores_of(topic, data)
         except (FileNotFoundError, KeyError, ValueError):  # no table, or no row in it
-            if Path(said.data) != SHIPPED:
+            if data != SHIPPED:
                 raise
             print(f"  its figures do not come with hwsim: {SHIPPED / 'sources.yaml'} says where they are")
             continue
         for score in found[topic]:
             print("  " + line(score))
-    if said.write:
-        FOLDER.mkdir(parents=True, exist_ok=True)
-        for name in pages:
+    return found
+
+
+def write(pages: Sequence[str], found: Scores, data: Path) -> None:
+    """Write pages of docs/validation."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    residuals = left_out.residuals(data) if {"summary", "intervals"} & set(pages) else []
+    for name in pages:
+        if name == "summary":
+            text = summary.page(residuals, found)
+        elif name == "intervals":
+            text = intervals_page.page(residuals, FOLDER)
+        elif name == "sources":
+            text = accounts.page(data)
+        else:
             text = page(name, {topic: found[topic] for topic in topics_of(name)})
-            (FOLDER / f"{name}.md").write_text(printed(text), encoding="utf-8")
+        (FOLDER / f"{name}.md").write_text(printed(text), encoding="utf-8")
 
 
 if __name__ == "__main__":

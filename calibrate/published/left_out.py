@@ -31,7 +31,7 @@ SKINNY: Final = 128
 
 
 def residuals(data: Path, topics: Iterable[str] = ()) -> list[Residual]:
-    """Of all topics, or of these."""
+    """Residuals of all topics, or of these."""
     found: list[Residual] = []
     for topic in topics or TOPICS:
         found += of_topic(topic, data)
@@ -39,11 +39,20 @@ def residuals(data: Path, topics: Iterable[str] = ()) -> list[Residual]:
 
 
 def of_topic(topic: str, data: Path) -> list[Residual]:
-    """Of one topic: its own, or those that stand in for them; empty for a topic that has none."""
-    own = getattr(importlib.import_module(f"published.{topic}"), "residuals", None)
-    if own is not None:
-        return list(own(data))
-    return list(STANDING_IN[topic](data)) if topic in STANDING_IN else []
+    """Residuals of one topic: its own, or those that stand in for them; none for a topic that has neither."""
+    own = getattr(importlib.import_module(f"published.{topic}"), "residuals", None) or STANDING_IN.get(topic)
+    return list(folded(own(data))) if own is not None else []
+
+
+def folded(found: Iterable[Residual]) -> Iterator[Residual]:
+    """Known rows in folds: every fifth row of a group is left out together, so that the others of its device calibrate."""
+    seen: dict[str, int] = {}
+    for each in found:
+        if each.case != "known":
+            yield each
+            continue
+        at = seen[each.group] = seen.get(each.group, -1) + 1
+        yield replace(each, unit=f"fold {at % FOLDS}")
 
 
 def _always(regime: str) -> Callable[[object], str]:
@@ -416,102 +425,6 @@ def _collectives(data: Path) -> Iterator[Residual]:
 # ---- components ----
 
 
-def _hostdev(data: Path) -> Iterator[Residual]:
-    from published import hostdev
-    from published.score import halves
-
-    def regime(row: Mapping[str, str]) -> str:
-        if row["direction"] == "d2d":
-            return "inside"
-        if "remote" in row["method"]:
-            return "remote"
-        return "small" if float(row["transfer_bytes"]) <= SMALL else "large"
-
-    seen: dict[str, int] = {}
-    for name, group in hostdev.curves(data):
-        few = len(group) < 4
-        for row in group if few else halves(group, lambda each: float(each["transfer_bytes"]))[1]:
-            at = seen[name] = seen.get(name, -1) + 1
-            work = f"{row['direction']} {float(row['transfer_bytes']):g} B {row['method']}"
-            yield Residual(
-                topic="copy",
-                regime=regime(row),
-                case="device" if few else "known",
-                unit=row["hardware"] if few else f"fold {at % FOLDS}",
-                group=name,
-                row=f"{row['id']} {work}",
-                work=work,
-                device=row["hardware"],
-                predicted=hostdev.seconds(row),
-                measured=hostdev.measured(row),
-            )
-
-
-def _babelstream(data: Path) -> Iterator[Residual]:
-    from published import cpu_bandwidth, gpu_bandwidth
-
-    for kind, (held, unseen) in (("gpu", gpu_bandwidth.stream_misses(data)), ("cpu", cpu_bandwidth.stream_misses(data))):
-        yield from _missed("stream", _always(kind), "known", held, rate=True)
-        yield from _missed("stream", _always(kind), "device", unseen, rate=True)
-
-
-def _cpu_bandwidth(data: Path) -> Iterator[Residual]:
-    from hwsim.devices import Cpu
-    from published import cpu_bandwidth
-
-    for each in cpu_bandwidth.loops(data):
-        if each.cores % 2 == 0 and each.level in ("MEM", "L2", "L3"):
-            rate = each.predicted(part(Cpu, cpu_bandwidth.SERVERS[each.machine]))
-            topic = "stream" if each.level == "MEM" else "cache"
-            yield Residual(
-                topic=topic,
-                regime="cpu",
-                case="known",
-                unit=f"fold {each.cores // 2 % FOLDS}",
-                group=f"kerncraft {each.machine} {each.level}",
-                row=f"{each.kernel} in {each.level}, {each.cores} cores",
-                work=f"{each.kernel} {each.level} {each.cores}",
-                device=each.machine,
-                predicted=1 / rate,
-                measured=1 / each.rate,
-            )
-
-
-def _gpu_caches(data: Path) -> Iterator[Residual]:
-    from published import gpu_benches, gpu_caches
-
-    points = [point for point in gpu_benches.bandwidths(data) if point.curve in gpu_caches.CACHES and not point.fitted]
-    yield from _missed("cache", lambda _: "gpu", "known", map(gpu_caches._miss, points), rate=True)
-
-
-def _gpu_latency(data: Path) -> Iterator[Residual]:
-    from published import gpu_benches, gpu_latency
-
-    points = [point for point in gpu_benches.latencies(data) if not point.fitted]
-    yield from _missed("latency", lambda _: "gpu", "known", map(gpu_latency._miss, points))
-
-
-def _tinymembench(data: Path) -> Iterator[Residual]:
-    from hwsim.devices import Cpu
-    from published import tinymembench
-
-    rows = tinymembench._odd(list(tinymembench.rows(data)))
-    yield from _known(
-        "latency",
-        lambda _: "cpu",
-        (
-            (
-                row.group,
-                row.name,
-                row.part,
-                tinymembench.beyond_first_level(part(Cpu, row.part), row.size, row.chains),
-                row.seconds,
-            )
-            for row in rows
-        ),
-    )
-
-
 def _core_to_core(data: Path) -> Iterator[Residual]:
     from hwsim.devices import Cpu
     from published import core_to_core
@@ -538,18 +451,6 @@ def _core_to_core(data: Path) -> Iterator[Residual]:
                 )
 
 
-def _gpu_kernels(data: Path) -> Iterator[Residual]:
-    from published import gpu_benches, gpu_kernels
-
-    points = [point for point in gpu_benches.small_kernels(data) if not point.fitted and point.size < gpu_kernels.SMALL]
-    for start in ("stream", "graph"):
-        mine = [point for point in points if point.curve == start]
-        yield from _missed(
-            "launch", _always(start), "known", (point.miss(gpu_kernels._kernel(point, part(Gpu, point.part))) for point in mine)
-        )
-    yield from _missed("launch", lambda _: "host", "known", (gpu_kernels._miss(op) for op in gpu_kernels._ops(data)[1::2]))
-
-
 def _fio(data: Path) -> Iterator[Residual]:
     from published import fio
 
@@ -569,13 +470,6 @@ STANDING_IN: Final[Mapping[str, Callable[[Path], Iterator[Residual]]]] = {
     "bert": _bert,
     "cnn_inference": _cnn_inference,
     "collectives": _collectives,
-    "hostdev": _hostdev,
-    "babelstream": _babelstream,
-    "cpu_bandwidth": _cpu_bandwidth,
-    "gpu_caches": _gpu_caches,
-    "gpu_latency": _gpu_latency,
-    "tinymembench": _tinymembench,
     "core_to_core": _core_to_core,
-    "gpu_kernels": _gpu_kernels,
     "fio": _fio,
 }
