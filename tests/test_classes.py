@@ -32,7 +32,8 @@ def test_a_datasheet_is_filled_in_and_says_from_where() -> None:
     assert case_of(found.sources["efficiency.vector"]) == "outside"
     assert found.l2 is not None
     assert 100e-9 < found.l2.latency < found.l2.far < found.l2.miss < 1e-6
-    assert "fp16" in found.matmul
+    assert found.matmul["bf16"].loads == pytest.approx(150e9, rel=0.1)
+    assert found.matmul["bf16"].rows == 128
     assert found.efficiency.matmul == 1.0  # what tiles lose is in their own efficiency
 
 

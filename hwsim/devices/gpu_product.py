@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from hwsim.demand import Case, Doubt, Term, soft_max
+from hwsim.demand import Case, Doubt, Term, case_of, soft_max
 from hwsim.devices.gpu_access import Served, stream
 from hwsim.devices.gpu_matmul import ROUNDING, Chip, Cut, Tiling, best
 from hwsim.devices.gpu_memory import Hierarchy, Stream
@@ -256,4 +256,4 @@ def _case(source: str) -> Case | None:
     kind = re.split(r"[,: ]", source, maxsplit=1)[0]
     if kind == "guess":
         return "device" if "same chip" in source else "generation"
-    return _GIVEN.get(kind)
+    return _GIVEN.get(kind) or case_of(source)
