@@ -8,23 +8,26 @@ over several workers are left out.
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, cast
 
+from hwsim.demand import Case
 from hwsim.devices import Gpu, Work
 from hwsim.formats import percent
 from hwsim.models.architectures import Network
 from hwsim.models.cluster import Cluster
-from hwsim.models.convolving import CONVOLVING, Convolving, Units
+from hwsim.models.convolving import CONVOLVING, Convolving, Units, units_of
 from hwsim.models.framework import SOFTWARE, Software
 from hwsim.models.kernel_times import KernelTimes
 from hwsim.models.plan import Dtype, ParallelPlan, lay
 from hwsim.models.step import Step, step
 from published.cnn_rows import Row, exchange_of, network_of, rows
 from published.parts import part
+from published.residual import Residual, folds
 from published.score import Half, Miss, Score, group_median, halves, worst_of
 from published.search import descend
 
@@ -98,6 +101,61 @@ def scores(data: Path) -> tuple[Score, ...]:
         _score("steps not fitted to", held, 0.10, "held out"),
         _score("all steps", scored, 0.10, "all"),
         _score("AlexNet", [row for row in found if not row.scored], 0.20, "not fitted", 0.276),
+    )
+
+
+# ---- residuals ----
+
+MATRIX: Final[frozenset[Units]] = frozenset({"volta", "tf32", "ampere"})
+
+
+def residuals(data: Path) -> list[Residual]:
+    """The half held out; a kind of units with the constants that are in the middle of the others', and a framework likewise.
+
+    Kepler is alone of its kind: nothing is like it.
+    """
+    found = [row for row in rows(data) if row.scored]
+    _, held = parted(found)
+    used: dict[str, Units] = {row.id: units_of(part(Gpu, row.gpu), row.dtype) for row in found}
+    kept = [_residual(row, "known", fold, ALL) for row, fold in folds(held, lambda row: row.group)]
+    for unit in sorted(set(used.values())):
+        others = sorted(set(used.values()) - {unit, "kepler"})
+        near = [each for each in others if unit in MATRIX and each in MATRIX] or others
+        constants = (
+            {**CONVOLVING, unit: _middle(CONVOLVING[unit], [CONVOLVING[each] for each in near], "part transformed direct")},
+            SOFTWARE,
+        )
+        case: Case = "outside" if unit == "kepler" else "generation"
+        kept += [_residual(row, case, unit, constants) for row in found if used[row.id] == unit]
+    names = sorted({row.software for row in found})
+    for name in names:
+        middle = _middle(
+            SOFTWARE[name], [SOFTWARE[each] for each in names if each != name], "moved dispatch casting step array number"
+        )
+        kept += [
+            _residual(row, "source", name, (CONVOLVING, {**SOFTWARE, name: middle})) for row in found if row.software == name
+        ]
+    return kept
+
+
+def _middle(own: Any, others: Sequence[Any], keys: str) -> Any:
+    """`own` with the medians of others."""
+    return replace(own, **{key: statistics.median(getattr(each, key) for each in others) for key in keys.split()})
+
+
+def _residual(row: Row, case: Case, unit: str, constants: Constants) -> Residual:
+    images = row.gpus * row.batch
+    return Residual(
+        topic="step",
+        regime="cnn",
+        case=case,
+        unit=unit,
+        group=row.group,
+        row=row.said(),
+        work=f"{row.network} {row.dtype} {row.gpus} x {row.batch}, {row.software}, {row.exchange}",
+        device=row.gpu,
+        predicted=images / predicted(row, kernels_of(row.gpu, row.software, constants)),
+        measured=images / row.images,
     )
 
 

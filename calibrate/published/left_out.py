@@ -59,101 +59,6 @@ def _always(regime: str) -> Callable[[object], str]:
     return lambda _: regime
 
 
-# ---- training ----
-
-
-def _llm(data: Path) -> Iterator[Residual]:
-    from hwsim.models.generations import generation
-    from published import llm_rows, llm_training
-
-    found = llm_rows.rows(data)
-    model = llm_training.library()
-    _, held = llm_training.parted(found)
-    base, slopes = llm_training.derivatives(model, found)
-
-    def made(row: Any, case: Case, unit: str, seconds: float) -> Residual:
-        plan = row.plan
-        regime = "fp8" if plan.dtype == "fp8" else "tp" if plan.tp * plan.pp > 1 else "sharded"
-        work = f"{row.said}, {row.software}, {row.gpus} GPUs, {plan}"
-        return Residual(
-            topic="step",
-            regime=regime,
-            case=case,
-            unit=unit,
-            group=row.group,
-            row=row.name(),
-            work=work,
-            device=row.group.rpartition(", NVIDIA ")[2],
-            predicted=seconds,
-            measured=row.seconds,
-        )
-
-    seen: dict[str, int] = {}
-    for row in held:
-        at = seen[row.group] = seen.get(row.group, -1) + 1
-        yield made(row, "known", f"fold {at % FOLDS}", model.step(row).seconds)
-    cases: tuple[tuple[Case, Callable[[Any], str]], ...] = (
-        ("source", lambda row: row.source),
-        ("generation", lambda row: generation(row.cluster.gpu)),
-    )
-    for case, key in cases:
-        for name in sorted({key(row) for row in found}):
-            at_ = [index for index, row in enumerate(found) if key(row) != name]
-            values = llm_training.solved(
-                model, [found[each] for each in at_], [base[each] for each in at_], [slopes[each] for each in at_]
-            )
-            other = model.with_values(values)
-            for row in found:
-                if key(row) == name:
-                    yield made(row, case, name, other.step(row).seconds)
-
-
-def _cnn(data: Path) -> Iterator[Residual]:
-    from hwsim.models.convolving import units_of
-    from published import cnn_rows, cnn_training
-
-    found = [row for row in cnn_rows.rows(data) if row.scored]
-    _, held = cnn_training.parted(found)
-    used = {row.id: units_of(part(Gpu, row.gpu), row.dtype) for row in found}
-
-    def made(row: Any, case: Case, unit: str, constants: Any) -> Residual:
-        kernels = cnn_training.kernels_of(row.gpu, row.software, constants)
-        images = row.gpus * row.batch
-        work = f"{row.network} {row.dtype} {row.gpus} x {row.batch}, {row.software}, {row.exchange}"
-        return Residual(
-            topic="step",
-            regime="cnn",
-            case=case,
-            unit=unit,
-            group=row.group,
-            row=row.said(),
-            work=work,
-            device=row.gpu,
-            predicted=images / cnn_training.predicted(row, kernels),
-            measured=images / row.images,
-        )
-
-    seen: dict[str, int] = {}
-    for row in held:
-        at = seen[row.group] = seen.get(row.group, -1) + 1
-        yield made(row, "known", f"fold {at % FOLDS}", cnn_training.ALL)
-    convolving, software = cnn_training.ALL
-    for unit in sorted(set(used.values())):
-        others: Any = [convolving[each] for each in sorted(set(used.values())) if each != unit]
-        keys: tuple[str, ...] = ("part", "transformed", "direct")
-        middle: dict[str, Any] = {key: statistics.median(getattr(each, key) for each in others) for key in keys}
-        constants: Any = ({**convolving, unit: replace(convolving[unit], **middle)}, software)
-        case: Case = "outside" if unit == "kepler" else "generation"
-        yield from (made(row, case, str(unit), constants) for row in found if used[row.id] == unit)
-    names = sorted({row.software for row in found})
-    for name in names:
-        near: Any = [software[each] for each in names if each != name]
-        keys = ("moved", "dispatch", "casting", "step", "array", "number")
-        middle = {key: statistics.median(getattr(each, key) for each in near) for key in keys}
-        constants = (convolving, {**software, name: replace(software[name], **middle)})
-        yield from (made(row, "source", name, constants) for row in found if row.software == name)
-
-
 # ---- products and inference ----
 
 
@@ -463,8 +368,6 @@ def _fio(data: Path) -> Iterator[Residual]:
 
 
 STANDING_IN: Final[Mapping[str, Callable[[Path], Iterator[Residual]]]] = {
-    "llm_training": _llm,
-    "cnn_training": _cnn,
     "gemm": _gemm,
     "inference": _inference,
     "bert": _bert,

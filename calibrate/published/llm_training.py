@@ -11,16 +11,18 @@ rows that are far off counting less, and held near to what they are for any fram
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
+from hwsim.demand import Case
 from hwsim.formats import percent
 from hwsim.models import GENERATIONS, Framework, KernelTimes, ParallelPlan, Step, estimate, load_framework, load_transformer
 from hwsim.models.cluster import KNEE, NETWORK
 from hwsim.models.generations import THROTTLED, generation, limited
 from published.llm_rows import MACHINES, Row, rows
+from published.residual import Residual, folds
 from published.score import Half, Miss, Score, group_median, halves, mean_error, worst_error, worst_of
 
 SCALE: Final = 0.06  # errors beyond this count less and less in the fit
@@ -174,14 +176,21 @@ def derivatives(model: Model, found: Sequence[Row]) -> tuple[list[float], list[l
     return base, [list(row) for row in zip(*columns, strict=True)]
 
 
-def solved(model: Model, found: Sequence[Row], base: Sequence[float], slopes: Sequence[Sequence[float]]) -> dict[str, float]:
-    """The constants that make the rows' errors least, were they linear; rows count by groups, rows far off less."""
+def weights(found: Sequence[Row]) -> Any:
+    """What each row counts: those of large groups less."""
     import numpy as np
 
     counts: dict[str, int] = {}
     for row in found:
         counts[row.group] = counts.get(row.group, 0) + 1
-    weight = np.array([1.0 / math.sqrt(counts[row.group]) for row in found])
+    return np.array([1.0 / math.sqrt(counts[row.group]) for row in found])
+
+
+def solved(model: Model, found: Sequence[Row], base: Sequence[float], slopes: Sequence[Sequence[float]]) -> dict[str, float]:
+    """The constants that make the rows' errors least, were they linear; rows count by groups, rows far off less."""
+    import numpy as np
+
+    weight = weights(found)
     error, slope = np.array(base), np.array(slopes)
     here = np.array([math.log(model.values[each.name]) for each in CONSTANTS])
     low = np.array([math.log(each.least) for each in CONSTANTS])
@@ -215,6 +224,76 @@ def fit(data: Path) -> None:
     for each in CONSTANTS:
         print(f"{each.name}: {model.values[each.name]:.3g}")
     print("fitted", group_median(missed(model, even)), "held out", group_median(missed(model, odd)))
+
+
+# ---- residuals ----
+
+
+def residuals(data: Path) -> list[Residual]:
+    """The half held out; each source, and each generation of GPUs, by a fit that saw none of it."""
+    found = rows(data)
+    model = library()
+    _, held = parted(found)
+    base, slopes = derivatives(model, found)
+    kept = [_residual(row, "known", fold, model.step(row).seconds) for row, fold in folds(held, lambda row: row.group)]
+    cases: tuple[tuple[Case, Callable[[Row], str]], ...] = (("source", _source), ("generation", _generation))
+    for case, unit in cases:
+        for name in sorted(set(map(unit, found))):
+            at = [index for index, row in enumerate(found) if unit(row) != name]
+            seen, off, slope = ([each[index] for index in at] for each in (found, base, slopes))
+            other = model.with_values(solved(model, seen, off, slope))
+            unsure = covariance(seen, slope)
+            kept += [
+                _residual(row, case, name, other.step(row).seconds, deviation(unsure, slopes[index]))
+                for index, row in enumerate(found)
+                if unit(row) == name
+            ]
+    return kept
+
+
+def _source(row: Row) -> str:
+    return row.source
+
+
+def _generation(row: Row) -> str:
+    return generation(row.cluster.gpu)
+
+
+def regime(plan: ParallelPlan) -> str:
+    """Regime of a step's errors."""
+    return "fp8" if plan.dtype == "fp8" else "tp" if plan.tp * plan.pp > 1 else "sharded"
+
+
+def _residual(row: Row, case: Case, unit: str, seconds: float, spread: float | None = None) -> Residual:
+    return Residual(
+        topic="step",
+        regime=regime(row.plan),
+        case=case,
+        unit=unit,
+        group=row.group,
+        row=row.name(),
+        work=f"{row.said}, {row.software}, {row.gpus} GPUs, {row.plan}",
+        device=row.group.rpartition(", NVIDIA ")[2],
+        predicted=seconds,
+        measured=row.seconds,
+        spread=spread,
+    )
+
+
+def covariance(found: Sequence[Row], slopes: Sequence[Sequence[float]]) -> Any:
+    """Of the logarithms of the constants, from the fit's own equations."""
+    import numpy as np
+
+    slope, weight = np.array(slopes), weights(found)
+    hold = np.eye(slope.shape[1]) * (SCALE / LOOSE) ** 2
+    return SCALE**2 * np.linalg.inv(slope.T @ (weight[:, None] * slope) + hold)
+
+
+def deviation(unsure: Any, slope: Sequence[float]) -> float:
+    """Standard deviation of ln(seconds) that the constants make."""
+    import numpy as np
+
+    return math.sqrt(float(np.array(slope) @ unsure @ np.array(slope)))
 
 
 # ---- the scores ----

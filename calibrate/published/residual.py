@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Final, TypeVar
 
 from hwsim.demand import Case
 from published.score import Miss
+
+FOLDS: Final = 5
+Row = TypeVar("Row")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,3 +71,15 @@ def of_miss(
         predicted=predicted,
         measured=measured,
     )
+
+
+def folds(found: Iterable[Row], group: Callable[[Row], str]) -> Iterator[tuple[Row, str]]:
+    """Rows of a half held out, each with the name of its fold: every fifth row of a group is in one.
+
+    >>> list(folds("abcdefg", lambda _: "all"))[4:]
+    [('e', 'fold 4'), ('f', 'fold 0'), ('g', 'fold 1')]
+    """
+    seen: dict[str, int] = {}
+    for row in found:
+        at = seen[group(row)] = seen.get(group(row), -1) + 1
+        yield row, f"fold {at % FOLDS}"
