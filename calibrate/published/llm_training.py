@@ -240,8 +240,8 @@ def residuals(data: Path) -> list[Residual]:
     for case, unit in cases:
         for name in sorted(set(map(unit, found))):
             at = [index for index, row in enumerate(found) if unit(row) != name]
-            seen, off, slope = ([each[index] for index in at] for each in (found, base, slopes))
-            other = model.with_values(solved(model, seen, off, slope))
+            seen, slope = [found[index] for index in at], [slopes[index] for index in at]
+            other = model.with_values(solved(model, seen, [base[index] for index in at], slope))
             unsure = covariance(seen, slope)
             kept += [
                 _residual(row, case, name, other.step(row).seconds, deviation(unsure, slopes[index]))

@@ -19,6 +19,7 @@ REGIMES: Final[Mapping[str, tuple[str, str]]] = {
     "output": ("product/big", "matmul"),
     "attention": ("attention/prefill", "attention"),
     "elementwise": ("elementwise/big", "sustained.copy"),
+    "cast": ("elementwise/big", "sustained.copy"),
     "accumulate": ("elementwise/big", "sustained.copy"),
     "optimizer": ("elementwise/big", "sustained.copy"),
     "host": ("launch/host", "launch.stream"),
