@@ -166,12 +166,15 @@ def test_points_have_the_time_and_the_cause_of_a_single_run() -> None:
         "n",
         "time",
         "makespan_s",
+        "low_s",
+        "high_s",
         "speed_up",
         "work",
         "limited_by",
         "share",
         "warnings",
         "error",
+        "interval",
         "fingerprint",
     )
     assert [row.values for row in found.rows] == [
@@ -436,9 +439,9 @@ def test_failed_points_are_run_again(counted: list[dict[str, object]], tmp_path:
     [
         "",
         "a,b\n1,2\n",
-        "n,makespan_s,speed_up,work,limited_by,share,warnings,error,fingerprint\n1,2\n",
-        "n,makespan_s,speed_up,work,limited_by,share,warnings,error,fingerprint\n1,soon,1,,x,1,,,abc\n",
-        "n,makespan_s,speed_up,work,limited_by,share,warnings,error,fingerprint\n1,nan,1,,x,1,,,abc\n",
+        "n,makespan_s,low_s,high_s,speed_up,work,limited_by,share,warnings,error,interval,fingerprint\n1,2\n",
+        "n,makespan_s,low_s,high_s,speed_up,work,limited_by,share,warnings,error,interval,fingerprint\n1,soon,1,1,1,,x,1,,,,abc\n",
+        "n,makespan_s,low_s,high_s,speed_up,work,limited_by,share,warnings,error,interval,fingerprint\n1,nan,1,1,1,,x,1,,,,abc\n",
         '"',
     ],
 )

@@ -44,8 +44,8 @@ def doubts(seconds: Mapping[str, float], gpu: Gpu, dtype: str) -> tuple[Doubt, .
         regime, number = REGIMES[kind]
         if dtype in EIGHT_BITS and regime.startswith("product/"):
             regime = regime.replace("product", "product8")
-        on = f"a GPU of {peak} {dtype}" if number else "its links"
-        found.append(Doubt(regime, case(gpu, number, dtype), f"{kind} of {on}", spent))
+        on = f"a GPU of {peak} {dtype}" if number else "the links of a training"
+        found.append(Doubt(regime, case(gpu, number, dtype), on, spent))
     return tuple(found)
 
 
