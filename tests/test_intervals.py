@@ -78,7 +78,7 @@ def test_equal_parts_miss_together() -> None:
     unlike = interval(weights(*(Doubt("nccl/large", "device", key, 1.0) for key in "abcdefgh")))
     shared = [found.parts[0].shared for found in (one, alike, unlike)]
     assert shared[0] == pytest.approx(shared[1]) == pytest.approx(8 * shared[2])
-    assert unlike.half < alike.half
+    assert sum(part.variance for part in unlike.parts) < sum(part.variance for part in alike.parts)
 
 
 def test_a_time_nobody_measured_is_outside() -> None:

@@ -40,7 +40,7 @@ def main() -> None:
         parser.error("--data DIR is needed, or $HWSIM_REFERENCE_DATA: pages are written from all measurements")
     pages = [said.page] if said.page else [*PAGES, *OF_ALL]
     if said.errors:
-        errors.write(left_out.residuals(data))
+        errors.write(left_out.residuals(data), data)
         return
     topics = said.topics if said.topics and not said.write else _topics(pages)
     if said.fit:

@@ -73,9 +73,9 @@ class Table:
     def errors(self, regime: str, case: Case) -> Errors | None:
         """Errors of a regime in this case, else in the next less sure one; wider than the least sure if none was measured.
 
-        None: nothing was measured of this regime.
+        A regime that is not in the table has the errors of its topic, "nccl/*". None: nothing was measured of its topic.
         """
-        cases = self.regimes.get(regime)
+        cases = self.regimes.get(regime) or self.regimes.get(regime.partition("/")[0] + "/*")
         if not cases:
             return None
         widest = max(cases.values(), key=lambda errors: errors.half[90])

@@ -1,0 +1,59 @@
+"""What a whole training step misses by besides its kernels: the spread of steps, less what its parts' errors make of it."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from hwsim.demand import Case
+from hwsim.models.doubts import doubts
+from hwsim.results.doubts import MANY, Weight, Weights
+from hwsim.results.errors import Table
+from hwsim.results.interval import interval
+from published import llm_rows, llm_training
+from published.residual import Residual
+
+NORMAL: Final = 0.6745  # median of |x| of a normal distribution
+JUDGED: Final[tuple[Case, ...]] = ("known", "source", "generation")
+TRANSFORMERS: Final = ("sharded", "tp", "fp8")
+
+
+def own(found: Sequence[Residual], data: Path, known: Table) -> dict[str, float]:
+    """Standard deviation by case; between cases that were not judged, that of the nearest one.
+
+    Args:
+        known: the errors of the parts.
+    """
+    rows = [each for each in found if each.topic == "step" and each.regime in TRANSFORMERS]
+    out: dict[str, float] = {}
+    for case in JUDGED:
+        mine = [abs(each.log) for each in rows if each.case == case]
+        seen = float(np.median(mine)) / NORMAL if mine else 0.0
+        parts = statistics.median(_composed(data, known, case))
+        out[case] = round(max(0.01, math.sqrt(max(0.0, seen**2 - parts**2))), 3)
+    source, far = max(out["known"], out["source"]), max(out.values())
+    return {
+        "known": out["known"],
+        "source": source,
+        "device": far,
+        "generation": far,
+        "outside": round(2 * far, 3),
+        "stated": 0.0,
+    }
+
+
+def _composed(data: Path, known: Table, case: Case) -> Iterator[float]:
+    """Standard deviation that the errors of its kinds of work make of each published step, all known as well as `case`."""
+    model = llm_training.library()
+    for row in llm_rows.rows(data):
+        step = model.step(row)
+        shares: Mapping[str, float] = step.shares
+        weights = tuple(Weight(each._replace(case=case), MANY) for each in doubts(shares, row.cluster.gpu, row.plan.dtype))
+        total = math.fsum(weight.doubt.seconds for weight in weights)
+        parts = interval(Weights(weights, 0.0, total), errors=known).parts
+        yield math.sqrt(math.fsum(part.variance for part in parts))
