@@ -6,7 +6,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -40,6 +42,7 @@ if TYPE_CHECKING:  # reports, and what few runs have, are imported when they are
     from hwsim.results.ops import NamesOf
     from hwsim.results.requests import LatencyCurve, RequestStatistics
     from hwsim.results.result import Again, JobSpan
+    from hwsim.results.serving import ServiceStatistics
     from hwsim.results.timeline import Steady
 
 __all__ = [
@@ -223,6 +226,8 @@ def simulate(
         sure=bool(interval),
         ends=_ends(lowered, timeline, services, interval),
     )
+    if interval == "runs" and services:
+        run = replace(run, serving_ends=_served_at_ends(lowered, parts, engine, run.interval.half))
     check(run)  # before a verdict: a result that contradicts itself has none
     if not run.fits:
         raise OutOfMemory(run)
@@ -240,6 +245,18 @@ def _ends(
     from hwsim.engine.ends import by_runs
 
     return by_runs
+
+
+def _served_at_ends(
+    lowered: Lowered, parts: Sequence[str], engine: Which, half: float
+) -> tuple[tuple[ServiceStatistics, ...], tuple[ServiceStatistics, ...]]:
+    """Statistics of the services with kernels as fast, and as slow, as the ends of the interval have them."""
+    ends = []
+    for slower in (math.exp(-half), math.exp(half)):
+        services = _services(lowered, slower)
+        _simulated(lowered, parts, None, [service.actor for service in services], engine, latency=False)
+        ends.append(tuple(found for service in services if (found := service.statistics()) is not None))
+    return ends[0], ends[1]
 
 
 def _again(lowered: Lowered, **options: Any) -> Again | None:
@@ -298,12 +315,12 @@ def _steadily(
     return play_steady(lowered.graph, partial(engines.simulate, progress=progress, which=which))
 
 
-def _services(lowered: Lowered) -> tuple[Service, ...]:
+def _services(lowered: Lowered, slower: float = 1.0) -> tuple[Service, ...]:
     if not lowered.services:
         return ()
     from hwsim.actors.serving import Service
 
-    return tuple(Service(plan, lowered.machine) for plan in lowered.services)
+    return tuple(Service(plan, lowered.machine, slower) for plan in lowered.services)
 
 
 def _simulated(

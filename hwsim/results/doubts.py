@@ -51,6 +51,10 @@ class Weights:
     stated: float
     total: float
 
+    def without_stated(self) -> Weights:
+        """Those of the seconds that are unsure."""
+        return Weights(self.weights, 0.0, self.total - self.stated)
+
 
 MANY: Final = 4  # kernels of unlike shapes in a line that stands for all kernels of a pass
 

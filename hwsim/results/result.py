@@ -91,7 +91,7 @@ class Result:
         events: failures and slowdowns during the run; changes: the capacities that they changed, and when.
         names_of: names that labels and queues of the first rank of a class have at another rank, if the run is folded.
         steady: iterations of a long loop that were simulated, if the rest was to be left out.
-        serving: statistics of every service.
+        serving: statistics of every service; serving_ends: with kernels as fast, and as slow, as the interval's ends.
         sure: whether an interval is wanted; ends: finds its ends by further runs, if that is wanted.
         again: how to prepare and simulate it again; None if its machine or workload was given as a value, not as a file.
     """
@@ -112,6 +112,7 @@ class Result:
     changes: tuple[Change, ...] = ()
     names_of: NamesOf | None = field(default=None, repr=False, compare=False)
     serving: tuple[ServiceStatistics, ...] = ()
+    serving_ends: tuple[tuple[ServiceStatistics, ...], tuple[ServiceStatistics, ...]] | None = None
     steady: Steady | None = None
     again: Again | None = field(default=None, repr=False, compare=False)
     sure: bool = True
@@ -134,13 +135,16 @@ class Result:
 
     @cached_property
     def interval(self) -> Interval:
-        """The range in which the makespan lies in 90 of 100 such runs, and what makes it so wide."""
+        """The range in which the makespan, or the kernels of a service, lie in 90 of 100 such runs, and what makes it so wide."""
         from hwsim.results.doubts import weights_of
         from hwsim.results.interval import interval
 
         trainings = self.timeline.flat.graph.trainings
         whole = trainings[0].errors if len(trainings) == 1 and not self.jobs else ""
-        found = interval(weights_of(self.timeline), value=self.makespan_s, whole=whole)
+        weights = weights_of(self.timeline)
+        if self.serving:  # arrivals set the time of a service: what is unsure are the seconds of its kernels
+            weights = weights.without_stated()
+        found = interval(weights, value=self.makespan_s, whole=whole)
         return found if self.ends is None else self.ends(self.timeline, found)
 
     @cached_property

@@ -75,6 +75,7 @@ class Costs:
     driver: Host
     gpus: tuple[str, ...]
     taken: Callable[[Batch], Taken]
+    slower: float = 1.0
     queue: int = -1
     _labels: dict[str, int] = field(default_factory=dict)
     _costs: dict[tuple[float, ...], int] = field(default_factory=dict)
@@ -96,13 +97,17 @@ class Costs:
             if not batch.prompts
             else "prompts and tokens"
         )
-        chain = [IssuedOp(self._label(name), self.queue, self._kernels(taken), taken.seconds)]
+        chain = [IssuedOp(self._label(name), self.queue, self._kernels(taken), self.slower * taken.seconds)]
         model = self.plan.model
         if len(self.gpus) > 1 and isinstance(model, Transformer):
             rows = batch.going_on + sum(tokens for tokens, _ in batch.parts)
             priced, times = grid(rows), 2 * model.layers
             for cost, latency in self._all_reduce(priced, model.hidden * BYTES[self.plan.dtype]):
-                chain.append(IssuedOp(self._label("all-reduce"), self.queue, cost, times * rows / priced, (times - 1) * latency))
+                chain.append(
+                    IssuedOp(
+                        self._label("all-reduce"), self.queue, cost, self.slower * times * rows / priced, (times - 1) * latency
+                    )
+                )
         return chain
 
     def _label(self, name: str) -> int:

@@ -27,10 +27,15 @@ class _Replica:
 
 @dataclass(slots=True)
 class Service:
-    """A plan and, after the run, the log of its requests."""
+    """A plan and, after the run, the log of its requests.
+
+    Args:
+        slower: times as long as expected that kernels and collectives take, for the ends of an interval.
+    """
 
     plan: ServicePlan
     machine: Machine
+    slower: float = 1.0
     log: Log = field(init=False)
     _lines: list[Continuous | Static] = field(default_factory=list)
 
@@ -40,7 +45,9 @@ class Service:
     def actor(self, driver: Host) -> Waits:
         """The arrivals, and a process for each replica."""
         taken = kernels_of(self.plan)  # shared: a replica looks up the times that another worked out
-        copies = [_Replica(self._line(), Costs(self.plan, self.machine, driver, gpus, taken)) for gpus in self.plan.copies]
+        copies = [
+            _Replica(self._line(), Costs(self.plan, self.machine, driver, gpus, taken, self.slower)) for gpus in self.plan.copies
+        ]
         self._lines = [copy.line for copy in copies]
         for number, copy in enumerate(copies):
             driver.env.process(self._serve(driver, number, copy))

@@ -32,12 +32,18 @@ CASES: Final[Mapping[Case, str]] = {
 }
 
 
-def lines(interval: Interval) -> Iterator[tuple[str, str]]:
-    """(title, text) of the lines of a summary."""
+def lines(interval: Interval, *, kernels: bool = False) -> Iterator[tuple[str, str]]:
+    """(title, text) of the lines of a summary; kernels: it is of a service's kernels, and not of the run."""
     if interval.half < EXACT:
         yield "interval", "none: it follows from times and rates that the files state" if interval.stated > ALL else "none"
         return
-    yield "interval", _range(interval) + _behind(interval)
+    if kernels:
+        yield (
+            "interval",
+            f"9 of 10 such services have kernels {within(interval)} as long; --interval shows what that makes of queues",
+        )
+    else:
+        yield "interval", _range(interval) + _behind(interval)
     shown = [part for part in interval.parts[:PARTS] if interval.share(part) >= LEAST]
     doubts = [f"{_part(part)} ({percent(interval.share(part), '.0f')})" for part in shown]
     own = interval.own**2 / interval.variance if interval.variance > 0 else 0.0

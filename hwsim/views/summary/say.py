@@ -49,7 +49,7 @@ def summary(result: Result) -> str:
 def _lines(result: Result) -> Iterator[str]:
     yield f"{result.workload}  on  {result.machine}"
     yield from titled("time", format_quantity(result.makespan_s, "s") + _of_steps(result))
-    for title, text in interval.lines(result.interval) if result.sure else ():
+    for title, text in interval.lines(result.interval, kernels=bool(result.serving)) if result.sure else ():
         yield from titled(title, text)
     limited = limited_by(result.timeline)
     shares = [(name, share) for name, _, share in families(limited)]
@@ -89,6 +89,10 @@ def _lines(result: Result) -> Iterator[str]:
     for service in result.serving:
         for title, text in serving.lines(service):
             yield from titled(title, text)
+    if result.serving_ends is not None:
+        for fast, slow in zip(*result.serving_ends, strict=True):
+            for title, text in serving.between(fast, slow):
+                yield from titled(title, text)
     if result.steady is not None:
         yield from titled("steady", str(result.steady))
     if result.settings:

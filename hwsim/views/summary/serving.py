@@ -46,6 +46,21 @@ def _lines(service: ServiceStatistics) -> Iterator[tuple[str, str]]:
         yield "KV cache", f"{filled} of {service.cache_tokens:,} tokens on each copy{lost}"
 
 
+def between(fast: ServiceStatistics, slow: ServiceStatistics) -> Iterator[tuple[str, str]]:
+    """(title, text) of what nine of ten such services do: with kernels as fast, and as slow, as the ends of the interval."""
+    of = f"{fast.name}: " if fast.name else ""
+    parts = []
+    for words, name in (("first token", "first_token"), ("each token", "each_token"), ("request", "latency")):
+        ends = getattr(fast, name), getattr(slow, name)
+        if None not in ends:
+            parts.append(
+                f"{words} p50 {_time(ends[0].p50)} to {_time(ends[1].p50)}, p95 {_time(ends[0].p95)} to {_time(ends[1].p95)}"
+            )
+    yield "9 of 10", of + "; ".join(parts)
+    if slow.overloaded and not fast.overloaded:
+        yield "", "at the slow end it cannot keep up"
+
+
 def _rate(per_s: float) -> str:
     return format_quantity(per_s, "1/s").removesuffix("1/s").strip()
 
