@@ -15,7 +15,7 @@ from hwsim.demand import Cost
 from hwsim.devices import Accesses, CannotCompute, Cpu, Sockets, Work
 from hwsim.devices.cache import Caches, Level, Tlb
 from hwsim.devices.cores import Busy, Coherence, Core, Instructions, Numa, fill
-from hwsim.devices.roofline import LocalMemory
+from hwsim.devices.roofline import Efficiency, LocalMemory
 from published.parts import part
 
 NAME = "node0.it"
@@ -302,7 +302,7 @@ def test_a_second_domain_that_is_hardly_used_does_not_add_its_whole_bandwidth() 
     ],
 )
 def test_a_peak_is_lanes_times_pipes_times_clock(name: str, isa: str, dtype: str, peak: float) -> None:
-    cpu = part(Cpu, name)
+    cpu = replace(part(Cpu, name), efficiency=Efficiency())
     assert cpu.peak(dtype, isa=isa)[1] == pytest.approx(peak)
     assert alone(cpu, cpu.compute(NAME, Work(flop=peak, dtype=dtype, isa=isa))) == pytest.approx(1.0)
 
@@ -321,7 +321,7 @@ def test_wider_is_not_always_faster_where_it_lowers_the_clock() -> None:
 
 
 def test_few_busy_cores_run_faster_each() -> None:
-    cpu = part(Cpu, "core-i9-9900k")
+    cpu = replace(part(Cpu, "core-i9-9900k"), efficiency=Efficiency())
     assert cpu.clock_of("avx2", 1) == pytest.approx(5.0e9)
     assert cpu.clock_of("avx2", 8) == pytest.approx(3.6e9)
     assert alone(cpu, cpu.compute(NAME, Work(flop=5e9 * 32, cores=1))) == pytest.approx(1.0)
