@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+import hwsim
 from hwsim import api
 from hwsim.demand import case_of
 from hwsim.devices import Gpu
@@ -130,3 +133,24 @@ def test_a_small_copy_takes_more_than_a_microsecond(name: str) -> None:
     )
     run = api.simulate(text, "hwsim: workload/1\nprogram: [{copy: {from: cpu, to: it, bytes: 1 kB}}]\n")
     assert run.timeline.makespan > 1e-6
+
+
+# ---- comparing ----
+
+
+def test_parts_that_are_not_known_alike_are_compared_with_a_warning(tmp_path: Path) -> None:
+    mine = DATASHEET.format(who=WHO, more=", sms: 132, clock: 1.98 GHz").replace("kind: gpu,", "hwsim: part/1, kind: gpu,")
+    (tmp_path / "mine.yaml").write_text(f"{{{mine}}}\n")
+    machine, workload = (
+        tmp_path / "machine.yaml",
+        "hwsim: workload/1\nprogram: [{matmul: {m: 4096, n: 4096, k: 4096, dtype: bf16}}]\n",
+    )
+    machine.write_text("hwsim: machine/1\nparts: {gpu: {kind: gpu, use: h100-sxm}}\n")
+    uses = ["h100-sxm", str(tmp_path / "mine.yaml"), "h200-sxm"]
+    found = hwsim.sweep(machine, workload, {"machine.gpu.use": uses}, workers=1)
+    assert [[each.code for each in row.warnings] for row in found.rows] == [[], ["unlike-provenance"], []]
+    said = found.rows[1].warnings[0].text
+    assert "mine.yaml is defaults of its generation (+-" in said
+    assert "h100-sxm is measured (+-" in said
+    alike = hwsim.sweep(machine, workload, {"machine.gpu.clock": ["1.5 GHz", "1.98 GHz"]}, workers=1)
+    assert not any(row.warnings for row in alike.rows)

@@ -15,6 +15,7 @@ from hwsim.study.grid import Grid, written
 from hwsim.study.measures import TIME, measure
 from hwsim.study.point import Content, Outcome, changed, fingerprint_of, read_source, run_point
 from hwsim.study.pool import run_all
+from hwsim.study.provenance import known_alike
 from hwsim.study.table import Sweep
 from hwsim.workload.sources import title
 
@@ -106,6 +107,7 @@ def _table(
     grid: Grid, both: tuple[Content, Content], settings: Mapping[str, object], outcomes: Mapping[int, Outcome], by: str
 ) -> Sweep:
     machine, workload = (title(file.tree.text("name") or "", file.tree, file.kind) for file in both)
+    rows = [outcomes[number].at(values) for number, values in enumerate(grid) if number in outcomes]
     return Sweep(
         machine=machine,
         workload=workload,
@@ -113,5 +115,5 @@ def _table(
         vary=tuple(zip(grid.paths, grid.values, strict=True)),
         points=len(grid),
         by=by,
-        rows=tuple(outcomes[number].at(values) for number, values in enumerate(grid) if number in outcomes),
+        rows=tuple(known_alike(grid.paths, rows)),
     )

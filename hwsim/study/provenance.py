@@ -1,0 +1,60 @@
+"""Rows of a study whose machines are not known alike: one was measured, another is filled in from its class.
+
+The interval of each row says how well its numbers are known. Where parts are compared, the rows that are known less well get a
+warning that names the row that is known best.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from hwsim.demand import Case
+from hwsim.spec import Warning, different
+from hwsim.study.grid import written
+from hwsim.study.point import Row
+
+_RANKS: Final[dict[Case, int]] = {"stated": 0, "known": 0, "source": 0, "device": 1, "generation": 1, "outside": 2}
+_WORDS: Final[dict[Case, str]] = {
+    "stated": "stated",
+    "known": "measured",
+    "source": "measured",
+    "device": "defaults of its generation",
+    "generation": "defaults of other generations",
+    "outside": "outside of everything measured",
+}
+
+
+def known_alike(paths: Sequence[str], rows: Sequence[Row]) -> list[Row]:
+    """The rows, those known less well than the best with a warning; as they are where no part or machine is varied."""
+    at = [
+        place for place, path in enumerate(paths) if path.split(".")[0] == "machine" and path.split(".")[-1] in ("use", "class")
+    ]
+    ranks = [None if row.interval is None else _RANKS[row.interval.case] for row in rows]
+    known = [rank for rank in ranks if rank is not None]
+    if not at or not known or min(known) == max(known):
+        return list(rows)
+    best = next(row for row, rank in zip(rows, ranks, strict=True) if rank == min(known))
+    found = []
+    for row, rank in zip(rows, ranks, strict=True):
+        if rank is not None and rank > min(known):
+            text = f"{_called(row, at)} is {_said(row)}, {_called(best, at)} is {_said(best)}"
+            row = replace(row, warnings=different(row.warnings, [Warning("unlike-provenance", text)]))
+        found.append(row)
+    return found
+
+
+def _called(row: Row, at: Sequence[int]) -> str:
+    return ", ".join(written(row.values[place]) for place in at)
+
+
+def _said(row: Row) -> str:
+    """ "measured (+-7 %)"."""
+    if row.interval is None:
+        return "not known"
+    return f"{_WORDS[row.interval.case]} (+-{math.expm1(row.interval.half):.0%})".replace("%", " %")
+
+
+__all__ = ["known_alike"]
