@@ -38,10 +38,7 @@ def lines(interval: Interval, *, kernels: bool = False) -> Iterator[tuple[str, s
         yield "interval", "none: it follows from times and rates that the files state" if interval.stated > ALL else "none"
         return
     if kernels:
-        yield (
-            "interval",
-            f"9 of 10 such services have kernels {within(interval)} as long; --interval shows what that makes of queues",
-        )
+        yield "interval", f"kernels of 9 of 10 such services take {within(interval)}; --interval shows what queues make of it"
     else:
         yield "interval", _range(interval) + _behind(interval)
     shown = [part for part in interval.parts[:PARTS] if interval.share(part) >= LEAST]
