@@ -44,6 +44,7 @@ TOPICS: Final[dict[str, str]] = {
     "bert": "encoders of BERT",
     "llm_training": "training of language models",
     "llm_memory": "memory of trainings",
+    "llm_simulated": "training of language models, simulated",
     "peers": "all-reduces that other simulators were given",
     "ssd": "solid-state drives beside MQSim",
     "tinymembench": "latency of random reads on small computers",
@@ -57,7 +58,17 @@ TOPICS: Final[dict[str, str]] = {
 # Page of docs/validation: the topics it is of.  A topic in no page is of the first.
 PAGES: Final[dict[str, tuple[str, ...]]] = {
     "components": (),
-    "models": ("llm_training", "llm_memory", "inference", "bert", "cnn_training", "cnn_simulated", "cnn_inference", "cnn_d2l"),
+    "models": (
+        "llm_training",
+        "llm_memory",
+        "llm_simulated",
+        "inference",
+        "bert",
+        "cnn_training",
+        "cnn_simulated",
+        "cnn_inference",
+        "cnn_d2l",
+    ),
     "collectives": ("collectives_text", "collectives", "collectives_serving", "dlrm_trace", "peers", "collectives_levels"),
 }
 

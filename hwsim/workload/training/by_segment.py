@@ -108,16 +108,21 @@ class BySegment:
         return [self.ops.add(item.name, item.operation, first, queue, after, cost=cost)]
 
     def _gather(self, stage: int, done: Pass, count: int) -> list[OpRef]:
-        """Sharded weights of the next piece, once the piece before the current one has been computed."""
+        """Sharded weights of the next piece, once the piece before the current one has been computed.
+
+        It takes all of its time, though computing waits for a part of it, and that of the gradients of the backward pass, which
+        share the network: a step is never shorter than its exchanges.
+        """
         if not self.segments.stages[stage].gathered:
             return []
         item = self.segments.stages[stage].gathered[0]
         after = [ends[-2] for replica in self.segments.replicas if len(ends := self._ends.get((stage, replica), [])) > 1]
-        times = 1.0 if done.forward else max(1.0, item.times - 1.0)
-        gathered = self._exchange(stage, item, count, after, hidden=True, times=times)
-        if gathered:
-            self._gathered.setdefault(stage, gathered[0])
-        return gathered
+        times = 1.0 if done.forward else max(1.0, item.times - 1.0) + self.segments.beside(stage, count)
+        first = self.workers[stage, self.segments.replicas[0]][0].device
+        cost = self.segments.scaled(self.segments.exchanging(stage, item, count), times, HIDDEN)
+        op = self.ops.add(item.name, item.operation, first, self.ops.queue(f"{first}.dp", first), after, cost=cost)
+        self._gathered.setdefault(stage, op)
+        return [op]
 
     def _scatter(self, stage: int, count: int, after: Sequence[OpRef], *, last: bool, final: bool) -> list[OpRef]:
         """Gradients of a piece, while the next one is computed; the last piece's are among the exposed ones."""

@@ -192,7 +192,7 @@ class Segments:
         return rows
 
     def _waits(self, stage: int, done: Pass, last: bool) -> Spent:
-        """Sharded weights that the computing of a piece waits for; each replica draws its part of them."""
+        """Sharded weights that the computing of a piece waits for; what they draw is drawn by the exchange itself."""
         spent = Spent()
         if not self.stages[stage].gathered:
             return spent
@@ -201,8 +201,15 @@ class Segments:
         awaited = [(weights, weights.exposed * times), *([] if done.forward else [(gradients, gradients.exposed)])]
         for item, exposed in awaited:
             cost = self.exchanging(stage, item, self.count(stage, last=last))
-            spent = spent.and_then(self._exchanges.spent(cost, "dp", exposed, exposed / self.layout.dp))
+            spent = spent.and_then(self._exchanges.spent(cost, "dp", exposed, 0.0))
         return spent
+
+    def beside(self, stage: int, count: int) -> float:
+        """Seconds to scatter the gradients of a piece, over those to gather its weights."""
+        weights, gradients = (
+            self.exchanging(stage, item, count).demand.alone(self._exchanges.rates) for item in self.stages[stage].gathered
+        )
+        return gradients / weights if weights > 0 else 0.0
 
     def _recipe(
         self, stage: int, done: Pass, last: bool, number: int, among: tuple[int, ...]

@@ -1,0 +1,87 @@
+"""Steps of training language models, simulated and estimated: sixty of the published runs, some of every source and machine.
+
+The constants are those of `llm_training`. A simulated step differs from the estimate in what shares links, in how far
+exchanges hide, and in how a pipeline fills; both are compared with the run, and with each other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, Final
+
+import hwsim
+from hwsim.formats import percent
+from hwsim.models import Transformer, estimate, load_framework
+from published.llm_rows import Row, rows
+from published.llm_training import reason
+from published.score import Miss, Score, group_median, worst_of
+
+ROWS: Final = 60
+MOST: Final = 1024  # GPUs of a run that is simulated
+PLAN: Final = ("global_batch", "microbatch", "sequence", "sequence_parallel", "schedule", "chunks", "uneven", "sharding", "shards",
+               "recompute", "optimizer", "dtype")  # fmt: skip
+
+
+def sampled(found: Sequence[Row], count: int = ROWS) -> list[Row]:
+    """As many of each group as the others have, spread over the order of their sizes; all of a group that has few."""
+    groups: dict[str, list[Row]] = {}
+    for row in sorted(found, key=lambda row: (row.group, row.size)):
+        if row.gpus <= MOST:
+            groups.setdefault(row.group, []).append(row)
+    each = 1
+    while sum(min(each, len(group)) for group in groups.values()) < count and each < len(found):
+        each += 1
+    chosen = []
+    for group in groups.values():
+        many = min(each, len(group))
+        chosen += [group[at * len(group) // many] for at in range(many)]
+    return chosen[:count]
+
+
+def simulated(row: Row) -> float:
+    """Seconds of a step, of two."""
+    nodes = -(-row.gpus // row.cluster.per_node)
+    machine = re.sub(r"count: 2\b", f"count: {nodes}", row.machine, count=1)
+    plan = row.plan
+    train: dict[str, Any] = {
+        "model": said(row.model),
+        "gpus": row.gpus,
+        "framework": row.software,
+        "parallel": {"tp": plan.tp, "pp": plan.pp, "dp": plan.dp, "cp": plan.cp},
+        "steps": 2,
+        **{name: getattr(plan, name) for name in PLAN if getattr(plan, name) is not None},
+    }
+    workload = {"hwsim": "workload/1", "train": train}
+    try:
+        run = hwsim.simulate(machine, workload)
+    except hwsim.OutOfMemory as full:  # its time is told all the same
+        run = full.run
+    found: float = run.trainings[0].step_s
+    return found
+
+
+def said(model: Transformer) -> dict[str, Any]:
+    """A model by the keys of a file."""
+    return {field.name: value for field in fields(model) if (value := getattr(model, field.name)) is not None and field.init}
+
+
+def scores(data: Path) -> tuple[Score, ...]:
+    """Simulated beside measured, and beside the estimate."""
+    chosen = sampled(rows(data))
+    times = [simulated(row) for row in chosen]
+    estimates = [estimate(row.model, row.plan, row.cluster, load_framework(row.software)).seconds for row in chosen]
+    misses = [Miss(row.name(), seconds, row.seconds, row.group) for row, seconds in zip(chosen, times, strict=True)]
+    closed = [Miss(row.name(), seconds, row.seconds, row.group) for row, seconds in zip(chosen, estimates, strict=True)]
+    apart = [Miss(row.name(), seconds, other, row.group) for row, seconds, other in zip(chosen, times, estimates, strict=True)]
+    (median, tail), (by_estimate, _), (between, widest) = map(group_median, (misses, closed, apart))
+    notes = f"Mean of the groups' 90th percentiles {percent(tail, '.0f')}. The estimate of the same rows: {percent(by_estimate)}."
+    more = f"Mean of the groups' 90th percentiles {percent(widest)}."
+    return (
+        Score(name="simulated steps of language models", metric="group median", value=median, bound=0.08, rows=len(misses),
+              half="all", worst=worst_of(misses, reason), notes=notes),
+        Score(name="simulated beside estimated steps", metric="group median", value=between, bound=0.02, rows=len(apart),
+              half="not fitted", worst=worst_of(apart), notes=more),
+    )  # fmt: skip
