@@ -21,8 +21,8 @@ from published.score import Miss, Score, group_median, worst_of
 
 ROWS: Final = 60
 MOST: Final = 1024  # GPUs of a run that is simulated
-PLAN: Final = ("global_batch", "microbatch", "sequence", "sequence_parallel", "schedule", "chunks", "uneven", "sharding", "shards",
-               "recompute", "optimizer", "dtype")  # fmt: skip
+PLAN: Final = ("global_batch", "microbatch", "sequence", "sequence_parallel", "schedule", "chunks", "uneven", "sharding",
+               "shards", "recompute", "optimizer", "dtype")  # fmt: skip
 
 
 def sampled(found: Sequence[Row], count: int = ROWS) -> list[Row]:
