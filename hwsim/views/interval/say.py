@@ -32,6 +32,12 @@ CASES: Final[Mapping[Case, str]] = {
 }
 
 
+UNPROMISED: Final[Mapping[Case, str]] = {
+    "generation": "outside of the generations that were measured",
+    "outside": "outside of everything measured",
+}
+
+
 def lines(interval: Interval, *, kernels: bool = False) -> Iterator[tuple[str, str]]:
     """(title, text) of the lines of a summary; kernels: it is of a service's kernels, and not of the run."""
     if interval.half < EXACT:
@@ -84,8 +90,8 @@ def _range(interval: Interval) -> str:
 
 def _behind(interval: Interval) -> str:
     stated = f"; {percent(interval.stated, '.0f')} of it is as the files state" if interval.stated >= LEAST else ""
-    if interval.case == "outside":
-        return f" (outside of everything measured: no promise){stated}"
+    if interval.case in UNPROMISED:
+        return f" (no promise: {UNPROMISED[interval.case]}){stated}"
     if interval.basis == "measured":
         return f" ({interval.rows} measured, {interval.units} left out in turn){stated}"
     return stated
