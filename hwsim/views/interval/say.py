@@ -61,9 +61,11 @@ def lines(interval: Interval, *, kernels: bool = False) -> Iterator[tuple[str, s
 def rough(part: float) -> str:
     """A part in per cent with two digits at most.
 
-    >>> rough(0.123), rough(0.0456), rough(1.8)
-    ('12 %', '4.6 %', '180 %')
+    >>> rough(0.123), rough(0.0456), rough(1.8), rough(2e-8)
+    ('12 %', '4.6 %', '180 %', '0 %')
     """
+    if part < 0.0005:
+        return percent(0.0, ".0f")
     return percent(part, ".0f" if part >= 0.0995 else ".2g")
 
 
