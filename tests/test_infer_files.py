@@ -101,7 +101,7 @@ def of_jobs(**jobs: Any) -> dict[str, ServiceStatistics]:
 
 
 def test_two_services_on_one_gpu_slow_each_other_down_and_on_two_do_not() -> None:
-    asked = {"model": SMALL, "prompt": 2000, "output": 20, "requests": 20, "arrivals": {"every": "5 ms"}, "memory": 0.4}
+    asked = {"model": SMALL, "prompt": 2000, "output": 20, "requests": 20, "arrivals": {"every": "2 ms"}, "memory": 0.4}
     alone = of_jobs(a={"device": "gpu0", "infer": asked})["a"]
     apart = of_jobs(a={"device": "gpu0", "infer": asked}, b={"device": "gpu1", "infer": asked})
     together = of_jobs(a={"device": "gpu0", "infer": asked}, b={"device": "gpu0", "infer": asked})

@@ -16,11 +16,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+
 from hwsim.devices import Gpu
+from hwsim.devices.gpu_attention import Attention, Blocks, Strips
 from hwsim.formats import percent
 from hwsim.models import Framework, Kernel, KernelTimes, Slice, Transformer, embedding, forward, load_framework, output
 from hwsim.models.architectures.transformer_layers import product
 from hwsim.models.framework import Style
+from published.kernels import Constant, fitted, short
 from published.parts import part, table
 from published.score import Miss, Score, group_median, halves, worst_of
 from published.search import descend
@@ -53,6 +57,13 @@ OPS: Final[Mapping[str, str]] = {
     "attention prefill": "attention",
 }
 SCALE: Final = 0.08
+PREFILL: Final = (Constant("share", 0.7, 0.1, 1.0), Constant("start", 4e-6, 5e-7, 2e-5), Constant("prologue", 150.0, 10.0, 500.0))
+DECODE: Final = (
+    Constant("start", 6e-6, 1e-6, 2e-5),
+    Constant("reading", 0.85, 0.3, 1.0),
+    Constant("each", 1.5e-6, 1e-7, 2e-5),
+    Constant("rate", 30e9, 3e9, 2e11),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,12 +299,33 @@ def fit_style(name: str, op: str, found: Sequence[Row]) -> tuple[float, float, f
     return float(f"{best[0]:.3g}"), float(f"{best[1]:.3g}"), float(f"{best[2]:.3g}"), float(f"{best[3]:.3g}")
 
 
-def fit_attention(name: str, found: Sequence[Row]) -> float:
-    """Part of the peak that a GPU's fused attention reaches."""
+def fit_attention(name: str, found: Sequence[Row]) -> tuple[dict[str, float], dict[str, float]]:
+    """Constants of a GPU's kernels of attention, of a prefill and of decoding; the others are typical."""
     gpu = part(Gpu, name)
+    prefill = [row for row in found if not _decoding(row)]
+    decode = [row for row in found if _decoding(row)]
 
-    def error(at: Sequence[float]) -> float:
-        one = replace(gpu, attention=min(1.0, at[0]))
-        return _loss((row.group, math.log(seconds_of(row, one) / row.seconds)) for row in found)
+    def blocks(at: Mapping[str, float]) -> Any:
+        kernel = Blocks(rows=64, queries=0.0, share={"128": at["share"]}, start=at["start"], prologue=at["prologue"])
+        return _seconds(prefill, replace(gpu, attention=Attention(prefill={"flash": kernel})))
 
-    return float(f"{descend(error, [gpu.attention or 0.6], rounds=12, finest=0.02)[0]:.3g}")
+    def strips(at: Mapping[str, float]) -> Any:
+        kernel = Strips(start=at["start"], reading=at["reading"], rate=at["rate"], each=at["each"])
+        return _seconds(decode, replace(gpu, attention=Attention(decode={"flash": kernel})))
+
+    return tuple(
+        {
+            key: short(value)
+            for key, value in fitted(seconds, np.array([row.seconds for row in rows]), constants, 2, 40)[0].items()
+        }
+        for seconds, rows, constants in ((blocks, prefill, PREFILL), (strips, decode, DECODE))
+    )  # type: ignore[return-value]
+
+
+def _decoding(row: Row) -> bool:
+    call = row.kernel.work.attention
+    return call is not None and call.decoding
+
+
+def _seconds(found: Sequence[Row], gpu: Gpu) -> Any:
+    return np.array([seconds_of(row, gpu) for row in found])

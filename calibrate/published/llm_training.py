@@ -56,10 +56,9 @@ CONSTANTS: Final = (
     Constant("volta.products", 0.9, most=1.0),
     Constant("ampere.products", 0.9, most=1.0),
     Constant("hopper.products", 0.9, most=1.0),
-    Constant("ampere.flash", 0.5, most=0.9),
-    Constant("hopper.flash", 0.3, most=0.9),
+    Constant("ampere.flash", 0.85, most=1.2),
+    Constant("hopper.flash", 0.85, most=1.2),
     Constant("all.plain", 0.6, most=1.0),
-    Constant("all.short", 500.0, least=10.0, most=5000.0),
     Constant("all.throttled", 0.6, most=1.5),
     Constant("all.knee", 8e6, most=1e8),
     Constant("all.network", 0.85, most=1.0),
@@ -119,7 +118,6 @@ class Model:
             flash=flash,
             flash_backward=flash * constants.flash_backward / constants.flash,
             plain=values["all.plain"],
-            short=values["all.short"],
         )
         left = limited(cluster.gpu, name, values["all.throttled"])
         speed = KernelTimes(cluster.gpu, framework, constants, left, self.timed.setdefault(row.machine, {}))
@@ -137,7 +135,7 @@ def library() -> Model:
             values[each.name] = getattr(frameworks[whose], what)
         elif whose in GENERATIONS:
             values[each.name] = getattr(GENERATIONS[whose], what)  # type: ignore[index]
-    values |= {"all.plain": GENERATIONS["ampere"].plain, "all.short": GENERATIONS["ampere"].short}
+    values |= {"all.plain": GENERATIONS["ampere"].plain}
     return Model(values, frameworks).with_values(values)
 
 

@@ -12,6 +12,7 @@ from hwsim.devices.memory import Memory
 from hwsim.devices.network import Nic, Switch
 from hwsim.devices.roofline import WORKLOAD, CannotCompute
 from hwsim.devices.work import (
+    Attended,
     Call,
     Into,
     Mix,
@@ -42,6 +43,6 @@ KINDS: Final = Kinds[type[Device]](
 )
 
 __all__ = [
-    "KINDS", "WORKLOAD", "Accesses", "Call", "CannotCompute", "Cpu", "Device", "Gpu", "Into", "Memory", "Mix", "Nic", "Product",
-    "Sockets", "Start", "Storage", "Switch", "Work", "elementwise_call", "lookup_call", "product_call", "reduce_call",
+    "KINDS", "WORKLOAD", "Accesses", "Attended", "Call", "CannotCompute", "Cpu", "Device", "Gpu", "Into", "Memory", "Mix", "Nic",
+    "Product", "Sockets", "Start", "Storage", "Switch", "Work", "elementwise_call", "lookup_call", "product_call", "reduce_call",
 ]  # fmt: skip

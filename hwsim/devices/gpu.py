@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from hwsim.demand import Capacity, Cost, Demand, Term
 from hwsim.devices.accesses import Accesses
 from hwsim.devices.doubts import doubts
+from hwsim.devices.gpu_attention import UNITS, Attention, Rates
 from hwsim.devices.gpu_matmul import Chip, Tiling, format_of, tiles_like
 from hwsim.devices.gpu_memory import Hierarchy, Launch, Level1, Level2, Occupancy, Stream, Sustained, memory_problems
 from hwsim.devices.kind import Device
@@ -48,7 +49,7 @@ from hwsim.devices.roofline import (
     source_of,
     unknown_dtypes,
 )
-from hwsim.devices.work import Mix, Start, Work
+from hwsim.devices.work import Attended, Mix, Start, Work
 from hwsim.formats import precise
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
@@ -62,6 +63,7 @@ if TYPE_CHECKING:  # imported when the first kernel is lowered
 # A normal number of a generator by counters (Philox, ten rounds for four numbers) and the Box-Muller method, in operations of
 # fp32: an estimate from the two algorithms, not measured.
 DRAWING: Final = 100.0
+MULTIPROCESSORS, CLOCK = 100, 1.7e9  # of a GPU that does not state them
 GUESSED: Final = "random: guess, for every GPU: ten rounds of Philox for four numbers, and Box-Muller"
 
 
@@ -113,8 +115,8 @@ class Gpu(Device):
     )
     vendor: str | None = field("who makes it, with `generation` its class of defaults: nvidia, amd", default=None)
     generation: str | None = field("its architecture: hopper, blackwell, cdna3", default=None)
-    attention: Ratio | None = field(
-        "part of the peak that fused attention reaches on long sequences (default: as its generation)",
+    attention: Ratio | Attention | None = field(
+        "kernels of fused attention; or the part of the peak that it reaches on long sequences (default: as its class)",
         default=None,
         exclusive_minimum=0.0,
     )
@@ -139,6 +141,9 @@ class Gpu(Device):
         yield from unknown_dtypes("matmul", {key: 0.0 for key in self.matmul if format_of(key) is None})
         if self.matmul and self.sms is None:
             yield "matmul", "tiles need the number of multiprocessors", "such as sms: 80"
+        if isinstance(self.attention, Attention):
+            for key, message, hint in self.attention.problems():
+                yield f"attention.{key}", message, hint
         for dtype, tiling in self.matmul.items():
             for key, message, hint in tiling.problems():
                 yield f"matmul.{dtype}.{key}", message, hint
@@ -155,6 +160,8 @@ class Gpu(Device):
         """
         if work.cores is not None:
             raise CannotCompute(f"{name} is a gpu: an op has all of it", "leave out `cores`")
+        if work.attention is not None:
+            return self._attended(name, work, work.attention)
         from hwsim.devices.gpu_access import stream
 
         flop, mix, traffic = work.flop, work.mix, work.traffic
@@ -271,6 +278,38 @@ class Gpu(Device):
             parts=self.hierarchy,
             sources=self.sources,
         )
+
+    def attending(self, dtype: str, name: str = "gpu") -> Rates:
+        """The numbers that fused attention in a number format needs; a guess where the part does not state them.
+
+        Raises:
+            CannotCompute: no peak for the type.
+        """
+        multiprocessors = self.sms or MULTIPROCESSORS
+        return Rates(
+            peak=peak_of(self.flop, dtype, name)[1],
+            exponentials=UNITS * multiprocessors * (self.clock or CLOCK),
+            bandwidth=self.memory.bandwidth,
+            read=self.memory.bandwidth * self.sustained.read,
+            multiprocessors=float(multiprocessors),
+            cache=(self.l2.size or 0.0) if self.l2 is not None else 0.0,
+        )
+
+    def _attended(self, name: str, work: Work, call: Attended) -> Cost:
+        from hwsim.devices.gpu_attended import Attending
+
+        used = peak_of(self.flop, work.dtype, name)[0]
+        return Attending(
+            name=name,
+            work=work,
+            call=call,
+            kernels=self.attention if isinstance(self.attention, Attention) else Attention(),
+            rates=self.attending(work.dtype, name),
+            peaks=lambda dtype: self.attending(dtype, name),
+            peak_source=f"flop.{used}: {source_of(self.sources, f'flop.{used}')}",
+            sources=self.sources,
+            share=self.attention if isinstance(self.attention, float) else None,
+        ).cost()
 
     def _computing(self, name: str, flop: float, dtype: str, mix: Mix) -> Term:
         table, key = self.flop, "flop"

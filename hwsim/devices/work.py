@@ -118,6 +118,7 @@ class Work:
         start: who starts them: the one before in the stream, a graph, or the host, which waits for each.
         remote: part of the traffic that goes to the memory of another domain or socket.
         call: the call of a library that it is, for a machine whose calls were measured.
+        attention: the call of fused attention that it is, for a gpu.
     """
 
     flop: float = 0.0
@@ -138,11 +139,93 @@ class Work:
     kernels: int = 1
     start: Start = "stream"
     call: Call | None = None
+    attention: Attended | None = None
 
     @property
     def traffic(self) -> float:
         """Bytes read and written."""
         return self.reads + self.writes
+
+
+@dataclass(frozen=True, slots=True)
+class Attended:
+    """A call of fused attention. The numbers may be arrays, one for each call.
+
+    Args:
+        sequences: in the batch; queries: tokens of each that are computed; cached: tokens of each before them.
+        heads: of the queries; kv_heads: of keys and values.
+        head: numbers of a head's vector (of a key and a value on average, where they differ).
+        width: bytes of a number of q, k, v and the result; kv_width: of the cache.
+        causal: 1: a token sees only those before it; 0: all.
+        window: tokens that it sees at most; 0: any number.
+        written: 1: keys and values are written to a cache, with passes over q, k and v before; 0: they are used as they are.
+        warm: 1: the last cache may hold keys and values of before (a benchmark that repeats a call); 0: others came since.
+        latent: operations of a query head with one latent vector of all heads; 0: keys and values are apart.
+        library: whose kernel, a name of `attention:`.
+    """
+
+    sequences: float
+    queries: float
+    cached: float
+    heads: float
+    kv_heads: float
+    head: float
+    width: float = 2.0
+    kv_width: float = 2.0
+    causal: float = 1.0
+    window: float = 0.0
+    written: float = 1.0
+    warm: float = 0.0
+    latent: float = 0.0
+    library: str = "flash"
+
+    @property
+    def context(self) -> float:
+        """Tokens that the last query sees, if its window lets it."""
+        return self.queries + self.cached
+
+    @property
+    def seen(self) -> float:
+        """Tokens that a query sees on average.
+
+        >>> Attended(1, 4, 0, 1, 1, 64).seen, Attended(1, 4, 0, 1, 1, 64, window=2).seen
+        (2.5, 1.75)
+        """
+        reach = self.window + (self.window <= 0) * self.context
+        near = reach - (reach - self.context) * (reach > self.context)  # of the last query
+        grown = near - self.cached - 1  # queries that see one token more than the one before
+        grown = grown * (grown > 0)
+        return self.causal * (near - grown * (grown + 1) / (2 * self.queries)) + (1 - self.causal) * self.context
+
+    @property
+    def each(self) -> float:
+        """Operations of a query with a key."""
+        return 4.0 * self.head * (self.latent <= 0) + self.latent
+
+    @property
+    def flop(self) -> float:
+        """Operations of the products, of what is seen alone."""
+        return self.sequences * self.heads * self.queries * self.seen * self.each
+
+    @property
+    def outer(self) -> float:
+        """Bytes of q and of the result."""
+        return self.sequences * self.queries * 2 * self.heads * self.head * self.width
+
+    @property
+    def keys(self) -> float:
+        """Bytes of keys and values of the whole context."""
+        return self.sequences * self.context * 2 * self.kv_heads * self.head * self.kv_width
+
+    @property
+    def fresh(self) -> float:
+        """Bytes of the new keys and values."""
+        return self.sequences * self.queries * 2 * self.kv_heads * self.head * self.width
+
+    @property
+    def decoding(self) -> bool:
+        """Whether it is one query a sequence."""
+        return self.queries == 1
 
 
 def elementwise_call(

@@ -23,28 +23,24 @@ Name = Literal["volta", "ampere", "hopper", "blackwell"]
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """Parts of what a kernel reaches alone (`products`), or of the peak (`flash`).
+    """Parts of what a kernel reaches alone: a product (`products`), fused attention (`flash`); backward over the same peak.
 
-    narrow: part of `flash` that heads of at most 64 keep: two products of that depth do not fill the matrix units.
     plain: part of a product's speed alone that the batched products of plain attention reach.
-    short: tokens of context at which attention reaches half of `flash`: masked halves of tiles, tails of waves.
     power: watts of the card that the numbers hold for.
     """
 
     products: float
     flash: float
     flash_backward: float
-    narrow: float
     plain: float
-    short: float
     power: float
 
 
 GENERATIONS: Final[Mapping[Name, Generation]] = {
-    "volta": Generation(0.893, 0.403, 0.343, 0.7, 0.674, 531.0, 300.0),
-    "ampere": Generation(0.81, 0.403, 0.343, 0.7, 0.674, 531.0, 400.0),
-    "hopper": Generation(0.808, 0.22, 0.187, 0.7, 0.674, 531.0, 700.0),
-    "blackwell": Generation(0.808, 0.22, 0.187, 0.7, 0.674, 531.0, 1000.0),
+    "volta": Generation(0.893, 0.81, 0.69, 0.674, 300.0),
+    "ampere": Generation(0.81, 0.81, 0.69, 0.674, 400.0),
+    "hopper": Generation(0.808, 0.81, 0.69, 0.674, 700.0),
+    "blackwell": Generation(0.808, 0.81, 0.69, 0.674, 1000.0),
 }
 LARGEST: Final[Mapping[Name, float]] = {
     "volta": 125e12,

@@ -55,12 +55,12 @@ def prefill(
     sequences: int, tokens: int, cached: int = 0, *, tp: int = 1, dtype: str = "bf16", attention: Attention = "flash"
 ) -> Slice:
     """The part of a prefill on a GPU; `cached` tokens of each sequence have their keys and values already."""
-    return Slice(sequences, tokens, tokens + cached, tp, dtype=dtype, attention=attention)
+    return Slice(sequences, tokens, tokens + cached, tp, dtype=dtype, attention=attention, cache=True)
 
 
 def decode(sequences: int, context: int, *, tp: int = 1, dtype: str = "bf16", attention: Attention = "flash") -> Slice:
     """The part of a step of decoding on a GPU: one token of each sequence, which looks at `context` tokens."""
-    return Slice(sequences, 1, context, tp, dtype=dtype, attention=attention)
+    return Slice(sequences, 1, context, tp, dtype=dtype, attention=attention, cache=True)
 
 
 def one_pass(model: Transformer, part: Slice, cluster: Cluster, framework: Framework, times: KernelTimes | None = None) -> Pass:

@@ -110,7 +110,8 @@ class Iterations:
         return _between(sequences, FINE, of_batch)
 
     def _slice(self, sequences: int, tokens: int, context: int) -> Slice:
-        return Slice(sequences, tokens, context, self.tp, dtype=self.dtype, attention=self.times.framework.attention)
+        kind = self.times.framework.attention
+        return Slice(sequences, tokens, context, self.tp, dtype=self.dtype, attention=kind, cache=True)
 
     def _of_rows(self, rows: int, *, products: bool) -> Taken:
         taken = NOTHING

@@ -18,20 +18,16 @@ from typing import Final
 
 from hwsim.demand import rates_of
 from hwsim.devices import Gpu, Work
-from hwsim.devices.gpu_matmul import waves
-from hwsim.devices.roofline import peak_of
+from hwsim.models.architectures.transformer_layers import FLASH_BACKWARD
 from hwsim.models.convolution import Convolution
 from hwsim.models.convolving import CONVOLVING, Convolving, Units, matrix_units, units_of
 from hwsim.models.framework import Framework
 from hwsim.models.generations import GENERATIONS, Generation, generation, throttle
-from hwsim.models.layer import FusedAttention, Kernel
+from hwsim.models.layer import Kernel
 from hwsim.records import dataclass
 from hwsim.units import BYTES
 
 _NAME: Final = "gpu"
-# Queries of a block of fused attention, and its speed over the best block's; loss of a last wave that is not full.
-BLOCKS: Final = ((128, 1.0), (64, 0.85))
-LOST: Final = 0.4
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +100,9 @@ class KernelTimes:
     def asked(self, kernel: Kernel) -> Work:
         """The work as the framework does it: what it does not fuse takes more kernels and moves more bytes."""
         work = kernel.work
-        if kernel.flash or work.mix == "matmul":
+        if work.attention is not None and work.attention.library != self.framework.kernels:
+            return dataclasses.replace(work, attention=dataclasses.replace(work.attention, library=self.framework.kernels))
+        if work.mix == "matmul":
             return work if self.framework.starts == "stream" else dataclasses.replace(work, start=self.framework.starts)
         style = self.framework.ops.get(kernel.name.removeprefix("d-"))
         if style is not None:
@@ -132,28 +130,14 @@ class KernelTimes:
         if constants is None or limited is None or kernel.work.mix != "matmul":
             return 1.0
         limited = limited if self.framework.steady else 1.0
-        if isinstance(kernel.shape, FusedAttention):
-            work, shape = kernel.work, kernel.shape
-            peak = peak_of(self.gpu.flop, work.dtype, _NAME)[1]
-            part = self.gpu.attention or constants.flash
-            part *= constants.flash_backward / constants.flash if kernel.name.startswith("d-") else 1.0
-            part *= self.framework.flash * (constants.narrow if shape.narrow else 1.0)
-            part *= self.filled(shape) * shape.context / (shape.context + constants.short)
-            return max(1.0, work.flop / (peak * part * limited) / self.alone(self.asked(kernel)))
+        if kernel.flash:
+            backward = FLASH_BACKWARD * constants.flash / constants.flash_backward if kernel.name.startswith("d-") else 1.0
+            sustained = constants.flash if self.framework.steady else 1.0
+            return backward / (self.framework.flash * sustained * limited)
         sustained = constants.plain if kernel.kind == "attention" else constants.products
         part = sustained if self.framework.steady else 1.0
         part *= self.framework.fp8 if kernel.work.dtype == "fp8" else 1.0
         return 1.0 / (part * limited)
-
-    def filled(self, shape: FusedAttention) -> float:
-        """Part of the multiprocessors that attention keeps busy: a block for each head and 128 queries, or 64, in waves."""
-        if self.gpu.sms is None or shape.rows == 1:
-            return 1.0
-        most = 0.0
-        for rows, relative in BLOCKS:
-            blocks = shape.groups * math.ceil(shape.rows / rows)
-            most = max(most, relative * blocks / (self.gpu.sms * waves(blocks, self.gpu.sms, LOST)))
-        return most
 
     def _fastest(self, shape: Convolution, work: Work) -> tuple[TimedKernel, ...]:
         """The fastest way to compute a convolution."""

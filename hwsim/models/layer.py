@@ -23,29 +23,13 @@ Operation = Literal["all-reduce", "all-gather", "reduce-scatter", "all-to-all", 
 
 
 @dataclass(frozen=True, slots=True)
-class FusedAttention:
-    """Geometry of attention in one kernel, which keeps the scores on the chip.
-
-    Args:
-        context: tokens that each query looks at.
-        rows: queries of each head; groups: heads times sequences.
-        narrow: heads are at most 64 wide.
-    """
-
-    context: int
-    rows: int
-    groups: int
-    narrow: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Kernel:
     """A kernel of a layer, `times` times.
 
     Args:
         kind: the kind of work, by which the seconds of a step are summed.
         work: its operations and bytes; a convolution has them from the implicit matrix product.
-        shape: geometry of a convolution, which the library may compute in another way, or of fused attention.
+        shape: geometry of a convolution, which the library may compute in another way.
         across: elements of a row that one block of threads walks along; 0 if it does not matter.
     """
 
@@ -53,13 +37,13 @@ class Kernel:
     kind: Kind
     work: Work
     times: float = 1.0
-    shape: Convolution | FusedAttention | None = None
+    shape: Convolution | None = None
     across: int = 0
 
     @property
     def flash(self) -> bool:
         """Whether it is fused attention."""
-        return isinstance(self.shape, FusedAttention)
+        return self.work.attention is not None
 
 
 @dataclass(frozen=True, slots=True)

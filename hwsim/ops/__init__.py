@@ -15,6 +15,7 @@ OPS: Final = Kinds[type[Op]](
         "allgather": "hwsim.ops.collective:Allgather",
         "allreduce": "hwsim.ops.collective:Allreduce",
         "alltoall": "hwsim.ops.collective:Alltoall",
+        "attention": "hwsim.ops.attention:Attention",
         "asnumpy": "hwsim.ops.fetch:Asnumpy",
         "broadcast": "hwsim.ops.collective:Broadcast",
         "busy": "hwsim.ops.busy:Busy",

@@ -19,9 +19,9 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final, Literal
 
-from hwsim.devices import Product, Work
+from hwsim.devices import Attended, Product, Work
 from hwsim.models.architectures.transformer import Transformer
-from hwsim.models.layer import Exchange, FusedAttention, Item, Kernel, Kind, Layer
+from hwsim.models.layer import Exchange, Item, Kernel, Kind, Layer
 from hwsim.records import dataclass
 from hwsim.units import BYTES
 
@@ -45,6 +45,7 @@ class Slice:
         expert: GPUs that a layer's experts are split over.
         ring: GPUs that each sequence is split over (context parallel).
         dtype: number format of activations; products: of matrix products, if another.
+        cache: keys and values are written to a cache, as a server does.
     """
 
     sequences: int
@@ -57,6 +58,7 @@ class Slice:
     dtype: str = "bf16"
     products: str = ""
     attention: Attention = "flash"
+    cache: bool = False
 
     @property
     def rows(self) -> int:
@@ -143,10 +145,21 @@ def attention(model: Transformer, part: Slice) -> Iterator[Kernel]:
             seen = (part.context - part.tokens / 2) / part.context
         queries = part.rows * model.queries / t
         keys = 2.0 * part.sequences * part.context * max(model.keys / t, model.of_head) / part.ring
+        call = Attended(
+            sequences=part.sequences / part.ring,
+            queries=part.tokens,
+            cached=part.context - part.tokens,
+            heads=heads,
+            kv_heads=max(1, model.of_kv_heads // t),
+            head=model.of_head,
+            width=w,
+            kv_width=w,
+            causal=float(model.causal),
+            written=float(part.cache),
+        )
         work = Work(flop=4.0 * scores * model.of_head * seen, reads=(queries + keys) * w, writes=queries * w, dtype=part.dtype,
-                    mix="matmul")  # fmt: skip
-        shape = FusedAttention(part.context, part.tokens, part.sequences * heads, narrow=model.of_head <= 64)
-        yield Kernel("attention", "attention", work, shape=shape)
+                    mix="matmul", attention=call)  # fmt: skip
+        yield Kernel("attention", "attention", work)
         return
     batch = part.sequences * heads
     yield product("scores", part.tokens, part.context, model.of_head, part, batch, "attention")
@@ -198,7 +211,7 @@ def _gradients(kernel: Kernel, part: Slice, model: Transformer) -> Iterator[Kern
         return
     elif kernel.flash:
         more = dataclasses.replace(work, flop=FLASH_BACKWARD * work.flop, reads=3 * work.reads, writes=3 * work.writes)
-        yield Kernel("d-attention", kernel.kind, more, shape=kernel.shape)
+        yield Kernel("d-attention", kernel.kind, more)
     elif kernel.name == "softmax":
         factor = BACKWARD_PASSES / FORWARD_PASSES
         yield moving("d-softmax", factor * work.reads, factor * work.writes, work.dtype, kernel.kind)

@@ -1,0 +1,194 @@
+"""Attention of a prefill: kernels of vLLM, TensorRT-LLM and SGLang on nine GPUs.
+
+Tables of ai-dynamo/aiconfigurator: FlashAttention 2 and 3, FlashInfer's and TensorRT-LLM's kernels, by head size and length,
+in 16 bits, 8 bits, and with an 8-bit cache; latent attention; encoders of images.  Half of the shapes of every kernel and GPU
+are fitted.  Left out: a generation of GPUs, with constants fitted to those whose units are fed alike, by the law of head sizes;
+then with three constants of the GPU's own from 60 shapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from hwsim.devices import Attended, Gpu
+from hwsim.devices.gpu_attention import Blocks, Rates
+from published.kernels import (
+    GENERATION,
+    KIND,
+    LIBRARY,
+    Array,
+    Constant,
+    Group,
+    fitted,
+    gpu_of,
+    groups,
+    near,
+)
+
+LONG: Final = 2048
+WINDOW: Final = 1024  # tokens below which a kernel skips keys
+EAGER: Final = ("flash latent", "flash kv8 latent")  # started by the host one by one: below `HOST` they time it
+HOST: Final = 4e-4
+LEAST: Final = 30  # rows that a group has at least
+CONSTANTS: Final = (
+    Constant("start", 8e-6, 5e-7, 1e-4),
+    Constant("prologue", 150.0, 1.0, 3000.0),
+    Constant("lost", 0.5, 0.005, 6.0),
+    Constant("queries", 1.0, 0.01, 6.0),
+    Constant("keys", 2.0, 0.01, 20.0),
+    Constant("alone", 0.8, 0.3, 1.5),
+    Constant("passing", 50e9, 5e9, 1e12),
+)
+LAW: Final = (Constant("efficiency", 0.75, 0.1, 1.2), Constant("exponentials", 0.8, 0.05, 10.0))
+OWN: Final = ("start", "efficiency", "passing")
+ROWS: Final = tuple((rows, packed) for rows in (64, 128, 256) for packed in (False, True))
+TRIED: Final = ((64, False), (128, False), (256, False), (128, True))
+
+
+def rows(data: Path) -> list[Group]:
+    """Groups of all tables, whose GPUs the library has."""
+    folder = data / "validation" / "serving"
+    shape = ("batch_size", "isl", "num_heads", "num_key_value_heads", "head_dim")
+    found = groups(folder / "aic_context_attention.csv", _key, _plain, shape)
+    found += groups(folder / "aic_encoder_attention.csv", _encoder, _encoded, ("batch_size", "isl", "num_heads", "head_dim"))
+    found += groups(folder / "aic_context_mla.csv", _latent, _latents, ("batch_size", "isl", "num_heads"))
+    found = [group.of(group.seconds > HOST) if group.key in EAGER else group for group in found]
+    return [group for group in found if len(group) >= LEAST and gpu_of(group.system) is not None]
+
+
+def _key(said: Mapping[str, str]) -> str:
+    name = LIBRARY[said["source"].partition("/")[0]]
+    width = " fp8" if said["attn_dtype"] == "fp8" else " kv8" if said["kv_cache_dtype"] == "fp8" else ""
+    return name + width + (" window" if 0 < float(said["window_size"] or 0) < WINDOW else "")
+
+
+def _plain(said: Mapping[str, str]) -> Mapping[str, float]:
+    return {
+        "sequences": float(said["batch_size"]),
+        "queries": float(said["isl"]),
+        "heads": float(said["num_heads"]),
+        "kv_heads": float(said["num_key_value_heads"]),
+        "head": float(said["head_dim"]),
+        "window": float(said["window_size"] or 0),
+        "kv_width": 1.0 if said["kv_cache_dtype"] == "fp8" else 2.0,
+    }
+
+
+def _encoder(said: Mapping[str, str]) -> str:
+    return LIBRARY[said["source"].partition("/")[0]] + " encoder"
+
+
+def _encoded(said: Mapping[str, str]) -> Mapping[str, float]:
+    heads = float(said["num_heads"])
+    size = {"sequences": float(said["batch_size"]), "queries": float(said["isl"]), "heads": heads, "kv_heads": heads}
+    return {**size, "head": float(said["head_dim"]), "causal": 0.0, "written": 0.0}
+
+
+def _latent(said: Mapping[str, str]) -> str:
+    width = " fp8" if said["mla_dtype"] == "fp8" else " kv8" if said["kv_cache_dtype"] == "fp8" else ""
+    return LIBRARY[said["source"].partition("/")[0]] + width + " latent"
+
+
+def _latents(said: Mapping[str, str]) -> Mapping[str, float]:
+    """Keys are 192 wide, values 128: 160 on average, every head its own."""
+    heads = float(said["num_heads"])
+    size = {"sequences": float(said["batch_size"]), "queries": float(said["isl"]), "heads": heads, "kv_heads": heads}
+    return {**size, "head": 160.0, "kv_width": 1.0 if said["kv_cache_dtype"] == "fp8" else 2.0}
+
+
+def call_of(group: Group) -> Attended:
+    """The calls of a group."""
+    numbers: dict[str, Any] = dict(group.columns)
+    return Attended(cached=0.0 * numbers["queries"], warm=1.0, **numbers)
+
+
+def rates_of(group: Group, gpu: Gpu | None = None) -> Rates:
+    """What its GPU has, in the format of its kernel."""
+    gpu = gpu or gpu_of(group.system)
+    assert gpu is not None
+    return gpu.attending(computes(group) or "bf16")
+
+
+def computes(group: Group) -> str:
+    """Number format of a kernel's products, where it is not that of q: with an 8-bit cache some convert q as well.
+
+    TensorRT-LLM takes as long with an 8-bit cache as all in 8 bits on Hopper and Blackwell, and FlashInfer on Blackwell reaches
+    more than the 16-bit peak.
+    """
+    if " fp8" in group.key:
+        return "fp8"
+    generation, library = GENERATION[group.system], group.key.partition(" ")[0]
+    eight = " kv8" in group.key and KIND[generation] == "shared" and (library == "tensorrt" or generation == "blackwell")
+    return "fp8" if eight and " latent" not in group.key else ""
+
+
+def kernel_of(rows: int, packed: bool, found: Mapping[str, float], shares: Mapping[float, float] | None = None) -> Blocks:
+    """A kernel with these constants."""
+    known: dict[str, Any] = {name: value for name, value in found.items() if not name.startswith("share")}
+    table = {f"{head:g}": share for head, share in (shares or {}).items()}
+    return Blocks(rows=rows, packed=packed, share=table, **known)
+
+
+def predict(group: Group, kernel: Blocks) -> Array:
+    """Seconds of its rows."""
+    call, rates = call_of(group), rates_of(group)
+    heads = group.columns["head"]
+    share: Any = np.zeros(len(group))
+    for head in set(heads.tolist()):
+        share[heads == head] = kernel.reached(head, rates)
+    return np.asarray(kernel.parts(call, rates, share).seconds)
+
+
+def fit_own(group: Group) -> Blocks:
+    """The kernel of one GPU, with a share of the peak for every head size."""
+    heads = sorted(set(group.columns["head"].tolist()))
+    at = np.searchsorted(heads, group.columns["head"])
+    call, rates = call_of(group), rates_of(group)
+    constants = (*CONSTANTS, *(Constant(f"share {head:g}", 0.5, 0.01, 0.95) for head in heads))
+    best: tuple[float, Blocks] | None = None
+    for cut, packed in ROWS:
+
+        def seconds(found: Mapping[str, float], cut: int = cut, packed: bool = packed) -> Array:
+            share: Any = np.array([found[f"share {head:g}"] for head in heads])[at]
+            return np.asarray(kernel_of(cut, packed, found).parts(call, rates, share).seconds)
+
+        found, value = fitted(seconds, group.seconds, constants)
+        if best is None or value < best[0]:
+            shares = {head: found[f"share {head:g}"] for head in heads}
+            best = value, kernel_of(cut, packed, found, shares)
+    assert best is not None
+    return best[1]
+
+
+def fit_pooled(
+    parts: Sequence[Group],
+    known: Blocks | None = None,
+    names: Iterable[str] | None = None,
+    rounds: int = 3,
+    each: int = 60,
+) -> Blocks:
+    """One kernel for several GPUs, by the law of head sizes.  known, names: with these constants, but for those."""
+    calls, rates = [call_of(group) for group in parts], [rates_of(group) for group in parts]
+    measured = np.concatenate([group.seconds for group in parts])
+    start = {} if known is None else {each.name: float(getattr(known, each.name)) for each in (*CONSTANTS, *LAW)}
+    constants = near((*CONSTANTS, *LAW), start)
+    free = [constant for constant in constants if names is None or constant.name in names]
+    best: tuple[float, Blocks] | None = None
+    for cut, packed in TRIED if known is None else ((known.rows, known.packed),):
+
+        def seconds(found: Mapping[str, float], cut: int = cut, packed: bool = packed) -> Array:
+            kernel = kernel_of(cut, packed, {**start, **found})
+            ahead = [
+                kernel.parts(call, rate, kernel.law(call.head, rate)).seconds for call, rate in zip(calls, rates, strict=True)
+            ]
+            return np.concatenate([np.asarray(one) for one in ahead])
+
+        found, value = fitted(seconds, measured, free, rounds, each)
+        if best is None or value < best[0]:
+            best = value, kernel_of(cut, packed, {**start, **found})
+    assert best is not None
+    return best[1]

@@ -1,0 +1,148 @@
+"""Attention of decoding: paged caches of vLLM, TensorRT-LLM and SGLang on nine GPUs, plain and latent.
+
+Tables of ai-dynamo/aiconfigurator, by batch, cached tokens, heads, and the cache's number format.  Half of the shapes of
+every kernel and GPU are fitted.  Left out: a generation of GPUs, with constants fitted to all others; then with three of its own
+from 60 shapes.  TensorRT-LLM on A100 is left out where it reads faster than the memory can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from hwsim.devices import Attended
+from hwsim.devices.gpu_attention import Strips
+from published.attention import EAGER, HOST, LEAST, WINDOW, rates_of
+from published.kernels import (
+    GENERATION,
+    KIND,
+    LIBRARY,
+    Array,
+    Constant,
+    Group,
+    fitted,
+    gpu_of,
+    groups,
+    near,
+)
+
+LATENT: Final = 288.0  # half of the 576 numbers of a latent vector, which are keys and values at once
+OPERATIONS: Final = 2.0 * (576 + 512)
+CONSTANTS: Final = (
+    Constant("start", 9e-6, 1e-6, 2e-4),
+    Constant("reading", 0.85, 0.05, 1.0),
+    Constant("rate", 30e9, 1e9, 3e11),
+    Constant("cached", 40e9, 2e9, 1e12),
+    Constant("share", 0.4, 0.005, 1.0),
+    Constant("filled", 1.0, 0.02, 60.0),
+    Constant("joining", 2e-6, 1e-8, 6e-5),
+    Constant("each", 3e-7, 1e-8, 3e-5),
+)
+OWN: Final = ("start", "reading", "each")
+Cut = tuple[int, int | None, bool]  # heads, widest, lone
+
+
+def rows(data: Path) -> list[Group]:
+    """Groups of both tables, whose GPUs the library has."""
+    folder = data / "validation" / "serving"
+    shape = ("batch_size", "step", "num_heads", "num_key_value_heads")
+    found = groups(folder / "aic_generation_attention.csv", _key, _plain, shape)
+    found += groups(folder / "aic_generation_mla.csv", _latent, _latents, ("batch_size", "step", "num_heads"))
+    found = [group.of(group.seconds > HOST) if group.key in EAGER else group for group in found]
+    found = [group.of(possible(group)) if group.system == "a100_sxm" and group.key == "tensorrt" else group for group in found]
+    return [group for group in found if len(group) >= LEAST and gpu_of(group.system) is not None]
+
+
+def _key(said: Mapping[str, str]) -> str:
+    name = LIBRARY[said["source"].partition("/")[0]]
+    width = " kv8" if said["kv_cache_dtype"] == "fp8" else ""
+    return name + width + (" window" if 0 < float(said["window_size"] or 0) < WINDOW else "")
+
+
+def _plain(said: Mapping[str, str]) -> Mapping[str, float]:
+    return {
+        "sequences": float(said["batch_size"]),
+        "cached": float(said["step"]),
+        "heads": float(said["num_heads"]),
+        "kv_heads": float(said["num_key_value_heads"]),
+        "head": float(said["head_dim"]),
+        "window": float(said["window_size"] or 0),
+        "kv_width": 1.0 if said["kv_cache_dtype"] == "fp8" else 2.0,
+    }
+
+
+def _latent(said: Mapping[str, str]) -> str:
+    return LIBRARY[said["source"].partition("/")[0]] + (" kv8" if said["kv_cache_dtype"] == "fp8" else "") + " latent"
+
+
+def _latents(said: Mapping[str, str]) -> Mapping[str, float]:
+    size = {"sequences": float(said["batch_size"]), "cached": float(said["step"]), "heads": float(said["num_heads"])}
+    width = 1.0 if said["kv_cache_dtype"] == "fp8" else 2.0
+    return {**size, "kv_heads": 1.0, "head": LATENT, "kv_width": width, "latent": OPERATIONS}
+
+
+def call_of(group: Group) -> Attended:
+    """The calls of a group."""
+    numbers: dict[str, Any] = dict(group.columns)
+    return Attended(queries=1.0, warm=1.0, **numbers)
+
+
+def possible(group: Group) -> Any:
+    """Whether a row reads its cache no faster than the memory could."""
+    call = call_of(group)
+    size: Any = call.keys
+    return size / group.seconds <= rates_of(group).bandwidth
+
+
+def cuts(group: Group) -> tuple[Cut, ...]:
+    """Ways that its library may cut strips: what of them its source says, the rest is tried.
+
+    FlashAttention 2 gives each query head a block of its own where there is a window, and cuts no strip of a head of its own;
+    TensorRT-LLM before Blackwell takes at most 32 query heads together.
+    """
+    if " latent" in group.key:
+        return tuple((heads, None, True) for heads in (8, 16, 32, 64, 128))
+    if group.key.startswith("tensorrt"):
+        widest = None if GENERATION[group.system] == "blackwell" else 32
+        return tuple((heads, widest, True) for heads in (8, 16, 32, 64))
+    if KIND[GENERATION[group.system]] == "threads" and "kv8" not in group.key:
+        return ((1, None, False), (1, None, True)) if " window" in group.key else ((16, None, False), (64, None, False))
+    return tuple((heads, None, True) for heads in (8, 16, 32, 64))
+
+
+def kernel_of(cut: Cut, found: Mapping[str, float]) -> Strips:
+    """A kernel with these constants."""
+    heads, widest, lone = cut
+    known: dict[str, Any] = dict(found)
+    return Strips(heads=heads, widest=widest, lone=lone, **known)
+
+
+def predict(group: Group, kernel: Strips) -> Array:
+    """Seconds of its rows."""
+    return np.asarray(kernel.parts(call_of(group), rates_of(group)).seconds)
+
+
+def fit(
+    parts: Sequence[Group], known: Strips | None = None, names: Iterable[str] | None = None, rounds: int = 3, each: int = 60
+) -> Strips:
+    """One kernel for some groups.  known, names: with these constants, but for those."""
+    calls, rates = [call_of(group) for group in parts], [rates_of(group) for group in parts]
+    measured = np.concatenate([group.seconds for group in parts])
+    start = {} if known is None else {each.name: float(getattr(known, each.name)) for each in CONSTANTS}
+    free = [constant for constant in near(CONSTANTS, start) if names is None or constant.name in names]
+    best: tuple[float, Strips] | None = None
+    for cut in cuts(parts[0]) if known is None else ((known.heads, known.widest, known.lone),):
+
+        def seconds(found: Mapping[str, float], cut: Cut = cut) -> Array:
+            kernel = kernel_of(cut, {**start, **found})
+            ahead = [kernel.parts(call, rate).seconds for call, rate in zip(calls, rates, strict=True)]
+            return np.concatenate([np.asarray(one) for one in ahead])
+
+        found, value = fitted(seconds, measured, free, rounds, each)
+        if best is None or value < best[0]:
+            best = value, kernel_of(cut, {**start, **found})
+    assert best is not None
+    return best[1]

@@ -1,0 +1,196 @@
+"""Kernel times of serving frameworks: tables of ai-dynamo/aiconfigurator, by GPU, framework and number formats.
+
+A group is one kernel on one GPU: `validation/serving/aic_*.csv` says which configuration took how long in a CUDA graph.  Of
+every group half of the shapes, by their checksum, are fitted and the other half is scored.  Configurations with several
+rows count once, with their median.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hwsim.devices import Gpu
+from hwsim.spec import SpecError
+from published.parts import part, table
+from published.score import Miss, percentile
+from published.search import simplex
+
+Array = NDArray[np.float64]
+SOURCE: Final = "ai-dynamo/aiconfigurator@095f58a51c4c"
+PARTS: Final[Mapping[str, str]] = {
+    "a100_sxm": "a100-sxm-80gb",
+    "h100_sxm": "h100-sxm",
+    "h200_sxm": "h200-sxm",
+    "b200_sxm": "b200",
+    "b300_sxm": "b300",
+    "gb200": "gb200",
+    "gb300": "gb300",
+    "l40s": "l40s",
+    "rtx_pro_6000_server": "rtx-pro-6000",
+}
+GENERATION: Final[Mapping[str, str]] = {
+    "a100_sxm": "ampere", "h100_sxm": "hopper", "h200_sxm": "hopper", "l40s": "ada", "rtx_pro_6000_server": "blackwell-rtx",
+    "b200_sxm": "blackwell", "b300_sxm": "blackwell", "gb200": "blackwell", "gb300": "blackwell",
+}  # fmt: skip
+# GPUs whose units take their operands from shared memory, and those whose threads hand them over: kernels of one kind are
+# written for all of them.
+KIND: Final[Mapping[str, str]] = {
+    "ampere": "threads", "ada": "threads", "blackwell-rtx": "threads", "hopper": "shared", "blackwell": "shared",
+}  # fmt: skip
+LIBRARY: Final[Mapping[str, str]] = {"vllm": "flash", "trtllm": "tensorrt", "sglang": "sglang"}
+CAP: Final = 0.7  # errors beyond this count no more in a fit
+SAMPLE: Final = 250  # shapes of a group that are fitted at most
+
+
+def gpu_of(system: str) -> Gpu | None:
+    """The part of the library that a system of the tables has; None where the library has none."""
+    try:
+        return part(Gpu, PARTS[system])
+    except SpecError:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Rows of one kernel on one GPU.
+
+    Args:
+        key: name of the kernel; system: of the tables.
+        columns: what the rows say, an array each.
+        seconds: measured; held: whether a row is in the half that is scored; said: its name.
+    """
+
+    system: str
+    key: str
+    columns: Mapping[str, Array]
+    seconds: Array
+    held: NDArray[np.bool_]
+    said: tuple[str, ...]
+
+    def of(self, rows: NDArray[Any]) -> Group:
+        """Some rows of it."""
+        at = np.flatnonzero(rows) if rows.dtype == bool else rows
+        columns = {name: column[at] for name, column in self.columns.items()}
+        return Group(self.system, self.key, columns, self.seconds[at], self.held[at], tuple(self.said[each] for each in at))
+
+    def half(self, held: bool, most: int | None = None) -> Group:
+        """The half that is scored, or the one that is fitted; `most` of its rows, drawn evenly."""
+        at = np.flatnonzero(self.held == held)
+        if most is not None and len(at) > most:
+            at = np.sort(np.random.default_rng(0).permutation(at)[:most])
+        return self.of(at)
+
+    def __len__(self) -> int:
+        return len(self.seconds)
+
+
+def groups(
+    path: Path,
+    key: Callable[[Mapping[str, str]], str],
+    columns: Callable[[Mapping[str, str]], Mapping[str, float]],
+    shape: Sequence[str],
+) -> list[Group]:
+    """The groups of a table.  key: name of a row's kernel, "" to leave it out; shape: columns that tell its half."""
+    found: dict[tuple[str, str], dict[tuple[Any, ...], tuple[Mapping[str, float], bool, list[float], str]]] = {}
+    for said in table(path):
+        name = key(said)
+        if not name or said["system"] not in PARTS:
+            continue
+        numbers = columns(said)
+        half = zlib.crc32(",".join(said[each] for each in shape).encode()) % 2 == 1
+        text = f"{path.stem} {said['source'].partition('/')[0]} {said['system']} " + " ".join(
+            f"{each} {value:g}" for each, value in numbers.items()
+        )
+        rows = found.setdefault((said["system"], name), {})
+        rows.setdefault(tuple(numbers.values()), (numbers, half, [], text))[2].append(float(said["latency_ms"]) * 1e-3)
+    return [_group(system, name, list(rows.values())) for (system, name), rows in sorted(found.items())]
+
+
+def _group(system: str, key: str, rows: Sequence[tuple[Mapping[str, float], bool, list[float], str]]) -> Group:
+    names = rows[0][0]
+    return Group(
+        system,
+        key,
+        {name: np.array([float(row[0][name]) for row in rows]) for name in names},
+        np.array([statistics.median(row[2]) for row in rows]),
+        np.array([row[1] for row in rows]),
+        tuple(row[3] for row in rows),
+    )
+
+
+# ---- fits ----
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A number of a fit: its name, where the search starts, and between what it stays."""
+
+    name: str
+    typical: float
+    least: float
+    most: float
+
+
+def fitted(
+    predict: Callable[[Mapping[str, float]], Array],
+    measured: Array,
+    constants: Sequence[Constant],
+    rounds: int = 3,
+    each: int = 60,
+) -> tuple[dict[str, float], float]:
+    """(constants, mean error) that a search finds."""
+    lowest = np.log([constant.least for constant in constants])
+    highest = np.log([constant.most for constant in constants])
+    names = [constant.name for constant in constants]
+    logs = np.log(measured)
+
+    def error(at: Sequence[float]) -> float:
+        inside = np.clip(at, lowest, highest)
+        off = np.abs(np.log(predict(dict(zip(names, np.exp(inside), strict=True)))) - logs)
+        return float(np.minimum(off, CAP).mean() + 0.01 * np.sum((np.array(at) - inside) ** 2))
+
+    at, value = [math.log(constant.typical) for constant in constants], math.inf
+    for _ in range(rounds):
+        at, value = simplex(error, np.clip(at, lowest, highest).tolist(), most=each * len(constants))
+    return dict(zip(names, (float(number) for number in np.exp(np.clip(at, lowest, highest))), strict=True)), value
+
+
+def near(constants: Iterable[Constant], known: Mapping[str, float]) -> list[Constant]:
+    """The same constants, starting at known ones."""
+    return [replace(each, typical=known.get(each.name, each.typical)) for each in constants]
+
+
+def median(predicted: Array, measured: Array) -> tuple[float, float]:
+    """Median and 90th percentile of |ln(predicted / measured)|."""
+    off = np.abs(np.log(predicted / measured))
+    return float(np.median(off)), float(np.quantile(off, 0.9))
+
+
+def misses(group: Group, predicted: Array) -> list[Miss]:
+    """Each row of a group."""
+    name = f"{group.key}, {group.system}"
+    rows = zip(group.said, predicted, group.seconds, strict=True)
+    return [Miss(said, float(guess), float(measured), name) for said, guess, measured in rows]
+
+
+def tail(found: Iterable[Miss]) -> float:
+    """90th percentile of the errors."""
+    return percentile([each.error for each in found], 0.9)
+
+
+def short(value: float) -> float:
+    """Three digits.
+
+    >>> short(1.2345e-5)
+    1.23e-05
+    """
+    return float(f"{value:.3g}")

@@ -1,0 +1,131 @@
+"""The cost of fused attention on one GPU, and the derivation that goes with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from hwsim.demand import Case, Cost, Doubt, Term
+from hwsim.devices.gpu_attention import Attention, Blocks, Parts, Rates, Strips, missing
+from hwsim.devices.roofline import Draw, Input, assemble, latency_term, source_of
+from hwsim.devices.work import Attended, Work
+from hwsim.formats import precise
+from hwsim.records import dataclass
+
+SHORT: Final = 2048  # tokens below which starts and waves decide
+# Words of a source: how well the number is known.
+_STANDING: Final[tuple[tuple[str, Case], ...]] = (
+    ("default: outside", "outside"),
+    ("other generations", "generation"),
+    ("of any kind", "generation"),
+    ("default", "device"),
+    ("guess", "device"),
+    ("fitted", "known"),
+    ("measured", "known"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attending:
+    """A call of attention with everything that its time depends on.
+
+    Args:
+        name: full name of the GPU; rates: in the format of the work; peaks: in another one.
+        share: part of the peak that every kernel of a prefill reaches, where the part states that number alone.
+    """
+
+    name: str
+    work: Work
+    call: Attended
+    kernels: Attention
+    rates: Rates
+    peaks: Callable[[str], Rates]
+    peak_source: str
+    sources: Mapping[str, str]
+    share: float | None = None
+
+    def cost(self) -> Cost:
+        """Draws of the multiprocessors and of memory; no faster than its waves, after its start."""
+        call, compute, memory = self.call, f"{self.name}.compute", f"{self.name}.memory"
+        key, parts, inputs, formula = self._decode() if call.decoding else self._prefill()
+        moved = call.outer + call.keys + (0.0 if call.decoding else call.fresh * call.written)
+        old = call.keys * call.cached / call.context * (1 - call.warm)  # nothing but memory has what was cached before
+        drawn = (old + (moved - old) * missing(moved, self.rates)) / self.rates.bandwidth
+        body = parts.seconds - parts.start
+        busy = Term("compute", "busy", (("busy", precise(parts.busy, "s"), "of all multiprocessors"),), parts.busy, compute)
+        bound = "compute" if parts.computing >= parts.memory else "memory"
+        doubts = self._doubts(key, parts.seconds)
+        alone = Term(bound, formula, inputs, body, f"{self.name}.{bound}", doubts=doubts)
+        read: tuple[Input, ...] = (
+            ("bytes", precise(drawn * self.rates.bandwidth, "B"), "what the last cache does not hold"),
+            ("bandwidth", precise(self.rates.bandwidth, "B/s"), source_of(self.sources, "memory.bandwidth")),
+        )
+        draws = (
+            Draw(compute, min(parts.busy, body), 1.0, self.work.flop, "FLOP", busy),
+            Draw(compute, 0.0, 1.0, 0.0, "FLOP", alone),
+            Draw(memory, min(drawn, body), 1.0, moved, "B", Term("memory", "bytes / bandwidth", read, min(drawn, body), memory)),
+        )
+        start = latency_term("start of attention", parts.start, self._source(key, "start"))
+        return assemble(draws, bandwidth=self.rates.bandwidth, floor=body, latencies=(start,))
+
+    def _prefill(self) -> tuple[str, Parts, tuple[Input, ...], str]:
+        call = self.call
+        key, kernel = self.kernels.blocks(call, self.work.dtype)
+        rates = self.peaks(kernel.computes) if kernel.computes else self.rates
+        said = f"prefill.{key}"
+        share = self.share or kernel.reached(call.head, rates)
+        parts = kernel.parts(call, rates, share)
+        at = next((f"share.{size}" for size in kernel.share if float(size) == call.head), "efficiency")
+        reached = self._source(said, at) if self.share is None else source_of(self.sources, "attention")
+        inputs = (
+            ("computing", precise(parts.computing, "s"), self._blocks(kernel, key, share, rates.peak, reached)),
+            ("memory", precise(parts.memory, "s"), "queries, keys, values and result, from memory or the last cache"),
+            ("passes", precise(parts.beside, "s"), f"over q, k and v before: {self._source(said, 'keys')}"),
+        )
+        return said, parts, inputs, "(computing^4 + memory^4)^(1/4) + passes"
+
+    def _blocks(self, kernel: Blocks, key: str, share: float, peak: float, source: str) -> str:
+        call = self.call
+        return (
+            f"kernel '{key or 'typical'}': blocks of {kernel.rows} queries, {call.heads:g} heads, {call.sequences:g} sequences "
+            f"on {self.rates.multiprocessors:g} multiprocessors, each sees {precise(call.seen, '1')} keys; "
+            f"{precise(share, '%')} of {precise(peak, 'FLOP/s')} ({source}; {kernel.computes or self.peak_source})"
+        )
+
+    def _decode(self) -> tuple[str, Parts, tuple[Input, ...], str]:
+        call = self.call
+        key, kernel = self.kernels.strips(call, self.work.dtype)
+        said, parts = f"decode.{key}", kernel.parts(call, self.rates)
+        inputs = (
+            ("computing", precise(parts.computing, "s"), self._strips(kernel, key)),
+            ("memory", precise(parts.memory, "s"), f"the cache, read once: {self._source(said, 'reading')}"),
+            ("joining", precise(parts.beside, "s"), f"of the pieces: {self._source(said, 'joining')}"),
+        )
+        return said, parts, inputs, "(computing^4 + memory^4)^(1/4) + joining"
+
+    def _strips(self, kernel: Strips, key: str) -> str:
+        call = self.call
+        return (
+            f"kernel '{key or 'typical'}': {call.sequences:g} x {call.kv_heads:g} strips of {call.context:g} tokens in pieces on "
+            f"{self.rates.multiprocessors:g} multiprocessors, {precise(kernel.rate, 'B/s')}, {precise(kernel.each, 's')} a piece "
+            f"({self._source(f'decode.{key}', 'rate')})"
+        )
+
+    def _source(self, key: str, what: str) -> str:
+        return source_of(self.sources, f"attention.{key}.{what}")
+
+    def _regime(self) -> str:
+        if self.call.latent > 0:
+            return "attention/mla"
+        if self.call.decoding:
+            return "attention/decode"
+        return "attention/prefill" if self.call.queries >= SHORT else "attention/short"
+
+    def _doubts(self, key: str, seconds: float) -> tuple[Doubt, ...]:
+        """What the error of its time comes from: GPUs of one kind share it."""
+        said = self._source(key, "start")
+        case: Case = next((case for word, case in _STANDING if word in said), "device")
+        if key.endswith("."):  # neither the GPU nor its class has such a kernel
+            case = "generation"
+        chip = f"{precise(self.rates.peak, 'FLOP/s')}, {self.rates.multiprocessors:g} multiprocessors"
+        return (Doubt(self._regime(), case, f"{chip}, attention.{key.rstrip('.')}", seconds),)

@@ -1,0 +1,279 @@
+"""Fused attention on a GPU: blocks of queries in a prefill, strips of the cache in decoding.
+
+A prefill cuts the queries of every head into blocks of `rows`, which the multiprocessors take in waves; a block goes through
+the keys that its last query sees:
+
+    keys   = what a query sees on average + (rows - 1) / 2, at most the context; and `prologue` to start and end a block
+    step   = rows x flop / (share x peak of a multiprocessor): one key against a block of queries
+    busy   = step x the longest block's keys / alone, or step x (blocks / multiprocessors + lost) x keys if that is longer
+    time   = start + passes over q, k, v + (busy^4 + memory^4)^(1/4)
+
+The share of the peak grows with the head size, for a score needs its exponential however long the vectors are:
+
+    1 / share = 1 / efficiency + peak / (4 head x exponentials)
+
+It is read from a table where a kernel was measured, and between and beyond its sizes follows this law.
+
+Decoding reads the cache. What the query heads of one key head need of one sequence is a strip, and strips are cut into
+pieces until the chip is full:
+
+    pieces = tokens / 128, at most what fills the multiprocessors `filled` times
+    memory = bytes / bandwidth
+    alone  = turns x (bytes of a piece / rate of a multiprocessor + each)
+    time   = start + (memory^4 + alone^4 + computing^4)^(1/4) + joining the pieces
+
+**Source**: Dao, "FlashAttention-2", arXiv:2307.08691; Shah et al., "FlashAttention-3", arXiv:2407.08608 (exponentials beside
+products); Dao et al., "Flash-Decoding", 2023 (pieces of the cache). The constants are fitted: each part file says to what.
+**Error**: see `docs/validation/components.md`.
+**Range**: all sequences of a call alike. The formulas take numbers, or arrays of them.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
+
+from hwsim.devices.work import Attended
+from hwsim.records import dataclass
+from hwsim.spec.fields import field
+from hwsim.spec.mistakes import Problem
+from hwsim.units import BytesPerSecond, Ratio, Seconds
+
+ROUNDING: Final = 4.0  # sharpness of the knees between computing and memory
+UNITS: Final = 16.0  # exponentials that a multiprocessor of NVIDIA's starts each clock
+STAYS: Final = 0.6  # part of the last cache that holds what the kernel before wrote
+KEYS: Final = 128.0  # tokens of the cache that a piece has at least
+DEPTH: Final = 64.0  # tokens of the cache that a block takes at once
+PADDED: Final = 32  # head sizes are rounded up to a multiple of it
+SKIPPED: Final = 1024  # tokens of a window below which kernels are made for it
+QUERIES: Final = 8.0  # query heads of a block are rounded up to a multiple of it
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """The numbers of a GPU that attention needs.
+
+    Args:
+        peak: FLOP/s in the format it computes in; exponentials: 1/s that its multiprocessors start.
+        bandwidth: B/s of its memory, as printed; read: that it reads with; cache: bytes of its last cache.
+    """
+
+    peak: float
+    exponentials: float
+    bandwidth: float
+    read: float
+    multiprocessors: float
+    cache: float = 0.0
+
+
+def most(first: float, second: float) -> float:
+    """The larger one, of numbers or element by element."""
+    return (first + second + abs(first - second)) / 2
+
+
+def least(first: float, second: float) -> float:
+    """The smaller one."""
+    return first - most(first - second, 0.0 * second)
+
+
+def whole(number: float) -> float:
+    """Rounded up.
+
+    >>> whole(1.25), whole(2.0)
+    (2.0, 2.0)
+    """
+    return -(-number // 1)
+
+
+def rounded(*seconds: float) -> float:
+    """The longest of some times with its corners rounded, of numbers or arrays.
+
+    >>> round(rounded(1e-3, 1e-6), 9), round(rounded(1e-3, 1e-3), 6)
+    (0.001, 0.001189)
+    """
+    total: float = 1e-3 * sum((each / 1e-3) ** ROUNDING for each in seconds) ** (1.0 / ROUNDING)
+    return total
+
+
+def missing(size: float, rates: Rates) -> float:
+    """Part of some bytes that is not in the last cache."""
+    part: float = size**ROUNDING / (size**ROUNDING + (STAYS * rates.cache) ** ROUNDING)
+    return part
+
+
+class Parts(NamedTuple):
+    """Seconds of starting, of passes or joining, of the longest multiprocessor, of the bytes; busy: of all multiprocessors."""
+
+    start: float
+    beside: float
+    computing: float
+    memory: float
+    busy: float
+
+    @property
+    def seconds(self) -> float:
+        return self.start + self.beside + rounded(self.computing, self.memory)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocks:
+    """A kernel of attention over many queries. The defaults are of no kernel that was measured: a class has better ones."""
+
+    rows: int = field("queries of a block", default=128, minimum=1)
+    computes: str = field("number format of its products (default: of q)", default="", example="fp8")
+    packed: bool = field("the query heads of one key head share a block", default=False)
+    share: Mapping[str, Ratio] = field("part of the peak that long sequences reach, by head size", default_factory=dict)
+    efficiency: Ratio = field("part of the peak that the products alone would reach", default=0.75, exclusive_minimum=0.0)
+    exponentials: float = field("part of those that the units start which it sustains", default=1.0, exclusive_minimum=0.0)
+    prologue: float = field("keys that starting and ending a block take", default=150.0, minimum=0.0)
+    lost: float = field("of the last wave, in blocks", default=1.2, minimum=0.0)
+    alone: float = field("speed of a block that has its multiprocessor alone, over that of all together", default=1.0,
+                         exclusive_minimum=0.0)  # fmt: skip
+    queries: float = field("times that q is read or written before", default=0.5, minimum=0.0)
+    keys: float = field("times that k and v are read or written before", default=2.0, minimum=0.0)
+    passing: BytesPerSecond = field("of a multiprocessor, for what is in the last cache", default=40e9, exclusive_minimum=0.0)
+    start: Seconds = field("of all its kernels, in a graph", default=10e-6)
+    kernel: Seconds | None = field("of attention alone, without the passes before (default: half of `start`)", default=None)
+
+    def problems(self) -> Iterator[Problem]:
+        """(key, message, hint) of what cannot be."""
+        for size in self.share:
+            if not size.isdigit() or int(size) < 1:
+                yield f"share.{size}", "is not a head size", "such as 128"
+
+    def law(self, head: float, rates: Rates) -> float:
+        """Share of the peak by the law of head sizes."""
+        return 1.0 / (1.0 / self.efficiency + rates.peak / (4.0 * head * self.exponentials * rates.exponentials))
+
+    def reached(self, head: float, rates: Rates) -> float:
+        """Share of the peak: of the table; between its sizes linear in 1 / head as the law is, beyond them as far off the law.
+
+        >>> rates = Rates(peak=1e12, exponentials=1e10, bandwidth=1e12, read=1e12, multiprocessors=100)
+        >>> kernel = Blocks(share={"64": 0.4, "128": 0.5})
+        >>> [round(kernel.reached(head, rates), 3) for head in (64, 80, 96, 128, 256)]
+        [0.4, 0.385, 0.462, 0.5, 0.534]
+        """
+        stated = self.share.get(f"{head:g}")
+        if stated is not None:
+            return stated
+        size = -(-head // PADDED) * PADDED
+        known = sorted((float(each), share) for each, share in self.share.items())
+        below = [each for each in known if each[0] <= size]
+        above = [each for each in known if each[0] >= size]
+        if below and above:
+            (low, slow), (high, fast) = below[-1], above[0]
+            part = 0.0 if high == low else (1 / low - 1 / size) / (1 / low - 1 / high)
+            share = 1.0 / ((1 - part) / slow + part / fast)
+        elif known:
+            near, share = below[-1] if below else above[0]
+            share *= self.law(size, rates) / self.law(near, rates)
+        else:
+            share = self.law(size, rates)
+        return share * head / size
+
+    def parts(self, call: Attended, rates: Rates, share: float) -> Parts:
+        """Seconds of a call, all its kernels."""
+        together = 1.0 if not self.packed else call.heads / call.kv_heads
+        blocks = whole(call.queries * together / self.rows) * call.heads / together * call.sequences
+        rows = least(self.rows / together, call.queries)
+        keys = least(call.seen + (rows - 1) / 2, call.context)
+        longest = least(call.window + (call.window <= 0) * call.context + rows, call.context)
+        turns = blocks / rates.multiprocessors
+        step = call.each * self.rows * rates.multiprocessors / (share * rates.peak)
+        through = step * turns * (keys + self.prologue)
+        waiting = step * self.lost * (turns > 1) * (keys + self.prologue)
+        computing = most(step * (longest + self.prologue) / self.alone, through + waiting)
+        # what lies in the last cache comes from there: an activation was written just before
+        away, near = missing(call.outer + call.keys, rates) / rates.read, 1.0 / (self.passing * rates.multiprocessors)
+        byte = away + near
+        old = call.keys * call.cached / call.context
+        cold = (1 - call.warm) * old * (1.0 / rates.read - away)
+        passes = self.queries * call.outer / 2 + self.keys * call.fresh
+        start = self.start * call.written + (1 - call.written) * (self.start / 2 if self.kernel is None else self.kernel)
+        return Parts(start, passes * byte * call.written, computing, (call.outer + call.keys) * byte + cold, through)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strips:
+    """A kernel of attention of one query a sequence. The defaults are of no kernel that was measured."""
+
+    heads: int = field("query heads of one key head that a block takes together", default=32, minimum=1)
+    widest: int | None = field("query heads of one key head beyond which each has a block of its own", default=None, minimum=1)
+    lone: bool = field("strips of a key head with one query head are cut as well", default=True)
+    filled: float = field("times that the pieces fill the multiprocessors", default=1.5, exclusive_minimum=0.0)
+    reading: Ratio = field("part of the bandwidth that is reached", default=0.85, exclusive_minimum=0.0)
+    cached: BytesPerSecond = field("of a multiprocessor, for what is in the last cache", default=150e9, exclusive_minimum=0.0)
+    rate: BytesPerSecond = field("of a multiprocessor that reads a strip", default=30e9, exclusive_minimum=0.0)
+    share: Ratio = field("part of the peak of its products", default=0.2, exclusive_minimum=0.0)
+    each: Seconds = field("of a block, however short its strip", default=1.5e-6)
+    joining: Seconds = field("of the pieces, and a sixteenth more for each", default=1e-6)
+    start: Seconds = field("of its kernels, in a graph; half of it where no cache is written", default=9e-6)
+
+    def parts(self, call: Attended, rates: Rates) -> Parts:
+        """Seconds of a call."""
+        tokens = least(call.context, call.window + (call.window <= 0) * call.context)
+        token = 2 * call.head * call.kv_width
+        group = call.heads / call.kv_heads
+        size = tokens * token * call.sequences * call.kv_heads
+        away = (1 - call.warm * (1 - missing(size + call.outer, rates))) / (self.reading * rates.bandwidth)
+        memory = size * away + (size + call.outer) / (self.cached * rates.multiprocessors)
+        split = 0.0 if self.widest is None else 1.0 * (group > self.widest)
+        together = split + (1 - split) * self.heads
+        blocks = call.sequences * call.kv_heads * whole(group / together)
+        room = self.filled * rates.multiprocessors / blocks
+        pieces = most(1.0, least(whole(tokens / KEYS), room // 1))
+        if not self.lone:
+            pieces = 1 + (pieces - 1) * (group > 1)
+        turns = most(1.0, blocks * pieces / rates.multiprocessors)
+        depth = whole(tokens / pieces / DEPTH) * DEPTH
+        alone = turns * (depth * token / self.rate + self.each)
+        wide = least(together, whole(group / QUERIES) * QUERIES)
+        computing = turns * depth * wide * call.each * rates.multiprocessors / (self.share * rates.peak)
+        joining = self.joining * (1 + pieces / 16) * (pieces > 1)
+        busy = blocks * pieces / rates.multiprocessors * (depth * token / self.rate + self.each)
+        return Parts(self.start * (1 + call.written) / 2, joining, rounded(alone, computing), memory, busy)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attention:
+    """The kernels of attention that a GPU's libraries have.
+
+    A name is that of the library (flash, tensorrt) and what sets the kernel apart: `fp8` computes in 8 bits, `kv8` has an 8-bit
+    cache alone, `window` sees fewer than 1024 tokens, `encoder` all of them, `latent` has one latent vector for all heads.
+    """
+
+    prefill: Mapping[str, Blocks] = field("many queries of a sequence", default_factory=dict)
+    decode: Mapping[str, Strips] = field("one query of a sequence", default_factory=dict)
+
+    def problems(self) -> Iterator[Problem]:
+        """(key, message, hint) of what cannot be."""
+        for name, blocks in self.prefill.items():
+            for key, message, hint in blocks.problems():
+                yield f"prefill.{name}.{key}", message, hint
+
+    def blocks(self, call: Attended, dtype: str) -> tuple[str, Blocks]:
+        """The kernel of a prefill, and its name; "" where no such kernel is known."""
+        return next(((name, self.prefill[name]) for name in names_of(call, dtype) if name in self.prefill), ("", Blocks()))
+
+    def strips(self, call: Attended, dtype: str) -> tuple[str, Strips]:
+        """The kernel of a step of decoding, and its name; "" where no such kernel is known."""
+        return next(((name, self.decode[name]) for name in names_of(call, dtype) if name in self.decode), ("", Strips()))
+
+
+@functools.lru_cache(maxsize=256)
+def _names(library: str, dtype: str, narrow: bool, kind: str) -> tuple[str, ...]:
+    formats = [*([" fp8"] if dtype == "fp8" else []), *([" kv8"] if narrow else []), ""]
+    libraries = dict.fromkeys((library, "flash", "tensorrt"))
+    kinds = dict.fromkeys((kind, ""))
+    return tuple(f"{name}{width}{each}" for name in libraries for each in kinds for width in formats)
+
+
+def names_of(call: Attended, dtype: str) -> tuple[str, ...]:
+    """Names of the kernels that a call may have, the best first.
+
+    >>> names_of(Attended(1, 64, 0, 8, 8, 128, window=128), "fp16")[:3]
+    ('flash window', 'flash', 'tensorrt window')
+    """
+    kind = " latent" if call.latent > 0 else " window" if 0 < call.window < SKIPPED else "" if call.causal > 0 else " encoder"
+    return _names(call.library, dtype, call.kv_width < call.width, kind)
