@@ -145,8 +145,16 @@ class Row:
         """The product as the op `matmul` asks for it, in a graph."""
         kind = KINDS[self.kind]
         reads = self.m * self.k * BYTES[kind.dtype] + self.k * self.n * BYTES[kind.weight]
-        return Work(flop=2.0 * self.m * self.n * self.k, reads=reads, writes=2.0 * self.m * self.n, dtype=kind.dtype, mix="matmul",
-                    product=self.product, start="graph")  # fmt: skip
+        flop = 2.0 * self.m * self.n * self.k
+        return Work(
+            flop=flop,
+            reads=reads,
+            writes=2.0 * self.m * self.n,
+            dtype=kind.dtype,
+            mix="matmul",
+            product=self.product,
+            start="graph",
+        )
 
     def timed(self, weight: float = 1.0) -> Timed:
         """The row as a fit of many GPUs has it."""
@@ -229,8 +237,7 @@ def _of_others(every: Sequence[Row], own: bool) -> Callable[[Row], float]:
 REACHED: Final[Mapping[str, tuple[float, str]]] = {
     "products of serving: bf16": (
         0.0651,
-        " One set of constants serves both frameworks, whose libraries differ by up to 7 % on one shape; apart they come to"
-        " 6.2 %. L40S 12 %: its small weights stay in its large cache, which is not a model's way.",
+        " One set of constants serves both frameworks; apart they come to 6.2 %. L40S 12 %: its weights stayed in its cache.",
     ),
     "products of serving: fp8, trtllm": (
         0.0467,
