@@ -8,7 +8,7 @@ cuts at once (a test compares the two).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -80,7 +80,10 @@ class Batch:
         ]
         self.rows, self.columns, self.splits = np.array(cuts, np.float64).T
         self.side = math.sqrt(tiles.largest)
-        column = lambda values: np.array([values], np.float64).T  # noqa: E731
+
+        def column(values: Iterable[float | None]) -> Floats:
+            return np.array([list(values)], np.float64).T
+
         m, n, k = (column([getattr(row.product, key) for row in rows]) for key in "mnk")
         self.sms = column([row.gpu.sms for row in rows])
         self.peak = column([row.gpu.flop[row.dtype] for row in rows])

@@ -87,7 +87,7 @@ def product(name: str, rows: int, columns: int, depth: int, part: Slice, batch: 
 def casting(kernel: Kernel, part: Slice) -> Iterator[Kernel]:
     """A product of a training, after both of its factors have been turned into 8-bit numbers, if it computes in them."""
     shape = kernel.work.product
-    if part.products and shape is not None and kernel.work.dtype != part.dtype:
+    if part.products == "fp8" and shape is not None and kernel.work.dtype != part.dtype:
         yield cast(f"cast-{kernel.name}", (shape.m + shape.n) * shape.k * shape.batch, part)
     yield kernel
 
