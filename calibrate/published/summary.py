@@ -7,7 +7,10 @@ was left out of the fit, and of rows with nothing alike in any fit.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Final
+
+import yaml
 
 from hwsim.demand import Case
 from hwsim.formats import percent
@@ -44,8 +47,7 @@ LINES: Final[tuple[tuple[str, tuple[tuple[Case, str], ...]], ...]] = (
     ("left out", (("source", "source"), ("device", "device"), ("generation", "generation"))),
     ("never fitted", (("outside", "nothing alike"),)),
 )
-# What the figure of a bound was before these models, by (topic, name of the score), from the page of that version.
-BEFORE: Final[Mapping[tuple[str, str], float]] = {}
+EARLIER: Final = Path(__file__).parent / "before.yaml"
 HEAD: Final = """# How far predictions are from measurements
 
 Written by `python -m published --data DIR --write`. Three lines a topic: rows at sizes between those that were fitted; rows of a
@@ -63,8 +65,8 @@ the rows that are in no score.
 BOUNDS: Final = """
 ## Bounds
 
-What a test holds each figure to. "Before" is the same figure of the version before, where it had one. Bounds are stated before
-a figure is known and are not loosened. Where honest attempts did not reach one (**bold**), the topic's page says why.
+What a test holds each figure to. "Before" is the same figure when what a part left out was ideal, where there was one. Bounds are
+stated before a figure is known and are not loosened. Where honest attempts did not reach one (**bold**), its page says why.
 
 | topic | what | kind of row | rows | metric | before | now | bound |
 |---|---|---|---|---|---|---|---|
@@ -84,7 +86,8 @@ def page(found: Sequence[Residual], scores: Mapping[str, Sequence[Score]]) -> st
                 if rows := by.get((topic, case)):
                     out.append(_line(topic, line, without, rows))
     out.append(BOUNDS.rstrip("\n"))
-    out += [_bound(topic, score) for topic, mine in scores.items() for score in mine]
+    before = yaml.safe_load(EARLIER.read_text("utf-8"))
+    out += [_bound(topic, score, before.get(topic, {}).get(score.name)) for topic, mine in scores.items() for score in mine]
     return "\n".join(out) + "\n"
 
 
@@ -101,8 +104,7 @@ def _line(topic: str, line: str, without: str, rows: Sequence[Residual]) -> str:
     return f"| {what} | {line} | {without} | {len(rows):,} | {groups} | {shown(median)} | {shown(tail)} |"
 
 
-def _bound(topic: str, score: Score) -> str:
-    before = BEFORE.get((topic, score.name))
+def _bound(topic: str, score: Score, before: float | None) -> str:
     was = shown(before) if before is not None else ""
     now = shown(score.value) if score.value <= score.bound else f"**{shown(score.value)}**"
     metric = score.metric.replace("|", "\\|")
