@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import yaml
 
-from published import TOPICS, accounts, coverage, intervals_page, parts, scores_of, shipping, summary
+from published import accounts, coverage, intervals_page, parts, scores_of, shipping, summary
 from published.parts import table
 from published.report import line, page
 from published.residual import Residual
@@ -147,4 +147,3 @@ def test_figures_that_are_read_are_counted(tmp_path: Path) -> None:
 def test_every_reason_for_a_row_without_a_score_is_of_a_source(listed: dict[str, Any]) -> None:
     names = {each["name"] for each in listed["sources"]}
     assert {source for _, source in accounts.WHY} <= names
-    assert set(TOPICS) >= accounts.ELSEWHERE

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from hwsim.results.invariants import printed
-from published import PAGES, TOPICS, accounts, errors, intervals_page, left_out, scores_of, summary, topics_of
+from published import PAGES, TOPICS, accounts, errors, intervals_page, left_out, parts, scores_of, summary, topics_of
 from published.report import line, page
 from published.score import Score
 from published.shipping import SHIPPED
@@ -47,14 +47,16 @@ def main() -> None:
         for topic in topics:
             importlib.import_module(f"published.{topic}").fit(data)
         return
+    if said.write:
+        parts.read_figures = set()
     found = scored(topics, data)
     if said.write:
         write(pages, found, data)
 
 
 def _topics(pages: Sequence[str]) -> list[str]:
-    """The topics that pages need: the summary all of them, intervals and sources none."""
-    names = PAGES if "summary" in pages else [name for name in pages if name in PAGES]
+    """The topics that pages need: the summary and the sources all of them, intervals none."""
+    names = PAGES if {"summary", "sources"} & set(pages) else [name for name in pages if name in PAGES]
     return [topic for name in names for topic in topics_of(name)]
 
 
@@ -78,14 +80,15 @@ def scored(topics: Sequence[str], data: Path) -> dict[str, tuple[Score, ...]]:
 def write(pages: Sequence[str], found: Scores, data: Path) -> None:
     """Write pages of docs/validation."""
     FOLDER.mkdir(parents=True, exist_ok=True)
-    residuals = left_out.residuals(data) if {"summary", "intervals"} & set(pages) else []
+    residuals = left_out.residuals(data) if set(OF_ALL) & set(pages) else []
+    read, parts.read_figures = parts.read_figures or set(), None
     for name in pages:
         if name == "summary":
             text = summary.page(residuals, found)
         elif name == "intervals":
             text = intervals_page.page(residuals, FOLDER)
         elif name == "sources":
-            text = accounts.page(data)
+            text = accounts.page(data, read)
         else:
             text = page(name, {topic: found[topic] for topic in topics_of(name)})
         (FOLDER / f"{name}.md").write_text(printed(text), encoding="utf-8")

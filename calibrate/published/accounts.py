@@ -6,11 +6,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from published import TOPICS, left_out, parts, scores_of
+from published import parts
 from published.shipping import licence, name_of, source_of
 
-# Topics whose rows another topic reads as well, or whose figures are of a simulator: minutes that would count nothing more.
-ELSEWHERE: Final = frozenset({"cnn_simulated", "collectives_levels", "dram", "hdd", "peers", "ssd", "twins_storage"})
 # Table, source: why rows without a flag are in no score.
 WHY: Final[Mapping[tuple[str, str], str]] = {
     ("03_collectives", "stackhpc/hpc-tests"): "messages of 0 bytes",
@@ -65,33 +63,23 @@ Figures whose licence allows it come with the sources of hwsim, in packed tables
 """
 
 
-def page(data: Path) -> str:
-    """The page in Markdown."""
-    read = read_of(data)
+def page(data: Path, read: set[tuple[str, int]]) -> str:
+    """The page in Markdown.
+
+    Args:
+        read: (table, row) of every figure that a topic read, see `published.parts`.
+    """
     lines, total = [], [0, 0, 0]
     for path in sorted([*data.glob("validation/*.csv"), *data.glob("validation/serving/aic_*.csv")]):
         for source, (rows, flagged, scored, unscored) in _counted(data, path, read).items():
             total = [total[0] + rows, total[1] + flagged, total[2] + scored]
-            why = f"{unscored}: {_why(path.stem, source)}" if unscored else ""
+            why = f"{unscored:,}: {_why(path.stem, source)}" if unscored else ""
             says = licence(source)
             lines.append(
                 f"| {path.stem} | {source} | {rows:,} | {flagged or ''} | {scored:,} | {why} | {says} | {'yes' if says else ''} |"
             )
     lines.append(f"| all | | {total[0]:,} | {total[1]:,} | {total[2]:,} | | | |")
     return HEAD + "\n".join(lines) + "\n"
-
-
-def read_of(data: Path) -> set[tuple[str, int]]:
-    """(table, row) of every figure that a topic reads."""
-    parts.read_figures = set()
-    try:
-        for topic in TOPICS:
-            if topic not in ELSEWHERE:
-                scores_of(topic, data)
-                left_out.of_topic(topic, data)
-        return parts.read_figures
-    finally:
-        parts.read_figures = None
 
 
 def _counted(data: Path, path: Path, read: set[tuple[str, int]]) -> Mapping[str, tuple[int, int, int, int]]:

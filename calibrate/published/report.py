@@ -59,7 +59,7 @@ def page(name: str, found: Mapping[str, Sequence[Score]]) -> str:
     """The whole page in Markdown."""
     out = [f"{TITLES[name]} {HEAD}".rstrip("\n")]
     for topic, scores in found.items():
-        out += [_row(topic, score) for score in sorted(scores, key=lambda score: ORDER.index(score.half))]
+        out += [_row(topic, score) for score in sorted(scores, key=lambda score: ORDER.index(score.seen))]
     for topic, scores in found.items():
         out += ["", f"## {TOPICS[topic]}"]
         for score in scores:
@@ -71,7 +71,7 @@ def _row(topic: str, score: Score) -> str:
     ranked = score.worst
     median, tail = (_percent(ranked.median), _percent(ranked.tail)) if ranked.groups else ("", "")
     return (
-        f"| {topic} | {score.name} | {KINDS[score.half]} | {score.rows} | {ranked.groups} | {median} | {tail} | {_held(score)} |"
+        f"| {topic} | {score.name} | {KINDS[score.seen]} | {score.rows} | {ranked.groups} | {median} | {tail} | {_held(score)} |"
     )
 
 
@@ -89,7 +89,7 @@ def _details(score: Score) -> list[str]:
         "",
         f"### {score.name}",
         "",
-        f"{_percent(score.value)} {score.metric}, bound {_percent(score.bound)}, {score.rows} rows, {KINDS[score.half]}.",
+        f"{_percent(score.value)} {score.metric}, bound {_percent(score.bound)}, {score.rows} rows, {KINDS[score.seen]}.",
     ]
     if score.notes:
         out += ["", score.notes]

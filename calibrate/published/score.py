@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+import re
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import Final, Literal, TypeVar
 
 # Rows at sizes between those fitted; of a device or source that the fit did not see; that nothing was fitted to; all rows.
 Half = Literal["held out", "left out", "not fitted", "all"]
 WORST = 10
+_LEFT_OUT: Final = re.compile(r"left out|from (the )?other|each .* from|from datasheets|of its maker's others|have one fit")
 T = TypeVar("T")
 
 
@@ -79,6 +81,11 @@ class Score:
     reached: float | None = None
     worst: Ranked = Ranked()
     notes: str = ""
+
+    @property
+    def seen(self) -> Half:
+        """Rows by what the parameters saw; a name that says what was left out says more than the half."""
+        return "left out" if self.half in ("held out", "not fitted") and _LEFT_OUT.search(self.name) else self.half
 
     @property
     def limit(self) -> float:

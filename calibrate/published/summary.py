@@ -108,7 +108,7 @@ def _bound(topic: str, score: Score, before: float | None) -> str:
     was = shown(before) if before is not None else ""
     now = shown(score.value) if score.value <= score.bound else f"**{shown(score.value)}**"
     metric = score.metric.replace("|", "\\|")
-    return f"| {topic} | {score.name} | {KINDS[score.half]} | {score.rows:,} | {metric} | {was} | {now} | {shown(score.bound)} |"
+    return f"| {topic} | {score.name} | {KINDS[score.seen]} | {score.rows:,} | {metric} | {was} | {now} | {shown(score.bound)} |"
 
 
 def shown(value: float) -> str:
