@@ -7,8 +7,6 @@ from pathlib import Path
 from published import cpu_bandwidth, gpu_bandwidth
 from published.score import Score, group_median, worst_of
 
-WHY = "a backend or compiler far from the others on the same device, or an efficiency unlike that of its kind"
-
 
 def scores(data: Path) -> tuple[Score, ...]:
     """The half that nothing was fitted to, and all rows from datasheets with the efficiency of the other devices."""
@@ -23,7 +21,7 @@ def scores(data: Path) -> tuple[Score, ...]:
             bound=0.06,
             rows=len(held),
             half="held out",
-            worst=worst_of(held, lambda _: WHY),
+            worst=worst_of(held),
             notes=f"90th percentile {group_median(held)[1]:.1%}.",
         ),
         Score(
@@ -33,7 +31,7 @@ def scores(data: Path) -> tuple[Score, ...]:
             bound=0.11,
             rows=len(unseen),
             half="not fitted",
-            worst=worst_of(unseen, lambda _: WHY),
+            worst=worst_of(unseen),
             notes=f"90th percentile {group_median(unseen)[1]:.1%}.",
         ),
     )

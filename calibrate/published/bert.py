@@ -138,10 +138,10 @@ def scores(data: Path) -> tuple[Score, ...]:
 def reason(miss: Miss) -> str:
     """Why a row is far off."""
     if miss.error < 2 * SCALE:
-        return "as far as neighbouring sizes differ from each other"
+        return ""
     if "batch 1 " in miss.row:
         return "a batch of one: starts of kernels, which differ from program to program"
-    return "other kernels for this number format than the rest of the program's"
+    return ""
 
 
 def fit(data: Path) -> None:

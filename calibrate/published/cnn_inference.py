@@ -121,7 +121,7 @@ def slow(row: Row) -> bool:
     return row.gpu == "t4" and "next" in row.network and row.software.startswith("tensorflow")
 
 
-def reason(row: Row, miss: Miss) -> str:
+def reason(row: Row) -> str:
     """Why a row is far off."""
     if slow(row):
         return "convolutions in groups without a kernel for this GPU: PyTorch is 1.5 to 2.7 times faster on the same"
@@ -129,7 +129,7 @@ def reason(row: Row, miss: Miss) -> str:
         return "bound by the host, whose time for a kernel is one number for each framework"
     if row.software == "tensorflow-xla" and row.batch <= 8:
         return "bound by the host"
-    return "small kernels" if miss.predicted > miss.measured else "arithmetic in fp32 runs faster forward than over a whole step"
+    return ""
 
 
 def _score(name: str, found: Sequence[Row], half: Half, reached: float | None = None) -> Score:
@@ -138,7 +138,7 @@ def _score(name: str, found: Sequence[Row], half: Half, reached: float | None = 
     known = {row.said(): row for row in found}
     return Score(name=name, metric="group median", value=median, bound=0.14, rows=len(misses), half=half,
                  reached=reached,
-                 worst=worst_of(misses, lambda miss: reason(known[miss.row], miss)),
+                 worst=worst_of(misses, lambda miss: reason(known[miss.row])),
                  notes=f"Mean of the groups' 90th percentiles {percent(tail, '.0f')}. " + NOTE)  # fmt: skip
 
 

@@ -142,7 +142,7 @@ def _score(name: str, misses: Sequence[Miss], half: str) -> Score:
         bound=0.20,
         rows=len(misses),
         half="held out" if half == "held out" else "not fitted",
-        worst=worst_of(misses, lambda _: "where one kind of pairs ends and the next begins"),
+        worst=worst_of(misses),
         notes=f"90th percentile {percent(tail, '.0f')}; families and what scales with the clock "
         "were decided with all rows in view",
     )

@@ -247,7 +247,7 @@ def _streams(data: Path) -> Iterator[Score]:
             reached=None if half == "held out" else 0.131,
             rows=len(misses),
             half="held out" if half == "held out" else "not fitted",
-            worst=worst_of(misses, lambda _: "a backend or compiler far from the others on the same device"),
+            worst=worst_of(misses),
             notes=f"90th percentile {percent(tail, '.0f')}; backends on one device scatter by 5 %. "
             "Which compilers write past the caches, and that three arrays compete for them, was decided with all rows in view"
             + (FROM_DATASHEETS if half == "not fitted" else ""),

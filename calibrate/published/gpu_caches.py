@@ -124,4 +124,4 @@ def _why(miss: Miss) -> str:
         return "MI100: rates scatter by a factor of two between neighbouring sizes"
     if "mi210" in miss.row:
         return "MI210: several groups of threads read the same block at once, which the second level then sends once"
-    return "on the ramp between two levels"
+    return ""

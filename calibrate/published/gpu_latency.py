@@ -130,4 +130,4 @@ def _miss(point: Point) -> Miss:
 
 
 def _why(miss: Miss) -> str:
-    return "MI210: page tables beyond 128 MB are not modelled" if "mi210" in miss.row else "on the ramp between two levels"
+    return "MI210: page tables beyond 128 MB are not modelled" if "mi210" in miss.row else ""

@@ -403,7 +403,7 @@ def reason(miss: Miss) -> str:
     if "mosaicml" in miss.group and "b 1 " in miss.row and slow:
         return "a micro-batch of one near the memory's limit: slower on every GPU, as if the allocator freed and waited"
     if "mosaicml" in miss.group:
-        return "slower than its neighbours in size" if slow else "faster than its neighbours in size"
+        return ""
     if "rowwise" in miss.row or "torchtitan" in miss.group:
         return "8-bit products and attention of this PyTorch are known from few rows"
-    return "other kernels than those of the rest of its source"
+    return ""

@@ -94,7 +94,7 @@ def _amplification(drive: Ssd, over_provisioning: float) -> float:
 
 
 def _knee(miss: Miss) -> str:
-    return "128 KiB is 16 pages: two already fill every chip" if "131072" in miss.row else "knee of the curve"
+    return "128 KiB is 16 pages: two already fill every chip" if "131072" in miss.row else ""
 
 
 def _few(miss: Miss) -> str:
@@ -106,4 +106,4 @@ def _few(miss: Miss) -> str:
 
 
 def _stairs(miss: Miss) -> str:
-    return "stripe by stripe: the step comes later than the model's ramp" if "streaming" in miss.row else "knee of the curve"
+    return "stripe by stripe: the step comes later than the model's ramp" if "streaming" in miss.row else ""

@@ -240,7 +240,7 @@ def _why(miss: Miss) -> str:
         return "no size between the L2 and the L3 is among those fitted"
     if "Altra" in miss.group:
         return "engineering sample: misses of the TLB cost more from 16 MiB than the walk's logarithm"
-    return "near a level's size, where what the operating system keeps in the cache counts"
+    return ""
 
 
 def _odd(found: Sequence[Row]) -> list[Row]:

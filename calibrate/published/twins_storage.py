@@ -212,7 +212,7 @@ def _reserve(_: Miss) -> str:
 
 
 def _knee(_: Miss) -> str:
-    return "knee of the closed form"
+    return ""
 
 
 def _curve(miss: Miss) -> str:
