@@ -28,6 +28,7 @@ TOPICS: Final[dict[str, str]] = {
     "collectives": "collectives of NCCL and MPI",
     "collectives_levels": "flows beside single sends",
     "collectives_serving": "NCCL by generation of links",
+    "collectives_own": "all-reduces of frameworks by their own kernels",
     "collectives_text": "the text's own numbers",
     "core_to_core": "cache lines from core to core",
     "cpu_bandwidth": "bandwidth of CPUs: against cores, by level, BabelStream",
@@ -70,7 +71,15 @@ PAGES: Final[dict[str, tuple[str, ...]]] = {
         "cnn_inference",
         "cnn_d2l",
     ),
-    "collectives": ("collectives_text", "collectives", "collectives_serving", "dlrm_trace", "peers", "collectives_levels"),
+    "collectives": (
+        "collectives_text",
+        "collectives",
+        "collectives_serving",
+        "collectives_own",
+        "dlrm_trace",
+        "peers",
+        "collectives_levels",
+    ),
 }
 
 

@@ -155,7 +155,7 @@ def _check_part(tree: Tree, mistakes: Mistakes) -> tuple[Warning, ...]:
     if kind == "runtime":
         decode(resolve(tree, mistakes, kind=kind), Runtime, mistakes, ignore=("hwsim",))
         return ()
-    if kind in ("mpi", "nccl", "overheads"):
+    if kind in ("mpi", "nccl", "overheads", "own"):
         read_libraries(resolve(tree, mistakes, kind=kind).without("hwsim"), mistakes)
         return ()
     machine = tree_of({"hwsim": "machine/1", "parts": {"part": tree.without("hwsim")}}, tree.place)

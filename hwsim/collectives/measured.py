@@ -26,9 +26,10 @@ from hwsim.machine import Handling, Machine
 from hwsim.machine.libraries.mpi import Mpi
 from hwsim.machine.libraries.nccl import Bus, Estimate, Nccl, Protocol
 from hwsim.machine.libraries.overheads import PLAIN, Overheads
+from hwsim.machine.libraries.own import Own
 from hwsim.spec import Mistakes, decode, find, read, resolve
 
-Measured = TypeVar("Measured", Nccl, Mpi)
+Measured = TypeVar("Measured", Nccl, Mpi, Own)
 
 _ENTRY = ("hwsim", "kind", "name", "notes", "use")
 _MOST = 0.95  # of a GPU's compute
@@ -38,7 +39,7 @@ _EACH = ("all-gather", "all-to-all")  # operations whose size MPI counts as the 
 
 @cache
 def measured(model: type[Measured], name: str) -> Measured:
-    """The numbers of a part of the library (machines/parts/nccl and machines/parts/mpi), by name or as a file.
+    """The numbers of a part of the library (machines/parts/nccl, mpi and own), by name or as a file.
 
     Raises:
         SpecError: there is no such file, or it has mistakes.
@@ -58,13 +59,13 @@ def by_default(machine: Machine, devices: Sequence[str]) -> Nccl | None:
 
     Links that only state a bandwidth are a textbook's: they are at their rates, and nothing starts.
     """
-    names = [_generation(machine, sample.name) for sample in machine.samples(devices)]
+    names = [generation(machine, sample.name) for sample in machine.samples(devices)]
     if not names or None in names:
         return None
     return _default(min(name for name in names if name is not None))
 
 
-def _generation(machine: Machine, name: str) -> str | None:
+def generation(machine: Machine, name: str) -> str | None:
     """The part of the library that knows a GPU's links: of its NVLinks, or of PCIe where it has none."""
     models = [link.model for link in machine.links_from(name)]
     wires = [model.gen for model in models if isinstance(model, Nvlink)]
@@ -100,7 +101,7 @@ def as_measured(task: Task, algorithm: Algorithm, library: Nccl, best: Estimate)
         Term("latency", "waiting", inputs, best.latency, kind="latency"),
         Term("flow", "flow", (("flow", precise(flow, "s"), f"nccl: {source_of(library.sources, 'start')}"),), flow, kind="flow"),
     )
-    return _as_one(task.machine, flows, f"{best.method}, {best.protocol}", best.latency, flow, terms)
+    return as_one(task.machine, flows, f"{best.method}, {best.protocol}", best.latency, flow, terms)
 
 
 def as_curve(task: Task, algorithm: Algorithm, mpi: Mpi) -> Flows:
@@ -117,10 +118,10 @@ def as_curve(task: Task, algorithm: Algorithm, mpi: Mpi) -> Flows:
         Term("latency", "start", (("start", precise(start, "s"), source),), start, kind="latency"),
         Term("flow", "flow", (("flow", precise(flow, "s"), source),), flow, kind="flow"),
     )
-    return _as_one(task.machine, task.flows(algorithm), "as measured", start, flow, terms)
+    return as_one(task.machine, task.flows(algorithm), "as measured", start, flow, terms)
 
 
-def _as_one(machine: Machine, flows: Flows, name: str, latency: float, flow: float, terms: tuple[Term, ...]) -> Flows:
+def as_one(machine: Machine, flows: Flows, name: str, latency: float, flow: float, terms: tuple[Term, ...]) -> Flows:
     """All phases as one that takes `latency`, then at least `flow`."""
     amounts: dict[str, float] = {}
     moved: dict[str, float] = {}

@@ -2,6 +2,7 @@
 
     measured NCCL     its estimate of the algorithm, or the best of all (auto); other algorithms with its start, steps and rate.
     measured MPI      its curve of the operation (auto); an algorithm with the start and rate of its messages.
+    own kernels       of a framework, for all-reduces of a node up to a size; NCCL's beyond.
     overheads         added to every algorithm; auto takes the fastest.
     nothing           the links at their rates; auto chooses by NCCL's own tables among GPUs, else takes the fastest.
 
@@ -19,11 +20,13 @@ from hwsim.collectives.algorithms import ALGORITHMS, Algorithm
 from hwsim.collectives.algorithms.direct import Direct
 from hwsim.collectives.algorithms.double_tree import DoubleTree
 from hwsim.collectives.algorithms.in_network import InNetwork
+from hwsim.collectives.algorithms.own import OwnKernel
 from hwsim.collectives.algorithms.pairwise import Pairwise
 from hwsim.collectives.algorithms.ring import Ring
 from hwsim.collectives.choosing import RINGS, Chosen, built, bus, choose, chosen_among, estimates, first_two
 from hwsim.collectives.flows import Flows, Phase, Task, check
 from hwsim.collectives.measured import as_curve, as_measured, by_default, overheads_as, overheads_like, overheads_of_messages
+from hwsim.collectives.own_kernels import as_own, find, own_of, stated
 from hwsim.collectives.placing import all_of_kind, place
 from hwsim.collectives.plan import CannotCollect, Group, Operation
 from hwsim.collectives.sends import CostedSend, Course, courses, sends
@@ -33,6 +36,7 @@ from hwsim.machine.libraries.mpi import Mpi
 from hwsim.machine.libraries.nccl import PROTOCOLS, Estimate, Nccl
 from hwsim.machine.libraries.nccl import RINGS as RINGED
 from hwsim.machine.libraries.overheads import PLAIN, Overheads
+from hwsim.machine.libraries.own import Own
 
 Library = Mpi | Nccl | Overheads
 
@@ -61,7 +65,9 @@ def library_of(machine: Machine, devices: Sequence[str]) -> Library | None:
         return by_default(machine, devices) if all_of_kind(machine, devices, "gpu") else None
     gpus = all_of_kind(machine, devices, "gpu")
     found = machine.library(devices, ("nccl", "overheads") if gpus else ("mpi", "overheads"))
-    return by_default(machine, devices) if found is None and gpus else found
+    if found is None and gpus:
+        return by_default(machine, devices)
+    return None if isinstance(found, Own) else found
 
 
 def usual(machine: Machine, operation: Operation, devices: Sequence[str]) -> str:
@@ -141,6 +147,8 @@ def _timed(task: Task, library: Library | None, algorithm: Algorithm | None) -> 
     if algorithm is None:
         return _auto(task, library)
     check(algorithm, task.operation)
+    if isinstance(algorithm, OwnKernel):
+        return _by_own(task, own_of(algorithm.of)) or _auto(task, library)
     match library:
         case Nccl():
             return _measured(task, library, algorithm)[0]
@@ -150,9 +158,18 @@ def _timed(task: Task, library: Library | None, algorithm: Algorithm | None) -> 
             return task.flows(algorithm, library or PLAIN)
 
 
+def _by_own(task: Task, own: Own) -> Flows | None:
+    """The phases of a framework's own kernel, with the choice of its way; None if it leaves this to NCCL."""
+    flows, found = as_own(task, own), find(task, own)
+    return None if flows is None or found is None else _with_choice(Chosen(flows, found.choice))
+
+
 def _auto(task: Task, library: Library | None) -> Flows:
     operation = task.operation
     by_name = replace(task, columns=False)
+    own = stated(task.machine, task)
+    if own is not None and (flows := _by_own(by_name, own)) is not None:
+        return flows
     match library:
         case Nccl() if _known(task, library):
             return _with_choice(choose(by_name, library))
@@ -245,6 +262,13 @@ def _as_sends(task: Task, algorithm: Algorithm | None) -> tuple[Algorithm, Overh
     """The algorithm, the overheads of each send, and the choice that led to it."""
     library = library_of(task.machine, task.devices)
     choice: Choice | None = None
+    own = own_of(algorithm.of) if isinstance(algorithm, OwnKernel) else stated(task.machine, task) if algorithm is None else None
+    if own is not None and (found := find(task, own)) is not None:
+        busy = task.flows(Direct()).alone(task.machine.rates())
+        slower = min(1.0, busy / found.way.body) if busy > 0 and found.way.body > 0 else 1.0
+        return Direct(), Overheads(start=found.way.latency, efficiency=slower), found.choice
+    if isinstance(algorithm, OwnKernel):
+        algorithm = None
     if isinstance(library, Nccl) and len(task.devices) > 1:
         numbers: Estimate | Overheads
         if algorithm is None and _known(task, library):

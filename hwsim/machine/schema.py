@@ -58,7 +58,7 @@ class PartEntry:
 class LibraryEntry:
     """Keys of any communication library, whatever its kind."""
 
-    kind: Literal["mpi", "nccl", "overheads"] = field("what it is", default="overheads")
+    kind: Literal["mpi", "nccl", "overheads", "own"] = field("what it is", default="overheads")
     use: str | None = field("measured numbers of the library, or a file; the keys beside it override", default=None)
     name: str = field("what a reader calls it", default="", record="for readers")
     notes: str = field("anything worth knowing", default="", record="for readers")

@@ -21,7 +21,7 @@ _FOLDERS: Final = {
     "runtime": "workloads/runtimes",
 }
 _ROLES: Final = dict.fromkeys(("hdd", "ssd", "volume", "raid", "filesystem"), "disk")  # they lie in one folder
-_ANY: Final = {"collectives": ("nccl", "mpi", "overheads")}  # what a machine says without the kind
+_ANY: Final = {"collectives": ("nccl", "mpi", "overheads", "own")}  # what a machine says without the kind
 _ENDINGS: Final = (".yaml", ".yml")
 
 

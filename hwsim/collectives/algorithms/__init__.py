@@ -15,6 +15,7 @@ KINDS: Final = Kinds[type[Algorithm]](
         "halving-doubling": f"{__name__}.halving_doubling:HalvingDoubling",
         "hierarchical": f"{__name__}.hierarchical:Hierarchical",
         "in-network": f"{__name__}.in_network:InNetwork",
+        "own": f"{__name__}.own:OwnKernel",
         "pairwise": f"{__name__}.pairwise:Pairwise",
         "parameter-server": f"{__name__}.parameter_server:ParameterServer",
         "recursive-doubling": f"{__name__}.recursive_doubling:RecursiveDoubling",

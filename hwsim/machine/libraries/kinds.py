@@ -7,7 +7,8 @@ from typing import Final
 from hwsim.machine.libraries.mpi import Mpi
 from hwsim.machine.libraries.nccl import Nccl
 from hwsim.machine.libraries.overheads import Overheads
+from hwsim.machine.libraries.own import Own
 
-Library = Mpi | Nccl | Overheads
+Library = Mpi | Nccl | Overheads | Own
 
-KINDS: Final[dict[str, type[Library]]] = {"mpi": Mpi, "nccl": Nccl, "overheads": Overheads}
+KINDS: Final[dict[str, type[Library]]] = {"mpi": Mpi, "nccl": Nccl, "overheads": Overheads, "own": Own}

@@ -1,0 +1,183 @@
+"""All-reduces of TensorRT-LLM, vLLM and SGLang by kernels of their own, from CUDA graphs, on nine machines.
+
+Even places of each curve's sizes are fitted to (`machines/parts/own`): up to five numbers a framework and generation of links.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from hwsim.collectives import ALGORITHMS, timing
+from hwsim.demand import Case
+from hwsim.formats import percent
+from hwsim.machine.libraries.own import Kernels
+from published.collective_protocols import GENERATIONS
+from published.collectives import Row, bus_of, devices_of, halved, machine_of
+from published.collectives_serving import SYSTEMS
+from published.parts import table
+from published.residual import Residual
+from published.score import Miss, Score, group_median, worst_of
+from published.search import Floats, least_squares
+
+FRAMEWORKS: Final = {"TRTLLM": "trtllm", "vLLM_custom_graph": "vllm", "SGLang_CustomAllReduce_graph": "sglang"}
+_MIB: Final = 2.0**20
+# What goes by the own kernels: most bytes read in one shot, longest message, most ranks (0: any), by framework and links;
+# read off where the curves meet NCCL's.
+LIMITS: Final[Mapping[tuple[str, str], tuple[float, float, int]]] = {
+    ("trtllm", "nvlink3"): (2e6, 0.0, 8),
+    ("trtllm", "nvlink4"): (5e6, 0.0, 8),
+    ("trtllm", "nvlink5"): (12.7e6, 0.0, 8),
+    ("vllm", "nvlink3"): (0.0, 8e6, 8),
+    ("vllm", "nvlink4"): (0.0, 8e6, 8),
+    ("vllm", "nvlink5"): (1.1e6, 0.0, 8),
+    ("vllm", "pcie"): (0.0, 8e6, 2),
+    ("sglang", "nvlink3"): (0.0, 8 * _MIB, 8),
+    ("sglang", "nvlink4"): (0.0, 8 * _MIB, 8),
+    ("sglang", "nvlink5"): (0.0, 16 * _MIB, 8),
+    ("sglang", "pcie"): (0.0, 8 * _MIB, 2),
+}
+KEYS: Final = ("start", "peer", "one", "sync", "two")
+GUESS: Final = (4e-6, 0.1e-6, 0.7, 4e-6, 0.8)
+
+
+def rows(data: Path) -> list[Row]:
+    """Rows of kernels started by a graph; those that the host starts time the host."""
+    out = []
+    for said in table(data / "validation" / "serving" / "aic_custom_allreduce.csv"):
+        if (framework := FRAMEWORKS.get(said["kernel_source"])) is not None:
+            size, name = 2 * float(said["message_size"]), SYSTEMS[said["system"]]
+            ranks, seconds = int(said["num_gpus"]), 1e-3 * float(said["latency_ms"])
+            out.append(Row(framework, f"{framework}, {name}", name, "all-reduce", ranks, 1, size, seconds, even=False))
+    return halved(out)
+
+
+def own(row: Row) -> bool:
+    """Whether the framework's own kernels do it."""
+    limits = LIMITS.get((row.id, GENERATIONS[row.machine]))
+    if limits is None:
+        return False
+    reads, largest, ranks = limits
+    return row.ranks <= ranks and (not largest or row.size <= largest) and (not reads or (row.ranks - 1) * row.size <= reads)
+
+
+def kernels(values: Sequence[float], framework: str, link: str) -> Kernels:
+    """The kernels of some numbers."""
+    start, peer, one, sync, two = values
+    reads, largest, ranks = LIMITS[framework, link]
+    return Kernels(
+        start=start, peer=peer, one=min(one, 1.0), sync=sync, two=0.0 if reads else min(two, 1.0), reads=reads, largest=largest,
+        ranks=ranks,
+    )  # fmt: skip
+
+
+def seconds(row: Row, mine: Kernels) -> float:
+    """What the kernels take."""
+    way = mine.time(row.ranks, row.size, bus_of(row.machine, row.ranks, 1, "all-reduce").inside)
+    return math.inf if way is None else way.latency + way.body
+
+
+def fitted(several: Sequence[Row], framework: str, link: str) -> list[float]:
+    """The numbers that come closest."""
+
+    def errors(values: Floats) -> Floats:
+        mine = kernels([guess * math.exp(value) for guess, value in zip(GUESS, values, strict=True)], framework, link)
+        return np.array([*(math.log(seconds(row, mine) / row.seconds) for row in several), *(0.02 * values)])
+
+    found = least_squares(errors, np.zeros(len(GUESS)))
+    return [guess * math.exp(value) for guess, value in zip(GUESS, found, strict=True)]
+
+
+def predicted(row: Row) -> float:
+    """What a simulation of the row's machine says."""
+    machine = machine_of(row.machine)
+    flows = timing.timed(machine, ALGORITHMS[row.id], "all-reduce", devices_of(row.machine, row.ranks, 1), row.size)
+    return flows.alone(machine.rates())
+
+
+def scores(data: Path) -> tuple[Score, ...]:
+    """Rows not fitted to: of the own kernels, of all sizes, and with a machine left out."""
+    odd = [row for row in rows(data) if not row.even]
+    wide = [row for row in odd if GENERATIONS[row.machine] != "pcie"]
+    return (
+        _score("own all-reduce on NVLink", [(row, predicted(row)) for row in wide if own(row)], 0.06),
+        _score("all-reduce of frameworks on NVLink, any size", [(row, predicted(row)) for row in wide], 0.08),
+        _score(
+            "own all-reduce of two GPUs on PCIe", [(row, predicted(row)) for row in odd if own(row) and row not in wide], 0.15
+        ),
+        _score("own all-reduce, machines left out", _left_out(data), 0.20),
+    )
+
+
+def residuals(data: Path) -> list[Residual]:
+    """Half of the sizes, and machines left out."""
+    found = [_residual(row, predicted(row), "known") for row in rows(data) if not row.even and own(row)]
+    for row, value in _left_out(data):
+        links = GENERATIONS[row.machine]
+        twins = links != "pcie" and sum(each == links for each in GENERATIONS.values()) > 1
+        found.append(_residual(row, value, "device" if twins else "generation"))
+    return found
+
+
+@cache
+def _left_out(data: Path) -> list[tuple[Row, float]]:
+    """Every row with the numbers of the other machines: on its links, else on the nearest generation's."""
+    mine = [row for row in rows(data) if own(row)]
+    out = []
+    for framework, name in dict.fromkeys((row.id, row.machine) for row in mine):
+        link = GENERATIONS[name]
+        others = [row for row in mine if row.id == framework and row.machine != name and row.even]
+        near = [row for row in others if GENERATIONS[row.machine] == link]
+        if not near:
+            near = [row for row in others if GENERATIONS[row.machine][:2] == link[:2]]
+        if near:
+            values = kernels(fitted(near, framework, link), framework, link)
+            out += [(row, seconds(row, values)) for row in mine if (row.id, row.machine) == (framework, name)]
+    return [(row, value) for row, value in out if math.isfinite(value)]
+
+
+def _residual(row: Row, value: float, case: Case) -> Residual:
+    return Residual(
+        topic="reduce", regime="own", case=case, unit=row.machine, group=row.group, row=f"{row.machine}: {row.said()}",
+        work=f"{row.id}, {row.ranks} ranks, {row.size:g} B", device=row.machine, predicted=value, measured=row.seconds,
+    )  # fmt: skip
+
+
+def _score(name: str, said: Sequence[tuple[Row, float]], bound: float) -> Score:
+    misses = [Miss(f"{row.machine}: {row.said()}", value, row.seconds, row.group) for row, value in said]
+    value, tail = group_median(misses)
+    return Score(
+        name=name,
+        metric="group median",
+        value=value,
+        bound=bound,
+        rows=len(misses),
+        half="not fitted" if "left out" in name else "held out",
+        worst=worst_of(misses),
+        notes=f"Mean of the groups' 90th percentiles {percent(tail, '.0f')}.",
+    )
+
+
+def fit(data: Path) -> None:
+    """Print the parts of the library."""
+    mine = [row for row in rows(data) if row.even and own(row)]
+    for framework in FRAMEWORKS.values():
+        print(f"\n{framework}.yaml\nlinks:")
+        for link in dict.fromkeys(GENERATIONS.values()):
+            if (framework, link) in LIMITS:
+                said = [row for row in mine if row.id == framework and GENERATIONS[row.machine] == link]
+                print(f"  {link}: {{{_text(kernels(fitted(said, framework, link), framework, link))}}}")
+
+
+def _text(found: Kernels) -> str:
+    said = [f"start: {1e6 * found.start:.3g} us", f"peer: {1e6 * found.peer:.2g} us", f"one: {100 * found.one:.3g} %"]
+    if found.two:
+        said += [f"sync: {1e6 * found.sync:.3g} us", f"two: {100 * found.two:.3g} %"]
+    said += [f"reads: {found.reads / 1e6:.3g} MB"] * bool(found.reads)
+    said += [f"largest: {found.largest / 1e6:.7g} MB"] * bool(found.largest)
+    return ", ".join([*said, *([f"ranks: {found.ranks}"] if found.ranks < 8 else [])])
