@@ -59,7 +59,12 @@ def rows(data: Path) -> list[Row]:
 
 def own(row: Row) -> bool:
     """Whether the framework's own kernels do it."""
-    limits = LIMITS.get((row.id, GENERATIONS[row.machine]))
+    return covered(row, GENERATIONS[row.machine])
+
+
+def covered(row: Row, link: str) -> bool:
+    """Whether they would on these links."""
+    limits = LIMITS.get((row.id, link))
     if limits is None:
         return False
     reads, largest, ranks = limits
@@ -136,6 +141,7 @@ def _left_out(data: Path) -> list[tuple[Row, float]]:
         if not near:
             near = [row for row in others if GENERATIONS[row.machine][:2] == link[:2]]
         if near:
+            near = [row for row in near if covered(row, link)]
             values = kernels(fitted(near, framework, link), framework, link)
             out += [(row, seconds(row, values)) for row in mine if (row.id, row.machine) == (framework, name)]
     return [(row, value) for row, value in out if math.isfinite(value)]

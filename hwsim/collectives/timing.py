@@ -158,6 +158,11 @@ def _timed(task: Task, library: Library | None, algorithm: Algorithm | None) -> 
             return task.flows(algorithm, library or PLAIN)
 
 
+def own_kernel(framework: str) -> OwnKernel | None:
+    """The algorithm of a framework's own all-reduce; None, which is auto, without one."""
+    return OwnKernel(framework) if framework else None
+
+
 def _by_own(task: Task, own: Own) -> Flows | None:
     """The phases of a framework's own kernel, with the choice of its way; None if it leaves this to NCCL."""
     flows, found = as_own(task, own), find(task, own)

@@ -54,7 +54,7 @@ class Cluster:
         across: B/s that leave a node when all of its GPUs send; pair: when one does.
         network, knee: what collectives make of it, see NETWORK and KNEE.
         bucket: bytes of weights that are gathered at once; None: however many there are.
-        reducing: seconds of an all-reduce (bytes, GPUs) among the first GPUs, as the machine's library does it.
+        reducing: seconds of an all-reduce (bytes, GPUs, own kernels) among the first GPUs, as the machine's library does it.
     """
 
     gpu: Gpu
@@ -66,17 +66,19 @@ class Cluster:
     network: float = NETWORK
     knee: float = KNEE
     bucket: float | None = None
-    reducing: Callable[[float, int], float] | None = field(default=None, compare=False, repr=False)
+    reducing: Callable[[float, int, str], float] | None = field(default=None, compare=False, repr=False)
 
-    def reduced(self, size: float, ranks: int) -> float:
+    def reduced(self, size: float, ranks: int, own: str = "") -> float:
         """Seconds of an all-reduce among neighbours: as the machine's library does it, where that is known.
+
+        own: the framework whose own kernels do it, up to the size they are for.
 
         It is what a simulation has, and serves passes of inference, whose all-reduces are small; the constants of `seconds`
         are of training.
         """
         if self.reducing is None or ranks > self.per_node:
             return self.seconds("all-reduce", size, ranks)
-        return self.reducing(size, ranks) if ranks > 1 and size > 0 else 0.0
+        return self.reducing(size, ranks, own) if ranks > 1 and size > 0 else 0.0
 
     def gathered(self, size: float, ranks: int, stride: int = 1) -> float:
         """Seconds to gather weights, bucket by bucket: each goes round all ranks, and its steps do not get shorter."""
@@ -165,8 +167,8 @@ def cluster_of(machine: Machine, devices: tuple[str, ...] | None = None) -> Clus
     if len(held) > 1:
         across, pair = _leaving(machine, first, far)
 
-    def reducing(size: float, ranks: int) -> float:
-        return timing.timed(machine, None, "all-reduce", first[:ranks], size).alone(machine.rates())
+    def reducing(size: float, ranks: int, own: str) -> float:
+        return timing.timed(machine, timing.own_kernel(own), "all-reduce", first[:ranks], size).alone(machine.rates())
 
     return Cluster(gpus[0], len(names), len(first), inside, across, pair, reducing=reducing)
 

@@ -65,6 +65,9 @@ class Framework:
         default=1.0,
         minimum=0.0,
     )
+    all_reduce: str = field(
+        "whose own kernels sum tensor-parallel activations, a file in machines/parts/own; NCCL's if left out", default=""
+    )
     ops: Mapping[str, Style] = field(
         "of single kernels (norm, rotary, activation, residual, embedding, softmax), where they differ", default_factory=dict
     )

@@ -77,7 +77,9 @@ def one_pass(model: Transformer, part: Slice, cluster: Cluster, framework: Frame
     if mistakes:
         raise WrongPlan(tuple(mistakes))
     times = times or KernelTimes(cluster.gpu, framework)
-    shares = forward_shares(passed(model, part), seconds_by(times, lambda exchange: cluster.reduced(exchange.size, part.tensor)))
+    shares = forward_shares(
+        passed(model, part), seconds_by(times, lambda exchange: cluster.reduced(exchange.size, part.tensor, framework.all_reduce))
+    )
     if framework.step > 0:
         shares["host"] = framework.step
     memory = serving_memory(model, part.tensor, part.sequences * part.context, part.dtype)

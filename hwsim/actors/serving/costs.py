@@ -127,7 +127,9 @@ class Costs:
     def _all_reduce(self, rows: int, width: float) -> tuple[tuple[int, int], ...]:
         """(cost, fs of its latency) of each phase of one all-reduce of `rows` tokens."""
         if rows not in self._reduced:
-            flows = timing.timed(self.machine, None, "all-reduce", self.gpus, rows * width)
+            software = self.plan.software
+            own = software.all_reduce if isinstance(software, Framework) else ""
+            flows = timing.timed(self.machine, timing.own_kernel(own), "all-reduce", self.gpus, rows * width)
             self._reduced[rows] = tuple(
                 (self.driver.cost(replace(each.cost, choice=None)), ticks.femtoseconds(each.cost.demand.latency))
                 for each in flows.phases
