@@ -11,13 +11,12 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-from hwsim.collectives.measured import measured
 from hwsim.demand import Case
 from hwsim.formats import percent
 from hwsim.machine.libraries.nccl import Nccl
 from hwsim.machine.libraries.operations import Operation
 from published.collective_protocols import GENERATIONS, Fitted, Prepared, fitted, left_out, pooled, prepared, seconds
-from published.collectives import Row, halved
+from published.collectives import Row, halved, predicted
 from published.parts import table
 from published.residual import Residual
 from published.score import Half, Miss, Score, group_median, worst_of
@@ -60,7 +59,6 @@ def scores(data: Path) -> tuple[Score, ...]:
     everything = prepared(rows(data))
     odd = [one for one in everything if not one.row.even]
     wide = [one for one in everything if not _slotted(one)]
-    shipped = {name: measured(Nccl, name) for name in GENERATIONS}
     begin = _fitted(wide)
     without_ranks = _without(wide, begin, lambda one: one.row.ranks)
     without_operation = _without(wide, begin, lambda one: one.row.operation)
@@ -69,8 +67,8 @@ def scores(data: Path) -> tuple[Score, ...]:
         name: left_out(_fit_to(wide), name, begin, generation=True) for name in GENERATIONS if "nvlink" in GENERATIONS[name]
     }
     return (
-        _score("NCCL on NVLink", [(one, shipped[one.row.machine]) for one in odd if not _slotted(one)], 0.06, "held out"),
-        _score("NCCL on PCIe", [(one, shipped[one.row.machine]) for one in odd if _slotted(one)], 0.12, "held out"),
+        _score("NCCL on NVLink", [(one, None) for one in odd if not _slotted(one)], 0.06, "held out"),
+        _score("NCCL on PCIe", [(one, None) for one in odd if _slotted(one)], 0.12, "held out"),
         _score("NCCL on NVLink, numbers of ranks left out", without_ranks, 0.12, "not fitted"),
         _score("NCCL on NVLink, operations left out", without_operation, 0.12, "not fitted"),
         _score(
@@ -103,8 +101,7 @@ def residuals(data: Path) -> list[Residual]:
     """Halves of the sizes, machines and generations left out."""
     everything = prepared(rows(data))
     wide = [one for one in everything if not _slotted(one)]
-    shipped = {name: measured(Nccl, name) for name in GENERATIONS}
-    found = [_residual(one, shipped[one.row.machine], "known", one.row.machine) for one in everything if not one.row.even]
+    found = [_residual(one, None, "known", one.row.machine) for one in everything if not one.row.even]
     for name, generation in GENERATIONS.items():
         library = left_out(_fit_to(everything), name, _fitted_like(name, everything))
         twins = generation.startswith("nvlink") and sum(other == generation for other in GENERATIONS.values()) > 1
@@ -123,13 +120,18 @@ def regime(size: float) -> str:
     return "small" if size <= SMALL else "large" if size >= LARGE else "middle"
 
 
-def _residual(one: Prepared, library: Nccl, case: Case, unit: str) -> Residual:
+def _residual(one: Prepared, library: Nccl | None, case: Case, unit: str) -> Residual:
     row = one.row
     work = f"{row.operation}, {row.ranks} ranks, {row.size:g} B"
     return Residual(
         topic="nccl", regime=regime(row.size), case=case, unit=unit, group=row.group, row=row.said(), work=work,
-        device=row.machine, predicted=seconds(one, library), measured=row.seconds,
+        device=row.machine, predicted=_predicted(one, library), measured=row.seconds,
     )  # fmt: skip
+
+
+def _predicted(one: Prepared, library: Nccl | None) -> float:
+    """Of a library, or None: of a simulation with what is shipped."""
+    return predicted(one.row) if library is None else seconds(one, library)
 
 
 def _slotted(one: Prepared) -> bool:
@@ -154,9 +156,9 @@ def _fitted_like(name: str, several: Sequence[Prepared]) -> Fitted:
     return _fitted([one for one in several if _slotted(one) == name.endswith("server")])
 
 
-def _without(several: Sequence[Prepared], begin: Fitted, key: Callable[[Prepared], object]) -> list[tuple[Prepared, Nccl]]:
+def _without(several: Sequence[Prepared], begin: Fitted, key: Callable[[Prepared], object]) -> list[tuple[Prepared, Nccl | None]]:
     """Every row with the numbers fitted without its kind."""
-    out = []
+    out: list[tuple[Prepared, Nccl | None]] = []
     for kind in dict.fromkeys(key(one) for one in several):
         found = fitted([one for one in _fit_to(several) if key(one) != kind], begin)
         out += [(one, found.library(one.row.machine)) for one in several if key(one) == kind]
@@ -164,9 +166,15 @@ def _without(several: Sequence[Prepared], begin: Fitted, key: Callable[[Prepared
 
 
 def _score(
-    name: str, said: Sequence[tuple[Prepared, Nccl]], bound: float, half: Half, notes: str = "", *, reached: float | None = None
+    name: str,
+    said: Sequence[tuple[Prepared, Nccl | None]],
+    bound: float,
+    half: Half,
+    notes: str = "",
+    *,
+    reached: float | None = None,
 ) -> Score:
-    misses = [Miss(one.row.said(), seconds(one, library), one.row.seconds, one.row.group) for one, library in said]
+    misses = [Miss(one.row.said(), _predicted(one, library), one.row.seconds, one.row.group) for one, library in said]
     value, tail = group_median(misses)
     return Score(
         name=name,

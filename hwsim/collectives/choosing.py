@@ -7,7 +7,7 @@ tables choose, and the machine's links give the time of what they chose.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -84,24 +84,54 @@ def estimates(task: Task, library: Nccl, group: Group, ring: Algorithm = RINGS) 
         return found
     if any(each.method.startswith("nvls") for each in found) and not _switch_adds(task.machine, task.devices[0]):
         found = tuple(each for each in found if not each.method.startswith("nvls"))
-    return tuple(sorted(found, key=_order(task, group)))
+    known = {(each.method, each.protocol) for each in found}
+    expected: _Expected = {key: each for key, each in _expected(task, group).items() if key in known}
+    ordered = sorted(found, key=lambda each: (_seconds(expected.get((each.method, each.protocol)), task.size), each.seconds))
+    if len(group.sizes) > 1 or not expected:
+        return tuple(ordered)
+    return (_no_drop(task, library, group, carried, expected, ordered[0]), *ordered[1:])
+
+
+_Expected = Mapping[tuple[str, str], Candidate]
+
+
+def _expected(task: Task, group: Group) -> _Expected:
+    """What NCCL's tables expect of each algorithm and protocol; nothing if they do not know the machine."""
+    try:
+        gpus = hardware(task.machine, task.devices, group)
+    except CannotCollect:
+        return {}
+    return {(each.method, each.protocol): each for each in candidates(gpus, task.operation, group, task.size)}
+
+
+def _seconds(candidate: Candidate | None, size: float) -> float:
+    return math.inf if candidate is None else candidate.seconds(size)
+
+
+def _no_drop(task: Task, library: Nccl, group: Group, carried: Bus, expected: _Expected, best: Estimate) -> Estimate:
+    """The estimate, no longer than a longer message takes right after the tables have gone over to the next protocol.
+
+    The tables go over too late in places (to Simple on Blackwell, to LL128 on PCIe); measured times jump there as well, but a
+    message that gets longer never gets faster.
+    """
+    size, taken, limit = task.size, expected[best.method, best.protocol], math.inf
+    while True:
+        switches = []
+        for key, other in expected.items():
+            if other.bandwidth > taken.bandwidth and other.latency > taken.latency:
+                at = (other.latency - taken.latency) / (1 / taken.bandwidth - 1 / other.bandwidth)
+                switches += [(at, key)] if at > size else []
+        if not switches:
+            return best if best.seconds <= limit else replace(best, body=max(0.0, limit - best.latency))
+        size, key = min(switches)
+        taken = expected[key]
+        after = library.estimates(task.operation, group, size, carried)
+        limit = min([limit, *(each.seconds for each in after if (each.method, each.protocol) == key)])
 
 
 def _switch_adds(machine: Machine, name: str) -> bool:
     """Whether a GPU's NVLinks lead to a switch that adds."""
     return any(isinstance(link.model, Nvlink) and adds(machine, link.target) for link in machine.links_from(name))
-
-
-def _order(task: Task, group: Group) -> Callable[[Estimate], tuple[float, float]]:
-    """The seconds that NCCL's tables expect of an algorithm and protocol; the estimate's own if they do not know the machine."""
-    try:
-        gpus = hardware(task.machine, task.devices, group)
-        expected: dict[tuple[str, str], float] = {
-            (each.method, each.protocol): each.seconds(task.size) for each in candidates(gpus, task.operation, group, task.size)
-        }
-    except CannotCollect:
-        expected = {}
-    return lambda each: (expected.get((each.method, each.protocol), math.inf), each.seconds)
 
 
 def first_two(found: Sequence[Estimate]) -> tuple[Estimate, Estimate | None]:

@@ -222,11 +222,11 @@ def _fastest(task: Task, library: Library | None) -> Flows:
 
 def _measured(task: Task, library: Nccl, algorithm: Algorithm) -> tuple[Flows, Estimate | Overheads]:
     """A named algorithm with measured numbers of NCCL, and these numbers: an estimate of it, or overheads on its links."""
-    if isinstance(algorithm, InNetwork) and algorithm.by == "nvls" and library.nvls <= 0:
+    if isinstance(algorithm, InNetwork) and algorithm.by == "nvls" and library.nvls <= 0 and library.choice == "fastest":
         raise CannotCollect("the machine's NCCL has no sums in the switch", "its `collectives` would say `nvls:`")
     placed = place(task.machine, algorithm, task.devices)
     group = placed.group
-    if isinstance(algorithm, InNetwork) and algorithm.by == "sharp" and len(group.sizes) < 2:
+    if isinstance(algorithm, InNetwork) and algorithm.by == "sharp" and len(group.sizes) < 2 and library.choice == "fastest":
         raise CannotCollect("sharp adds in the switches between nodes, and there is one node", "nvls adds in a node's own")
     task = task.among(placed.parties[: group.ranks])
     if group.ranks < 2:

@@ -84,7 +84,7 @@ class Example:
 
     tried: by key, values to put in its place where half and twice say nothing.  refused: by key, a value that cannot be, and a
     word of why; what holds of all examples is in `REFUSED`.  requests: parts simulated request by request.
-    framework: a file of its own, for the training.  latency: with the latency of requests at any load.
+    framework: a file of its own, for the training or the service.  latency: with the latency of requests at any load.
     """
 
     name: str
@@ -121,7 +121,7 @@ class Example:
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "framework.yaml"
             file.write_text(json.dumps({"hwsim": "model/1", "kind": "framework", **framework}), encoding="utf-8")
-            trained = put(workload, ("train", "framework"), str(file))
+            trained = put(workload, ("infer" if "infer" in workload else "train", "framework"), str(file))
             return replace(self, framework=None).run(machine, trained)
 
 

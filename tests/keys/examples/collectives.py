@@ -17,6 +17,23 @@ NCCL: Final[dict[str, Any]] = {
         "issue": "12 us",
     "channels": 4, "nvls_channels": 3,
 }  # fmt: skip
+SENDS: Final = {"start": "1 us", "ll": "5 GB/s", "step": "6 us", "peer": "1 us", "rate": "70 %", "kept": "50 %"}
+BY_TABLES: Final[dict[str, Any]] = {
+    "kind": "nccl", "choice": "tables", "start": "5 us", "pcie": "80 %", "host": "40 %", "sockets": "20 %", "sends": SENDS,
+    **{
+        name: {"step": step, "start": "3 us", "wide": "1 us", "kept": "50 %", "rate": rate}
+        for name, step, rate in (("ll", "1 us", "50 %"), ("ll128", "2 us", "90 %"), ("simple", "6 us", "100 %"))
+    },
+}  # fmt: skip
+OWN: Final = {
+    "kind": "own", "name": "own", "notes": "none",
+    "links": {
+        "nvlink3": {
+            "start": "4 us", "one": "60 %", "peer": "1 us", "sync": "3 us", "two": "80 %", "reads": "20 MB", "largest": "40 MB",
+            "ranks": 4,
+        },
+    },
+}  # fmt: skip
 CURVES: Final = {
     name: {
         "start": "4 us",
@@ -122,6 +139,35 @@ EXAMPLES: Final = (
             more={"collectives": NCCL},
         ),
         program({"allreduce": {"among": "gpu*", "bytes": "1 GB"}}, {"compute": {"device": "gpu0", "flop": "1 TFLOP"}}),
+    ),
+    Example(
+        "library nccl by its tables",
+        machine(
+            {"kind": "upi", "between": ["cpu0", "cpu1"], "rate": "10.4 GT/s", "links": 2},
+            {"kind": "pcie", "between": ["cpu*", "gpu*"], "per": 2, "gen": 3, "lanes": 16},
+            cpu={**CPU, "count": 2},
+            gpu={**PLAIN_GPU, "count": 4},
+            more={"collectives": BY_TABLES},
+        ),
+        in_turn(
+            *_every("gpu*"),
+            *({"allreduce": {"among": ["gpu0", "gpu1"], "bytes": size}} for size in SIZES),
+            *({"alltoall": {"among": "gpu*", "bytes": size}} for size in SIZES),
+        ),
+    ),
+    Example(
+        "library own",
+        _cluster(OWN),
+        in_turn(
+            *({"allreduce": {"among": "node0.gpu*", "bytes": size}} for size in ("8 B", "1 MB", "10 MB", "30 MB", "300 MB")),
+        ),
+        tried={"library own.links.*.reads": ("10 B",)},
+    ),
+    Example(
+        "an all-reduce of its own",
+        _cluster(),
+        program({"allreduce": {"among": "node0.gpu*", "bytes": "100 kB", "algorithm": {"kind": "own", "of": "vllm"}}}),
+        tried={"algorithm own.of": ("trtllm",)},
     ),
     Example(
         "library mpi",

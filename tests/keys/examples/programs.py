@@ -179,7 +179,12 @@ EXAMPLES: Final = (
     ),
     Example(
         "groups",
-        FOUR,
+        machine(
+            between("cpu", "gpu*", "pcie", gen=3, lanes=16),
+            between("gpu0", "gpu1", "nvlink", gen=2),
+            cpu=CPU,
+            gpu={**PLAIN_GPU, "count": 4},
+        ),
         program({"each": ["gpu*"], "do": []})
         | {
             "program": {"each": ["gpu*"], "do": [{"allreduce": {"among": ["pair"], "bytes": "10 MB"}}]},

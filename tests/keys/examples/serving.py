@@ -88,6 +88,13 @@ EXAMPLES: Final = (
         infer(arrivals={"trace": str(TRACE)}, requests=None),
         tried={"infer.arrivals.trace": (str(OTHER),)},
     ),
+    Example(
+        "service with an all-reduce of its own",
+        gpus(4),
+        infer(arrivals="all at once", requests=4),
+        framework={"starts": "graph", "all_reduce": "vllm"},
+        tried={"framework.all_reduce": ("trtllm",)},
+    ),
     Example("service of a crowd", gpus(4), infer(arrivals="all at once", requests=20), tried=TRIED),
     Example("static service", gpus(4), infer(batching="static", prompt=300, output=20), tried=TRIED),
     Example("pipeline", MACHINE, pipeline(), tried=OF_PIPELINES),
