@@ -153,6 +153,7 @@ STAS_RING: Final[Mapping[str, float]] = {"h200": 365.6, "b200": 682.2}
 # PCIe servers share a switch or a socket is not stated: pairs under a switch, two pairs a socket (guessed from the rates).
 _BOARD = """
 hwsim: machine/1
+class: ideal
 collectives: {{use: {name}}}
 parts:
   gpu: {{kind: gpu, use: {gpu}, count: {count}, memory: {{latency: 0 s}}}}
@@ -161,6 +162,7 @@ links: [{{between: [gpu*, nvswitch], kind: nvlink, use: {link}, links: {links}}}
 """
 _SLOTS = """
 hwsim: machine/1
+class: ideal
 collectives: {{use: {name}}}
 parts:
   cpu: {{kind: cpu, use: {cpu}, count: 2}}

@@ -17,6 +17,7 @@ from hwsim.machine.capacities import Backplanes, capacities
 from hwsim.machine.cards import Cards
 from hwsim.machine.classes import IDEAL, check_class, class_of, completed
 from hwsim.machine.layout import Layout, Numbered, Part
+from hwsim.machine.libraries.overheads import PLAIN
 from hwsim.machine.libraries.reading import read_libraries
 from hwsim.machine.model import Machine
 from hwsim.machine.names import Names
@@ -82,6 +83,8 @@ def _scope(tree: Tree, mistakes: Mistakes, warnings: list[Warning], *, ideal: bo
     ideal = ideal or tree.text("class") == IDEAL
     if file.collectives is not None:
         layout.libraries = read_libraries(file.collectives, mistakes)
+    elif tree.text("class") == IDEAL:
+        layout.libraries = {PLAIN.kind: PLAIN}  # links alone
     before = len(mistakes)
     if not file.parts:
         mistakes.add(
