@@ -59,6 +59,8 @@ def by_default(machine: Machine, devices: Sequence[str]) -> Nccl | None:
 
     Links that only state a bandwidth are a textbook's: they are at their rates, and nothing starts.
     """
+    if machine.ideal:
+        return None
     names = [generation(machine, sample.name) for sample in machine.samples(devices)]
     if not names or None in names:
         return None

@@ -67,7 +67,7 @@ def library_of(machine: Machine, devices: Sequence[str]) -> Library | None:
     found = machine.library(devices, ("nccl", "overheads") if gpus else ("mpi", "overheads"))
     if found is None and gpus:
         return by_default(machine, devices)
-    return None if isinstance(found, Own) or found == PLAIN else found
+    return None if isinstance(found, Own) else found
 
 
 def usual(machine: Machine, operation: Operation, devices: Sequence[str]) -> str:

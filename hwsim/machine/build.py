@@ -17,7 +17,6 @@ from hwsim.machine.capacities import Backplanes, capacities
 from hwsim.machine.cards import Cards
 from hwsim.machine.classes import IDEAL, check_class, class_of, completed
 from hwsim.machine.layout import Layout, Numbered, Part
-from hwsim.machine.libraries.overheads import PLAIN
 from hwsim.machine.libraries.reading import read_libraries
 from hwsim.machine.model import Machine
 from hwsim.machine.names import Names
@@ -46,10 +45,11 @@ def build(tree: Tree, mistakes: Mistakes) -> Machine | None:
     if len(mistakes) > before:
         return None
     plain = {name: value.plain() if isinstance(value, Tree) else value for name, value in let.items()}
-    return _machine(layout, resolved.text("name") or "", plain, different(warnings))
+    ideal = resolved.text("class") == IDEAL
+    return _machine(layout, resolved.text("name") or "", plain, different(warnings), ideal=ideal)
 
 
-def _machine(layout: Layout, name: str, let: dict[str, object], warnings: tuple[Warning, ...]) -> Machine:
+def _machine(layout: Layout, name: str, let: dict[str, object], warnings: tuple[Warning, ...], *, ideal: bool) -> Machine:
     net = Net(layout)
     backplanes = Backplanes(net)
     placed, groups = views.devices(layout), views.groups(layout)
@@ -68,6 +68,7 @@ def _machine(layout: Layout, name: str, let: dict[str, object], warnings: tuple[
         _routes=routes,
         _transfers=transfers,
         libraries=views.libraries(layout),
+        ideal=ideal,
     )
 
 
@@ -83,8 +84,6 @@ def _scope(tree: Tree, mistakes: Mistakes, warnings: list[Warning], *, ideal: bo
     ideal = ideal or tree.text("class") == IDEAL
     if file.collectives is not None:
         layout.libraries = read_libraries(file.collectives, mistakes)
-    elif tree.text("class") == IDEAL:
-        layout.libraries = {PLAIN.kind: PLAIN}  # links alone
     before = len(mistakes)
     if not file.parts:
         mistakes.add(

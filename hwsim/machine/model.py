@@ -34,6 +34,7 @@ class Machine:
     groups: what a bare `cpu` means in a node of several sockets, all of their cores, by name.
     let: the parameters the file was read with.
     libraries: what its devices exchange data with, by machine inside it ("" for the whole), then by kind.
+    ideal: nothing that it leaves out is filled in.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Machine:
     _routes: Routes = field(repr=False, compare=False)
     _transfers: Transfers = field(repr=False, compare=False)
     libraries: Mapping[str, Libraries] = field(default_factory=dict)
+    ideal: bool = False
 
     def select(self, pattern: str | Sequence[str], inside: str = "") -> tuple[str, ...]:
         """Full names of the devices (or nodes) that a name, family*, range or list of these means.
