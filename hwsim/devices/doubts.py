@@ -26,7 +26,7 @@ _WORDS: Final[tuple[tuple[str, Case], ...]] = (
 
 @lru_cache(maxsize=4096)
 def standing(source: str) -> Case | None:
-    """How well a number with this source is known; None for an ideal, or for one without a source.
+    """Case of a number with this source; None for an ideal, or for one without a source.
 
     >>> standing("fitted, half of the sizes"), standing("guess, as its twin"), standing("default: outside, gpu, no data, 60 %")
     ('known', 'device', 'outside')
