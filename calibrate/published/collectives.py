@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Final
 
 from hwsim.collectives import Operation, timing
-from hwsim.collectives.choosing import bus
-from hwsim.collectives.measured import measured
+from hwsim.collectives.choosing import bus, estimates
+from hwsim.collectives.flows import Task
+from hwsim.collectives.measured import generation, measured, size_regime
 from hwsim.collectives.plan import Group
+from hwsim.demand import Case
 from hwsim.formats import percent
 from hwsim.machine import Machine, build
 from hwsim.machine.libraries.mpi import Mpi
@@ -25,6 +27,7 @@ from hwsim.machine.libraries.operations import OPERATIONS as ALL
 from hwsim.spec import Mistakes, read_text
 from published.collective_machines import MACHINES, SERVING, STAS
 from published.parts import table
+from published.residual import Residual
 from published.score import Half, Miss, Score, group_median, worst_of
 
 MIB: Final = 1 << 20
@@ -220,6 +223,40 @@ def scores(data: Path) -> tuple[Score, ...]:
         _nccl("all-reduce of 4 GiB on 4 x 8 B200", far, 0.10),
         _mpi(data),
     )
+
+
+def residuals(data: Path) -> list[Residual]:
+    """Halves of the sizes; NCCL of a machine nobody measured, by its links' generation; another MPI's curves."""
+    found = []
+    for row in (*nccl_rows(data), *(row for row in stas_rows() if row.nodes == 1 or row.size >= MIB)):
+        if not row.even:
+            found.append(_residual("nccl", "known", row, predicted(row)))
+        found.append(_residual("nccl", "device", row, by_generation(row)))
+    others = {"intel-mpi-edr": "openmpi-ucx-edr", "openmpi-ucx-edr": "intel-mpi-edr"}
+    for row in mpi_rows(data):
+        if not row.even:
+            found.append(_residual("mpi", "known", row, measured(Mpi, row.machine).seconds(row.operation, row.ranks, row.size)))
+        if row.machine in others:
+            other: Mpi = measured(Mpi, others[row.machine])
+            found.append(_residual("mpi", "source", row, other.seconds(row.operation, row.ranks, row.size)))
+    return found
+
+
+def by_generation(row: Row) -> float:
+    """What would be said of the row's machine if it stated no library: NCCL by the generation of its links."""
+    machine, devices = machine_of(row.machine), devices_of(row.machine, row.ranks, row.nodes)
+    library: Nccl = measured(Nccl, generation(machine, devices[0]) or "pcie")
+    each = row.ranks // row.nodes
+    group = Group(row.ranks, (each,) * row.nodes if row.nodes > 1 else ())
+    return estimates(Task(machine, operation_of(row), devices, row.size), library, group)[0].seconds
+
+
+def _residual(topic: str, case: Case, row: Row, seconds: float) -> Residual:
+    return Residual(
+        topic=topic, regime=size_regime(row.size), case=case, unit=row.machine, group=row.group,
+        row=f"{row.machine}: {row.said()}", work=row.said().partition(": ")[2], device=row.machine, predicted=seconds,
+        measured=row.seconds,
+    )  # fmt: skip
 
 
 def _nccl(name: str, rows: Sequence[Row], bound: float, half: Half = "held out") -> Score:

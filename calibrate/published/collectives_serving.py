@@ -11,6 +11,7 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
+from hwsim.collectives.measured import size_regime
 from hwsim.demand import Case
 from hwsim.formats import percent
 from hwsim.machine.libraries.nccl import Nccl
@@ -21,8 +22,6 @@ from published.parts import table
 from published.residual import Residual
 from published.score import Half, Miss, Score, group_median, worst_of
 
-SMALL: Final = 65536.0  # bytes
-LARGE: Final = 16.0 * 2**20
 SYSTEMS: Final = {
     "a100_sxm": "hgx-a100", "h100_sxm": "hgx-h100", "h200_sxm": "hgx-h200", "b200_sxm": "hgx-b200", "b300_sxm": "hgx-b300",
     "gb200": "gb200-nvl72", "gb300": "gb300-nvl72", "l40s": "l40s-server", "rtx_pro_6000_server": "rtx-pro-6000-server",
@@ -115,16 +114,11 @@ def residuals(data: Path) -> list[Residual]:
     return found
 
 
-def regime(size: float) -> str:
-    """Small, middle or large."""
-    return "small" if size <= SMALL else "large" if size >= LARGE else "middle"
-
-
 def _residual(one: Prepared, library: Nccl | None, case: Case, unit: str) -> Residual:
     row = one.row
     work = f"{row.operation}, {row.ranks} ranks, {row.size:g} B"
     return Residual(
-        topic="nccl", regime=regime(row.size), case=case, unit=unit, group=row.group, row=row.said(), work=work,
+        topic="nccl", regime=size_regime(row.size), case=case, unit=unit, group=row.group, row=row.said(), work=work,
         device=row.machine, predicted=_predicted(one, library), measured=row.seconds,
     )  # fmt: skip
 

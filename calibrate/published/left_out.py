@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -23,8 +23,6 @@ from published.residual import Residual
 from published.score import Miss
 
 FOLDS: Final = 5
-SMALL: Final = 65536.0  # bytes
-LARGE: Final = 16.0 * 2**20
 TINY_PRODUCT: Final = 20e-6  # seconds
 TINY: Final = 10e-6
 SKINNY: Final = 128
@@ -238,95 +236,6 @@ def _missed(
         )
 
 
-# ---- collectives ----
-
-
-def size_regime(size: float) -> str:
-    """Regime of a message."""
-    return "small" if size <= SMALL else "middle" if size < LARGE else "large"
-
-
-def _collectives(data: Path) -> Iterator[Residual]:
-    from hwsim.collectives.measured import measured
-    from hwsim.machine.libraries.mpi import Mpi
-    from hwsim.machine.libraries.nccl import Nccl, Speeds
-    from published import collectives
-
-    found = [*collectives.nccl_rows(data), *(r for r in collectives.stas_rows() if r.nodes == 1 or r.size >= collectives.MIB)]
-    names = list(dict.fromkeys(row.machine for row in found))
-    libraries = {name: measured(Nccl, name) for name in names}
-
-    def middle(values: Iterable[Any]) -> Any:
-        own = [each for each in values if each is not None]
-        return statistics.median(own) if own else None
-
-    def without(name: str) -> Nccl:
-        others = [libraries[each] for each in names if each != name]
-        said: dict[str, Any] = {}
-        for field in fields(Nccl):
-            key = field.name
-            if key == "sources":
-                continue
-            values = [getattr(each, key) for each in others]
-            own = getattr(libraries[name], key)
-            if isinstance(own, Speeds):
-                said[key] = Speeds(*(middle(getattr(each, part) for each in values) for part in ("step", "hop", "rate")))
-            elif key in ("channels", "nvls_channels", "nvls_ranks") or (key.startswith("nvls") and not libraries[name].nvls):
-                said[key] = own
-            elif key.startswith("nvls"):
-                said[key] = middle(each for each in values if each)
-            elif key in ("nvlink", "pcie", "network", "tree"):
-                said[key] = middle([each for each in values if each not in (0, 1.0)] or [own])
-            elif isinstance(own, int | float) or own is None:
-                said[key] = middle(values)
-            else:
-                said[key] = own
-        return Nccl(**said)
-
-    alone = {name: without(name) for name in names}
-
-    def made(row: Any, case: Case, unit: str, seconds: float) -> Residual:
-        return Residual(
-            topic="nccl",
-            regime=size_regime(row.size),
-            case=case,
-            unit=unit,
-            group=row.group,
-            row=f"{row.machine}: {row.said()}",
-            work=row.said().partition(": ")[2],
-            device=row.machine,
-            predicted=seconds,
-            measured=row.seconds,
-        )
-
-    seen: dict[str, int] = {}
-    for row in found:
-        whole = collectives.predicted(row)
-        if not row.even:
-            at = seen[row.group] = seen.get(row.group, -1) + 1
-            yield made(row, "known", f"fold {at % FOLDS}", whole)
-        own, other = (
-            library.time(collectives.estimates_of(row, library)[0]) for library in (libraries[row.machine], alone[row.machine])
-        )
-        yield made(row, "device", row.machine, whole * other / own)
-    rows = [row for row in collectives.mpi_rows(data) if not row.even]
-    sizes = {row.said(): row.size for row in rows}
-    yield from _known(
-        "mpi",
-        lambda row: size_regime(sizes[row[1]]),
-        (
-            (
-                row.group,
-                row.said(),
-                row.machine,
-                measured(Mpi, row.machine).seconds(row.operation, row.ranks, row.size),
-                row.seconds,
-            )
-            for row in rows
-        ),
-    )
-
-
 # ---- components ----
 
 
@@ -372,7 +281,6 @@ STANDING_IN: Final[Mapping[str, Callable[[Path], Iterator[Residual]]]] = {
     "inference": _inference,
     "bert": _bert,
     "cnn_inference": _cnn_inference,
-    "collectives": _collectives,
     "core_to_core": _core_to_core,
     "fio": _fio,
 }

@@ -98,10 +98,10 @@ _Expected = Mapping[tuple[str, str], Candidate]
 def _expected(task: Task, group: Group) -> _Expected:
     """What NCCL's tables expect of each algorithm and protocol; nothing if they do not know the machine."""
     try:
-        gpus = hardware(task.machine, task.devices, group)
+        weighed = candidates(hardware(task.machine, task.devices, group), task.operation, group, task.size)
     except CannotCollect:
         return {}
-    return {(each.method, each.protocol): each for each in candidates(gpus, task.operation, group, task.size)}
+    return {(each.method, each.protocol): each for each in weighed}
 
 
 def _seconds(candidate: Candidate | None, size: float) -> float:

@@ -16,7 +16,7 @@ from hwsim.collectives.algorithms import Algorithm
 from hwsim.collectives.algorithms.parameter_server import ParameterServer
 from hwsim.collectives.flows import Flows, Phase, Task, longest
 from hwsim.collectives.plan import Group
-from hwsim.demand import Cost, Demand, Term
+from hwsim.demand import Case, Cost, Demand, Doubt, Term
 from hwsim.devices import Gpu
 from hwsim.devices.roofline import source_of
 from hwsim.formats import precise
@@ -32,6 +32,10 @@ from hwsim.spec import Mistakes, decode, find, read, resolve
 Measured = TypeVar("Measured", Nccl, Mpi, Own)
 
 _ENTRY = ("hwsim", "kind", "name", "notes", "use")
+_SMALL, _LARGE = 65536.0, 16.0 * 2**20  # bytes
+_TWINS = ("nvlink3", "nvlink4", "nvlink5")  # generations of links with several machines measured
+_LONG = 1e9  # bytes of a message whose latency does not show
+_ALIKE = 0.1  # networks whose rates and latencies differ by less are one
 _MOST = 0.95  # of a GPU's compute
 _SENT = ("all-to-all", "gather", "scatter", "send")  # operations that NCCL does by sends
 _EACH = ("all-gather", "all-to-all")  # operations whose size MPI counts as the bytes that each rank gives
@@ -99,11 +103,29 @@ def as_measured(task: Task, algorithm: Algorithm, library: Nccl, best: Estimate)
         even = replace(task, weights=()).flows(algorithm, overheads)
         flow *= _busy(task.machine, flows) / (_busy(task.machine, even) or 1.0)
     inputs = (("waiting", precise(best.latency, "s"), f"start, steps and hops of {best.method}, {best.protocol}"),)
+    source = source_of(library.sources, "start")
+    links = generation(task.machine, task.devices[0]) or "links"
+    doubt = Doubt(f"nccl/{size_regime(task.size)}", _case(source, links), f"{links} links", 0.0)
     terms = (
-        Term("latency", "waiting", inputs, best.latency, kind="latency"),
-        Term("flow", "flow", (("flow", precise(flow, "s"), f"nccl: {source_of(library.sources, 'start')}"),), flow, kind="flow"),
-    )
+        Term("latency", "waiting", inputs, best.latency, kind="latency", doubts=(doubt._replace(seconds=best.latency),)),
+        Term(
+            "flow", "flow", (("flow", precise(flow, "s"), f"nccl: {source}"),), flow, kind="flow",
+            doubts=(doubt._replace(seconds=flow),),
+        ),
+    )  # fmt: skip
     return as_one(task.machine, flows, f"{best.method}, {best.protocol}", best.latency, flow, terms)
+
+
+def size_regime(size: float) -> str:
+    """Regime of the errors of a message: small, middle or large."""
+    return "small" if size <= _SMALL else "middle" if size < _LARGE else "large"
+
+
+def _case(source: str, links: str) -> Case:
+    """How well the numbers of a library are known: stated, or those of other machines with such links."""
+    if not source.startswith("default"):
+        return "known" if "fitted" in source or "measured" in source else "generation"
+    return "device" if links in _TWINS else "generation"
 
 
 def as_curve(task: Task, algorithm: Algorithm, mpi: Mpi) -> Flows:
@@ -116,11 +138,29 @@ def as_curve(task: Task, algorithm: Algorithm, mpi: Mpi) -> Flows:
     start = mpi.seconds(operation, ranks, 0.0)
     flow = mpi.seconds(operation, ranks, task.size / ranks if operation in _EACH else task.size) - start
     source = f"mpi: {source_of(mpi.sources, f'curves.{operation}.start')}"
+    flows = task.flows(algorithm)
+    start, flow, like = _on_wires(task, mpi, flows, start, flow)
+    doubt = Doubt(f"mpi/{size_regime(task.size)}", "known" if like else "device", "mpi", 0.0)
     terms = (
-        Term("latency", "start", (("start", precise(start, "s"), source),), start, kind="latency"),
-        Term("flow", "flow", (("flow", precise(flow, "s"), source),), flow, kind="flow"),
-    )
-    return as_one(task.machine, task.flows(algorithm), "as measured", start, flow, terms)
+        Term("latency", "start", (("start", precise(start, "s"), source),), start, kind="latency",
+             doubts=(doubt._replace(seconds=start),)),
+        Term("flow", "flow", (("flow", precise(flow, "s"), source),), flow, kind="flow", doubts=(doubt._replace(seconds=flow),)),
+    )  # fmt: skip
+    return as_one(task.machine, flows, "as measured", start, flow, terms)
+
+
+def _on_wires(task: Task, mpi: Mpi, flows: Flows, start: float, flow: float) -> tuple[float, float, bool]:
+    """(start, flow, whether the network is like the one measured): this machine's network in place of that one's."""
+    nodes = {task.machine.device(name).node: name for name in reversed(task.devices)}
+    if mpi.wire <= 0 or len(nodes) < 2:
+        return start, flow, True
+    first, second, *_ = dict(reversed(nodes.items())).values()
+    message = task.machine.transfer(first, second, _LONG).demand
+    rate = _LONG / message.body(task.machine.rates())
+    alike = abs(rate / mpi.wire - 1) <= _ALIKE and abs(message.latency - mpi.hop) <= _ALIKE * mpi.hop
+    busy, levels = _busy(task.machine, flows), math.ceil(math.log2(len(nodes)))
+    flow = max(0.0, flow - busy * rate / mpi.wire) + busy
+    return max(0.0, start - levels * mpi.hop) + levels * message.latency, flow, alike
 
 
 def as_one(machine: Machine, flows: Flows, name: str, latency: float, flow: float, terms: tuple[Term, ...]) -> Flows:

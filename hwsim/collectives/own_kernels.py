@@ -76,7 +76,7 @@ def as_own(task: Task, own: Own) -> Flows | None:
     terms = tuple(
         Term(
             kind, kind, ((kind, precise(seconds, "s"), f"{way.name}; {source}"),), seconds, kind=kind,
-            doubts=(Doubt("reduce/own", case, f"own all-reduce {found.on}", seconds),),
+            doubts=(Doubt("reduce/own", case, f"{found.on} links", seconds),),
         )
         for kind, seconds in parts
     )  # fmt: skip

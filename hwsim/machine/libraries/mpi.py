@@ -3,6 +3,8 @@
     time = start + root x sqrt(S) + (S + knee (1 - exp(-S / knee))) / bandwidth + [S > eager] rendezvous
 
 S counts as the OSU benchmarks count: the message, or what each rank gives (all-gather, all-to-all: to each of the others).
+On another network than the one measured (`wire`, `hop`) the time of its bytes and its latency take the place of that one's;
+what the processors do stays.
 Other numbers of ranks than those measured are scaled as the textbook says: the start with log2 of the ranks, the
 bytes of all-gather and all-to-all with the ranks, the bytes of an all-reduce not at all.
 
@@ -51,6 +53,10 @@ class Mpi:
     kind: ClassVar[str] = "mpi"
 
     curves: Mapping[str, Curve] = field("operation (send, stream, stream-both, all-reduce, all-gather, all-to-all, ...) -> curve")
+    wire: BytesPerSecond = field(
+        "rate from node to node of the network it was measured on; another one's is put in its place; 0: not known", default=0.0
+    )
+    hop: Seconds = field("latency from node to node of that network", default=0.0)
     sources: Mapping[str, str] = dataclasses.field(default_factory=dict, init=False, repr=False)  # key -> where from
 
     def seconds(self, operation: str, ranks: int, size: float) -> float:

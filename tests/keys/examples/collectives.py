@@ -171,7 +171,7 @@ EXAMPLES: Final = (
     ),
     Example(
         "library mpi",
-        _cluster({"kind": "mpi", "curves": CURVES}),
+        _cluster({"kind": "mpi", "curves": CURVES, "wire": "5 GB/s", "hop": "2 us"}),
         in_turn(
             *({"allreduce": {"among": "node*.cpu", "bytes": size}} for size in SIZES),
             *({"allgather": {"among": "node*.cpu", "bytes": size}} for size in SIZES),
