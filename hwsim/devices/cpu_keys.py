@@ -44,6 +44,11 @@ class CpuKeys(Device):
         "FLOP per cycle and core by number format, e.g. {fp32: 32}", default_factory=dict, exclusive_minimum=0.0
     )
     efficiency: Efficiency = field("part of the peaks that is reached", default_factory=Efficiency)
+    packing: float = field(
+        "side of a square product of matrices that takes twice its arithmetic: blocks are copied first, edges are not full",
+        default=0.0,
+        minimum=0,
+    )
     overhead: Seconds = field("start of one op", default=0.0)
     random: PerSecond | None = field(
         "random numbers per second and core (default: 32.5 million, as numpy draws normal ones on a laptop)",

@@ -24,6 +24,7 @@ ROOFLINE: Final[dict[str, Any]] = {
     "per_cycle": {"fp64": 16.0},
     "efficiency": {"matmul": "80 %", "vector": "50 %"},
     "overhead": "1 us",
+    "packing": 18.0,
     "random": "100e6 1/s",
     "core_bandwidth": "12 GB/s",
     "memory": {"bandwidth": "40 GB/s", "size": "16 GB", "latency": "90 ns"},
