@@ -26,6 +26,15 @@ FOLDS: Final = 5
 TINY_PRODUCT: Final = 20e-6  # seconds
 TINY: Final = 10e-6
 SKINNY: Final = 128
+# Whose kernels of attention stand for those of a GPU that is left out.
+NEAREST: Final[Mapping[str, str]] = {
+    "a100-sxm-80gb": "a40",
+    "a40": "a100-sxm-80gb",
+    "rtx-3090": "a40",
+    "rtx-4090": "rtx-3090",
+    "rtx-pro-6000": "rtx-4090",
+    "h100-sxm": "a100-sxm-80gb",
+}
 
 
 def residuals(data: Path, topics: Iterable[str] = ()) -> list[Residual]:
@@ -134,9 +143,7 @@ def _inference(data: Path) -> Iterator[Residual]:
 
     @cache
     def without(name: str) -> Gpu:
-        sheet = gemm.from_datasheet(name)
-        found = [value for each in names if each != name and (value := getattr(gpus[each], "attention", None))]
-        return replace(sheet, attention=statistics.median(found)) if found else sheet
+        return replace(gemm.from_datasheet(name), attention=gpus[NEAREST[name]].attention)
 
     def made(row: Any, case: Case, unit: str, seconds: float) -> Residual:
         alone = inference.seconds_of(row)
