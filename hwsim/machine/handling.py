@@ -247,8 +247,8 @@ def _by_core(tally: Tally, start: PlacedDevice, end: PlacedDevice, cpu: PlacedDe
 
 
 def _there_and_back(gpu: Gpu, links: Sequence[Link]) -> float:
-    """Seconds of one load over these links."""
-    return 2 * math.fsum(link.model.delay() for link in links) + gpu.access_latency() if links else 0.0
+    """Seconds of one load: most of a slot's latency is its two ends', so that a switch between them does not double it."""
+    return 2 * max(link.model.delay() for link in links) + gpu.access_latency() if links else 0.0
 
 
 def _by_loads(tally: Tally, name: str, gpu: Gpu, links: Sequence[Link], size: float, core: str) -> None:
@@ -257,7 +257,7 @@ def _by_loads(tally: Tally, name: str, gpu: Gpu, links: Sequence[Link], size: fl
     Stores are posted, so that a core goes on; of loads it has as many under way as it has buffers for combined accesses.
     The way there, and a latency of the memory itself, count as of any copy; the rest and the way back are added here.
     """
-    back, memory = math.fsum(link.model.delay() for link in links), gpu.access_latency() - gpu.copy_latency()
+    back, memory = max(link.model.delay() for link in links), gpu.access_latency() - gpu.copy_latency()
     trip = _there_and_back(gpu, links)
     more = min(HEAD, math.ceil(size / WORD)) - 1 if size > 0 else 0
     inputs: list[Input] = [
