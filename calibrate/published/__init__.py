@@ -20,6 +20,7 @@ from published.score import Score
 
 # Topic: (module in this package, what it is about).  A new topic is a new file and a line here.
 TOPICS: Final[dict[str, str]] = {
+    "bare": "GPUs and slots from their datasheets and classes",
     "babelstream": "memory bandwidth, BabelStream on all devices",
     "cnn_d2l": "the text's own trainings of networks of convolutions",
     "cnn_inference": "inference of networks of convolutions",

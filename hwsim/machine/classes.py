@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any, Final
 
 from hwsim.records import dataclass
@@ -77,17 +78,19 @@ def check_class(tree: Tree, kind: str, mistakes: Mistakes) -> None:
         mistakes.add(stated.place, f"there is no class '{stated.value}' of {kind}", hint)
 
 
-def completed(tree: Tree, kind: str, *, ideal: bool = False) -> Tree:
+def completed(tree: Tree, kind: str, *, ideal: bool = False, root: Path | None = None) -> Tree:
     """The mapping of a part or of a link with what it leaves out filled in.
 
-    ideal: the machine around it says `class: ideal`, which holds for parts that do not say another.
+    Args:
+        ideal: the machine around it says `class: ideal`, which holds for parts that do not say another.
+        root: the folder of the classes, in place of the library's.
     """
     stated = tree.text("class")
     if stated == IDEAL or (ideal and stated is None) or not tree.is_mapping:
         return tree
     steps = [kind, *filter(None, class_of(tree, kind).path.split("/"))]
     for depth in range(len(steps), 0, -1):
-        section = _file("/".join(steps[:depth]))
+        section = _file("/".join(steps[:depth]), root)
         if section is not None:
             tree = _filled(tree, section, _Stated(tree))
     return tree
@@ -153,9 +156,9 @@ class _Section:
 
 
 @cache
-def _file(name: str) -> _Section | None:
-    """The file of a class, "gpu/nvidia"; None where the library has none."""
-    path = folder("class") / f"{name}.yaml"
+def _file(name: str, root: Path | None = None) -> _Section | None:
+    """The file of a class, "gpu/nvidia"; None where there is none."""
+    path = (root or folder("class")) / f"{name}.yaml"
     if ".." in path.parts or not path.is_file():
         return None
     tree = read(path)
