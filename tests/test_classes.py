@@ -55,9 +55,16 @@ def test_ideal_is_asked_for() -> None:
         assert (ideal.launch, ideal.matmul, ideal.l2, ideal.efficiency.matmul) == (0.0, {}, None, 1.0)
 
 
-def test_without_multiprocessors_products_take_a_share_of_the_peak() -> None:
+def test_multiprocessors_follow_from_the_peak() -> None:
     bare = gpu(more="")
-    assert bare.matmul == {}
+    assert bare.sms == 132
+    assert bare.sources["sms"].startswith("default: nvidia/hopper")
+    assert "bf16" in bare.matmul
+
+
+def test_without_multiprocessors_products_take_a_share_of_the_peak() -> None:
+    bare = gpu(who="vendor: nvidia, generation: rubin,", more="")
+    assert (bare.sms, bare.matmul) == (None, {})
     assert 0.5 < bare.efficiency.matmul < 0.95
 
 

@@ -45,6 +45,7 @@ class Number:
 
 
 NUMBERS = (
+    Number("clock", "Hz"),
     Number("launch.stream", "s"),
     Number("launch.graph", "s"),
     Number("sustained.read", "%"),
@@ -207,7 +208,7 @@ def _unit(value: float, unit: str) -> str:
         return f"{value * 1e6:.3g} us" if value >= 1e-6 else f"{value * 1e9:.3g} ns"
     if unit == "B":
         return f"{value / 1024:.6g} KiB" if value < 2**20 else f"{value / 2**20:.4g} MiB"
-    return f"{value / 1e9:.3g} G{unit}"
+    return f"{value / 1e9:.3g} GHz" if unit == "Hz" else f"{value / 1e9:.3g} G{unit}"
 
 
 def block(path: str, by_class: Mapping[str, Mapping[str, Sequence[Found]]]) -> str:

@@ -71,7 +71,7 @@ def check_class(tree: Tree, kind: str, mistakes: Mistakes) -> None:
     stated = tree.get("class")
     if stated is None or not isinstance(stated.value, str) or stated.value == IDEAL:
         return
-    if _file(f"{kind}/{stated.value}") is None:
+    if not _file(f"{kind}/{stated.value}"):
         start = f"{kind}/"
         paths = [IDEAL, *(each.removeprefix(start) for each in names("class") if each.startswith(start))]
         hint = did_you_mean(stated.value, paths)
@@ -90,8 +90,7 @@ def completed(tree: Tree, kind: str, *, ideal: bool = False, root: Path | None =
         return tree
     steps = [kind, *filter(None, class_of(tree, kind).path.split("/"))]
     for depth in range(len(steps), 0, -1):
-        section = _file("/".join(steps[:depth]), root)
-        if section is not None:
+        for section in _file("/".join(steps[:depth]), root):  # single numbers first: mappings may hang on them
             tree = _filled(tree, section, _Stated(tree))
     return tree
 
@@ -156,11 +155,11 @@ class _Section:
 
 
 @cache
-def _file(name: str, root: Path | None = None) -> _Section | None:
-    """The file of a class, "gpu/nvidia"; None where there is none."""
+def _file(name: str, root: Path | None = None) -> tuple[_Section, ...]:
+    """The file of a class, "gpu/nvidia": its numbers, then its mappings; nothing where there is none."""
     path = (root or folder("class")) / f"{name}.yaml"
     if ".." in path.parts or not path.is_file():
-        return None
+        return ()
     tree = read(path)
     case = tree.text("case") or ("device" if name.count("/") == 2 else "generation")
     called = name.removeprefix("gpu/")
@@ -168,7 +167,9 @@ def _file(name: str, root: Path | None = None) -> _Section | None:
         called = f"outside, {called}"
     elif case == "generation":  # see `hwsim.demand.case_of`
         called += ", other generations" if name.startswith("gpu/") else " of any kind"
-    return _section(tree.without(*_OF_FILES), called, {})
+    whole = _section(tree.without(*_OF_FILES), called, {})
+    numbers = {key: entry for key, entry in whole.entries.items() if isinstance(entry, _Number)}
+    return _Section(numbers), _Section({key: entry for key, entry in whole.entries.items() if key not in numbers})
 
 
 def _section(tree: Tree, name: str, outer: Mapping[str, Any]) -> _Section:

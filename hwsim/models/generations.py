@@ -52,12 +52,15 @@ THROTTLED: Final = 0.65  # speed goes with this power of what a card may draw
 
 
 def generation(gpu: Gpu) -> Name:
-    """The generation that a GPU's number formats tell.
+    """The generation that a GPU states, else the one that its number formats tell.
 
     >>> from hwsim.devices.roofline import LocalMemory
     >>> generation(Gpu(flop={"fp32": 1e12, "fp16": 1e14}, memory=LocalMemory(1e12)))
     'volta'
     """
+    for name in GENERATIONS:
+        if name == gpu.generation:
+            return name
     if "fp4" in gpu.flop:
         return "blackwell"
     if "fp8" in gpu.flop:
