@@ -18,6 +18,7 @@ from hwsim import api
 from hwsim.demand import Case
 from hwsim.devices import Gpu
 from hwsim.devices.gpu_access import latency
+from hwsim.machine import Machine
 from hwsim.machine.classes import class_of, completed
 from hwsim.spec import Mistakes, Tree, decode_all, find, read, tree_of
 from published import classes, gemm, gpu_bandwidth, hostdev, products
@@ -89,7 +90,9 @@ def lonely(name: str) -> bool:
 def scores(data: Path) -> tuple[Score, ...]:
     """Streams, latencies, copies and large products of bare parts."""
     found = []
-    for case, words, bound in (("device", "device left out", 0.10), ("generation", "generation left out", AFTER)):
+    cases: tuple[tuple[Case, float], ...] = (("device", 0.10), ("generation", AFTER))
+    for case, bound in cases:
+        words = f"{case} left out"
         found += [
             _score(f"streams of bare GPUs, {words}", streams(data, case), bound),
             _score(f"dependent reads of bare GPUs, {words}", chases(data, case), 0.15),
@@ -144,7 +147,7 @@ def copies(data: Path) -> list[Miss]:
 
 
 @functools.cache
-def _host(name: str, generation: int) -> api.Machine:
+def _host(name: str, generation: int) -> Machine:
     link = completed(tree_of({"gen": 0, "lanes": 16}), "pcie").put("gen", tree_of(generation))
     slot = {key: each.value for key, each in link.items()}
     return api.load_machine({
