@@ -20,6 +20,7 @@ from published.score import Score
 
 # Topic: (module in this package, what it is about).  A new topic is a new file and a line here.
 TOPICS: Final[dict[str, str]] = {
+    "attention": "attention of a prefill, by kernel",
     "bare": "GPUs and slots from their datasheets and classes",
     "babelstream": "memory bandwidth, BabelStream on all devices",
     "cnn_d2l": "the text's own trainings of networks of convolutions",
@@ -33,6 +34,7 @@ TOPICS: Final[dict[str, str]] = {
     "collectives_text": "the text's own numbers",
     "core_to_core": "cache lines from core to core",
     "cpu_bandwidth": "bandwidth of CPUs: against cores, by level, BabelStream",
+    "decode": "attention of decoding, by kernel",
     "dlrm_trace": "all-reduces and waiting in a recorded training step on eight V100",
     "dram": "DRAM beside Ramulator 2",
     "fio": "drives measured with fio",

@@ -14,20 +14,27 @@ from typing import Any, Final
 
 import numpy as np
 
+from hwsim.demand import Case
 from hwsim.devices import Attended, Gpu
-from hwsim.devices.gpu_attention import Blocks, Rates
+from hwsim.devices.gpu_attention import Attention, Blocks, Rates
+from hwsim.formats import percent
 from published.kernels import (
     GENERATION,
     KIND,
     LIBRARY,
+    SAMPLE,
     Array,
     Constant,
     Group,
     fitted,
     gpu_of,
     groups,
+    misses,
     near,
+    residuals_of,
 )
+from published.residual import Residual
+from published.score import Half, Score, group_median, worst_of
 
 LONG: Final = 2048
 WINDOW: Final = 1024  # tokens below which a kernel skips keys
@@ -44,6 +51,10 @@ CONSTANTS: Final = (
     Constant("passing", 50e9, 5e9, 1e12),
 )
 LAW: Final = (Constant("efficiency", 0.75, 0.1, 1.2), Constant("exponentials", 0.8, 0.05, 10.0))
+LEFT: Final = ("flash", "flash kv8", "tensorrt", "tensorrt kv8", "tensorrt fp8")  # kernels that several generations have
+CASES: Final[tuple[Case, ...]] = ("device", "generation")
+FEW: Final = 40  # rows of a GPU in a fit of several
+OWNED: Final = 60  # rows of a GPU whose own constants are few
 OWN: Final = ("start", "efficiency", "passing")
 ROWS: Final = tuple((rows, packed) for rows in (64, 128, 256) for packed in (False, True))
 TRIED: Final = ((64, False), (128, False), (256, False), (128, True))
@@ -192,3 +203,119 @@ def fit_pooled(
             best = value, kernel_of(cut, packed, {**start, **found})
     assert best is not None
     return best[1]
+
+
+def shipped(group: Group) -> Blocks | None:
+    """The kernel as the library has it."""
+    gpu = gpu_of(group.system)
+    kernels = gpu.attention if gpu is not None else None
+    return kernels.prefill.get(group.key) if isinstance(kernels, Attention) and gpu is not None else None
+
+
+# ---- left out ----
+
+
+def left_out(found: Sequence[Group], case: Case, own: bool = False) -> list[tuple[Group, Array]]:
+    """(rows, what a fit without their device, or without their generation, says of them).  own: then three constants of the GPU.
+
+    The other GPUs are those whose units are fed alike; a device has no others of its generation, or a generation none alike:
+    nothing is said.
+    """
+    said = []
+    for key in LEFT:
+        groups_of = [group for group in found if group.key == key]
+        known: dict[str, Blocks] = {}
+        for group in groups_of:
+            generation = GENERATION[group.system]
+            unit = generation if case == "generation" else group.system
+            others = [each for each in groups_of if other_than(each, group, case)]
+            if not others:
+                continue
+            if unit not in known:
+                known[unit] = fit_pooled([each.half(False, FEW) for each in others], rounds=2, each=40)
+            kernel = known[unit]
+            if own:
+                kernel = fit_pooled([group.half(False, OWNED)], kernel, OWN, rounds=2, each=40)
+            held = group.half(True)
+            rates: Any = rates_of(held)
+            said.append((held, np.asarray(kernel.parts(call_of(held), rates, kernel.law(call_of(held).head, rates)).seconds)))
+    return said
+
+
+def other_than(other: Group, group: Group, case: Case) -> bool:
+    """Whether a fit without a group's device, or generation, has this one."""
+    ours, theirs = GENERATION[group.system], GENERATION[other.system]
+    if case == "device":
+        return theirs == ours and other.system != group.system
+    return theirs != ours and KIND[theirs] == KIND[ours]
+
+
+# ---- scores and residuals ----
+
+
+def held(data: Path) -> list[tuple[Group, Array]]:
+    """The half that is scored, and what the library says of it."""
+    pairs = [(group.half(True), shipped(group)) for group in rows(data)]
+    return [(group, predict(group, kernel)) for group, kernel in pairs if kernel is not None and len(group)]
+
+
+def scores(data: Path) -> tuple[Score, ...]:
+    """Fitted; latent and encoders; a generation left out, without and with three constants of its own."""
+    known, found = held(data), rows(data)
+    plain = [(group, said) for group, said in known if not group.key.endswith(("latent", "encoder"))]
+    others = [(group, said) for group, said in known if group.key.endswith(("latent", "encoder"))]
+    long = [(group.of(group.columns["queries"] >= LONG), said[group.columns["queries"] >= LONG]) for group, said in plain]
+    return (
+        score("prefill by kernel, from 2,048 tokens", [each for each in long if len(each[0])], 0.06),
+        score("prefill by kernel", plain, 0.09),
+        score("prefill, latent attention and encoders", others, 0.09),
+        score("prefill, generation left out", left_out(found, "generation"), 0.18, "left out"),
+        score("prefill, device left out", left_out(found, "device"), 0.18, "left out"),
+        score("prefill, generation left out, three own constants", left_out(found, "generation", own=True), 0.11, "left out",
+              reached=0.118, notes="60 shapes of the GPU; FlashInfer with an 8-bit cache is another kernel on each generation."),
+    )  # fmt: skip
+
+
+def score(
+    name: str,
+    found: Iterable[tuple[Group, Array]],
+    bound: float,
+    half: Half = "held out",
+    reached: float | None = None,
+    notes: str = "",
+) -> Score:
+    """Median error of the groups' mean."""
+    missed = [miss for group, said in found for miss in misses(group, said)]
+    value, worst = group_median(missed)
+    notes = f"Mean of the groups' 90th percentiles {percent(worst, '.0f')}. {notes}".strip()
+    return Score(name=name, metric="group median", value=value, bound=bound, rows=len(missed), half=half, reached=reached,
+                 worst=worst_of(missed), notes=notes)  # fmt: skip
+
+
+def residuals(data: Path) -> list[Residual]:
+    """Known, device left out, generation left out; rows drawn evenly."""
+    found = rows(data)
+    said = residuals_of("attention", "known", held(data), _regime)
+    for case in CASES:
+        said += residuals_of("attention", case, left_out(found, case), _regime)
+    return said
+
+
+def _regime(group: Group, at: int) -> str:
+    if group.key.endswith("latent"):
+        return "mla"
+    return "prefill" if group.columns["queries"][at] >= LONG else "short"
+
+
+def fit(data: Path) -> None:
+    """Print `prefill:` of each GPU's `attention:`, and of the classes."""
+    found = rows(data)
+    for group in found:
+        print(group.system, group.key, fit_own(group.half(False, SAMPLE)))
+    for key in LEFT:
+        for name in sorted(set(GENERATION.values()) | set(KIND.values())):
+            alike = [
+                each for each in found if each.key == key and name in (GENERATION[each.system], KIND[GENERATION[each.system]])
+            ]
+            if alike:
+                print(name, key, fit_pooled([each.half(False, FEW) for each in alike]))

@@ -18,10 +18,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from hwsim.demand import Case
 from hwsim.devices import Gpu
 from hwsim.spec import SpecError
 from published.parts import part, table
-from published.score import Miss, percentile
+from published.residual import Residual
+from published.score import Miss
 from published.search import simplex
 
 Array = NDArray[np.float64]
@@ -182,9 +184,30 @@ def misses(group: Group, predicted: Array) -> list[Miss]:
     return [Miss(said, float(guess), float(measured), name) for said, guess, measured in rows]
 
 
-def tail(found: Iterable[Miss]) -> float:
-    """90th percentile of the errors."""
-    return percentile([each.error for each in found], 0.9)
+def residuals_of(
+    topic: str, case: Case, found: Iterable[tuple[Group, Array]], regime: Callable[[Group, int], str], most: int = 40
+) -> list[Residual]:
+    """At most so many rows of each group."""
+    said = []
+    for group, predicted in found:
+        unit = GENERATION[group.system] if case == "generation" else group.system
+        draw = np.sort(np.random.default_rng(1).permutation(len(group))[:most])
+        said += [
+            Residual(
+                topic=topic,
+                regime=regime(group, at),
+                case=case,
+                unit=unit,
+                group=f"{SOURCE} {PARTS[group.system]} {group.key}",
+                row=group.said[at],
+                work=f"{group.key} " + " ".join(f"{name} {column[at]:g}" for name, column in group.columns.items()),
+                device=PARTS[group.system],
+                predicted=float(predicted[at]),
+                measured=float(group.seconds[at]),
+            )
+            for at in draw.tolist()
+        ]
+    return said
 
 
 def short(value: float) -> float:

@@ -126,6 +126,6 @@ class Attending:
         said = self._source(key, "start")
         case: Case = next((case for word, case in _STANDING if word in said), "device")
         if key.endswith("."):  # neither the GPU nor its class has such a kernel
-            case = "generation"
+            case = "outside"
         chip = f"{precise(self.rates.peak, 'FLOP/s')}, {self.rates.multiprocessors:g} multiprocessors"
         return (Doubt(self._regime(), case, f"{chip}, attention.{key.rstrip('.')}", seconds),)
