@@ -1,0 +1,139 @@
+"""Fused attention: kernels of a GPU, the op, and what a class says of a bare part."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hwsim import api
+from hwsim.devices import Attended, Gpu
+from hwsim.devices.gpu_attention import Attention, Blocks, Rates, Strips, names_of
+from hwsim.devices.roofline import LocalMemory
+from hwsim.devices.work import Work
+from hwsim.spec import SpecError
+
+RATES = Rates(peak=1e15, exponentials=4e12, bandwidth=3e12, read=2.5e12, multiprocessors=132.0, cache=50e6)
+CALL = Attended(4, 2048, 0, 32, 8, 128)
+STEP = Attended(64, 1, 4096, 32, 8, 128)
+GPU = Gpu(flop={"bf16": 1e15, "fp8": 2e15}, memory=LocalMemory(3e12), sms=132, clock=1.9e9)
+
+
+def prefill(call: Attended, kernel: Blocks | None = None) -> float:
+    kernel = kernel or Blocks()
+    return kernel.parts(call, RATES, kernel.reached(call.head, RATES)).seconds
+
+
+def decode(call: Attended, kernel: Strips | None = None) -> float:
+    return (kernel or Strips()).parts(call, RATES).seconds
+
+
+def changed(call: Attended, **keys: float) -> Attended:
+    return Attended(**{name: keys.get(name, getattr(call, name)) for name in Attended.__dataclass_fields__})
+
+
+@pytest.mark.parametrize("key", ["sequences", "queries", "cached", "heads"])
+def test_more_work_takes_longer(key: str) -> None:
+    last = 0.0
+    for factor in (1, 2, 5, 16):
+        seconds = prefill(changed(CALL, **{key: factor * (getattr(CALL, key) or 512)}))
+        assert seconds >= last
+        last = seconds
+
+
+def test_a_window_and_a_mask_save_work() -> None:
+    assert prefill(changed(CALL, window=128)) < prefill(CALL) < prefill(changed(CALL, causal=0))
+    assert decode(changed(STEP, window=128)) < decode(STEP)
+
+
+def test_one_block_more_than_multiprocessors_costs_a_part_of_a_wave() -> None:
+    full = Attended(1, 128, 0, 132, 132, 128)
+    more = Attended(1, 128, 0, 133, 133, 128)
+    kernel = Blocks(lost=1.0, alone=1.0, queries=0.0, keys=0.0)
+    one, two = (kernel.parts(call, RATES, 0.5).computing for call in (full, more))
+    assert two > 1.9 * one
+
+
+def test_long_sequences_reach_the_share_of_the_table() -> None:
+    kernel = Blocks(share={"128": 0.6})
+    call = Attended(8, 32768, 0, 32, 8, 128)
+    reached = call.flop / (prefill(call, kernel) * RATES.peak)
+    assert 0.55 < reached <= 0.6
+
+
+def test_between_head_sizes_the_inverse_of_the_share_is_linear_in_the_inverse_of_the_size() -> None:
+    kernel = Blocks(share={"64": 0.4, "256": 0.7})
+    middle = 1 / kernel.reached(128, RATES)
+    assert middle == pytest.approx(1 / 0.7 + (1 / 0.4 - 1 / 0.7) * (1 / 128 - 1 / 256) / (1 / 64 - 1 / 256))
+
+
+def test_decoding_reads_the_cache_no_faster_than_memory_does() -> None:
+    assert decode(STEP) > STEP.keys / RATES.bandwidth
+    assert decode(changed(STEP, kv_width=1.0)) < decode(STEP)
+    small = Attended(2, 1, 4096, 32, 8, 128)  # fits the last cache, which only a repeated call finds there
+    assert decode(changed(small, warm=1.0)) < decode(small)
+
+
+def test_a_block_costs_its_time_however_short_its_strip() -> None:
+    many = Attended(2048, 1, 3, 64, 1, 64)
+    assert decode(many, Strips(widest=32)) > 3 * decode(many, Strips(heads=64))
+    assert decode(Attended(1, 1, 65535, 8, 8, 128), Strips(lone=False)) > 2 * decode(Attended(1, 1, 65535, 8, 8, 128))
+
+
+def test_arrays_give_what_numbers_give() -> None:
+    tokens = np.array([1.0, 100.0, 4096.0])
+    kernel = Blocks(packed=True)
+    many = kernel.parts(Attended(2, tokens, 0.0 * tokens, 32, 8, 128), RATES, 0.5).seconds  # type: ignore[arg-type]
+    one = [kernel.parts(Attended(2, float(each), 0, 32, 8, 128), RATES, 0.5).seconds for each in tokens]
+    assert np.allclose(many, one)
+
+
+def test_the_kernel_that_fits_best_is_taken() -> None:
+    kernels = Attention(prefill={"flash": Blocks(), "tensorrt fp8": Blocks(), "flash window": Blocks()})
+    assert kernels.blocks(CALL, "fp8")[0] == "flash"
+    assert kernels.blocks(changed(CALL, window=128), "bf16")[0] == "flash window"
+    tensorrt = Attended(1, 64, 0, 8, 8, 128, library="tensorrt")
+    assert kernels.blocks(tensorrt, "fp8")[0] == "tensorrt fp8"
+    assert names_of(changed(CALL, causal=0), "bf16")[0] == "flash encoder"
+    assert kernels.strips(STEP, "bf16")[0] == ""
+
+
+def test_a_gpu_knows_its_kernels_by_name_or_by_one_share() -> None:
+    work = Work(flop=CALL.flop, dtype="bf16", mix="matmul", attention=CALL)
+    named = Gpu(
+        flop=GPU.flop, memory=GPU.memory, sms=132, clock=1.9e9, attention=Attention(prefill={"flash": Blocks(share={"128": 0.3})})
+    )
+    alike = Gpu(flop=GPU.flop, memory=GPU.memory, sms=132, clock=1.9e9, attention=0.3)
+    fast = Gpu(flop=GPU.flop, memory=GPU.memory, sms=132, clock=1.9e9, attention=0.6)
+    seconds = [gpu.compute("gpu0", work).demand.alone({"gpu0.compute": 1, "gpu0.memory": 1}) for gpu in (named, alike, fast)]
+    assert seconds[0] == seconds[1] > 1.8 * seconds[2]
+
+
+MACHINE = "hwsim: machine/1\nparts:\n  gpu0: {kind: gpu, %s}\n  cpu: {kind: cpu, use: d2l-laptop-cpu}\n"
+PROGRAM = "hwsim: workload/1\nname: attention\nprogram:\n  - attention: {device: gpu0, heads: 32, kv_heads: 8, head: 128, %s}\n"
+
+
+def makespan(machine: str, program: str) -> float:
+    return api.simulate(api.load_machine(MACHINE % machine), PROGRAM % program).makespan_s
+
+
+def test_a_bare_part_has_the_kernels_of_its_class() -> None:
+    bare = (
+        "vendor: nvidia, generation: hopper, flop: {bf16: 989 TFLOP/s}, memory: {bandwidth: 3.35 TB/s}, sms: 132, clock: 1.98 GHz"
+    )
+    for program in ("batch: 4, tokens: 4096", "phase: decode, batch: 64, cached: 4096"):
+        assert makespan(bare, program) == pytest.approx(makespan("use: h100-sxm", program), rel=0.2)
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ("phase: decode, tokens: 2", "one query a sequence"),
+        ("tokens: 64, kv_heads: 5", "do not divide"),
+    ],
+)
+def test_calls_that_cannot_be_are_refused(keys: str, said: str, tmp_path: Path) -> None:
+    text = PROGRAM.replace("kv_heads: 8, ", "") if "kv_heads" in keys else PROGRAM
+    with pytest.raises(SpecError, match=said):
+        api.simulate(api.load_machine(MACHINE % "use: h100-sxm"), text % keys)
