@@ -107,6 +107,12 @@ def origins(tree: Tree) -> list[Origin]:
     return inner + ([tree.origin] if tree.origin is not None and tree.origin.kind == "default" else [])
 
 
+def test_members_of_an_array_are_completed_as_well() -> None:
+    disk = "{kind: raid, level: 0, members: 2, ssd: {read: 3 GB/s, write: 2 GB/s}}"
+    found = api.load_machine(f"hwsim: machine/1\nparts: {{d: {disk}}}\n").device("d").model
+    assert found.sources["ssd.latency"].startswith("default: ssd")
+
+
 # ---- laws of all parts of the library ----
 
 

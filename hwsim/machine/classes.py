@@ -32,6 +32,7 @@ from hwsim.units import Quantity, UnitError, parse
 
 IDEAL: Final = "ideal"
 HEADER: Final = "class/1"
+_INSIDE: Final = {"raid": ("hdd", "ssd", "disk", "volume")}  # parts inside a part
 _OF_NUMBERS: Final = ("spread", "parts", "ref")
 _CONDITIONS: Final = ("needs", "unless", "whole")
 _OF_FILES: Final = ("hwsim", "kind", "name", "notes", "case")
@@ -88,6 +89,10 @@ def completed(tree: Tree, kind: str, *, ideal: bool = False, root: Path | None =
     stated = tree.text("class")
     if stated == IDEAL or (ideal and stated is None) or not tree.is_mapping:
         return tree
+    for key in _INSIDE.get(kind, ()):
+        member = tree.get(key)
+        if member is not None:
+            tree = tree.put(key, completed(member, key, root=root))
     steps = [kind, *filter(None, class_of(tree, kind).path.split("/"))]
     for depth in range(len(steps), 0, -1):
         for section in _file("/".join(steps[:depth]), root):  # single numbers first: mappings may hang on them
