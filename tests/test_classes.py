@@ -9,7 +9,7 @@ import pytest
 import hwsim
 from hwsim import api
 from hwsim.demand import case_of
-from hwsim.devices import Gpu
+from hwsim.devices import Device, Gpu
 from hwsim.devices.accesses import Accesses
 from hwsim.machine.classes import completed
 from hwsim.spec import Origin, SpecError, Tree, find, names, read, tree_of
@@ -110,6 +110,7 @@ def origins(tree: Tree) -> list[Origin]:
 def test_members_of_an_array_are_completed_as_well() -> None:
     disk = "{kind: raid, level: 0, members: 2, ssd: {read: 3 GB/s, write: 2 GB/s}}"
     found = api.load_machine(f"hwsim: machine/1\nparts: {{d: {disk}}}\n").device("d").model
+    assert isinstance(found, Device)
     assert found.sources["ssd.latency"].startswith("default: ssd")
 
 
