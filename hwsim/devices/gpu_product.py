@@ -248,7 +248,7 @@ def _doubted(doubt: Doubt, term: Term) -> Term:
 
 @functools.cache
 def _case(source: str) -> Case | None:
-    """How well constants of this source are known.
+    """The case of constants with this source.
 
     >>> _case("fitted, deepseek-ai/DeepGEMM"), _case("guess, as the H100, which is the same chip"), _case("guess, as the A100")
     ('known', 'device', 'generation')
