@@ -152,7 +152,8 @@ def bus(machine: Machine, devices: Sequence[str], operation: Operation = "all-re
             inside, link = min((inside, link), _rate(machine, names[start : start + count], ring, "all-gather"))
     if len(sizes) == 1:
         return Bus(inside, link=link)
-    across, wire = _rate(machine, names, ring, "all-gather")
+    everyone = operation == "all-to-all"
+    across, wire = _rate(machine, names, Direct() if everyone else ring, operation if everyone else "all-gather")
     return Bus(inside, across, link, wire)
 
 

@@ -133,8 +133,8 @@ class Columns:
             shapes = [(False, shape) for shape in np.unique(draws.shape).tolist()]
         else:
             ends = zip(pairs.sources, pairs.targets, strict=True)
-            across = [a.rpartition(".")[0] != b.rpartition(".")[0] for a, b in ends]
-            shapes = sorted(set(zip(across, draws.shape.tolist(), strict=True)))
+            apart = [self.exchange.placed.across(a, b) for a, b in ends]
+            shapes = sorted(set(zip(apart, draws.shape.tolist(), strict=True)))
         return [(overheads.of_step(far), draws.costs[shape].demand.latency) for far, shape in shapes]
 
     def _rows(self, pairs: Pairs, size: float, *, reduce: bool) -> list[_Rows]:

@@ -107,7 +107,7 @@ class Names:
         overhead = route = 0.0
         for a, b, share, cost, names in self._transfers(stage):
             demand = cost.demand
-            step = overheads.of_step(machine.node_of(a) != machine.node_of(b))
+            step = overheads.of_step(exchange.placed.across(a, b))
             if step + demand.latency > overhead + route:
                 overhead, route = step, demand.latency
             drawn.floor = max(drawn.floor, demand.floor)

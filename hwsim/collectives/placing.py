@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
 from typing import Final
 
 from hwsim.collectives.algorithms import Algorithm
@@ -25,11 +25,22 @@ _MANY: Final = 64  # devices
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """An algorithm among devices. parties: the device of every participant, ranks first."""
+    """An algorithm among devices.
+
+    Args:
+        parties: the device of every participant, ranks first.
+        joined: the switch of NVLinks that joins each node to others; empty where nodes are joined by networks alone.
+    """
 
     algorithm: Algorithm
     group: Group
     parties: tuple[str, ...]
+    joined: Mapping[str, str] = field(default_factory=dict, compare=False)
+
+    def across(self, a: str, b: str) -> bool:
+        """Whether a network lies between two devices: they are in unlike nodes, and no switch of NVLinks joins these."""
+        one, other = a.rpartition(".")[0], b.rpartition(".")[0]
+        return one != other and (not self.joined or self.joined.get(one, one) != self.joined.get(other, other))
 
 
 def place(machine: Machine, algorithm: Algorithm, devices: Sequence[str]) -> Placed:
@@ -44,6 +55,11 @@ def place(machine: Machine, algorithm: Algorithm, devices: Sequence[str]) -> Pla
     nodes: dict[str, list[str]] = {}
     for name in devices:
         nodes.setdefault(name.rpartition(".")[0], []).append(name)
+    if joined := domains(machine, nodes):
+        held: dict[str, list[str]] = {}
+        for node, names in nodes.items():
+            held.setdefault(joined[node], []).extend(names)
+        nodes = held
     ranks = tuple(name for node in nodes.values() for name in node)
     group = Group(len(ranks), tuple(len(node) for node in nodes.values()) if len(nodes) > 1 else ())
     helpers: tuple[str, ...] = ()
@@ -61,7 +77,23 @@ def place(machine: Machine, algorithm: Algorithm, devices: Sequence[str]) -> Pla
             )
         case _:
             pass
-    return Placed(algorithm, group, (*ranks, *helpers))
+    return Placed(algorithm, group, (*ranks, *helpers), joined)
+
+
+def domains(machine: Machine, nodes: Mapping[str, list[str]]) -> dict[str, str]:
+    """The switch of NVLinks that the GPUs of each node meet those of other nodes in; empty if they meet in none."""
+    if len(nodes) < 2 or not _leads_out(machine, next(iter(nodes.values()))[0]):
+        return {}
+    return {node: _leads_out(machine, names[0]) or node for node, names in nodes.items()}
+
+
+def _leads_out(machine: Machine, name: str) -> str:
+    """The switch outside of a GPU's node that its NVLinks lead to; "" if there is none."""
+    node = machine.node_of(name)
+    for link in machine.links_from(name):
+        if link.kind == "nvlink" and machine.devices[link.target].kind == "switch" and machine.node_of(link.target) != node:
+            return link.target
+    return ""
 
 
 def all_of_kind(machine: Machine, devices: Sequence[str], kind: str) -> bool:

@@ -130,8 +130,8 @@ def courses(
 def _cost(exchange: Exchange, source: str, target: str, moved: Cost, size: float, reduce: bool, *, first: bool) -> Cost:
     """Cost of a send of `size` bytes; moved: cost of the transfer of its bytes."""
     machine, overheads = exchange.machine, exchange.overheads
-    across = machine.device(source).node != machine.device(target).node
-    spent = [("start", overheads.start if first else 0.0), ("hop" if across else "step", overheads.of_step(across))]
+    apart = exchange.placed.across(source, target)
+    spent = [("start", overheads.start if first else 0.0), ("hop" if apart else "step", overheads.of_step(apart))]
     terms = [
         Term("latency", name, ((name, precise(seconds, "s"), source_of(overheads.sources, name)),), seconds, kind="latency")
         for name, seconds in spent

@@ -86,7 +86,7 @@ class Sends:
 class Bus:
     """Bandwidth of rings through a group on a machine, in bytes/s each way.
 
-    inside: past each rank of a node. across: past each rank when the ring runs through all nodes.
+    inside: past each rank of a node. across: past each rank when the ring runs through all nodes, or when all send to all.
     link, wire: the kinds of link that bind, inside and across.
     """
 
@@ -219,8 +219,7 @@ class Nccl:
         method = "direct" if operation == "send" else "pairwise"
         body = (peers * each + kept) / (bus.inside * self._of(bus.link) * sends.rate) if math.isfinite(bus.inside) else 0.0
         if k > 1:
-            away = 1.0 if operation == "send" else max(group.sizes) * (1 - max(group.sizes) / n)  # of a whole node
-            body = max(body, away * size / (bus.across * self._of(bus.wire)))
+            body = max(body, peers * each / (bus.across * self._of(bus.wire)))
         long = Estimate(method, "simple", wait + sends.step, body)
         if each > _SHORT:
             return long
