@@ -101,7 +101,7 @@ class Names:
 
     def step(self, stage: Round) -> tuple[Drawn, Waits]:
         exchange, overheads = self.exchange, self.exchange.overheads
-        machine, size = exchange.machine, exchange.size
+        size = exchange.size
         drawn = Drawn({}, {})
         once = isinstance(exchange.placed.algorithm, InNetwork)  # a switch adds the bytes from a link, and copies those to one
         overhead = route = 0.0
