@@ -49,14 +49,14 @@ class Cover:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """Rows of one topic and case: inside or not, half widths, and whose."""
+    """Rows of one topic and case: inside or not, half widths as logarithms by level, and whose."""
 
     topic: str
     case: Case
+    rows: Sequence[Residual]
     inside: Mapping[float, Floats]
     half: Mapping[float, Floats]
     unit: Sequence[str]
-    group: Sequence[str]
 
 
 def judged(found: Sequence[Residual]) -> list[Judged]:
@@ -68,10 +68,10 @@ def judged(found: Sequence[Residual]) -> list[Judged]:
             continue
         by = {level: held(rows, level) for level in LEVELS}
         # Units that are folds are no independent groups: for those the devices and sources stand.
-        unit = rows.group if case == "known" else rows.unit
+        unit = [f"{topic} {each.group if case == 'known' else each.unit}" for each in mine]
         inside = {level: each.inside.astype(float) for level, each in by.items()}
-        half = {level: np.sinh(each.half) for level, each in by.items()}
-        out.append(Judged(topic, mine[0].case, inside, half, [f"{topic} {each}" for each in unit], list(map(str, rows.group))))
+        half = {level: each.half for level, each in by.items()}
+        out.append(Judged(topic, mine[0].case, mine, inside, half, unit))
     return out
 
 
@@ -88,9 +88,9 @@ def covers(found: Iterable[Judged]) -> list[Cover]:
 
 def _cover(topic: str, case: str, parts: Sequence[Judged]) -> Cover:
     units = np.array([name for part in parts for name in part.unit])
-    groups = {name for part in parts for name in part.group}
+    groups = {row.group for part in parts for row in part.rows}
     inside = {level: np.concatenate([part.inside[level] for part in parts]) for level in LEVELS}
-    half = {level: np.concatenate([part.half[level] for part in parts]) for level in LEVELS}
+    half = {level: np.sinh(np.concatenate([part.half[level] for part in parts])) for level in LEVELS}
     ranges = {level: redrawn(inside[level], units) for level in LEVELS}
     return Cover(
         topic=topic, case=case, rows=len(units), units=len(set(units.tolist())), groups=len(groups),
@@ -149,16 +149,16 @@ def ratio_half(first: float, second: float, alike: float) -> float:
     return math.sqrt(max(0.0, first**2 + second**2 - 2 * alike * first * second))
 
 
-def claims(found: Sequence[Residual]) -> Iterator[Claims]:
+def claims(found: Iterable[Judged]) -> Iterator[Claims]:
     """By topic and case: "B is faster, 95 %" is said where |ln ratio| is beyond the half width of the ratio's interval of 90 %.
 
     Half widths come from the other units, and the correlation from the other pairs of devices of the topic and case.
     """
-    halves = _halves(found)
+    halves: dict[int, float] = {}  # by the identity of the residual
     by: dict[tuple[str, str], list[tuple[Residual, Residual]]] = {}
-    for a, b in pairs(found):
-        if a.case in SHOWN and id(a) in halves:
-            by.setdefault((a.topic, SHOWN[a.case]), []).append((a, b))
+    for each in found:
+        halves |= dict(zip(map(id, each.rows), each.half[LEVEL].tolist(), strict=True))
+        by.setdefault((each.topic, SHOWN[each.case]), []).extend(pairs(each.rows))
     for (topic, case), both in sorted(by.items()):
         pair = np.array([f"{a.device} | {b.device}" for a, b in both])
         if len(both) < PAIRS or len(np.unique(pair)) < 2:
@@ -185,16 +185,6 @@ def _alike(errors: Sequence[tuple[float, float]], pair: NDArray[np.str_]) -> lis
     ratio = np.bincount(place, (both[:, 0] - both[:, 1]) ** 2)
     rest = np.maximum(apart.sum() - apart, 1e-12)
     return np.clip(1.0 - (ratio.sum() - ratio) / rest, 0.0, MOST)[place].tolist()  # type: ignore[no-any-return]
-
-
-def _halves(found: Sequence[Residual]) -> dict[int, float]:
-    """Half width of every row's interval of 90 %, its unit left out; by the identity of the residual."""
-    out: dict[int, float] = {}
-    for mine in mapped(found).values():
-        rows = columns(mine)
-        if len(np.unique(rows.unit)) > 1:
-            out |= dict(zip(map(id, mine), held(rows, LEVEL).half.tolist(), strict=True))
-    return out
 
 
 def total(found: Iterable[Claims]) -> tuple[int, int]:

@@ -137,10 +137,9 @@ def _regimes(found: Sequence[Residual]) -> dict[str, dict[str, Any]]:
     for (topic, case), mine in mapped(found).items():
         rows = columns(mine)
         widths = {level: half_widths(rows, level) for level in LEVELS}
-        for regime in (*np.unique(rows.regime), "*"):
-            at = np.full(len(rows), True) if regime == "*" else rows.regime == regime
+        for regime, at in (*rows.regimes(), ("*", np.full(len(rows), True))):
             if at.sum() >= FEWEST:
-                half = {str(round(100 * level)): by.get(str(regime), whole) for level, (by, whole) in widths.items()}
+                half = {str(round(100 * level)): by.get(regime, whole) for level, (by, whole) in widths.items()}
                 out.setdefault(f"{topic}/{regime}", {})[case] = _line(rows[at], half)
     return dict(sorted(out.items()))
 

@@ -22,36 +22,46 @@ GROUPS: Final = 4  # or groups
 PULL: Final = 3.0  # groups of the whole topic that a regime is drawn to
 LEAST: Final = 1e-3  # half width that nothing goes below
 Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Residuals of one topic and one case in columns: |ln|, signed ln, and codes of regime, group and unit."""
+    """Residuals of one topic and one case in columns: |ln|, signed ln, and numbers of regime, group and unit.
+
+    Args:
+        names: of the regimes, by number.
+    """
 
     off: Floats
     signed: Floats
-    regime: NDArray[np.str_]
-    group: NDArray[np.str_]
-    unit: NDArray[np.str_]
+    regime: Codes
+    group: Codes
+    unit: Codes
+    names: tuple[str, ...]
 
     def __getitem__(self, at: NDArray[np.bool_]) -> Columns:
-        return Columns(self.off[at], self.signed[at], self.regime[at], self.group[at], self.unit[at])
+        return Columns(self.off[at], self.signed[at], self.regime[at], self.group[at], self.unit[at], self.names)
 
     def __len__(self) -> int:
         return len(self.off)
+
+    def regimes(self) -> list[tuple[str, NDArray[np.bool_]]]:
+        """Names of the regimes that have rows, and which rows those are."""
+        return [(self.names[code], self.regime == code) for code in np.unique(self.regime)]
 
 
 def columns(found: Sequence[Residual]) -> Columns:
     """Residuals in columns."""
     signed = np.array([each.log for each in found], dtype=float)
-    texts = [np.array([getattr(each, name) for each in found], dtype=str) for name in ("regime", "group", "unit")]
-    return Columns(np.abs(signed), signed, *texts)
+    names, regime = np.unique([each.regime for each in found], return_inverse=True)
+    group, unit = (np.unique([getattr(each, name) for each in found], return_inverse=True)[1] for name in ("group", "unit"))
+    return Columns(np.abs(signed), signed, regime, group, unit, tuple(map(str, names)))
 
 
-def weights(group: NDArray[np.str_]) -> Floats:
+def weights(group: Codes) -> Floats:
     """1 / sqrt(rows of its group) of every row."""
-    _, place, count = np.unique(group, return_inverse=True, return_counts=True)
-    return 1.0 / np.sqrt(count[place])
+    return np.asarray(1.0 / np.sqrt(np.bincount(group)[group]))
 
 
 def weighted_quantile(values: Floats, weight: Floats, part: float) -> float:
@@ -66,16 +76,16 @@ def weighted_quantile(values: Floats, weight: Floats, part: float) -> float:
     return float(np.interp(part, below, ordered))
 
 
-def scales(rows: Columns, level: float) -> tuple[dict[str, float], float]:
-    """(half width of each regime, of all of them), before the factor."""
+def scales(rows: Columns, level: float) -> tuple[Floats, float]:
+    """(half width by number of the regime, of all of them), before the factor; none (NaN) of a regime without rows."""
     whole = max(LEAST, weighted_quantile(rows.off, weights(rows.group), level))
-    found = {}
-    for name in np.unique(rows.regime):
-        mine = rows[rows.regime == name]
+    found = np.full(len(rows.names), np.nan)
+    for code in np.unique(rows.regime):
+        mine = rows[rows.regime == code]
         groups = len(np.unique(mine.group))
         enough = len(mine) >= FEWEST or groups >= GROUPS
         own = max(LEAST, weighted_quantile(mine.off, weights(mine.group), level)) if enough else whole
-        found[str(name)] = float(np.exp((groups * np.log(own) + PULL * np.log(whole)) / (groups + PULL)))
+        found[code] = np.exp((groups * np.log(own) + PULL * np.log(whole)) / (groups + PULL))
     return found, whole
 
 
@@ -85,23 +95,30 @@ def factor(rows: Columns, level: float) -> float:
     A regime that only one group has says nothing here: without the group nothing is known of it.
     """
     ratios, counted = [], []
-    for name in np.unique(rows.group):
-        own = rows.group == name
+    for code in np.unique(rows.group):
+        own = rows.group == code
         if own.all():
             continue
         found, _ = scales(rows[~own], level)
-        seen = own & np.isin(rows.regime, list(found))
-        ratios.append(rows.off[seen] / np.array([found[str(each)] for each in rows.regime[seen]]))
-        counted.append(np.full(int(seen.sum()), 1.0 / np.sqrt(own.sum())))
-    values = np.concatenate([*ratios, np.empty(0)])
-    return weighted_quantile(values, np.concatenate(counted), level) if len(values) else 1.0
+        wide = found[rows.regime[own]]
+        ratios.append(rows.off[own] / wide)
+        counted.append(np.full(len(wide), 1.0 / np.sqrt(len(wide))))
+    values, counts = np.concatenate([*ratios, np.empty(0)]), np.concatenate([*counted, np.empty(0)])
+    known = ~np.isnan(values)
+    return weighted_quantile(values[known], counts[known], level) if known.any() else 1.0
+
+
+def _wide(rows: Columns, level: float) -> tuple[Floats, float]:
+    """(half width by number of the regime, of a regime that has no rows), as a logarithm."""
+    by, whole = scales(rows, level)
+    times = factor(rows, level)
+    return times * by, times * whole
 
 
 def half_widths(rows: Columns, level: float) -> tuple[dict[str, float], float]:
     """(half width of each regime, of a regime that has no rows), as a logarithm."""
-    by, whole = scales(rows, level)
-    times = factor(rows, level)
-    return {name: times * value for name, value in by.items()}, times * whole
+    by, whole = _wide(rows, level)
+    return {name: float(value) for name, value in zip(rows.names, by, strict=True) if not np.isnan(value)}, whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,14 +132,15 @@ class Held:
 def held(rows: Columns, level: float) -> Held:
     """Every unit judged by widths that come from the other units."""
     inside, half = np.zeros(len(rows), dtype=bool), np.zeros(len(rows))
-    for name in np.unique(rows.unit):
-        own = rows.unit == name
+    for code in np.unique(rows.unit):
+        own = rows.unit == code
         if own.all():
             half[own] = np.inf
             inside[own] = True
             continue
-        by, whole = half_widths(rows[~own], level)
-        wide = np.array([by.get(str(each), whole) for each in rows.regime[own]])
+        by, whole = _wide(rows[~own], level)
+        wide = by[rows.regime[own]]
+        wide[np.isnan(wide)] = whole
         half[own], inside[own] = wide, rows.off[own] <= wide
     return Held(inside, half)
 

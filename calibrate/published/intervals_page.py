@@ -50,8 +50,8 @@ correlations come from other units and other pairs.
 
 def page(found: Sequence[Residual], folder: Path) -> str:
     """The page in Markdown; its picture is written beside it."""
-    covers = coverage.covers(coverage.judged(found))
-    claims = list(coverage.claims(found))
+    judged = coverage.judged(found)
+    covers, claims = coverage.covers(judged), list(coverage.claims(judged))
     (folder / PICTURE).write_bytes(draw(covers))
     made, right = coverage.total(claims)
     out = HEAD + "".join(map(_cover, covers)) + RATIOS + "".join(map(_claims, claims))
