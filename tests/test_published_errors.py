@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from published import coverage, errors, left_out
-from published.intervals import LEVELS, Columns, columns, correlation, factor, half_widths, held, parts, weighted_quantile
+from published import coverage, errors, left_out, ratios
+from published.intervals import LEVELS, Columns, columns, factor, half_widths, held, parts, weighted_quantile
 from published.residual import Residual
 
 CASES = errors.CASES
@@ -90,17 +90,26 @@ def test_weighted_quantiles_lie_among_the_values() -> None:
     assert [weighted_quantile(values, weight, part) for part in (0.0, 0.5, 1.0)] == [1.0, 3.0, 5.0]
 
 
-def test_ratios_of_equal_errors_have_none() -> None:
-    alike = [(0.2, 0.2), (-0.1, -0.1)]
-    assert correlation(alike) == 1.0
-    assert coverage.ratio_half(0.3, 0.3, 1.0) == pytest.approx(0.0)
-    assert coverage.ratio_half(0.3, 0.4, 0.0) == pytest.approx(0.5)
+def test_ratios_of_equal_errors_are_surer_than_their_answers() -> None:
+    assert ratios.ratio_half(0.3, 0.3, 1.0) == pytest.approx(0.0)
+    assert ratios.ratio_half(0.3, 0.4, 0.0) == pytest.approx(0.5)
+
+
+def test_the_correlation_is_what_makes_ratios_hold() -> None:
+    random = np.random.default_rng(5)
+    both, halves = [], []
+    for at in range(2000):
+        common = random.normal(0, 0.1)  # as large as what each has of its own: a correlation of one half
+        logs = [common + random.normal(0, 0.1) for _ in range(2)]
+        both.append((made(logs[0], unit="a", group="a", work=f"{at}"), made(logs[1], unit="b", group="b", work=f"{at}")))
+        halves.append((1.645 * math.sqrt(0.02),) * 2)
+    assert ratios.alike(ratios.most_alike(both, halves), ["a | b"] * 2000) == pytest.approx(0.5, abs=0.1)
 
 
 def test_pairs_are_of_equal_work_on_two_devices() -> None:
     cases = ((0.1, "a", "x"), (0.2, "a", "x"), (0.0, "b", "x"), (0.0, "c", "y"))
     rows = [made(log, unit=unit, group=unit, work=work) for log, unit, work in cases]
-    found = list(errors.pairs(rows))
+    found = list(ratios.pairs(rows))
     assert [(first.device, second.device) for first, second in found] == [("a", "b")]
     assert found[0][0].log == pytest.approx(0.1)  # of two rows of one device, the one in the middle
 
@@ -162,7 +171,7 @@ def test_every_regime_that_models_name_has_a_line(name: str, file: dict[str, Any
 
 def test_correlations_are_between_minus_one_and_one(file: dict[str, Any]) -> None:
     for cases in file["ratio"].values():
-        assert all(-1 <= line["correlation"] <= 1 and line["works"] >= errors.PAIRS for line in cases.values())
+        assert all(-1 <= line["correlation"] <= 1 and line["works"] >= ratios.PAIRS for line in cases.values())
 
 
 def test_spreads_of_plain_numbers_rise_with_doubt(file: dict[str, Any]) -> None:

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hwsim.demand import Case
-from published.errors import PAIRS, pairs
-from published.intervals import LEVELS, Floats, columns, correlation, held, mapped
+from published.intervals import LEVELS, Floats, columns, held, mapped
+from published.ratios import LEVEL, PAIRS, Pair, alike, most_alike, pairs, ratio_half
 from published.residual import Residual
 
 DRAWS: Final = 500
@@ -122,7 +122,7 @@ class Claims:
         claims, right: works of which one device is called faster, and those where it is.
         holds: part of the works whose measured ratio lies inside the ratio's interval of 90 %.
         half: its median half width.
-        alike: correlation of the two errors, over all pairs.
+        alike: correlation of the two errors at which 90 % of all pairs hold.
     """
 
     topic: str
@@ -136,55 +136,39 @@ class Claims:
     alike: float
 
 
-LEVEL: Final = 0.9
-MOST: Final = 0.9  # of a correlation: two devices never share all of an error
-
-
-def ratio_half(first: float, second: float, alike: float) -> float:
-    """Half width of a ratio's logarithm, of half widths of its two answers and the correlation of their errors.
-
-    >>> round(ratio_half(0.3, 0.4, 0.0), 3), round(ratio_half(0.3, 0.3, 0.5), 3)
-    (0.5, 0.3)
-    """
-    return math.sqrt(max(0.0, first**2 + second**2 - 2 * alike * first * second))
-
-
 def claims(found: Iterable[Judged]) -> Iterator[Claims]:
     """By topic and case: "B is faster, 95 %" is said where |ln ratio| is beyond the half width of the ratio's interval of 90 %.
 
     Half widths come from the other units, and the correlation from the other pairs of devices of the topic and case.
     """
-    halves: dict[int, float] = {}  # by the identity of the residual
-    by: dict[tuple[str, str], list[tuple[Residual, Residual]]] = {}
-    for each in found:
-        halves |= dict(zip(map(id, each.rows), each.half[LEVEL].tolist(), strict=True))
-        by.setdefault((each.topic, SHOWN[each.case]), []).extend(pairs(each.rows))
-    for (topic, case), both in sorted(by.items()):
-        pair = np.array([f"{a.device} | {b.device}" for a, b in both])
-        if len(both) < PAIRS or len(np.unique(pair)) < 2:
+    for (topic, case), (both, halves) in paired(found).items():
+        names = np.array([f"{a.device} | {b.device}" for a, b in both])
+        if len(both) < PAIRS or len(np.unique(names)) < 2:
             continue
-        errors = [(a.log, b.log) for a, b in both]
-        alike = _alike(errors, pair)
-        half = np.array([ratio_half(halves[id(a)], halves[id(b)], rho) for (a, b), rho in zip(both, alike, strict=True)])
+        most = most_alike(both, halves)
+        rho = {name: alike(most[names != name], names[names != name].tolist()) for name in np.unique(names)}
+        half = np.array([ratio_half(*sides, rho[name]) for sides, name in zip(halves, names, strict=True)])
         said = np.array([math.log(a.predicted / b.predicted) for a, b in both])
         true = np.array([math.log(a.measured / b.measured) for a, b in both])
         claimed = np.abs(said) > half
         yield Claims(
-            topic=topic, case=case, works=len(both), pairs=len(np.unique(pair)), claims=int(claimed.sum()),
+            topic=topic, case=case, works=len(both), pairs=len(rho), claims=int(claimed.sum()),
             right=int((claimed & (np.sign(said) == np.sign(true))).sum()),
             holds=float((np.abs(said - true) <= half).mean()), half=float(np.sinh(np.median(half))),
-            alike=correlation(errors),
+            alike=alike(most, names.tolist()),
         )  # fmt: skip
 
 
-def _alike(errors: Sequence[tuple[float, float]], pair: NDArray[np.str_]) -> list[float]:
-    """For every work, the correlation of the errors of the other pairs of devices, from 0 to `MOST`."""
-    both = np.clip(np.array(errors), -1.0, 1.0)
-    _, place = np.unique(pair, return_inverse=True)
-    apart = np.bincount(place, (both**2).sum(axis=1))
-    ratio = np.bincount(place, (both[:, 0] - both[:, 1]) ** 2)
-    rest = np.maximum(apart.sum() - apart, 1e-12)
-    return np.clip(1.0 - (ratio.sum() - ratio) / rest, 0.0, MOST)[place].tolist()  # type: ignore[no-any-return]
+def paired(found: Iterable[Judged]) -> dict[tuple[str, str], tuple[list[Pair], list[tuple[float, float]]]]:
+    """By topic and case: pairs of rows of equal work, and the half widths of both."""
+    out: dict[tuple[str, str], tuple[list[Pair], list[tuple[float, float]]]] = {}
+    for each in found:
+        halves = dict(zip(map(id, each.rows), each.half[LEVEL].tolist(), strict=True))
+        both, sides = out.setdefault((each.topic, SHOWN[each.case]), ([], []))
+        for a, b in pairs(each.rows):
+            both.append((a, b))
+            sides.append((halves[id(a)], halves[id(b)]))
+    return dict(sorted(out.items()))
 
 
 def total(found: Iterable[Claims]) -> tuple[int, int]:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import itertools
 import json
-import math
 import statistics
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -20,8 +19,10 @@ import numpy as np
 from hwsim.demand import Case
 from hwsim.results.errors import read as read_table
 from published import steps
-from published.intervals import LEVELS, Columns, columns, correlation, half_widths, mapped, parts
+from published.coverage import judged
+from published.intervals import LEVELS, Columns, columns, half_widths, mapped, parts
 from published.numbers import spreads
+from published.ratios import LEVEL, PAIRS, Pair, alike, most_alike, pairs
 from published.residual import Residual
 
 FILE: Final = Path(__file__).resolve().parents[2] / "hwsim" / "errors.yaml"
@@ -43,7 +44,6 @@ WORSE: Final[Mapping[str, tuple[str, ...]]] = {
     "outside": (),
 }
 OUTSIDE: Final = 2.0  # times the width of another generation, at least
-PAIRS: Final = 8  # works on two devices that a correlation is of, at least
 # Regimes that a model may name and that nobody measured apart: the regime whose errors they have, widened by a factor.
 LIKE: Final[Mapping[str, tuple[str, float]]] = {
     **{f"product8/{each}": (f"product/{each}", 1.5) for each in ("big", "skinny", "tiny", "*")},
@@ -80,7 +80,8 @@ HEADER: Final = """\
 #   "topic/*" is of all rows of a topic: for a regime that is not here.
 #   steps: what a whole training step misses by beside its kernels (standard deviation of ln), and the correlation of that between
 #     two runs of one framework.
-#   ratio: by regime and case, the correlation of the errors of equal work on two devices, from so many works and pairs.
+#   ratio: by regime and case, the correlation of the errors of equal work on two devices, from so many works and pairs: that at
+#     which the half width sqrt(a^2 + b^2 - 2 c a b) of a ratio holds 90 % of them.
 #   numbers: standard deviation of ln of a plain number, by kind of source and dimension; how: where it is from.
 """
 
@@ -221,34 +222,23 @@ def _widened(line: Mapping[str, Any], of: str, times: float) -> dict[str, Any]:
 # ---- ratios ----
 
 
-def pairs(found: Iterable[Residual]) -> Iterator[tuple[Residual, Residual]]:
-    """Rows of equal work on two devices; where a device has several rows of a work, the one in the middle."""
-    works: dict[tuple[str, str, str], dict[str, list[Residual]]] = {}
-    for each in found:
-        works.setdefault((each.topic, each.case, each.work), {}).setdefault(each.device, []).append(each)
-    for devices in works.values():
-        rows = [sorted(rows, key=lambda row: row.log)[(len(rows) - 1) // 2] for _, rows in sorted(devices.items())]
-        yield from itertools.combinations(rows, 2)
-
-
 def _ratios(found: Sequence[Residual]) -> Iterator[tuple[str, Any]]:
-    by: dict[str, dict[str, list[tuple[Residual, Residual]]]] = {}
-    for a, b in pairs(found):
-        if a.regime == b.regime:
-            by.setdefault(f"{a.topic}/{a.regime}", {}).setdefault(a.case, []).append((a, b))
+    """By regime and case: the correlation at which the ratios of equal work hold what their intervals say."""
+    by: dict[str, dict[str, tuple[list[Pair], list[tuple[float, float]]]]] = {}
+    for each in judged(found):
+        halves = dict(zip(map(id, each.rows), each.half[LEVEL].tolist(), strict=True))
+        for a, b in pairs(each.rows):
+            if a.regime == b.regime:
+                both, sides = by.setdefault(f"{a.topic}/{a.regime}", {}).setdefault(a.case, ([], []))
+                both.append((a, b))
+                sides.append((halves[id(a)], halves[id(b)]))
     for name, cases in sorted(by.items()):
         lines = {}
         for case in CASES:
-            if len(mine := cases.get(case, [])) >= PAIRS:
-                lines[case] = {
-                    "works": len(mine),
-                    "pairs": len({(a.device, b.device) for a, b in mine}),
-                    "correlation": round(correlation([(a.log, b.log) for a, b in mine]), 2),
-                }
+            both, sides = cases.get(case, ([], []))
+            if len(both) >= PAIRS:
+                devices = [f"{a.device} | {b.device}" for a, b in both]
+                rho = alike(most_alike(both, sides), devices)
+                lines[case] = {"works": len(both), "pairs": len(set(devices)), "correlation": round(rho, 2)}
         if lines:
             yield name, lines
-
-
-def shown(half: float) -> float:
-    """Half of (high - low) as a part of the prediction, of a half width as a logarithm."""
-    return math.sinh(half)

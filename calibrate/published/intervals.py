@@ -158,17 +158,6 @@ def parts(rows: Columns) -> tuple[float, float]:
     return float(np.sqrt(between)), float(np.sqrt(within))
 
 
-def correlation(pairs: Sequence[tuple[float, float]]) -> float:
-    """Of the errors of equal work on two devices: 1 - E[(a - b)^2] / (E[a^2] + E[b^2]), errors beyond a factor e drawn in.
-
-    >>> correlation([(0.1, 0.1), (-0.2, -0.2)]), correlation([(0.1, -0.1)])
-    (1.0, -1.0)
-    """
-    both = np.clip(np.array(pairs, dtype=float), -1.0, 1.0)
-    apart = float((both**2).sum())
-    return round(1.0 - float(((both[:, 0] - both[:, 1]) ** 2).sum()) / apart, 10) if apart > 0 else 0.0
-
-
 def mapped(found: Sequence[Residual]) -> Mapping[tuple[str, str], list[Residual]]:
     """Residuals by topic and case."""
     out: dict[tuple[str, str], list[Residual]] = {}
