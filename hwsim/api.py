@@ -59,7 +59,7 @@ __all__ = [
     "simulate",
 ]
 
-FEW: Final = 100  # ops of which two more runs take no time worth a word
+FEW: Final = 100  # ops, up to which two more runs take no time worth a word
 Progress = Callable[[int, int], None]  # ops done, ops known
 
 
@@ -239,7 +239,7 @@ def simulate(
 def _ends(
     lowered: Lowered, timeline: Timeline, services: Sequence[Service], interval: bool | Literal["runs"]
 ) -> Callable[[Timeline, Interval], Interval] | None:
-    """What finds the ends of the interval by further runs; None where they are not wanted, or the graph alone is not the run."""
+    """A search for the ends by further runs; None if they are not wanted, or the graph alone is not the run."""
     if services or lowered.changes or len(timeline.played) or not interval or (interval is True and len(timeline) > FEW):
         return None
     from hwsim.engine.ends import by_runs
@@ -255,7 +255,7 @@ def _served_at_ends(
     for slower in (math.exp(-half), math.exp(half)):
         services = _services(lowered, slower)
         _simulated(lowered, parts, None, [service.actor for service in services], engine, latency=False)
-        ends.append(tuple(found for service in services if (found := service.statistics()) is not None))
+        ends.append(tuple(statistics for service in services if (statistics := service.statistics()) is not None))
     return ends[0], ends[1]
 
 

@@ -170,7 +170,7 @@ class Doubt(NamedTuple):
         regime: which errors it has, a key of `errors.yaml`: "product/big", "nccl/large".
         case: how well its numbers are known.
         key: who shares the error: "h100-sxm matmul.fp16"; seconds under one key are too long or too short together.
-        seconds: of the line that hang on it.
+        seconds: seconds of the line that hang on it.
     """
 
     regime: str
@@ -190,7 +190,7 @@ class Term:
         seconds: time of this line.
         capacity: what would have to be faster for the line to be shorter; "" if no capacity (a stated time, a start).
         kind: how the time comes about, see `TermKind`.
-        doubts: what its error comes from; none where nobody measured the formula: then the sources of the inputs tell.
+        doubts: what its error comes from; none if the formula was never measured: then the sources of the inputs tell.
     """
 
     label: str

@@ -32,17 +32,17 @@ def by_runs(timeline: Timeline, interval: Interval) -> Interval:
     if interval.half <= 0 or not timeline.makespan_fs:
         return interval
     shifts = {part.doubt: interval.half * interval.share(part) / max(part.of_time, LEAST) for part in interval.parts}
-    own = interval.half * interval.own**2 / interval.variance if interval.variance > 0 else 0.0
+    besides = interval.half * interval.own**2 / interval.variance if interval.variance > 0 else 0.0
     rest = 1.0 if interval.basis != "measured" else _widening(interval, shifts)
     ends = []
     for sign in (-1.0, 1.0):
         graph = moved(timeline.flat.graph, {key: math.exp(sign * rest * shift) for key, shift in shifts.items()})
-        ends.append(math.log(engine.simulate(graph).makespan / timeline.makespan) + sign * own)
+        ends.append(math.log(engine.simulate(graph).makespan / timeline.makespan) + sign * besides)
     return replace(interval, below=max(0.0, -ends[0]), above=max(0.0, ends[1]))
 
 
 def _widening(interval: Interval, shifts: Mapping[Key, float]) -> float:
-    """What the shifts must be multiplied by to move the answer by the interval's half width."""
+    """The factor on the shifts that makes them move the answer by the interval's half width."""
     moves = math.fsum(shifts[part.doubt] * part.of_time for part in interval.parts)
     return interval.half / moves if moves > 0 else 1.0
 

@@ -37,7 +37,7 @@ def doubts(seconds: Mapping[str, float], gpu: Gpu, dtype: str) -> tuple[Doubt, .
         dtype: number format of the products.
     """
     peak = precise(peak_of(gpu.flop, dtype, "gpu")[1], "FLOP/s")
-    found = []
+    errors = []
     for kind, spent in seconds.items():
         if spent <= 0 or kind not in REGIMES:
             continue
@@ -45,19 +45,19 @@ def doubts(seconds: Mapping[str, float], gpu: Gpu, dtype: str) -> tuple[Doubt, .
         if dtype in EIGHT_BITS and regime.startswith("product/"):
             regime = regime.replace("product", "product8")
         on = f"a GPU of {peak} {dtype}" if number else "the links of a training"
-        found.append(Doubt(regime, case(gpu, number, dtype), on, spent))
-    return tuple(found)
+        errors.append(Doubt(regime, case(gpu, number, dtype), on, spent))
+    return tuple(errors)
 
 
 def case(gpu: Gpu, number: str, dtype: str) -> Case:
-    """How well a number of the GPU is known; a number that it does not have, and links, count as fitted."""
+    """The case of a number of the GPU; a number that it does not have, and links, count as fitted."""
     path = f"{number}.{dtype}.efficiency" if number == "matmul" else number
     return case_from(source_of(gpu.sources, path)) or "known"
 
 
 @functools.cache
 def case_from(source: str) -> Case | None:
-    """How well a number from this source is known; None if the source says nothing of it.
+    """The case of a number from this source; None if the source says nothing of it.
 
     >>> case_from("fitted, half of the rows"), case_from("guess, as the H100"), case_from("default: nvidia/hopper, 2 parts, 6 %")
     ('known', 'device', 'device')

@@ -1,4 +1,4 @@
-"""What a run's time hangs on: seconds of the critical path by the error that they share.
+"""Seconds of the critical path by the error that they share.
 
 The pieces of the critical path add up to the makespan. Each piece belongs to a line of an op's derivation; the line says which
 errors it has (`Term.doubts`), or the sources of its inputs tell. Seconds that the workload states have none.
@@ -35,7 +35,7 @@ class Weight:
     """Seconds of the critical path with one error.
 
     Args:
-        doubt: which one; its seconds are those of the path.
+        doubt: the error; its seconds are on the path.
         kernels: how many kernels of unlike shapes share them, at least.
     """
 
@@ -68,7 +68,7 @@ def weights_of(timeline: Timeline) -> Weights:
     codes, place = np.unique(flat.cost[path.op].astype(np.int64) * len(path.causes) + path.cause, return_inverse=True)
     took = np.bincount(place, (path.end - path.start).astype(np.float64)) / FEMTO
     costs = (*flat.graph.costs, None)  # the last stands for -1: no cost
-    found: list[Weight] = []
+    weights: list[Weight] = []
     stated = 0.0
     for code, seconds in zip(codes.tolist(), took.tolist(), strict=True):
         number, cause = divmod(code, len(path.causes))
@@ -79,9 +79,9 @@ def weights_of(timeline: Timeline) -> Weights:
             for weight, part in errors_of(term):
                 spent = seconds * share * part
                 covered += spent
-                found.append(Weight(weight.doubt._replace(seconds=spent), weight.kernels))
+                weights.append(Weight(weight.doubt._replace(seconds=spent), weight.kernels))
         stated += max(0.0, seconds - covered)
-    return Weights(tuple(found), stated, math.fsum([stated, *(weight.doubt.seconds for weight in found)]))
+    return Weights(tuple(weights), stated, math.fsum([stated, *(weight.doubt.seconds for weight in weights)]))
 
 
 def lines_of(cost: Cost, cause: Cause) -> Sequence[tuple[Term, float]]:
@@ -118,15 +118,15 @@ def errors_of(term: Term) -> Iterator[tuple[Weight, float]]:
             if total > 0:
                 yield Weight(doubt, kernels), doubt.seconds / total
         return
-    found = _of_inputs(term.inputs, term.kind)
-    if not found and term.kind in _MODELS:
-        found = ((Weight(Doubt(f"{PLAIN}/default.any", "device", term.label, 0.0), kernels), 1.0),)
-    yield from found
+    errors = _of_inputs(term.inputs, term.kind)
+    if not errors and term.kind in _MODELS:
+        errors = ((Weight(Doubt(f"{PLAIN}/default.any", "device", term.label, 0.0), kernels), 1.0),)
+    yield from errors
 
 
 @functools.lru_cache(maxsize=4096)
 def _of_inputs(inputs: tuple[tuple[str, str, str], ...], kind_of_line: str) -> tuple[tuple[Weight, float], ...]:
-    """The error of a line whose formula nobody measured: of the least sure of its numbers."""
+    """The error of a line whose formula was never measured: of its least sure number."""
     spreads = [(float(match[1]) / 100, name, source) for name, _, source in inputs if (match := _SPREAD.search(source))]
     kinds = {kind for _, _, source in inputs for kind in _SOURCE.findall(source)}
     least_sure = next((kind for kind in ("guess", "default", "recalled", "datasheet", "fitted", "measured") if kind in kinds), "")

@@ -1,4 +1,4 @@
-"""How far predictions have been from measurements: the table of `errors.yaml`, by kind of time and by what was known.
+"""Errors of predictions, as measured: the table of `errors.yaml`, by kind of time and by what was known.
 
 Errors are of ln(predicted / measured), so that 0.1 is 10 % either way. The table is written by `python -m published --errors`
 from rows that the constants had not seen; nothing in it is written by hand.
@@ -62,7 +62,7 @@ class Table:
 
     own: standard deviation of what a whole run misses by besides its kernels, by case.
     numbers: standard deviation of ln(number) by kind of source, then by what it is a number of ("any" for the others).
-    correlation: of the errors of equal work on two devices, by regime and case.
+    correlation: correlation of errors of equal work on two devices, by regime and case.
     """
 
     regimes: Mapping[str, Mapping[Case, Errors]]
@@ -81,9 +81,9 @@ class Table:
         widest = max(cases.values(), key=lambda errors: errors.half[90])
         if case == "outside":
             return widest
-        for other in CASES[CASES.index(case) :]:
-            if other in cases:
-                return cases[other]
+        for less_sure in CASES[CASES.index(case) :]:
+            if less_sure in cases:
+                return cases[less_sure]
         return widest.widened(WIDER)
 
     def spread(self, source: str, kind: str) -> float:
@@ -114,10 +114,10 @@ def read(text: str) -> Table:
 def _errors(regimes: Mapping[str, Any], regime: str, case: Case) -> Errors:
     """Errors of a row; one that was carried over from another counts the rows of that one."""
     row = counted = regimes[regime][case]
-    half, asked = {int(level): width for level, width in row["half"].items()}, case
+    half, wanted = {int(level): width for level, width in row["half"].items()}, case
     for _ in CASES:  # a case of a case of a regime, at most
-        if (other := counted.get("as")) is None:
+        if (less_sure := counted.get("as")) is None:
             break
-        regime, case = (other, case) if other in regimes else (regime, other)
+        regime, case = (less_sure, case) if less_sure in regimes else (regime, less_sure)
         counted = regimes[regime][case]
-    return Errors(counted["rows"], counted["units"], row["shared"], row["scatter"], half, row.get("typical", 0.0), asked)
+    return Errors(counted["rows"], counted["units"], row["shared"], row["scatter"], half, row.get("typical", 0.0), wanted)

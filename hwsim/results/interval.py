@@ -4,7 +4,7 @@
     scatter   of each kernel: its seconds / total x the rest; in squares
     own       what a whole run misses by besides its kernels; a training step has measured errors of its own
     sigma     the root of the sum of all squares, of ln(answer)
-    half      sigma x a quantile: that of the errors where one of them is all, that of a normal distribution where many add up
+    half      sigma x a quantile: of the errors themselves where one is all, of a normal distribution where many add up
 
 A time that errors were measured of as a whole (a training's step) takes their quantiles as they are.
 
@@ -55,12 +55,12 @@ class Part:
 
     @property
     def doubt(self) -> tuple[str, Case, str]:
-        """What tells it from other errors."""
+        """Its identity among errors."""
         return self.regime, self.case, self.key
 
     @property
     def variance(self) -> float:
-        """Of ln(answer), if nothing else were unsure."""
+        """Variance of ln(answer), if nothing else were unsure."""
         return self.shared**2 + self.scatter**2
 
     @property
@@ -113,7 +113,7 @@ class Interval:
 
     @property
     def variance(self) -> float:
-        """Of ln(answer), from its parts and its own."""
+        """Variance of ln(answer), from its parts and its own."""
         return math.fsum([self.own**2, *(part.variance for part in self.parts)])
 
     def share(self, part: Part) -> float:
@@ -139,15 +139,15 @@ def interval(
         whole: regime of errors that were measured of whole answers of this kind, "step/tp"; "" if none were.
         level: per cent of such answers that lie inside: 50, 80 or 90.
     """
-    known = table() if errors is None else errors
-    parts = tuple(sorted(_parts(weights, known, level), key=lambda part: (-part.variance, part.key)))
+    errors_of = table() if errors is None else errors
+    parts = tuple(sorted(_parts(weights, errors_of, level), key=lambda part: (-part.variance, part.key)))
     composed = math.fsum(part.variance for part in parts)
     case = _case_of(parts, composed)
     stated = weights.stated / weights.total if weights.total > 0 else 1.0
     modelled = math.fsum(part.of_time for part in parts if not part.is_number)
-    own = known.own[case] * modelled if sum(part.of_time > 0.02 for part in parts) > 1 else 0.0
-    variance = composed + own**2
-    measured = known.errors(whole, "source" if case == "known" and whole in ELSEWHERE else case) if whole else None
+    besides = errors_of.own[case] * modelled if sum(part.of_time > 0.02 for part in parts) > 1 else 0.0
+    variance = composed + besides**2
+    measured = errors_of.errors(whole, "source" if case == "known" and whole in ELSEWHERE else case) if whole else None
     if measured is not None:
         half = measured.half[level] * (1.0 - stated)
         if measured.typical > 0:
@@ -157,10 +157,10 @@ def interval(
         half = _quantile(parts, variance, level) * math.sqrt(variance)
         rows, units = (parts[0].rows, parts[0].units) if parts else (0, 0)
     basis: Basis = "measured" if measured is not None else "composed" if half > 0 else "stated"
-    return Interval(value or weights.total, half, half, level, basis, case, rows, units, stated, own, parts)
+    return Interval(value or weights.total, half, half, level, basis, case, rows, units, stated, besides, parts)
 
 
-def _parts(weights: Weights, known: Table, level: int) -> Iterable[Part]:
+def _parts(weights: Weights, errors_of: Table, level: int) -> Iterable[Part]:
     """Errors by key."""
     by_key: dict[tuple[str, Case, str], list[Weight]] = {}
     for weight in weights.weights:
@@ -169,11 +169,11 @@ def _parts(weights: Weights, known: Table, level: int) -> Iterable[Part]:
         of_time = math.fsum(weight.doubt.seconds for weight in alike) / weights.total
         kind, _, name = regime.partition("/")
         if kind == PLAIN:
-            yield Part(key, regime, case, of_time, of_time * _spread(name, known), 0.0, NORMAL[level])
+            yield Part(key, regime, case, of_time, of_time * _spread(name, errors_of), 0.0, NORMAL[level])
             continue
-        errors = known.errors(regime, case)
-        if errors is None:  # nobody measured such a time
-            yield Part(key, regime, "outside", of_time, of_time * known.spread("guess", "any"), 0.0, NORMAL[level])
+        errors = errors_of.errors(regime, case)
+        if errors is None:  # such a time was never measured
+            yield Part(key, regime, "outside", of_time, of_time * errors_of.spread("guess", "any"), 0.0, NORMAL[level])
             continue
         squares = math.fsum((weight.doubt.seconds / weights.total) ** 2 / weight.kernels for weight in alike)
         scatter = math.sqrt(squares) * errors.scatter
@@ -182,12 +182,12 @@ def _parts(weights: Weights, known: Table, level: int) -> Iterable[Part]:
         )
 
 
-def _spread(name: str, known: Table) -> float:
+def _spread(name: str, errors_of: Table) -> float:
     """Standard deviation of a number: "=0.05" itself, "guess.latency" by its source and what it is of."""
     if name.startswith("="):
         return float(name[1:])
     source, _, of = name.partition(".")
-    return known.spread(source, of)
+    return errors_of.spread(source, of)
 
 
 def _case_of(parts: Sequence[Part], variance: float) -> Case:

@@ -1,4 +1,4 @@
-"""Two answers beside each other: errors that both have cancel, so that a ratio is surer than either of them.
+"""The ratio of two answers: errors that both have cancel, so that a ratio is surer than either of them.
 
     same key         the difference of what each has of it; of its kernels what both have alike cancels too
     same regime      two parts of one kind: correlated as measured on equal work (`errors.yaml`)
@@ -54,11 +54,11 @@ class Ratio:
 def ratio(first: Interval, second: Interval, errors: Table | None = None) -> Ratio:
     """The first answer over the second, both above 0.
 
-    >>> sure = Interval(2.0, 0.0, 0.0, 90, "stated", "known", 0, 0, 1.0, 0.0, ())
+    >>> sure = Interval(2.0, 0.0, 0.0, 90, "stated", "errors_of", 0, 0, 1.0, 0.0, ())
     >>> ratio(sure, sure.of(1.0)).is_told, ratio(sure, sure).is_told
     (True, False)
     """
-    known = table() if errors is None else errors
+    errors_of = table() if errors is None else errors
     ours, theirs = {part.doubt: part for part in first.parts}, {part.doubt: part for part in second.parts}
     both = ours.keys() & theirs.keys()
     common = OWN * first.own * second.own
@@ -67,7 +67,7 @@ def ratio(first: Interval, second: Interval, errors: Table | None = None) -> Rat
     for regime in sorted({part.regime for part in apart[0]} & {part.regime for part in apart[1]}):
         pair = [[part for part in parts if part.regime == regime] for parts in apart]
         sides = [math.sqrt(math.fsum(part.variance for part in parts)) for parts in pair]
-        common += _correlation(known, regime, [part.case for parts in pair for part in parts]) * math.prod(sides)
+        common += _correlation(errors_of, regime, [part.case for parts in pair for part in parts]) * math.prod(sides)
     total = math.sqrt(first.variance * second.variance)
     correlation = min(1.0, common / total) if total > 0 else 0.0
     square = first.half**2 + second.half**2 - 2 * correlation * first.half * second.half
@@ -82,7 +82,7 @@ def _alike(first: Part, second: Part, one: Interval, other: Interval) -> float:
     return first.shared * second.shared + kernels * first.scatter * second.scatter
 
 
-def _correlation(known: Table, regime: str, cases: Sequence[Case]) -> float:
-    measured = known.correlation.get(regime, {})
+def _correlation(errors_of: Table, regime: str, cases: Sequence[Case]) -> float:
+    measured = errors_of.correlation.get(regime, {})
     case = max(cases, key=CASES.index)
     return max(0.0, measured.get(case, min(measured.values(), default=0.0)))

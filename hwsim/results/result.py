@@ -140,12 +140,12 @@ class Result:
         from hwsim.results.interval import interval
 
         trainings = self.timeline.flat.graph.trainings
-        whole = trainings[0].errors if len(trainings) == 1 and not self.jobs else ""
+        regime = trainings[0].errors if len(trainings) == 1 and not self.jobs else ""
         weights = weights_of(self.timeline)
         if self.serving:  # arrivals set the time of a service: what is unsure are the seconds of its kernels
             weights = weights.without_stated()
-        found = interval(weights, value=self.makespan_s, whole=whole)
-        return found if self.ends is None else self.ends(self.timeline, found)
+        sure = interval(weights, value=self.makespan_s, whole=regime)
+        return sure if self.ends is None else self.ends(self.timeline, sure)
 
     @cached_property
     def trainings(self) -> tuple[Training, ...]:

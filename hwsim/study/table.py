@@ -80,7 +80,7 @@ class Sweep:
 
     @property
     def over_best(self) -> tuple[Ratio | None, ...]:
-        """Time of each row over that of the fastest, with the interval of the ratio; None where time does not compare them."""
+        """Time of each row over the fastest one, with the interval of the ratio; None where time does not compare them."""
         measure = self.ranking.measure
         if measure is None or not measure.is_pace:
             return (None,) * len(self.rows)

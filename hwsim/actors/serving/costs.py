@@ -137,11 +137,11 @@ class Costs:
         return self._reduced[rows]
 
     def _unsure(self, cost: Cost) -> Cost:
-        """The cost with the errors of passes: those of prompts where the units bind, else those of tokens."""
+        """The cost with the errors of passes: of prompts if the units bind, else of tokens."""
         phase = "prefill" if cost.why[0].label == BOUND["compute"] else "decode"
         number = "matmul" if phase == "prefill" else "sustained.read"
-        known = case(self.plan.gpu, number, self.plan.dtype)
-        doubt = Doubt(f"infer/{phase}", known, f"{phase} of {self.plan.name or 'the service'} on {self.gpus[0]}", 1.0)
+        sure = case(self.plan.gpu, number, self.plan.dtype)
+        doubt = Doubt(f"infer/{phase}", sure, f"{phase} of {self.plan.name or 'the service'} on {self.gpus[0]}", 1.0)
         return replace(cost, why=(replace(cost.why[0], doubts=(doubt,)), *cost.why[1:]))
 
 

@@ -1,4 +1,4 @@
-"""How sure an estimate is: the interval of a time in closed form, from the shares of its kinds of work."""
+"""Intervals of estimates: of a time in closed form, from the shares of its kinds of work."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from hwsim.results.interval import Interval, interval
 def of_step(step: Step, gpu: Gpu) -> Interval:
     """The interval of a training step."""
     plan = step.laid.plan
-    whole = of_steps(plan.dtype, plan.tp * plan.pp, transformer=step.laid.unit == "tokens")
-    return of_shares(step.shares, gpu, plan.dtype, step.seconds, whole)
+    regime = of_steps(plan.dtype, plan.tp * plan.pp, transformer=step.laid.unit == "tokens")
+    return of_shares(step.shares, gpu, plan.dtype, step.seconds, regime)
 
 
 def of_shares(shares: Mapping[str, float], gpu: Gpu, dtype: str, seconds: float, whole: str = "") -> Interval:
@@ -25,8 +25,8 @@ def of_shares(shares: Mapping[str, float], gpu: Gpu, dtype: str, seconds: float,
     Args:
         whole: regime of errors that were measured of such times as a whole.
     """
-    found = doubts(shares, gpu, dtype)
-    covered = math.fsum(doubt.seconds for doubt in found)
+    errors = doubts(shares, gpu, dtype)
+    covered = math.fsum(doubt.seconds for doubt in errors)
     times = seconds / covered if covered > 0 else 0.0
-    weights = tuple(Weight(doubt._replace(seconds=times * doubt.seconds), MANY) for doubt in found)
+    weights = tuple(Weight(doubt._replace(seconds=times * doubt.seconds), MANY) for doubt in errors)
     return interval(Weights(weights, 0.0 if weights else seconds, seconds), whole=whole)

@@ -49,9 +49,9 @@ def lines(interval: Interval, *, kernels: bool = False) -> Iterator[tuple[str, s
         yield "interval", _range(interval) + _behind(interval)
     shown = [part for part in interval.parts[:PARTS] if interval.share(part) >= LEAST]
     doubts = [f"{_part(part)} ({percent(interval.share(part), '.0f')})" for part in shown]
-    own = interval.own**2 / interval.variance if interval.variance > 0 else 0.0
-    if own >= LEAST:
-        doubts.append(f"such runs as a whole, besides their kernels ({percent(own, '.0f')})")
+    besides = interval.own**2 / interval.variance if interval.variance > 0 else 0.0
+    if besides >= LEAST:
+        doubts.append(f"such runs as a whole, besides their kernels ({percent(besides, '.0f')})")
     if doubts:
         left = interval.without(shown[0]) if shown else interval.half
         measured = f"; measuring the first would leave +-{rough(left)}" if WORTH < left < 0.9 * interval.half else ""
