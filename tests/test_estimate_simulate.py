@@ -134,7 +134,9 @@ def test_what_hides_is_bounded_by_what_it_hides_behind() -> None:
     model, cluster, framework = load_transformer(plan.model), cluster_of(machine), load_framework(plan.framework)
     slow = replace(cluster, across=cluster.across / 50, pair=cluster.pair / 50)
     laid = ParallelPlan(global_batch=16, sharding="zero-1", sequence=512)
-    exchanges = (model.parameters * (framework.gradient + 2.0) * 15 / 16) / (slow.across * slow.network / 8) / 8
+    exchanges = (
+        (model.parameters * (framework.gradient + 2.0) * 15 / 16) / (slow.across * slow.network * framework.network / 8) / 8
+    )
     assert estimate(model, laid, slow, framework).seconds > exchanges
 
 

@@ -32,8 +32,8 @@ STEP: Final = 3.4e-6
 HOP: Final = 14e-6
 # Part of a card's rate that collectives reach, and bytes of time that a message has lost once it is long (`Overheads.knee`).
 # Source: fitted to published training throughput, see `calibrate/published/llm_training.py`.
-NETWORK: Final = 0.592
-KNEE: Final = 7.95e6
+NETWORK: Final = 0.633
+KNEE: Final = 8e6
 
 
 class NotAlike(ValueError):
@@ -125,7 +125,7 @@ class Cluster:
 
 
 def buckets(size: float, bucket: float | None) -> float:
-    """Collectives that so many bytes of weights are gathered in.
+    """The number of collectives that gather these bytes of weights.
 
     >>> buckets(100e6, 40e6), buckets(10e6, 40e6), buckets(10e6, None)
     (2.5, 1.0, 1.0)

@@ -41,7 +41,11 @@ class Framework:
     scores: float = field(
         "bytes that plain attention moves, over those of fused masks and softmax", default=1.0, exclusive_minimum=0.0
     )
-    exposed: Ratio = field("part of tensor-parallel collectives that nothing hides", default=1.0, maximum=1.0)
+    exposed: float = field(
+        "part of tensor-parallel collectives that nothing hides; above 1: arrays are copied before and after, too",
+        default=1.0,
+        minimum=0.0,
+    )
     gradients: Ratio = field(
         "part of the collectives of gradients and sharded weights that nothing hides", default=1.0, maximum=1.0
     )
@@ -51,7 +55,7 @@ class Framework:
     adam: float = field("bytes moved for each parameter that the optimizer updates", default=30.0, exclusive_minimum=0.0)
     accumulate: float = field("bytes moved for each parameter to add a micro-batch's gradients; 0: the products do", default=0.0)
     flash: float = field("speed of its flash attention, over that of the generation's", default=1.0, exclusive_minimum=0.0)
-    network: Ratio = field(
+    network: float = field(
         "of the cards' rate that its collectives reach, over that of others", default=1.0, exclusive_minimum=0.0
     )
     bucket: Bytes | None = field(
@@ -59,6 +63,7 @@ class Framework:
     )
     split: bool = field("of a tensor-parallel group each GPU sends its part to the next stage, not all of it", default=True)
     repeated: Ratio = field("part of the products that selective recompute repeats", default=0.0, maximum=1.0)
+    stops: bool = field("a layer is computed again only as far as backward needs it: not its last product", default=False)
     fp8: Ratio = field("speed of its 8-bit products, over those with one scale for an array", default=1.0, exclusive_minimum=0.0)
     casts: float = field(
         "bytes moved to turn numbers into 8-bit ones, over kernels of their own that look for the largest, convert and transpose",

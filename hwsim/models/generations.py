@@ -37,10 +37,10 @@ class Generation:
 
 
 GENERATIONS: Final[Mapping[Name, Generation]] = {
-    "volta": Generation(0.893, 0.81, 0.69, 0.674, 300.0),
-    "ampere": Generation(0.81, 0.81, 0.69, 0.674, 400.0),
-    "hopper": Generation(0.808, 0.81, 0.69, 0.674, 700.0),
-    "blackwell": Generation(0.808, 0.81, 0.69, 0.674, 1000.0),
+    "volta": Generation(0.874, 0.622, 0.53, 0.727, 300.0),
+    "ampere": Generation(0.804, 0.622, 0.53, 0.727, 400.0),
+    "hopper": Generation(0.744, 0.608, 0.518, 0.727, 700.0),
+    "blackwell": Generation(0.744, 0.608, 0.518, 0.727, 1000.0),
 }
 LARGEST: Final[Mapping[Name, float]] = {
     "volta": 125e12,
@@ -48,7 +48,7 @@ LARGEST: Final[Mapping[Name, float]] = {
     "hopper": 989.4e12,
     "blackwell": 2.25e15,
 }  # FLOP/s in fp16
-THROTTLED: Final = 0.65  # speed goes with this power of what a card may draw
+THROTTLED: Final = 0.588  # speed goes with this power of what a card may draw
 
 
 def generation(gpu: Gpu) -> Name:

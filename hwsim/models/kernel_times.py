@@ -133,7 +133,7 @@ class KernelTimes:
         if kernel.flash:
             backward = FLASH_BACKWARD * constants.flash / constants.flash_backward if kernel.name.startswith("d-") else 1.0
             sustained = constants.flash if self.framework.steady else 1.0
-            return backward / (self.framework.flash * sustained * limited)
+            return backward / (self.framework.flash * sustained)  # its matrix units wait too often to reach a power limit
         sustained = constants.plain if kernel.kind == "attention" else constants.products
         part = sustained if self.framework.steady else 1.0
         part *= self.framework.fp8 if kernel.work.dtype == "fp8" else 1.0

@@ -44,7 +44,7 @@ OPTIMIZER: Final = {"adam": 12.0, "sgd": 8.0}  # bytes a parameter: 32-bit weigh
 class Footprint:
     """Bytes on one GPU of a stage.
 
-    spread: of the total, either way: what is really taken lies within in nine cases of ten.
+    spread: part of the total, either way; nine of ten GPUs take what lies between.
     """
 
     stage: int
@@ -158,12 +158,12 @@ def training_memory(laid: Laid, framework: Framework | None = None, stage: int =
     framework = framework or Framework()
     model, plan = laid.transformer, laid.plan
     parameters, shards = stage_parameters(model, plan, stage), laid.sharers
-    w, gradient, whole = BYTES[plan.stored], framework.gradient, plan.sharding == "fsdp"
+    w, gradient, fsdp = BYTES[plan.stored], framework.gradient, plan.sharding == "fsdp"
     weights = parameters * w / (shards if plan.gathers else 1)
-    if plan.gathers and whole:
+    if plan.gathers and fsdp:
         weights = 0.0
     gradients = parameters * gradient / (shards if plan.gathers or plan.level == 2 else 1)
-    if plan.gathers and whole:
+    if plan.gathers and fsdp:
         gradients = parameters * 4.0 / shards
     optimizer = parameters * OPTIMIZER[plan.optimizer] / (shards if plan.level >= 1 else 1)
     flying = in_flight(plan, stage, laid.microbatches)
@@ -176,7 +176,7 @@ def training_memory(laid: Laid, framework: Framework | None = None, stage: int =
     if plan.gathers:  # the layer at work and the next one, gathered; a layer's gradients before they are scattered
         layer = layer_share(model, plan)
         buffers += 2 * layer * w + layer * gradient
-        if whole:
+        if fsdp:
             buffers += (parameters - laid.layers_of(stage) * layer) * 2 * w
     return Footprint(stage, weights, gradients, optimizer, FRAGMENTS * kept, RESERVED + FRAGMENTS * buffers, spread=SPREAD)
 

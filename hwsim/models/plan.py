@@ -178,7 +178,7 @@ def lay(model: Model, plan: ParallelPlan, gpus: int) -> Laid:
 def parts_of(model: Transformer, plan: ParallelPlan, stage: int) -> tuple[int, ...]:
     """Layers of each virtual stage of a stage, those that follow each other on its GPUs.
 
-    Where they do not come out even, the embedding and the output count as a layer each, and the first of all have one more.
+    The embedding and the output count as a layer each if layers do not divide, and the first virtual stages have one more.
 
     >>> model = Transformer(layers=126, hidden=128, heads=1, vocab=1)
     >>> [parts_of(model, ParallelPlan(pp=16, chunks=8, global_batch=1), stage) for stage in (0, 1, 15)]
@@ -253,8 +253,10 @@ def _of_transformer(model: Transformer, plan: ParallelPlan, dp: int) -> Iterator
     elif pp * plan.chunks > model.layers + 2:
         yield "chunks", f"pp {pp} x {plan.chunks} chunks are more than {model.layers} layers, the embedding and the output"
     elif model.layers % (pp * plan.chunks) and not plan.uneven:
-        each = model.layers // pp
-        yield "chunks", f"{plan.chunks} chunks do not divide the {each} layers of a stage: with `uneven: true` they differ by one"
+        yield (
+            "chunks",
+            f"{plan.chunks} chunks do not divide the {model.layers // pp} layers of a stage: with `uneven: true` these differ",
+        )
     if plan.chunks > 1 and plan.schedule != "interleaved":
         yield "schedule", f"{plan.chunks} chunks of a stage need `schedule: interleaved`, not {plan.schedule}"
     if (plan.sequence or model.sequence) % cp:

@@ -96,6 +96,8 @@ def _laid(
             laid.summing == 1 and candidate.level > 0 and "sharding" not in fixed
         ):  # one replica shares nothing: the same as zero-0
             continue
+        if candidate.level == 3 and candidate.pp > 1 and "sharding" not in fixed:  # exchanges what zero-1 does, and keeps more
+            continue
         yield laid
 
 

@@ -125,7 +125,7 @@ def stage_of(laid: Laid, framework: Framework, number: int = 0) -> Stage:
     """Everything that the GPUs of one stage of a transformer do: embedding (the first), blocks, head (the last)."""
     model, plan, part = laid.transformer, laid.plan, slice_of(laid, framework)
     kept = activations(model, plan, laid.sequence, framework.attention, framework.repeated)
-    middle = block(model, part, plan.recompute, framework.exposed, framework.repeated)
+    middle = block(model, part, plan.recompute, framework.exposed, framework.repeated, stops=framework.stops)
     layers = (
         *((embedding_layer(model, part),) if number == 0 else ()),
         replace(middle, kept_bytes=kept, times=laid.layers_of(number)),

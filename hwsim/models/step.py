@@ -4,7 +4,7 @@
     step   = micro-batches x longest stage + the other stages / chunks + sends + gradients + optimizer + host
 
 which for equal stages is the pipeline's (m + (p - 1)/v) x stage: a bubble of (p - 1)/(v m + p - 1) (Narayanan et al. 2021).
-Of fewer micro-batches than stages the first goes through all stages, and each of the others adds the longest virtual one.
+With fewer micro-batches than stages the first passes all stages, and each of the others adds the longest virtual stage.
 
 Gradients hide behind the layers that compute. Of transformers they hide as `hwsim.models.hiding` says. Other networks send them
 in buckets, each once its layers are done and the bucket before it has arrived:
@@ -102,7 +102,7 @@ def step(
     Args:
         exchange: seconds of an exchange (default: `collective`); if given, a single replica exchanges gradients as well.
     """
-    if isinstance(framework, Framework) and (framework.network < 1.0 or framework.bucket is not None):
+    if isinstance(framework, Framework) and (framework.network != 1.0 or framework.bucket is not None):
         cluster = replace(cluster, network=cluster.network * framework.network, bucket=framework.bucket)
     seconds = seconds_by(times, exchange or (lambda item: collective(item, laid, cluster)))
     if isinstance(framework, Framework):
@@ -206,12 +206,12 @@ def _pipeline(load: Load, longest: Stage, layers: Mapping[str, Passes], seconds:
 def _longest_part(load: Load, layers: Mapping[str, Passes]) -> float:
     """Seconds of a micro-batch through the longest virtual stage, forward and backward."""
     block = layers["block"].seconds
-    found = list[float]()
+    lengths = list[float]()
     for stage in load.stages:
         embedding = layers["embedding"].seconds if stage.number == 0 else 0.0
         head = layers["head"].seconds if stage.number == load.laid.plan.pp - 1 else 0.0
-        found += (max(stage.parts) * block, stage.parts[0] * block + embedding, stage.parts[-1] * block + head)
-    return max(found)
+        lengths += (max(stage.parts) * block, stage.parts[0] * block + embedding, stage.parts[-1] * block + head)
+    return max(lengths)
 
 
 def _interval(lengths: Sequence[float], sends: Sequence[float]) -> float:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import takewhile
 from typing import Final, Literal
 
 from hwsim.devices import Attended, Product, Work
@@ -253,19 +254,28 @@ def output(model: Transformer, part: Slice, *, training: bool = True) -> tuple[K
 
 
 @lru_cache(maxsize=1024)
-def block(model: Transformer, part: Slice, recompute: str = "none", exposed: float = 1.0, repeated: float = 0.0) -> Layer:
+def block(
+    model: Transformer,
+    part: Slice,
+    recompute: str = "none",
+    exposed: float = 1.0,
+    repeated: float = 0.0,
+    *,
+    stops: bool = False,
+) -> Layer:
     """One block, with the exchanges of tensor, context and expert parallel.
 
     Args:
         recompute: what backward repeats: none, selective (attention scores), full.
         exposed: part of tensor-parallel collectives that nothing hides.
         repeated: part of the matrix products that selective recompute repeats.
+        stops: full recompute does not repeat the last product, whose result backward does not need.
     """
     ahead = _with_exchanges(model, part, forward(model, part), ("projection", "down"), exposed)
     back = _with_exchanges(model, part, backward(model, part), ("d-qkv", "d-up"), exposed)
     again: tuple[Item, ...] = ()
     if recompute == "full":
-        again = ahead
+        again = tuple(takewhile(lambda item: item.name != "down", ahead)) if stops else ahead
     elif recompute == "selective":
         scores = [kernel for kernel in forward(model, part) if kernel.kind == "attention" and not kernel.flash]
         cheap = [kernel for kernel in forward(model, part) if kernel.kind == "elementwise"] if repeated > 0 else []

@@ -110,8 +110,8 @@ class BySegment:
     def _gather(self, stage: int, done: Pass, count: int) -> list[OpRef]:
         """Sharded weights of the next piece, once the piece before the current one has been computed.
 
-        It takes all of its time, though computing waits for a part of it, and that of the gradients of the backward pass, which
-        share the network: a step is never shorter than its exchanges.
+        The exchange takes all of its time, though computing waits for a part of it, and in a backward pass the time of the
+        gradients, which share the network: a step is never shorter than its exchanges.
         """
         if not self.segments.stages[stage].gathered:
             return []

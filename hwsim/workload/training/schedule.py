@@ -4,8 +4,8 @@
 
     1f1b          one forward pass for each stage that follows, then one forward, one backward
 
-    interleaved   1f1b over several virtual stages of each stage, micro-batches in groups of at least as many as there are
-                  stages, as far as there are so many
+    interleaved   1f1b over several virtual stages of each stage; groups of micro-batches are no smaller than the number of
+                  stages, unless all are
 
 **Source**: Huang et al., arXiv:1811.06965; Narayanan et al., arXiv:2006.09503; Narayanan et al., arXiv:2104.04473.
 

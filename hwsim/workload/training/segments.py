@@ -184,7 +184,7 @@ class Segments:
                     spent = Spent()
                 waited = item.times * item.exposed
                 rows.append((f"{item.name} ({item.axis})", item.operation, item.axis, self._scaled(cost, waited), 0.0))
-                spent = spent.and_then(self._exchanges.spent(cost, item.axis, 0.0, item.times - waited))
+                spent = spent.and_then(self._exchanges.spent(cost, item.axis, 0.0, max(0.0, item.times - waited)))
                 continue
             spent = spent.and_then(self._exchanges.spent(cost, item.axis, item.times * item.exposed, part))
         spent = spent.and_then(self._waits(stage, done, last))
