@@ -103,7 +103,7 @@ Ratio = Annotated[float, RATIO]
 DAY: Final = 86_400.0  # seconds
 BYTES: Final[Mapping[str, float]] = {  # bytes of one element in memory, by number format; tf32 is stored as fp32
     "fp64": 8.0, "fp32": 4.0, "tf32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "fp4": 0.5,
-    "int64": 8.0, "int32": 4.0, "int8": 1.0, "int4": 0.5, "bool": 1.0,
+    "int64": 8.0, "int32": 4.0, "int16": 2.0, "int8": 1.0, "int4": 0.5, "bool": 1.0, "complex64": 8.0, "complex128": 16.0,
 }  # fmt: skip
 
 

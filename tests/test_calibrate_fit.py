@@ -92,7 +92,12 @@ def test_derivatives_are_those_of_the_times() -> None:
     rows = timed(made_up())[::9]
     model = Model([row.call for row in rows], capacities_of(made_up()))
     times, slopes = model.times(model.start)
-    for name in (("levels", "memory", "beyond"), ("sharpness",), ("functions", "add", "each", "fp64")):
+    for name in (
+        ("levels", "memory", "beyond"),
+        ("levels", "L3", "sharpness"),
+        ("overlap",),
+        ("functions", "add", "each", "fp64"),
+    ):
         bent = model.start.copy()
         bent[model.names[name]] += 1e-4
         assert (model.times(bent)[0] - times) / 1e-4 == pytest.approx(slopes[:, model.names[name]], rel=0.05, abs=1e-10)

@@ -44,9 +44,9 @@ A, V = np.ones((30, 40)), np.ones(40)
     (lambda a, v: a @ v, ("matvec", "", "new")),
     (lambda a, v: a.T @ a, ("transpose", "", "out")),
     (lambda a, v: v.astype(np.float32), ("astype", "from fp64", "new")),
-    (lambda a, v: v[np.array([3, 1])], ("take", "", "new")),
+    (lambda a, v: v[np.array([3, 1])], ("index", "", "new")),
     (lambda a, v: np.random.normal(size=7), ("normal", "", "new")),  # noqa: NPY002 (as programs call it)
-    (lambda a, v: np.sort(v), ("sort", "", "new")),
+    (lambda a, v: np.sort(v), ("sort", "sorted", "new")),
 ])  # fmt: skip
 def test_a_call_is_seen_for_what_it_is(step: object, told: tuple[str, str, str]) -> None:
     assert calls(step, A, V)[0] == told

@@ -164,13 +164,38 @@ def test_flop_and_bytes_are_those_of_the_calls(tmp_path: Path) -> None:
         ("y = x.T.reshape(48)", "elementwise", {"function": "copyto", "flop_each": 0}),
         ("y = x.reshape(48)", "elementwise", {"function": "reshape", "count": 0}),
         ("y = x[i]", "access", {"function": "takerows", "count": 2, "bytes": "24 B"}),
-        ("y = x.ravel()[i]", "access", {"function": "take", "bytes": "4 B"}),
+        ("y = x.ravel()[i]", "access", {"function": "index", "bytes": "4 B"}),
+        ("y = np.take(x.ravel(), i)", "access", {"function": "take", "bytes": "4 B"}),
+        ("y = x.ravel()[i.astype(np.uint8)]", "access", {"function": "index_cast"}),
+        ("y = x[i, i]", "access", {"function": "indices", "count": 2}),
+        ("y = x[:, i]", "access", {"function": "takecolumns", "count": 16}),
+        ("x[i] = 2", "access", {"function": "put", "count": 12}),
+        ("np.add.at(x.ravel(), i, 1)", "access", {"function": "add_at"}),
+        ("y = x[x > 1]", "compute", {"function": "compress", "flop": "48 FLOP"}),
+        ("x[x > 1] = 0", "compute", {"function": "setmask", "flop": "48 FLOP"}),
+        ("y = np.nonzero(x)", "compute", {"function": "nonzero", "flop": "48 FLOP"}),
+        ("y = np.where(x > 0)", "compute", {"function": "nonzero"}),
+        ("y = np.unique(x)", "compute", {"function": "unique", "dtype": "fp32"}),
+        ("y = np.percentile(x, 50)", "compute", {"function": "percentile"}),
+        ("y = np.searchsorted(np.arange(16.0), x)", "compute", {"function": "searchsorted", "flop": "192 FLOP"}),
+        ("y = np.linalg.inv(np.eye(6))", "compute", {"function": "inv", "flop": "216 FLOP", "bytes": "576 B", "result": "288 B"}),
+        ("y = np.fft.fft(x)", "compute", {"function": "fft", "dtype": "complex64", "rows": 8.0}),
+        ("y = np.maximum.accumulate(x)", "reduce", {"function": "cummax"}),
+        ("y = x ** 2", "elementwise", {"function": "square"}),
+        ("y = (-x) ** 3", "elementwise", {"function": "power", "form": "signed"}),
+        ("y = np.argsort(np.arange(64))", "elementwise", {"function": "argsort", "form": "sorted"}),
+        ("y = np.sort(x, axis=0)", "elementwise", {"function": "sort", "form": "across sorted"}),
+        ("y = np.sort(np.arange(64)[::-1] % 3, kind='stable')", "elementwise", {"form": "stable few"}),
+        ("y = x.astype(np.int16)", "elementwise", {"function": "astype", "dtype": "int16"}),
+        ("y = x + np.float64(1) * 1j", "elementwise", {"function": "add"}),
+        ("y = np.ascontiguousarray(x.T)", "elementwise", {"function": "copy", "form": "across"}),
+        ("y = np.random.default_rng(1).normal(size=5)", "elementwise", {"function": "normal", "form": "generator"}),
         ("x[1:3] = 0", "elementwise", {"function": "fill", "into": "out", "shape": [2, 6]}),
         ("z[:] = x", "elementwise", {"function": "copyto", "into": "out", "shape": [8, 6]}),
         ("y = np.dot(x, x.T)", "matmul", {"m": 8, "n": 8, "k": 6}),
         ("y = np.stack([x, x]) @ x.T", "matmul", {"m": 8, "n": 8, "k": 6, "batch": 2}),
         ("y = x @ x[0]", "matmul", {"m": 8, "n": 1, "k": 6}),
-        ("y = np.einsum('ij,kj->ik', x, x)", "compute", {"flop": "768 FLOP", "bytes": "640 B"}),
+        ("y = np.einsum('ij,kj->ik', x, x)", "compute", {"function": "einsum", "flop": "768 FLOP", "bytes": "640 B"}),
         ("y = np.where(x > 0, x, z)", "elementwise", {"function": "where", "inputs": 2}),
         ("y = np.clip(x, 0, 1)", "elementwise", {"function": "clip"}),
         ("y = np.concatenate([x, z])", "elementwise", {"function": "concatenate", "shape": [16, 6]}),
@@ -191,11 +216,9 @@ def test_a_call_becomes_this_op(tmp_path: Path, line: str, kind: str, keys: dict
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        ("y = np.linalg.inv(x)", "inv: hwsim has no op for it"),
-        ("y = np.fft.fft(x)", "complex128"),
-        ("y = x.astype(np.int16)", "int16"),
+        ("y = np.trace(x)", "trace: hwsim has no op for it"),
+        ("y = x.astype(np.longdouble)", "float128"),
         ("y = np.array([1.0, 2.0])", "objects of Python"),
-        ("y = np.percentile(x, 50)", "percentile: hwsim has no op for it"),
         ("y, z = np.modf(x)", "modf: hwsim has no op for it"),
     ],
 )
@@ -300,7 +323,7 @@ def test_runs_that_differ_are_said(tmp_path: Path) -> None:
 
 def test_whatever_a_script_does_with_numpy_is_recorded_and_simulates(tmp_path: Path) -> None:
     found = recorded(tmp_path, ODD)
-    assert len(found.steps) > 100
+    assert len(found.steps) > 80
     assert makespan(tmp_path, found) > 0
 
 
@@ -382,7 +405,7 @@ def test_it_runs_on_a_cpu_of_another_name_if_told(tmp_path: Path) -> None:
 
 
 def test_comparing_sorts_by_the_share_of_the_error(tmp_path: Path) -> None:
-    found = recorded(tmp_path, MLP + "u = np.linalg.inv(x.T @ x + np.eye(20))\n")
+    found = recorded(tmp_path, MLP + "u = np.trace(x.T @ x + np.eye(20))\n")
     text, measured = document(found)
     path = tmp_path / "written.yaml"
     path.write_text(text, encoding="utf-8")
@@ -391,9 +414,9 @@ def test_comparing_sorts_by_the_share_of_the_error(tmp_path: Path) -> None:
     assert compared.measured == pytest.approx(found.inside)
     assert compared.predicted == pytest.approx(hwsim.simulate("laptop", path).makespan_s)
     assert sum(each.times for each in compared.ops) == len(found.steps)
-    inverse = next(each for each in compared.ops if each.function == "inv")
-    assert inverse.standing == "recorded"
-    assert inverse.error == pytest.approx(0.0, abs=1e-3)
+    trace = next(each for each in compared.ops if each.function == "trace")
+    assert trace.standing == "recorded"
+    assert trace.error == pytest.approx(0.0, abs=1e-3)
     assert 0 < compared.uncalibrated < 1
 
 

@@ -10,13 +10,68 @@ from hwsim.devices.work import Call, Into, elementwise_call, lookup_call, produc
 from hwsim.units import BYTES
 from hwsim_calibrate.store import Param, Row
 
-REDUCTIONS: Final = ("all", "any", "argmax", "argmin", "cumsum", "max", "mean", "min", "prod", "std", "sum", "var")
+REDUCTIONS: Final = (
+    "all",
+    "any",
+    "argmax",
+    "argmin",
+    "cummax",
+    "cummin",
+    "cumprod",
+    "cumsum",
+    "max",
+    "mean",
+    "min",
+    "prod",
+    "std",
+    "sum",
+    "var",
+)
 DRAWN: Final = ("normal", "uniform", "standard_normal", "random", "integers", "permutation")
+GENERATED: Final = ("standard_normal", "random", "integers", "permutation")  # drawn by a Generator in the suites
 VIEWS: Final = ("slice", "transpose", "reshape")
 COMPARED: Final = ("equal", "greater", "greater_equal", "less", "less_equal", "not_equal")
-TWO: Final = (*COMPARED, "add", "arctan2", "divide", "maximum", "minimum", "multiply", "power", "subtract")
+TWO: Final = (
+    *COMPARED, "add", "arctan2", "bitwise_and", "bitwise_or", "bitwise_xor", "copysign", "divide", "float_power",
+    "floor_divide",
+    "fmax", "fmin", "fmod", "gcd", "heaviside", "hypot", "left_shift", "logaddexp", "logical_and", "logical_or",
+    "logical_xor", "maximum",
+    "minimum", "multiply", "power", "remainder", "right_shift", "subtract",
+)  # fmt: skip
+TRUTH: Final = (*COMPARED, "isfinite", "isinf", "isnan", "logical_and", "logical_not", "logical_or", "logical_xor", "signbit")
+REAL: Final = {"complex128": "fp64", "complex64": "fp32"}  # what the absolute values are
+SINGLE: Final = {"int8": "fp16", "int16": "fp32", "int32": "fp64", "int64": "fp64"}  # what a function of whole numbers makes
+MADE_REAL: Final = ("arctan2", "cos", "divide", "exp", "exp2", "log", "log10", "log2", "sin", "sqrt", "tan", "tanh")
+
+
+def result_of(op: str, dtype: str) -> str:
+    """Number format of what a function makes of this one; "" if it is the same.
+
+    >>> result_of("greater", "fp64"), result_of("sqrt", "int64"), result_of("add", "int8")
+    ('bool', 'fp64', '')
+    """
+    if op in TRUTH:
+        return "" if dtype == "bool" else "bool"
+    if op == "absolute":
+        return REAL.get(dtype, "")
+    if op == "divide" and dtype.startswith("int"):
+        return "fp64"
+    return SINGLE.get(dtype, "") if op in MADE_REAL else ""
+
+
 SORTED: Final = ("sort", "argsort")
 COPIES: Final = ("copyto", "copy", "astype", "fill")
+# Functions whose bytes are no multiple of their elements: in a workload each is a `compute` with a `function`.
+_GENERAL: Final = """
+    allclose angle append argpartition array_equal block cholesky column_stack compress convolve corrcoef
+    count_nonzero cov cross delete det diag diff dstack ediff1d eig eigh eigvals eigvalsh einsum fft
+    fft2 fftn fftshift flip gradient histogram histogram2d ifft ifft2 ifftn imag insert interp intersect1d inv irfft
+    irfft2 irfftn isclose isin ix_ kron lstsq lexsort matrix_power matrix_rank median nan_to_num nanmax nanmean nanmedian
+    nanmin nanpercentile nanstd nansum nanvar nonzero norm outer pad partition percentile pinv polyfit polyval ptp
+    put_along_axis qr real repeat rfft rfft2 rfftn roll rot90 searchsorted setdiff1d setmask shuffle slogdet solve
+    stack svd svdvals take_along_axis tile trapezoid tril triu union1d unique unwrap vander vstack
+"""
+GENERAL: Final = frozenset(_GENERAL.split())
 SUITES: Final = ("kernels", "workload", "memory", "allocation")  # whose rows are calls of numpy
 GATHERED: Final = 65536  # indices of a gather of the suite `memory`
 AXES: Final = {"0": "columns", "1": "rows"}  # form of a reduction by its axis
@@ -39,6 +94,10 @@ def call_of(row: Row) -> Call | None:
     if row.suite in ("memory", "allocation"):
         call = IN_MEMORY.get((row.suite, row.op))
         return call(_int(params.get("bytes", 0))) if call else None
+    if "function" in params:
+        from hwsim_calibrate.snippets import call_of_params
+
+        return call_of_params(params)
     return call_from(row.op, params)
 
 
@@ -61,7 +120,7 @@ def call_from(op: str, params: Mapping[str, Param]) -> Call | None:
         form = f"{axis} method".strip() if params.get("method") else axis
         return reduce_call(op, dtype=dtype, count=count, form=form, rows=rows if axis else 1.0)
     if op in DRAWN:
-        return elementwise_call(op, dtype=dtype, count=count, inputs=0)
+        return elementwise_call(op, form="generator" if op in GENERATED else "", dtype=dtype, count=count, inputs=0)
     if op in ("take", "takerows"):
         by_row, index = op == "takerows", float(_int(params["index"]))
         length = float(shape[-1]) if by_row else 1.0
@@ -88,7 +147,7 @@ def call_from(op: str, params: Mapping[str, Param]) -> Call | None:
     return elementwise_call(
         op, dtype=dtype, count=count, inputs=2 if second in ("array", "mask") else 1, form=form,
         rows=rows if layout or second in ("row", "column") else 1.0, into=into,
-        result="bool" if op in (*COMPARED, "logical_not") else "",
+        result=result_of(op, dtype),
     )  # fmt: skip
 
 

@@ -21,7 +21,7 @@ from hwsim_calibrate.recording.writing import FORMAT
 NOTED: Final = 4  # reasons why calls are statements of their own
 # How a predicted time is known: by functions measured on that machine; extrapolated from them; by formula, where the machine has
 # no measured functions; uncalibrated, where it has none for this call; recorded: a busy op, which takes its measured time.
-STANDINGS: Final = ("measured", "extrapolated", "formula", "uncalibrated", "recorded")
+STANDINGS: Final = ("measured", "related", "extrapolated", "formula", "uncalibrated", "recorded")
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,11 +17,12 @@ from hwsim.workload import Workload, check_statements, read_workload
 from hwsim_calibrate.calls import measured_as
 from hwsim_calibrate.case import CannotMeasure, Case
 from hwsim_calibrate.kernels import kernel_case
+from hwsim_calibrate.snippets import snippet_case, snippet_of
 
 SUITE: Final = "workload"
 _ANYONE: Final[dict[str, Value]] = {"self": "self", "rank": 0, "ranks": 1}  # stands for every program of an `each`
 _INSIDE: Final = ("repeat", "call")
-_CALLED: Final = ("access", "elementwise", "matmul", "random", "reduce")
+_CALLED: Final = ("access", "compute", "elementwise", "matmul", "random", "reduce")
 
 
 def cases_for(source: str) -> tuple[tuple[Case, ...], dict[str, str]]:
@@ -63,7 +64,12 @@ def _case(kind: str, inner: Tree) -> Case:
         raise CannotMeasure(f"{kind} is no single call of a library")
     heard: list[Call] = []
     op.lower(_Hearing(_machine(), host="cpu", heard=heard))
-    kernel = measured_as(heard[0]) if heard else None
+    if not heard:
+        raise CannotMeasure("it names no function of a library")
+    snippet = snippet_of(heard[0])
+    if snippet is not None:
+        return snippet_case(*snippet, suite=SUITE)
+    kernel = measured_as(heard[0])
     if kernel is None:
         raise CannotMeasure("it names no function of a library")
     return kernel_case(*kernel, suite=SUITE)

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from hwsim_calibrate.calls import COMPARED, REDUCTIONS, TWO
+from hwsim_calibrate.calls import REDUCTIONS, TWO, result_of
 from hwsim_calibrate.case import CannotMeasure, Case
 from hwsim_calibrate.clocks import Call
 from hwsim_calibrate.store import Amounts, Param
@@ -21,8 +21,11 @@ from hwsim_calibrate.suites.arrays import DTYPES, Array, blank, indices, numbers
 
 Params = Mapping[str, Param]
 ONE: Final = (
-    "absolute", "ceil", "cos", "exp", "exp2", "expm1", "floor", "log", "log1p", "logical_not", "negative", "reciprocal", "rint",
-    "sign", "sin", "sqrt", "square", "tanh",
+    "absolute", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctanh", "cbrt", "ceil", "conjugate", "cos", "cosh",
+    "deg2rad", "degrees", "exp", "exp2", "expm1", "fabs", "floor", "invert", "isfinite", "isinf", "isnan", "log", "log10",
+    "log1p", "log2",
+    "logical_not", "negative", "positive", "rad2deg", "radians", "reciprocal", "rint", "sign", "signbit", "sin", "sinh", "sqrt",
+    "square", "tan", "tanh", "trunc",
 )  # fmt: skip
 VIEWS: Final[Mapping[str, Callable[[Array], Call]]] = {
     "pass": lambda _: lambda: None,
@@ -38,6 +41,8 @@ DRAWN: Final[Mapping[str, Callable[[np.random.Generator, tuple[int, ...], Any], 
     "standard_normal": lambda draw, shape, dtype: lambda: draw.standard_normal(shape, dtype),
     "uniform": lambda _, shape, __: lambda: np.random.uniform(size=shape),  # noqa: NPY002 (as older programs draw)
 }
+WITHIN: Final = ("arccos", "arcsin", "arctanh")
+TURNING: Final = ("cos", "sin", "tan")
 INDEX: Final = 8  # bytes of an index
 
 
@@ -100,7 +105,7 @@ def _elementwise(words: Words) -> Kernel:
     into = words.word("into", "new", "new", "out", "self")
     operand = words.word("other", "array") if op in TWO else ""
     second = {"array": count, "row": words.shape[-1], "column": words.shape[0], "mask": count / size}.get(operand, 0)
-    result = "bool" if op in COMPARED else words.dtype
+    result = result_of(op, words.dtype) or words.dtype
 
     def call() -> Call:
         function: Any = getattr(np, op)
@@ -119,6 +124,10 @@ def _elementwise(words: Words) -> Kernel:
 
 def _first(words: Words) -> Array:
     shape, layout = words.shape, words.word("layout", "flat")
+    if words.op in WITHIN:  # beyond 1 there is no result, and that takes another way
+        return np.asarray(numbers(words.dtype, *shape) * DTYPES[words.dtype](0.6))
+    if words.op in TURNING:  # over several turns: an angle within one is found faster
+        return np.asarray(numbers(words.dtype, *shape) * DTYPES[words.dtype](6))
     if layout == "strided":  # as a[:, 1:-1]: a gap behind every row
         return numbers(words.dtype, *shape[:-1], shape[-1] + 2)[..., 1:-1]
     return numbers(words.dtype, *shape[::-1]).T if layout == "columns" else numbers(words.dtype, *shape)
@@ -152,7 +161,7 @@ def _reduction(words: Words) -> Kernel:
         array, function = numbers(words.dtype, *shape), getattr(np, op)
         if words.params.get("method"):
             method: Any = getattr(array, op)
-            return lambda: method(axis, keepdims=True)
+            return (lambda: method(axis)) if op in ("cumsum", "cumprod") else lambda: method(axis, keepdims=True)
         return lambda: function(array, axis)
 
     return Amounts(words.count, words.size, results * width("int64" if op in ("argmax", "argmin") else words.dtype)), call
@@ -327,7 +336,7 @@ def mixed_step(side: int) -> Call:
 # What prepares a call of each op. A new op is a function and a line here.
 KERNELS: Final[Mapping[str, Callable[[Words], Kernel]]] = {
     **dict.fromkeys((*ONE, *TWO), _elementwise),
-    **dict.fromkeys(REDUCTIONS, _reduction),
+    **dict.fromkeys((op for op in REDUCTIONS if hasattr(np, op)), _reduction),
     **dict.fromkeys(VIEWS, _view),
     **dict.fromkeys(DRAWN, _drawn),
     **dict.fromkeys(("sort", "argsort"), _sort),
@@ -336,8 +345,8 @@ KERNELS: Final[Mapping[str, Callable[[Words], Kernel]]] = {
 }  # fmt: skip
 
 
-def kernel_case(op: str, params: Params, suite: str = "kernels") -> Case:
-    """The case of one call.
+def kernel_case(op: str, params: Params, suite: str = "kernels", *, brief: bool = False) -> Case:
+    """The case of one call; brief: timed for a third as long, where it is one of many alike.
 
     Raises:
         CannotMeasure: no such op, or params that it does not take.
@@ -348,4 +357,5 @@ def kernel_case(op: str, params: Params, suite: str = "kernels") -> Case:
         work, prepare = KERNELS[op](Words(op, params))
     except (KeyError, TypeError, ValueError) as error:
         raise CannotMeasure(f"{op}: {error!r} among {dict(params)}") from error
-    return Case(suite, op, dict(params), work, lambda _: prepare())
+    samples, seconds = (3, 6e-4) if brief else (4, 1.5e-3)
+    return Case(suite, op, dict(params), work, lambda _: prepare(), samples=samples, seconds=seconds)

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from hwsim.devices.work import Call
 from hwsim_calibrate.case import Case
 from hwsim_calibrate.composites import PROGRAMS, TEXT, Program
 from hwsim_calibrate.fit import Fitted
@@ -24,7 +25,8 @@ from hwsim_calibrate.fit.heldout import HeldOut, Predicted, score
 from hwsim_calibrate.fit.kernels import FittedKernels, without_corrections
 from hwsim_calibrate.harness import run
 from hwsim_calibrate.recording.ops import workload_of
-from hwsim_calibrate.recording.patching import calls_of
+from hwsim_calibrate.recording.patching import steps_of
+from hwsim_calibrate.recording.tape import Step
 from hwsim_calibrate.store import Amounts, Row
 
 SUITE: Final = "programs"
@@ -36,12 +38,20 @@ BUDGET: Final = 40.0  # seconds that timing the programs may take
 
 @dataclass(frozen=True, slots=True)
 class ProgramError:
-    """A program: its time, its calls, and the part of the predicted time without measured functions."""
+    """A program: its time, its calls, and parts of the predicted time.
+
+    Args:
+        uncalibrated: by formula.
+        related: by functions that were measured and take alike.
+        recorded: the calls that hwsim has no op for, as long as they took once.
+    """
 
     program: Program
     time: Predicted
     calls: int
     uncalibrated: float
+    related: float = 0.0
+    recorded: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +103,8 @@ class Report:
                     "error": each.time.error,
                     "calls": each.calls,
                     "uncalibrated": each.uncalibrated,
+                    "related": each.related,
+                    "recorded": each.recorded,
                 }
                 for each in self.programs
             ],
@@ -166,11 +178,19 @@ def predict(program: Program, machine: Any, measured: float) -> ProgramError:
     import hwsim
     from hwsim.results.coverage import coverage
 
-    calls = calls_of(program.make)
+    steps = steps_of(program.make)
+    calls = [step.op.call if step.op.call is not None else step.cpu for step in steps if step.op.call is not None or _works(step)]
     result = hwsim.simulate(machine, workload_of(program.name, calls))
     share = coverage(result.timeline)
     time = Predicted(program.name, measured, result.makespan_s)
-    return ProgramError(program, time, len(calls), share.uncalibrated if share else 1.0)
+    recorded = sum(each for each in calls if not isinstance(each, Call)) / max(result.makespan_s, 1e-12)
+    uncalibrated = (share.uncalibrated if share else 1.0) * (1.0 - recorded)
+    return ProgramError(program, time, len(calls), uncalibrated, share.related if share else 0.0, recorded)
+
+
+def _works(step: Step) -> bool:
+    """Whether a call without an op does anything: room for an array takes no time of its own."""
+    return not step.name.startswith("empty")
 
 
 def formula_alone(fitted: FittedKernels) -> HeldOut:

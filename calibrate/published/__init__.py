@@ -50,6 +50,7 @@ TOPICS: Final[dict[str, str]] = {
     "llm_memory": "memory of trainings",
     "llm_simulated": "training of language models, simulated",
     "products_serving": "matrix products of serving frameworks",
+    "programs": "recorded programs of numpy, and functions left out of a calibration",
     "peers": "all-reduces that other simulators were given",
     "ssd": "solid-state drives beside MQSim",
     "tinymembench": "latency of random reads on small computers",

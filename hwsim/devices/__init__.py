@@ -20,6 +20,7 @@ from hwsim.devices.work import (
     Start,
     Work,
     elementwise_call,
+    general_call,
     lookup_call,
     product_call,
     reduce_call,
@@ -44,5 +45,6 @@ KINDS: Final = Kinds[type[Device]](
 
 __all__ = [
     "KINDS", "WORKLOAD", "Accesses", "Attended", "Call", "CannotCompute", "Cpu", "Device", "Gpu", "Into", "Memory", "Mix", "Nic",
-    "Product", "Sockets", "Start", "Storage", "Switch", "Work", "elementwise_call", "lookup_call", "product_call", "reduce_call",
+    "Product", "Sockets", "Start", "Storage", "Switch", "Work", "elementwise_call", "general_call", "lookup_call", "product_call",
+    "reduce_call",
 ]  # fmt: skip

@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
-from hwsim.demand import Cost, Term, Unit
+from hwsim.demand import Cost, Doubt, Term, Unit
 from hwsim.devices.cpu_keys import CpuKeys
 from hwsim.devices.kernels import Kernels, Time
-from hwsim.devices.roofline import CannotCompute, Draw, Input, assemble, latency_term, source_of
+from hwsim.devices.roofline import WORKLOAD, CannotCompute, Draw, Input, assemble, latency_term, source_of
 from hwsim.devices.work import Call
 from hwsim.formats import precise
 
 UNCALIBRATED: Final = "uncalibrated"  # labels of lines that say how well a time is known
 EXTRAPOLATED: Final = "extrapolated"
+RELATED: Final = "related"
+KERNEL: Final = "kernel"
+USUAL: Final = "what numpy takes on one core of an EPYC 9004 (Zen 4), by the clock"
+OWN_RATE: Final = ("normal", "uniform")  # of which a part may say how many it draws in a second
+SLOWER: Final = 2.0  # times as long as by peak and bandwidth
+FUNCTION: Final = "function"  # name of the input that says which
+REGIMES: Final = {  # of `errors.yaml`, by how well a call is known
+    "measured": "program/measured", "interpolated": "program/interpolated", "extrapolated": "program/extrapolated",
+    "related": "program/related", "usual": "program/usual",
+}  # fmt: skip
 
 
 def measured_cost(
@@ -22,18 +33,48 @@ def measured_cost(
 ) -> Cost:
     """The cost of a call if the CPU's functions were measured and this one among them, else what the formulas say."""
     if cpu.kernels is None:
-        return otherwise()
+        return otherwise() if call is None or call.cores != 1 else _usual(cpu, name, call, flop, unit, otherwise)
     if call is None or (reason := cpu.kernels.unknown(call)):
         reason = reason if call else "no function of the library"
-        line = Term(UNCALIBRATED, f"not measured on this machine: {reason}", (), 0.0)
-        cost = otherwise()
+        if call is not None and (related := cpu.kernels.related(call)) is not None:
+            return _cost(cpu, cpu.kernels, name, call, flop, unit, related)
+        line = Term(
+            UNCALIBRATED, "not measured on this machine: function", ((FUNCTION, reason, WORKLOAD),), 0.0,
+        )  # fmt: skip
+        cost = _doubted(otherwise(), call.function if call else "no function")
         if cost.requests is not None and flop > 0 and not _takes_time(cpu, cost):
             raise CannotCompute(
                 f"'{name}' does not say what an access takes",
                 "hwsim calibrate measure --suite memory finds it out; or add `latency` to its levels of cache and its memory",
             )
         return replace(cost, why=(*cost.why, line))
-    return _cost(cpu, cpu.kernels, name, call, flop, unit)
+    return _cost(cpu, cpu.kernels, name, call, flop, unit, cpu.kernels.time(call))
+
+
+def _usual(cpu: CpuKeys, name: str, call: Call, flop: float, unit: Unit, otherwise: Callable[[], Cost]) -> Cost:
+    """The usual time of a call on one core, where peak and bandwidth alone would be far too fast for what the library does."""
+    from hwsim.devices.stand_in import usual_kernels
+
+    kernels = usual_kernels(cpu.clock_of("", 1))
+    if call.function in OWN_RATE or call.function == "matmul" or kernels.unknown(call):
+        return _doubted(otherwise(), call.function)
+    time = kernels.time(call)
+    with suppress(CannotCompute):  # no peak for whole numbers, as most parts have none
+        formula = otherwise()
+        if time.compute < SLOWER * max((term.seconds for term in formula.why), default=0.0):
+            return _doubted(formula, call.function)
+    cost = _cost(cpu, kernels, name, call, flop, unit, time._replace(standing="usual"))
+    said = tuple(replace(term, label="usual") if term.label == KERNEL else term for term in cost.why)
+    return replace(cost, why=said)
+
+
+def _doubted(cost: Cost, function: str) -> Cost:
+    """The cost with the doubt of a formula that stands for a call of a library."""
+    return replace(cost, why=tuple(
+        term if term.doubts or term.seconds <= 0 else replace(
+            term, doubts=(Doubt("program/formula", "outside", f"formula {function}", term.seconds),)
+        ) for term in cost.why
+    ))  # fmt: skip
 
 
 def _takes_time(cpu: CpuKeys, cost: Cost) -> bool:
@@ -45,11 +86,15 @@ def _takes_time(cpu: CpuKeys, cost: Cost) -> bool:
     return cost.demand.floor > 0 or any(amount > 0 for _, amount in cost.demand.amounts)
 
 
-def _cost(cpu: CpuKeys, kernels: Kernels, name: str, call: Call, flop: float, unit: Unit) -> Cost:
+def _cost(cpu: CpuKeys, kernels: Kernels, name: str, call: Call, flop: float, unit: Unit, time: Time) -> Cost:
     """One thread from start to end, and what of its bytes comes from memory."""
-    time = kernels.time(call)
-    source = source_of(cpu.sources, f"kernels.{kernels.entry(call)}.call")
-    why = _line(name, time, source)
+    is_related = time.standing == "related"
+    sources = {"related": "functions that were measured and take alike", "usual": USUAL}
+    source = sources.get(time.standing) or source_of(cpu.sources, f"kernels.{kernels.entry(call)}.call")
+    doubt = Doubt(
+        REGIMES[time.standing], "outside" if time.standing == "usual" else "known", f"{name} {call.function}", time.body
+    )
+    why = replace(_line(name, time, source), doubts=(doubt,))
     traffic = min(time.memory / cpu.memory.bandwidth, time.body)
     inputs: tuple[Input, ...] = (
         ("traffic", precise(time.memory, "B"), "not in any cache"),
@@ -63,12 +108,19 @@ def _cost(cpu: CpuKeys, kernels: Kernels, name: str, call: Call, flop: float, un
         ],
         bandwidth=cpu.memory.bandwidth,
         floor=time.body,
-        latencies=[latency_term("one call", time.call * time.ratio, source)] if time.call > 0 else [],
+        latencies=[_start(time, source, doubt)] if time.call > 0 else [],
     )
-    if time.standing != "extrapolated":
-        return cost
-    line = Term(EXTRAPOLATED, f"{call.function}: no size near it was measured", (), 0.0)
-    return replace(cost, why=(*cost.why, line))
+    said = ((FUNCTION, call.function, WORKLOAD),)
+    if time.standing == "extrapolated":
+        return replace(cost, why=(*cost.why, Term(EXTRAPOLATED, "no size near it was measured: function", said, 0.0)))
+    if is_related:
+        return replace(cost, why=(*cost.why, Term(RELATED, "by others that were measured: function", said, 0.0)))
+    return cost
+
+
+def _start(time: Time, source: str, doubt: Doubt) -> Term:
+    seconds = time.call * time.ratio
+    return replace(latency_term("one call", seconds, source), doubts=(doubt._replace(seconds=seconds),))
 
 
 def _line(name: str, time: Time, source: str) -> Term:
@@ -85,4 +137,4 @@ def _line(name: str, time: Time, source: str) -> Term:
     if abs(time.ratio - 1.0) > 1e-3:
         formula = f"({formula}) x correction"
         inputs.append(("correction", precise(time.ratio, "%"), f"{time.standing}: kernels.corrections"))
-    return Term("kernel", formula, tuple(inputs), time.body, f"{name}.cores")
+    return Term(KERNEL, formula, tuple(inputs), time.body, f"{name}.cores")

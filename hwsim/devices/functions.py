@@ -9,25 +9,31 @@ from __future__ import annotations
 from typing import Final
 
 _NAMES: Final = """
-    T abs absolute acos acosh add all any arange arccos arccosh arcsin arcsinh arctan arctan2 arctanh argmax argmin
-    argpartition argsort around array asanyarray asarray ascontiguousarray asfortranarray asin asinh astype atan atan2
-    atanh atleast_1d average beta bincount binomial bitwise_and bitwise_count bitwise_invert bitwise_left_shift
-    bitwise_not bitwise_or bitwise_right_shift bitwise_xor broadcast_to cbrt ceil chisquare choice choose clip
-    column_stack compress concatenate conj conjugate copy copysign copyto cos cosh cov cumprod cumsum deg2rad degrees
-    diag diagonal diff dirichlet divide divmod dot dstack einsum empty empty_like equal erf exp exp2 expand_dims expm1
-    exponential eye f fabs fill fill_diagonal flatten flip float_power floor floor_divide fmax fmin fmod frexp
-    frombuffer fromfile fromfunction fromiter full full_like gamma gcd gelu genfromtxt geometric geomspace getitem
-    gradient greater greater_equal gumbel heaviside histogram hstack hypergeometric hypot identity imag index indices
-    inner integers invert isfinite isinf isnan isnat kron laplace layernorm lcm ldexp left_shift less less_equal
-    linspace load loadtxt log log10 log1p log2 logaddexp logaddexp2 logical_and logical_not logical_or logical_xor
-    logistic lognormal logseries logspace mT matmul matvec max maximum mean median meshgrid min minimum mixed mod modf
-    moveaxis multinomial multiply multivariate_hypergeometric multivariate_normal nan_to_num negative negative_binomial
-    nextafter noncentral_chisquare noncentral_f nonzero norm normal not_equal ones ones_like outer pad pareto partition
-    pass permutation permuted place poisson positive pow power prod ptp put put_along_axis putmask rad2deg radians rand
-    randint randn random random_sample ranf ravel rayleigh real reciprocal relu remainder repeat reshape right_shift
-    rint round sample searchsorted shuffle sigmoid sign signbit sin sinh slice softmax sort spacing split sqrt square
-    squeeze stack standard_cauchy standard_exponential standard_gamma standard_normal standard_t std subtract sum
-    swapaxes take takerows tan tanh tensordot tile trace transpose tri triangular true_divide trunc uniform unique var
-    vdot vecdot vecmat view vonmises vstack wald weibull where window zeros zeros_like zipf
+    abs absolute acos acosh add add_at all allclose angle any append arange arccos arccosh arcsin arcsinh arctan arctan2
+    arctanh argmax argmin argpartition argsort around array array_equal asanyarray asarray ascontiguousarray
+    asfortranarray asin asinh astype atan atan2 atanh atleast_1d average bartlett beta bincount binomial bitwise_and
+    bitwise_count bitwise_invert bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor blackman
+    block broadcast_to cbrt ceil chisquare choice cholesky choose clip column_stack compress concatenate conj conjugate
+    convolve copy copysign copyto corrcoef cos cosh count_nonzero cov cross cummax cummin cumprod cumsum deg2rad degrees
+    delete det diag diagonal diff dirichlet divide divmod dot dstack ediff1d eig eigh eigvals eigvalsh einsum empty
+    empty_like equal erf exp exp2 expand_dims expm1 exponential eye f fabs fft fft2 fftn fftshift fill fill_diagonal
+    flatten flip fliplr float_power floor floor_divide fmax fmin fmod frexp frombuffer fromfile fromfunction fromiter
+    full full_like gamma gcd gelu genfromtxt geometric geomspace getitem gradient greater greater_equal gumbel hamming
+    hanning heaviside histogram histogram2d hstack hypergeometric hypot identity ifft ifft2 ifftn imag index indices
+    inner insert integers interp intersect1d inv invert irfft irfft2 irfftn isclose isfinite isin isinf isnan isnat ix_
+    kaiser kron laplace layernorm lcm ldexp left_shift less less_equal linspace load loadtxt log log10 log1p log2
+    logaddexp logaddexp2 logical_and logical_not logical_or logical_xor logistic lognormal logseries logspace lstsq
+    matmul matrix_power matrix_rank matvec max maximum mean median meshgrid min minimum mixed mod modf moveaxis mT
+    multinomial multiply multivariate_hypergeometric multivariate_normal nan_to_num nanmax nanmean nanmedian nanmin
+    nanpercentile nanstd nansum nanvar negative negative_binomial nextafter noncentral_chisquare noncentral_f nonzero
+    norm normal not_equal ones ones_like outer pad pareto partition pass percentile permutation permuted pinv place
+    poisson polyfit polyval positive pow power prod ptp put put_along_axis putindices putmask qr rad2deg radians rand
+    randint randn random random_sample ranf ravel rayleigh real reciprocal relu remainder repeat reshape rfft rfft2
+    rfftn right_shift rint roll rot90 round sample searchsorted setdiff1d setmask shuffle sigmoid sign signbit sin sinh
+    slice slogdet softmax solve sort spacing split sqrt square squeeze stack standard_cauchy standard_exponential
+    standard_gamma standard_normal standard_t std subtract sum svd svdvals swapaxes T take take_along_axis takecolumns
+    takerows tan tanh tensordot tile trace transpose trapezoid tri triangular tril triu true_divide trunc uniform
+    union1d unique unwrap vander var vdot vecdot vecmat view vonmises vstack wald weibull where window zeros zeros_like
+    zipf
 """
 FUNCTIONS: Final = frozenset(_NAMES.split())

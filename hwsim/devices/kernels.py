@@ -9,7 +9,8 @@ and for a matrix product, instead of `count x each`,
 
 `each` has the first cache in it. An array takes longer if more bytes were used since its last use than a level holds, by a
 smooth step: the part from beyond C bytes is 1 / (1 + (C / since)^sharpness). Pieces add up: a call of such a library does not
-overlap them. `corrections` come on top: how far the calls that were measured are from the formula, weighted by how near they are
+overlap them, but for traffic to memory, which goes on during `overlap` of the arithmetic.
+`corrections` come on top: how far the calls that were measured are from the formula, weighted by how near they are
 in size (in factors of two), and drawn towards nothing where few are near. A measured call takes what was measured.
 
 Source: the pieces follow the execution-cache-memory model (Treibig and Hager, PPAM 2009), the numbers are fitted by
@@ -21,8 +22,9 @@ Range: one thread that does nothing else; values that do not change the way take
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field as attribute
+from dataclasses import replace
 from typing import Final, Literal, NamedTuple
 
 from hwsim.devices.work import Call, Operand
@@ -31,8 +33,9 @@ from hwsim.spec.fields import field
 from hwsim.spec.mistakes import Problem
 from hwsim.units import Bytes, BytesPerSecond, FlopPerSecond, Seconds
 
-Standing = Literal["measured", "interpolated", "extrapolated"]
+Standing = Literal["measured", "interpolated", "extrapolated", "related", "usual"]
 HUGE: Final = 2.0**21  # bytes of a large page
+FAR: Final = 25.0  # squared distance, in factors of two, at which a single measured call counts as much as the formula
 STRAY: Final = 2.0  # a size is beyond what was measured from this factor on
 
 
@@ -45,6 +48,9 @@ class Tier:
     write: BytesPerSecond | None = field("bytes written", default=None, exclusive_minimum=0.0)
     update: BytesPerSecond | None = field("bytes written where they were read", default=None, exclusive_minimum=0.0)
     lookup: Seconds = field("an element looked up anywhere", default=0.0)
+    sharpness: float | None = field(
+        "how suddenly the level before is full (default: as all)", default=None, exclusive_minimum=0.0
+    )
 
     def rate(self, role: str) -> float | None:
         return self.write if role == "write" else self.update if role == "update" else self.read
@@ -67,6 +73,7 @@ class Form:
 
     call: Seconds = field("more than usual for one call", default=0.0)
     row: Seconds = field("an inner loop", default=0.0)
+    each: Seconds = field("more for an element", default=0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +96,7 @@ class Corrections:
 
     width: float = field("how near another size is, in factors of two", default=1.0, exclusive_minimum=0.0)
     shrink: float = field("how much one measured call counts against the formula: less counts more", default=0.3, minimum=0.0)
+    few: int = field("with so many measured calls or fewer, sizes between them are interpolated", default=0, minimum=0)
     points: Mapping[str, tuple[tuple[float, ...], ...]] = field(
         "by function, number format and place of the result: elements, inner loops (of a product m, n, k, batch), the ratio",
         default_factory=dict,
@@ -97,17 +105,23 @@ class Corrections:
     def of(self, key: str, point: tuple[float, ...]) -> tuple[float, bool]:
         """(ratio, whether this very call was measured)."""
         place = [math.log2(each) for each in point]
-        weights = total = 0.0
+        found: list[tuple[float, float]] = []
+        flat = len(point) == 2 and point[1] <= 1.0
         for *where, ratio in self.points.get(key, ()):
+            flat = flat and where[1] <= 1.0
             distance = math.fsum(
                 (math.log2(max(far_point, 1.0)) - near_point) ** 2 for far_point, near_point in zip(where, place, strict=False)
             )
             if distance < 1e-12:
                 return ratio, True
-            weight = math.exp(-distance / (2.0 * self.width**2))
-            weights += weight
-            total += weight * math.log(ratio)
-        return (math.exp(total / (weights + self.shrink)), False) if weights > 0 else (1.0, False)
+            found.append((distance, math.log(ratio)))
+        if not found:
+            return 1.0, False
+        few = flat and len(found) <= self.few  # along one line
+        weights = [1.0 / distance if few else math.exp(-distance / (2.0 * self.width**2)) for distance, _ in found]
+        total = math.fsum(weight * log for weight, (_, log) in zip(weights, found, strict=True))
+        weight = math.fsum(weights) + (1.0 / FAR if few else self.shrink)
+        return (math.exp(total / weight), False) if weight > 0 else (1.0, False)
 
 
 class Time(NamedTuple):
@@ -144,6 +158,9 @@ class Kernels:
     among_others: float = field(
         "how many times as long a call takes to start after calls of other functions", default=1.0, exclusive_minimum=0.0
     )
+    overlap: float = field(
+        "part of the shorter of arithmetic and traffic to memory that the other hides", default=0.0, maximum=1.0
+    )
     pages: BytesPerSecond | None = field("bytes of new pages, used for the first time", default=None, exclusive_minimum=0.0)
     pages_from: Bytes = field("a new array from this size on is made of new pages each time", default=2.0**25)
     fault: Seconds = field("more for each page of 4 KiB among them", default=0.0)
@@ -153,6 +170,7 @@ class Kernels:
     forms: Mapping[str, Form] = field("how operands lie: scalar, row, column, strided", default_factory=dict)
     products: Mapping[str, ProductTime] = field("matrix products, by number format", default_factory=dict)
     corrections: Corrections = field("of the calls that were measured", default_factory=Corrections)
+    _related: dict[Call, Time] = attribute(default_factory=dict, init=False, repr=False, compare=False)
     _found: dict[Call, Time] = attribute(default_factory=dict, init=False, repr=False, compare=False)
 
     def problems(self) -> Iterator[Problem]:
@@ -176,12 +194,16 @@ class Kernels:
 
     def function(self, call: Call) -> tuple[str, Function, tuple[str, ...]] | None:
         """(name, entry, words of the form beyond it): of a function in its form, else in as much of it as was measured."""
-        words = call.form.split()
+        words, first = call.form.split(), None
         for functions in range(len(words), -1, -1):
-            name = " ".join((call.function, *words[:functions]))
-            if name in self.functions:
-                return name, self.functions[name], tuple(words[functions:])
-        return None
+            for name in alike(call.function, words[:functions]):
+                found = self.functions.get(name)
+                if found is None:
+                    continue
+                if call.count <= 0 or call.dtype in found.each:
+                    return name, found, tuple(words[functions:])
+                first = first or (name, found, tuple(words[functions:]))
+        return first
 
     def entry(self, call: Call) -> str:
         """The key that a call has its time from: `functions.add`, `products.fp32`."""
@@ -197,18 +219,36 @@ class Kernels:
             found = self._found[call] = self._time(call)
         return found
 
+    def related(self, call: Call) -> Time | None:
+        """Time of a call that is `unknown`, by functions that were measured and take alike; None if there is no such."""
+        if call.cores not in (None, self.cores) or (call.product is not None and call.function == "matmul"):
+            return None
+        found = self._related.get(call)
+        if found is None:
+            from hwsim.devices.stand_in import stand_in
+
+            function = stand_in(self, call)
+            if function is None:
+                return None
+            around = replace(self, functions={call.function: function}, corrections=Corrections())
+            found = self._related[call] = around.time(call)._replace(standing="related")
+        return found
+
     def _time(self, call: Call) -> Time:
         before, compute, standing = self._computing(call)
         moved = call.moved + call.span
-        moving = memory = 0.0
+        moving = memory = far = 0.0
         for operand in call.operands:
-            more, last = self._moving(operand, moved)
+            more, last, furthest = self._moving(operand, moved)
             moving += more
+            far += furthest
             memory += last * operand.bytes
+        if call.product is None:
+            moving -= self.overlap * min(compute, far)
         lookups = call.lookups * (self.lookup + math.fsum(part * tier.lookup for tier, part in self.parts(call.span)))
-        paged = call.made >= self.pages_from if call.paged is None else call.paged
-        pages = call.written / self.pages if self.pages and paged else 0.0
-        pages += max(call.faults - call.written / HUGE - 1.0, 0.0) * self.fault if paged else 0.0
+        fresh = call.fresh if call.fresh is not None else call.written if call.made >= self.pages_from else 0.0
+        pages = fresh / self.pages if self.pages else 0.0
+        pages += max(call.faults - fresh / HUGE - 1.0, 0.0) * self.fault
         ratio, exact = self.corrections.of(key_of(call), call.point)
         before *= self.among_others if call.among_others else 1.0
         return Time(before, compute, moving, lookups, pages, memory, ratio, "measured" if exact else standing)
@@ -235,22 +275,23 @@ class Kernels:
         rows = call.rows if call.rows > 1 else 0.0
         return (
             entry.call + math.fsum(form.call for form in forms) + more,
-            work * entry.each.get(call.dtype, 0.0) + rows * row,
+            work * (entry.each.get(call.dtype, 0.0) + math.fsum(form.each for form in forms)) + rows * row,
             _standing(call.count, entry.counts),
         )
 
-    def _moving(self, operand: Operand, moved: float) -> tuple[float, float]:
-        """(seconds that an array takes longer than from the first cache, part of it from the last level)."""
-        seconds = part = 0.0
+    def _moving(self, operand: Operand, moved: float) -> tuple[float, float, float]:
+        """(seconds longer than from the first cache, part from the last level, seconds of that part) of an array."""
+        seconds = part = last = 0.0
         for tier, part in self.parts(operand.since or moved):
             rate = tier.rate(operand.role)
-            seconds += operand.bytes * part / rate if rate else 0.0
-        return seconds, part
+            last = operand.bytes * part / rate if rate else 0.0
+            seconds += last
+        return seconds, part, last
 
     def parts(self, since: float) -> Iterator[tuple[Tier, float]]:
         """Each level and the part of an array that comes from it."""
         tiers = list(self.levels.values())
-        beyond = [step(since, tier.beyond, self.sharpness) for tier in tiers]
+        beyond = [step(since, tier.beyond, tier.sharpness or self.sharpness) for tier in tiers]
         for number, tier in enumerate(tiers):
             further = beyond[number + 1] if number + 1 < len(tiers) else 0.0
             yield tier, max(beyond[number] - further, 0.0)
@@ -262,7 +303,18 @@ def step(since: float, capacity: float, sharpness: float) -> float:
     >>> step(100.0, 100.0, 3.0), round(step(200.0, 100.0, 3.0), 2), step(0.0, 100.0, 3.0)
     (0.5, 0.89, 0.0)
     """
-    return 0.0 if since <= 0 else 1.0 / (1.0 + (capacity / since) ** sharpness)
+    return 0.0 if since <= 0 else 1.0 / (1.0 + math.exp(min(sharpness * math.log(capacity / since), 700.0)))
+
+
+def alike(function: str, words: Sequence[str]) -> Iterator[str]:
+    """Names under which a form may have been measured: `method` says through which door numpy is entered.
+
+    >>> list(alike("mean", ["columns", "method"])), list(alike("add", []))
+    (['mean columns method', 'mean columns'], ['add', 'add method'])
+    """
+    yield " ".join((function, *words))
+    other = [word for word in words if word != "method"] if "method" in words else [*words, "method"]
+    yield " ".join((function, *other))
 
 
 def key_of(call: Call) -> str:

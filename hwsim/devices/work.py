@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import Final, Literal
 
 from hwsim.records import dataclass
 from hwsim.units import BYTES
@@ -13,6 +13,10 @@ Mix = Literal["matmul", "vector", "reduce", "random"]
 Start = Literal["stream", "graph", "host"]
 Role = Literal["read", "write", "update"]
 Into = Literal["new", "out", "self"]
+BY_ROW: Final = frozenset({
+    "sort", "argsort", "fft", "ifft", "rfft", "irfft", "solve", "inv", "det", "cholesky", "qr", "eig", "eigh", "eigvals",
+    "eigvalsh", "svd",
+})  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +74,8 @@ class Call:
     lookups: float = 0.0
     span: float = 0.0
     cores: int | None = None
-    paged: bool | None = None  # whether what it writes is new pages; None: a new array by its size
-    faults: float = 0.0  # where they are: how many of the smallest size the system makes
+    fresh: float | None = None  # bytes of what it writes that lie on new pages; None: all of a new array, or nothing, by its size
+    faults: float = 0.0  # pages that the system makes for them, of whatever size
     among_others: bool = False  # it comes after calls of other functions, whose code is where its own would be
 
     @property
@@ -94,6 +98,8 @@ class Call:
         """Place among the calls of its function and form: m, n, k and batch of a product, else elements and inner loops."""
         if self.product is not None:
             return float(self.product.m), float(self.product.n), float(self.product.k), float(self.product.batch)
+        if self.function in BY_ROW:  # each row is a problem of its own
+            return max(self.count / max(self.rows, 1.0), 1.0), 1.0
         return max(self.count, 1.0), max(self.rows, 1.0)
 
 
@@ -316,6 +322,28 @@ def product_call(
         product=Product(m, n, k, batch),
         cores=cores,
     )
+
+
+def general_call(
+    function: str,
+    *,
+    dtype: str,
+    count: float,
+    reads: float,
+    writes: float,
+    form: str = "",
+    rows: float = 1.0,
+    into: Into = "new",
+    since: Sequence[float] = (),
+    cores: int | None = None,
+) -> Call:
+    """Any other function: `count` steps of its own kind, which read and write so many bytes.
+
+    since: bytes used since the last use of what it reads, and of what it writes.
+    """
+    ages: list[float | None] = [*since[:2], *([None] * (2 - len(since)))]
+    operands = (Operand(reads, "read", ages[0]), Operand(writes, "write", ages[1]))
+    return Call(function=function, form=form, dtype=dtype, count=count, rows=rows, operands=operands, into=into, cores=cores)
 
 
 def lookup_call(

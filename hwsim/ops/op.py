@@ -15,7 +15,23 @@ from hwsim.records import dataclass
 from hwsim.spec import Place, field, place_field
 from hwsim.units import BYTES, Bytes
 
-Dtype = Literal["fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "fp4", "int64", "int32", "int8", "int4", "bool"]
+Dtype = Literal[
+    "fp64",
+    "fp32",
+    "tf32",
+    "bf16",
+    "fp16",
+    "fp8",
+    "fp4",
+    "int64",
+    "int32",
+    "int16",
+    "int8",
+    "int4",
+    "bool",
+    "complex64",
+    "complex128",
+]
 
 
 class CannotPlace(ValueError):
@@ -224,6 +240,9 @@ class CalledOp(ComputeOp):
         default=None,
         minimum=0,
     )
+    new_bytes: Bytes | None = field(
+        "of the function: bytes in these pages, where that is not all it writes (the mean of calls that differ)", default=None
+    )
     since: tuple[Bytes, ...] = field(
         "of the function: bytes gone over since each operand, then the result, was last used (default: those of the op)",
         default=(),
@@ -234,8 +253,10 @@ class CalledOp(ComputeOp):
     def as_called(self, call: Call) -> Call:
         """The call as this op makes it: among others, into new pages, if it says so."""
         if self.among_others or self.new_pages is not None:
-            paged = None if self.new_pages is None else self.new_pages > 0
-            return replace(call, among_others=self.among_others, paged=paged, faults=self.new_pages or 0.0)
+            fresh = None if self.new_pages is None else call.written if self.new_pages > 0 else 0.0
+            if fresh and self.new_bytes is not None:
+                fresh = min(self.new_bytes, fresh)
+            return replace(call, among_others=self.among_others, fresh=fresh, faults=self.new_pages or 0.0)
         return call
 
     def ages(self, operands: int) -> tuple[float, ...]:

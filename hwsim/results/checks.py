@@ -123,5 +123,5 @@ def _notes(timeline: Timeline, steady: Steady | None, wanted: bool) -> Iterator[
         yield Warning("not-steady", f"all {steady.times:,} iterations were simulated: {steady.why}")
     covered = coverage(timeline)
     if covered is not None and covered.doubtful:
-        share = format_quantity(covered.uncalibrated + covered.extrapolated, "%", 3)
+        share = format_quantity(covered.uncalibrated + covered.extrapolated + covered.related, "%", 3)
         yield Warning("not-calibrated", f"{share} of the ops' time is not by calls measured on this machine: it may be far off")

@@ -23,7 +23,7 @@ from hwsim.workload.programs import Program, find_programs
 if TYPE_CHECKING:
     from hwsim.devices.kernels import Kernels
 
-OF_A_CALL: Final = ("function", "form", "rows", "into", "among_others", "new_pages", "since")
+OF_A_CALL: Final = ("function", "form", "rows", "into", "among_others", "new_pages", "new_bytes", "since")
 OF_COMPILED: Final = ("compile", "issue", "per_op", "starts", "fuse")
 _USUAL: Final = ("elementwise", "random", "reduce")  # ops that are a call of some function where none is named
 _OF_CORES: Final[Mapping[str, tuple[str, ...]]] = {

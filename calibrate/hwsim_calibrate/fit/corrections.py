@@ -16,6 +16,7 @@ from hwsim.devices.kernels import Corrections, key_of
 from hwsim.devices.work import Call
 from hwsim_calibrate.fit.solve import Floats
 
+FEW: Final = 6  # sizes of a function between which is interpolated
 WIDTHS: Final = (0.35, 0.7, 1.0, 1.5, 2.5)
 SHRINKS: Final = (0.1, 0.3, 1.0, 3.0)
 USUAL: Final = Corrections(width=1.0, shrink=0.3)
@@ -31,18 +32,19 @@ def correct(calls: Sequence[Call], ratios: Floats) -> Corrections:
         key: tuple((*point, float(f"{math.exp(float(np.mean(np.log(values)))):.4g}")) for point, values in sorted(at.items()))
         for key, at in sorted(points.items())
     }
-    return Corrections(width=width, shrink=shrink, points=table)
+    return Corrections(width=width, shrink=shrink, few=FEW, points=table)
 
 
 def choose(calls: Sequence[Call], ratios: Floats) -> tuple[float, float]:
-    """(width, shrink) of least error on calls left out."""
+    """(width, shrink) of least error on calls left out, for functions with many sizes."""
     groups: dict[str, list[int]] = {}
     for number, call in enumerate(calls):
         groups.setdefault(key_of(call), []).append(number)
     log = np.log(ratios)
     best, least = (USUAL.width, USUAL.shrink), math.inf
-    apart = [_distances([calls[at] for at in members]) for members in groups.values()]
-    logs = [log[members] for members in groups.values()]
+    many = [members for members in groups.values() if len(members) > FEW] or list(groups.values())
+    apart = [_distances([calls[at] for at in members]) for members in many]
+    logs = [log[members] for members in many]
     for width in WIDTHS:
         weights = [np.exp(-squared / (2.0 * width**2)) for squared in apart]
         for shrink in SHRINKS:

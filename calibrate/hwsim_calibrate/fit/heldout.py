@@ -14,6 +14,7 @@ from hwsim_calibrate.fit.kernels import Timed, fit_kernels
 from hwsim_calibrate.fit.model import Capacities
 
 DRAWS: Final = 2000
+TOLD: Final = 5  # sizes of a function from which on every other one can be left out and the rest still tell
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,5 +83,6 @@ def alternate(rows: Sequence[Timed]) -> set[int]:
         groups.setdefault(key_of(row.call), []).append(number)
     left: set[int] = set()
     for members in groups.values():
-        left.update(sorted(members, key=lambda number: (rows[number].call.count, rows[number].call.rows))[1:-1:2])
+        if len(members) >= TOLD:
+            left.update(sorted(members, key=lambda number: (rows[number].call.count, rows[number].call.rows))[1:-1:2])
     return left

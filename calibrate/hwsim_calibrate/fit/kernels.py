@@ -13,13 +13,17 @@ import numpy as np
 
 from hwsim.devices.kernels import Corrections, Form, Function, Kernels, ProductTime, Tier
 from hwsim.devices.work import Call
-from hwsim_calibrate.calls import SORTED, SUITES, call_of
+from hwsim_calibrate.calls import GENERAL, SORTED, SUITES, call_of
 from hwsim_calibrate.fit.corrections import correct
-from hwsim_calibrate.fit.model import Capacities, Model, Name, entry_of
+from hwsim_calibrate.fit.model import SHARPEST, Capacities, Model, Name, entry_of, work_of
 from hwsim_calibrate.fit.solve import Floats, Problem, solve
 from hwsim_calibrate.store import Measurements, Row, quiet
 
 BOOTSTRAPS: Final = 24
+SLOWER: Final = ("across",)  # forms that make each element slower
+CORE: Final = 5  # sizes from which on a function in a format tells of memory, too
+ALONE: Final = frozenset({*GENERAL, *SORTED, "bincount", "where"})  # functions whose arithmetic hides memory
+LEAST: Final = 0.4  # weight of a call with every flag: large arrays have most of them, and nothing else tells of memory
 LARGE: Final = 2.0**20  # bytes of an array that an allocator may have to ask the system for
 HUGE: Final = 2.0**21  # bytes of the largest pages
 SMALL: Final = 4096  # of the smallest
@@ -69,10 +73,10 @@ def timed(measurements: Measurements) -> tuple[Timed, ...]:
 
 
 def _timed(row: Row, call: Call, empty: float) -> Timed:
-    weight = math.prod(DOUBTFUL.get(flag, 1.0) for flag in row.flags)
+    weight = max(math.prod(DOUBTFUL.get(flag, 1.0) for flag in row.flags), LEAST)
     seconds = tuple(max(each - empty, 0.1 * each) for each in row.seconds)
     if call.into == "new" and row.faults and call.made >= LARGE:  # the allocator may have pages left, by chance
-        call = replace(call, paged=min(row.faults) >= call.made / HUGE)
+        call = replace(call, fresh=call.written if min(row.faults) >= call.made / HUGE else 0.0)
     return Timed(call, seconds, weight, row.case)
 
 
@@ -105,19 +109,90 @@ def fit_kernels(
 
 
 def _fit(rows: Sequence[Timed], capacities: Capacities, library: str, seed: int, bootstraps: int) -> FittedKernels:
-    model = Model([row.call for row in rows], capacities)
-    measured = np.array([row.quiet for row in rows])
-    weights = np.array([row.weight for row in rows])
+    core, rest = parted(rows)
+    model = Model([row.call for row in core], capacities)
+    measured = np.array([row.quiet for row in core])
+    weights = np.array([row.weight for row in core])
     x = solve(Problem(model.times, measured, model.start, model.spread, weights))
-    calculated = model.times(x)[0]
-    again = [_refit(model, rows, weights, x, np.random.default_rng((seed, turn))) for turn in range(bootstraps)]
+    again = [_refit(model, core, weights, x, np.random.default_rng((seed, turn))) for turn in range(bootstraps)]
     points = _points(model)
     intervals = {
         name: _interval(float(np.exp(x[at])), [float(np.exp(each[at])) for each in again], int(points[at]))
         for name, at in model.names.items()
     }
-    corrections = correct(model.calls, measured / calculated)
-    return FittedKernels(_table(model, x, corrections, library), intervals, tuple(rows))
+    kernels = with_rest(_table(model, x, Corrections(), library), rest)
+    calls = [row.call for row in rows]
+    calculated = np.array([kernels.time(call).seconds for call in calls])
+    corrections = correct(calls, np.array([row.quiet for row in rows]) / calculated)
+    return FittedKernels(replace(kernels, corrections=corrections), intervals, tuple(rows))
+
+
+def parted(rows: Sequence[Timed]) -> tuple[list[Timed], list[Timed]]:
+    """(calls that tell of caches and memory, because their function was timed at many sizes in that format; the others)."""
+    many: dict[tuple[str, str], int] = {}
+    for row in rows:
+        key = (entry_of(row.call), row.call.dtype)
+        many[key] = many.get(key, 0) + 1
+    core = [row for row in rows if row.call.product is not None or (many[entry_of(row.call), row.call.dtype] >= CORE
+            and row.call.function not in ALONE)]  # fmt: skip
+    chosen = {id(row) for row in core}
+    return (core, [row for row in rows if id(row) not in chosen]) if core else (list(rows), [])
+
+
+def with_rest(kernels: Kernels, rows: Sequence[Timed]) -> Kernels:
+    """The table with functions that were timed at few sizes: what a call and an element take, with memory as it was fitted."""
+    entries: dict[str, list[Timed]] = {}
+    for row in rows:
+        entries.setdefault(entry_of(row.call), []).append(row)
+    functions = dict(kernels.functions)
+    for entry, timed_rows in entries.items():
+        known = kernels.functions.get(entry, Function(counts=(math.inf, 0.0)))
+        functions[entry] = _alone(kernels, entry, known, timed_rows)
+    return replace(kernels, functions=with_plain(functions), forms=_forms(functions))
+
+
+def _alone(kernels: Kernels, entry: str, known: Function, rows: Sequence[Timed]) -> Function:
+    """A function from its own rows; what is known of it already stays."""
+    formats = sorted({row.call.dtype for row in rows if row.call.count > 0})
+    looped = any(row.call.rows > 1 for row in rows) and known.row <= 0
+    names = [*(["call"] if known.call <= 0 else []), *formats, *(["row"] if looped else [])]
+    nothing = Function(call=known.call, each=dict.fromkeys(formats, 0.0), row=known.row, log=entry.split(maxsplit=1)[0] in SORTED)
+    bare = replace(kernels, functions={entry: nothing}, forms={}, corrections=Corrections())
+    base = np.array([bare.time(row.call).seconds for row in rows])
+    matrix = np.array([[_amount(name, row.call) for name in names] for row in rows])
+    measured = np.array([row.quiet for row in rows])
+
+    def times(x: Floats) -> tuple[Floats, Floats]:
+        slopes = matrix * np.exp(x)
+        return base + slopes.sum(1) + 1e-12, slopes
+
+    usual = {"call": 3e-7, "row": 1e-8}
+    start = np.log([usual.get(name) or _first(matrix[:, at], measured) for at, name in enumerate(names)])
+    weights = np.array([row.weight for row in rows])
+    x = solve(Problem(times, measured, start, np.full(len(names), 3.0), weights), steps=40)
+    values = dict(zip(names, np.exp(x).tolist(), strict=True))
+    counts = [max(row.call.count, 1.0) for row in rows]
+    return Function(
+        call=values.get("call", known.call),
+        each={**known.each, **{dtype: values[dtype] for dtype in formats}},
+        row=values.get("row", known.row),
+        log=nothing.log,
+        counts=(min(*counts, known.counts[0]), max(*counts, known.counts[1])),
+    )
+
+
+def _amount(name: str, call: Call) -> float:
+    """How many of `call`, `row`, or elements of a number format, a call has."""
+    if name == "call":
+        return 1.0
+    if name == "row":
+        return call.rows if call.rows > 1 else 0.0
+    return work_of(call) if call.dtype == name else 0.0
+
+
+def _first(amounts: Floats, measured: Floats) -> float:
+    """A first guess of an element's time: of the largest call."""
+    return float(max(np.min(measured[amounts > 0] / amounts[amounts > 0]), 1e-12))
 
 
 def among_others(fitted: FittedKernels, measurements: Measurements, draws: int = BOOTSTRAPS, seed: int = 0) -> FittedKernels:
@@ -194,8 +269,8 @@ def _table(model: Model, x: Floats, corrections: Corrections, library: str) -> K
     functions = _functions(model, values)
     return Kernels(
         library=library,
-        sharpness=values["sharpness",],
         into={into: values["into", into] for into in ("new", "out", "self")},
+        overlap=min(values["overlap",], 1.0),
         pages=1.0 / values["pages",],
         lookup=values["lookup",],
         levels={level: _tier(values, level) for level in model.levels},
@@ -209,7 +284,9 @@ def _table(model: Model, x: Floats, corrections: Corrections, library: str) -> K
 def _tier(values: Mapping[Name, float], level: str) -> Tier:
     rates = {role: values["levels", level, role] for role in ("read", "write", "update")}
     finite = {role: 1.0 / rate for role, rate in rates.items() if rate > NEVER}
-    return Tier(beyond=values["levels", level, "beyond"], lookup=values["levels", level, "lookup"], **finite)
+    keys = {key: values["levels", level, key] for key in ("beyond", "lookup", "sharpness")}
+    keys["sharpness"] = min(keys["sharpness"], SHARPEST)
+    return Tier(**keys, **finite)
 
 
 def _functions(model: Model, values: Mapping[Name, float]) -> dict[str, Function]:
@@ -243,12 +320,20 @@ def with_plain(functions: Mapping[str, Function]) -> dict[str, Function]:
 def _forms(functions: Mapping[str, Function]) -> dict[str, Form]:
     """Additional cost of a form, over all functions that were measured with and without it."""
     more: dict[str, list[tuple[float, float]]] = {}
+    each: dict[str, list[float]] = {}
     for entry, function in functions.items():
         base, _, form = entry.rpartition(" ")
         if base in functions:
             more.setdefault(form, []).append((max(function.call - functions[base].call, 0.0), function.row))
+            if form in SLOWER:
+                plain = functions[base].each
+                each.setdefault(form, []).extend(time - plain[dtype] for dtype, time in function.each.items() if dtype in plain)
     return {
-        form: Form(call=median(call for call, _ in costs), row=median(row for _, row in costs))
+        form: Form(
+            call=median(call for call, _ in costs),
+            row=median(row for _, row in costs),
+            each=max(median(each.get(form, [0.0])), 0.0),
+        )
         for form, costs in sorted(more.items())
     }
 

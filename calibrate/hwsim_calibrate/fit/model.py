@@ -34,6 +34,8 @@ _PER_BYTE: Final[Mapping[str, Mapping[str, float]]] = {
 _LOOKUP: Final[Mapping[str, float]] = {"L2": 1e-9, "L3": 3e-9, "memory": 15e-9}
 _PRODUCT: Final = {"left": 0.1e-9, "right": 0.1e-9, "result": 0.1e-9, "edge": 1e-9, "depth": 0.1e-9}
 SHARPNESS: Final = (3.0, 1.0)
+SHARPEST: Final = 10.0
+OVERLAP: Final = (0.5, 0.5)
 NEAREST: Final = 0.02
 
 
@@ -62,6 +64,9 @@ class Model:
         self._name(calls, capacities)
         self.start, self.spread = np.array(self._start), np.array(self._spread)
         self._fixed = self._columns()
+        self._products = np.array([call.product is not None for call in calls])
+        self._computing = [at for name, at in self.names.items() if name[0] == "functions" and name[2] in ("each", "row")]
+        self._far = [self.names["levels", self.levels[-1], role] for role in ROLES]
         entries = [(row, operand) for row, call in enumerate(calls) for operand in call.operands]
         self._row: NDArray[np.int64] = np.array([row for row, _ in entries], np.int64)
         self._bytes = np.array([operand.bytes for _, operand in entries], np.float64)
@@ -94,13 +99,14 @@ class Model:
             self._put(("into", into), 30e-9, 1.0)
         self._put(("pages",), 4e-11, 1.0)
         self._put(("lookup",), 0.5e-9, 1.0)
+        self._put(("overlap",), *OVERLAP)
         for level, size in capacities.sizes.items():
             nearest = level == self.levels[0]  # the start of a call hides it: the reported size is taken
             self._put(("levels", level, "beyond"), size, NEAREST if nearest else capacities.spread)
             self._put(("levels", level, "lookup"), _LOOKUP[level], 1.5)
+            self._put(("levels", level, "sharpness"), *SHARPNESS)
             for role in ROLES:
                 self._put(("levels", level, role), _PER_BYTE[level][role], 1.5)
-        self._put(("sharpness",), *SHARPNESS)
 
     def _columns(self) -> Floats:
         """The terms that no capacity changes."""
@@ -135,22 +141,41 @@ class Model:
         values = np.exp(x)
         for name in self._inner():
             values[self.names[name]] = 0.0  # they are no terms of the sum
-        times = matrix @ values
+        values[self.names["overlap",]] = 0.0
         slopes = matrix * values
+        times = slopes.sum(1)
+        left = self._hide(x, times, slopes)
+        last = {("levels", self.levels[-1], role) for role in ROLES}
         for name in self._inner():
             bent = x.copy()
             bent[self.names[name]] += 1e-3
-            more = self._moved(bent)
-            change = sum(((more[each] - moving[each]) * values[self.names[each]] for each in moving), np.zeros(len(times)))
+            more, change = self._moved(bent), np.zeros(len(times))
+            for each in moving:
+                seen = left if each in last else 1.0
+                change += (more[each] - moving[each]) * values[self.names[each]] * seen
             slopes[:, self.names[name]] = change / 1e-3
         return times + 1e-12, slopes
 
+    def _hide(self, x: Floats, times: Floats, slopes: Floats) -> Floats:
+        """Take off the part of arithmetic and of traffic to memory that go on at the same time; what of more traffic is seen."""
+        part, plain = min(math.exp(x[self.names["overlap",]]), 1.0), ~self._products
+        compute = slopes[:, self._computing].sum(1)
+        far = slopes[:, self._far].sum(1)
+        hidden = np.where(plain, np.minimum(compute, far), 0.0)
+        times -= part * hidden
+        shorter = plain & (compute <= far)
+        slopes[np.ix_(shorter, self._computing)] *= 1.0 - part
+        slopes[np.ix_(plain & ~shorter, self._far)] *= 1.0 - part
+        slopes[:, self.names["overlap",]] = -part * hidden if part < 1.0 else 0.0
+        return np.where(plain & ~shorter, 1.0 - part, 1.0)
+
     def _inner(self) -> list[Name]:
-        return [("sharpness",), *(("levels", level, "beyond") for level in self.levels)]
+        return [("levels", level, key) for level in self.levels for key in ("beyond", "sharpness")]
 
     def _moved(self, x: Floats) -> dict[Name, Floats]:
         """Bytes, and elements looked up, from each level."""
-        sharpness, count = math.exp(x[self.names["sharpness",]]), len(self.calls)
+        count = len(self.calls)
+        sharpness = [min(math.exp(x[self.names["levels", level, "sharpness"]]), SHARPEST) for level in self.levels]
         where = [math.exp(x[self.names["levels", level, "beyond"]]) for level in self.levels]
         moved: dict[Name, Floats] = {}
         near, far = (_parts(self.levels, where, sharpness, distance) for distance in (self._since, self._span))
@@ -162,10 +187,13 @@ class Model:
         return moved
 
 
-def _parts(levels: Sequence[str], where: Sequence[float], sharpness: float, since: Floats) -> dict[str, Floats]:
+def _parts(levels: Sequence[str], where: Sequence[float], sharpness: Sequence[float], since: Floats) -> dict[str, Floats]:
     """Part of each operand that comes from each level."""
     with np.errstate(divide="ignore", over="ignore"):
-        beyond = [np.where(since > 0, 1.0 / (1.0 + (size / np.maximum(since, 1e-9)) ** sharpness), 0.0) for size in where]
+        beyond = [
+            np.where(since > 0, 1.0 / (1.0 + (size / np.maximum(since, 1e-9)) ** sharp), 0.0)
+            for size, sharp in zip(where, sharpness, strict=True)
+        ]
     after = [*beyond[1:], np.zeros(len(since))]
     return {level: np.clip(part - further, 0.0, None) for level, part, further in zip(levels, beyond, after, strict=True)}
 
@@ -178,4 +206,4 @@ def work_of(call: Call) -> float:
 
 def new_pages(call: Call) -> float:
     """Bytes that a call uses for the first time: as recorded, else by the size of its result."""
-    return call.written if (call.made >= PAGES_FROM if call.paged is None else call.paged) else 0.0
+    return call.fresh if call.fresh is not None else call.written if call.made >= PAGES_FROM else 0.0

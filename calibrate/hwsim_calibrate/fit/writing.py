@@ -41,16 +41,17 @@ def kernels_block(fitted: FittedKernels) -> dict[str, Any]:
     return {
         **({"library": kernels.library} if kernels.library else {}),
         "cores": kernels.cores,
-        "sharpness": _plain(at["sharpness",]),
         "into": {into: number(at["into", into], "s") for into in kernels.into},
         **({"among_others": _plain(at["among_others",])} if ("among_others",) in at else {}),
+        **({"overlap": _plain(at["overlap",])} if ("overlap",) in at else {}),
         "pages": number(at["pages",], "B/s", inverse=True),
         **({"fault": number(at["fault",], "s")} if kernels.fault > 0 else {}),
         "lookup": number(at["lookup",], "s"),
         "levels": {level: _tier(tier, at, level) for level, tier in kernels.levels.items()},
         "functions": {name: _function(function, at, name) for name, function in kernels.functions.items()},
         "forms": {
-            name: {"call": quantity(form.call, "s"), "row": quantity(form.row, "s")} for name, form in kernels.forms.items()
+            name: {"call": quantity(form.call, "s"), "row": quantity(form.row, "s"), "each": quantity(form.each, "s")}
+            for name, form in kernels.forms.items()
         },
         "products": {dtype: _product(time, at, dtype) for dtype, time in kernels.products.items()},
         "corrections": _corrections(kernels.corrections),
@@ -66,7 +67,7 @@ def _tier(tier: Tier, at: Mapping[Name, Interval], level: str) -> dict[str, Any]
     for role in ("read", "write", "update"):
         if tier.rate(role):
             found[role] = number(at["levels", level, role], "B/s", inverse=True)
-    return found | {"lookup": number(at["levels", level, "lookup"], "s")}
+    return found | {"lookup": number(at["levels", level, "lookup"], "s"), "sharpness": _plain(at["levels", level, "sharpness"])}
 
 
 def _function(function: Function, at: Mapping[Name, Interval], entry: str) -> dict[str, Any]:
@@ -95,7 +96,7 @@ def _product(time: ProductTime, at: Mapping[Name, Interval], dtype: str) -> dict
 
 def _corrections(corrections: Corrections) -> dict[str, Any]:
     points = {key: [[_short(each) for each in row] for row in rows] for key, rows in corrections.points.items()}
-    return {"width": corrections.width, "shrink": corrections.shrink, "points": points}
+    return {"width": corrections.width, "shrink": corrections.shrink, "few": corrections.few, "points": points}
 
 
 def _short(value: float) -> float | int:

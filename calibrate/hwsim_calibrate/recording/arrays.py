@@ -17,8 +17,7 @@ from hwsim_calibrate.recording.tape import Describe, current
 
 # Functions made of others that are recorded themselves.
 TRANSPARENT: Final = frozenset({
-    "average", "column_stack", "cov", "diff", "dstack", "gradient", "hstack", "kron", "outer", "pad", "ptp", "roll", "stack",
-    "tensordot", "tile", "vstack",
+    "average",
 })  # fmt: skip
 # Questions about an array, and its text: no work of a workload.
 QUIET: Final = frozenset({
@@ -66,7 +65,7 @@ class TracedArray(np.ndarray):
     def __setitem__(self, index: Any, value: Any) -> None:
         base, at, given = _base(self), plain(index), plain(value)
         if _fancy(at):
-            perform(describing.unknown, "put", np.ndarray.__setitem__, (base, at, given), {}, changes=[base])
+            perform(describing.assigned, "put", np.ndarray.__setitem__, (base, at, given), {}, changes=[base])
             return
         to = base[at]
         if not isinstance(to, np.ndarray):

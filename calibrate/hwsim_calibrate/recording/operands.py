@@ -12,9 +12,15 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 FORMATS: Final = {
-    "float64": "fp64", "float32": "fp32", "float16": "fp16", "int64": "int64", "int32": "int32", "int8": "int8", "bool": "bool",
-    "uint8": "int8", "uint64": "int64", "uint32": "int32",
+    "float64": "fp64", "float32": "fp32", "float16": "fp16", "int64": "int64", "int32": "int32", "int16": "int16", "int8": "int8",
+    "bool": "bool", "uint8": "int8", "uint16": "int16", "uint32": "int32", "uint64": "int64",
+    "complex64": "complex64", "complex128": "complex128",
 }  # fmt: skip
+LEAST: Final = 8  # elements of a row that may have an order
+SAMPLE: Final = 2048  # elements looked at
+FEW: Final = 8  # times that each value of `few` comes again, at least
+RUNS: Final = 0.08  # part of the elements of a mask after which it changes, at most
+RARE: Final = 0.15  # part of the elements of a mask that are otherwise, at most
 PIECES: Final = 4000  # pieces of memory whose last use is remembered
 
 
@@ -49,6 +55,39 @@ def span(array: Array) -> tuple[int, int]:
 def stored_transposed(array: Array) -> bool:
     """Whether a matrix is stored with its last two axes swapped."""
     return array.ndim > 1 and abs(array.strides[-1]) > abs(array.strides[-2]) and array.shape[-1] > 1
+
+
+def order_of(array: Array) -> str:
+    """How the values along the last axis lie: `sorted`, `few` (different ones), or "" for any order; of a sample.
+
+    >>> order_of(np.arange(100)), order_of(np.arange(100) % 3), order_of(np.random.default_rng(0).random(100))
+    ('sorted', 'few', '')
+    """
+    if array.ndim < 1 or array.shape[-1] < LEAST or array.dtype.kind not in "biuf":
+        return ""
+    row = array[(0,) * (array.ndim - 1)]
+    middle = len(row) // 2
+    near = row[max(middle - SAMPLE // 2, 0) : middle + SAMPLE // 2]
+    if bool(np.all(near[1:] >= near[:-1])):
+        return "sorted"
+    far = row[:: max(len(row) // SAMPLE, 1)][:SAMPLE]
+    return "few" if len(set(far.tolist())) <= len(far) / FEW else ""
+
+
+def runs_of(mask: Array) -> str:
+    """`runs` where a mask seldom changes from one element to the next, `rare` where nearly all are alike, else ""; of a sample.
+
+    >>> runs_of(np.arange(100) < 50), runs_of(np.arange(100) % 9 == 0), runs_of(np.arange(100) % 2 == 0)
+    ('runs', 'rare', '')
+    """
+    flat = mask.reshape(-1) if mask.flags.c_contiguous else mask.ravel()
+    near = flat[max(len(flat) // 2 - SAMPLE // 2, 0) :][:SAMPLE]
+    far = flat[: SAMPLE // 2]
+    changes = [np.count_nonzero(each[1:] != each[:-1]) / max(len(each), 1) for each in (near, far)]
+    if sum(changes) / 2 < RUNS:
+        return "runs"
+    part = np.count_nonzero(near) / max(len(near), 1)
+    return "rare" if min(part, 1 - part) < RARE else ""
 
 
 @dataclass(slots=True)

@@ -11,18 +11,22 @@ from hwsim_calibrate.calls import DRAWN, REDUCTIONS
 
 RUNTIME: Final[dict[str, Any]] = {"blocks": "all", "free": "scope"}  # the time of a call includes its start
 PRODUCTS: Final = ("matmul", "matvec", "vecmat")
-LOOKUPS: Final = ("take", "takerows")
+LOOKUPS: Final = ("take", "takerows", "takecolumns", "index", "index_cast", "indices", "put", "putindices", "add_at")
 
 
-def workload_of(name: str, calls: Sequence[Call], *, device: str = "cpu") -> dict[str, Any]:
-    """A workload whose program is these calls, one after another."""
+def workload_of(name: str, calls: Sequence[Call | float], *, device: str = "cpu") -> dict[str, Any]:
+    """A workload whose program is these calls, one after another; a number is seconds of a call without an op."""
     return {"hwsim": "workload/1", "name": name, "runtime": dict(RUNTIME), "program": [*ops_of(calls, device)]}
 
 
-def ops_of(calls: Iterable[Call], device: str = "cpu") -> Iterable[dict[str, Any]]:
+def ops_of(calls: Iterable[Call | float], device: str = "cpu") -> Iterable[dict[str, Any]]:
     """The op of each call."""
     before = ""
     for call in calls:
+        if not isinstance(call, Call):
+            yield {"busy": {"device": device, "time": f"{call:.9f} s"}}
+            before = ""
+            continue
         kind, keys = op_of(call)
         name = f"{call.function} {call.form}".strip().replace(" ", "-")
         among = {} if call.function == before else {"among_others": True}
@@ -56,11 +60,25 @@ def op_of(call: Call) -> tuple[str, dict[str, Any]]:
     keys["into"] = call.into
     if call.function in REDUCTIONS:
         return "reduce", keys
+    if is_general(call):
+        moved, made = call.moved, call.written
+        return "compute", {
+            "function": call.function, **form, "flop": f"{call.count:.0f} FLOP", "bytes": f"{moved:.0f} B",
+            "result": f"{made:.0f} B", "dtype": call.dtype, "mix": "vector", "into": call.into,
+            **({"rows": call.rows} if call.rows > 1 else {}),
+        }  # fmt: skip
     if call.function in DRAWN:
         return "random", keys
     result = _result(call)
     inputs = sum(operand.role == "read" for operand in call.operands)
     return "elementwise", keys | {"inputs": inputs} | ({} if result == call.dtype else {"result": result})
+
+
+def is_general(call: Call) -> bool:
+    """Whether the bytes of a call are no multiple of its elements."""
+    from hwsim_calibrate.calls import GENERAL
+
+    return call.function in GENERAL
 
 
 def _product(call: Call) -> dict[str, Any]:
@@ -78,5 +96,5 @@ def _result(call: Call) -> str:
     """The number format of the result, by the bytes of one element."""
     written = [operand.bytes for operand in call.operands if operand.role != "read"]
     width = round(written[-1] / call.count) if written and call.count > 0 else BYTES[call.dtype]
-    formats = {1: "bool", 2: "fp16", 4: "fp32", 8: "fp64" if call.dtype == "fp32" else "int64"}
+    formats = {1: "bool", 2: "fp16", 4: "fp32", 8: "fp64" if call.dtype == "fp32" else "int64", 16: "complex128"}
     return call.dtype if width == BYTES[call.dtype] else formats.get(int(width), call.dtype)

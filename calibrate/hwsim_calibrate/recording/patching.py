@@ -13,11 +13,11 @@ from hwsim.devices.work import Call
 from hwsim_calibrate.recording import describing
 from hwsim_calibrate.recording.arrays import TracedArray, perform, plain, wrap
 from hwsim_calibrate.recording.operands import Recency
-from hwsim_calibrate.recording.tape import Describe, Tape, current, ended, started, unheard
+from hwsim_calibrate.recording.tape import Describe, Step, Tape, current, ended, started, unheard
 
 MADE: Final = (
     "arange", "empty", "eye", "fromfunction", "full", "geomspace", "identity", "indices", "linspace", "logspace", "meshgrid",
-    "ones", "tri", "zeros",
+    "ones", "tri", "zeros", "hanning", "hamming", "blackman", "bartlett", "kaiser",
 )  # fmt: skip
 ALIKE: Final = ("empty_like", "full_like", "ones_like", "zeros_like")
 GIVEN: Final = ("array", "asanyarray", "asarray", "ascontiguousarray", "asfortranarray")
@@ -28,21 +28,28 @@ SILENT: Final = frozenset({
     "seed", "get_state", "set_state", "spawn", "get_bit_generator", "set_bit_generator", "bytes", "test", "default_rng",
 })  # fmt: skip
 IN_PLACE: Final = ("shuffle",)
+ORDERED: Final = {"ascontiguousarray": "c_contiguous", "asfortranarray": "f_contiguous"}
 WARM: Final = 2  # runs of a step before the ones that are recorded
 
 
 def calls_of(make: Callable[[], Callable[[], object]]) -> list[Call]:
     """The calls of one run of the step that `make` prepares, warm: `since` counts from the run before it."""
+    return [done.op.call for done in steps_of(make) if done.op.call is not None]
+
+
+def steps_of(make: Callable[[], Callable[[], object]], warm: int = WARM) -> list[Step]:
+    """The same with what hwsim has no call for; warm: runs before the two of which the second is kept; 0: one run alone."""
     tape = Tape()
     with recording(tape):
         step = make()
-        for _ in range(WARM):
+        for _ in range(warm):
             step()
         tape.recent = Recency()
-        step()
+        if warm:
+            step()
         tape.steps.clear()
         step()
-    return [done.op.call for done in tape.steps if done.op.call is not None]
+    return tape.steps
 
 
 @contextmanager
@@ -66,7 +73,7 @@ def recording(tape: Tape) -> Iterator[Tape]:
             if _draws(name, function):
                 replace(random, name, _drawing(name, function))
         replace(random, "Generator", _generator(random.Generator))
-        replace(random, "RandomState", _generator(random.RandomState))
+        replace(random, "RandomState", _generator(random.RandomState, describing.drawn))
         replace(random, "default_rng", _default_rng(random.default_rng, random.Generator))
         started(tape)
         try:
@@ -99,6 +106,8 @@ def _works(name: str, args: Any, options: Any) -> bool:
     """Whether the call does anything: `asarray` of an array of the same type returns it."""
     if not name.startswith("as") or not args or not isinstance(args[0], np.ndarray):
         return True
+    if name in ORDERED:
+        return not getattr(args[0].flags, ORDERED[name])
     return len(args) > 1 or bool(options)
 
 
@@ -106,7 +115,7 @@ def _draws(name: str, function: Any) -> bool:
     return callable(function) and not name.startswith("_") and name not in SILENT and not isinstance(function, type)
 
 
-def _drawing(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def _drawing(name: str, function: Callable[..., Any], describe: Describe = describing.drawn) -> Callable[..., Any]:
     """A function of `numpy.random`, or a method of a generator."""
 
     @functools.wraps(function)
@@ -116,26 +125,26 @@ def _drawing(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         given, keywords = plain(args), plain(options)
         if name in IN_PLACE:
             changed = [each for each in given if isinstance(each, np.ndarray)]
-            return perform(describing.unknown, name, function, given, keywords, changes=changed)
-        result = perform(describing.drawn, DRAWS.get(name, name), function, given, keywords)
+            return perform(describing.shuffled, name, function, given, keywords, changes=changed)
+        result = perform(describe, DRAWS.get(name, name), function, given, keywords)
         out = options.get("out")
         return out if isinstance(out, TracedArray) else wrap(result)
 
     return call
 
 
-def _generator(generator: Any) -> Any:
+def _generator(generator: Any, describe: Describe = describing.generated) -> Any:
     """A class of generators whose draws are recorded."""
     functions = {name: getattr(generator, name) for name in dir(generator)}
-    methods = {name: _drawing_method(name, function) for name, function in functions.items() if _draws(name, function)}
+    methods = {name: _drawing_method(name, function, describe) for name, function in functions.items() if _draws(name, function)}
     return type(generator.__name__, (generator,), {"__module__": generator.__module__, **methods})
 
 
-def _drawing_method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def _drawing_method(name: str, function: Callable[..., Any], describe: Describe) -> Callable[..., Any]:
     """As `_drawing`; the generator itself is no operand."""
 
     def call(self: Any, *args: Any, **options: Any) -> Any:
-        return _drawing(name, functools.partial(function, self))(*args, **options)
+        return _drawing(name, functools.partial(function, self), describe)(*args, **options)
 
     call.__name__ = name
     return call

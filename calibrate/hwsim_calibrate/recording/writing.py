@@ -24,7 +24,7 @@ NOTICED: Final = 128 * 1024  # bytes from which on an allocator may ask the syst
 PAGE: Final = 4096
 HUGE: Final = 2.0**21
 ALWAYS: Final = 2.0**25  # bytes of an array that lies on new pages unless the op says otherwise
-PAGED: Final = ("elementwise", "reduce", "matmul")
+PAGED: Final = ("compute", "elementwise", "matmul", "random", "reduce")
 WORDS: Final = 4  # of reasons why something is written out
 _PLAIN: Final = re.compile(r"[A-Za-z_$][\w@.$-]*( [\w@.-]+)*|\d[\w.+-]*( [kMGT]?i?B| [num]?s)")
 _WORDS: Final = frozenset({"true", "false", "null", "yes", "no", "on", "off"})
@@ -163,19 +163,20 @@ def _spread(keys: dict[str, Any], recording: Recording, steps: Sequence[Step], b
     """Add the cores, the call before it, new pages, and the age of its operands (median of all turns)."""
     op = steps[0].op
     keys["cores"] = recording.threads if op.kind == "matmul" else 1
-    if op.kind == "compute":
-        return
     if steps[0].name != before:
         keys["among_others"] = True
     if op.kind in PAGED and (paged := new_pages(steps)) is not None:
-        keys["new_pages"] = paged
+        pages, part = paged
+        keys["new_pages"] = round(pages, 1) if pages % 1 else round(pages)
+        if 0 < part < 1:
+            keys["new_bytes"] = f"{part * _written(steps[0]):.3g} B"
     ages = [median(column) for column in zip(*(step.op.since for step in steps), strict=False)]
     if ages and max(ages) > NEAR:
         keys["since"] = [f"{age:.3g} B" for age in ages]
 
 
-def new_pages(steps: Sequence[Step]) -> int | None:
-    """Pages that most of these calls touch for the first time, if they write to new pages; None for the default.
+def new_pages(steps: Sequence[Step]) -> tuple[float, float] | None:
+    """(pages that these calls touch for the first time, part of what they write on them), the mean; None for the default.
 
     A small array lies where another has been. A large one may come from the system page by page, which depends on what the
     program has freed before; therefore pages are counted.
@@ -183,9 +184,12 @@ def new_pages(steps: Sequence[Step]) -> int | None:
     size = _written(steps[0])
     if size < NOTICED:
         return None
-    faults = median(step.faults for step in steps)
-    paged = faults * PAGE >= size / 2 or (size >= 2 * HUGE and faults >= size // HUGE)
-    return round(faults) if paged else 0 if size >= ALWAYS else None
+    fresh = [
+        step.faults for step in steps if step.faults * PAGE >= size / 2 or (size >= 2 * HUGE and step.faults >= size // HUGE)
+    ]
+    if fresh:
+        return sum(fresh) / len(steps), len(fresh) / len(steps)
+    return (0.0, 0.0) if size >= ALWAYS else None
 
 
 def _written(step: Step) -> float:

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 DTYPES: Final[dict[str, Any]] = {
     "fp16": np.float16, "fp32": np.float32, "fp64": np.float64,
-    "int8": np.int8, "int32": np.int32, "int64": np.int64, "bool": np.bool_,
+    "int8": np.uint8, "int16": np.int16, "int32": np.int32, "int64": np.int64, "bool": np.bool_,
+    "complex64": np.complex64, "complex128": np.complex128,
 }  # fmt: skip
 _PIECE: Final = 1 << 18
 _PAGE: Final = 4096
@@ -32,6 +33,8 @@ def width(dtype: str) -> int:
 
 def numbers(dtype: str, *shape: int) -> Array:
     """An array of its own memory, all of it touched, with numbers between 0.5 and 1.5 that no branch can learn.
+
+    Whole numbers are 1 to 9; bytes are without sign, as images have them.
 
     >>> numbers("fp32", 3, 2).shape
     (3, 2)
@@ -70,5 +73,10 @@ def indices(count: int, below: int, seed: int = 0) -> NDArray[np.int64]:
 
 @lru_cache
 def _piece(dtype: str) -> Array:
-    drawn = np.random.default_rng(0).random(_PIECE, dtype=np.float32) + np.float32(0.5)
+    draw = np.random.default_rng(0)
+    if dtype.startswith("int"):
+        return np.asarray(draw.integers(1, 10, _PIECE).astype(DTYPES[dtype]))
+    drawn = draw.random(_PIECE, dtype=np.float32) + np.float32(0.5)
+    if dtype == "bool":
+        return np.asarray(drawn > 1)
     return np.asarray(drawn.astype(DTYPES[dtype]))

@@ -13,8 +13,9 @@ ADD: Final = {"device": "gpu0", "count": 1e7}
 CALLS: Final[dict[str, Any]] = {
     "library": "numpy 2", "cores": 1, "sharpness": 3.0, "into": {"new": "1 us", "out": "0.5 us", "self": "0.2 us"},
         "among_others": 2.0,
-    "pages": "4 GB/s", "pages_from": "32 MiB", "fault": "1 us", "lookup": "1 ns",
-    "levels": {"L2": {"beyond": "32 KiB", "read": "50 GB/s", "write": "40 GB/s", "update": "30 GB/s", "lookup": "2 ns"},
+    "overlap": 0.4, "pages": "4 GB/s", "pages_from": "32 MiB", "fault": "1 us", "lookup": "1 ns",
+    "levels": {"L2": {"sharpness": 2.0, "beyond": "32 KiB", "read": "50 GB/s", "write": "40 GB/s", "update": "30 GB/s",
+    "lookup": "2 ns"},
                "memory": {"beyond": "8 MiB", "read": "10 GB/s", "write": "8 GB/s", "update": "7 GB/s", "lookup": "50 ns"}},
     "functions": {
         "add": {"call": "0.4 us", "each": {"fp32": "0.1 ns", "fp64": "0.2 ns"}, "row": "10 ns", "counts": [100.0, 1e6]},
@@ -27,11 +28,13 @@ CALLS: Final[dict[str, Any]] = {
         "uniform": {"call": "1 us", "each": {"fp32": "4 ns"}},
         "take": {"call": "1 us", "each": {"fp64": "1 ns", "fp32": "1 ns"}},
     },
-    "forms": {"row": {"call": "0.3 us", "row": "5 ns"}, "scalar": {"call": "0.1 us"}, "strided": {"row": "30 ns"}},
+    "forms": {"row": {"call": "0.3 us", "row": "5 ns"}, "scalar": {"call": "0.1 us"}, "strided": {"row": "30 ns",
+    "each": "0.1 ns"}},
     "products": {"fp32": {"flop": "100 GFLOP/s", "call": "1 us", "left": "0.1 ns", "right": "0.2 ns", "result": "0.3 ns",
         "edge": "2 ns",
                           "depth": "3 ns", "counts": [1e3, 1e9]}},
-    "corrections": {"width": 1.0, "shrink": 0.3, "points": {"exp fp32 new": [[1000.0, 1.0, 1.5]]}},
+    "corrections": {"width": 1.0, "shrink": 0.3, "few": 1, "points": {"exp fp32 new": [[1000.0, 1.0, 1.5]],
+                    "add scalar fp32 self": [[1e6, 1.0, 1.5], [2e6, 1.0, 1.3]]}},
 }  # fmt: skip
 MEASURED: Final = machine(cpu={**ROOFLINE, "cores": 8, "kernels": CALLS})
 CALL: Final[dict[str, Any]] = {
@@ -56,6 +59,10 @@ OF_A_LIBRARY: Final = in_turn(
         "new_pages": 20000.0,
                 "since": ["1 MB", "20 MB", "3 MB"]}},
     {"elementwise": {"device": "cpu", "function": "exp", "count": 1000.0, "form": "strided"}},
+    {"compute": {"device": "cpu", "function": "add", "flop": "1 MFLOP", "bytes": "24 MB", "result": "8 MB", "dtype": "fp64",
+    "form": "row",
+                 "rows": 100.0, "mix": "vector", "into": "out", "among_others": True, "new_pages": 3000.0, "new_bytes": "4 MB",
+                 "since": ["20 MB", "40 MB"]}},
     {"elementwise": {"device": "cpu", "function": "exp", "count": 3000.0}},
     {"elementwise": {"device": "cpu", "function": "add", "count": 3e6, "form": "scalar", "into": "self"}},
     {"elementwise": {"device": "cpu", "function": "add", "count": 3e7}},

@@ -1,0 +1,552 @@
+"""Calls of numpy that are neither elementwise nor a product, each a line of Python as programs write it.
+
+A snippet is timed like any other call. What it does in the words of the model (steps, bytes, form) is found by recording it once,
+so that what is fitted is what a recorder finds in a program.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from hwsim.devices.work import Call as Modelled
+from hwsim.devices.work import Operand, Product, Role
+from hwsim_calibrate.case import CannotMeasure, Case
+from hwsim_calibrate.clocks import Call
+from hwsim_calibrate.store import Amounts, Param
+from hwsim_calibrate.suites.arrays import DTYPES, Array, indices, numbers
+
+FEW: Final = 10  # different values of `few`, at least
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """What a snippet works on: `n` elements of a number format; words: how they lie; table: elements that are looked up in."""
+
+    n: int
+    dtype: str = "fp64"
+    words: tuple[str, ...] = ()
+    table: int = 1000
+
+    def values(self) -> Array:
+        """Numbers in the order that the words say."""
+        kind = np.dtype(DTYPES[self.dtype]).kind
+        draw = np.random.default_rng(1)
+        if "few" in self.words:
+            return draw.integers(0, max(FEW, min(self.n // 16, 200)), self.n).astype(DTYPES[self.dtype])
+        if kind in "iu":
+            below = {"int8": 100, "int16": 30_000}.get(self.dtype, 2**31 - 1)
+            drawn: Array = draw.integers(0, min(self.n, below), self.n).astype(DTYPES[self.dtype])
+        else:
+            drawn = draw.random(self.n) > 0.5 if kind == "b" else draw.random(self.n).astype(DTYPES[self.dtype])
+        return np.sort(drawn) if "sorted" in self.words else drawn
+
+    def square(self) -> Array:
+        """A well-conditioned matrix of n x n."""
+        drawn = np.random.default_rng(1).random((self.n, self.n))
+        symmetric = drawn + drawn.T + 2.0 * self.n * np.eye(self.n)
+        return np.asarray((symmetric / (2.0 * self.n)).astype(DTYPES[self.dtype]))
+
+    def grid(self) -> Array:
+        """The values as about as many rows as columns."""
+        side = max(math.isqrt(self.n), 1)
+        return numbers(self.dtype, side, side)
+
+    def mask(self) -> Array:
+        """Any half of the places; `runs`: one half; `rare`: any few."""
+        return (
+            np.arange(self.n) < self.n // 2
+            if "runs" in self.words
+            else np.random.default_rng(2).random(self.n) < (0.07 if "rare" in self.words else 0.5)
+        )
+
+    def places(self, below: int | None = None) -> Array:
+        """`n` places below a number, in any order or `sorted`."""
+        drawn = indices(self.n, below or self.table)
+        return np.sort(drawn) if "sorted" in self.words else drawn
+
+
+Build = Callable[[Size], Call]
+
+
+def _one(name: str, **options: Any) -> Build:
+    """A function of numpy of one array in the order that the words say."""
+
+    def build(size: Size) -> Call:
+        values, function = size.values(), getattr(np, name)
+        return lambda: function(values, **options)
+
+    return build
+
+
+def _two(function: Callable[..., Any]) -> Build:
+    def build(size: Size) -> Call:
+        first, second = numbers(size.dtype, size.n), numbers(size.dtype, size.n)
+        return lambda: function(first, second)
+
+    return build
+
+
+def _square(function: Callable[..., Any]) -> Build:
+    def build(size: Size) -> Call:
+        matrix = size.square()
+        return lambda: function(matrix)
+
+    return build
+
+
+def _grid(function: Callable[..., Any]) -> Build:
+    def build(size: Size) -> Call:
+        grid = size.grid()
+        return lambda: function(grid)
+
+    return build
+
+
+def _unique(size: Size) -> Call:
+    values = size.values()
+    return (lambda: np.unique(values, return_counts=True)) if "more" in size.words else lambda: np.unique(values)
+
+
+def _middle(function: Callable[..., Any]) -> Build:
+    def build(size: Size) -> Call:
+        values, middle = size.values(), size.n // 2
+        return lambda: function(values, middle)
+
+    return build
+
+
+def _percentile(size: Size) -> Call:
+    values = size.values()
+    return lambda: np.percentile(values, [25, 75])
+
+
+def _compress(size: Size) -> Call:
+    values, mask = numbers(size.dtype, size.n), size.mask()
+    return lambda: values[mask]
+
+
+def _setmask(size: Size) -> Call:
+    values, mask = numbers(size.dtype, size.n), size.mask()
+    if "scalar" in size.words:
+        return lambda: values.__setitem__(mask, 1)
+    given = values[mask]
+    return lambda: values.__setitem__(mask, given)
+
+
+def _index(size: Size) -> Call:
+    table, at = numbers(size.dtype, size.table), size.places()
+    return lambda: table[at]
+
+
+def _indices(size: Size) -> Call:
+    side = math.isqrt(size.table)
+    table, first, second = numbers(size.dtype, side, side), size.places(side), size.places(side)[::-1].copy()
+    return lambda: table[first, second]
+
+
+def _columns(size: Size) -> Call:
+    side = max(math.isqrt(size.table), 1)
+    table, at = numbers(size.dtype, side, side), indices(max(size.n // side, 1), side)
+    return lambda: table[:, at]
+
+
+def _put(size: Size) -> Call:
+    table, at, given = numbers(size.dtype, size.table), size.places(), numbers(size.dtype, size.n)
+    return lambda: table.__setitem__(at, given)
+
+
+def _put_indices(size: Size) -> Call:
+    side = math.isqrt(size.table)
+    table, first, second = numbers(size.dtype, side, side), size.places(side), size.places(side)[::-1].copy()
+    return lambda: table.__setitem__((first, second), 1)
+
+
+def _add_at(size: Size) -> Call:
+    table, at, given = np.zeros(size.table, DTYPES[size.dtype]), size.places(), numbers(size.dtype, size.n)
+    return lambda: np.add.at(table, at, given)
+
+
+def _searched(size: Size) -> Call:
+    most = 1e6 if size.dtype.startswith("int") else 1.0
+    table = np.sort(np.random.default_rng(3).random(size.table) * most).astype(DTYPES[size.dtype])
+    values = (np.random.default_rng(4).random(size.n) * most).astype(DTYPES[size.dtype])
+    if "sorted" in size.words:
+        values.sort()
+    return lambda: np.searchsorted(table, values)
+
+
+def _nonzero(size: Size) -> Call:
+    values = size.mask() if size.dtype == "bool" else numbers(size.dtype, size.n)
+    return lambda: np.nonzero(values)
+
+
+def _bincount(size: Size) -> Call:
+    groups = size.places().astype(np.uint8 if "narrow" in size.words else np.int64)
+    if "plain" in size.words:
+        return lambda: np.bincount(groups)
+    weights = numbers("fp64", size.n)
+    return lambda: np.bincount(groups, weights)
+
+
+def _where(size: Size) -> Call:
+    first, mask = numbers(size.dtype, size.n), size.mask()
+    if "scalar" in size.words:
+        other = DTYPES[size.dtype](0)
+        return lambda: np.where(mask, first, other)
+    second = numbers(size.dtype, size.n)
+    return lambda: np.where(mask, first, second)
+
+
+def _sort(function: Callable[..., Any]) -> Build:
+    def build(size: Size) -> Call:
+        values = size.values()
+        if "across" in size.words:
+            grid = values[: math.isqrt(size.n) ** 2].reshape(math.isqrt(size.n), -1)
+            return lambda: function(grid, axis=0)
+        return (lambda: function(values, kind="stable")) if "stable" in size.words else lambda: function(values)
+
+    return build
+
+
+def _solve(size: Size) -> Call:
+    matrix, right = size.square(), numbers(size.dtype, size.n)
+    return lambda: np.linalg.solve(matrix, right)
+
+
+def _lstsq(size: Size) -> Call:
+    matrix, right = numbers(size.dtype, 4 * size.n, size.n) + np.eye(4 * size.n, size.n), numbers(size.dtype, 4 * size.n)
+    return lambda: np.linalg.lstsq(matrix, right, rcond=None)
+
+
+def _transform(function: Callable[..., Any]) -> Build:
+    def build(size: Size) -> Call:
+        is_complex = size.dtype.startswith("complex")
+        values = numbers("fp64" if is_complex and function is np.fft.rfft else size.dtype, size.n)
+        return lambda: function(values)
+
+    return build
+
+
+def _frames(function: Callable[..., Any]) -> Build:
+    """Many short rows at once."""
+
+    def build(size: Size) -> Call:
+        frames = numbers(size.dtype, max(size.n // size.table, 1), size.table)
+        return lambda: function(frames)
+
+    return build
+
+
+def _inverse(function: Callable[..., Any]) -> Build:
+    def build(size: Size) -> Call:
+        values = np.fft.fft(numbers("fp64", size.n)) if function is np.fft.ifft else np.fft.rfft(numbers("fp64", size.n))
+        return lambda: function(values)
+
+    return build
+
+
+def _convolve(size: Size) -> Call:
+    values, weights = numbers(size.dtype, size.n), numbers(size.dtype, size.table)
+    return lambda: np.convolve(values, weights, "same")
+
+
+def _einsum(size: Size) -> Call:
+    side = max(math.isqrt(size.n), 2)
+    first, second = numbers(size.dtype, side, side), numbers(size.dtype, side, side)
+    if "outer" in size.words:
+        return lambda: np.einsum("ij,jk->ik", first, second)
+    if "inner" in size.words:
+        return lambda: np.einsum("ij,ij->i", first, second)
+    if "one" in size.words:
+        return lambda: np.einsum("ij->j", first)
+    return lambda: np.einsum("ij,jk,kl->il", first[:16, :16], second[:16, :16], first[:16, :16])
+
+
+def _signed(size: Size) -> Call:
+    """Powers of numbers of both signs, which take another way than those of positive ones."""
+    values = np.linspace(-1.0, 1.0, size.n).astype(DTYPES[size.dtype])
+    return lambda: values**3
+
+
+def _accumulated(function: np.ufunc) -> Build:
+    def build(size: Size) -> Call:
+        values = size.values()
+        return lambda: function.accumulate(values)
+
+    return build
+
+
+def _lexsort(size: Size) -> Call:
+    first, second = indices(size.n, 10**6), indices(size.n, max(size.n // 10, 1), seed=1)
+    return lambda: np.lexsort((first, second))
+
+
+def _index_cast(size: Size) -> Call:
+    table, at = numbers(size.dtype, size.table), size.places().astype(np.uint8 if size.table <= 256 else np.int32)
+    return lambda: table[at]
+
+
+def _interp(size: Size) -> Call:
+    at, known = np.random.default_rng(4).random(size.n), np.linspace(0, 1, size.table)
+    if "sorted" in size.words:
+        at.sort()
+    values = known**2
+    return lambda: np.interp(at, known, values)
+
+
+def _norm(size: Size) -> Call:
+    if "axis" in size.words:
+        grid = numbers(size.dtype, max(size.n // 16, 1), 16)
+        return lambda: np.linalg.norm(grid, axis=1)
+    values = numbers(size.dtype, size.n)
+    return lambda: np.linalg.norm(values)
+
+
+def _crossed(size: Size) -> Call:
+    """Every third place of an array set."""
+    values = np.zeros(3 * size.n, DTYPES[size.dtype])
+    return lambda: values.__setitem__(slice(None, None, 3), 1)
+
+
+def _joined(function: Callable[..., Any]) -> Build:
+    def build(size: Size) -> Call:
+        parts = [numbers(size.dtype, size.n // 2) for _ in range(2)]
+        return lambda: function(parts)
+
+    return build
+
+
+def _along(size: Size) -> Call:
+    grid = size.grid()
+    at = np.argsort(grid, axis=1)
+    return lambda: np.take_along_axis(grid, at, axis=1)
+
+
+def _points(size: Size) -> Call:
+    first, second = numbers(size.dtype, max(size.n // 3, 1), 3), numbers(size.dtype, max(size.n // 3, 1), 3)
+    return lambda: np.cross(first, second)
+
+
+def _isin(size: Size) -> Call:
+    values, wanted = indices(size.n, 10 * size.n), indices(50, 10 * size.n)
+    return lambda: np.isin(values, wanted)
+
+
+def _reversed(size: Size) -> Call:
+    values = numbers(size.dtype, 2 * size.n)
+    return lambda: values[::2] + values[1::2]
+
+
+def _made(function: str | Callable[[int], Any]) -> Build:
+    """An array of `n`; a function by its name is looked up when it is called, as in a program."""
+    if isinstance(function, str):
+        return lambda size: lambda: getattr(np, function)(size.n)
+    return lambda size: lambda: function(size.n)
+
+
+def _legacy(name: str) -> Build:
+    return lambda size: lambda: getattr(np.random, name)(size.n)
+
+
+def _of(function: Callable[[Array], Any]) -> Build:
+    """A function of one array."""
+
+    def build(size: Size) -> Call:
+        values = numbers(size.dtype, size.n)
+        return lambda: function(values)
+
+    return build
+
+
+def _drawn(function: Callable[[np.random.Generator, int], Any]) -> Build:
+    """Numbers of a generator."""
+
+    def build(size: Size) -> Call:
+        draw = np.random.default_rng(0)
+        return lambda: function(draw, size.n)
+
+    return build
+
+
+def _diag(size: Size) -> Call:
+    values = numbers(size.dtype, max(math.isqrt(size.n), 1))
+    return lambda: np.diag(values)
+
+
+def _polyfit(size: Size) -> Call:
+    x, y = numbers(size.dtype, size.n), numbers(size.dtype, size.n)
+    return lambda: np.polyfit(x, y, 3)
+
+
+def _kron(size: Size) -> Call:
+    left, right = numbers(size.dtype, 8, 8), numbers(size.dtype, max(math.isqrt(size.n) // 8, 1), 8)
+    return lambda: np.kron(left, right)
+
+
+def _tensordot(size: Size) -> Call:
+    left, right = size.grid(), size.grid()
+    return lambda: np.tensordot(left, right, 1)
+
+
+def _shuffle(size: Size) -> Call:
+    values, draw = numbers(size.dtype, size.n), np.random.default_rng(0)
+    return lambda: draw.shuffle(values)
+
+
+# A new snippet is a line here; the suite `kernels` says at which sizes it is timed.
+SNIPPETS: Final[Mapping[str, Build]] = {
+    **{name: _one(name) for name in (
+        "median", "count_nonzero", "diff", "gradient", "nan_to_num", "ptp", "cumprod", "round", "nansum", "nanmean", "nanmax",
+        "unwrap", "trapezoid",
+    )},
+    **{name: _two(getattr(np, name)) for name in (
+        "isclose", "allclose", "array_equal", "dot", "outer", "intersect1d", "setdiff1d", "union1d",
+    )},
+    **{name: _square(getattr(np.linalg, name)) for name in (
+        "inv", "det", "slogdet", "cholesky", "qr", "eig", "eigh", "eigvals", "eigvalsh", "svd", "svdvals", "pinv",
+        "matrix_rank",
+    )},
+    **{name: _transform(getattr(np.fft, name)) for name in ("fft", "rfft")},
+    **{name: _inverse(getattr(np.fft, name)) for name in ("ifft", "irfft")},
+    **{name: _grid(getattr(np.fft, name)) for name in ("fft2", "rfft2", "ifft2")},
+    **{name: _joined(getattr(np, name)) for name in ("stack", "vstack", "column_stack", "dstack")},
+    **{name: _grid(getattr(np, name)) for name in ("cov", "corrcoef", "tril", "triu")},
+    "gradient 2": _grid(np.gradient), "pad": _grid(lambda grid: np.pad(grid, 1)),
+    "rfft rows": _frames(np.fft.rfft), "fft rows": _frames(np.fft.fft), "sort rows": _frames(np.sort),
+    "argsort rows": _frames(np.argsort),
+    "matrix_power": _square(lambda matrix: np.linalg.matrix_power(matrix, 3)),
+    "arange": _made("arange"), "zeros": _made("zeros"), "ones": _made("ones"),
+    "eye": _made(lambda n: np.eye(math.isqrt(n))), "linspace": _made(lambda n: np.linspace(0.0, 1.0, n)),
+    "full": _made(lambda n: np.full(n, 2.5)), "hanning": _made("hanning"),
+    "unique": _unique, "histogram": _one("histogram", bins=50), "partition": _middle(np.partition),
+    "argpartition": _middle(np.argpartition), "percentile": _percentile, "compress": _compress, "setmask": _setmask,
+    "index": _index, "indices": _indices, "takecolumns": _columns, "put": _put, "putindices": _put_indices, "add_at": _add_at,
+    "searchsorted": _searched, "nonzero": _nonzero, "bincount": _bincount, "where": _where, "sort": _sort(np.sort),
+    "argsort": _sort(np.argsort), "solve": _solve, "lstsq": _lstsq, "convolve": _convolve, "einsum": _einsum, "interp": _interp,
+    "norm": _norm, "take_along_axis": _along, "cross": _points, "power": _signed, "cummax": _accumulated(np.maximum),
+    "cummin": _accumulated(np.minimum),
+    "lexsort": _lexsort, "index_cast": _index_cast, "isin": _isin, "across": _reversed, "crossed": _crossed,
+    "kron": _kron, "tensordot": _tensordot, "polyfit": _polyfit, "shuffle": _shuffle,
+    "repeat": _of(lambda values: np.repeat(values, 2)), "tile": _of(lambda values: np.tile(values, 2)),
+    "roll": _of(lambda values: np.roll(values, 5)), "append": _of(lambda values: np.append(values, 1.0)),
+    "diag": _diag,
+    "polyval": _of(lambda values: np.polyval([1.0, 2.0, 3.0, 4.0], values)),
+    "clip": _of(lambda values: np.clip(values, 0, 1)), "clip method": _of(lambda values: values.clip(0, 1)),
+    "choice": _drawn(lambda draw, n: draw.choice(n, n)), "exponential": _drawn(lambda draw, n: draw.exponential(1.0, n)),
+    "poisson": _drawn(lambda draw, n: draw.poisson(5.0, n)), "gamma": _drawn(lambda draw, n: draw.gamma(2.0, 1.0, n)),
+    "binomial": _drawn(lambda draw, n: draw.binomial(20, 0.5, n)), "beta": _drawn(lambda draw, n: draw.beta(2.0, 3.0, n)),
+    "normal of a generator": _drawn(lambda draw, n: draw.normal(0.0, 1.0, n)),
+    "uniform of a generator": _drawn(lambda draw, n: draw.uniform(0.0, 1.0, n)),
+    "legacy random": _legacy("rand"),
+    "legacy integers": _made(lambda n: np.random.randint(0, 1000, n)),  # noqa: NPY002
+}  # fmt: skip
+
+
+def snippet_case(name: str, size: Size, suite: str = "kernels") -> Case:
+    """The case of a snippet; its params hold the call as it was recorded.
+
+    Raises:
+        CannotMeasure: no such snippet, or numpy makes no single call of it.
+    """
+    if name not in SNIPPETS:
+        raise CannotMeasure(f"no kernel is called '{name}'")
+    build = SNIPPETS[name]
+    call = recorded(lambda: build(size))
+    words: dict[str, Param] = {"n": size.n, "dtype": size.dtype}
+    words |= {"words": " ".join(size.words)} if size.words else {}
+    words |= {"table": size.table} if size.table != Size.__dataclass_fields__["table"].default else {}
+    work = Amounts(call.count, sum(each.bytes for each in call.operands if each.role == "read"), call.written)
+    case = f"{name} " + " ".join(f"{key}={value}" for key, value in words.items())
+    return Case(suite, name, words | params_of(call), work, lambda _: build(size), samples=3, seconds=6e-4, name=case)
+
+
+def recorded(make: Callable[[], Call]) -> Modelled:
+    """The call of a step that makes one.
+
+    Raises:
+        CannotMeasure: it makes none that hwsim knows, or several.
+    """
+    from hwsim_calibrate.recording.patching import steps_of
+
+    with ExitStack():
+        steps = steps_of(make, warm=0)
+    calls = [step.op.call for step in steps if step.op.call is not None and step.op.call.count > 0]
+    if len(calls) != 1 or any(step.op.reason for step in steps):
+        reasons = [step.op.reason or step.name for step in steps]
+        raise CannotMeasure(f"no single call of numpy: {', '.join(reasons)}")
+    return calls[0]
+
+
+def params_of(call: Modelled) -> dict[str, Param]:
+    """A call in params of a row."""
+    reads = [each.bytes for each in call.operands if each.role == "read"]
+    params: dict[str, Param] = {
+        "function": call.function, "form": call.form, "format": call.dtype, "steps": call.count, "rows": call.rows,
+        "reads": tuple(round(each) for each in reads), "writes": round(call.written), "to": call.into,
+    }  # fmt: skip
+    if call.product is not None:
+        params["product"] = (call.product.m, call.product.n, call.product.k, call.product.batch)
+    return params | ({"lookups": call.lookups, "span": call.span} if call.lookups else {})
+
+
+def call_of_params(params: Mapping[str, Param]) -> Modelled:
+    """The call back."""
+    given: Any = params
+    reads = tuple(Operand(float(each), "read") for each in given["reads"])
+    role: Role = "update" if given["to"] == "self" else "write"
+    return Modelled(
+        function=given["function"], form=given["form"], dtype=given["format"], count=float(given["steps"]),
+        rows=float(given["rows"]), into=given["to"],
+        operands=(*reads, Operand(float(given["writes"]), role)) if given["writes"] else reads,
+        product=Product(*given["product"]) if "product" in given else None,
+        lookups=float(given.get("lookups", 0.0)), span=float(given.get("span", 0.0)),
+    )  # fmt: skip
+
+
+def snippet_of(call: Modelled) -> tuple[str, Size] | None:
+    """The snippet that makes such a call, and its size; None where none does."""
+    name = "crossed" if (call.function, call.form) == ("fill", "across") else call.function
+    if name not in SNIPPETS or call.dtype not in DTYPES:
+        return None
+    count, words, width = max(int(call.count), 1), tuple(call.form.split()), np.dtype(DTYPES[call.dtype]).itemsize
+    if call.lookups:
+        return name, Size(int(call.lookups), call.dtype, words, max(int(call.span / width), 1))
+    if name == "searchsorted":
+        values = max(int(call.written / np.dtype(np.int64).itemsize), 1)
+        return name, Size(values, call.dtype, words, max(int(call.operands[0].bytes / width) - values, 2))
+    if name == "convolve":
+        return name, Size(max(int(call.rows), 1), call.dtype, words, max(round(count / (2 * call.rows)), 1))
+    if call.rows > 1 and name not in ("norm", "fft2", "rfft2", "ifft2"):
+        return None
+    return name, Size(_elements(name, count, words), call.dtype, words)
+
+
+def _elements(name: str, count: int, words: tuple[str, ...]) -> int:
+    """`n` of a snippet whose call has so many steps."""
+    if name == "lstsq":
+        return max(round(math.cbrt(count / 4)), 1)
+    if name == "outer":
+        return max(math.isqrt(count), 1)
+    if name in _CUBED:
+        return max(round(math.cbrt(count)), 1)
+    if name in _TRANSFORMED:
+        n = float(count)
+        for _ in range(20):
+            n = count / (5.0 * math.log2(max(n, 2.0)))
+        return max(round(n), 1)
+    if name == "einsum":
+        return max(round((count / 2) ** (2 / 3)) if "outer" in words else count if "one" in words else count // 2, 1)
+    return max(count // 2, 1) if name in ("repeat", "tile") else count
+
+
+_CUBED: Final = frozenset({
+    "inv", "det", "slogdet", "cholesky", "qr", "eig", "eigh", "eigvals", "eigvalsh", "svd", "svdvals", "pinv", "matrix_rank",
+    "solve", "matrix_power",
+})  # fmt: skip
+_TRANSFORMED: Final = frozenset({"fft", "ifft", "rfft", "irfft", "fft2", "rfft2", "ifft2"})

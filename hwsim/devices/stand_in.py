@@ -1,0 +1,96 @@
+"""A function that was not measured on a CPU, by those that were: its usual time, as fast as this CPU does what takes alike.
+
+    each = usual x median(measured / usual) over the functions nearest in time per byte, of the same kind of number
+
+Usual times are those of `function_times`, of one core of another CPU. Ratios between functions of one library carry from machine
+to machine better than times do.
+
+Error: docs/validation/calibration.md (regime program/related: usual times of one CPU for the functions of another).
+Range: numpy with the same kinds of loops; not libraries of linear algebra that choose other algorithms.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import cache
+from statistics import median
+from typing import TYPE_CHECKING, Final
+
+from hwsim.units import BYTES
+
+if TYPE_CHECKING:
+    from hwsim.devices.kernels import Function, Kernels
+    from hwsim.devices.work import Call
+
+SORTED: Final = ("sort", "argsort")
+NEAREST: Final = 12  # functions that are asked
+OTHER_KIND: Final = 1.5  # how much farther, in ln, a function of another kind of number is
+KINDS: Final[Mapping[str, str]] = {"fp": "float", "bf": "float", "in": "whole", "bo": "whole", "co": "complex"}  # by two letters
+LIKE: Final[Mapping[str, tuple[str, ...]]] = {  # formats whose usual time stands for one that has none, the nearest first
+    "fp16": ("fp32", "fp64"), "fp32": ("fp64",), "fp64": ("fp32",), "int8": ("bool", "int16", "int32", "int64"),
+    "int16": ("int8", "int32", "int64"), "int32": ("int64", "fp32", "fp64"), "int64": ("int32", "fp64"),
+    "bool": ("int8", "int64"), "complex64": ("complex128", "fp32"), "complex128": ("complex64", "fp64"),
+}  # fmt: skip
+
+
+def usual(function: str, form: str, dtype: str) -> tuple[str, float, float] | None:
+    """(entry, seconds of an element, of a call) of a function in its form, else without it; None if nobody knows."""
+    from hwsim.devices.function_times import TIMES
+
+    words = form.split()
+    for many in range(len(words), -1, -1):
+        entry = " ".join((function, *words[:many]))
+        if entry in TIMES:
+            call, each = TIMES[entry]
+            for other in (dtype, *LIKE.get(dtype, ())):
+                if other in each and other in BYTES:
+                    return entry, each[other] * 1e-9 * (BYTES[dtype] / BYTES[other] if other != dtype else 1.0), call * 1e-9
+            if not each:
+                return entry, 0.0, call * 1e-9
+    return None
+
+
+@cache
+def usual_kernels(clock: float) -> Kernels:
+    """All functions with their usual times, at a clock (0: that of the core they were measured on)."""
+    from hwsim.devices.function_times import CLOCK, TIMES
+    from hwsim.devices.kernels import Function, Kernels
+
+    scale = 1e-9 * (CLOCK / clock if clock > 0 else 1.0)
+    functions = {
+        name: Function(
+            call=call * scale, each={dtype: time * scale for dtype, time in each.items()}, log=name.split()[0] in SORTED
+        )
+        for name, (call, each) in TIMES.items()
+    }
+    return Kernels(functions=functions)
+
+
+def stand_in(kernels: Kernels, call: Call) -> Function | None:
+    """What such a function takes here; None if nobody knows it, or nothing alike was measured."""
+    from hwsim.devices.function_times import TIMES
+    from hwsim.devices.kernels import Function
+
+    found = usual(call.function, call.form, call.dtype)
+    if found is None:
+        return None
+    entry, each, start = found
+    place, kind = math.log(max(each, 1e-13) / BYTES[call.dtype]), KINDS.get(call.dtype[:2])
+    ratios: list[tuple[float, float]] = []
+    starts: list[float] = []
+    for name, function in kernels.functions.items():
+        if name not in TIMES:
+            continue
+        usual_call, times = TIMES[name]
+        if function.call > 0 and usual_call > 0:
+            starts.append(function.call / (usual_call * 1e-9))
+        for dtype, seconds in function.each.items():
+            if dtype in times and seconds > 0 and times[dtype] > 0 and function.log == (entry.split()[0] in SORTED):
+                far = abs(math.log(times[dtype] * 1e-9 / BYTES[dtype]) - place) + OTHER_KIND * (KINDS.get(dtype[:2]) != kind)
+                ratios.append((far, seconds / (times[dtype] * 1e-9)))
+    if not ratios:
+        return None
+    scale = median(ratio for _, ratio in sorted(ratios)[:NEAREST])
+    pace = median(starts) if starts else scale
+    return Function(call=start * pace, each={call.dtype: each * scale}, log=entry.split()[0] in SORTED)

@@ -1,0 +1,188 @@
+"""Calls beyond the elementwise: each snippet is one call of the model; what was not measured has a stand-in, and is said."""
+
+from __future__ import annotations
+
+import warnings
+from contextlib import ExitStack
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hwsim
+from hwsim.devices.kernels import Corrections, Function, Kernels
+from hwsim.devices.stand_in import stand_in, usual, usual_kernels
+from hwsim.devices.work import Call, elementwise_call
+from hwsim_calibrate.calls import call_from
+from hwsim_calibrate.case import CannotMeasure
+from hwsim_calibrate.composites import FRESH, PROGRAMS
+from hwsim_calibrate.kernels import kernel_case
+from hwsim_calibrate.recording.ops import op_of
+from hwsim_calibrate.recording.script import record_script
+from hwsim_calibrate.recording.tape import Described, Step
+from hwsim_calibrate.recording.writing import new_pages
+from hwsim_calibrate.snippets import SNIPPETS, Size, call_of_params, recorded, snippet_case, snippet_of
+from hwsim_calibrate.suites.kernels import MATRIX
+
+ODD = {
+    "eye",
+    "full",
+    "across",
+    "gradient 2",
+    "dot",
+    "tensordot",
+    "fft2",
+    "rfft2",
+    "ifft2",
+    "crossed",
+    "power",
+    "det",
+    "diag",
+}  # of another name, or size
+
+
+@pytest.mark.parametrize("name", sorted(SNIPPETS))
+def test_a_snippet_is_one_call_that_leads_back_to_it(name: str) -> None:
+    call = call_of_params(snippet_case(name, Size(32)).params)
+    assert call.count > 0
+    assert op_of(call)[0] in ("access", "compute", "elementwise", "matmul", "random", "reduce")
+    again = snippet_of(call)
+    if again is not None and name not in ODD:
+        assert call_of_params(snippet_case(*again).params).function == call.function
+
+
+def test_the_words_of_a_case_are_what_a_recorder_finds() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for ops, formats, more in MATRIX:
+            for op in ops.split():
+                params = {"n": 64, "dtype": formats[-1], "into": "new", **more}
+                said, heard = call_from(op, params), recorded(lambda: kernel_case(op, params).make(ExitStack()))  # noqa: B023
+                assert said is not None
+                assert (said.function, said.form, said.dtype, said.operands) == (
+                    heard.function, heard.form, heard.dtype, tuple(_ageless(heard)),
+                )  # fmt: skip
+
+
+def _ageless(call: Call) -> list[object]:
+    from dataclasses import replace
+
+    return [replace(operand, since=None) for operand in call.operands]
+
+
+def test_several_calls_are_no_case() -> None:
+    with pytest.raises(CannotMeasure, match="no single call"):
+        recorded(lambda: lambda: np.ones(3) + np.ones(3))
+    with pytest.raises(CannotMeasure, match="no kernel is called 'erf'"):
+        snippet_case("erf", Size(4))
+
+
+def test_a_function_nobody_measured_takes_what_alike_ones_take() -> None:
+    usual_tan, usual_exp = usual("tan", "", "fp64"), usual("exp", "", "fp64")
+    assert usual_tan
+    assert usual_exp
+    slow = Kernels(functions={"exp": Function(call=1e-6, each={"fp64": 3.0 * usual_exp[1]})})
+    told = stand_in(slow, elementwise_call("tan", dtype="fp64", count=1e4))
+    assert told is not None
+    assert told.each["fp64"] == pytest.approx(3.0 * usual_tan[1])
+    assert stand_in(slow, elementwise_call("nobody_knows_it", dtype="fp64", count=1e4)) is None
+    assert stand_in(Kernels(), elementwise_call("tan", dtype="fp64", count=1e4)) is None
+
+
+MEASURED = """
+hwsim: machine/1
+name: measured
+parts:
+  cpu:
+    kind: cpu
+    cores: 1
+    flop: {fp64: 10 GFLOP/s}
+    memory: {bandwidth: 10 GB/s}
+    kernels:
+      functions: {exp: {call: 1 us, each: {fp64: 1 ns}}, add: {call: 1 us, each: {fp64: 0.1 ns}}}
+"""
+BARE = """
+hwsim: machine/1
+name: bare
+parts: {cpu: {kind: cpu, cores: 1, flop: {fp64: 10 GFLOP/s}, memory: {bandwidth: 10 GB/s}}}
+"""
+
+
+def _ran(machine: str, function: str, **keys: object) -> hwsim.Result:
+    op = {"device": "cpu", "function": function, "count": 1e5, "dtype": "fp64", "cores": 1, **keys}
+    return hwsim.simulate(machine, {"hwsim": "workload/1", "name": "one", "program": [{"elementwise": op}]})
+
+
+def test_what_stands_in_is_named_with_its_part_of_the_time() -> None:
+    run = _ran(MEASURED, "tan")
+    assert "100 % by others that take alike (tan)" in " ".join(str(run).split())
+    assert any(each.code == "not-calibrated" for each in run.warnings)
+    doubts = [doubt for cost in run.timeline.flat.graph.costs for term in cost.why for doubt in term.doubts]
+    assert {doubt.regime for doubt in doubts} == {"program/related"}
+
+
+def test_sorting_is_not_as_fast_as_its_formula() -> None:
+    sorted_, added = _ran(BARE, "argsort").makespan_s, _ran(BARE, "add").makespan_s
+    assert sorted_ > 10 * added
+    doubts = [
+        doubt.regime for cost in _ran(BARE, "argsort").timeline.flat.graph.costs for term in cost.why for doubt in term.doubts
+    ]
+    assert "program/usual" in doubts
+
+
+def test_whole_numbers_need_no_peak_of_their_own() -> None:
+    assert _ran(BARE, "floor_divide", dtype="int8").makespan_s > 0
+
+
+def test_usual_times_go_with_the_clock() -> None:
+    call = elementwise_call("sin", dtype="fp64", count=1e5)
+    assert usual_kernels(1.85e9).time(call).compute == pytest.approx(2 * usual_kernels(3.7e9).time(call).compute)
+
+
+def test_between_two_measured_sizes_of_a_few_is_interpolated() -> None:
+    points = {"f fp64 new": ((100.0, 1.0, 2.0), (10000.0, 1.0, 0.5))}
+    found = Corrections(points=points, few=6)
+    low, middle, high = (found.of("f fp64 new", (count, 1.0))[0] for count in (110.0, 1000.0, 9000.0))
+    assert low > 1.5
+    assert middle == pytest.approx(1.0)
+    assert high < 0.6
+    assert found.of("f fp64 new", (100.0, 1.0)) == (2.0, True)
+
+
+def test_new_pages_of_a_loop_are_the_mean_of_its_turns() -> None:
+    keys = {"shape": [131072], "dtype": "fp64"}
+    steps = [Step("add", "1", Described("elementwise", keys), faults=faults) for faults in (256.0, 0.0, 0.0, 0.0)]
+    assert new_pages(steps) == (64.0, 0.25)
+
+
+def test_part_of_the_pages_takes_part_of_the_time() -> None:
+    machine = MEASURED.replace("functions:", "pages: 10 GB/s\n      functions:")
+    whole, part, none = (
+        _ran(machine, "add", inputs=2, **more).makespan_s
+        for more in ({"new_pages": 100}, {"new_pages": 25, "new_bytes": "200 kB"}, {"new_pages": 0})
+    )
+    assert part - none == pytest.approx((whole - none) / 4, rel=1e-6)
+
+
+def test_a_program_of_its_own_kinds_is_recorded(tmp_path: Path) -> None:
+    script = tmp_path / "s.py"
+    script.write_text(
+        "import numpy as np\nx = np.random.default_rng(0).random(500)\n"
+        "print(np.unique(np.searchsorted(np.sort(x), x[x > 0.5])).size)\n",
+        encoding="utf-8",
+    )
+    found = record_script(script)
+    assert [step.op.keys.get("function") for step in found.steps] == [
+        "random",
+        "sort",
+        "greater",
+        "compress",
+        "searchsorted",
+        "unique",
+    ]
+    assert not any(step.op.reason for step in found.steps)
+
+
+def test_programs_have_names_of_their_own() -> None:
+    assert len({program.name for program in PROGRAMS}) == len(PROGRAMS)
+    assert all(program.blind for program in FRESH)
