@@ -43,9 +43,8 @@ SYSTEMS: Final[Mapping[str, tuple[str, str]]] = {
     "gb200": ("gb200", "blackwell"),
     "gb300": ("gb300", "blackwell"),
     "l40s": ("l40s", "ada"),
-    "rtx_pro_6000_server": ("rtx-pro-6000", "blackwell-rtx"),
+    "rtx_pro_6000_server": ("rtx-pro-6000-server", "blackwell-rtx"),
 }
-COOLER: Final = {"rtx_pro_6000_server": 1.597e12}  # B/s of the memory, where the card is slower than the part of its name
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,12 +167,9 @@ class Row:
         return "tiny" if self.seconds < 20e-6 else "skinny" if min(self.m, self.n) <= 128 else "big"
 
 
-@functools.cache
 def gpu_of(system: str) -> Gpu:
-    """The part, as the benchmark had it."""
-    gpu = part(Gpu, SYSTEMS[system][0])
-    slower = COOLER.get(system)
-    return gpu if slower is None else replace(gpu, memory=replace(gpu.memory, bandwidth=slower))
+    """The part."""
+    return part(Gpu, SYSTEMS[system][0])
 
 
 def rows(data: Path) -> list[Row]:
