@@ -74,19 +74,19 @@ def choose(task: Task, library: Nccl | None = None) -> Chosen:
 def estimates(task: Task, library: Nccl, group: Group, ring: Algorithm = RINGS) -> tuple[Estimate, ...]:
     """All that a library may do, what it does first: the least time, or what NCCL's own tables take.
 
-    Where the tables do not know the machine (nodes without NICs), the least time.
+    The least time also where the tables do not know the machine (nodes without NICs).
     """
     carried = bus(task.machine, task.devices, task.operation, ring)
     if task.operation == "all-to-all" and library.sends is None and (alike := by_default(task.machine, task.devices)):
         library = replace(library, sends=alike.sends)  # nobody measured any on this machine
-    found = library.estimates(task.operation, group, task.size, carried)
-    if library.choice == "fastest" or len(found) < 2 or task.operation not in OPERATIONS:
-        return found
-    if any(each.method.startswith("nvls") for each in found) and not _switch_adds(task.machine, task.devices[0]):
-        found = tuple(each for each in found if not each.method.startswith("nvls"))
-    known = {(each.method, each.protocol) for each in found}
-    expected: _Expected = {key: each for key, each in _expected(task, group).items() if key in known}
-    ordered = sorted(found, key=lambda each: (_seconds(expected.get((each.method, each.protocol)), task.size), each.seconds))
+    offered = library.estimates(task.operation, group, task.size, carried)
+    if library.choice == "fastest" or len(offered) < 2 or task.operation not in OPERATIONS:
+        return offered
+    if any(each.method.startswith("nvls") for each in offered) and not _switch_adds(task.machine, task.devices[0]):
+        offered = tuple(each for each in offered if not each.method.startswith("nvls"))
+    kinds = {(each.method, each.protocol) for each in offered}
+    expected: _Expected = {key: each for key, each in _expected(task, group).items() if key in kinds}
+    ordered = sorted(offered, key=lambda each: (_seconds(expected.get((each.method, each.protocol)), task.size), each.seconds))
     if len(group.sizes) > 1 or not expected:
         return tuple(ordered)
     return (_no_drop(task, library, group, carried, expected, ordered[0]), *ordered[1:])
@@ -96,7 +96,7 @@ _Expected = Mapping[tuple[str, str], Candidate]
 
 
 def _expected(task: Task, group: Group) -> _Expected:
-    """What NCCL's tables expect of each algorithm and protocol; nothing if they do not know the machine."""
+    """Latency and bandwidth of each algorithm and protocol by NCCL's tables; empty if they do not know the machine."""
     try:
         weighed = candidates(hardware(task.machine, task.devices, group), task.operation, group, task.size)
     except CannotCollect:
@@ -109,17 +109,17 @@ def _seconds(candidate: Candidate | None, size: float) -> float:
 
 
 def _no_drop(task: Task, library: Nccl, group: Group, carried: Bus, expected: _Expected, best: Estimate) -> Estimate:
-    """The estimate, no longer than a longer message takes right after the tables have gone over to the next protocol.
+    """The estimate, no longer than a longer message takes right after the tables have switched to the next protocol.
 
-    The tables go over too late in places (to Simple on Blackwell, to LL128 on PCIe); measured times jump there as well, but a
+    The tables switch too late in places (to Simple on Blackwell, to LL128 on PCIe); measured times jump there as well, but a
     message that gets longer never gets faster.
     """
     size, taken, limit = task.size, expected[best.method, best.protocol], math.inf
     while True:
         switches = []
-        for key, other in expected.items():
-            if other.bandwidth > taken.bandwidth and other.latency > taken.latency:
-                at = (other.latency - taken.latency) / (1 / taken.bandwidth - 1 / other.bandwidth)
+        for key, next_one in expected.items():
+            if next_one.bandwidth > taken.bandwidth and next_one.latency > taken.latency:
+                at = (next_one.latency - taken.latency) / (1 / taken.bandwidth - 1 / next_one.bandwidth)
                 switches += [(at, key)] if at > size else []
         if not switches:
             return best if best.seconds <= limit else replace(best, body=max(0.0, limit - best.latency))
@@ -135,7 +135,7 @@ def _switch_adds(machine: Machine, name: str) -> bool:
 
 
 def first_two(found: Sequence[Estimate]) -> tuple[Estimate, Estimate | None]:
-    """What is done, and what would come second."""
+    """The estimate that is taken, and the second best."""
     return found[0], found[1] if len(found) > 1 else None
 
 
@@ -169,7 +169,7 @@ def _rate(machine: Machine, names: Sequence[str], algorithm: Algorithm, operatio
 
 
 def _through(machine: Machine, names: Sequence[str]) -> str:
-    """What the data of neighbours passes on PCIe: switches alone ("pcie"), a processor ("host"), or two ("sockets")."""
+    """The way between neighbours on PCIe: switches alone ("pcie"), a processor ("host"), or two ("sockets")."""
     most = 0
     for a, b in zip(names, (*names[1:], names[0]), strict=True):
         hosts = sum(machine.devices[link.target].kind == "cpu" for link in machine.route(a, b))

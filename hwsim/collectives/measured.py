@@ -122,7 +122,7 @@ def size_regime(size: float) -> str:
 
 
 def _case(source: str, links: str) -> Case:
-    """How well the numbers of a library are known: stated, or those of other machines with such links."""
+    """The case of a library's numbers: of this machine, or of other machines with such links."""
     if not source.startswith("default"):
         return "known" if "fitted" in source or "measured" in source else "generation"
     return "device" if links in _TWINS else "generation"

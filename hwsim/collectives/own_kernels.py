@@ -48,8 +48,8 @@ def stated(machine: Machine, task: Task) -> Own | None:
     return found if isinstance(found, Own) else None
 
 
-def find(task: Task, own: Own) -> Found | None:
-    """What the framework does; None if it leaves this to NCCL."""
+def find(task: Task, library: Own) -> Found | None:
+    """The framework's way; None if it leaves this to NCCL."""
     if task.operation != "all-reduce" or task.weights or len(task.devices) < 2:
         return None
     placed = place(task.machine, Direct(), task.devices)
@@ -57,26 +57,26 @@ def find(task: Task, own: Own) -> Found | None:
     if len(placed.group.sizes) > 1 or link is None:
         return None
     kind = link.rstrip("0123456789")
-    on = own.on(kind, int(link.removeprefix(kind) or 0))
+    on = library.on(kind, int(link.removeprefix(kind) or 0))
     if on is None:
         return None
     carried = bus(task.machine, task.devices)
     way = on[1].time(len(task.devices), task.size, carried.inside)
-    return None if way is None else Found(way, on[0], on[0] == link, source_of(own.sources, f"links.{on[0]}.start"))
+    return None if way is None else Found(way, on[0], on[0] == link, source_of(library.sources, f"links.{on[0]}.start"))
 
 
-def as_own(task: Task, own: Own) -> Flows | None:
+def as_own(task: Task, library: Own) -> Flows | None:
     """The phases of what the framework does; None if it leaves this to NCCL."""
-    found = find(task, own)
-    if found is None:
+    taken = find(task, library)
+    if taken is None:
         return None
-    way, source = found.way, f"own: {found.source}"
-    case: Case = "known" if found.known else "generation"
+    way, source = taken.way, f"own: {taken.source}"
+    case: Case = "known" if taken.known else "generation"
     parts: tuple[tuple[TermKind, float], ...] = (("latency", way.latency), ("flow", way.body))
     terms = tuple(
         Term(
             kind, kind, ((kind, precise(seconds, "s"), f"{way.name}; {source}"),), seconds, kind=kind,
-            doubts=(Doubt("reduce/own", case, f"{found.on} links", seconds),),
+            doubts=(Doubt("reduce/own", case, f"{taken.on} links", seconds),),
         )
         for kind, seconds in parts
     )  # fmt: skip

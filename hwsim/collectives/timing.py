@@ -64,10 +64,10 @@ def library_of(machine: Machine, devices: Sequence[str]) -> Library | None:
     if not machine.libraries:
         return by_default(machine, devices) if all_of_kind(machine, devices, "gpu") else None
     gpus = all_of_kind(machine, devices, "gpu")
-    found = machine.library(devices, ("nccl", "overheads") if gpus else ("mpi", "overheads"))
-    if found is None and gpus:
+    stated_library = machine.library(devices, ("nccl", "overheads") if gpus else ("mpi", "overheads"))
+    if stated_library is None and gpus:
         return by_default(machine, devices)
-    return None if isinstance(found, Own) else found
+    return None if isinstance(stated_library, Own) else stated_library
 
 
 def usual(machine: Machine, operation: Operation, devices: Sequence[str]) -> str:
@@ -172,8 +172,8 @@ def _by_own(task: Task, own: Own) -> Flows | None:
 def _auto(task: Task, library: Library | None) -> Flows:
     operation = task.operation
     by_name = replace(task, columns=False)
-    own = stated(task.machine, task)
-    if own is not None and (flows := _by_own(by_name, own)) is not None:
+    kernels = stated(task.machine, task)
+    if kernels is not None and (flows := _by_own(by_name, kernels)) is not None:
         return flows
     match library:
         case Nccl() if _known(task, library):
@@ -259,19 +259,21 @@ def _estimate(task: Task, library: Nccl, algorithm: Algorithm, group: Group) -> 
             method, ring = "pairwise", RINGS
         case _:
             return None
-    found = estimates(task, library, group, ring)
-    return next((estimate for estimate in found if estimate.method == method), None)
+    offered = estimates(task, library, group, ring)
+    return next((estimate for estimate in offered if estimate.method == method), None)
 
 
 def _as_sends(task: Task, algorithm: Algorithm | None) -> tuple[Algorithm, Overheads, Choice | None]:
     """The algorithm, the overheads of each send, and the choice that led to it."""
     library = library_of(task.machine, task.devices)
     choice: Choice | None = None
-    own = own_of(algorithm.of) if isinstance(algorithm, OwnKernel) else stated(task.machine, task) if algorithm is None else None
-    if own is not None and (found := find(task, own)) is not None:
+    kernels = (
+        own_of(algorithm.of) if isinstance(algorithm, OwnKernel) else stated(task.machine, task) if algorithm is None else None
+    )
+    if kernels is not None and (taken_way := find(task, kernels)) is not None:
         busy = task.flows(Direct()).alone(task.machine.rates())
-        slower = min(1.0, busy / found.way.body) if busy > 0 and found.way.body > 0 else 1.0
-        return Direct(), Overheads(start=found.way.latency, efficiency=slower), found.choice
+        slower = min(1.0, busy / taken_way.way.body) if busy > 0 and taken_way.way.body > 0 else 1.0
+        return Direct(), Overheads(start=taken_way.way.latency, efficiency=slower), taken_way.choice
     if isinstance(algorithm, OwnKernel):
         algorithm = None
     if isinstance(library, Nccl) and len(task.devices) > 1:

@@ -15,11 +15,11 @@ LL and LL128 send flags with the data: short steps, part of the rate (4 of 8 byt
 steps. A step of LL is longer by `wide` once a message fills all channels. `kept`: the S/n bytes that a rank keeps for itself
 pass its kernel as well, which halves the rate of two GPUs.
 
-What belongs to a generation of links is in the parts `nvlink3`, `nvlink4`, `nvlink5` and `pcie`; a machine adds two
-numbers: `start`, of what drives NCCL there, and the part of its links' rate that long messages reach. With these parts
-NCCL's own tables choose the algorithm and the protocol (`choice: tables`), right or wrong, as they do on the machine: on
-Blackwell they take Simple at 4 MiB between two GPUs, where LL would need half the time. Curves of one machine with steps of
-their own (`choice: fastest`) take the least.
+The parts `nvlink3`, `nvlink4`, `nvlink5` and `pcie` hold all that belongs to a generation of links. A machine adds two numbers:
+`start`, of what drives NCCL there, and the part of its links' rate that long messages reach. There NCCL's own tables choose the
+algorithm and the protocol (`choice: tables`), right or wrong, as they do on the machine. On Blackwell they take Simple at 4 MiB
+between two GPUs, where LL would need half the time. Curves of one machine with steps of their own (`choice: fastest`) take the
+least.
 
 Source: the protocols: NCCL's src/include/device.h and "Demystifying NCCL", arXiv:2507.04786, 2025. Steps, starts and `kept`:
 fitted to 2,350 collectives on nine machines (ai-dynamo/aiconfigurator@095f58a51c4c, NCCL 2.27 to 2.29).
@@ -212,19 +212,19 @@ class Nccl:
         """A send, or every rank's to all others: LL for short ones, else chunks."""
         n, k = group.ranks, len(group.sizes)
         peers = 1 if operation == "send" else n - 1
-        each = size if operation == "send" else size / n
-        kept = 0.0 if operation == "send" else sends.kept * each
-        speeds = self.speeds("ll" if each <= _SHORT else "simple")
+        message = size if operation == "send" else size / n
+        kept = 0.0 if operation == "send" else sends.kept * message
+        speeds = self.speeds("ll" if message <= _SHORT else "simple")
         wait = self.start + sends.start + (peers - 1) * sends.peer + (speeds.hop or 0.0 if k > 1 else 0.0)
         method = "direct" if operation == "send" else "pairwise"
-        body = (peers * each + kept) / (bus.inside * self._of(bus.link) * sends.rate) if math.isfinite(bus.inside) else 0.0
+        body = (peers * message + kept) / (bus.inside * self._of(bus.link) * sends.rate) if math.isfinite(bus.inside) else 0.0
         if k > 1:
-            body = max(body, peers * each / (bus.across * self._of(bus.wire)))
+            body = max(body, peers * message / (bus.across * self._of(bus.wire)))
         long = Estimate(method, "simple", wait + sends.step, body)
-        if each > _SHORT:
+        if message > _SHORT:
             return long
         short = Estimate(
-            method, "ll", wait + _filled(size) * speeds.wide, max(each / sends.ll, peers * each / (rate * speeds.rate))
+            method, "ll", wait + _filled(size) * speeds.wide, max(message / sends.ll, peers * message / (rate * speeds.rate))
         )
         return min(short, long, key=lambda estimate: estimate.seconds)
 

@@ -3,9 +3,8 @@
     one-shot      start + (n - 2) peer + (n - 1) S / (one x bus)                     each reads all that the others have
     two-shot      start + (n - 2) peer + sync + 2 (n - 1)/n S / (two x bus)          each sums its part, then reads the sums
 
-The faster of the two, for messages of up to `largest` bytes of which one-shot reads up to `reads`; what is longer, goes over
-nodes or is among more than `ranks` is left to NCCL. The kernel starts from a CUDA graph: of a call of the host, its launch is
-not in it.
+The faster of the two, for messages of up to `largest` bytes of which one-shot reads up to `reads`. Longer messages, more ranks
+than `ranks` and several nodes are left to NCCL. The kernel starts from a CUDA graph: the launch by a host is not in its time.
 
 Source: vllm-project/vllm csrc/custom_all_reduce.cuh; NVIDIA/TensorRT-LLM, customAllReduceKernels.cu; sgl-project/sglang. The
 constants: fitted to half of the sizes in ai-dynamo/aiconfigurator@095f58a51c4c on nine machines.
@@ -77,8 +76,8 @@ class Own:
 
     def on(self, link: str, generation: int) -> tuple[str, Kernels] | None:
         """The kernels on links of a generation, or of the nearest that was measured; None if there are none for the kind."""
-        known = {name: int(name.removeprefix(link) or 0) for name in self.links if name.rstrip("0123456789") == link}
-        if not known:
+        generations = {name: int(name.removeprefix(link) or 0) for name in self.links if name.rstrip("0123456789") == link}
+        if not generations:
             return None
-        name = min(known, key=lambda each: (abs(known[each] - generation), each))
+        name = min(generations, key=lambda each: (abs(generations[each] - generation), each))
         return name, self.links[name]
