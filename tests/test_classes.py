@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 import hwsim
 from hwsim import api
+from hwsim.cli import main
 from hwsim.demand import case_of
 from hwsim.devices import Device, Gpu
 from hwsim.devices.accesses import Accesses
@@ -105,6 +107,15 @@ def test_every_number_of_a_class_says_its_devices_and_its_spread(name: str) -> N
 def origins(tree: Tree) -> list[Origin]:
     inner = [each for _, child in tree.items() for each in origins(child)]
     return inner + ([tree.origin] if tree.origin is not None and tree.origin.kind == "default" else [])
+
+
+def test_a_shown_file_is_filled_in_anew(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(f"hwsim: machine/1\nparts: {{it: {{{DATASHEET.format(who=WHO, more='')}}}}}\n")
+    shown = CliRunner().invoke(main, ["show", str(tmp_path / "a.yaml")]).output
+    assert "    # launch:\n    #   stream: " in shown
+    model = api.load_machine(shown).device("it").model
+    assert isinstance(model, Gpu)
+    assert model.sources["launch.stream"].startswith("default: nvidia/hopper")
 
 
 def test_members_of_an_array_are_completed_as_well() -> None:

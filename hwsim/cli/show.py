@@ -99,16 +99,48 @@ def _lines(tree: Tree, indent: str) -> Iterator[str]:
             continue  # in the comments
         if value.is_mapping:
             value = value.get("value") or value
-        if value.is_mapping and value.items():
-            yield f"{indent}{key}:"
+        if _is_default(value):  # as a comment: read again, the printed file has it from its class again
+            yield from (f"{indent}# {line}" for line in _with_source(key, value, ""))
+        elif value.is_mapping and value.items():
+            yield f"{indent}{_key(key)}:"
             yield from _lines(value, indent + "  ")
         elif value.is_list and any(element.is_mapping for element in value.elements()):
-            yield f"{indent}{key}:"
+            yield f"{indent}{_key(key)}:"
             for element in value.elements():
                 yield from _element(element, indent + "  ")
         else:
-            origin = f"  # {value.origin}" if value.origin is not None and _is_number(value) else ""
-            yield f"{indent}{key}: {_flow(value)}{origin}"
+            yield from _with_source(key, value, indent)
+
+
+def _with_source(key: str, value: Tree, indent: str) -> Iterator[str]:
+    """A key with its value; of a mapping that is filled in, all that it holds."""
+    if value.is_mapping and value.items():
+        yield f"{indent}{_key(key)}:"
+        for inner, each in value.items():
+            yield from _with_source(inner, each, indent + "  ")
+    else:
+        origin = f"  # {value.origin}" if value.origin is not None and _is_number(value) else ""
+        yield f"{indent}{_key(key)}: {_rounded(value) if _is_default(value) else _flow(value)}{origin}"
+
+
+def _key(text: str) -> str:
+    """A key; in quotes where YAML would take it for a number."""
+    return f'"{text}"' if text[:1].isdigit() else text
+
+
+def _rounded(tree: Tree) -> str:
+    """A number that was worked out, as far as anybody reads it."""
+    from hwsim.formats import precise
+    from hwsim.units import Quantity
+
+    return precise(tree.value.value, tree.value.dimension.unit) if isinstance(tree.value, Quantity) else _flow(tree)
+
+
+def _is_default(tree: Tree) -> bool:
+    """Whether a value, or all that a mapping holds, is filled in from a class."""
+    if tree.is_mapping:
+        return bool(tree.items()) and all(_is_default(each) for _, each in tree.items())
+    return tree.origin is not None and tree.origin.kind == "default"
 
 
 def _element(tree: Tree, indent: str) -> Iterator[str]:
@@ -124,7 +156,7 @@ def _element(tree: Tree, indent: str) -> Iterator[str]:
 def _flow(tree: Tree) -> str:
     """A value on one line."""
     if tree.is_mapping:
-        return "{" + ", ".join(f"{key}: {_flow(value)}" for key, value in tree.items()) + "}"
+        return "{" + ", ".join(f"{_key(key)}: {_flow(value)}" for key, value in tree.items()) + "}"
     if tree.is_list:
         return "[" + ", ".join(map(_flow, tree.elements())) + "]"
     return _scalar(tree.value)

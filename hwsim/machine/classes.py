@@ -172,9 +172,9 @@ def _file(name: str, root: Path | None = None) -> tuple[_Section, ...]:
         called = f"outside, {called}"
     elif case == "generation":  # see `hwsim.demand.case_of`
         called += ", other generations" if name.startswith("gpu/") else " of any kind"
-    whole = _section(tree.without(*_OF_FILES), called, {})
-    numbers = {key: entry for key, entry in whole.entries.items() if isinstance(entry, _Number)}
-    return _Section(numbers), _Section({key: entry for key, entry in whole.entries.items() if key not in numbers})
+    section = _section(tree.without(*_OF_FILES), called, {})
+    numbers = {key: entry for key, entry in section.entries.items() if isinstance(entry, _Number)}
+    return _Section(numbers), _Section({key: entry for key, entry in section.entries.items() if key not in numbers})
 
 
 def _section(tree: Tree, name: str, outer: Mapping[str, Any]) -> _Section:

@@ -33,17 +33,17 @@ def known_alike(paths: Sequence[str], rows: Sequence[Row]) -> list[Row]:
         place for place, path in enumerate(paths) if path.split(".")[0] == "machine" and path.split(".")[-1] in ("use", "class")
     ]
     ranks = [None if row.interval is None else _RANKS[row.interval.case] for row in rows]
-    known = [rank for rank in ranks if rank is not None]
-    if not at or not known or min(known) == max(known):
+    intervals = [rank for rank in ranks if rank is not None]
+    if not at or not intervals or min(intervals) == max(intervals):
         return list(rows)
-    best = next(row for row, rank in zip(rows, ranks, strict=True) if rank == min(known))
-    found = []
+    best = next(row for row, rank in zip(rows, ranks, strict=True) if rank == min(intervals))
+    marked = []
     for row, rank in zip(rows, ranks, strict=True):
-        if rank is not None and rank > min(known):
+        if rank is not None and rank > min(intervals):
             text = f"{_called(row, at)} is {_said(row)}, {_called(best, at)} is {_said(best)}"
             row = replace(row, warnings=different(row.warnings, [Warning("unlike-provenance", text)]))
-        found.append(row)
-    return found
+        marked.append(row)
+    return marked
 
 
 def _called(row: Row, at: Sequence[int]) -> str:
