@@ -63,6 +63,13 @@ STATEMENTS: Final = {
         "matmul: {name: A B, device: gpu0, m: 2000, n: 1000, k: 500, batch: 3, dtype: bf16}",
         "matmul: {name: C D, device: cpu, m: 2000, n: 1000, k: 500}",
     ],
+    "attention": [
+        "attention: {name: a prompt, device: gpu0, batch: 2, tokens: 1024, heads: 32, kv_heads: 8, head: 128}",
+        "attention: {name: a token, device: gpu1, phase: decode, batch: 8, cached: 4096, heads: 32, kv_heads: 8, head: 128}",
+    ],
+    "moe": [
+        "moe: {name: experts, device: gpu0, tokens: 512, hidden: 4096, inner: 1536, experts: 16, top_k: 2}",
+    ],
     "elementwise": [
         "elementwise: {name: x + y, device: gpu0, shape: [1000, 1000], inputs: 2}",
         "elementwise: {name: x + z, device: cpu, shape: [1000, 1000], inputs: 2}",

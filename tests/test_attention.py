@@ -10,8 +10,9 @@ import pytest
 from hwsim import api
 from hwsim.devices import Attended, Gpu
 from hwsim.devices.gpu_attention import Attention, Blocks, Rates, Strips, names_of
+from hwsim.devices.gpu_experts import Grouped, blocks_of, tokens_of
 from hwsim.devices.roofline import LocalMemory
-from hwsim.devices.work import Work
+from hwsim.devices.work import Routed, Work
 from hwsim.spec import SpecError
 
 RATES = Rates(peak=1e15, exponentials=4e12, bandwidth=3e12, read=2.5e12, multiprocessors=132.0, cache=50e6)
@@ -137,3 +138,34 @@ def test_calls_that_cannot_be_are_refused(keys: str, said: str, tmp_path: Path) 
     text = PROGRAM.replace("kv_heads: 8, ", "") if "kv_heads" in keys else PROGRAM
     with pytest.raises(SpecError, match=said):
         api.simulate(api.load_machine(MACHINE % "use: h100-sxm"), text % keys)
+
+
+def experts(tokens: int, top_k: int = 2, count: int = 32, skew: float = 0.0) -> float:
+    each = tokens_of(tokens, top_k, count, skew)
+    call = Routed(tokens, float(sum(each)), float(sum(one > 0 for one in each)), blocks_of(each), 4096, 2048)
+    return Grouped().seconds(call, RATES)
+
+
+def test_experts_take_longer_with_more_tokens_and_read_the_weights_of_those_in_use() -> None:
+    seconds = [experts(tokens) for tokens in (1, 4, 16, 256, 4096, 65536)]
+    assert seconds == sorted(seconds)
+    assert seconds[2] > 3 * 32 * 4096 * 2048 * 2 / RATES.bandwidth
+    assert experts(1, top_k=1) < experts(1, top_k=8)
+
+
+@pytest.mark.parametrize("skew", [0.0, 0.8, 1.2])
+def test_every_token_goes_to_its_experts(skew: float) -> None:
+    each = tokens_of(1000, 8, 64, skew)
+    assert sum(each) == 8000
+    assert len(each) == 64
+    assert blocks_of(each)[0] >= 8000 / 8
+
+
+def test_experts_of_a_bare_part_take_about_what_those_of_its_class_take() -> None:
+    bare = (
+        "vendor: nvidia, generation: hopper, flop: {bf16: 989 TFLOP/s}, memory: {bandwidth: 3.35 TB/s}, sms: 132, clock: 1.98 GHz"
+    )
+    keys = "device: gpu0, tokens: 512, hidden: 4096, inner: 1536, experts: 64, top_k: 4"
+    program = f"hwsim: workload/1\nname: experts\nprogram:\n  - moe: {{{keys}}}\n"
+    times = [api.simulate(api.load_machine(MACHINE % part), program).makespan_s for part in (bare, "use: h100-sxm")]
+    assert times[0] == pytest.approx(times[1], rel=0.3)

@@ -49,6 +49,7 @@ TOPICS: Final[dict[str, str]] = {
     "llm_training": "training of language models",
     "llm_memory": "memory of trainings",
     "llm_simulated": "training of language models, simulated",
+    "moe": "experts, by kernel",
     "products_serving": "matrix products of serving frameworks",
     "programs": "recorded programs of numpy, and functions left out of a calibration",
     "peers": "all-reduces that other simulators were given",

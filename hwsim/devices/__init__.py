@@ -17,6 +17,7 @@ from hwsim.devices.work import (
     Into,
     Mix,
     Product,
+    Routed,
     Start,
     Work,
     elementwise_call,
@@ -45,6 +46,6 @@ KINDS: Final = Kinds[type[Device]](
 
 __all__ = [
     "KINDS", "WORKLOAD", "Accesses", "Attended", "Call", "CannotCompute", "Cpu", "Device", "Gpu", "Into", "Memory", "Mix", "Nic",
-    "Product", "Sockets", "Start", "Storage", "Switch", "Work", "elementwise_call", "general_call", "lookup_call", "product_call",
-    "reduce_call",
+    "Product", "Routed", "Sockets", "Start", "Storage", "Switch", "Work", "elementwise_call", "general_call", "lookup_call",
+    "product_call", "reduce_call",
 ]  # fmt: skip

@@ -34,6 +34,7 @@ from hwsim.demand import Capacity, Cost, Demand, Term
 from hwsim.devices.accesses import Accesses
 from hwsim.devices.doubts import doubts
 from hwsim.devices.gpu_attention import UNITS, Attention, Rates
+from hwsim.devices.gpu_experts import Grouped
 from hwsim.devices.gpu_matmul import Chip, Tiling, format_of, tiles_like
 from hwsim.devices.gpu_memory import Hierarchy, Launch, Level1, Level2, Occupancy, Stream, Sustained, memory_problems
 from hwsim.devices.kind import Device
@@ -49,7 +50,7 @@ from hwsim.devices.roofline import (
     source_of,
     unknown_dtypes,
 )
-from hwsim.devices.work import Attended, Mix, Start, Work
+from hwsim.devices.work import Attended, Mix, Routed, Start, Work
 from hwsim.formats import precise
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
@@ -120,6 +121,9 @@ class Gpu(Device):
         default=None,
         exclusive_minimum=0.0,
     )
+    experts: Mapping[str, Grouped] = field(
+        "kernels of mixtures of experts: whose, and number format (default: typical ones)", default_factory=dict
+    )
     random: PerSecond | None = field(
         "random numbers per second (default: 100 FLOP of fp32 each)", default=None, exclusive_minimum=0.0
     )
@@ -162,6 +166,8 @@ class Gpu(Device):
             raise CannotCompute(f"{name} is a gpu: an op has all of it", "leave out `cores`")
         if work.attention is not None:
             return self._attended(name, work, work.attention)
+        if work.experts is not None:
+            return self._routed(name, work, work.experts)
         from hwsim.devices.gpu_access import stream
 
         flop, mix, traffic = work.flop, work.mix, work.traffic
@@ -310,6 +316,13 @@ class Gpu(Device):
             sources=self.sources,
             share=self.attention if isinstance(self.attention, float) else None,
         ).cost()
+
+    def _routed(self, name: str, work: Work, call: Routed) -> Cost:
+        from hwsim.devices.gpu_attended import routed
+
+        kernel = self.experts.get(call.kernel)
+        rates = self.attending(work.dtype, name)
+        return routed(name, call, kernel or Grouped(), rates, self.sources, known=kernel is not None)
 
     def _computing(self, name: str, flop: float, dtype: str, mix: Mix) -> Term:
         table, key = self.flop, "flop"

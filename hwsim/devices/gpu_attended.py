@@ -1,4 +1,4 @@
-"""The cost of fused attention on one GPU, and the derivation that goes with it."""
+"""The cost of fused attention and of experts on one GPU, and the derivation that goes with it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from typing import Final
 
 from hwsim.demand import Case, Cost, Doubt, Term
 from hwsim.devices.gpu_attention import Attention, Blocks, Parts, Rates, Strips, missing
+from hwsim.devices.gpu_experts import Grouped
 from hwsim.devices.roofline import Draw, Input, assemble, latency_term, source_of
-from hwsim.devices.work import Attended, Work
+from hwsim.devices.work import Attended, Routed, Work
 from hwsim.formats import precise
 from hwsim.records import dataclass
 
+MANY: Final = 64  # tokens of an expert from which its products are bound by arithmetic
 SHORT: Final = 2048  # tokens below which starts and waves decide
 # Words of a source: how well the number is known.
 _STANDING: Final[tuple[tuple[str, Case], ...]] = (
@@ -122,10 +124,48 @@ class Attending:
         return "attention/prefill" if self.call.queries >= SHORT else "attention/short"
 
     def _doubts(self, key: str, seconds: float) -> tuple[Doubt, ...]:
-        """What the error of its time comes from: GPUs of one kind share it."""
+        """The error of its time, which GPUs of one kind share."""
         said = self._source(key, "start")
         case: Case = next((case for word, case in _STANDING if word in said), "device")
         if key.endswith("."):  # neither the GPU nor its class has such a kernel
             case = "outside"
         chip = f"{precise(self.rates.peak, 'FLOP/s')}, {self.rates.multiprocessors:g} multiprocessors"
         return (Doubt(self._regime(), case, f"{chip}, attention.{key.rstrip('.')}", seconds),)
+
+
+def routed(name: str, call: Routed, kernel: Grouped, rates: Rates, sources: Mapping[str, str], *, known: bool) -> Cost:
+    """The cost of a call of experts.  known: the kernel is one that was measured, of the GPU or of its class."""
+    key = f"experts.{call.kernel}"
+    seconds, compute, memory = kernel.seconds(call, rates), f"{name}.compute", f"{name}.memory"
+    body = seconds - kernel.start
+    weights = call.active * (call.gates + 1) * call.hidden * call.inner * call.weight
+    busy = min(body, call.flop / (kernel.efficiency * rates.peak))
+    drawn = min(body, weights / rates.bandwidth)
+    said = source_of(sources, f"{key}.efficiency")
+    case: Case = next((case for word, case in _STANDING if word in said), "device") if known else "outside"
+    chip = f"{precise(rates.peak, 'FLOP/s')}, {rates.multiprocessors:g} multiprocessors"
+    regime = "moe/few" if call.pairs < MANY * max(1.0, call.active) else "moe/many"
+    products = [
+        kernel.product(call, rates, columns, depth)
+        for columns, depth in ((call.gates * call.inner, call.hidden), (call.hidden, call.inner))
+    ]
+    inputs: tuple[Input, ...] = (
+        ("up", precise(products[0], "s"), f"{call.pairs:g} rows of {call.active:g} experts, padded to tiles ({key}: {said})"),
+        ("down", precise(products[1], "s"), "the same"),
+        ("passes", precise(kernel.passes(call, rates), "s"), f"over the tokens: {source_of(sources, f'{key}.passing')}"),
+    )
+    bound = "compute" if busy > drawn else "memory"
+    doubts = (Doubt(regime, case, f"{chip}, {key}", seconds),)
+    alone = Term(bound, "up + down + passes", inputs, body, f"{name}.{bound}", doubts=doubts)
+    least = Term("compute", "busy", (("busy", precise(busy, "s"), "at the efficiency of large tiles"),), busy, compute)
+    read: tuple[Input, ...] = (
+        ("weights", precise(weights, "B"), "of the experts that have a token"),
+        ("bandwidth", precise(rates.bandwidth, "B/s"), source_of(sources, "memory.bandwidth")),
+    )
+    draws = (
+        Draw(compute, busy, 1.0, call.flop, "FLOP", least),
+        Draw(compute, 0.0, 1.0, 0.0, "FLOP", alone),
+        Draw(memory, drawn, 1.0, weights, "B", Term("memory", "weights / bandwidth", read, drawn, memory)),
+    )
+    start = latency_term("start of the experts", kernel.start, source_of(sources, f"{key}.start"))
+    return assemble(draws, bandwidth=rates.bandwidth, floor=body, latencies=(start,))

@@ -22,7 +22,7 @@ pieces until the chip is full:
     alone  = turns x (bytes of a piece / rate of a multiprocessor + each)
     time   = start + (memory^4 + alone^4 + computing^4)^(1/4) + joining the pieces
 
-**Source**: Dao, "FlashAttention-2", arXiv:2307.08691; Shah et al., "FlashAttention-3", arXiv:2407.08608 (exponentials beside
+**Source**: Dao, "FlashAttention-2", arXiv:2307.08691; Shah et al., "FlashAttention-3", arXiv:2407.08608 (exponentials and
 products); Dao et al., "Flash-Decoding", 2023 (pieces of the cache). The constants are fitted: each part file says to what.
 **Error**: see `docs/validation/components.md`.
 **Range**: all sequences of a call alike. The formulas take numbers, or arrays of them.
@@ -239,8 +239,8 @@ class Strips:
 class Attention:
     """The kernels of attention that a GPU's libraries have.
 
-    A name is that of the library (flash, tensorrt) and what sets the kernel apart: `fp8` computes in 8 bits, `kv8` has an 8-bit
-    cache alone, `window` sees fewer than 1024 tokens, `encoder` all of them, `latent` has one latent vector for all heads.
+    A name is that of the library (flash, tensorrt), and a word for the kind of kernel. `fp8` computes in 8 bits. `kv8` has an
+    8-bit cache alone. `window` sees fewer than 1024 tokens, `encoder` all. `latent` has one latent vector for all heads.
     """
 
     prefill: Mapping[str, Blocks] = field("many queries of a sequence", default_factory=dict)

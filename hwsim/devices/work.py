@@ -124,7 +124,7 @@ class Work:
         start: who starts them: the one before in the stream, a graph, or the host, which waits for each.
         remote: part of the traffic that goes to the memory of another domain or socket.
         call: the call of a library that it is, for a machine whose calls were measured.
-        attention: the call of fused attention that it is, for a gpu.
+        attention: the call of fused attention that it is, for a gpu; experts: of a mixture of experts.
     """
 
     flop: float = 0.0
@@ -146,6 +146,7 @@ class Work:
     start: Start = "stream"
     call: Call | None = None
     attention: Attended | None = None
+    experts: Routed | None = None
 
     @property
     def traffic(self) -> float:
@@ -232,6 +233,35 @@ class Attended:
     def decoding(self) -> bool:
         """Whether it is one query a sequence."""
         return self.queries == 1
+
+
+@dataclass(frozen=True, slots=True)
+class Routed:
+    """A call of the experts that a GPU has. The numbers may be arrays, one for each call.
+
+    Args:
+        tokens: that come in; pairs: of a token and one of its experts here; active: experts that have a token.
+        blocks: blocks of rows of all experts, for each size of a tile.
+        hidden: width of a token; inner: of an expert; gates: 2 where it has a gate, else 1.
+        weight: bytes of a number of the weights; width: of a token's.
+        kernel: whose, a name of `experts:`.
+    """
+
+    tokens: float
+    pairs: float
+    active: float
+    blocks: tuple[float, ...]
+    hidden: float
+    inner: float
+    gates: float = 2.0
+    weight: float = 2.0
+    width: float = 2.0
+    kernel: str = "flash bf16"
+
+    @property
+    def flop(self) -> float:
+        """Operations of the products."""
+        return 2.0 * self.pairs * (self.gates + 1) * self.hidden * self.inner
 
 
 def elementwise_call(

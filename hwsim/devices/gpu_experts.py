@@ -1,0 +1,101 @@
+"""Feed-forward networks of experts on a GPU: grouped products, whose rows are padded to tiles for every expert.
+
+    blocks = tokens of each expert / rows of a tile, rounded up, of all experts
+    tile   = max(2 rows columns (k + prologue) / speed of a multiprocessor, bytes of its weights / rate of a multiprocessor)
+    turns  = blocks x columns of tiles over multiprocessors, at least 1, and half of `lost` more beyond that
+    time   = start + of both products ((turns x tile)^4 + (weights in use / bandwidth)^4)^(1/4) + passes over tokens
+
+and the library takes the rows that make this least. The tokens of an expert are equal, or fall off as a power law.
+
+**Source**: Gale et al., "MegaBlocks", arXiv:2211.15841 (padding, blocks); the constants are fitted: each part file says to what.
+**Error**: see `docs/validation/components.md`.
+**Range**: experts of one GPU; what GPUs exchange is a collective. The formula takes numbers, or arrays of them.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import Final
+
+from hwsim.devices.gpu_attention import Rates, least, most, rounded, whole
+from hwsim.devices.work import Routed
+from hwsim.records import dataclass
+from hwsim.spec.fields import field
+from hwsim.units import BytesPerSecond, Ratio, Seconds
+
+TILES: Final = (8, 16, 32, 64, 128, 256)  # rows of a tile
+COLUMNS: Final = 128.0
+LARGEST: Final = 181.0  # side of the largest tile
+
+
+@functools.lru_cache(maxsize=1024)
+def tokens_of(tokens: int, top_k: int, experts: int, skew: float) -> tuple[int, ...]:
+    """Tokens of each expert, the busiest last: alike, or the quantiles of a power law with this exponent.
+
+    >>> tokens_of(8, 2, 4, 0.0), tokens_of(1, 2, 4, 0.0), sum(tokens_of(1000, 8, 64, 1.2))
+    ((4, 4, 4, 4), (0, 0, 1, 1), 8000)
+    """
+    pairs = tokens * top_k
+    if skew <= 0:
+        return tuple((pairs + at) // experts for at in range(experts))
+    low, high = (1.0, 0.8 * tokens) if pairs > experts else (0.01, 2.0)
+    power = 1.0 - skew
+    parts = [(at + 0.5) / experts for at in range(experts)]
+    drawn = [
+        low * (high / low) ** part if abs(power) < 1e-9 else ((high**power - low**power) * part + low**power) ** (1.0 / power)
+        for part in parts
+    ]
+    scale, done, found = pairs / math.fsum(drawn), 0.0, []
+    for each in drawn:
+        found.append(round(done + each * scale) - round(done))
+        done += each * scale
+    return tuple(found)
+
+
+def blocks_of(tokens: Sequence[int]) -> tuple[float, ...]:
+    """Blocks of rows of all experts, for each of `TILES`."""
+    return tuple(float(sum(-(-each // rows) for each in tokens)) for rows in TILES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grouped:
+    """Kernels of experts. The defaults are of no kernel that was measured."""
+
+    efficiency: Ratio = field("part of the peak that large tiles reach", default=0.7, exclusive_minimum=0.0)
+    reading: Ratio = field("part of the bandwidth that weights are read with", default=0.8, exclusive_minimum=0.0)
+    edge: float = field("a tile of sides a, b reaches 1 / (1 + edge (1/a + 1/b)) of an endless one", default=15.0, minimum=0.0)
+    prologue: float = field("steps of k that starting and ending a tile take", default=150.0, minimum=0.0)
+    lost: float = field("of the last wave", default=0.5, minimum=0.0)
+    passing: BytesPerSecond = field("of a multiprocessor, in passes over tokens", default=20e9, exclusive_minimum=0.0)
+    rate: BytesPerSecond = field("of a multiprocessor that reads weights", default=60e9, exclusive_minimum=0.0)
+    start: Seconds = field("of all its kernels, in a graph", default=3e-5)
+
+    def seconds(self, call: Routed, rates: Rates) -> float:
+        """Seconds of a call."""
+        total = self.start + self.passes(call, rates)
+        for columns, depth in ((call.gates * call.inner, call.hidden), (call.hidden, call.inner)):
+            total = total + self.product(call, rates, columns, depth)
+        return total
+
+    def passes(self, call: Routed, rates: Rates) -> float:
+        """Seconds in which tokens are sorted, gathered and summed."""
+        size = (2 * call.pairs + call.tokens) * (2 * call.hidden + call.inner) * call.width
+        return size / (self.passing * rates.multiprocessors)
+
+    def product(self, call: Routed, rates: Rates, columns: float, depth: float) -> float:
+        """Seconds of one grouped product."""
+        memory = call.active * columns * depth * call.weight / (self.reading * rates.bandwidth)
+        best: float | None = None
+        for rows, blocks in zip(TILES, call.blocks, strict=True):
+            relative = (1 + 2 * self.edge / LARGEST) / (1 + self.edge * (1 / COLUMNS + 1 / rows))
+            speed = self.efficiency * rates.peak * min(relative, 1.0) / rates.multiprocessors
+            computing = 2.0 * COLUMNS * rows * (depth + self.prologue) / speed
+            tile = most(computing, COLUMNS * (depth + self.prologue / 4) * call.weight / self.rate)
+            turns = blocks * whole(columns / COLUMNS) / rates.multiprocessors
+            turns = most(turns + self.lost / 2 * (turns > 1), 1.0 + 0.0 * turns)
+            seconds = rounded(turns * tile, memory)
+            best = seconds if best is None else least(best, seconds)
+        assert best is not None
+        return best
