@@ -21,6 +21,7 @@ from hwsim.collectives import ALGORITHMS, OPERATIONS, Algorithm, CannotCollect, 
 from hwsim.collectives.timing import library_of, timed, usual
 from hwsim.demand import Choice
 from hwsim.machine import Machine, NoRoute, UnknownName
+from hwsim.machine.libraries.nccl import Nccl
 from hwsim.records import dataclass
 from hwsim.spec import did_you_mean
 from hwsim.spec.ranges import is_range, parse_range
@@ -52,7 +53,7 @@ class Row:
 class Measured:
     """Rows by size, then in the order of the algorithms.
 
-    library: kind of what the machine says its devices use, "" if it says nothing.
+    library: kind of what the devices use, "" if nothing; assumed: not as the machine says, but by the generation of its links.
     cannot: algorithms that do not do this among these devices, and why.
     """
 
@@ -61,6 +62,7 @@ class Measured:
     algorithms: tuple[str, ...]
     rows: tuple[Row, ...]
     library: str = ""
+    assumed: bool = False
     cannot: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -181,4 +183,6 @@ def measure(
                 progress(number * len(wanted) + at + 1, len(sizes) * len(wanted))
     library = library_of(machine, devices)
     done = tuple(name for name in wanted if name not in cannot)
-    return Measured(operation, tuple(devices), done, tuple(rows), "" if library is None else library.kind, tuple(cannot.items()))
+    assumed = isinstance(library, Nccl) and library.sources.get("start", "").startswith("default")
+    kind = "" if library is None else library.kind
+    return Measured(operation, tuple(devices), done, tuple(rows), kind, assumed, tuple(cannot.items()))

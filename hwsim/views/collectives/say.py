@@ -13,7 +13,7 @@ from hwsim.views.kit.table import size_text, table
 from hwsim.views.kit.view import Heading
 
 WIDTH: Final = 110
-LIBRARIES: Final = {"nccl": "NCCL as measured", "mpi": "MPI as measured", "overheads": "overheads as given"}
+LIBRARIES: Final = {"nccl": "NCCL as measured", "mpi": "MPI as measured", "overheads": "overheads as given", "own": "own kernels"}
 
 
 def text(measured: Measured, heading: Heading, **_: object) -> str:
@@ -21,7 +21,9 @@ def text(measured: Measured, heading: Heading, **_: object) -> str:
     devices = measured.devices
     among = ", ".join(devices) if len(devices) < 5 else f"{len(devices)} devices, {devices[0]} to {devices[-1]}"
     library = "the machine names no library: links at their rates"
-    if measured.library:
+    if measured.assumed:
+        library = "the machine names no library: NCCL as other machines with such links have it, a default"
+    elif measured.library:
         library = f"{LIBRARIES[measured.library]}: `collectives` of the machine's file"
     lines = [f"{measured.operation} among {among}  on  {heading.machine}", f"  {library}", ""]
     if len(measured.algorithms) == 1:
