@@ -11,7 +11,8 @@ from published import TOPICS, scores_of
 # Minutes of simulation; the closed forms and the smaller oracles of these topics are in the tests of their modules
 LONG = frozenset({
     "attention", "babelstream", "cnn_inference", "cnn_simulated", "cnn_training", "collectives_levels", "collectives_serving",
-    "decode", "dram", "gpu_bandwidth", "llm_simulated", "llm_training", "moe", "peers", "products_serving", "twins_storage",
+    "decode", "dram", "gpu_bandwidth", "llm_simulated", "llm_training", "moe", "peers", "products_serving", "programs",
+    "twins_storage",
 })  # fmt: skip
 
 

@@ -21,7 +21,7 @@ from hwsim_calibrate.store import Measurements, Row, load
 from hwsim_calibrate.suites import SUITES, MiB, Scope, missing, suite
 
 BUDGET: Final = 120.0  # seconds; with fit and validation a calibration takes less than three minutes
-RUN_BUDGET: Final = 90.0  # seconds of `run`, which fits and validates as well
+RUN_BUDGET: Final = 80.0  # seconds of `run`, which fits and validates as well
 LARGEST: Final = 31 * MiB  # freed before anything is measured; see suites/allocation.py
 
 KiB: Final = 1024

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 ENDING: Final = {signal.SIGINT: EXIT_INTERRUPTED, signal.SIGTERM: 143}  # exit code by signal, as a shell reports it
 AFTER: Final = 2.0  # seconds before progress is shown
-VALIDATION: Final = 45.0  # seconds of timing programs
+VALIDATION: Final = 25.0  # seconds of timing programs
 
 
 class Ended(KeyboardInterrupt):
