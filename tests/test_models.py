@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from hwsim import api
 from hwsim.devices import Gpu
+from hwsim.devices.roofline import LocalMemory
 from hwsim.models import (
     Cluster,
     Framework,
@@ -40,7 +41,7 @@ from hwsim.models import (
     training_memory,
 )
 from hwsim.models.layer import kernels as kernels_of
-from hwsim.models.memory import in_flight
+from hwsim.models.memory import Footprint, in_flight
 from hwsim.spec import SpecError, find, names, read
 from tests.effort import effort
 
@@ -268,6 +269,70 @@ def test_what_does_not_fit_is_said_with_its_amount() -> None:
     over = (step.memory.total - 80e9) / 1e12
     assert step.verdict == f"does not fit by {over:.2f} TB on gpu0"
     assert over > 0.5
+
+
+@pytest.mark.parametrize(("pp", "chunks", "layers"), [(16, 8, 126), (12, 1, 126), (8, 3, 126), (4, 5, 62), (4, 3, 10), (3, 2, 4)])
+def test_layers_that_do_not_divide_are_spread(pp: int, chunks: int, layers: int) -> None:
+    model = replace(load_transformer("llama-3-8b"), layers=layers)
+    plan = ParallelPlan(pp=pp, chunks=chunks, schedule="interleaved" if chunks > 1 else "1f1b", uneven=True, global_batch=pp)
+    laid = lay(model, plan, pp)
+    parts = [laid.parts_of(stage) for stage in range(pp)]
+    assert sum(map(sum, parts)) == layers
+    order = [parts[number % pp][number // pp] for number in range(pp * chunks)]
+    ends = [order[0] + 1, *order[1:-1], order[-1] + 1]
+    assert max(ends) - min(ends) <= 1
+    assert laid.layers == max(map(sum, parts))
+
+
+def test_stages_gather_sharded_weights_once_a_step() -> None:
+    model, framework = load_transformer("llama-3-8b"), load_framework("torchtitan-compile")
+    shared, plain = (
+        lay(model, ParallelPlan(pp=2, dp=4, global_batch=32, sharding=sharding), 8)
+        for sharding in ("fsdp", "zero-1")  # type: ignore[arg-type]
+    )
+    stages = [stage_of(laid, framework, 1) for laid in (shared, plain)]
+    assert not stages[0].gathered
+    assert stages[0].ending == stages[1].ending
+
+
+def test_gpus_that_split_a_sequence_share_states() -> None:
+    model = load_transformer("llama-3-8b")
+    held = [
+        training_memory(lay(model, ParallelPlan(cp=cp, dp=8 // cp, global_batch=8, sharding="fsdp"), 8)).optimizer
+        for cp in (1, 8)
+    ]
+    assert held[0] == held[1]
+
+
+def test_a_memory_that_may_suffice_is_tight() -> None:
+    held = Footprint(0, 80e9, 0.0, 0.0, 0.0, 0.0, spread=0.15)
+    verdicts = [held.verdict(size).partition(" ")[0] for size in (93e9, 91e9, 69e9, 67e9)]
+    assert verdicts == ["fits", "tight:", "tight:", "does"]
+
+
+def test_products_in_8_bits_have_kernels_that_convert() -> None:
+    model = load_transformer("llama-3-8b")
+    layers = [stage_of(lay(model, ParallelPlan(global_batch=1, dtype=dtype), 1), Framework()).layer for dtype in ("bf16", "fp8")]  # type: ignore[arg-type]
+    casts = [[kernel for kernel in kernels_of((*layer.forward, *layer.backward)) if kernel.kind == "cast"] for layer in layers]
+    assert not casts[0]
+    assert len(casts[1]) == 4 + 2 * 4  # of each product: both factors; backward its gradient, and all three transposed
+    assert all(kernel.work.writes < kernel.work.reads or kernel.work.dtype == "fp8" for kernel in casts[1])
+
+
+def test_recompute_that_stops_leaves_out_the_last_product() -> None:
+    model, laid = load_transformer("llama-3-8b"), ParallelPlan(global_batch=1, recompute="full")
+    names = [
+        [kernel.name for kernel in kernels_of(stage_of(lay(model, laid, 1), Framework(stops=stops)).layer.recompute)]
+        for stops in (False, True)
+    ]
+    assert names[0][: len(names[1])] == names[1]
+    assert names[0][len(names[1])] == "down"
+
+
+def test_weights_in_buckets_cost_a_round_each() -> None:
+    cluster = Cluster(Gpu(flop={"fp32": 1e12}, memory=LocalMemory(1e12)), 64, 8, {8: 1e11}, 1e11, 1e11, knee=0.0)
+    whole, cut = cluster.gathered(1e9, 64), replace(cluster, bucket=1e8).gathered(1e9, 64)
+    assert cut - whole == pytest.approx(9 * cluster.seconds("all-gather", 1e-9, 64), rel=1e-6)
 
 
 def test_a_cache_holds_what_the_weights_leave() -> None:

@@ -81,6 +81,15 @@ def test_the_bubble_of_equal_stages_emerges_from_the_schedule(
     assert bubble == pytest.approx((stages - 1) / (chunks * microbatches + stages - 1), abs=1e-9)
 
 
+@pytest.mark.parametrize(("stages", "chunks"), [(2, 3), (4, 2), (8, 4)])
+@pytest.mark.parametrize("microbatches", [1, 3, 5, 7, 11, 13])
+def test_any_number_of_microbatches_is_interleaved(stages: int, chunks: int, microbatches: int) -> None:
+    """Fewer than stages wait for the first of them to come round."""
+    waiting = (chunks - 1) * max(0, stages - microbatches) / chunks
+    expected = 3.0 * (microbatches + (stages - 1) / chunks + waiting)
+    assert uniform("interleaved", stages, microbatches, chunks) == pytest.approx(expected, abs=1e-9)
+
+
 def test_the_bubble_of_a_real_model_is_nearly_that_of_equal_stages() -> None:
     model = {"kind": "transformer", "layers": 32, "hidden": 4096, "heads": 32, "vocab": 64}
     found = trained(NODE, model=model, global_batch=16, parallel={"pp": 8}, framework="megatron", optimizer="sgd")
