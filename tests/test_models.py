@@ -287,8 +287,7 @@ def test_layers_that_do_not_divide_are_spread(pp: int, chunks: int, layers: int)
 def test_stages_gather_sharded_weights_once_a_step() -> None:
     model, framework = load_transformer("llama-3-8b"), load_framework("torchtitan-compile")
     shared, plain = (
-        lay(model, ParallelPlan(pp=2, dp=4, global_batch=32, sharding=sharding), 8)
-        for sharding in ("fsdp", "zero-1")  # type: ignore[arg-type]
+        lay(model, ParallelPlan(pp=2, dp=4, global_batch=32, sharding=sharding), 8) for sharding in ("fsdp", "zero-1")
     )
     stages = [stage_of(laid, framework, 1) for laid in (shared, plain)]
     assert not stages[0].gathered
@@ -312,7 +311,7 @@ def test_a_memory_that_may_suffice_is_tight() -> None:
 
 def test_products_in_8_bits_have_kernels_that_convert() -> None:
     model = load_transformer("llama-3-8b")
-    layers = [stage_of(lay(model, ParallelPlan(global_batch=1, dtype=dtype), 1), Framework()).layer for dtype in ("bf16", "fp8")]  # type: ignore[arg-type]
+    layers = [stage_of(lay(model, ParallelPlan(global_batch=1, dtype=dtype), 1), Framework()).layer for dtype in ("bf16", "fp8")]
     casts = [[kernel for kernel in kernels_of((*layer.forward, *layer.backward)) if kernel.kind == "cast"] for layer in layers]
     assert not casts[0]
     assert len(casts[1]) == 4 + 2 * 4  # of each product: both factors; backward its gradient, and all three transposed
