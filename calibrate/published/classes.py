@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 import statistics
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -240,7 +241,12 @@ def files(kind: str, without: Collection[str] = ()) -> dict[Path, str]:
     out = {}
     for path in sorted({*by_class, *(each.removeprefix(f"{kind}/") for each in names("class") if each.startswith(f"{kind}/"))}):
         file = ROOT / (f"{kind}/{path}.yaml" if path else f"{kind}.yaml")
-        head = file.read_text(encoding="utf-8").partition(MARK)[0] if file.exists() else f"hwsim: class/1\nkind: {kind}\n"
+        head, _, block_there = (
+            file.read_text(encoding="utf-8").partition(MARK) if file.exists() else (f"hwsim: class/1\nkind: {kind}\n", "", "")
+        )
+        own = {entry.key.partition(".")[0] for entry in NUMBERS}
+        if strange := [key for key in re.findall(r"(?m)^(\w+):", block_there) if key not in own]:
+            raise SystemExit(f"{file}: {', '.join(strange)} stands below the line that this program writes: move it above")
         out[file] = head + MARK + block(path, by_class)
     return out
 
