@@ -16,7 +16,7 @@ import numpy as np
 
 from hwsim.demand import Case, Cost, Doubt, Term, case_of
 from hwsim.records import dataclass
-from hwsim.results.cause import Cause, binding, holder
+from hwsim.results.cause import HOST, Cause, binding, holder
 from hwsim.results.critical import critical_path
 from hwsim.results.timeline import Timeline
 from hwsim.ticks import FEMTO
@@ -71,9 +71,13 @@ def weights_of(timeline: Timeline) -> Weights:
     weights: list[Weight] = []
     stated = 0.0
     for code, seconds in zip(codes.tolist(), took.tolist(), strict=True):
-        number, cause = divmod(code, len(path.causes))
-        cost = costs[number]
-        parts = lines_of(cost, path.causes[cause]) if cost is not None else ()
+        number, at = divmod(code, len(path.causes))
+        cost, cause = costs[number], path.causes[at]
+        parts = lines_of(cost, cause) if cost is not None else ()
+        if flat.graph.trainings and not parts and cause.kind in (*HOST, "time"):
+            # the host's time for a kernel, an array or a step is the framework's
+            weights.append(Weight(Doubt("launch/host", "known", "the framework's host", seconds), MANY))
+            continue
         covered = 0.0
         for term, share in parts:
             for weight, part in errors_of(term):
@@ -143,6 +147,11 @@ def _of_inputs(inputs: tuple[tuple[str, str, str], ...], kind_of_line: str) -> t
 
 
 def _named(name: str, source: str) -> str:
-    """A number and its source; equal parts have equal ones, so that their errors are one."""
-    text = source if name in source.partition(":")[0] else f"{name}: {source}"
+    """A number and its source; equal parts have equal ones, so that their errors are one.
+
+    >>> _named("rate", "the least of 4 banks: guess, a part of the 100 ns"), _named("the time", "workload, spread 5 %")
+    ('rate: guess, a part of the 100 ns', 'the time: workload, spread 5 %')
+    """
+    match = _SOURCE.search(source)
+    text = f"{name}: {source[match.start() :] if match is not None else source}"
     return text if len(text) <= LETTERS else text[:LETTERS] + "..."

@@ -100,7 +100,10 @@ def _behind(interval: Interval) -> str:
 
 
 def _part(part: Part) -> str:
-    return part.key if part.is_number else f"{part.regime.partition('/')[0]} on {part.key}: {CASES[part.case]}"
+    if part.is_number:
+        return part.key
+    kind, on = part.regime.partition("/")[0], part.key.removesuffix(part.regime).rstrip()
+    return f"{kind} on {on or 'the machine'}: {CASES[part.case]}"
 
 
 def table(interval: Interval) -> Iterator[str]:
