@@ -26,10 +26,16 @@ PLAN: Final = ("global_batch", "microbatch", "sequence", "sequence_parallel", "s
 
 
 def sampled(found: Sequence[Row], count: int = ROWS) -> list[Row]:
-    """As many of each group as the others have, spread over the order of their sizes; all of a group that has few."""
+    """As many of each group as the others have, spread over the order of their sizes; all of a group that has few.
+
+    Runs that differ only in what the sources do not say (the same plan again) are one.
+    """
     groups: dict[str, list[Row]] = {}
+    seen: set[tuple[str, str, int, str]] = set()
     for row in sorted(found, key=lambda row: (row.group, row.size)):
-        if row.gpus <= MOST:
+        key = row.group, row.software, row.gpus, f"{row.said} {row.plan}"
+        if row.gpus <= MOST and key not in seen:
+            seen.add(key)
             groups.setdefault(row.group, []).append(row)
     each = 1
     while sum(min(each, len(group)) for group in groups.values()) < count and each < len(found):
