@@ -186,3 +186,12 @@ def test_a_program_of_its_own_kinds_is_recorded(tmp_path: Path) -> None:
 def test_programs_have_names_of_their_own() -> None:
     assert len({program.name for program in PROGRAMS}) == len(PROGRAMS)
     assert all(program.blind for program in FRESH)
+
+
+def test_every_function_that_a_recorder_writes_is_known() -> None:
+    from hwsim.devices.functions import FUNCTIONS
+    from hwsim_calibrate.calls import DRAWN, GENERAL, REDUCTIONS, TWO
+    from hwsim_calibrate.kernels import ONE
+    from hwsim_calibrate.recording.ops import LOOKUPS
+
+    assert {*GENERAL, *REDUCTIONS, *TWO, *DRAWN, *ONE, *LOOKUPS, "bincount", "where", "sort", "argsort"} <= FUNCTIONS

@@ -93,7 +93,7 @@ def ufunc(done: Performed) -> Described:
     if method == "outer" and _odd(*done.args, result) is None:
         return _elementwise(done, name, [np.asarray(done.args[0])[..., None], np.asarray(done.args[1])], result, "new")
     if method == "at" and np.ndim(done.args[1]) == 1:
-        return scattered(done, f"{name}_at")
+        return scattered(done, "add_at")
     if method or isinstance(done.result, tuple) or _odd(*done.args, result) is not None:
         return unknown(done)
     arrays = [each for each in done.args if isinstance(each, np.ndarray) and each.ndim]
