@@ -25,9 +25,9 @@ FRAMEWORK: Final = LibraryName("framework")
 COUNT: Final = click.IntRange(min=1)
 SERVED: Final = ("fp32", "bf16", "fp16", "fp8", "int8")
 TRAINED: Final = ("fp32", "tf32", "bf16", "fp16", "fp8")
-_TRAINING: Final = ("pp", "dp", "cp", "ep", "microbatch", "global_batch", "sequence", "schedule", "chunks", "sharding",
+_TRAINING: Final = ("pp", "dp", "cp", "ep", "microbatch", "global_batch", "sequence", "schedule", "chunks", "uneven", "sharding",
                     "recompute", "optimizer", "sequence_parallel", "plan", "tokens", "top")  # fmt: skip
-_TRANSFORMER: Final = ("cp", "ep", "sequence", "chunks", "sharding", "recompute", "sequence_parallel", "tokens")
+_TRANSFORMER: Final = ("cp", "ep", "sequence", "chunks", "uneven", "sharding", "recompute", "sequence_parallel", "tokens")
 _INFERENCE: Final = ("batch", "prompt", "output")
 
 
@@ -67,6 +67,7 @@ class Replicas(Text):
 @click.option("--schedule", type=click.Choice(("gpipe", "1f1b", "interleaved")), default="1f1b", metavar="NAME",
               help="Pipeline schedule: gpipe, 1f1b or interleaved (default: 1f1b).")  # fmt: skip
 @click.option("--chunks", type=COUNT, default=1, metavar="N", help="Virtual stages of a GPU in an interleaved schedule.")
+@click.option("--uneven", is_flag=True, help="Stages of layers that do not divide may differ by one.")
 @click.option("--sharding", type=click.Choice(("none", "zero-0", "zero-1", "zero-2", "zero-3", "fsdp")), default="zero-1",
               metavar="NAME", help="State sharded over replicas: none, zero-1 to zero-3, fsdp (default: zero-1).")  # fmt: skip
 @click.option("--recompute", type=click.Choice(("none", "selective", "full")), default="none", metavar="NAME",

@@ -249,13 +249,13 @@ def _of_transformer(model: Transformer, plan: ParallelPlan, dp: int) -> Iterator
     if pp > model.layers:
         yield "pp", f"pp {pp} stages, but only {model.layers} layers"
     elif model.layers % pp and not plan.uneven:
-        yield "pp", f"pp {pp} does not divide {model.layers} layers: with `uneven: true` stages differ by one"
+        yield "pp", f"pp {pp} does not divide {model.layers} layers: with `uneven` stages differ by one"
     elif pp * plan.chunks > model.layers + 2:
         yield "chunks", f"pp {pp} x {plan.chunks} chunks are more than {model.layers} layers, the embedding and the output"
     elif model.layers % (pp * plan.chunks) and not plan.uneven:
         yield (
             "chunks",
-            f"{plan.chunks} chunks do not divide the {model.layers // pp} layers of a stage: with `uneven: true` these differ",
+            f"{plan.chunks} chunks do not divide the {model.layers // pp} layers of a stage: with `uneven` these differ",
         )
     if plan.chunks > 1 and plan.schedule != "interleaved":
         yield "schedule", f"{plan.chunks} chunks of a stage need `schedule: interleaved`, not {plan.schedule}"
