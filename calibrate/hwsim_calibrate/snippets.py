@@ -197,8 +197,8 @@ def _bincount(size: Size) -> Call:
 def _where(size: Size) -> Call:
     first, mask = numbers(size.dtype, size.n), size.mask()
     if "scalar" in size.words:
-        other = DTYPES[size.dtype](0)
-        return lambda: np.where(mask, first, other)
+        zero = DTYPES[size.dtype](0)
+        return lambda: np.where(mask, first, zero)
     second = numbers(size.dtype, size.n)
     return lambda: np.where(mask, first, second)
 
@@ -269,7 +269,7 @@ def _einsum(size: Size) -> Call:
 
 
 def _signed(size: Size) -> Call:
-    """Powers of numbers of both signs, which take another way than those of positive ones."""
+    """Powers of numbers of both signs, which are slower than powers of positive numbers."""
     values = np.linspace(-1.0, 1.0, size.n).astype(DTYPES[size.dtype])
     return lambda: values**3
 
@@ -528,7 +528,7 @@ def snippet_of(call: Modelled) -> tuple[str, Size] | None:
 
 
 def _elements(name: str, count: int, words: tuple[str, ...]) -> int:
-    """`n` of a snippet whose call has so many steps."""
+    """`n` of a snippet by the steps of its call."""
     if name == "lstsq":
         return max(round(math.cbrt(count / 4)), 1)
     if name == "outer":

@@ -64,8 +64,8 @@ def _usual(cpu: CpuKeys, name: str, call: Call, flop: float, unit: Unit, otherwi
         if time.compute < SLOWER * max((term.seconds for term in formula.why), default=0.0):
             return _doubted(formula, call.function)
     cost = _cost(cpu, kernels, name, call, flop, unit, time._replace(standing="usual"))
-    said = tuple(replace(term, label="usual") if term.label == KERNEL else term for term in cost.why)
-    return replace(cost, why=said)
+    lines = tuple(replace(term, label="usual") if term.label == KERNEL else term for term in cost.why)
+    return replace(cost, why=lines)
 
 
 def _doubted(cost: Cost, function: str) -> Cost:
@@ -110,11 +110,11 @@ def _cost(cpu: CpuKeys, kernels: Kernels, name: str, call: Call, flop: float, un
         floor=time.body,
         latencies=[_start(time, source, doubt)] if time.call > 0 else [],
     )
-    said = ((FUNCTION, call.function, WORKLOAD),)
+    named = ((FUNCTION, call.function, WORKLOAD),)
     if time.standing == "extrapolated":
-        return replace(cost, why=(*cost.why, Term(EXTRAPOLATED, "no size near it was measured: function", said, 0.0)))
+        return replace(cost, why=(*cost.why, Term(EXTRAPOLATED, "no size near it was measured: function", named, 0.0)))
     if is_related:
-        return replace(cost, why=(*cost.why, Term(RELATED, "by others that were measured: function", said, 0.0)))
+        return replace(cost, why=(*cost.why, Term(RELATED, "by others that were measured: function", named, 0.0)))
     return cost
 
 

@@ -342,8 +342,8 @@ def _read() -> dict[str, tuple[float, dict[str, float]]]:
     table = {}
     for line in _TIMES.strip().replace("\n  ", " ").splitlines():
         name, _, numbers = line.partition(": ")
-        call, *each = numbers.split()
-        table[name] = (float(call), {dtype: float(time) for dtype, _, time in (pair.partition("=") for pair in each)})
+        call, *times = numbers.split()
+        table[name] = (float(call), {dtype: float(time) for dtype, _, time in (pair.partition("=") for pair in times)})
     return table
 
 

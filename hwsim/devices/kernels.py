@@ -223,16 +223,16 @@ class Kernels:
         """Time of a call that is `unknown`, by functions that were measured and take alike; None if there is no such."""
         if call.cores not in (None, self.cores) or (call.product is not None and call.function == "matmul"):
             return None
-        found = self._related.get(call)
-        if found is None:
+        known_time = self._related.get(call)
+        if known_time is None:
             from hwsim.devices.stand_in import stand_in
 
             function = stand_in(self, call)
             if function is None:
                 return None
             around = replace(self, functions={call.function: function}, corrections=Corrections())
-            found = self._related[call] = around.time(call)._replace(standing="related")
-        return found
+            known_time = self._related[call] = around.time(call)._replace(standing="related")
+        return known_time
 
     def _time(self, call: Call) -> Time:
         before, compute, standing = self._computing(call)
@@ -313,8 +313,8 @@ def alike(function: str, words: Sequence[str]) -> Iterator[str]:
     (['mean columns method', 'mean columns'], ['add', 'add method'])
     """
     yield " ".join((function, *words))
-    other = [word for word in words if word != "method"] if "method" in words else [*words, "method"]
-    yield " ".join((function, *other))
+    without = [word for word in words if word != "method"] if "method" in words else [*words, "method"]
+    yield " ".join((function, *without))
 
 
 def key_of(call: Call) -> str:

@@ -2,8 +2,8 @@
 
     each = usual x median(measured / usual) over the functions nearest in time per byte, of the same kind of number
 
-Usual times are those of `function_times`, of one core of another CPU. Ratios between functions of one library carry from machine
-to machine better than times do.
+Usual times are those of `function_times`, measured on one core of another CPU. Ratios between functions of one library
+carry from machine to machine better than times do.
 
 Error: docs/validation/calibration.md (regime program/related: usual times of one CPU for the functions of another).
 Range: numpy with the same kinds of loops; not libraries of linear algebra that choose other algorithms.
@@ -35,25 +35,29 @@ LIKE: Final[Mapping[str, tuple[str, ...]]] = {  # formats whose usual time stand
 
 
 def usual(function: str, form: str, dtype: str) -> tuple[str, float, float] | None:
-    """(entry, seconds of an element, of a call) of a function in its form, else without it; None if nobody knows."""
+    """(entry, seconds of an element, of a call) of a function in its form, else without it; None if there is none."""
     from hwsim.devices.function_times import TIMES
 
     words = form.split()
     for many in range(len(words), -1, -1):
         entry = " ".join((function, *words[:many]))
         if entry in TIMES:
-            call, each = TIMES[entry]
-            for other in (dtype, *LIKE.get(dtype, ())):
-                if other in each and other in BYTES:
-                    return entry, each[other] * 1e-9 * (BYTES[dtype] / BYTES[other] if other != dtype else 1.0), call * 1e-9
-            if not each:
+            call, times = TIMES[entry]
+            for form_dtype in (dtype, *LIKE.get(dtype, ())):
+                if form_dtype in times and form_dtype in BYTES:
+                    return (
+                        entry,
+                        times[form_dtype] * 1e-9 * (BYTES[dtype] / BYTES[form_dtype] if form_dtype != dtype else 1.0),
+                        call * 1e-9,
+                    )
+            if not times:
                 return entry, 0.0, call * 1e-9
     return None
 
 
 @cache
 def usual_kernels(clock: float) -> Kernels:
-    """All functions with their usual times, at a clock (0: that of the core they were measured on)."""
+    """All functions with their usual times, at a clock (0: the clock they were measured at)."""
     from hwsim.devices.function_times import CLOCK, TIMES
     from hwsim.devices.kernels import Function, Kernels
 
@@ -68,15 +72,15 @@ def usual_kernels(clock: float) -> Kernels:
 
 
 def stand_in(kernels: Kernels, call: Call) -> Function | None:
-    """What such a function takes here; None if nobody knows it, or nothing alike was measured."""
+    """Time of such a function on this CPU; None without a usual time, or where nothing alike was measured."""
     from hwsim.devices.function_times import TIMES
     from hwsim.devices.kernels import Function
 
-    found = usual(call.function, call.form, call.dtype)
-    if found is None:
+    reference = usual(call.function, call.form, call.dtype)
+    if reference is None:
         return None
-    entry, each, start = found
-    place, kind = math.log(max(each, 1e-13) / BYTES[call.dtype]), KINDS.get(call.dtype[:2])
+    entry, element_s, start = reference
+    place, kind = math.log(max(element_s, 1e-13) / BYTES[call.dtype]), KINDS.get(call.dtype[:2])
     ratios: list[tuple[float, float]] = []
     starts: list[float] = []
     for name, function in kernels.functions.items():
@@ -93,4 +97,4 @@ def stand_in(kernels: Kernels, call: Call) -> Function | None:
         return None
     scale = median(ratio for _, ratio in sorted(ratios)[:NEAREST])
     pace = median(starts) if starts else scale
-    return Function(call=start * pace, each={call.dtype: each * scale}, log=entry.split()[0] in SORTED)
+    return Function(call=start * pace, each={call.dtype: element_s * scale}, log=entry.split()[0] in SORTED)

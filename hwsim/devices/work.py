@@ -367,7 +367,7 @@ def general_call(
     since: Sequence[float] = (),
     cores: int | None = None,
 ) -> Call:
-    """Any other function: `count` steps of its own kind, which read and write so many bytes.
+    """Any other function: `count` steps of its own kind, with the bytes that they read and write.
 
     since: bytes used since the last use of what it reads, and of what it writes.
     """

@@ -146,8 +146,8 @@ def with_rest(kernels: Kernels, rows: Sequence[Timed]) -> Kernels:
         entries.setdefault(entry_of(row.call), []).append(row)
     functions = dict(kernels.functions)
     for entry, timed_rows in entries.items():
-        known = kernels.functions.get(entry, Function(counts=(math.inf, 0.0)))
-        functions[entry] = _alone(kernels, entry, known, timed_rows)
+        before = kernels.functions.get(entry, Function(counts=(math.inf, 0.0)))
+        functions[entry] = _alone(kernels, entry, before, timed_rows)
     return replace(kernels, functions=with_plain(functions), forms=_forms(functions))
 
 

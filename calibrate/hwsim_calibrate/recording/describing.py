@@ -273,10 +273,10 @@ def _found(done: Performed, function: str, table: Array, index: Array, result: A
 
 
 def _looked_up(done: Performed, table: Array, indices: Sequence[Array], result: Array) -> Described:
-    """By several indices, by masks beside slices, or along another axis: each element of the result is found by itself."""
+    """By several indices, by masks and slices, or along another axis: each element of the result is found by itself."""
     if not indices or any(each.dtype == np.bool_ for each in indices):
         done.since(table, *_with_axes(result))
-        raise NoOp("an index of bool beside others")
+        raise NoOp("an index of bool among others")
     function = "indices" if len(indices) > 1 else "takecolumns"
     since = done.since(table, indices[0], *_with_axes(result))
     call = lookup_call(
@@ -300,12 +300,12 @@ def scattered(done: Performed, function: str) -> Described:
     if isinstance(at, tuple):
         lists = [np.asarray(each) for each in at if isinstance(each, np.ndarray | list)]
         if not lists or any(each.dtype == np.bool_ for each in lists):
-            raise NoOp("an index of bool beside others")
+            raise NoOp("an index of bool among others")
         others = [each for each in at if not isinstance(each, np.ndarray | list)]
         function, index = function + "indices", lists[0]
-        whole = [length for each, length in zip(at, table.shape, strict=False) if isinstance(each, slice)]
+        lengths = [length for each, length in zip(at, table.shape, strict=False) if isinstance(each, slice)]
         count = (
-            float(math.prod(whole) * max(np.broadcast_shapes(*(each.shape for each in lists)), default=1))
+            float(math.prod(lengths) * max(np.broadcast_shapes(*(each.shape for each in lists)), default=1))
             if others
             else float(max(each.size for each in lists))
         )
@@ -460,13 +460,13 @@ def _first_result(done: Performed) -> Array:
 
 
 def _flat_arrays(values: Sequence[Any]) -> list[Array]:
-    found: list[Array] = []
-    for each in values:
-        if isinstance(each, np.ndarray):
-            found.append(each)
-        elif isinstance(each, tuple | list):
-            found += _flat_arrays(each[:64])
-    return found
+    arrays: list[Array] = []
+    for value in values:
+        if isinstance(value, np.ndarray):
+            arrays.append(value)
+        elif isinstance(value, tuple | list):
+            arrays += _flat_arrays(value[:64])
+    return arrays
 
 
 def _largest_factor(number: int) -> int:

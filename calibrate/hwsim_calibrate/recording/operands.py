@@ -58,7 +58,7 @@ def stored_transposed(array: Array) -> bool:
 
 
 def order_of(array: Array) -> str:
-    """How the values along the last axis lie: `sorted`, `few` (different ones), or "" for any order; of a sample.
+    """Order of the values along the last axis: `sorted`, `few` (different ones), or "" for any order; of a sample.
 
     >>> order_of(np.arange(100)), order_of(np.arange(100) % 3), order_of(np.random.default_rng(0).random(100))
     ('sorted', 'few', '')
