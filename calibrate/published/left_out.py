@@ -20,7 +20,6 @@ from hwsim.devices import Gpu
 from published import TOPICS
 from published.parts import part
 from published.residual import Residual
-from published.score import Miss
 
 FOLDS: Final = 5
 TINY_PRODUCT: Final = 20e-6  # seconds
@@ -220,74 +219,9 @@ def _known(topic: str, regime: Callable[[Plain], str], found: Iterable[Plain]) -
         )
 
 
-def _missed(
-    topic: str, regime: Callable[[Miss], str], case: Case, found: Iterable[Miss], *, rate: bool = False
-) -> Iterator[Residual]:
-    """Misses of a topic that has them; rates turned into times of one byte."""
-    seen: dict[str, int] = {}
-    for miss in found:
-        at = seen[miss.group] = seen.get(miss.group, -1) + 1
-        unit = f"fold {at % FOLDS}" if case == "known" else miss.group.rpartition(" ")[2]
-        predicted, measured = (1 / miss.predicted, 1 / miss.measured) if rate else (miss.predicted, miss.measured)
-        yield Residual(
-            topic=topic,
-            regime=regime(miss),
-            case=case,
-            unit=unit,
-            group=miss.group,
-            row=miss.row,
-            work=miss.row,
-            device=miss.group,
-            predicted=predicted,
-            measured=measured,
-        )
-
-
-# ---- components ----
-
-
-def _core_to_core(data: Path) -> Iterator[Residual]:
-    from hwsim.devices import Cpu
-    from published import core_to_core
-
-    every = core_to_core.machines(data)
-    for each in every:
-        coherence = part(Cpu, each.part).coherence
-        for place, seconds in each.seconds.items():
-            cases: list[tuple[Case, str, Any]] = [("device", each.part, core_to_core.from_family(each, every))]
-            if coherence is not None and place not in core_to_core.FITTED:
-                cases.append(("known", place, coherence))
-            for case, unit, how in cases:
-                yield Residual(
-                    topic="latency",
-                    regime="core",
-                    case=case,
-                    unit=unit,
-                    group=each.hardware,
-                    row=f"{each.hardware} {place}",
-                    work=place,
-                    device=each.part,
-                    predicted=each.predicted(place, how),
-                    measured=seconds,
-                )
-
-
-def _fio(data: Path) -> Iterator[Residual]:
-    from published import fio
-
-    for drive in fio._DRIVES:
-        for miss in fio._misses(data, drive, held=True):
-            latency = miss.measured < 1.0
-            case: Case = "known" if drive.scored else "device"
-            found = _missed("disk", lambda each: "write" if "write" in each.row else "read", case, [miss], rate=not latency)
-            yield from (replace(each, unit=drive.name if case == "device" else each.unit) for each in found)
-
-
 STANDING_IN: Final[Mapping[str, Callable[[Path], Iterator[Residual]]]] = {
     "gemm": _gemm,
     "inference": _inference,
     "bert": _bert,
     "cnn_inference": _cnn_inference,
-    "core_to_core": _core_to_core,
-    "fio": _fio,
 }
