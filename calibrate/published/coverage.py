@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hwsim.demand import Case
 from published.intervals import LEVELS, Floats, columns, held, mapped
-from published.ratios import LEVEL, PAIRS, Pair, alike, most_alike, pairs, ratio_half
+from published.ratios import LEVEL, PAIRS, Pair, pairs, ratio_half, works
 from published.residual import Residual
 
 DRAWS: Final = 500
@@ -122,7 +122,7 @@ class Claims:
         claims, right: works of which one device is called faster, and those where it is.
         holds: part of the works whose measured ratio lies inside the ratio's interval of 90 %.
         half: its median half width.
-        alike: correlation of the two errors at which 90 % of all pairs hold.
+        alike: correlation of the two errors, see `Works.alike`.
     """
 
     topic: str
@@ -142,20 +142,19 @@ def claims(found: Iterable[Judged]) -> Iterator[Claims]:
     Half widths come from the other units, and the correlation from the other pairs of devices of the topic and case.
     """
     for (topic, case), (both, halves) in paired(found).items():
-        names = np.array([f"{a.device} | {b.device}" for a, b in both])
-        if len(both) < PAIRS or len(np.unique(names)) < 2:
+        seen = works(both, halves)
+        codes = np.unique(seen.pair)
+        if len(both) < PAIRS or len(codes) < 2:
             continue
-        most = most_alike(both, halves)
-        rho = {name: alike(most[names != name], names[names != name].tolist()) for name in np.unique(names)}
-        half = np.array([ratio_half(*sides, rho[name]) for sides, name in zip(halves, names, strict=True)])
+        rho = {code: seen.without(code).alike() for code in codes.tolist()}
+        half = np.array([ratio_half(*sides, rho[code]) for sides, code in zip(halves, seen.pair.tolist(), strict=True)])
         said = np.array([math.log(a.predicted / b.predicted) for a, b in both])
-        true = np.array([math.log(a.measured / b.measured) for a, b in both])
+        off = np.array([a.log - b.log for a, b in both])
         claimed = np.abs(said) > half
         yield Claims(
-            topic=topic, case=case, works=len(both), pairs=len(rho), claims=int(claimed.sum()),
-            right=int((claimed & (np.sign(said) == np.sign(true))).sum()),
-            holds=float((np.abs(said - true) <= half).mean()), half=float(np.sinh(np.median(half))),
-            alike=alike(most, names.tolist()),
+            topic=topic, case=case, works=len(both), pairs=len(codes), claims=int(claimed.sum()),
+            right=int((claimed & seen.right).sum()), holds=float((np.abs(off) <= half).mean()),
+            half=float(np.sinh(np.median(half))), alike=seen.alike(),
         )  # fmt: skip
 
 

@@ -22,7 +22,7 @@ from published import steps
 from published.coverage import judged
 from published.intervals import LEVELS, Columns, columns, half_widths, mapped, parts
 from published.numbers import spreads
-from published.ratios import LEVEL, PAIRS, Pair, alike, most_alike, pairs
+from published.ratios import LEVEL, PAIRS, Pair, pairs, works
 from published.residual import Residual
 
 FILE: Final = Path(__file__).resolve().parents[2] / "hwsim" / "errors.yaml"
@@ -43,6 +43,7 @@ WORSE: Final[Mapping[str, tuple[str, ...]]] = {
     "generation": (),
     "outside": (),
 }
+WIDEST: Final = 3.0  # half width, a factor of 20: beyond it nothing is known
 OUTSIDE: Final = 2.0  # times the width of another generation, at least
 # Regimes that a model may name and that nobody measured apart: the regime whose errors they have, widened by a factor.
 LIKE: Final[Mapping[str, tuple[str, float]]] = {
@@ -75,13 +76,13 @@ HEADER: Final = """\
 #     rows, units, groups: measurements behind the line; units are left out one at a time, groups are source x device;
 #     shared, scatter: standard deviations of ln that the rows of a unit have in common, and that each row has of its own;
 #     bias: median of ln, below 0 where predictions are too fast;
-#     half: half width of the interval as a logarithm, by level: from p exp(-half) to p exp(half);
+#     half: half width of the interval as a logarithm, by level: from p exp(-half) to p exp(half); at most 3, a factor of 20;
 #     as: the case (or the regime) that the line was carried over from, for want of rows, widened by `times`.
 #   "topic/*" is of all rows of a topic: for a regime that is not here.
 #   steps: what a whole training step misses by beside its kernels (standard deviation of ln), and the correlation of that between
 #     two runs of one framework.
 #   ratio: by regime and case, the correlation of the errors of equal work on two devices, from so many works and pairs: that at
-#     which the half width sqrt(a^2 + b^2 - 2 c a b) of a ratio holds 90 % of them.
+#     which the half width sqrt(a^2 + b^2 - 2 c a b) of a ratio holds 90 % of them, and 95 % of claims of the faster are right.
 #   numbers: standard deviation of ln of a plain number, by kind of source and dimension; how: where it is from.
 """
 
@@ -154,12 +155,16 @@ def _line(rows: Columns, half: Mapping[str, float]) -> dict[str, Any]:
         "shared": _three(shared),
         "scatter": _three(scatter),
         "bias": _three(float(np.median(rows.signed))),
-        "half": dict(zip(half, map(_three, itertools.accumulate(half.values(), max)), strict=True)),
+        "half": dict(zip(half, map(_shown, itertools.accumulate(half.values(), max)), strict=True)),
     }
 
 
 def _three(value: float) -> float:
     return float(f"{value:.3g}")
+
+
+def _shown(half: float) -> float:
+    return _three(min(half, WIDEST))
 
 
 def _filled(found: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -215,7 +220,7 @@ def _carried(lines: Mapping[str, Any], case: str, times: Mapping[str, float]) ->
 
 def _widened(line: Mapping[str, Any], of: str, times: float) -> dict[str, Any]:
     wider = {"shared": _three(line["shared"] * times), "scatter": _three(line["scatter"] * times)}
-    half = {level: _three(value * times) for level, value in line["half"].items()}
+    half = {level: _shown(value * times) for level, value in line["half"].items()}
     return {"rows": 0, "units": 0, "groups": 0} | wider | {"bias": line["bias"], "half": half, "as": of, "times": _three(times)}
 
 
@@ -237,8 +242,7 @@ def _ratios(found: Sequence[Residual]) -> Iterator[tuple[str, Any]]:
         for case in CASES:
             both, sides = cases.get(case, ([], []))
             if len(both) >= PAIRS:
-                devices = [f"{a.device} | {b.device}" for a, b in both]
-                rho = alike(most_alike(both, sides), devices)
-                lines[case] = {"works": len(both), "pairs": len(set(devices)), "correlation": round(rho, 2)}
+                seen = works(both, sides)
+                lines[case] = {"works": len(both), "pairs": len(np.unique(seen.pair)), "correlation": round(seen.alike(), 2)}
         if lines:
             yield name, lines

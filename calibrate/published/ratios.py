@@ -5,15 +5,18 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from published.intervals import Floats, weighted_quantile
+from published.intervals import Codes, Floats, weighted_quantile
 from published.residual import Residual
 
 PAIRS: Final = 8  # works that a correlation is of, at least
 LEVEL: Final = 0.9
+RIGHT: Final = 0.95  # of claims
 LEAST, MOST = -1.0, 0.9  # correlations: two devices never share all of an error
 Pair = tuple[Residual, Residual]
 
@@ -37,25 +40,52 @@ def ratio_half(first: float, second: float, alike: float) -> float:
     return math.sqrt(max(0.0, first**2 + second**2 - 2 * alike * first * second))
 
 
-def most_alike(both: Sequence[Pair], halves: Sequence[tuple[float, float]]) -> Floats:
-    """The largest correlation at which each ratio still lies inside its interval.
+@dataclass(frozen=True, slots=True)
+class Works:
+    """Equal works on pairs of devices, in columns.
+
+    Args:
+        holds: the largest correlation at which each ratio still lies inside its interval.
+        claimed: the correlation above which one device is called faster.
+        right: whether that would be right.
+        weight: of each work; pairs of devices weigh by the root of their works.
+        pair: number of the pair of devices.
+    """
+
+    holds: Floats
+    claimed: Floats
+    right: NDArray[np.bool_]
+    weight: Floats
+    pair: Codes
+
+    def without(self, code: int) -> Works:
+        """All works but those of one pair of devices."""
+        at = self.pair != code
+        return Works(self.holds[at], self.claimed[at], self.right[at], self.weight[at], self.pair[at])
+
+    def alike(self) -> float:
+        """The correlation of the errors: the largest at which 90 % of ratios lie inside, and 95 % of claims are right."""
+        most = float(np.clip(weighted_quantile(self.holds, self.weight, 1.0 - LEVEL), LEAST, MOST))
+        for rho in (most, *np.arange(0.85, LEAST, -0.05)):
+            claims = self.claimed < rho
+            if rho <= most and self.right[claims].sum() >= RIGHT * claims.sum():
+                return float(rho)
+        return LEAST
+
+
+def works(both: Sequence[Pair], halves: Sequence[tuple[float, float]]) -> Works:
+    """Works in columns.
 
     Args:
         halves: half widths of 90 % of both answers, as logarithms.
     """
     a, b = np.array(halves, dtype=float).reshape(-1, 2).T
     off = np.array([first.log - second.log for first, second in both])
-    return np.asarray((a**2 + b**2 - off**2) / (2 * a * b))
-
-
-def alike(found: Floats, devices: Sequence[str]) -> float:
-    """The correlation at which 90 % of ratios lie inside their intervals; pairs of devices weigh by the root of their works.
-
-    Errors of equal work that are correlated by more would have a narrower interval, which holds fewer of them.
-
-    Args:
-        found: of `most_alike`.
-        devices: name of the pair of each work.
-    """
-    _, place, count = np.unique(np.asarray(devices), return_inverse=True, return_counts=True)
-    return float(np.clip(weighted_quantile(found, 1.0 / np.sqrt(count[place]), 1.0 - LEVEL), LEAST, MOST))
+    said = np.array([math.log(first.predicted / second.predicted) for first, second in both])
+    _, pair, count = np.unique(
+        [f"{first.device} | {second.device}" for first, second in both], return_inverse=True, return_counts=True
+    )
+    right = np.sign(said) == np.sign(said - off)
+    return Works(
+        (a**2 + b**2 - off**2) / (2 * a * b), (a**2 + b**2 - said**2) / (2 * a * b), right, 1.0 / np.sqrt(count[pair]), pair
+    )
