@@ -32,6 +32,7 @@ from hwsim.models.iteration import Iterations, Taken
 from hwsim.models.kernel_times import KernelTimes
 from hwsim.models.layer import kernels
 from hwsim.records import dataclass
+from hwsim.results.cause import family
 from hwsim.units import BYTES
 from hwsim.workload.serving.plan import ServicePlan
 
@@ -139,9 +140,10 @@ class Costs:
     def _unsure(self, cost: Cost) -> Cost:
         """The cost with the errors of passes: of prompts if the units bind, else of tokens."""
         phase = "prefill" if cost.why[0].label == BOUND["compute"] else "decode"
+        phase = phase if isinstance(self.plan.model, Transformer) else "cnn"
         number = "matmul" if phase == "prefill" else "sustained.read"
         sure = case(self.plan.gpu, number, self.plan.dtype)
-        doubt = Doubt(f"infer/{phase}", sure, f"{phase} of {self.plan.name or 'the service'} on {self.gpus[0]}", 1.0)
+        doubt = Doubt(f"infer/{phase}", sure, family(self.gpus[0]), 1.0)
         return replace(cost, why=(replace(cost.why[0], doubts=(doubt,)), *cost.why[1:]))
 
 

@@ -32,6 +32,26 @@ CASES: Final[Mapping[Case, str]] = {
 }
 
 
+KINDS: Final[Mapping[str, str]] = {  # first word of a regime -> in words
+    "conv": "convolutions",
+    "copy": "copies",
+    "cpuproduct": "products of matrices",
+    "disk": "disk",
+    "infer": "passes",
+    "launch": "starts",
+    "latency": "latencies",
+    "moe": "experts",
+    "mpi": "collectives",
+    "nccl": "collectives",
+    "product": "products",
+    "product4": "4-bit products",
+    "product8": "8-bit products",
+    "program": "recorded calls",
+    "reduce": "all-reduces",
+    "send": "messages",
+    "stream": "memory traffic",
+    "weightonly": "products with narrow weights",
+}
 UNPROMISED: Final[Mapping[Case, str]] = {
     "generation": "outside of the generations that were measured",
     "outside": "outside of everything measured",
@@ -103,7 +123,7 @@ def _part(part: Part) -> str:
     if part.is_number:
         return part.key
     kind, on = part.regime.partition("/")[0], part.key.removesuffix(part.regime).rstrip()
-    return f"{kind} on {on or 'the machine'}: {CASES[part.case]}"
+    return f"{KINDS.get(kind, kind)} on {on or 'the machine'}: {CASES[part.case]}"
 
 
 def table(interval: Interval) -> Iterator[str]:
