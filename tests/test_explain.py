@@ -182,7 +182,7 @@ NUMBER = re.compile(r"(\d[\d.]*(?:e-?\d+)?)(?: (1/s|[A-Za-wyz%][A-Za-z]*(?:/s)?)
 def value(text: str) -> float:
     """What the arithmetic of a line comes to, in SI units."""
     plain = NUMBER.sub(lambda found: repr(parse(" ".join(filter(None, found.groups()))).value), text)
-    result = eval(plain.replace(" x ", " * "), {"__builtins__": {}}, {"ceil": math.ceil, "max": max})
+    result = eval(plain.replace(" x ", " * ").replace("^", "**"), {"__builtins__": {}}, {"ceil": math.ceil, "max": max})
     return float(result)
 
 
