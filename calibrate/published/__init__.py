@@ -23,7 +23,7 @@ TOPICS: Final[dict[str, str]] = {
     "attention": "attention of a prefill, by kernel",
     "bare": "GPUs and slots from their datasheets and classes",
     "babelstream": "memory bandwidth, BabelStream on all devices",
-    "cnn_d2l": "the text's own trainings of networks of convolutions",
+    "cnn_d2l": "the text's own notebooks",
     "cnn_inference": "inference of networks of convolutions",
     "cnn_training": "training of networks of convolutions",
     "cnn_simulated": "training of networks of convolutions, simulated",

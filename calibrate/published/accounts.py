@@ -43,9 +43,9 @@ WHY: Final[Mapping[tuple[str, str], str]] = {
     (
         "10_d2l",
         "d2l-ai/d2l-pytorch-sagemaker-studio-lab",
-    ): "cells whose work is no network of the library, or is repeated elsewhere",
-    ("10_d2l", "d2l-ai/d2l-zh-pytorch-sagemaker"): "cells whose work is no network of the library, or is repeated elsewhere",
-    ("10_d2l", "d2l-ai/d2l-zh-tensorflow-sagemaker"): "cells whose work is no network of the library, or is repeated elsewhere",
+    ): "numpy and first calls, copies to new pages: see the page of the chapter",
+    ("10_d2l", "d2l-ai/d2l-zh-pytorch-sagemaker"): "numpy and first calls, copies to new pages: see the page of the chapter",
+    ("10_d2l", "d2l-ai/d2l-pytorch-slides"): "the cell that the start of a second GPU is taken from",
 }
 SERVING: Final = "beyond the sample that is scored"
 HEAD: Final = """# Where the measurements are from

@@ -25,6 +25,7 @@ class Conv:
     norm: bool | None = field("batch norm after it; as the network if left out", default=None)
     bias: bool | None = field("a number added for each channel; if it has no norm, where left out", default=None)
     activation: Activation | None = field("after that; as the network if left out", default=None)
+    first: bool = field("norm and activation come before it, of what comes in (DenseNet)", default=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

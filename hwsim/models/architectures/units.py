@@ -90,13 +90,19 @@ class Walk:
             raise WrongNetwork(f"{name}: {conv.groups} groups do not divide {channels} channels in and {conv.channels} out")
         out = conv.channels, _windows(high, a, conv.stride, up, name), _windows(wide, b, conv.stride, left, name)
         norm = self.norm if conv.norm is None else conv.norm
-        bias = not norm if conv.bias is None else conv.bias
+        bias = not norm or conv.first if conv.bias is None else conv.bias
+        if conv.first:
+            self.normed(norm, conv.activation, shape, name)
         weights = conv.channels * channels // conv.groups * a * b
         self.found.append(Unit(name=name, kind="conv", into=shape, out=out, kernel=(a, b), stride=conv.stride, groups=conv.groups,
                                parameters=weights + (conv.channels if bias else 0), tensors=2 if bias else 1))  # fmt: skip
+        return out if conv.first else self.normed(norm, conv.activation, out, name)
+
+    def normed(self, norm: bool, activation: Activation | None, shape: Shape, name: str) -> Shape:
+        """The norm and the activation of a convolution."""
         if norm:
-            self.add(f"{name}.norm", "norm", out, parameters=2 * conv.channels, tensors=2)
-        return self.activate(conv.activation, out, name)
+            self.add(f"{name}.norm", "norm", shape, parameters=2 * shape[0], tensors=2)
+        return self.activate(activation, shape, name)
 
     def activate(self, activation: Activation | None, shape: Shape, name: str) -> Shape:
         """The activation that the layer names, else the network's."""
