@@ -13,8 +13,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from operator import attrgetter
-from typing import Any, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -147,20 +148,39 @@ class Demand:
 Case = Literal["known", "source", "device", "generation", "outside", "stated"]
 
 
-def case_of(source: str) -> Case | None:
-    """The case of a number by its source: of the default of a class; None for every other source.
+# Words of a source: how well its number is known. The first that fits; a plain default is an ideal, which no error covers.
+_WORDS: Final[tuple[tuple[str, Case], ...]] = (
+    ("default: outside", "outside"),
+    (", other generations", "generation"),
+    (" of any kind", "generation"),
+    ("default: ", "device"),
+    ("guess", "device"),
+    ("fitted", "known"),
+    ("measured", "known"),
+    ("datasheet", "device"),
+    ("recalled", "device"),
+    ("stated", "known"),
+)
+
+
+@lru_cache(maxsize=4096)
+def case_of(source: str, guess: Case = "device") -> Case | None:
+    """The case of a number with this source; None for an ideal, or for one without a source.
+
+    Args:
+        guess: case of a guess that is not from another part with the same chip.
 
     >>> case_of("default: nvidia/hopper, 3 parts, 6 %"), case_of("default: nvidia, other generations, 12 parts, 20 %")
     ('device', 'generation')
-    >>> case_of("default: outside, gpu, no data, 60 %"), case_of("datasheet, of the H100")
-    ('outside', None)
+    >>> case_of("default: outside, gpu, no data, 60 %"), case_of("datasheet, of the H100"), case_of("default")
+    ('outside', 'device', None)
+    >>> case_of("guess, as the A100", guess="generation"), case_of("guess, as the H100, the same chip", guess="generation")
+    ('generation', 'device')
+    >>> case_of("fitted, half of the sizes")
+    'known'
     """
-    if "default: " not in source:
-        return None
-    _, _, words = source.partition("default: ")
-    if words.startswith("outside"):
-        return "outside"
-    return "generation" if ", other generations" in words or " of any kind" in words else "device"
+    word, case = next(((word, case) for word, case in _WORDS if word in source), ("", None))
+    return guess if word == "guess" and "same chip" not in source else case
 
 
 class Doubt(NamedTuple):

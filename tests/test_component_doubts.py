@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from hwsim import api
-from hwsim.demand import Cost, Doubt
+from hwsim.demand import Cost, Doubt, case_of
 from hwsim.devices import Accesses, Cpu, Gpu, Work
-from hwsim.devices.doubts import alike, standing
+from hwsim.devices.doubts import alike
 from hwsim.devices.ssd import Ssd
 from hwsim.devices.storage import Asked
 from hwsim.machine import Handling
@@ -70,7 +70,7 @@ def test_a_core_nobody_measured_is_as_its_class() -> None:
 
 
 def test_a_source_says_how_well_a_number_is_known() -> None:
-    assert [standing(each) for each in ("measured", "recalled, data sheet", "default", "as given", "the workload")] == [
+    assert [case_of(each) for each in ("measured", "recalled, data sheet", "default", "as given", "the workload")] == [
         "known", "device", None, None, None,
     ]  # fmt: skip
     assert (alike("node12.gpu3"), alike("cpu")) == ("node.gpu", "cpu")

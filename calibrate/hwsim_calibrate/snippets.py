@@ -26,7 +26,7 @@ FEW: Final = 10  # different values of `few`, at least
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """What a snippet works on: `n` elements of a number format; words: how they lie; table: elements that are looked up in."""
+    """The operands of a snippet: `n` elements of a number format; words: how they lie; table: elements that are looked up in."""
 
     n: int
     dtype: str = "fp64"

@@ -116,8 +116,8 @@ def _with_source(key: str, value: Tree, indent: str) -> Iterator[str]:
     """A key with its value; of a mapping that is filled in, all that it holds."""
     if value.is_mapping and value.items():
         yield f"{indent}{_key(key)}:"
-        for inner, each in value.items():
-            yield from _with_source(inner, each, indent + "  ")
+        for inner, place in value.items():
+            yield from _with_source(inner, place, indent + "  ")
     else:
         origin = f"  # {value.origin}" if value.origin is not None and _is_number(value) else ""
         yield f"{indent}{_key(key)}: {_rounded(value) if _is_default(value) else _flow(value)}{origin}"
@@ -129,7 +129,7 @@ def _key(text: str) -> str:
 
 
 def _rounded(tree: Tree) -> str:
-    """A number that was worked out, as far as anybody reads it."""
+    """A number that was worked out, to the digits that are read."""
     from hwsim.formats import precise
     from hwsim.units import Quantity
 

@@ -78,7 +78,7 @@ def estimates(task: Task, library: Nccl, group: Group, ring: Algorithm = RINGS) 
     """
     carried = bus(task.machine, task.devices, task.operation, ring)
     if task.operation == "all-to-all" and library.sends is None and (alike := by_default(task.machine, task.devices)):
-        library = replace(library, sends=alike.sends)  # nobody measured any on this machine
+        library = replace(library, sends=alike.sends)  # none were measured on this machine
     offered = library.estimates(task.operation, group, task.size, carried)
     if library.choice == "fastest" or len(offered) < 2 or task.operation not in OPERATIONS:
         return offered

@@ -81,7 +81,7 @@ def place(machine: Machine, algorithm: Algorithm, devices: Sequence[str]) -> Pla
 
 
 def domains(machine: Machine, nodes: Mapping[str, list[str]]) -> dict[str, str]:
-    """The switch of NVLinks that the GPUs of each node meet those of other nodes in; empty if they meet in none."""
+    """The switch of NVLinks where the GPUs of each node meet other nodes' GPUs; empty if they meet in none."""
     if len(nodes) < 2 or not _leads_out(machine, next(iter(nodes.values()))[0]):
         return {}
     return {node: _leads_out(machine, names[0]) or node for node, names in nodes.items()}

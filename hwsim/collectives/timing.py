@@ -190,7 +190,7 @@ def _auto(task: Task, library: Library | None) -> Flows:
 
 
 def _known(task: Task, library: Nccl) -> bool:
-    """Whether there are numbers for the operation: the library's own, or those of all-to-all of its generation of links."""
+    """Whether there are numbers for the operation: the library's own, or for all-to-all its generation of links'."""
     if task.operation == "all-to-all":
         return library.sends is not None or by_default(task.machine, task.devices) is not None
     return task.operation in (*RINGED, "send")

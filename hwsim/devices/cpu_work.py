@@ -114,7 +114,7 @@ def _arithmetic(cpu: CpuKeys, name: str, work: Work, used: int) -> Draw:
 
 
 def packing(side: float, product: Product | None) -> float:
-    """Time of a product over that of its arithmetic: blocks of both factors are copied, those of the result read and written.
+    """Time of a product over its arithmetic's: blocks of both factors are copied, blocks of the result read and written.
 
     **Source**: Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication", ACM TOMS 34(3), 2008: the copies cost
     in proportion to m k + k n + m n.  **Error**: no row at hand; a calibrated machine has `kernels` in its place.

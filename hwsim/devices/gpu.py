@@ -257,7 +257,7 @@ class Gpu(Device):
         return self.memory.latency
 
     def tiles(self, dtype: str, variant: str = "", software: str = "") -> Tiling | None:
-        """How products in this format are cut; None where the part says nothing of it."""
+        """The tiles of products in this format; None where the part says nothing of it."""
         used, _ = peak_of(self.flop, dtype, "it")
         key = tiles_like(used, self.matmul, variant, software)
         return None if key is None else self.matmul[key]

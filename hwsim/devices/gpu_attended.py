@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from hwsim.demand import Case, Cost, Doubt, Term
+from hwsim.demand import Cost, Doubt, Term, case_of
 from hwsim.devices.gpu_attention import Attention, Blocks, Parts, Rates, Strips, missing
 from hwsim.devices.gpu_experts import Grouped
 from hwsim.devices.roofline import Draw, Input, assemble, latency_term, source_of
@@ -15,16 +15,6 @@ from hwsim.records import dataclass
 
 MANY: Final = 64  # tokens of an expert from which its products are bound by arithmetic
 SHORT: Final = 2048  # tokens below which starts and waves decide
-# Words of a source: how well the number is known.
-_STANDING: Final[tuple[tuple[str, Case], ...]] = (
-    ("default: outside", "outside"),
-    ("other generations", "generation"),
-    ("of any kind", "generation"),
-    ("default", "device"),
-    ("guess", "device"),
-    ("fitted", "known"),
-    ("measured", "known"),
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,17 +64,17 @@ class Attending:
         call = self.call
         key, kernel = self.kernels.blocks(call, self.work.dtype)
         rates = self.peaks(kernel.computes) if kernel.computes else self.rates
-        said = f"prefill.{key}"
+        path = f"prefill.{key}"
         share = self.share or kernel.reached(call.head, rates)
         parts = kernel.parts(call, rates, share)
         at = next((f"share.{size}" for size in kernel.share if float(size) == call.head), "efficiency")
-        reached = self._source(said, at) if self.share is None else source_of(self.sources, "attention")
+        reached = self._source(path, at) if self.share is None else source_of(self.sources, "attention")
         inputs = (
             ("computing", precise(parts.computing, "s"), self._blocks(kernel, key, share, rates.peak, reached)),
             ("memory", precise(parts.memory, "s"), "queries, keys, values and result, from memory or the last cache"),
-            ("passes", precise(parts.beside, "s"), f"over q, k and v before: {self._source(said, 'keys')}"),
+            ("passes", precise(parts.beside, "s"), f"over q, k and v before: {self._source(path, 'keys')}"),
         )
-        return said, parts, inputs, "(computing^4 + memory^4)^(1/4) + passes"
+        return path, parts, inputs, "(computing^4 + memory^4)^(1/4) + passes"
 
     def _blocks(self, kernel: Blocks, key: str, share: float, peak: float, source: str) -> str:
         call = self.call
@@ -97,13 +87,13 @@ class Attending:
     def _decode(self) -> tuple[str, Parts, tuple[Input, ...], str]:
         call = self.call
         key, kernel = self.kernels.strips(call, self.work.dtype)
-        said, parts = f"decode.{key}", kernel.parts(call, self.rates)
+        path, parts = f"decode.{key}", kernel.parts(call, self.rates)
         inputs = (
             ("computing", precise(parts.computing, "s"), self._strips(kernel, key)),
-            ("memory", precise(parts.memory, "s"), f"the cache, read once: {self._source(said, 'reading')}"),
-            ("joining", precise(parts.beside, "s"), f"of the pieces: {self._source(said, 'joining')}"),
+            ("memory", precise(parts.memory, "s"), f"the cache, read once: {self._source(path, 'reading')}"),
+            ("joining", precise(parts.beside, "s"), f"of the pieces: {self._source(path, 'joining')}"),
         )
-        return said, parts, inputs, "(computing^4 + memory^4)^(1/4) + joining"
+        return path, parts, inputs, "(computing^4 + memory^4)^(1/4) + joining"
 
     def _strips(self, kernel: Strips, key: str) -> str:
         call = self.call
@@ -125,8 +115,8 @@ class Attending:
 
     def _doubts(self, key: str, seconds: float) -> tuple[Doubt, ...]:
         """The error of its time, which GPUs of one kind share."""
-        said = self._source(key, "start")
-        case: Case = next((case for word, case in _STANDING if word in said), "device")
+        source = self._source(key, "start")
+        case = case_of(source) or "device"
         if key.endswith("."):  # neither the GPU nor its class has such a kernel
             case = "outside"
         chip = f"{precise(self.rates.peak, 'FLOP/s')}, {self.rates.multiprocessors:g} multiprocessors"
@@ -141,8 +131,8 @@ def routed(name: str, call: Routed, kernel: Grouped, rates: Rates, sources: Mapp
     weights = call.active * (call.gates + 1) * call.hidden * call.inner * call.weight
     busy = min(body, call.flop / (kernel.efficiency * rates.peak))
     drawn = min(body, weights / rates.bandwidth)
-    said = source_of(sources, f"{key}.efficiency")
-    case: Case = next((case for word, case in _STANDING if word in said), "device") if known else "outside"
+    source = source_of(sources, f"{key}.efficiency")
+    case = case_of(source) or "device" if known else "outside"
     chip = f"{precise(rates.peak, 'FLOP/s')}, {rates.multiprocessors:g} multiprocessors"
     regime = "moe/few" if call.pairs < MANY * max(1.0, call.active) else "moe/many"
     products = [
@@ -150,7 +140,7 @@ def routed(name: str, call: Routed, kernel: Grouped, rates: Rates, sources: Mapp
         for columns, depth in ((call.gates * call.inner, call.hidden), (call.hidden, call.inner))
     ]
     inputs: tuple[Input, ...] = (
-        ("up", precise(products[0], "s"), f"{call.pairs:g} rows of {call.active:g} experts, padded to tiles ({key}: {said})"),
+        ("up", precise(products[0], "s"), f"{call.pairs:g} rows of {call.active:g} experts, padded to tiles ({key}: {source})"),
         ("down", precise(products[1], "s"), "the same"),
         ("passes", precise(kernel.passes(call, rates), "s"), f"over the tokens: {source_of(sources, f'{key}.passing')}"),
     )

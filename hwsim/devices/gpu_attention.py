@@ -158,14 +158,14 @@ class Blocks:
         if stated is not None:
             return stated
         size = -(-head // PADDED) * PADDED
-        known = sorted((float(each), share) for each, share in self.share.items())
-        below = [each for each in known if each[0] <= size]
-        above = [each for each in known if each[0] >= size]
+        table = sorted((float(each), share) for each, share in self.share.items())
+        below = [each for each in table if each[0] <= size]
+        above = [each for each in table if each[0] >= size]
         if below and above:
             (low, slow), (high, fast) = below[-1], above[0]
             part = 0.0 if high == low else (1 / low - 1 / size) / (1 / low - 1 / high)
             share = 1.0 / ((1 - part) / slow + part / fast)
-        elif known:
+        elif table:
             near, share = below[-1] if below else above[0]
             share *= self.law(size, rates) / self.law(near, rates)
         else:
@@ -239,7 +239,7 @@ class Strips:
 class Attention:
     """The kernels of attention that a GPU's libraries have.
 
-    A name is that of the library (flash, tensorrt), and a word for the kind of kernel. `fp8` computes in 8 bits. `kv8` has an
+    A name is the library's (flash, tensorrt), and a word for the kind of kernel. `fp8` computes in 8 bits. `kv8` has an
     8-bit cache alone. `window` sees fewer than 1024 tokens, `encoder` all. `latent` has one latent vector for all heads.
     """
 

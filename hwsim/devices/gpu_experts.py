@@ -47,11 +47,11 @@ def tokens_of(tokens: int, top_k: int, experts: int, skew: float) -> tuple[int, 
         low * (high / low) ** part if abs(power) < 1e-9 else ((high**power - low**power) * part + low**power) ** (1.0 / power)
         for part in parts
     ]
-    scale, done, found = pairs / math.fsum(drawn), 0.0, []
-    for each in drawn:
-        found.append(round(done + each * scale) - round(done))
-        done += each * scale
-    return tuple(found)
+    scale, done, counts = pairs / math.fsum(drawn), 0.0, []
+    for expected in drawn:
+        counts.append(round(done + expected * scale) - round(done))
+        done += expected * scale
+    return tuple(counts)
 
 
 def blocks_of(tokens: Sequence[int]) -> tuple[float, ...]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import functools
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from hwsim.demand import Case, Doubt, Term, case_of, soft_max
+from hwsim.demand import Doubt, Term, case_of, soft_max
 from hwsim.devices.gpu_access import Served, stream
 from hwsim.devices.gpu_matmul import ROUNDING, Chip, Cut, Tiling, best
 from hwsim.devices.gpu_memory import Hierarchy, Stream
@@ -22,7 +21,6 @@ SKINNY: Final = 128  # rows or columns: the error of a product with no more is t
 TINY: Final = 20e-6  # seconds: of a shorter one it is the tiny ones'
 HELD: Final = 0.5  # part of the last cache in which the first factor is found that the kernel before has written
 SUDDEN: Final = 4.0  # sharpness of the edge of that
-_GIVEN: Final[Mapping[str, Case]] = {"fitted": "known", "measured": "known"}
 _TOPICS: Final[Mapping[str, str]] = {"fp8": "product8", "int8": "product8", "fp4": "product4", "int4": "product4"}
 
 
@@ -115,7 +113,7 @@ class Tiled:
     def _doubt(self, seconds: float) -> Doubt | None:
         """The error that its lines share; None where nothing says how well its numbers are known."""
         source = source_of(self.sources, f"matmul.{self.key}.efficiency")
-        case = _case(source)
+        case = case_of(source, guess="generation")
         if case is None:
             return None
         computed, _, variant = self.key.partition("-")
@@ -244,16 +242,3 @@ class Tiled:
 def _doubted(doubt: Doubt, term: Term) -> Term:
     """The line with this error, for all of its seconds."""
     return replace(term, doubts=(doubt._replace(seconds=term.seconds),))
-
-
-@functools.cache
-def _case(source: str) -> Case | None:
-    """The case of constants with this source.
-
-    >>> _case("fitted, deepseek-ai/DeepGEMM"), _case("guess, as the H100, which is the same chip"), _case("guess, as the A100")
-    ('known', 'device', 'generation')
-    """
-    kind = re.split(r"[,: ]", source, maxsplit=1)[0]
-    if kind == "guess":
-        return "device" if "same chip" in source else "generation"
-    return _GIVEN.get(kind) or case_of(source)

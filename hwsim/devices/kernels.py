@@ -105,7 +105,7 @@ class Corrections:
     def of(self, key: str, point: tuple[float, ...]) -> tuple[float, bool]:
         """(ratio, whether this very call was measured)."""
         place = [math.log2(each) for each in point]
-        found: list[tuple[float, float]] = []
+        near: list[tuple[float, float]] = []
         flat = len(point) == 2 and point[1] <= 1.0
         for *where, ratio in self.points.get(key, ()):
             flat = flat and where[1] <= 1.0
@@ -114,12 +114,12 @@ class Corrections:
             )
             if distance < 1e-12:
                 return ratio, True
-            found.append((distance, math.log(ratio)))
-        if not found:
+            near.append((distance, math.log(ratio)))
+        if not near:
             return 1.0, False
-        few = flat and len(found) <= self.few  # along one line
-        weights = [1.0 / distance if few else math.exp(-distance / (2.0 * self.width**2)) for distance, _ in found]
-        total = math.fsum(weight * log for weight, (_, log) in zip(weights, found, strict=True))
+        few = flat and len(near) <= self.few  # along one line
+        weights = [1.0 / distance if few else math.exp(-distance / (2.0 * self.width**2)) for distance, _ in near]
+        total = math.fsum(weight * log for weight, (_, log) in zip(weights, near, strict=True))
         weight = math.fsum(weights) + (1.0 / FAR if few else self.shrink)
         return (math.exp(total / weight), False) if weight > 0 else (1.0, False)
 
@@ -197,12 +197,12 @@ class Kernels:
         words, first = call.form.split(), None
         for functions in range(len(words), -1, -1):
             for name in alike(call.function, words[:functions]):
-                found = self.functions.get(name)
-                if found is None:
+                entry = self.functions.get(name)
+                if entry is None:
                     continue
-                if call.count <= 0 or call.dtype in found.each:
-                    return name, found, tuple(words[functions:])
-                first = first or (name, found, tuple(words[functions:]))
+                if call.count <= 0 or call.dtype in entry.each:
+                    return name, entry, tuple(words[functions:])
+                first = first or (name, entry, tuple(words[functions:]))
         return first
 
     def entry(self, call: Call) -> str:

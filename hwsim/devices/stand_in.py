@@ -2,7 +2,7 @@
 
     each = usual x median(measured / usual) over the functions nearest in time per byte, of the same kind of number
 
-Usual times are those of `function_times`, measured on one core of another CPU. Ratios between functions of one library
+Usual times stand in `function_times`, measured on one core of another CPU. Ratios between functions of one library
 carry from machine to machine better than times do.
 
 Error: docs/validation/calibration.md (regime program/related: usual times of one CPU for the functions of another).
@@ -64,9 +64,9 @@ def usual_kernels(clock: float) -> Kernels:
     scale = 1e-9 * (CLOCK / clock if clock > 0 else 1.0)
     functions = {
         name: Function(
-            call=call * scale, each={dtype: time * scale for dtype, time in each.items()}, log=name.split()[0] in SORTED
+            call=call * scale, each={dtype: time * scale for dtype, time in elements.items()}, log=name.split()[0] in SORTED
         )
-        for name, (call, each) in TIMES.items()
+        for name, (call, elements) in TIMES.items()
     }
     return Kernels(functions=functions)
 

@@ -160,7 +160,7 @@ class Attended:
 
     Args:
         sequences: in the batch; queries: tokens of each that are computed; cached: tokens of each before them.
-        heads: of the queries; kv_heads: of keys and values.
+        heads: number for the queries; kv_heads: for keys and values.
         head: numbers of a head's vector (of a key and a value on average, where they differ).
         width: bytes of a number of q, k, v and the result; kv_width: of the cache.
         causal: 1: a token sees only those before it; 0: all.

@@ -173,7 +173,7 @@ class Buffer:
     It is taken when `made` starts. It is given back (see `results.memory`) at the latest end of `users`, or when
     `renamed` starts, as the program's name then means another buffer; without `renamed` the name keeps it to the end.
     block -1: it belongs to no loop, and all marks are of other blocks. op: what the op that makes it is called.
-    spread: of what the device then holds, either way, where the bytes are a model's estimate.
+    spread: by how much the device may then hold more or less, where the bytes are a model's estimate.
     """
 
     value: str

@@ -68,17 +68,17 @@ class Cluster:
     bucket: float | None = None
     reducing: Callable[[float, int, str], float] | None = field(default=None, compare=False, repr=False)
 
-    def reduced(self, size: float, ranks: int, own: str = "") -> float:
+    def reduced(self, size: float, ranks: int, framework: str = "") -> float:
         """Seconds of an all-reduce among neighbours: as the machine's library does it, where that is known.
 
-        own: the framework whose own kernels do it, up to the size they are for.
+        framework: whose own kernels do it, up to the size they are for.
 
         It is what a simulation has, and serves passes of inference, whose all-reduces are small; the constants of `seconds`
         are of training.
         """
         if self.reducing is None or ranks > self.per_node:
             return self.seconds("all-reduce", size, ranks)
-        return self.reducing(size, ranks, own) if ranks > 1 and size > 0 else 0.0
+        return self.reducing(size, ranks, framework) if ranks > 1 and size > 0 else 0.0
 
     def gathered(self, size: float, ranks: int, stride: int = 1) -> float:
         """Seconds to gather weights, bucket by bucket: each goes round all ranks, and its steps do not get shorter."""

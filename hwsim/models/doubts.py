@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -26,7 +24,6 @@ REGIMES: Final[Mapping[str, tuple[str, str]]] = {
     **dict.fromkeys(("tp", "cp", "ep", "pp", "dp", "gradients"), ("nccl/large", "")),
 }
 EIGHT_BITS: Final = frozenset({"fp8", "int8"})
-GIVEN: Final[Mapping[str, Case]] = {"fitted": "known", "measured": "known", "guess": "device", "recalled": "device"}
 
 
 def doubts(seconds: Mapping[str, float], gpu: Gpu, dtype: str) -> tuple[Doubt, ...]:
@@ -52,17 +49,7 @@ def doubts(seconds: Mapping[str, float], gpu: Gpu, dtype: str) -> tuple[Doubt, .
 def case(gpu: Gpu, number: str, dtype: str) -> Case:
     """The case of a number of the GPU; a number that it does not have, and links, count as fitted."""
     path = f"{number}.{dtype}.efficiency" if number == "matmul" else number
-    return case_from(source_of(gpu.sources, path)) or "known"
-
-
-@functools.cache
-def case_from(source: str) -> Case | None:
-    """The case of a number from this source; None if the source says nothing of it.
-
-    >>> case_from("fitted, half of the rows"), case_from("guess, as the H100"), case_from("default: nvidia/hopper, 2 parts, 6 %")
-    ('known', 'device', 'device')
-    """
-    return case_of(source) or GIVEN.get(re.split(r"[,: ]", source, maxsplit=1)[0])
+    return case_of(source_of(gpu.sources, path)) or "known"
 
 
 def of_steps(dtype: str, split: int, *, transformer: bool) -> str:

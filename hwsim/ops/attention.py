@@ -22,7 +22,7 @@ from hwsim.units import BYTES
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attention(ComputeOp):
-    """Of `tokens` queries of each sequence with all that came before them."""
+    """Attention of `tokens` queries of each sequence to all tokens before them."""
 
     kind: ClassVar[str] = "attention"
 

@@ -31,7 +31,7 @@ _FORMATS: dict[str, tuple[str, float]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moe(ComputeOp):
-    """Of `tokens`, each with `top_k` of the `experts` that the device has."""
+    """Experts of a layer for `tokens`, each with `top_k` of the `experts` that the device has."""
 
     kind: ClassVar[str] = "moe"
 
@@ -46,13 +46,13 @@ class Moe(ComputeOp):
     kernel: str = field("whose kernel, a name of the gpu's `experts` before the format (flash, tensorrt)", default="flash")
 
     def lower(self, scope: Scope) -> Placed:
-        each = tokens_of(self.tokens, self.top_k, self.experts, self.skew)
+        by_expert = tokens_of(self.tokens, self.top_k, self.experts, self.skew)
         computed, width = _FORMATS[self.weights]
         call = Routed(
             tokens=self.tokens,
-            pairs=float(sum(each)),
-            active=float(sum(one > 0 for one in each)),
-            blocks=blocks_of(each),
+            pairs=float(sum(by_expert)),
+            active=float(sum(one > 0 for one in by_expert)),
+            blocks=blocks_of(by_expert),
             hidden=self.hidden,
             inner=self.inner,
             gates=2.0 if self.gated else 1.0,

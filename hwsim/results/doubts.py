@@ -27,7 +27,6 @@ _MODELS: Final = frozenset({"kernels", "flow"})  # lines of models: never withou
 _SOURCE: Final = re.compile(r"\b(measured|fitted|datasheet|recalled|default|guess)\b")
 _KINDS: Final = ("latency", "bandwidth", "efficiency")
 _SPREAD: Final = re.compile(r"(?:spread |default: .*, )(\d+(?:\.\d+)?) %$")  # that the source of a number ends in
-_CASES: Final[dict[str, Case]] = {"default": "device", "guess": "device"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,14 +135,17 @@ def _of_inputs(inputs: tuple[tuple[str, str, str], ...], kind_of_line: str) -> t
     least_sure = next((kind for kind in ("guess", "default", "recalled", "datasheet", "fitted", "measured") if kind in kinds), "")
     if spreads and least_sure not in {"guess", "recalled"}:
         spread, name, text = max(spreads)
-        doubt = Doubt(f"{PLAIN}/={spread!r}", case_of(text) or _CASES.get(least_sure, "known"), _named(name, text), 0.0)
-        return ((Weight(doubt), 1.0),)
+        return ((Weight(Doubt(f"{PLAIN}/={spread!r}", _case(text, least_sure), _named(name, text), 0.0)), 1.0),)
     if not least_sure:
         return ()
     name, text = next((name, source) for name, _, source in inputs if least_sure in _SOURCE.findall(source))
     of = next((word for word in _KINDS if word in name or word in kind_of_line), "any")
-    case = case_of(text) or _CASES.get(least_sure, "known")
-    return ((Weight(Doubt(f"{PLAIN}/{least_sure}.{of}", case, _named(name, text), 0.0)), 1.0),)
+    return ((Weight(Doubt(f"{PLAIN}/{least_sure}.{of}", _case(text, least_sure), _named(name, text), 0.0)), 1.0),)
+
+
+def _case(source: str, least_sure: str) -> Case:
+    """The case of a number in a formula that was never measured; the errors of such formulas hold what data sheets say."""
+    return case_of(source) or "device" if least_sure in {"default", "guess"} else "known"
 
 
 def _named(name: str, source: str) -> str:

@@ -313,7 +313,7 @@ def _divided(train: Tree) -> str:
             many = getattr(load_transformer(model.value), "layers", None)
         except SpecError:  # no transformer, or one with mistakes: the training itself says so
             return ""
-    chunks = found.value if (found := train.get("chunks")) is not None else 1
+    chunks = given.value if (given := train.get("chunks")) is not None else 1
     if not isinstance(pp, int) or not isinstance(many, int) or not isinstance(chunks, int) or many % (pp * chunks):
         return ""
     return f"{pp} divides {many} layers" if chunks == 1 else f"{pp} x {chunks} divides {many} layers"

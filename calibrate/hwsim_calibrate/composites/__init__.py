@@ -2,7 +2,7 @@
 
 - programs, ordinary: looked at while the model and the suites were built.
 - blind: written before the model was first scored on them; looked at since, when the suites grew.
-- fresh: written by somebody who had not read the suites, and scored once.
+- fresh: written by an author who had not read the suites, and scored once.
 """
 
 from __future__ import annotations

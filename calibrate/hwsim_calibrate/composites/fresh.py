@@ -1,4 +1,4 @@
-"""Programs written by somebody who had not read the suites; scored once."""
+"""Programs by an author who had not read the suites; scored once."""
 
 from __future__ import annotations
 
@@ -180,8 +180,8 @@ def joined(left: int, right: int) -> Step:
     def step() -> object:
         at = np.searchsorted(keys, wanted)
         at[at == len(keys)] = 0
-        found = keys[at] == wanted
-        return np.where(found, price[at], 0.0).sum()
+        matched = keys[at] == wanted
+        return np.where(matched, price[at], 0.0).sum()
 
     return step
 
@@ -284,7 +284,7 @@ def least_squares(samples: int, degree: int) -> Step:
 
 
 def distinct(count: int, kinds: int) -> Step:
-    """How often each of few kinds occurs, the most frequent first."""
+    """The number of each of few kinds, the most frequent first."""
     values = np.random.default_rng(19).integers(0, kinds, count)
 
     def step() -> object:
@@ -357,7 +357,7 @@ def exponential_average(rows: int, columns: int) -> Step:
 
 
 def resample(count: int, factor: int) -> Step:
-    """Every so many samples averaged, and interpolated back."""
+    """Every `factor` samples averaged, and interpolated back."""
     x = np.random.default_rng(25).normal(size=count)
     at = np.arange(count, dtype=np.float64)
 

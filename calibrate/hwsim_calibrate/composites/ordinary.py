@@ -173,8 +173,8 @@ def join(rows: int) -> Step:
     def step() -> object:
         at = np.searchsorted(right, left)
         at[at == len(right)] = 0
-        found = right[at] == left
-        return value[at[found]].sum(), found.sum()
+        matched = right[at] == left
+        return value[at[matched]].sum(), matched.sum()
 
     return step
 

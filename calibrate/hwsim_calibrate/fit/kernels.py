@@ -151,12 +151,14 @@ def with_rest(kernels: Kernels, rows: Sequence[Timed]) -> Kernels:
     return replace(kernels, functions=with_plain(functions), forms=_forms(functions))
 
 
-def _alone(kernels: Kernels, entry: str, known: Function, rows: Sequence[Timed]) -> Function:
+def _alone(kernels: Kernels, entry: str, earlier: Function, rows: Sequence[Timed]) -> Function:
     """A function from its own rows; what is known of it already stays."""
     formats = sorted({row.call.dtype for row in rows if row.call.count > 0})
-    looped = any(row.call.rows > 1 for row in rows) and known.row <= 0
-    names = [*(["call"] if known.call <= 0 else []), *formats, *(["row"] if looped else [])]
-    nothing = Function(call=known.call, each=dict.fromkeys(formats, 0.0), row=known.row, log=entry.split(maxsplit=1)[0] in SORTED)
+    looped = any(row.call.rows > 1 for row in rows) and earlier.row <= 0
+    names = [*(["call"] if earlier.call <= 0 else []), *formats, *(["row"] if looped else [])]
+    nothing = Function(
+        call=earlier.call, each=dict.fromkeys(formats, 0.0), row=earlier.row, log=entry.split(maxsplit=1)[0] in SORTED
+    )
     bare = replace(kernels, functions={entry: nothing}, forms={}, corrections=Corrections())
     base = np.array([bare.time(row.call).seconds for row in rows])
     matrix = np.array([[_amount(name, row.call) for name in names] for row in rows])
@@ -173,16 +175,16 @@ def _alone(kernels: Kernels, entry: str, known: Function, rows: Sequence[Timed])
     values = dict(zip(names, np.exp(x).tolist(), strict=True))
     counts = [max(row.call.count, 1.0) for row in rows]
     return Function(
-        call=values.get("call", known.call),
-        each={**known.each, **{dtype: values[dtype] for dtype in formats}},
-        row=values.get("row", known.row),
+        call=values.get("call", earlier.call),
+        each={**earlier.each, **{dtype: values[dtype] for dtype in formats}},
+        row=values.get("row", earlier.row),
         log=nothing.log,
-        counts=(min(*counts, known.counts[0]), max(*counts, known.counts[1])),
+        counts=(min(*counts, earlier.counts[0]), max(*counts, earlier.counts[1])),
     )
 
 
 def _amount(name: str, call: Call) -> float:
-    """How many of `call`, `row`, or elements of a number format, a call has."""
+    """The number of a call's `call`, `row`, or elements of a number format."""
     if name == "call":
         return 1.0
     if name == "row":
@@ -320,19 +322,19 @@ def with_plain(functions: Mapping[str, Function]) -> dict[str, Function]:
 def _forms(functions: Mapping[str, Function]) -> dict[str, Form]:
     """Additional cost of a form, over all functions that were measured with and without it."""
     more: dict[str, list[tuple[float, float]]] = {}
-    each: dict[str, list[float]] = {}
+    slower: dict[str, list[float]] = {}
     for entry, function in functions.items():
         base, _, form = entry.rpartition(" ")
         if base in functions:
             more.setdefault(form, []).append((max(function.call - functions[base].call, 0.0), function.row))
             if form in SLOWER:
                 plain = functions[base].each
-                each.setdefault(form, []).extend(time - plain[dtype] for dtype, time in function.each.items() if dtype in plain)
+                slower.setdefault(form, []).extend(time - plain[dtype] for dtype, time in function.each.items() if dtype in plain)
     return {
         form: Form(
             call=median(call for call, _ in costs),
             row=median(row for _, row in costs),
-            each=max(median(each.get(form, [0.0])), 0.0),
+            each=max(median(slower.get(form, [0.0])), 0.0),
         )
         for form, costs in sorted(more.items())
     }

@@ -150,9 +150,9 @@ class Model:
             bent = x.copy()
             bent[self.names[name]] += 1e-3
             more, change = self._moved(bent), np.zeros(len(times))
-            for each in moving:
-                seen = left if each in last else 1.0
-                change += (more[each] - moving[each]) * values[self.names[each]] * seen
+            for term, column in moving.items():
+                seen = left if term in last else 1.0
+                change += (more[term] - column) * values[self.names[term]] * seen
             slopes[:, self.names[name]] = change / 1e-3
         return times + 1e-12, slopes
 

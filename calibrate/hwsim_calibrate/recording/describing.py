@@ -100,7 +100,7 @@ def ufunc(done: Performed) -> Described:
     scalar, more = len(arrays) < len(done.args), ""
     if name == "power" and arrays and done.args[0] is arrays[0]:
         exponent = done.args[1] if scalar else None
-        name = next((other for value, other in POWERS.items() if np.isscalar(exponent) and exponent == value), name)
+        name = next((replacement for value, replacement in POWERS.items() if np.isscalar(exponent) and exponent == value), name)
         more = "signed" if name == "power" and bool(np.any(arrays[0].reshape(-1)[:SAMPLE] < 0)) else ""
     return _elementwise(
         done, name, arrays, result, _into(done, *arrays), scalar=scalar and name not in POWERS.values(), more=more

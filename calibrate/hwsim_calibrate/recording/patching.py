@@ -38,7 +38,7 @@ def calls_of(make: Callable[[], Callable[[], object]]) -> list[Call]:
 
 
 def steps_of(make: Callable[[], Callable[[], object]], warm: int = WARM) -> list[Step]:
-    """The same with what hwsim has no call for; warm: runs before the two of which the second is kept; 0: one run alone."""
+    """The same with what hwsim has no call for; warm: runs before the last two, whose second is kept; 0: one run alone."""
     tape = Tape()
     with recording(tape):
         step = make()

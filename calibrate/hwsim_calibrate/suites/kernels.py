@@ -236,15 +236,15 @@ def _matrix() -> Iterator[tuple[str, Params]]:
         for op in ("copy", "copyto", "fill", "concatenate"):
             yield op, {"n": NEAR, "dtype": dtype}
     for dtype in ("int64", "int8"):
-        for other, shape in (("row", (300, 60)), ("column", (300, 60)), ("row", (20, 1000))):
-            yield "add", {"shape": shape, "dtype": dtype, "into": "new", "other": other}
+        for operand, shape in (("row", (300, 60)), ("column", (300, 60)), ("row", (20, 1000))):
+            yield "add", {"shape": shape, "dtype": dtype, "into": "new", "other": operand}
     for op in ("multiply", "divide", "greater"):
-        for other in ("row", "column"):
+        for operand in ("row", "column"):
             for dtype in FLOATS:
-                yield op, {"shape": (300, 60), "dtype": dtype, "into": "new", "other": other}
+                yield op, {"shape": (300, 60), "dtype": dtype, "into": "new", "other": operand}
     for op in ("add", "subtract", "multiply", "divide"):
-        for other in ("row", "column"):
-            yield op, {"shape": (20_000, 3), "dtype": "fp64", "into": "new", "other": other}
+        for operand in ("row", "column"):
+            yield op, {"shape": (20_000, 3), "dtype": "fp64", "into": "new", "other": operand}
     for dtype in (*FLOATS, "int8"):
         for shape in ((300, 400), (1500, 1000)):
             yield "copyto", {"shape": shape, "dtype": dtype, "layout": "columns"}

@@ -129,8 +129,8 @@ class Costs:
         """(cost, fs of its latency) of each phase of one all-reduce of `rows` tokens."""
         if rows not in self._reduced:
             software = self.plan.software
-            own = software.all_reduce if isinstance(software, Framework) else ""
-            flows = timing.timed(self.machine, timing.own_kernel(own), "all-reduce", self.gpus, rows * width)
+            framework = software.all_reduce if isinstance(software, Framework) else ""
+            flows = timing.timed(self.machine, timing.own_kernel(framework), "all-reduce", self.gpus, rows * width)
             self._reduced[rows] = tuple(
                 (self.driver.cost(replace(each.cost, choice=None)), ticks.femtoseconds(each.cost.demand.latency))
                 for each in flows.phases

@@ -1,4 +1,4 @@
-"""A framework's own all-reduce kernel: the sends are those of `direct`, the time is the framework's (machines/parts/own).
+"""A framework's own all-reduce kernel: it sends as `direct` does, the time is the framework's (machines/parts/own).
 
 Source: `hwsim.machine.libraries.own`.
 Range: all-reduce among the GPUs of one node; what the framework leaves to NCCL is NCCL's.

@@ -70,7 +70,7 @@ class Speeds:
 
 @dataclass(frozen=True, slots=True)
 class Sends:
-    """Sends and receives, of which all-to-all is made."""
+    """Sends and receives, which all-to-all is made from."""
 
     start: Seconds = field("of a send and its receive, beyond the start of every collective")
     ll: BytesPerSecond = field("of LL, which carries up to 16 KiB to a peer", exclusive_minimum=0.0)
@@ -112,7 +112,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Nccl:
-    """Of a machine, or of a generation of links; a part of the library in machines/parts/nccl."""
+    """The constants of NCCL on a machine, or on a generation of links; a part of the library in machines/parts/nccl."""
 
     kind: ClassVar[str] = "nccl"
 

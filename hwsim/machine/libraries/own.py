@@ -1,9 +1,9 @@
-"""The all-reduce kernels of frameworks for inference, beside NCCL's: every GPU reads the others' memory itself.
+"""The all-reduce kernels of frameworks for inference, which replace NCCL's: every GPU reads the others' memory itself.
 
     one-shot      start + (n - 2) peer + (n - 1) S / (one x bus)                     each reads all that the others have
     two-shot      start + (n - 2) peer + sync + 2 (n - 1)/n S / (two x bus)          each sums its part, then reads the sums
 
-The faster of the two, for messages of up to `largest` bytes of which one-shot reads up to `reads`. Longer messages, more ranks
+The faster of the two, for messages of up to `largest` bytes; one-shot reads up to `reads` bytes. Longer messages, more ranks
 than `ranks` and several nodes are left to NCCL. The kernel starts from a CUDA graph: the launch by a host is not in its time.
 
 Source: vllm-project/vllm csrc/custom_all_reduce.cuh; NVIDIA/TensorRT-LLM, customAllReduceKernels.cu; sgl-project/sglang. The
@@ -47,7 +47,7 @@ class Kernels:
     ranks: int = field("most ranks", default=8, minimum=2)
 
     def time(self, ranks: int, size: float, bus: float) -> Timed | None:
-        """The faster way, None if there is none for so many ranks or bytes.
+        """The faster way, None if there is none for this number of ranks or bytes.
 
         >>> kernels = Kernels(start=4e-6, one=0.5, sync=4e-6, two=0.5)
         >>> [kernels.time(8, size, 400e9).name for size in (1e3, 1e6)]
@@ -67,7 +67,7 @@ class Kernels:
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """Of one framework; a part of the library in machines/parts/own."""
+    """The kernels of one framework; a part of the library in machines/parts/own."""
 
     kind: ClassVar[str] = "own"
 

@@ -19,14 +19,14 @@ def of_step(step: Step, gpu: Gpu) -> Interval:
     return of_shares(step.shares, gpu, plan.dtype, step.seconds, regime)
 
 
-def of_shares(shares: Mapping[str, float], gpu: Gpu, dtype: str, seconds: float, whole: str = "") -> Interval:
+def of_shares(shares: Mapping[str, float], gpu: Gpu, dtype: str, seconds: float, regime: str = "") -> Interval:
     """The interval of a time whose kinds of work take these seconds; the rest, a bubble, is as unsure as they are.
 
     Args:
-        whole: regime of errors that were measured of such times as a whole.
+        regime: that errors that were measured of such times as a whole.
     """
     errors = doubts(shares, gpu, dtype)
     covered = math.fsum(doubt.seconds for doubt in errors)
     times = seconds / covered if covered > 0 else 0.0
     weights = tuple(Weight(doubt._replace(seconds=times * doubt.seconds), MANY) for doubt in errors)
-    return interval(Weights(weights, 0.0 if weights else seconds, seconds), whole=whole)
+    return interval(Weights(weights, 0.0 if weights else seconds, seconds), whole=regime)

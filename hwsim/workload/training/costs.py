@@ -104,8 +104,8 @@ class Spent:
         )
         why: tuple[Term, ...] = ()
         if total > 0:
-            formula, found = " + ".join(name for name, _, _ in inputs), unsure(self.seconds) if unsure is not None else ()
-            why = (Term("kernels", formula, inputs, total, kind="kernels", doubts=found),)
+            formula, errors = " + ".join(name for name, _, _ in inputs), unsure(self.seconds) if unsure is not None else ()
+            why = (Term("kernels", formula, inputs, total, kind="kernels", doubts=errors),)
         demand = Demand(amounts=tuple(sorted(amounts.items())), floor=total, share=longest or total * bandwidth or 1.0)
         moved = dict(self.moved)
         for name, (_, _, flop, size) in zip(group, drawn, strict=True):
@@ -183,8 +183,8 @@ class KernelCosts:
         """The cost of a convolution's kernel with the errors that convolutions have."""
 
         def unsure(term: Term) -> Term:
-            found = doubts({"convolution": term.seconds}, self.gpu, work.dtype) if term.label == CONVOLUTION else ()
-            return replace(term, doubts=found) if found else term
+            errors = doubts({"convolution": term.seconds}, self.gpu, work.dtype) if term.label == CONVOLUTION else ()
+            return replace(term, doubts=errors) if errors else term
 
         return replace(cost, why=tuple(map(unsure, cost.why)))
 
