@@ -87,7 +87,7 @@ def test_half_precision_three_times_as_fast_is_of_matrix_units(ratio: float, uni
 
 @pytest.mark.parametrize(("level", "part"), [(1, 1.0), (2, 0.25)])
 def test_gradients_are_added_up_in_the_shards_that_are_kept(level: int, part: float) -> None:
-    laid = SimpleNamespace(microbatches=4, shards=4, plan=SimpleNamespace(level=level))
+    laid = SimpleNamespace(microbatches=4, sharers=4, plan=SimpleNamespace(level=level, gathers=False))
     [kernel] = _adding(laid, SimpleNamespace(accumulate=10.0), 1e6)  # type: ignore[arg-type]
     assert (kernel.work.reads, kernel.work.writes) == pytest.approx((6e6 * part, 4e6 * part))
 
