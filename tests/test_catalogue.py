@@ -57,6 +57,7 @@ EXAMPLES = {
     "mpi": "{curves: {all-reduce: {start: 4 us, bandwidth: 2 GB/s, ranks: 4}}}",
     "nccl": "{start: 30 us, ll: {step: 1 us, rate: 25 %}, ll128: {step: 2 us, rate: 70 %}, simple: {step: 4 us}, channels: 24}",
     "overheads": "{start: 10 us, step: 2 us, efficiency: 80 %}",
+    "own": "{links: {nvlink4: {start: 4 us, one: 68 %, sync: 4 us, two: 95 %, largest: 8 MB}}}",
 }
 PACKAGES: list[tuple[Any, dict[str, Any]]] = [
     (devices, dict(devices.KINDS)),

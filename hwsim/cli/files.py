@@ -42,7 +42,7 @@ def defaults_of(source: str) -> tuple[str, ...]:
     lines = []
     for name, classes in dict(filled_in(resolved(tree))).items():
         several = [f"{count} of {called}" for called, count in classes.items()]
-        number = sum(classes.values())
+        number = sum(classes.values())  # integers
         lines.append(f"{name}: {number} number{'s' if number > 1 else ''} filled in from its class: {', '.join(several)}")
     return tuple(lines)
 

@@ -92,8 +92,10 @@ def rounded(*seconds: float) -> float:
     >>> round(rounded(1e-3, 1e-6), 9), round(rounded(1e-3, 1e-3), 6)
     (0.001, 0.001189)
     """
-    total: float = 1e-3 * sum((each / 1e-3) ** ROUNDING for each in seconds) ** (1.0 / ROUNDING)
-    return total
+    total = 0.0
+    for each in seconds:
+        total = total + (each / 1e-3) ** ROUNDING  # not in place: it may be an array
+    return 1e-3 * total ** (1.0 / ROUNDING)
 
 
 def missing(size: float, rates: Rates) -> float:

@@ -56,7 +56,7 @@ def tokens_of(tokens: int, top_k: int, experts: int, skew: float) -> tuple[int, 
 
 def blocks_of(tokens: Sequence[int]) -> tuple[float, ...]:
     """Blocks of rows of all experts, for each of `TILES`."""
-    return tuple(float(sum(-(-each // rows) for each in tokens)) for rows in TILES)
+    return tuple(float(sum(-(-each // rows) for each in tokens)) for rows in TILES)  # integers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -131,7 +131,7 @@ def layer_share(model: Transformer, plan: ParallelPlan) -> float:
 
 def stage_parameters(model: Transformer, plan: ParallelPlan, stage: int) -> float:
     """Parameters of one GPU of a stage, before any sharding over copies."""
-    parameters = sum(parts_of(model, plan, stage)) * layer_share(model, plan)
+    parameters = sum(parts_of(model, plan, stage)) * layer_share(model, plan)  # integers
     if stage == 0:
         parameters += model.embedding_parameters / plan.tp
     if stage == plan.pp - 1:

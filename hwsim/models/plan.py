@@ -120,7 +120,7 @@ class Laid:
 
     def layers_of(self, stage: int) -> int:
         """Layers of a stage."""
-        return sum(self.parts_of(stage))
+        return sum(self.parts_of(stage))  # integers
 
     def parts_of(self, stage: int) -> tuple[int, ...]:
         """Layers of each virtual stage of a stage."""
@@ -169,7 +169,7 @@ def lay(model: Model, plan: ParallelPlan, gpus: int) -> Laid:
         dp=dp,
         microbatches=plan.global_batch // (dp * plan.microbatch),
         sequence=(plan.sequence or model.sequence) if isinstance(model, Transformer) else 1,
-        layers=max(sum(parts_of(model, plan, stage)) for stage in range(min(2, plan.pp)))
+        layers=max(sum(parts_of(model, plan, stage)) for stage in range(min(2, plan.pp)))  # integers
         if isinstance(model, Transformer)
         else 0,
     )

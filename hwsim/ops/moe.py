@@ -50,7 +50,7 @@ class Moe(ComputeOp):
         computed, width = _FORMATS[self.weights]
         call = Routed(
             tokens=self.tokens,
-            pairs=float(sum(by_expert)),
+            pairs=float(sum(by_expert)),  # integers
             active=float(sum(one > 0 for one in by_expert)),
             blocks=blocks_of(by_expert),
             hidden=self.hidden,

@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from hwsim_calibrate.composites.ordinary import sieve
 from hwsim_calibrate.composites.programs import Program, Step
 
 
@@ -27,7 +28,7 @@ def mixed_portfolio(days: int, assets: int) -> Step:
 def sessions(events: int, users: int) -> Step:
     """Sessions of a click stream: events by user and time, cut at gaps."""
     rng = np.random.default_rng(2)
-    user, time = rng.integers(0, users, events), rng.integers(0, 86_400, events)
+    user, time = rng.integers(0, users, events), rng.integers(0, 24 * 3600, events)
 
     def step() -> object:
         order = np.lexsort((time, user))
@@ -125,20 +126,6 @@ def spectrum(samples: int, window: int) -> Step:
         frames = signal[: samples // window * window].reshape(-1, window) * shape
         waves = np.fft.rfft(frames, axis=1)
         return 10.0 * np.log10(waves.real**2 + waves.imag**2 + 1e-12)
-
-    return step
-
-
-def sieve(limit: int) -> Step:
-    """Primes below a limit."""
-
-    def step() -> object:
-        prime = np.ones(limit, dtype=bool)
-        prime[:2] = False
-        for number in range(2, int(limit**0.5) + 1):
-            if prime[number]:
-                prime[number * number :: number] = False
-        return np.flatnonzero(prime)
 
     return step
 
