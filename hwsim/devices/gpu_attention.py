@@ -95,7 +95,8 @@ def rounded(*seconds: float) -> float:
     total = 0.0
     for each in seconds:
         total = total + (each / 1e-3) ** ROUNDING  # not in place: it may be an array
-    return 1e-3 * total ** (1.0 / ROUNDING)
+    longest: float = 1e-3 * total ** (1.0 / ROUNDING)
+    return longest
 
 
 def missing(size: float, rates: Rates) -> float:
