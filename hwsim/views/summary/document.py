@@ -77,15 +77,15 @@ def as_dict(result: Result, *, ops: bool = False, rank: int | None = None) -> di
         ],
         "trainings": list(map(training.as_dict, result.trainings)),
         "serving": [serving.as_dict(service, rows=ops) for service in result.serving],
-        "serving_at_ends": None if result.serving_ends is None else [
-            [serving.as_dict(service, rows=False) for service in end] for end in result.serving_ends
-        ],
         "latency_curves": [asdict(curve) for curve in result.curves],
         "steady": _steady(result),
         "expect": [asdict(verdict) for verdict in result.verdicts],
         "set": dict(result.settings),
         "warnings": warned.as_dicts(result.warnings),
     }  # fmt: skip
+    if result.serving_ends is not None:
+        ends = [[serving.as_dict(service, rows=False) for service in end] for end in result.serving_ends]
+        entries["serving_at_ends"] = ends
     if (covered := coverage(result.timeline)) is not None:
         entries["calibrated"] = asdict(covered)
     if ops:
