@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hwsim.collectives.algorithms.direct import Direct
 from hwsim.collectives.choosing import bus
 from hwsim.collectives.flows import Flows, Task
 from hwsim.collectives.measured import as_one, generation, measured
 from hwsim.collectives.placing import place
+from hwsim.collectives.plan import Operation
 from hwsim.demand import Case, Choice, Doubt, Term, TermKind
 from hwsim.devices.roofline import source_of
 from hwsim.formats import precise
@@ -42,10 +45,19 @@ def own_of(name: str) -> Own:
 
 def stated(machine: Machine, task: Task) -> Own | None:
     """The kernels that a machine says its GPUs reduce by."""
-    if task.operation != "all-reduce" or not machine.libraries:
+    return _stated(machine, task.operation, task.devices)
+
+
+def has_own(machine: Machine, operation: Operation, devices: Sequence[str]) -> bool:
+    """Whether a machine says such kernels for an operation."""
+    return _stated(machine, operation, devices) is not None
+
+
+def _stated(machine: Machine, operation: Operation, devices: Sequence[str]) -> Own | None:
+    if operation != "all-reduce" or not machine.libraries:
         return None
-    found = machine.library(task.devices, ("own",))
-    return found if isinstance(found, Own) else None
+    library = machine.library(devices, ("own",))
+    return library if isinstance(library, Own) else None
 
 
 def find(task: Task, library: Own) -> Found | None:

@@ -26,7 +26,7 @@ from hwsim.collectives.algorithms.ring import Ring
 from hwsim.collectives.choosing import RINGS, Chosen, built, bus, choose, chosen_among, estimates, first_two
 from hwsim.collectives.flows import Flows, Phase, Task, check
 from hwsim.collectives.measured import as_curve, as_measured, by_default, overheads_as, overheads_like, overheads_of_messages
-from hwsim.collectives.own_kernels import as_own, find, own_of, stated
+from hwsim.collectives.own_kernels import as_own, find, has_own, own_of, stated
 from hwsim.collectives.placing import all_of_kind, place
 from hwsim.collectives.plan import CannotCollect, Group, Operation
 from hwsim.collectives.sends import CostedSend, Course, courses, sends
@@ -72,7 +72,7 @@ def library_of(machine: Machine, devices: Sequence[str]) -> Library | None:
 
 def usual(machine: Machine, operation: Operation, devices: Sequence[str]) -> str:
     """The algorithm if none is named: the library's choice, else rings over the links between GPUs, else a ring."""
-    if library_of(machine, devices) is not None:
+    if library_of(machine, devices) is not None or has_own(machine, operation, devices):
         return AUTO
     gpus = all_of_kind(machine, devices, "gpu")
     return USUAL.get(operation, "rings-both-ways" if gpus else "ring")

@@ -44,7 +44,7 @@ REFUSED: Final[Mapping[str, tuple[Any, str]]] = {  # what a file cannot be witho
     "workload.jobs.*.train": (GONE, "none of them"),
     "workload.jobs.*.pipeline": (GONE, "none of them"),
     "stage.do": (GONE, "mapping of one op"),
-    "train.chunks": (4, "do not divide"),
+    "train.chunks": (4, "are more than"),
     "train.uneven": (False, "does not divide"),
     "train.parallel.ep": (3, "does not divide"),
     "link wifi.duplex": ("full", "one channel"),
@@ -64,12 +64,14 @@ REFUSED: Final[Mapping[str, tuple[Any, str]]] = {  # what a file cannot be witho
         f"op {kind}.device": (GONE, "needs a `device`")
         for kind in (
             "access",
+            "attention",
             "busy",
             "compute",
             "increment",
             "elementwise",
             "layernorm",
             "matmul",
+            "moe",
             "random",
             "reduce",
             "softmax",

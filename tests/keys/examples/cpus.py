@@ -145,7 +145,16 @@ OPS: Final = in_turn(
     {"increment": {"device": "cpu0", "times": 1e5, "cores": 2, "line": "own", "atomic": False}},
     {"increment": {"device": "cpu", "times": 1e5}},
 )
+BY_CYCLE: Final[dict[str, Any]] = {"core": {"isa": {"avx2": {"pipes": 2, "bits": 256}}, "streamed": 2.8, "stored": 3.1}}
 EXAMPLES: Final = (
+    Example(
+        "cpu by the cycle",
+        machine(cpu={**{key: value for key, value in ROOFLINE.items() if key != "core_bandwidth"}, "cores": 4, **BY_CYCLE}),
+        in_turn(
+            {"compute": {"device": "cpu", "flop": "1 MFLOP", "bytes": "100 MB", "cores": 1}},
+            {"elementwise": {"device": "cpu", "count": 1e7, "cores": 1}},
+        ),
+    ),
     Example(
         "cpu roofline",
         machine(

@@ -41,7 +41,8 @@ GPU: Final[dict[str, Any]] = {
     "launch": {"stream": "2.6 us", "graph": "1.3 us", "host": "12 us"},
     "copies": {
         "setup": "1.4 us", "fetch": "600 ns", "waited": "27 us", "fill": "8 kB", "local_setup": "4.8 us", "local": "70 %",
-        "pageable": "6 GB/s", "kernel_host": "5 GB/s", "kernel_peer": "8 GB/s", "store_setup": "2 us", "stores": "3 GB/s",
+        "pageable": "6 GB/s", "kernel_host": "5 GB/s", "kernel_peer": "8 GB/s", "loads": "1 GB/s",
+        "store_setup": "2 us", "stores": "3 GB/s",
     },
     "matmul": {"fp16": TILES, "fp16-block": {"efficiency": "70 %"}, "fp16-vllm": {"efficiency": "60 %"}},
     "nvlinks": 12,
@@ -94,6 +95,7 @@ OPS: Final = in_turn(
     {"copy": {"from": "cpu", "to": "gpu0", "bytes": "10 MB", "memory": "pageable"}},
     {"copy": {"from": "cpu", "to": "gpu0", "bytes": "1 kB", "by": "cpu"}},
     {"copy": {"from": "cpu", "to": "gpu0", "bytes": "10 MB", "by": "cpu"}},
+    {"copy": {"from": "gpu0", "to": "cpu", "bytes": "10 MB", "by": "cpu"}},
     {"copy": {"from": "cpu", "to": "gpu0", "bytes": "10 MB", "by": "sm"}},
     {"copy": {"from": "gpu0", "to": "gpu1", "bytes": "10 MB", "by": "sm"}},
     {"copy": {"from": "gpu1", "to": "gpu2", "bytes": "10 MB"}},
@@ -111,6 +113,44 @@ STARTS: Final = program(
     {"call": {"do": [{"elementwise": {"device": "gpu0", "count": 1e4, "updates": "x"}}] * 3}},
     {"wait": "all"},
     runtime={"call": "10 us", "starts": "graph"},
+)
+BLOCKS: Final[dict[str, Any]] = {
+    "rows": 64, "computes": "fp16", "packed": True, "share": {"64": "50 %"}, "efficiency": "70 %", "exponentials": 0.9,
+    "prologue": 200.0, "lost": 1.0, "alone": 0.9, "queries": 0.6, "keys": 0.8, "passing": "30 GB/s", "start": "12 us",
+    "kernel": "5 us",
+}  # fmt: skip
+STRIPS: Final[dict[str, Any]] = {
+    "heads": 16, "widest": 24, "lone": False, "filled": 2.0, "reading": "80 %", "cached": "100 GB/s", "rate": "20 GB/s",
+    "share": "10 %", "each": "2 us", "joining": "2 us", "start": "10 us",
+}  # fmt: skip
+GROUPED: Final[dict[str, Any]] = {
+    "efficiency": "60 %", "reading": "70 %", "edge": 20.0, "prologue": 200.0, "lost": 1.0, "passing": "10 GB/s",
+    "rate": "40 GB/s", "start": "20 us",
+}  # fmt: skip
+HEADS: Final[dict[str, Any]] = {"device": "gpu0", "dtype": "fp16", "heads": 32, "kv_heads": 4, "head": 64}
+EXPERTS: Final[dict[str, Any]] = {"device": "gpu0", "hidden": 1024, "inner": 512, "experts": 16, "weights": "bf16"}
+
+
+def _attended() -> list[dict[str, Any]]:
+    prefill = {"phase": "prefill", "kernel": "flash", "causal": True, "stored": True}
+    return [
+        *({"attention": {**HEADS, **prefill, "batch": 2, "tokens": tokens}} for tokens in (200, 4096)),
+        {"attention": {**HEADS, **prefill, "batch": 3, "tokens": 5000, "head": 96, "cached": 1000, "window": 2000}},
+        {"attention": {**HEADS, **prefill, "tokens": 300, "stored": False}},
+        {"attention": {**HEADS, **prefill, "tokens": 3000, "kernel": "tensorrt"}},
+        *({"attention": {**HEADS, "phase": "decode", "batch": batch, "cached": 3000}} for batch in (1, 8, 200)),
+        {"attention": {**HEADS, "phase": "decode", "batch": 64, "cached": 300, "kv_heads": 1, "cache": "fp8"}},
+        *({"attention": {**HEADS, "phase": "decode", "batch": 2, "cached": 9000, "kv_heads": many}} for many in (2, 32)),
+        {"attention": {**HEADS, **prefill, "cached": 3000}},
+    ]
+
+
+KERNELS: Final = in_turn(
+    *_attended(),
+    *(
+        {"moe": {**EXPERTS, "tokens": tokens, "top_k": 2, "gated": True, "skew": 0.5, "kernel": "flash"}}
+        for tokens in (4, 300, 20_000)
+    ),
 )
 EXAMPLES: Final = (
     Example(
@@ -153,6 +193,28 @@ EXAMPLES: Final = (
             {"copy": {"from": "cpu", "to": "gpu", "bytes": "1 MB"}},
             {"compute": {"device": "cpu", "flop": "1 GFLOP"}},
         ),
+    ),
+    Example(
+        "gpu with kernels of attention and experts",
+        machine(
+            gpu={
+                **GPU,
+                "count": 2,
+                "flop": {**GPU["flop"], "bf16": "300 TFLOP/s"},
+                "attention": {
+                    "prefill": {"flash": BLOCKS, "tensorrt": {"efficiency": "60 %"}},
+                    "decode": {"flash": STRIPS},
+                },
+                "experts": {"flash bf16": GROUPED, "tensorrt bf16": {"efficiency": "50 %"}},
+            }
+        ),
+        KERNELS,
+        tried={
+            "op attention.kernel": ("tensorrt",),
+            "op moe.kernel": ("tensorrt",),
+            "gpu.attention.prefill.*.computes": ("fp32",),
+        },
+        refused={"op attention.phase": ("decode", "one query")},
     ),
     Example("gpu in a graph", machine(cpu=CPU, gpu=GRAPHS), STARTS),
     Example(

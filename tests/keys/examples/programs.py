@@ -39,7 +39,7 @@ CALLS: Final[dict[str, Any]] = {
 MEASURED: Final = machine(cpu={**ROOFLINE, "cores": 8, "kernels": CALLS})
 CALL: Final[dict[str, Any]] = {
     "device": "cpu", "function": "add", "form": "row", "rows": 100.0, "into": "out", "among_others": True, "new_pages": 20000.0,
-    "since": ["1 MB", "20 MB"], "count": 1e6,
+    "new_bytes": "1 MB", "since": ["1 MB", "20 MB"], "count": 1e6,
 }  # fmt: skip
 
 
@@ -49,14 +49,14 @@ def _called(op: str, **more: Any) -> dict[str, Any]:
 
 OF_A_LIBRARY: Final = in_turn(
     _called("elementwise"),
-    _called("reduce", function="sum"),
+    _called("reduce", function="sum", rows=5e5),
     {"elementwise": {"device": "cpu", "function": "add", "count": 1e5, "rows": 50.0}},
     {"matmul": {"device": "cpu", "m": 500, "n": 1, "k": 300, "form": "a"}},
     _called("softmax", function="exp"),
     _called("layernorm", function="exp"),
     _called("random", function="normal", since=["30 MB"]),
     {"matmul": {"device": "cpu", "m": 500, "n": 400, "k": 300, "form": "a", "into": "out", "among_others": True,
-        "new_pages": 20000.0,
+        "new_pages": 20000.0, "new_bytes": "100 kB",
                 "since": ["1 MB", "20 MB", "3 MB"]}},
     {"elementwise": {"device": "cpu", "function": "exp", "count": 1000.0, "form": "strided"}},
     {"compute": {"device": "cpu", "function": "add", "flop": "1 MFLOP", "bytes": "24 MB", "result": "8 MB", "dtype": "fp64",
@@ -77,6 +77,10 @@ PLAIN_OPS: Final = in_turn(
         "layernorm", "random")),
     {"matmul": {"device": "cpu0", "m": 500, "n": 400, "k": 300, "cores": 2, "isa": "avx2", "working_set": "1 MiB",
         "dtype": "fp32"}},
+    {"attention": {"device": "cpu0", "tokens": 300, "heads": 8, "head": 64, "cores": 2, "isa": "avx2", "working_set": "1 MiB",
+        "dtype": "fp32"}},
+    {"moe": {"device": "cpu0", "tokens": 4, "hidden": 512, "inner": 512, "experts": 4, "cores": 2, "isa": "avx512",
+        "working_set": "1 MiB"}},
     {"elementwise": {"device": "gpu0", "count": 1e6}},
     {"matmul": {"device": "gpu0", "m": 500, "n": 400, "k": 300}},
 )  # fmt: skip
@@ -162,7 +166,13 @@ EXAMPLES: Final = (
                 "random": "1e8 1/s",
                 "core_bandwidth": "12 GB/s",
                 "memory": {"bandwidth": "40 GB/s"},
-                "core": {"isa": {"scalar": {}, "avx2": {"bits": 256, "pipes": 2, "fma": True}}},
+                "core": {
+                    "isa": {
+                        "scalar": {},
+                        "avx2": {"bits": 256, "pipes": 2, "fma": True},
+                        "avx512": {"bits": 512, "pipes": 2, "fma": True, "formats": ["bf16", "fp32"]},
+                    }
+                },
                 "caches": {"levels": {"L1": {"size": "2 MiB", "bandwidth": "60 GB/s"}}},
             },
         ),

@@ -17,14 +17,14 @@ GPU: Final = {
 }  # fmt: skip
 
 
-def gpus(many: int) -> dict[str, Any]:
-    """Nodes of four GPUs."""
+def gpus(many: int, **keys: Any) -> dict[str, Any]:
+    """Nodes of four GPUs, with other keys of a GPU."""
     node = {
         "kind": "machine",
         "count": many // 4,
         "parts": {
             "cpu": CPU,
-            "gpu": {**GPU, "count": 4},
+            "gpu": {**GPU, **keys, "count": 4},
             "nic": {"kind": "nic", "bandwidth": "100 Gb/s"},
             "nvs": {"kind": "switch"},
         },
@@ -62,6 +62,7 @@ CNN: Final[dict[str, Any]] = {
         {"basic": {"channels": 12, "stride": 2, "times": 2, "projected": True}},
         {"bottleneck": {"channels": 32, "stride": 2, "times": 2, "expansion": 4, "groups": 4, "width": 8,
             "stride_in": "first", "excite": 16}},
+        {"conv": {"channels": 32, "kernel": 1, "norm": True, "activation": "relu", "first": True}},
         {"branches": {"of": [[{"conv": {"channels": 16, "kernel": 1}}], [{"conv": {"channels": 32, "kernel": 3}}]],
             "times": 2}},
         {"pool": {"by": "average"}},
@@ -70,8 +71,10 @@ CNN: Final[dict[str, Any]] = {
     ],
 }  # fmt: skip
 FRAMEWORK: Final[dict[str, Any]] = {
-    "attention": "flash", "moved": 1.5, "exposed": "80 %", "gradients": "50 %", "gathered": 2, "gradient": 2.0, "adam": 30.0,
-    "accumulate": 8.0, "flash": 0.9, "network": "90 %", "split": True, "fp8": "80 %", "cached": True, "steady": True,
+    "attention": "flash", "moved": 1.5, "exposed": 0.8, "gradients": "50 %", "gathered": 2,
+    "kernels": "flash", "logits": 8.0, "bucket": "100 kB", "stops": True, "casts": 0.8,
+    "gradient": 2.0, "adam": 30.0,
+    "accumulate": 8.0, "flash": 0.9, "network": 0.9, "split": True, "fp8": "80 %", "cached": True, "steady": True,
         "starts": "stream",
     "launch": "5 us", "step": "2 ms", "ops": {"norm": {"kernels": 2, "moved": 1.2, "flop": 10.0, "start": "1 us",
         "walk": "1 us"}},
@@ -156,6 +159,13 @@ EXAMPLES: Final = (
         gpus(8),
         train(**TRAIN, parallel={"tp": 2, "pp": 2, "dp": 2}, recompute="selective"),
         framework=PLAIN,
+    ),
+    Example(
+        "framework with kernels of attention",
+        gpus(8, attention={"prefill": {"flash": {"efficiency": "60 %"}, "tensorrt": {"efficiency": "30 %"}}}),
+        train(**TRAIN, parallel={"tp": 2, "dp": 4}, recompute="full"),
+        framework=FRAMEWORK,
+        tried={"framework.kernels": ("tensorrt",)},
     ),
     _example(
         "training of a perceptron",
