@@ -93,8 +93,8 @@ def rounded(*seconds: float) -> float:
     (0.001, 0.001189)
     """
     total = 0.0
-    for each in seconds:
-        total = total + (each / 1e-3) ** ROUNDING  # not in place: it may be an array
+    for term in seconds:
+        total = total + (term / 1e-3) ** ROUNDING  # not in place: it may be an array
     longest: float = 1e-3 * total ** (1.0 / ROUNDING)
     return longest
 

@@ -254,8 +254,8 @@ class CalledOp(ComputeOp):
         """The call as this op makes it: among others, into new pages, if it says so."""
         if self.among_others or self.new_pages is not None:
             fresh = None if self.new_pages is None else call.written if self.new_pages > 0 else 0.0
-            if fresh and self.new_bytes is not None:
-                fresh = min(self.new_bytes, fresh)
+            if self.new_pages and self.new_bytes is not None:
+                fresh = min(self.new_bytes, call.written or self.new_bytes)  # some calls say nothing of their result
             return replace(call, among_others=self.among_others, fresh=fresh, faults=self.new_pages or 0.0)
         return call
 
