@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from hwsim.demand import Cost, Doubt, Term, case_of
@@ -47,7 +48,7 @@ class Attending:
         busy = Term("compute", "busy", (("busy", precise(parts.busy, "s"), "of all multiprocessors"),), parts.busy, compute)
         bound = "compute" if parts.computing >= parts.memory else "memory"
         doubts = self._doubts(key, parts.seconds)
-        alone = Term(bound, formula, inputs, body, f"{self.name}.{bound}", doubts=doubts)
+        alone = Term(bound, formula, inputs, body, f"{self.name}.{bound}")
         read: tuple[Input, ...] = (
             ("bytes", precise(drawn * self.rates.bandwidth, "B"), "what the last cache does not hold"),
             ("bandwidth", precise(self.rates.bandwidth, "B/s"), source_of(self.sources, "memory.bandwidth")),
@@ -58,7 +59,7 @@ class Attending:
             Draw(memory, min(drawn, body), 1.0, moved, "B", Term("memory", "bytes / bandwidth", read, min(drawn, body), memory)),
         )
         start = latency_term("start of attention", parts.start, self._source(key, "start"))
-        return assemble(draws, bandwidth=self.rates.bandwidth, floor=body, latencies=(start,))
+        return doubted(assemble(draws, bandwidth=self.rates.bandwidth, floor=body, latencies=(start,)), doubts[0])
 
     def _prefill(self) -> tuple[str, Parts, tuple[Input, ...], str]:
         call = self.call
@@ -146,7 +147,7 @@ def routed(name: str, call: Routed, kernel: Grouped, rates: Rates, sources: Mapp
     )
     bound = "compute" if busy > drawn else "memory"
     doubts = (Doubt(regime, case, f"{chip}, {key}", seconds),)
-    alone = Term(bound, "up + down + passes", inputs, body, f"{name}.{bound}", doubts=doubts)
+    alone = Term(bound, "up + down + passes", inputs, body, f"{name}.{bound}")
     least = Term("compute", "busy", (("busy", precise(busy, "s"), "at the efficiency of large tiles"),), busy, compute)
     read: tuple[Input, ...] = (
         ("weights", precise(weights, "B"), "of the experts that have a token"),
@@ -158,4 +159,9 @@ def routed(name: str, call: Routed, kernel: Grouped, rates: Rates, sources: Mapp
         Draw(memory, drawn, 1.0, weights, "B", Term("memory", "weights / bandwidth", read, drawn, memory)),
     )
     start = latency_term("start of the experts", kernel.start, source_of(sources, f"{key}.start"))
-    return assemble(draws, bandwidth=rates.bandwidth, floor=body, latencies=(start,))
+    return doubted(assemble(draws, bandwidth=rates.bandwidth, floor=body, latencies=(start,)), doubts[0])
+
+
+def doubted(cost: Cost, doubt: Doubt) -> Cost:
+    """The cost with this error in all of its lines: it was measured on whole kernels."""
+    return replace(cost, why=tuple(replace(term, doubts=(doubt._replace(seconds=term.seconds),)) for term in cost.why))

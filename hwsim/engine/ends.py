@@ -42,9 +42,10 @@ def by_runs(timeline: Timeline, interval: Interval) -> Interval:
 
 
 def _widening(interval: Interval, shifts: Mapping[Key, float]) -> float:
-    """The factor on the shifts that makes them move the answer by the interval's half width."""
+    """The factor on the shifts that makes them move the answer by the parts' share of the interval's half width."""
     moves = math.fsum(shifts[part.doubt] * part.of_time for part in interval.parts)
-    return interval.half / moves if moves > 0 else 1.0
+    parts = 1.0 - interval.own**2 / interval.variance if interval.variance > 0 else 0.0  # of the half width
+    return interval.half * parts / moves if moves > 0 else 1.0
 
 
 def moved(graph: OpGraph, factors: Mapping[Key, float]) -> OpGraph:

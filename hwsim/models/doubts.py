@@ -49,7 +49,8 @@ def doubts(seconds: Mapping[str, float], gpu: Gpu, dtype: str) -> tuple[Doubt, .
 def case(gpu: Gpu, number: str, dtype: str) -> Case:
     """The case of a number of the GPU; a number that it does not have, and links, count as fitted."""
     path = f"{number}.{dtype}.efficiency" if number == "matmul" else number
-    return case_of(source_of(gpu.sources, path)) or "known"
+    guess: Case = "generation" if number == "matmul" else "device"
+    return case_of(source_of(gpu.sources, path), guess) or "known"
 
 
 def of_steps(dtype: str, split: int, *, transformer: bool) -> str:

@@ -54,7 +54,7 @@ class Ratio:
 def ratio(first: Interval, second: Interval, errors: Table | None = None) -> Ratio:
     """The first answer over the second, both above 0.
 
-    >>> sure = Interval(2.0, 0.0, 0.0, 90, "stated", "errors_of", 0, 0, 1.0, 0.0, ())
+    >>> sure = Interval(2.0, 0.0, 0.0, 90, "stated", "known", 0, 0, 1.0, 0.0, ())
     >>> ratio(sure, sure.of(1.0)).is_told, ratio(sure, sure).is_told
     (True, False)
     """
@@ -69,7 +69,7 @@ def ratio(first: Interval, second: Interval, errors: Table | None = None) -> Rat
         sides = [math.sqrt(math.fsum(part.variance for part in parts)) for parts in pair]
         common += _correlation(errors_of, regime, [part.case for parts in pair for part in parts]) * math.prod(sides)
     total = math.sqrt(first.variance * second.variance)
-    correlation = min(1.0, common / total) if total > 0 else 0.0
+    correlation = max(-1.0, min(1.0, common / total)) if total > 0 else 0.0
     square = first.half**2 + second.half**2 - 2 * correlation * first.half * second.half
     outside = any(part.case == "outside" for parts in apart for part in parts if part.of_time > 0.02)
     return Ratio(first.value / second.value, math.sqrt(max(0.0, square)), outside)
@@ -85,4 +85,4 @@ def _alike(first: Part, second: Part, one: Interval, other: Interval) -> float:
 def _correlation(errors_of: Table, regime: str, cases: Sequence[Case]) -> float:
     measured = errors_of.correlation.get(regime, {})
     case = max(cases, key=CASES.index)
-    return max(0.0, measured.get(case, min(measured.values(), default=0.0)))
+    return measured.get(case, min(measured.values(), default=0.0))

@@ -147,7 +147,9 @@ def run_point(machine: Content, workload: Content, settings: Mapping[str, object
     name, share = next(((name, share) for name, _, share in families(limited_by(run.timeline))), ("", None))
     numbers = tuple(pair for pair in {**dict(measures(run)), **dict(requested)}.items() if pair[0] != TIME)
     warnings = _small(different(warnings, run.warnings))
-    return Outcome(run.makespan_s, name, share, "", fingerprint, numbers, warnings, work_of(run), run.interval)
+    return Outcome(
+        run.makespan_s, name, share, "", fingerprint, numbers, warnings, work_of(run), None if run.serving else run.interval
+    )
 
 
 def _small(warnings: tuple[Warning, ...]) -> tuple[Warning, ...]:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 CAUSE: Final = 24  # letters that the last column keeps, however wide the others are
 ERRORS: Final = 8  # different reasons of failures that are shown
 MOST: Final = 600  # letters of such a reason; JSON and CSV have all of it
+FAR: Final = 4.0  # ratio from which on it is not said in per cent
 LEAST_HALF: Final = 5e-4  # half widths below are none
 LEAST: Final = 6  # letters of a column of values
 
@@ -148,8 +149,11 @@ def _told(sweep: Sweep) -> Iterator[str]:
     unsure = [over for over in slower if not over.is_told]
     if any(over.half > LEAST_HALF for over in slower):
         nearest = min(slower, key=lambda over: over.value)
-        apart = f"{rough(nearest.value - 1)} apart, 9 of 10 within {percent(nearest.low - 1, '+.0f')} to "
-        apart += percent(nearest.high - 1, "+.0f")
+        if nearest.value > FAR:
+            apart = f"{nearest.value:.3g} times as long, 9 of 10 within {nearest.low:.3g} to {nearest.high:.3g}"
+        else:
+            apart = f"{rough(nearest.value - 1)} apart, 9 of 10 within {percent(nearest.low - 1, '+.0f')} to "
+            apart += percent(nearest.high - 1, "+.0f")
         if not unsure:
             yield f"it is faster than every other row, 95 % sure (the next is {apart})"
         elif any(over.outside for over in unsure):

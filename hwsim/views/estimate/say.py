@@ -52,7 +52,7 @@ def training(
     if laid.unit == "tokens":
         batch = f"{laid.plan.global_batch:,} sequences of {laid.sequence:,} tokens ({_count(laid.tokens)} tokens)"
     out += titled("step", f"{format_quantity(step.seconds, 's')} for {batch}")
-    out += _sure(sure)
+    out += _sure(sure, "steps")
     per_gpu = step.tokens_per_second / laid.gpus
     out += titled("throughput", f"{_count(step.tokens_per_second)} {laid.unit}/s, {_count(per_gpu)} on each GPU")
     fewer = "; above 100 %: transformed convolutions compute fewer FLOP than the model counts" if step.mfu > 1.0 else ""
@@ -63,9 +63,9 @@ def training(
     return "\n".join([*out, "", *_shares(step.shares), "", *_kinds(step.memory)]) + "\n"
 
 
-def _sure(sure: Interval | None) -> list[str]:
+def _sure(sure: Interval | None, runs: str = "runs") -> list[str]:
     """The lines of an interval."""
-    return [] if sure is None else [line for title, text in intervals.lines(sure) for line in titled(title, text)]
+    return [] if sure is None else [line for title, text in intervals.lines(sure, runs=runs) for line in titled(title, text)]
 
 
 @invariants.guarded
@@ -115,7 +115,7 @@ def inference(service: Service, title: str, framework: str, size: float | None, 
         out += titled("token", f"{format_quantity(service.seconds, 's')} in the mean: {began}, {ended}")
         out += titled("first token", f"{format_quantity(service.first.seconds, 's')} for {prompts}")
         out += titled("all", f"{format_quantity(service.total, 's')} until each prompt has its {service.output:,} tokens")
-    out += _sure(sure)
+    out += _sure(sure, "prompts" if service.steps is None else "tokens")
     throughput = f"{_count(service.tokens_per_second)} tokens/s"
     if service.copies > 1:
         throughput += f", {_count(service.copies * service.tokens_per_second)} of all groups"
@@ -137,7 +137,7 @@ def batch(
     """A batch through a network in a screenful."""
     out = [title, *titled("plan", f"on one GPU, {dtype}; {framework}")]
     out += titled("batch", f"{format_quantity(forward.seconds, 's')} for {examples:,} example" + ("s" if examples > 1 else ""))
-    out += _sure(sure)
+    out += _sure(sure, "batches")
     out += titled("throughput", f"{_count(examples / forward.seconds)} examples/s")
     out += titled("memory", _fits(forward.memory, forward.verdict, size, " on the GPU"))
     return "\n".join([*out, "", *_shares(forward.shares), "", *_kinds(forward.memory)]) + "\n"

@@ -57,7 +57,11 @@ def _lines(result: Result, explanation: Explanation, path: bool, derived: int) -
     yield from _heading("where the time goes, along the critical path")
     yield from _accounting(explanation.accounting, result.timeline.makespan_fs)
     yield from _heading("how sure that is, and what makes it unsure")
-    yield from (line for title, text in interval.lines(result.interval) for line in _wrap(f"{title}: {text}", 2))
+    yield from (
+        line
+        for title, text in interval.lines(result.interval, kernels=bool(result.serving))
+        for line in _wrap(f"{title}: {text}", 2)
+    )
     yield from interval.table(result.interval)
     yield from _heading("the critical path" if path else "the critical path, equal steps together (--path: every piece)")
     yield from _pieces(result, explanation) if path else _steps(explanation)

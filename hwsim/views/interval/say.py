@@ -58,15 +58,20 @@ UNPROMISED: Final[Mapping[Case, str]] = {
 }
 
 
-def lines(interval: Interval, *, kernels: bool = False) -> Iterator[tuple[str, str]]:
-    """(title, text) of the lines of a summary; kernels: it is of a service's kernels, and not of the run."""
+def lines(interval: Interval, *, kernels: bool = False, runs: str = "runs") -> Iterator[tuple[str, str]]:
+    """(title, text) of the lines of a summary.
+
+    Args:
+        kernels: it is of a service's kernels, and not of the run.
+        runs: answers of this kind.
+    """
     if interval.half < EXACT:
         yield "interval", "none: it follows from times and rates that the files state" if interval.stated > ALL else "none"
         return
     if kernels:
-        yield "interval", f"kernels of 9 of 10 such services take {within(interval)}; --interval shows what queues make of it"
+        yield "interval", f"the kernels of 9 of 10 such services take {within(interval)} of these (--interval: with its queues)"
     else:
-        yield "interval", _range(interval) + _behind(interval)
+        yield "interval", _range(interval, runs) + _behind(interval)
     shown = [part for part in interval.parts[:PARTS] if interval.share(part) >= LEAST]
     doubts = [f"{_part(part)} ({percent(interval.share(part), '.0f')})" for part in shown]
     besides = interval.own**2 / interval.variance if interval.variance > 0 else 0.0
@@ -104,10 +109,10 @@ def within(interval: Interval) -> str:
     return f"{low.removesuffix(' %')} to {high}"
 
 
-def _range(interval: Interval) -> str:
+def _range(interval: Interval, runs: str) -> str:
     tenths, rest = divmod(interval.level, 10)
     many = f"{tenths} of 10" if not rest else f"{interval.level} of 100"
-    return f"{many} such runs take {range_text(interval)}"
+    return f"{many} such {runs} take {range_text(interval)}"
 
 
 def _behind(interval: Interval) -> str:
@@ -160,4 +165,5 @@ def as_dict(interval: Interval, suffix: str = "_s") -> dict[str, Any]:
             }
             for part in interval.parts
         ],
+        "own": interval.own**2 / interval.variance if interval.variance > 0 else 0.0,
     }
