@@ -86,7 +86,8 @@ class _Writer:
                 return {"anyOf": [element, many]} if bounds.one_or_many else {"anyOf": [many, _EXPRESSION]}
             return {"type": "array", "prefixItems": [self.value(each, bounds) for each in arguments], "items": False}
         if isinstance(origin, type) and issubclass(origin, Mapping):
-            return {"type": "object", "additionalProperties": self.value(arguments[1], bounds)}
+            sources = {"properties": {"source": {"type": "string"}, "ref": {"type": "string"}}} if self.sourced else {}
+            return {"type": "object", "additionalProperties": self.value(arguments[1], bounds)} | sources
         if annotation is Tree:
             return {}  # decoded elsewhere, where its form is known
         if dataclasses.is_dataclass(annotation) and isinstance(annotation, type):
