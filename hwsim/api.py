@@ -242,13 +242,13 @@ def _ends(
     """A search for the ends by further runs; None if they are not wanted, or the graph alone is not the run."""
     if services or lowered.changes or len(timeline.played) or not interval or (interval is True and len(timeline) > FEW):
         return None
+    return _by_runs
 
-    def search(played: Timeline, along_path: Interval) -> Interval:
-        from hwsim.engine.ends import by_runs  # only an interval that is asked for needs it
 
-        return by_runs(played, along_path)
+def _by_runs(timeline: Timeline, interval: Interval) -> Interval:
+    from hwsim.engine.ends import by_runs  # only an interval that is asked for needs it
 
-    return search
+    return by_runs(timeline, interval)
 
 
 def _served_at_ends(
