@@ -294,7 +294,7 @@ def stages(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_a_run_measures_fits_validates_and_writes(tmp_path: Path, stages: list[str]) -> None:
     path = tmp_path / "here.yaml"
     assert hwsim("run", "-o", str(path)).exit_code == 0
-    assert stages == ["measured all and 0 ops for 90 s", "fitted 1 rows", "validated here"]
+    assert stages == ["measured all and 0 ops for 80 s", "fitted 1 rows", "validated here"]
     assert path.read_text("utf-8") == "hwsim: machine/1\nclass: ideal\nname: here\n"
     assert load(tmp_path / "here.measurements.json.gz").rows == (ROW,)
     assert "going on from" in hwsim("run", "-o", str(path)).output

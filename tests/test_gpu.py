@@ -186,7 +186,7 @@ def test_rows_are_counted_as_they_lie_in_memory() -> None:
 
 
 def test_every_format_knows_whose_tiles_it_takes() -> None:
-    assert set(LIKE) == set(BYTES)
+    assert set(LIKE) == set(BYTES) - {"int16", "complex64", "complex128"}, "no GPU multiplies matrices of these"
     assert tiles_like("int4", ("fp32", "fp16")) == "fp16"
     assert tiles_like("fp64", ("fp32", "fp16")) == "fp32"
     assert tiles_like("fp32", ("fp16",)) is None

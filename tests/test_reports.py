@@ -112,7 +112,8 @@ def test_the_summary_reads_well_at_100_columns() -> None:
     lines = text.splitlines()
     assert lines[0] == "three steps  on  a <box>"
     assert lines[1].split() == ["time", "3.02", "ms"]
-    assert lines[2].split()[:3] == ["limited", "by", "gpu1.compute"]
+    assert lines[2].split()[0] == "interval"
+    assert lines[3].split()[:3] == ["limited", "by", "gpu1.compute"]
     assert "VIOLATED, it is 3.10 ms" in text
     assert "not checked (this run was changed with --set)" in text
     assert "n=3" in text
@@ -199,7 +200,7 @@ def test_the_json_document_has_the_published_keys() -> None:
     assert set(found) == {
         "hwsim", "machine", "workload", "makespan_s", "makespan_fs", "issued_s", "op_count", "limited_by", "capacities", "expect",
         "set", "memory", "warnings", "requests", "jobs", "events", "latency_curves", "collectives", "pipelines", "serving",
-        "trainings", "fold", "steady",
+        "trainings", "fold", "steady", "interval",
     }  # fmt: skip
     assert found["hwsim"] == "result/1"
     assert found["makespan_fs"] == round(found["makespan_s"] * FEMTO)

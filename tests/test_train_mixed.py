@@ -138,7 +138,7 @@ def test_equal_gpus_under_two_names_are_one_kind() -> None:
 @pytest.mark.parametrize("order", [[0, 1, 2, 3], [3, 2, 1, 0]])
 def test_memory_is_held_against_each_gpu_s_own(order: list[int]) -> None:
     kinds = [FAST, FAST, SLOW, "a100-sxm-40gb"]
-    keys: dict[str, Any] = {"model": "gpt2-xl", "parallel": {"dp": 4}, "microbatch": 6, "global_batch": 24}
+    keys: dict[str, Any] = {"model": "gpt2-xl", "parallel": {"dp": 4}, "microbatch": 8, "global_batch": 32}
     machine = node([kinds[at] for at in order])
     with pytest.raises(hwsim.OutOfMemory, match=f"g{order.index(3)} needs"):
         run(machine, **keys)

@@ -66,7 +66,7 @@ class Footprint:
         >>> Footprint(0, 50e9, 0, 0, 0, 0).verdict(40 * 2**30)
         'does not fit by 7.05 GB on gpu0'
         >>> Footprint(0, 79e9, 0, 0, 0, 0, spread=0.15).verdict(80 * 2**30)
-        'tight: 67.2 GB to 90.9 GB on gpu0'
+        'tight: 67.2 GB to 90.8 GB on gpu0'
         """
         if size is None or self.total * (1.0 + self.spread) <= size:
             return "fits"
