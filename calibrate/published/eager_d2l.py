@@ -126,8 +126,8 @@ def middle(builds: Sequence[str], cell: str) -> float:
 def host_of(builds: Sequence[str]) -> Host:
     """The times that the other cells of builds of one framework say.
 
-    >>> [round(1e6 * each.op) for each in (host_of(PYTORCH), host_of(TENSORFLOW))]
-    [63, 267]
+    >>> [round(1e5 * each.op) for each in (host_of(PYTORCH), host_of(TENSORFLOW))]
+    [6, 27]
     """
 
     def batch(cell: str) -> float:
