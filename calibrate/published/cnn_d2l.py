@@ -62,7 +62,7 @@ NOTEBOOKS: Final[Mapping[str, Notebook]] = {
     "image-augmentation": Notebook("d2l-resnet-18", (3, 32, 32), 256),
     "fine-tuning": Notebook("resnet-18", (3, 224, 224), 128),
 }
-# Not AlexNet and NiN: the model of convolutions does not have windows of 11 x 11 right (`cnn_training`).
+# Not AlexNet and the network in network: the model of convolutions does not have windows of 11 x 11 right (`cnn_training`).
 OTHERS: Final[Mapping[str, Notebook]] = {
     "vgg": Notebook("d2l-vgg", (1, 224, 224), 128),
     "densenet": Notebook("d2l-densenet", (1, 96, 96), 256),

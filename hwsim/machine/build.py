@@ -15,7 +15,7 @@ from hwsim.formats import format_quantity, natural
 from hwsim.machine import views
 from hwsim.machine.capacities import Backplanes, capacities
 from hwsim.machine.cards import Cards
-from hwsim.machine.classes import IDEAL, check_class, class_of, completed
+from hwsim.machine.classes import IDEAL, check_class, class_of, completed, misspelt
 from hwsim.machine.layout import Layout, Numbered, Part
 from hwsim.machine.libraries.reading import read_libraries
 from hwsim.machine.model import Machine
@@ -125,6 +125,8 @@ def _part(
         if guess is not None and guess.guessed:
             text = f"{name} says no `vendor` and `generation`: taken for {guess.path or 'no known one'}, {guess.guessed}"
             warnings.append(Warning("class-guessed", text, parts.key_place(name)))
+        if entry.kind == "gpu" and tree is not stated and (text := misspelt(stated, entry.kind)):
+            warnings.append(Warning("class-guessed", f"{name}: {text}", parts.key_place(name)))
     model = None if child is not None else _model(entry.kind, tree, mistakes)
     if child is None and model is None:
         return

@@ -79,6 +79,21 @@ def check_class(tree: Tree, kind: str, mistakes: Mistakes) -> None:
         mistakes.add(stated.place, f"there is no class '{stated.value}' of {kind}", hint)
 
 
+def misspelt(tree: Tree, kind: str) -> str:
+    """A vendor or a generation that is no class's, but nearly one's, in words; "" if there is none.
+
+    >>> from hwsim.spec import tree_of
+    >>> misspelt(tree_of({"vendor": "nvidia", "generation": "hoper"}), "gpu"), misspelt(tree_of({"vendor": "acme"}), "gpu")
+    ("there are no numbers of 'nvidia/hoper' (did you mean 'nvidia/hopper'?)", '')
+    """
+    path = class_of(tree, kind).path if tree.text("vendor") is not None else ""
+    if not path or _file(f"{kind}/{path}"):
+        return ""
+    start = f"{kind}/"
+    hint = did_you_mean(path, [each.removeprefix(start) for each in names("class") if each.startswith(start)])
+    return f"there are no numbers of '{path}' ({hint})" if hint is not None and hint.startswith("did you mean") else ""
+
+
 def completed(tree: Tree, kind: str, *, ideal: bool = False, root: Path | None = None) -> Tree:
     """The mapping of a part or of a link with what it leaves out filled in.
 
