@@ -30,6 +30,7 @@ STEPS: Final = {
 }
 MORE: Final = {  # only when asked for
     "slow": [*PYTHON, "-m", "pytest", *WORKERS, "-m", "slow"],
+    "rows": [*PYTHON, "-m", "pytest", "-m", "rows"],
     "lowest": [*PYTHON, "scripts/lowest.py"],
 }
 FIXES: Final = {
@@ -43,7 +44,7 @@ def main() -> int:
     own, rest = _split(sys.argv[1:])
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
-        "steps", nargs="*", metavar="STEP", help=f"of {', '.join((*STEPS, *MORE))}; without, all but {' and '.join(MORE)}"
+        "steps", nargs="*", metavar="STEP", help=f"of {', '.join((*STEPS, *MORE))}; without, all but {', '.join(MORE)}"
     )
     parser.add_argument("--fix", action="store_true", help="repair format and lint")
     arguments = parser.parse_args(own)
