@@ -409,7 +409,7 @@ SNIPPETS: Final[Mapping[str, Build]] = {
         "isclose", "allclose", "array_equal", "dot", "outer", "intersect1d", "setdiff1d", "union1d",
     )},
     **{name: _square(getattr(np.linalg, name)) for name in (
-        "inv", "det", "slogdet", "cholesky", "qr", "eig", "eigh", "eigvals", "eigvalsh", "svd", "svdvals", "pinv",
+        "inv", "det", "slogdet", "cholesky", "qr", "eig", "eigh", "eigvals", "eigvalsh", "svd", "pinv",
         "matrix_rank",
     )},
     **{name: _transform(getattr(np.fft, name)) for name in ("fft", "rfft")},
@@ -546,7 +546,7 @@ def _elements(name: str, count: int, words: tuple[str, ...]) -> int:
 
 
 _CUBED: Final = frozenset({
-    "inv", "det", "slogdet", "cholesky", "qr", "eig", "eigh", "eigvals", "eigvalsh", "svd", "svdvals", "pinv", "matrix_rank",
+    "inv", "det", "slogdet", "cholesky", "qr", "eig", "eigh", "eigvals", "eigvalsh", "svd", "pinv", "matrix_rank",
     "solve", "matrix_power",
 })  # fmt: skip
 _TRANSFORMED: Final = frozenset({"fft", "ifft", "rfft", "irfft", "fft2", "rfft2", "ifft2"})
