@@ -20,30 +20,19 @@ import numpy as np
 
 import hwsim
 from hwsim import engine
-from hwsim.engine.ends import by_runs, moved
-from hwsim.graph.opgraph import OpGraph
-from hwsim.results.doubts import Weight, Weights, errors_of, weights_of
+from hwsim.engine.ends import by_runs, moved, spreads
+from hwsim.results.doubts import weights_of
 from hwsim.results.interval import Interval, interval
 
 WORKLOADS = Path(__file__).resolve().parents[1] / "workloads"
 LARGEST = 5_000  # ops of a run that is sampled
 
 
-def spreads(graph: OpGraph, along: Interval) -> dict[tuple[str, str, str], float]:
-    """Standard deviation of every error that the lines of a graph have; on the path, of all its kernels together."""
-    found: dict[tuple[str, str, str], Weight] = {}
-    for cost in graph.costs:
-        for term in cost.why:
-            for weight, _ in errors_of(term):
-                found[weight.doubt[:3]] = Weight(weight.doubt._replace(seconds=1.0))
-    parts = interval(Weights(tuple(found.values()), 0.0, float(len(found) or 1))).parts
-    return {part.doubt: math.sqrt(part.variance) / part.of_time for part in (*parts, *along.parts)}
-
-
 def sampled(run: hwsim.Run, samples: int) -> tuple[float, float]:
     """The 5 and the 95 % point of the makespan over the run's, as logarithms."""
     graph, rng = run.timeline.flat.graph, np.random.default_rng(0)
-    sigma = spreads(graph, path(run))
+    sigma = spreads(graph)
+    sigma |= {part.doubt: math.sqrt(part.variance) / part.of_time for part in path(run).parts}  # of all its kernels together
     logs = []
     for _ in range(samples):
         factors = {key: math.exp(rng.normal(0.0, spread)) for key, spread in sigma.items()}

@@ -145,6 +145,30 @@ def test_two_more_runs_see_what_takes_over() -> None:
     assert found.above == pytest.approx(run.interval.above, rel=0.2)
 
 
+BESIDE = {
+    "hwsim": "machine/1",
+    "parts": {"cpu": {"use": "epyc-7763"}, "disk": {"kind": "ssd", "size": "1 TB", "read": "7 GB/s"}},
+    "links": [{"kind": "pcie", "gen": 4, "lanes": 4, "between": ["cpu", "disk"]}],
+}
+
+
+@pytest.mark.parametrize(("rate", "is_sure"), [("5 GB/s", True), ("7 GB/s", False)])
+def test_a_link_that_is_nearly_the_limit_makes_a_stated_rate_unsure(rate: str, is_sure: bool) -> None:
+    """A disk whose rate is stated reads over a link that carries 2 % more, give or take 4."""
+    read = {"hwsim": "workload/1", "program": [{"read": {"from": "disk", "bytes": "1 GB"}}]}
+    found = hwsim.simulate(BESIDE, read, set={"machine.parts.disk.read": rate}).interval
+    assert found.below < 1e-3
+    assert (found.above < 1e-3) == is_sure
+
+
+def test_a_service_has_no_range_of_its_end() -> None:
+    """Arrivals set it; what is unsure are the kernels."""
+    document = hwsim.simulate("dgx-h100", "llama3-8b-serving", expect=False, set={"workload.infer.requests": 20}).to_json()["interval"]
+    assert document["of"] == "kernels"
+    assert document["low"] < 1 < document["high"]
+    assert "low_s" not in document
+
+
 # ---- commands ----
 
 

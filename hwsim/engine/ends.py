@@ -1,9 +1,11 @@
-"""The ends of an interval by two more runs: every unsure number at its most likely value for an answer that far off.
+"""The ends of an interval by more runs: every unsure number at its most likely value for an answer that far off.
 
 Along the critical path alone an interval is wrong where the path switches: a link that is 4 % from being the bottleneck, a
-stage that overtakes another. The two runs see it.
+stage that overtakes another. Two runs move what is on the path:
 
     ln(factor of a key) = +- half x (its part of the variance) / (its part of the time)
+
+A third has everything off the path at the slow end of its own range, which takes longer only if some of it becomes the limit.
 
 **Source**: the design point of a first-order reliability method (Hasofer and Lind, "Exact and invariant second-moment code
 format", Journal of the Engineering Mechanics Division 100(EM1), 1974), quoted from memory.
@@ -19,26 +21,49 @@ from typing import Final
 from hwsim import engine
 from hwsim.demand import Case, Cost, Term
 from hwsim.graph.opgraph import OpGraph
-from hwsim.results.doubts import errors_of
-from hwsim.results.interval import Interval
+from hwsim.results.doubts import Weight, Weights, errors_of
+from hwsim.results.interval import NORMAL, Interval, Part
+from hwsim.results.interval import interval as composed
 from hwsim.results.timeline import Timeline
 
 Key = tuple[str, Case, str]  # regime, case and key of a doubt
+OTHERS: Final = "what is not the limit now, and may become it"
 LEAST: Final = 0.01  # part of the time below which a key's number stays as it is
 
 
 def by_runs(timeline: Timeline, interval: Interval) -> Interval:
-    """The interval with the ends that two more runs find; the same if the run cannot be played again from its graph."""
-    if interval.half <= 0 or not timeline.makespan_fs:
+    """The interval with the ends that further runs find."""
+    if not timeline.makespan_fs:
         return interval
-    shifts = {part.doubt: interval.half * interval.share(part) / max(part.of_time, LEAST) for part in interval.parts}
-    besides = interval.half * interval.own**2 / interval.variance if interval.variance > 0 else 0.0
-    rest = 1.0 if interval.basis != "measured" else _widening(interval, shifts)
-    ends = []
-    for sign in (-1.0, 1.0):
-        graph = moved(timeline.flat.graph, {key: math.exp(sign * rest * shift) for key, shift in shifts.items()})
-        ends.append(math.log(engine.simulate(graph).makespan / timeline.makespan) + sign * besides)
-    return replace(interval, below=max(0.0, -ends[0]), above=max(0.0, ends[1]))
+    graph = timeline.flat.graph
+
+    def end(factors: Mapping[Key, float]) -> float:
+        return math.log(engine.simulate(moved(graph, factors)).makespan / timeline.makespan)
+
+    below = above = 0.0
+    if interval.half > 0:
+        shifts = {part.doubt: interval.half * interval.share(part) / max(part.of_time, LEAST) for part in interval.parts}
+        besides = interval.half * interval.own**2 / interval.variance if interval.variance > 0 else 0.0
+        rest = 1.0 if interval.basis != "measured" else _widening(interval, shifts)
+        below = besides - end({key: math.exp(-rest * shift) for key, shift in shifts.items()})
+        above = besides + end({key: math.exp(rest * shift) for key, shift in shifts.items()})
+    on_path = {part.doubt for part in interval.parts}
+    off_path = {key: spread for key, spread in spreads(graph).items() if key not in on_path}
+    slow = NORMAL[interval.level]
+    beside = end({key: math.exp(slow * spread) for key, spread in off_path.items()}) if off_path else 0.0
+    if beside > above:
+        case: Case = "device" if above <= 0 else interval.case
+        part = Part(OTHERS, "number/others", case, 0.0, beside / slow, 0.0, slow)
+        interval = replace(interval, parts=(part, *interval.parts), case=case, basis="composed")
+    return replace(interval, below=max(0.0, below), above=max(above, beside, 0.0))
+
+
+def spreads(graph: OpGraph) -> dict[Key, float]:
+    """Standard deviation of ln(seconds) of every error that the lines of a graph have, on the critical path or not."""
+    doubts = {weight.doubt[:3]: weight for cost in graph.costs for term in cost.why for weight, _ in errors_of(term)}
+    weights = tuple(Weight(weight.doubt._replace(seconds=1.0), weight.kernels) for weight in doubts.values())
+    parts = composed(Weights(weights, 0.0, float(len(weights) or 1))).parts
+    return {part.doubt: math.sqrt(part.variance) / part.of_time for part in parts}
 
 
 def _widening(interval: Interval, shifts: Mapping[Key, float]) -> float:

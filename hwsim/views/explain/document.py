@@ -47,7 +47,7 @@ def as_dict(result: Result, explanation: Explanation, *, path: bool = False) -> 
         "set": dict(result.settings),
         "events": [asdict(event) for event in result.events],
         "makespan_fs": result.timeline.makespan_fs,
-        "interval": interval.as_dict(result.interval),
+        "interval": interval.as_dict(result.interval, kernels=bool(result.serving)),
         "warnings": as_dicts(result.warnings),
         "sentences": list(explanation.sentences),
         "accounting": list(map(_share, explanation.accounting)),

@@ -31,7 +31,6 @@ CASES: Final[Mapping[Case, str]] = {
     "stated": "as stated",
 }
 
-
 KINDS: Final[Mapping[str, str]] = {  # first word of a regime -> in words
     "conv": "convolutions",
     "copy": "copies",
@@ -66,7 +65,8 @@ def lines(interval: Interval, *, kernels: bool = False, runs: str = "runs") -> I
         runs: answers of this kind.
     """
     if interval.half < EXACT:
-        yield "interval", "none: it follows from times and rates that the files state" if interval.stated > ALL else "none"
+        exact = "none: the times and rates that set it are as the files state"
+        yield "interval", exact if interval.stated > ALL else "none"
         return
     if kernels:
         yield "interval", f"the kernels of 9 of 10 such services take {within(interval)} of these (--interval: with its queues)"
@@ -145,11 +145,11 @@ def table(interval: Interval) -> Iterator[str]:
     ], widest=WIDTH)  # fmt: skip
 
 
-def as_dict(interval: Interval, suffix: str = "_s") -> dict[str, Any]:
-    """The entry of a document."""
+def as_dict(interval: Interval, *, kernels: bool = False) -> dict[str, Any]:
+    """The entry of a document; kernels: it is of a service's kernels, whose ends are parts of their time."""
+    times = {"low": math.exp(-interval.below), "high": math.exp(interval.above)}
     return {
-        f"low{suffix}": interval.low,
-        f"high{suffix}": interval.high,
+        **({"of": "kernels", **times} if kernels else {"low_s": interval.low, "high_s": interval.high}),
         "level": interval.level,
         "basis": interval.basis,
         "case": interval.case,

@@ -40,7 +40,7 @@ def as_dict(result: Result, *, ops: bool = False, rank: int | None = None) -> di
         "hwsim": "result/1",
         **picked(result, "machine", "workload", "makespan_s", "issued_s"),
         "makespan_fs": result.timeline.makespan_fs,
-        "interval": interval.as_dict(result.interval) if result.sure else None,
+        "interval": interval.as_dict(result.interval, kernels=bool(result.serving)) if result.sure else None,
         "op_count": result.ops.total,
         "fold": _fold(result),
         "limited_by": [
