@@ -56,7 +56,9 @@ def _usual(cpu: CpuKeys, name: str, call: Call, flop: float, unit: Unit, otherwi
     from hwsim.devices.stand_in import usual_kernels
 
     kernels = usual_kernels(cpu.clock_of("", 1))
-    if call.function in OWN_RATE or call.function == "matmul" or kernels.unknown(call):
+    if call.function in OWN_RATE or call.function == "matmul":  # a formula with numbers of its own, whose sources say how sure
+        return otherwise()
+    if kernels.unknown(call):
         return _doubted(otherwise(), call.function)
     time = kernels.time(call)
     with suppress(CannotCompute):  # no peak for whole numbers, as most parts have none
