@@ -163,7 +163,9 @@ def test_a_link_that_is_nearly_the_limit_makes_a_stated_rate_unsure(rate: str, i
 
 def test_a_service_has_no_range_of_its_end() -> None:
     """Arrivals set it; what is unsure are the kernels."""
-    document = hwsim.simulate("dgx-h100", "llama3-8b-serving", expect=False, set={"workload.infer.requests": 20}).to_json()["interval"]
+    document = hwsim.simulate("dgx-h100", "llama3-8b-serving", expect=False, set={"workload.infer.requests": 20}).to_json()[
+        "interval"
+    ]
     assert document["of"] == "kernels"
     assert document["low"] < 1 < document["high"]
     assert "low_s" not in document
