@@ -10,7 +10,8 @@ import hwsim
 from hwsim.formats import format_quantity
 from hwsim.results.invariants import printed
 from scripts.d2l_hardware import HARDWARE
-from scripts.d2l_rows import EXPERIMENTS, Row
+from scripts.d2l_row import Row
+from scripts.d2l_rows import EXPERIMENTS
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "d2l.md"
 SECTIONS = {**EXPERIMENTS, **HARDWARE}

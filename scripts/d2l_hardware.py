@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from scripts.d2l_rows import Row, one_of
+from scripts.d2l_row import Row, one_of
 
 HARDWARE: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
     "Hardware": (

@@ -21,7 +21,8 @@ from hwsim_calibrate.recording.ops import op_of
 from hwsim_calibrate.recording.script import record_script
 from hwsim_calibrate.recording.tape import Described, Step
 from hwsim_calibrate.recording.writing import new_pages
-from hwsim_calibrate.snippets import SNIPPETS, Size, call_of_params, recorded, snippet_case, snippet_of
+from hwsim_calibrate.snippet_calls import call_of_params, recorded, snippet_case, snippet_of
+from hwsim_calibrate.snippets import SNIPPETS, Size
 from hwsim_calibrate.suites.kernels import MATRIX
 
 ODD = {

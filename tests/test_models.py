@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from hwsim import api
 from hwsim.devices import Gpu
-from hwsim.devices.roofline import LocalMemory
 from hwsim.models import (
     Cluster,
     Framework,
@@ -25,23 +24,19 @@ from hwsim.models import (
     Step,
     Transformer,
     WrongPlan,
-    activations,
     backward,
     cluster_of,
     decode,
     estimate,
     forward,
-    kv_capacity,
     lay,
     load_framework,
     load_transformer,
     one_pass,
     prefill,
     stage_of,
-    training_memory,
 )
 from hwsim.models.layer import kernels as kernels_of
-from hwsim.models.memory import Footprint, in_flight
 from hwsim.spec import SpecError, find, names, read
 from tests.effort import effort
 
@@ -226,119 +221,6 @@ def test_experts_compute_what_the_tokens_ask_for() -> None:
     shape = up["s"].work.product
     assert shape is not None
     assert shape.batch == 8
-
-
-# ---- memory ----
-
-
-@pytest.mark.parametrize("tensor", [1, 8])
-def test_activations_are_those_of_korthikanti(tensor: int) -> None:
-    gpt, s, h, a = load_transformer("megatron-175b"), 2048, 12288, 96
-    plan = ParallelPlan(tp=tensor, global_batch=8)
-    assert activations(gpt, plan, s, "plain") == s * h * (10 + 24 / tensor + 5 * a * s / (h * tensor))
-    assert activations(gpt, replace(plan, recompute="selective"), s, "plain") == s * h * (10 + 24 / tensor)
-    assert activations(gpt, replace(plan, recompute="full"), s, "plain") == 2 * s * h
-    if tensor > 1:
-        sharded = replace(plan, sequence_parallel=True)
-        assert activations(gpt, sharded, s, "plain") == pytest.approx(s * h / tensor * (34 + 5 * a * s / h))
-        assert activations(gpt, replace(sharded, recompute="selective"), s, "plain") == pytest.approx(34 * s * h / tensor)
-
-
-def test_zero_divides_what_the_paper_says() -> None:
-    """Rajbhandari et al., figure 1: 7.5 G parameters on 64 GPUs: 120, 31.4, 16.6 and 1.9 GB."""
-    model = replace(load_transformer("megatron-7.5b"), vocab=1, sequence=1)
-    scale = 7.5e9 / model.parameters
-    found = []
-    for level in ("zero-0", "zero-1", "zero-2", "zero-3"):
-        laid = lay(model, ParallelPlan(global_batch=64, sequence=1, sharding=level), 64)
-        held = training_memory(laid)
-        found.append(scale * (held.weights + held.gradients + held.optimizer) / 1e9)
-    assert found == pytest.approx([120, 31.4, 16.6, 1.9], abs=0.06)
-
-
-def test_a_schedule_keeps_as_many_microbatches_as_stages_follow() -> None:
-    plan = ParallelPlan(pp=4, global_batch=32)
-    assert [in_flight(plan, stage, 32) for stage in range(4)] == [4, 3, 2, 1]
-    assert in_flight(replace(plan, schedule="gpipe"), 0, 32) == 32
-    interleaved = replace(plan, schedule="interleaved", chunks=2)
-    assert in_flight(interleaved, 0, 32) == 4 * (1 + 3 / 8)  # p (1 + (p - 1) / (p v)), Narayanan et al.
-
-
-def test_what_does_not_fit_is_said_with_its_amount() -> None:
-    step = run(load_transformer("llama-3-70b"), ParallelPlan(global_batch=8, recompute="full"), 8)
-    over = (step.memory.total - 80e9) / 1e12
-    assert step.verdict == f"does not fit by {over:.2f} TB on gpu0"
-    assert over > 0.5
-
-
-@pytest.mark.parametrize(("pp", "chunks", "layers"), [(16, 8, 126), (12, 1, 126), (8, 3, 126), (4, 5, 62), (4, 3, 10), (3, 2, 4)])
-def test_layers_that_do_not_divide_are_spread(pp: int, chunks: int, layers: int) -> None:
-    model = replace(load_transformer("llama-3-8b"), layers=layers)
-    plan = ParallelPlan(pp=pp, chunks=chunks, schedule="interleaved" if chunks > 1 else "1f1b", uneven=True, global_batch=pp)
-    laid = lay(model, plan, pp)
-    parts = [laid.parts_of(stage) for stage in range(pp)]
-    assert sum(map(sum, parts)) == layers
-    order = [parts[number % pp][number // pp] for number in range(pp * chunks)]
-    ends = [order[0] + 1, *order[1:-1], order[-1] + 1]
-    assert max(ends) - min(ends) <= 1
-    assert laid.layers == max(map(sum, parts))
-
-
-def test_stages_gather_sharded_weights_once_a_step() -> None:
-    model, framework = load_transformer("llama-3-8b"), load_framework("torchtitan-compile")
-    shared, plain = (
-        lay(model, ParallelPlan(pp=2, dp=4, global_batch=32, sharding=sharding), 8) for sharding in ("fsdp", "zero-1")
-    )
-    stages = [stage_of(laid, framework, 1) for laid in (shared, plain)]
-    assert not stages[0].gathered
-    assert stages[0].ending == stages[1].ending
-
-
-def test_gpus_that_split_a_sequence_share_states() -> None:
-    model = load_transformer("llama-3-8b")
-    held = [
-        training_memory(lay(model, ParallelPlan(cp=cp, dp=8 // cp, global_batch=8, sharding="fsdp"), 8)).optimizer
-        for cp in (1, 8)
-    ]
-    assert held[0] == held[1]
-
-
-def test_a_memory_that_may_suffice_is_tight() -> None:
-    held = Footprint(0, 80e9, 0.0, 0.0, 0.0, 0.0, spread=0.15)
-    verdicts = [held.verdict(size).partition(" ")[0] for size in (93e9, 91e9, 69e9, 67e9)]
-    assert verdicts == ["fits", "tight:", "tight:", "does"]
-
-
-def test_products_in_8_bits_have_kernels_that_convert() -> None:
-    model = load_transformer("llama-3-8b")
-    layers = [stage_of(lay(model, ParallelPlan(global_batch=1, dtype=dtype), 1), Framework()).layer for dtype in ("bf16", "fp8")]
-    casts = [[kernel for kernel in kernels_of((*layer.forward, *layer.backward)) if kernel.kind == "cast"] for layer in layers]
-    assert not casts[0]
-    assert len(casts[1]) == 4 + 2 * 4  # of each product: both factors; backward its gradient, and all three transposed
-    assert all(kernel.work.writes < kernel.work.reads or kernel.work.dtype == "fp8" for kernel in casts[1])
-
-
-def test_recompute_that_stops_leaves_out_the_last_product() -> None:
-    model, laid = load_transformer("llama-3-8b"), ParallelPlan(global_batch=1, recompute="full")
-    names = [
-        [kernel.name for kernel in kernels_of(stage_of(lay(model, laid, 1), Framework(stops=stops)).layer.recompute)]
-        for stops in (False, True)
-    ]
-    assert names[0][: len(names[1])] == names[1]
-    assert names[0][len(names[1])] == "down"
-
-
-def test_weights_in_buckets_cost_a_round_each() -> None:
-    cluster = Cluster(Gpu(flop={"fp32": 1e12}, memory=LocalMemory(1e12)), 64, 8, {8: 1e11}, 1e11, 1e11, knee=0.0)
-    whole, cut = cluster.gathered(1e9, 64), replace(cluster, bucket=1e8).gathered(1e9, 64)
-    assert cut - whole == pytest.approx(9 * cluster.seconds("all-gather", 1e-9, 64), rel=1e-6)
-
-
-def test_a_cache_holds_what_the_weights_leave() -> None:
-    model = load_transformer("llama-2-7b")
-    assert kv_capacity(model, 1, 80e9) == int((0.9 * 80e9 - 2 * model.parameters - 1.5e9) // model.kv_bytes())
-    assert kv_capacity(model, 1, 10e9) == 0
-    assert kv_capacity(model, 2, 80e9) > 2 * kv_capacity(model, 1, 80e9)
 
 
 # ---- plans ----

@@ -95,7 +95,7 @@ def call_of(row: Row) -> Call | None:
         call = IN_MEMORY.get((row.suite, row.op))
         return call(_int(params.get("bytes", 0))) if call else None
     if "function" in params:
-        from hwsim_calibrate.snippets import call_of_params
+        from hwsim_calibrate.snippet_calls import call_of_params
 
         return call_of_params(params)
     return call_from(row.op, params)

@@ -17,7 +17,7 @@ from hwsim.workload import Workload, check_statements, read_workload
 from hwsim_calibrate.calls import measured_as
 from hwsim_calibrate.case import CannotMeasure, Case
 from hwsim_calibrate.kernels import kernel_case
-from hwsim_calibrate.snippets import snippet_case, snippet_of
+from hwsim_calibrate.snippet_calls import snippet_case, snippet_of
 
 SUITE: Final = "workload"
 _ANYONE: Final[dict[str, Value]] = {"self": "self", "rank": 0, "ranks": 1}  # stands for every program of an `each`

@@ -8,17 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
-from hwsim.devices.work import Call as Modelled
-from hwsim.devices.work import Operand, Product, Role
-from hwsim_calibrate.case import CannotMeasure, Case
 from hwsim_calibrate.clocks import Call
-from hwsim_calibrate.store import Amounts, Param
 from hwsim_calibrate.suites.arrays import DTYPES, Array, indices, numbers
 
 FEW: Final = 10  # different values of `few`, at least
@@ -446,107 +441,3 @@ SNIPPETS: Final[Mapping[str, Build]] = {
     "legacy random": _legacy("rand"),
     "legacy integers": _made(lambda n: np.random.randint(0, 1000, n)),  # noqa: NPY002
 }  # fmt: skip
-
-
-def snippet_case(name: str, size: Size, suite: str = "kernels") -> Case:
-    """The case of a snippet; its params hold the call as it was recorded.
-
-    Raises:
-        CannotMeasure: no such snippet, or numpy makes no single call of it.
-    """
-    if name not in SNIPPETS:
-        raise CannotMeasure(f"no kernel is called '{name}'")
-    build = SNIPPETS[name]
-    call = recorded(lambda: build(size))
-    words: dict[str, Param] = {"n": size.n, "dtype": size.dtype}
-    words |= {"words": " ".join(size.words)} if size.words else {}
-    words |= {"table": size.table} if size.table != Size.__dataclass_fields__["table"].default else {}
-    work = Amounts(call.count, sum(each.bytes for each in call.operands if each.role == "read"), call.written)
-    case = f"{name} " + " ".join(f"{key}={value}" for key, value in words.items())
-    return Case(suite, name, words | params_of(call), work, lambda _: build(size), samples=3, seconds=6e-4, name=case)
-
-
-def recorded(make: Callable[[], Call]) -> Modelled:
-    """The call of a step that makes one.
-
-    Raises:
-        CannotMeasure: it makes none that hwsim knows, or several.
-    """
-    from hwsim_calibrate.recording.patching import steps_of
-
-    with ExitStack():
-        steps = steps_of(make, warm=0)
-    calls = [step.op.call for step in steps if step.op.call is not None and step.op.call.count > 0]
-    if len(calls) != 1 or any(step.op.reason for step in steps):
-        reasons = [step.op.reason or step.name for step in steps]
-        raise CannotMeasure(f"no single call of numpy: {', '.join(reasons)}")
-    return calls[0]
-
-
-def params_of(call: Modelled) -> dict[str, Param]:
-    """A call in params of a row."""
-    reads = [each.bytes for each in call.operands if each.role == "read"]
-    params: dict[str, Param] = {
-        "function": call.function, "form": call.form, "format": call.dtype, "steps": call.count, "rows": call.rows,
-        "reads": tuple(round(each) for each in reads), "writes": round(call.written), "to": call.into,
-    }  # fmt: skip
-    if call.product is not None:
-        params["product"] = (call.product.m, call.product.n, call.product.k, call.product.batch)
-    return params | ({"lookups": call.lookups, "span": call.span} if call.lookups else {})
-
-
-def call_of_params(params: Mapping[str, Param]) -> Modelled:
-    """The call back."""
-    given: Any = params
-    reads = tuple(Operand(float(each), "read") for each in given["reads"])
-    role: Role = "update" if given["to"] == "self" else "write"
-    return Modelled(
-        function=given["function"], form=given["form"], dtype=given["format"], count=float(given["steps"]),
-        rows=float(given["rows"]), into=given["to"],
-        operands=(*reads, Operand(float(given["writes"]), role)) if given["writes"] else reads,
-        product=Product(*given["product"]) if "product" in given else None,
-        lookups=float(given.get("lookups", 0.0)), span=float(given.get("span", 0.0)),
-    )  # fmt: skip
-
-
-def snippet_of(call: Modelled) -> tuple[str, Size] | None:
-    """The snippet that makes such a call, and its size; None where none does."""
-    name = "crossed" if (call.function, call.form) == ("fill", "across") else call.function
-    if name not in SNIPPETS or call.dtype not in DTYPES:
-        return None
-    count, words, width = max(int(call.count), 1), tuple(call.form.split()), np.dtype(DTYPES[call.dtype]).itemsize
-    if call.lookups:
-        return name, Size(int(call.lookups), call.dtype, words, max(int(call.span / width), 1))
-    if name == "searchsorted":
-        values = max(int(call.written / np.dtype(np.int64).itemsize), 1)
-        return name, Size(values, call.dtype, words, max(int(call.operands[0].bytes / width) - values, 2))
-    if name == "convolve":
-        return name, Size(max(int(call.rows), 1), call.dtype, words, max(round(count / (2 * call.rows)), 1))
-    if call.rows > 1 and name not in ("norm", "fft2", "rfft2", "ifft2"):
-        return None
-    return name, Size(_elements(name, count, words), call.dtype, words)
-
-
-def _elements(name: str, count: int, words: tuple[str, ...]) -> int:
-    """`n` of a snippet by the steps of its call."""
-    if name == "lstsq":
-        return max(round(math.cbrt(count / 4)), 1)
-    if name == "outer":
-        return max(math.isqrt(count), 1)
-    if name in _CUBED:
-        return max(round(math.cbrt(count)), 1)
-    if name in _TRANSFORMED:
-        n = float(count)
-        for _ in range(20):
-            n = count / (5.0 * math.log2(max(n, 2.0)))
-        return max(round(n), 1)
-    if name == "einsum":
-        return max(round((count / 2) ** (2 / 3)) if "outer" in words else count if "one" in words else count // 2, 1)
-    return max(count // 2, 1) if name in ("repeat", "tile") else count
-
-
-_CUBED: Final = frozenset({
-    "inv", "det", "slogdet", "cholesky", "qr", "eig", "eigh", "eigvals", "eigvalsh", "svd", "pinv", "matrix_rank",
-    "solve", "matrix_power",
-})  # fmt: skip
-_TRANSFORMED: Final = frozenset({"fft", "ifft", "rfft", "irfft", "fft2", "rfft2", "ifft2"})

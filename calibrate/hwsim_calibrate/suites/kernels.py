@@ -12,8 +12,8 @@ from typing import Final
 
 from hwsim_calibrate.case import CannotMeasure, Case
 from hwsim_calibrate.kernels import Params, kernel_case
+from hwsim_calibrate.snippet_calls import snippet_case
 from hwsim_calibrate.snippets import Size as Sized
-from hwsim_calibrate.snippets import snippet_case
 from hwsim_calibrate.store import Param
 from hwsim_calibrate.suites import Scope
 
