@@ -123,6 +123,13 @@ class Run(Result):
 
         return write(path, FIGURES[figure](self, Path(path).suffix))
 
+    def report(self, path: str | Path) -> Path:
+        """Write a page for a browser: the answer, what limits it, what it rests on, and the timeline; nothing else is needed."""
+        from hwsim.views import REPORTS
+        from hwsim.views.kit.writing import write
+
+        return write(path, REPORTS["page"](self, ""))
+
     def __str__(self) -> str:
         from hwsim.views.summary.say import summary
 

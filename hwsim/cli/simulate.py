@@ -47,6 +47,7 @@ DRAWN: Final = {
 @click.option("--plot", multiple=True, callback=once,
               type=(click.Choice(sorted(FIGURES)), FILE), metavar=f"{'|'.join(sorted(FIGURES))} FILE",
               help="Write a figure (.png, .svg or .pdf).")  # fmt: skip
+@click.option("--report", multiple=True, callback=once, type=FILE, metavar="FILE", help="Write a page for a browser (.html).")
 @click.option("--expect/--no-expect", default=None, help="Check what the workload expects always, or never.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but mistakes and warnings.")
 def command(
@@ -64,6 +65,7 @@ def command(
     interval: bool | None,
     trace: Path | None,
     plot: tuple[str, Path] | None,
+    report: Path | None,
     expect: bool | None,
     quiet: bool,
 ) -> None:
@@ -82,12 +84,13 @@ def command(
     refuse_unwritable(trace, "--trace", "trace", (".json", ".json.gz"))
     figure, figure_file = plot or (None, None)
     refuse_unwritable(figure_file)
+    refuse_unwritable(report, "--report", "page", (".html",))
     from hwsim import api
     from hwsim.cli.errors import in_words
     from hwsim.cli.progress import progress
 
     violated = False
-    with in_words(), progress(shown=not quiet and sys.stderr.isatty()) as report:
+    with in_words(), progress(shown=not quiet and sys.stderr.isatty()) as shown:
         try:
             run = api.simulate(
                 machine,
@@ -98,7 +101,7 @@ def command(
                 latency=figure == "latency",
                 steady=steady,
                 fold="always" if fold or fold_check else "auto" if fold is None else "never",
-                progress=report,
+                progress=shown,
                 engine=engine,
                 interval=True if interval is None else "runs" if interval else False,
             )
@@ -113,7 +116,7 @@ def command(
         raise click.BadParameter(f"there is no rank {rank}: they are 0 to {run.ranks - 1}", param_hint="--rank")
     if figure in DRAWN and not attrgetter(DRAWN[figure][0])(run):
         raise click.BadParameter(DRAWN[figure][1], param_hint="--plot")
-    write_files([(trace, run.trace), (figure_file, partial(run.plot, figure or "gantt"))], quiet=quiet)
+    write_files([(trace, run.trace), (figure_file, partial(run.plot, figure or "gantt")), (report, run.report)], quiet=quiet)
     if not quiet:
         from hwsim.views.summary import document as json
         from hwsim.views.summary import say as summary

@@ -42,6 +42,7 @@ REPORTS: Final[dict[str, Report]] = {
     "html": report("summary.html"),
     "json": report("summary.document"),
     "memory": report("memory.draw"),
+    "page": report("report.of_run"),
     "queues": report("queues.draw"),
     "summary": report("summary.say"),
     "trace": report("trace.write"),

@@ -21,6 +21,7 @@ ROWS: Final = 8
 NAME: Final = 60  # letters
 EXACT: Final = 1e-4  # half widths below are none
 ALL: Final = 0.995
+HEADINGS: Final = ("what is unsure", "of the time", "alone", "if measured")
 
 CASES: Final[Mapping[Case, str]] = {
     "known": "fitted",
@@ -133,16 +134,30 @@ def _part(part: Part) -> str:
 
 def table(interval: Interval) -> Iterator[str]:
     """A row for each error: what it alone makes of the answer, and what would be left if it were measured."""
-    shown = [part for part in interval.parts if interval.share(part) >= SMALL][:ROWS]
-    if interval.half < EXACT or not shown:
+    found = rows(interval)
+    if not found:
         return
+    columns = [Column(heading, [row[place] for row in found], right=place > 0) for place, heading in enumerate(HEADINGS)]
     yield ""
-    yield from aligned([
-        Column("what is unsure", [shortened(_part(part), NAME) for part in shown], right=False),
-        Column("of the time", [percent(part.of_time, ".0f") for part in shown]),
-        Column("alone", [f"+-{rough(part.quantile * math.sqrt(part.variance))}" for part in shown]),
-        Column("if measured", [f"+-{rough(interval.without(part))}" for part in shown]),
-    ], widest=WIDTH)  # fmt: skip
+    yield from aligned(
+        [columns[0]._replace(cells=[shortened(cell, NAME) for cell in columns[0].cells]), *columns[1:]], widest=WIDTH
+    )
+
+
+def rows(interval: Interval) -> list[tuple[str, str, str, str]]:
+    """Under `HEADINGS`, the errors that matter, the largest first; none where nothing is unsure."""
+    if interval.half < EXACT:
+        return []
+    shown = [part for part in interval.parts if interval.share(part) >= SMALL][:ROWS]
+    return [
+        (
+            _part(part),
+            percent(part.of_time, ".0f"),
+            f"+-{rough(part.quantile * math.sqrt(part.variance))}",
+            f"+-{rough(interval.without(part))}",
+        )
+        for part in shown
+    ]
 
 
 def as_dict(interval: Interval, *, kernels: bool = False) -> dict[str, Any]:

@@ -48,66 +48,15 @@ def summary(result: Result) -> str:
 
 def _lines(result: Result) -> Iterator[str]:
     yield f"{result.workload}  on  {result.machine}"
-    yield from titled("time", format_quantity(result.makespan_s, "s") + _of_steps(result))
-    for title, text in interval.lines(result.interval, kernels=bool(result.serving)) if result.sure else ():
+    for title, text in facts(result):
         yield from titled(title, text)
-    limited = limited_by(result.timeline)
-    shares = [(name, share) for name, _, share in families(limited)]
-    shown = [f"{name} {format_share(share)}" for name, share in shares[:CAUSES]]
-    if len(shares) > CAUSES:
-        shown.append(f"{len(shares) - CAUSES} more {format_share(math.fsum(share for _, share in shares[CAUSES:]))}")
-    yield from titled("limited by", ", ".join(shown) or "nothing: no op takes any time")
-    yield from _fold(result)
-    if result.issued_s is not None:
-        yield from titled("front end", f"issued its last op at {format_quantity(result.issued_s, 's')}")
-    for title, text in pipeline.rows(pipelines(result.timeline)):
-        yield from titled(title, text)
-    for job in result.jobs:
-        yield from titled(
-            f"job {job.name}", f"{format_quantity(job.makespan_s, 's')} from {format_quantity(job.start_s, 's')} on"
-        )
-    for event in result.events[:EVENTS]:
-        yield from titled("event", str(event))
-    if len(result.events) > EVENTS:
-        yield from titled("", f"and {len(result.events) - EVENTS} more events")
-    chosen = choices(result.timeline)
-    for collective in chosen[:CHOICES]:
-        yield from titled("collective", f"{collective.op}: {collective.choice}")
-    if len(chosen) > CHOICES:
-        yield from titled("", f"and {len(chosen) - CHOICES} more that were chosen")
-    fullest = sorted(result.memory, key=lambda device: (device.fits, -device.peak / (device.size or math.inf)))
-    shown_memories = result.memory if len(fullest) <= MEMORIES else fullest[:MEMORIES]
-    for memory in shown_memories:
-        yield from titled("memory", _memory(memory))
-    if len(fullest) > MEMORIES:
-        yield from titled("", f"and {len(fullest) - MEMORIES} more devices that are less full")
-    for requests in result.requests:
-        yield from titled("requests", _requests(requests))
-    for trained in result.trainings:
-        for title, text in training.lines(trained):
-            yield from titled(title, text)
-    for service in result.serving:
-        for title, text in serving.lines(service):
-            yield from titled(title, text)
-    if result.serving_ends is not None:
-        for fast, slow in zip(*result.serving_ends, strict=True):
-            for title, text in serving.between(fast, slow):
-                yield from titled(title, text)
-    if result.steady is not None:
-        yield from titled("steady", str(result.steady))
-    if result.settings:
-        yield from titled("set", ", ".join(f"{key}={value}" for key, value in result.settings))
-    if (covered := coverage(result.timeline)) is not None:
-        yield from titled("calibrated", str(covered))
-    for verdict in result.verdicts:
-        yield from titled("expected", _verdict(verdict))
     for warning in result.warnings:
         yield from warned.lines([warning], title=f"{'warning':<12} ")
     ops = each_op(result.timeline)
     if ops:
         yield ""
         yield from _ops(ops)
-    rows, unused = capacities(result.usage, limited)
+    rows, unused = capacities(result.usage, limited_by(result.timeline))
     if rows:
         yield ""
         yield from _table(rows)
@@ -124,6 +73,55 @@ def _lines(result: Result) -> Iterator[str]:
     yield "  --trace run.json.gz writes the timeline for ui.perfetto.dev; --json prints all numbers"
 
 
+def facts(result: Result) -> Iterator[tuple[str, str]]:
+    """(title, sentence) of a run; a title may come several times, "" continues the one before."""
+    yield "time", format_quantity(result.makespan_s, "s") + _of_steps(result)
+    if result.sure:
+        yield from interval.lines(result.interval, kernels=bool(result.serving))
+    shares = [(name, share) for name, _, share in families(limited_by(result.timeline))]
+    shown = [f"{name} {format_share(share)}" for name, share in shares[:CAUSES]]
+    if len(shares) > CAUSES:
+        shown.append(f"{len(shares) - CAUSES} more {format_share(math.fsum(share for _, share in shares[CAUSES:]))}")
+    yield "limited by", ", ".join(shown) or "nothing: no op takes any time"
+    yield from _fold(result)
+    if result.issued_s is not None:
+        yield "front end", f"issued its last op at {format_quantity(result.issued_s, 's')}"
+    yield from pipeline.rows(pipelines(result.timeline))
+    for job in result.jobs:
+        yield f"job {job.name}", f"{format_quantity(job.makespan_s, 's')} from {format_quantity(job.start_s, 's')} on"
+    for event in result.events[:EVENTS]:
+        yield "event", str(event)
+    if len(result.events) > EVENTS:
+        yield "", f"and {len(result.events) - EVENTS} more events"
+    chosen = choices(result.timeline)
+    for collective in chosen[:CHOICES]:
+        yield "collective", f"{collective.op}: {collective.choice}"
+    if len(chosen) > CHOICES:
+        yield "", f"and {len(chosen) - CHOICES} more that were chosen"
+    fullest = sorted(result.memory, key=lambda device: (device.fits, -device.peak / (device.size or math.inf)))
+    for memory in result.memory if len(fullest) <= MEMORIES else fullest[:MEMORIES]:
+        yield "memory", _memory(memory)
+    if len(fullest) > MEMORIES:
+        yield "", f"and {len(fullest) - MEMORIES} more devices that are less full"
+    for requests in result.requests:
+        yield "requests", _requests(requests)
+    for trained in result.trainings:
+        yield from training.lines(trained)
+    for service in result.serving:
+        yield from serving.lines(service)
+    if result.serving_ends is not None:
+        for fast, slow in zip(*result.serving_ends, strict=True):
+            yield from serving.between(fast, slow)
+    if result.steady is not None:
+        yield "steady", str(result.steady)
+    if result.settings:
+        yield "set", ", ".join(f"{key}={value}" for key, value in result.settings)
+    if (covered := coverage(result.timeline)) is not None:
+        yield "calibrated", str(covered)
+    for verdict in result.verdicts:
+        yield "expected", _verdict(verdict)
+
+
 def _of_steps(result: Result) -> str:
     """The steps of a run that is one training, ` for 10 steps`."""
     if len(result.trainings) != 1 or result.jobs or result.trainings[0].steps < 2:
@@ -134,7 +132,7 @@ def _of_steps(result: Result) -> str:
     return f" for {training.steps:,} steps{rest}"
 
 
-def _fold(result: Result) -> Iterator[str]:
+def _fold(result: Result) -> Iterator[tuple[str, str]]:
     """The classes of ranks of a folded run; a warning says why many ranks were not folded."""
     graph = result.timeline.flat.graph
     if graph.alike is None:
@@ -145,7 +143,7 @@ def _fold(result: Result) -> Iterator[str]:
     shown = [name if many == 1 else f"{name} + {many - 1:,} alike" for name, many in classes[:CLASSES]]
     if len(classes) > CLASSES:
         shown.append(f"and {len(classes) - CLASSES:,} classes more")
-    yield from titled("ranks", f"{len(graph.alike.programs):,} in {len(classes):,} classes: {', '.join(shown)}")
+    yield "ranks", f"{len(graph.alike.programs):,} in {len(classes):,} classes: {', '.join(shown)}"
 
 
 def _ops(rows: Sequence[Each]) -> Iterator[str]:

@@ -1,0 +1,172 @@
+"""The page of one run: how long it takes, what limits it, what it rests on, and its timeline."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import numpy as np
+
+from hwsim.formats import format_quantity, format_share
+from hwsim.results.critical import families, limited_by
+from hwsim.results.ops import weights
+from hwsim.results.result import Result
+from hwsim.spec.numbers import SOURCES
+from hwsim.ticks import FEMTO
+from hwsim.views.interval import say as interval
+from hwsim.views.kit.lanes import Lane as Row
+from hwsim.views.kit.lanes import lanes
+from hwsim.views.report.page import written
+from hwsim.views.report.sections import Bar, Bars, Cell, Column, Lane, Lines, Page, Section, Spans, Table
+from hwsim.views.summary.capacities import capacities
+from hwsim.views.summary.each import each_op
+from hwsim.views.summary.say import facts
+
+LANES: Final = 64  # rows of the timeline
+SPANS: Final = 50_000  # in all of them
+CAUSES: Final = 12
+ASSUMED: Final = 40  # numbers with their source
+_FROM: Final = re.compile(rf"\b({'|'.join(SOURCES)}|default)\b")  # of a file or a class, not of another line of the derivation
+ABOVE: Final = frozenset({"time", "interval", "doubt", "limited by"})  # facts that the head says
+
+
+def render(result: Result, suffix: str = "") -> Iterable[bytes]:  # noqa: ARG001 (every report takes a suffix)
+    """The page as chunks of an HTML file; same result, same bytes."""
+    return written(page(result))
+
+
+def page(result: Result) -> Page:
+    """The page as data."""
+    known = list(facts(result))
+    said = {title: text for title, text in reversed(known) if title in ABOVE}
+    return Page(
+        f"{result.workload} on {result.machine}",
+        f"{said['time']}{_range(result)}",
+        [f"{title.capitalize()}: {text}." for title, text in said.items() if title != "time"][::-1],
+        [str(warning) for warning in result.warnings],
+        [section for section in _sections(result, known) if section is not None],
+    )
+
+
+def _range(result: Result) -> str:
+    """Where 9 of 10 runs lie, beside the answer."""
+    if not result.sure or result.serving or result.interval.half < interval.EXACT:
+        return ""
+    return f" ({interval.range_text(result.interval)}, {result.interval.level} %)"
+
+
+def _sections(result: Result, known: list[tuple[str, str]]) -> Iterator[Section | None]:
+    rest = [f"{title}: {text}" if title else text for title, text in known if title not in ABOVE]
+    yield Lines("In figures", rest) if rest else None
+    yield _limits(result)
+    yield _unsure(result)
+    yield _ops(result)
+    yield _capacities(result)
+    yield _timeline(result)
+    yield _assumed(result)
+
+
+def _limits(result: Result) -> Bars | None:
+    shares = families(limited_by(result.timeline))[:CAUSES]
+    if not shares:
+        return None
+    bars = [Bar(name, 0.0, share, format_share(share)) for name, _, share in shares]
+    return Bars("What the time is spent on, along the critical path", bars)
+
+
+def _unsure(result: Result) -> Table | None:
+    rows = interval.rows(result.interval) if result.sure else []
+    if not rows:
+        return None
+    columns = [Column(heading, right=place > 0) for place, heading in enumerate(interval.HEADINGS)]
+    return Table("What is unsure", columns, [[Cell(cell) for cell in row] for row in rows])
+
+
+def _ops(result: Result) -> Table | None:
+    kinds = each_op(result.timeline)
+    if not kinds:
+        return None
+    columns = [
+        Column("op"),
+        Column("times", right=True),
+        Column("each", right=True),
+        Column("rate", right=True),
+        Column("limited by"),
+    ]
+    rows = [
+        (
+            Cell(kind.name),
+            Cell(f"{kind.times:,}", kind.times),
+            Cell(format_quantity(kind.mean_s, "s"), kind.mean_s),
+            Cell(kind.rate),
+            Cell(kind.limited_by),
+        )
+        for kind in kinds
+    ]
+    return Table("Ops", columns, rows)
+
+
+def _capacities(result: Result) -> Table | None:
+    shown, unused = capacities(result.usage, limited_by(result.timeline))
+    if not shown:
+        return None
+    columns = [Column("capacity"), *(Column(name, right=True) for name in ("busy", "moved", "rate", "utilisation"))]
+    rows = [
+        (Cell(row.name), Cell(row.busy), Cell(row.moved), Cell(row.rate), Cell(row.percent, row.utilisation)) for row in shown
+    ]
+    return Table("Capacities", columns, rows, note=f"Not used: {', '.join(unused)}." if unused else "")
+
+
+def _timeline(result: Result) -> Spans | None:
+    rows = lanes(result)
+    if not rows:
+        return None
+    timeline, labels = result.timeline, result.timeline.flat.graph.labels
+    kept, spans = [], 0
+    for row in rows[:LANES]:
+        if spans + len(row.ops) > SPANS:
+            break
+        kept.append(row)
+        spans += len(row.ops)
+    hidden = len(rows) - len(kept)
+    took: dict[str, float] = {}
+    for row in kept:
+        seconds = (timeline.end[row.ops] - result.ops.begin[row.ops]).astype(np.float64) / FEMTO
+        for label, one in zip(timeline.flat.label[row.ops].tolist(), seconds.tolist(), strict=True):
+            took[labels[label].name] = took.get(labels[label].name, 0.0) + one
+    names = sorted(took, key=lambda name: (-took[name], name))
+    number = {name: place for place, name in enumerate(names)}
+    note = f"{hidden} more rows are not shown; --trace writes all of them for ui.perfetto.dev." if hidden else ""
+    lines = [_lane(result, row, number) for row in kept]
+    return Spans("Timeline", lines, names, result.makespan_s, note) if kept else None
+
+
+def _lane(result: Result, row: Row, number: dict[str, int]) -> Lane:
+    timeline, labels = result.timeline, result.timeline.flat.graph.labels
+    begin = result.ops.begin[row.ops]
+    starts = (begin.astype(np.float64) / FEMTO).tolist()
+    took = ((timeline.end[row.ops] - begin).astype(np.float64) / FEMTO).tolist()
+    names = [number[labels[label].name] for label in timeline.flat.label[row.ops].tolist()]
+    title = row.name if row.name.startswith(row.device) else f"{row.device} {row.name}"
+    return Lane(title, list(zip(starts, took, names, strict=True)))
+
+
+def _assumed(result: Result) -> Table | None:
+    """Numbers of the derivations that took most of the time, with their sources."""
+    flat = result.timeline.flat
+    many = np.bincount(np.maximum(flat.cost, 0), weights(result.timeline) * (flat.cost >= 0), len(flat.graph.costs))
+    found: dict[tuple[str, str, str], float] = {}
+    for cost, times in zip(flat.graph.costs, many.tolist(), strict=True):
+        for term in cost.why:
+            for name, value, source in term.inputs:
+                if times and source and not source.startswith("workload"):
+                    found[name, value, source] = found.get((name, value, source), 0.0) + times * term.seconds
+    longest = sorted(found, key=lambda row: (-found[row], row))[:ASSUMED]
+    if not longest:
+        return None
+    columns = [Column("number"), Column("value", right=True), Column("source")]
+    rows = [(Cell(name), Cell(value), Cell(source)) for name, value, source in longest]
+    rest = len(found) - len(longest)
+    note = "Those that took the most time first" + (f"; `hwsim explain` has {rest} more." if rest else ".")
+    return Table("Assumptions", columns, rows, note=note)

@@ -1,0 +1,223 @@
+"""A report is one page that needs nothing else, shows hostile names as text, and works in a browser."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from shutil import which
+from typing import Any
+
+import pytest
+
+import hwsim
+from hwsim.views.report import of_run
+from hwsim.views.report.page import written
+from hwsim.views.report.sections import Bar, Bars, Cell, Column, Lane, Lines, Page, Picture, Spans, Table, Waterfall
+
+HOSTILE = """</script><img src=x onerror="document.title='hit'">'"&<b>{{ 7 * 7 }}\u2028"""
+
+
+def page_of(*sections: Any, answer: str = "42 ms") -> Page:
+    return Page("a page", answer, ["a sentence"], ["a warning"], sections)
+
+
+def everything(name: str) -> Page:
+    """A page with every kind of section, and this name wherever a name may stand."""
+    return Page(
+        name,
+        name,
+        [name],
+        [name],
+        [
+            Lines(name, [name]),
+            Table(name, [Column(name), Column(name, right=True)], [(Cell(name), Cell("2", 2.0)), (Cell("b"), Cell("1", 1.0))]),
+            Bars(name, [Bar(name, 1.0, 3.0, name), Bar("b", 2.0, 2.0, "")], centre=2.0, note=name),
+            Waterfall(name, (name, 5.0, name), [(name, -3.0, name), ("b", 1.0, "")], (name, 3.0, name), note=name),
+            Picture(name, b"<svg xmlns='http://www.w3.org/2000/svg'/>", name),
+            Spans(name, [Lane(name, [(0.0, 1.0, 0), (1.0, 2.0, 1)])], [name, "b"], 3.0, note=name),
+        ],
+    )
+
+
+def text_of(page: Page) -> str:
+    return b"".join(written(page)).decode()
+
+
+class Elements(HTMLParser):
+    """Tags with their attributes, and the text between them."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+def test_a_page_loads_nothing() -> None:
+    elements = Elements(text_of(everything("a")))
+    links = [value for _, attributes in elements.tags for key, value in attributes.items() if key in ("src", "href", "action")]
+    assert all(link is not None and link.startswith("data:") for link in links)
+    assert not re.search(r"url\(|@import|fetch\(|XMLHttpRequest|eval\(", text_of(everything("a")))
+
+
+def test_names_are_text_and_never_elements() -> None:
+    """The elements of a page do not depend on the names in it."""
+    plain, hostile = Elements(text_of(everything("a"))), Elements(text_of(everything(HOSTILE)))
+    assert [tag for tag, _ in hostile.tags] == [tag for tag, _ in plain.tags]
+    assert [sorted(attributes) for _, attributes in hostile.tags] == [sorted(attributes) for _, attributes in plain.tags]
+    assert "".join(hostile.texts).count(HOSTILE) >= 10  # as it was written, not 49
+
+
+def test_the_numbers_of_a_timeline_come_back() -> None:
+    spans = Spans("t", [Lane(HOSTILE, [(0.125, 0.5, 0)])], [HOSTILE], 1.0)
+    found = re.search(r'<script type="application/json">(.*?)</script>', text_of(page_of(spans)), re.DOTALL)
+    assert found is not None
+    data = json.loads(found[1])
+    assert data["lanes"] == [{"name": HOSTILE, "start": [0.125], "took": [0.5], "of": [0]}]
+    assert data["names"] == [HOSTILE]
+
+
+def test_the_policy_allows_the_script_that_is_there() -> None:
+    from base64 import b64encode
+    from hashlib import sha256
+
+    text = text_of(page_of())
+    script = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
+    assert len(script) == 1
+    assert f"script-src 'sha256-{b64encode(sha256(script[0].encode()).digest()).decode()}'" in text
+
+
+def test_a_waterfall_ends_where_its_changes_lead() -> None:
+    bars = Waterfall("w", ("before", 5.0, ""), [("faster", -3.0, ""), ("slower", 1.0, "")], ("after", 3.0, "")).bars()
+    assert [(bar.low, bar.high) for bar in bars.bars] == [(0, 5), (2, 5), (2, 3), (0, 3)]
+
+
+def test_a_page_without_bars_and_rows_is_a_page() -> None:
+    empty = [Bars("b", []), Table("t", [Column("c")], []), Spans("s", [], [], 0.0), Lines("l", [])]
+    assert text_of(page_of(*empty)).endswith("</html>")
+
+
+def test_the_page_of_a_run(tmp_path: Path) -> None:
+    run = hwsim.simulate("d2l-4gpu-pcie", "d2l/multi-gpu-lenet", expect=False)
+    once, again = (run.report(tmp_path / name).read_bytes() for name in ("a.html", "b.html"))
+    assert once == again
+    text = "".join(Elements(once.decode()).texts)
+    page = of_run.page(run)
+    assert page.answer.startswith("14.3 ms for 10 steps (12.9 to 15.8 ms, 90 %)")
+    titles = ["In figures", "What the time is spent on, along the critical path", "What is unsure"]
+    assert [section.title for section in page.sections] == [*titles, "Capacities", "Timeline", "Assumptions"]
+    assert "NVIDIA Turing GPU Architecture" in text
+
+
+# ---------------------------------------------------------------- in a browser, where there is one
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    found = next(filter(None, map(which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if found is None:
+        pytest.skip("no Chromium is installed")
+    options = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
+    with api.sync_playwright() as started:
+        chromium = started.chromium.launch(executable_path=found, args=options)
+        yield chromium
+        chromium.close()
+
+
+class Opened:
+    """A page in the browser, and what it complained of."""
+
+    def __init__(self, browser: Any, path: Path, width: int = 1000, before: str = "") -> None:
+        self.page = browser.new_page(viewport={"width": width, "height": 800})
+        self.page.add_init_script(before)
+        self.said: list[str] = []
+        self.page.on("console", lambda message: self.said.append(message.text))
+        self.page.on("pageerror", lambda error: self.said.append(str(error)))
+        self.page.on(
+            "request", lambda request: self.said.extend([] if request.url.startswith(("file:", "data:")) else [request.url])
+        )
+        self.page.goto(path.as_uri())
+
+    def heard(self, request: Any) -> None:
+        if not request.url.startswith(("file:", "data:")):
+            self.said.append(f"it asks for {request.url}")
+
+
+def saved(page: Page, path: Path) -> Path:
+    path.write_bytes(b"".join(written(page)))
+    return path
+
+
+def test_hostile_names_are_harmless_in_a_browser(browser: Any, tmp_path: Path) -> None:
+    opened = Opened(browser, saved(everything(HOSTILE), tmp_path / "page.html"))
+    assert opened.said == []
+    assert opened.page.title().split() == HOSTILE.split()
+    assert opened.page.evaluate("document.querySelectorAll('img').length") == 1
+
+
+@pytest.mark.parametrize("width", [360, 1000])
+def test_a_page_is_not_wider_than_its_window(browser: Any, tmp_path: Path, width: int) -> None:
+    long = "a-name-without-any-place-to-break-it-" * 5
+    opened = Opened(browser, saved(everything(long), tmp_path / "page.html"), width)
+    assert opened.page.evaluate("document.documentElement.scrollWidth") == width
+
+
+def test_a_click_on_a_heading_sorts_numbers_as_numbers(browser: Any, tmp_path: Path) -> None:
+    rows = [
+        (Cell("a"), Cell("10 s", 10.0)),
+        (Cell("b"), Cell("900 ms", 0.9)),
+        (Cell("c"), Cell("")),
+        (Cell("d"), Cell("2 s", 2.0)),
+    ]
+    table = Table("t", [Column("name"), Column("time", right=True)], rows)
+    opened = Opened(browser, saved(page_of(table), tmp_path / "page.html"))
+    first = "Array.from(document.querySelectorAll('tbody tr'), row => row.cells[0].textContent).join('')"
+    opened.page.click("th:nth-child(2) button")
+    assert opened.page.evaluate(first) == "bdac"
+    opened.page.click("th:nth-child(2) button")
+    assert opened.page.evaluate(first) == "adbc"
+
+
+COUNTED = """
+window.drawn = 0;
+const fill = CanvasRenderingContext2D.prototype.fillRect;
+CanvasRenderingContext2D.prototype.fillRect = function (...box) { window.drawn += 1; fill.apply(this, box); };
+"""
+ZOOMED = """async () => {
+  const canvas = document.querySelector("canvas"), counts = [];
+  for (let i = 0; i < 20; i++) {
+    window.drawn = 0;
+    canvas.dispatchEvent(new KeyboardEvent("keydown", { key: "+" }));
+    await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)));
+    counts.push(window.drawn);
+  }
+  return counts;
+}"""
+
+
+def test_a_timeline_of_ten_thousand_spans_draws_what_can_be_seen(browser: Any, tmp_path: Path) -> None:
+    """A picture costs at most a rectangle for each pixel of a row, and fewer the nearer one looks."""
+    lanes = [
+        Lane(f"lane {row}", [(row * 1e-5 + place * 1e-4, 0.9e-4, (row + place) % 20) for place in range(10_000)])
+        for row in range(3)
+    ]
+    spans = Spans("timeline", lanes, [f"op {number}" for number in range(20)], 1.1)
+    opened = Opened(browser, saved(page_of(spans), tmp_path / "page.html"), before=COUNTED)
+    opened.page.wait_for_function("window.drawn > 0")
+    assert opened.page.evaluate("window.drawn") <= 2 * 3 * 1000  # twice: its height, once set, changes the page
+    counts = opened.page.evaluate(ZOOMED)
+    assert counts[-1] <= 6
+    assert all(0 < count <= 3 * 1000 for count in counts)
+    opened.page.hover("canvas", position={"x": 600, "y": 30})
+    assert "lane 0: " in opened.page.inner_text(".timeline-said")
+    assert opened.said == []
