@@ -19,20 +19,23 @@ if TYPE_CHECKING:
 @click.option("--format", "form", type=click.Choice(["text", "github"]), default="text",
               help="github: as annotations of a workflow.")  # fmt: skip
 @click.option("--defaults", is_flag=True, help="Say how many numbers of each part are filled in, and from which class.")
+@click.option("--strict-library", is_flag=True, help="Refuse a machine with a part or a number that the library does not have.")
 @click.option("--on", "machine", type=MACHINE, help="Check each workload on this machine, without running it.")
-def command(files: tuple[str, ...], form: str, machine: str | None, *, defaults: bool) -> None:
+def command(files: tuple[str, ...], form: str, machine: str | None, *, defaults: bool, strict_library: bool) -> None:
     """Validate each FILE (machine, workload or part; a path, a name of the library, or -).
 
     Prints every mistake once with line and column, and the warnings; exit code 2 if there are mistakes.
     """
     from hwsim import api
-    from hwsim.cli.files import check, defaults_of
+    from hwsim.cli.files import check, defaults_of, refuse_invented
     from hwsim.spec import Place, SpecError
 
     failed = False
     printed: set[Mistake] = set()
     for file in files:
         try:
+            if strict_library:
+                refuse_invented(file)
             warnings = check(file) if machine is None else api.prepare(machine, file).warnings
         except SpecError as error:
             failed = True

@@ -10,6 +10,7 @@ from hwsim.machine import Machine, build
 from hwsim.machine.classes import completed_file, filled_in
 from hwsim.machine.libraries.reading import read_libraries
 from hwsim.machine.schema import LINK_KEYS, machine_schema, part_schema
+from hwsim.machine.strict import invented
 from hwsim.models import Framework
 from hwsim.models.library import described, model_schema, read_model
 from hwsim.results.expect import wanted_of
@@ -45,6 +46,19 @@ def defaults_of(source: str) -> tuple[str, ...]:
         number = sum(classes.values())  # integers
         lines.append(f"{name}: {number} number{'s' if number > 1 else ''} filled in from its class: {', '.join(several)}")
     return tuple(lines)
+
+
+def refuse_invented(source: str) -> None:
+    """Refuse a machine that is not of the library's parts alone; files of other formats pass.
+
+    Raises:
+        SpecError: its parts and numbers that the library does not have.
+    """
+    tree = any_tree(source)
+    if tree.text("hwsim") == "machine/1":
+        mistakes = Mistakes()
+        mistakes.extend(invented(resolve(tree, mistakes)))
+        mistakes.raise_if_any()
 
 
 def warnings_of(tree: Tree) -> tuple[Warning, ...]:
