@@ -1,6 +1,6 @@
 """Usual times of numpy's functions, in ns: of a call, and of an element by number format, with all operands in the first cache.
 
-Functions of linear algebra and transforms count steps, as recorded workloads do (`hwsim_calibrate.recording.describing`); sorting
+Functions of linear algebra and transforms count steps, as recorded workloads do (`hwsim_calibrate.recording.algebra`); sorting
 counts elements times log2 of their number.
 
 Source: measured by `hwsim calibrate`, numpy 2.4.6 with OpenBLAS on one core of an AMD EPYC 9004 (Zen 4, AVX-512).

@@ -12,6 +12,8 @@ from typing import Any, Final, cast
 import numpy as np
 
 from hwsim_calibrate.recording import describing
+from hwsim_calibrate.recording.building import SAME_AS, unknown, view
+from hwsim_calibrate.recording.finding import assigned, indexed
 from hwsim_calibrate.recording.operands import Array, span
 from hwsim_calibrate.recording.tape import Describe, current
 
@@ -43,29 +45,29 @@ class TracedArray(np.ndarray):
         return tuple(wrap(new) if old is None else old for old, new in zip(out, result, strict=True))
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        name = describing.SAME_AS.get(func.__name__, func.__name__)
+        name = SAME_AS.get(func.__name__, func.__name__)
         if name in TRANSPARENT and current() is not None:
             return super().__array_function__(func, types, args, kwargs)
         given, options = plain(tuple(args)), plain(kwargs)
         if name in QUIET:
             return wrap(func(*given, **options))
         changes = [given[0]] if name in CHANGES and given else []
-        result = perform(describing.FUNCTIONS.get(name, describing.unknown), name, func, given, options, changes=changes)
+        result = perform(describing.FUNCTIONS.get(name, unknown), name, func, given, options, changes=changes)
         return _out_or_wrapped(kwargs.get("out"), result)
 
     def __getitem__(self, index: Any) -> Any:
         base, at = _base(self), plain(index)
         if _fancy(at):
-            return wrap(perform(describing.indexed, "index", np.ndarray.__getitem__, (base, at), {}))
+            return wrap(perform(indexed, "index", np.ndarray.__getitem__, (base, at), {}))
         element = base[at]
         if not isinstance(element, np.ndarray):
             return element
-        return wrap(perform(describing.view, "slice", np.ndarray.__getitem__, (base, at), {}))
+        return wrap(perform(view, "slice", np.ndarray.__getitem__, (base, at), {}))
 
     def __setitem__(self, index: Any, value: Any) -> None:
         base, at, given = _base(self), plain(index), plain(value)
         if _fancy(at):
-            perform(describing.assigned, "put", np.ndarray.__setitem__, (base, at, given), {}, changes=[base])
+            perform(assigned, "put", np.ndarray.__setitem__, (base, at, given), {}, changes=[base])
             return
         to = base[at]
         if not isinstance(to, np.ndarray):

@@ -12,6 +12,7 @@ import numpy as np
 from hwsim.devices.work import Call
 from hwsim_calibrate.recording import describing
 from hwsim_calibrate.recording.arrays import TracedArray, perform, plain, wrap
+from hwsim_calibrate.recording.building import unknown
 from hwsim_calibrate.recording.operands import Recency
 from hwsim_calibrate.recording.tape import Describe, Step, Tape, current, ended, started, unheard
 
@@ -64,7 +65,7 @@ def recording(tape: Tape) -> Iterator[Tape]:
 
     try:
         for names, describe in (
-            ((*MADE, *ALIKE), describing.created), (READ, describing.unknown), (GIVEN, describing.from_objects),
+            ((*MADE, *ALIKE), describing.created), (READ, unknown), (GIVEN, describing.from_objects),
         ):  # fmt: skip
             for name in names:
                 replace(np, name, _recorded(name, getattr(np, name), describe))

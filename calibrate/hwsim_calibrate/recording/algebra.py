@@ -1,0 +1,143 @@
+"""Products, sums by letters, linear algebra, transforms: calls that do far more operations than they touch elements."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from hwsim.devices.work import product_call
+from hwsim_calibrate.recording.building import (
+    WITHOUT_OP,
+    described,
+    elementwise,
+    first_result,
+    general,
+    new_or_out,
+    odd_among,
+    refuse_odd,
+    unknown,
+    with_axes,
+)
+from hwsim_calibrate.recording.operands import dtype_of, order_of, span, stored_transposed
+from hwsim_calibrate.recording.tape import Described, NoOp, Performed
+
+
+def product(done: Performed) -> Described:
+    """A product of matrices or vectors."""
+    left, right, result = np.asarray(done.args[0]), np.asarray(done.args[1]), np.asarray(done.result)
+    refuse_odd(left, right, result)
+    if not left.ndim or not right.ndim:
+        return elementwise(done, "multiply", [each for each in (left, right) if each.ndim], done.result, "new", scalar=True)
+    if done.name == "vdot":
+        left, right = left.ravel(), right.ravel()
+    if done.name == "inner" and right.ndim > 1:
+        right = np.swapaxes(right, -1, -2)
+    if done.name == "dot" and right.ndim > 2:
+        raise NoOp(WITHOUT_OP)
+    k = left.shape[-1]
+    m, n = left.shape[-2] if left.ndim > 1 else 1, right.shape[-1] if right.ndim > 1 else 1
+    if done.name == "dot" and left.ndim > 2:
+        m = int(left.size // max(k, 1))
+    if min(m, n, k) < 1 or not result.size:
+        raise NoOp("an empty product")
+    form = "b" if stored_transposed(right) else "a" if stored_transposed(left) else ""
+    one_matrix = left.ndim == 2 and right.ndim == 2 and m == n and span(left) == span(right)
+    if one_matrix and stored_transposed(left) != stored_transposed(right):
+        form = "gram"
+    batch, since = max(int(result.size // max(m * n, 1)), 1), done.since(left, right, *with_axes(result))
+    call = product_call(m, k, n, dtype=dtype_of(result), batch=batch, form=form, into=new_or_out(done), since=since)
+    return described(call, result.shape, since)
+
+
+def einsum(done: Performed) -> Described:
+    """Sums of products by the letters of their axes: a multiply-add for each combination and further operand."""
+    letters, *factors = done.args
+    operands, result = [np.asarray(each) for each in factors], np.asarray(done.result)
+    if not isinstance(letters, str) or "." in letters or odd_among(*operands, result) is not None:
+        return unknown(done)
+    inputs = letters.replace(" ", "").partition("->")[0].split(",")
+    lengths = {
+        letter: size for term, each in zip(inputs, operands, strict=True) for letter, size in zip(term, each.shape, strict=True)
+    }
+    steps = float(math.prod(lengths.values()) * max(2 * (len(operands) - 1), 1))
+    inner = [term[-1:] for term in letters.replace(" ", "").partition("->")[0].split(",")]
+    out = letters.replace(" ", "").partition("->")[2][-1:]
+    form = "inner" if len(set(inner)) == 1 and out != inner[0] else "outer" if out and out in inner else "mixed"
+    return general(done, "einsum", steps, operands, result, form=form if len(operands) > 1 else "one")
+
+
+def contracted(done: Performed) -> Described:
+    """`np.tensordot`: a product of matrices after their axes are put in order."""
+    left, right, result = (np.asarray(each) for each in (*done.args[:2], done.result))
+    refuse_odd(left, right, result)
+    k = max(round(math.sqrt(left.size * right.size / max(result.size, 1))), 1)
+    since = done.since(left, right, *with_axes(result))
+    call = product_call(max(left.size // k, 1), k, max(right.size // k, 1), dtype=dtype_of(result), since=since)
+    return described(call, result.shape, since)
+
+
+def solved(done: Performed) -> Described:
+    """Linear algebra: the order n^3 of operations of each matrix."""
+    arrays = [np.asarray(each) for each in done.args if isinstance(each, np.ndarray)]
+    matrix = arrays[0]
+    if matrix.ndim < 2:
+        return general(done, done.name, float(matrix.size), arrays, first_result(done))
+    m, n = (float(each) for each in matrix.shape[-2:])
+    batch = matrix.size / max(m * n, 1.0)
+    columns = arrays[1].shape[-1] if len(arrays) > 1 and arrays[1].ndim > 1 else 1
+    order = m * n * min(m, n) if done.name != "matrix_power" else m * n * n
+    steps = batch * (order + (2.0 * m * n * columns if len(arrays) > 1 else 0.0))
+    return general(done, done.name, max(steps, 1.0), arrays, first_result(done), rows=max(batch, 1.0))
+
+
+def norm(done: Performed) -> Described:
+    """`np.linalg.norm`: of a vector, of a matrix, or along an axis."""
+    array = np.asarray(done.args[0])
+    axis = done.option("axis", 2)
+    return general(
+        done, "norm", float(array.size), [array], np.asarray(done.result), form="" if axis is None else "axis",
+        rows=1.0 if axis is None else max(float(np.size(done.result)), 1.0),
+    )  # fmt: skip
+
+
+def transformed(done: Performed) -> Described:
+    """A Fourier transform: 5 n log2 n operations for each of its rows; `rough` where n has a large prime factor."""
+    array, result = np.asarray(done.args[0]), np.asarray(done.result)
+    twice = done.name.endswith("2") or done.name.endswith("n")
+    length = max(array.shape[-1], result.shape[-1])
+    steps = 5.0 * max(array.size, result.size) * math.log2(max(max(array.size, result.size) if twice else length, 2))
+    lengths = (array.shape if twice else (length,)) if array.ndim else (1,)
+    form = "rough" if max(_largest_factor(each) for each in lengths) > 13 else ""
+    kind = dtype_of(array if array.dtype.kind == "c" else result if result.dtype.kind == "c" else array)
+    return general(done, done.name, steps, [array], result, form=form, rows=array.size / max(length, 1), dtype=kind)
+
+
+def interpolated(done: Performed) -> Described:
+    """`np.interp(x, known, values)`: a bisection for each x; where they come in order, a step or two."""
+    at = np.asarray(done.args[0])
+    form = "sorted" if at.ndim and order_of(at) == "sorted" else ""
+    arrays = [np.asarray(each) for each in done.args[:3]]
+    steps = float(at.size) * (1.0 if form else math.log2(max(np.size(done.args[1]), 2)))
+    return general(done, "interp", steps, arrays, np.asarray(done.result), form=form, dtype="fp64")
+
+
+def slid(done: Performed) -> Described:
+    """`convolve`, `correlate`: a multiply-add for each pair."""
+    first, second = (np.asarray(each) for each in done.args[:2])
+    steps = 2.0 * float(np.size(done.result)) * min(first.size, second.size)
+    return general(done, "convolve", steps, [first, second], np.asarray(done.result), rows=float(np.size(done.result)))
+
+
+def _largest_factor(number: int) -> int:
+    """The largest prime factor.
+
+    >>> _largest_factor(1000), _largest_factor(1021)
+    (5, 1021)
+    """
+    largest, factor = 1, 2
+    while factor * factor <= number:
+        while number % factor == 0:
+            largest, number = factor, number // factor
+        factor += 1
+    return max(largest, number)

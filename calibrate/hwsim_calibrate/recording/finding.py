@@ -1,0 +1,203 @@
+"""Calls that look up, search, order and count: their time depends on where elements lie and how values come."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from hwsim.devices.work import elementwise_call, lookup_call
+from hwsim_calibrate.recording.building import (
+    SAME_AS,
+    WITHOUT_OP,
+    described,
+    elementwise,
+    general,
+    new_or_out,
+    odd_among,
+    refuse_odd,
+    unknown,
+    with_axes,
+)
+from hwsim_calibrate.recording.operands import FEW, Array, dtype_of, order_of, runs_of
+from hwsim_calibrate.recording.tape import Described, NoOp, Performed
+
+ALONG_FIRST: Final = (
+    "median",
+    "nanmedian",
+    "unique",
+    "histogram",
+    "ptp",
+    "nansum",
+    "nanmean",
+    "nanmax",
+    "nanmin",
+    "nanstd",
+    "nanvar",
+)
+CACHED: Final = 4096.0  # elements of a table that is looked up in order: each line comes once
+
+
+def indexed(done: Performed) -> Described:
+    """`a[i]`, `np.take(a, i)`: elements or rows by an index."""
+    table, result = done.args[0], np.asarray(done.result)
+    refuse_odd(result, table)
+    if isinstance(done.args[1], tuple):
+        return _looked_up(done, table, [np.asarray(each) for each in done.args[1] if isinstance(each, np.ndarray | list)], result)
+    index = np.asarray(done.args[1])
+    if index.dtype == np.bool_:
+        form = runs_of(index)
+        return general(done, "compress", float(index.size), [index], result, form=form, dtype=dtype_of(table), more=[table])
+    is_flat = done.name == "take" and done.option("axis", 2) is None
+    if not isinstance(done.args[1], np.ndarray | list) or not (is_flat or done.option("axis", 2) in (None, 0)):
+        return _looked_up(done, table, [index], result)
+    by_row = table.ndim > 1 and not is_flat
+    length = table.size / max(table.shape[0], 1) if by_row else 1.0
+    return _found(done, "takerows" if by_row else "take" if done.name == "take" else "index", table, index, result, length)
+
+
+def _found(done: Performed, function: str, table: Array, index: Array, result: Array, length: float = 1.0) -> Described:
+    """Elements or rows of a table by their index: one in order passes through the caches once."""
+    since = done.since(table, index, *with_axes(result))
+    function = "index_cast" if function == "index" and index.dtype != np.int64 else function
+    reach = min(float(table.size), CACHED) if order_of(index.reshape(-1)) == "sorted" and length <= 1 else float(table.size)
+    call = lookup_call(
+        function, dtype=dtype_of(table), count=float(max(index.size, 1)), table=reach,
+        length=length, into=new_or_out(done), since=since,
+    )  # fmt: skip
+    return described(call, (), since)
+
+
+def _looked_up(done: Performed, table: Array, indices: Sequence[Array], result: Array) -> Described:
+    """By several indices, by masks and slices, or along another axis: each element of the result is found by itself."""
+    if not indices or any(each.dtype == np.bool_ for each in indices):
+        done.since(table, *with_axes(result))
+        raise NoOp("an index of bool among others")
+    function = "indices" if len(indices) > 1 else "takecolumns"
+    since = done.since(table, indices[0], *with_axes(result))
+    call = lookup_call(
+        function, dtype=dtype_of(table), count=float(max(result.size, 1)), table=float(table.size), into=new_or_out(done),
+        since=since,
+    )  # fmt: skip
+    return described(call, (), since)
+
+
+def assigned(done: Performed) -> Described:
+    """`a[i] = value`, by an index or a mask."""
+    return scattered(done, "put")
+
+
+def scattered(done: Performed, function: str) -> Described:
+    """Values written, or added, where an index or a mask says."""
+    table, at = np.asarray(done.args[0]), done.args[1]
+    refuse_odd(table)
+    given = [np.asarray(each) for each in done.args[2:] if isinstance(each, np.ndarray) and each.ndim]
+    refuse_odd(*given)
+    if isinstance(at, tuple):
+        lists = [np.asarray(each) for each in at if isinstance(each, np.ndarray | list)]
+        if not lists or any(each.dtype == np.bool_ for each in lists):
+            raise NoOp("an index of bool among others")
+        others = [each for each in at if not isinstance(each, np.ndarray | list)]
+        function, index = function + "indices", lists[0]
+        lengths = [length for each, length in zip(at, table.shape, strict=False) if isinstance(each, slice)]
+        count = (
+            float(math.prod(lengths) * max(np.broadcast_shapes(*(each.shape for each in lists)), default=1))
+            if others
+            else float(max(each.size for each in lists))
+        )
+    else:
+        index = np.asarray(at)
+        if index.dtype == np.bool_:
+            form = " ".join(word for word in ("" if given else "scalar", runs_of(index)) if word)
+            return general(
+                done, "setmask", float(index.size), [index, *given], table, form=form, dtype=dtype_of(table), into="out"
+            )
+        count = float(index.size) * (table.size / max(table.shape[0], 1))
+    since = done.since(table, index, *given[:1])
+    reach = min(float(table.size), CACHED) if order_of(index.reshape(-1)) == "sorted" else float(table.size)
+    call = lookup_call(
+        function, dtype=dtype_of(table), count=max(count, 1.0), table=reach, into="out", since=since[:2] + since[1:2]
+    )
+    return described(call, (), since)
+
+
+def searched(done: Performed) -> Described:
+    """`np.searchsorted(a, v)`, `np.digitize(v, a)`: a bisection for each value."""
+    table, values = np.asarray(done.args[0]), np.asarray(done.args[1])
+    if done.name == "digitize":
+        table, values = values, table
+    steps = float(values.size) * math.log2(max(table.size, 2))
+    form = "sorted" if order_of(values.reshape(-1)) == "sorted" else ""
+    return general(done, "searchsorted", steps, [table, values], np.asarray(done.result), form=form, dtype=dtype_of(table))
+
+
+def arranged(done: Performed) -> Described:
+    """`unique`, `partition`, `median`, `percentile`,
+    ...: functions of an array whose time depends on the order of its values."""
+    array = np.asarray(done.args[0])
+    options = [word for word in ("return_inverse", "return_counts", "return_index") if done.options.get(word)]
+    words = ["more"] if options else []
+    axis = done.option("axis", 1) if done.name in ALONG_FIRST else done.option("axis", 2)
+    rows = 1.0 if axis is None or array.ndim < 2 else array.size / max(array.shape[int(axis)], 1)
+    result = done.result[0] if isinstance(done.result, tuple) else done.result
+    order = order_of(array if array.ndim else array.reshape(1))
+    if done.name == "unique" and order != "sorted":
+        order = "few" if np.size(result) * FEW <= array.size else ""
+    words += [order] if order else []
+    name = SAME_AS.get(done.name, done.name)
+    return general(done, name, float(array.size), [array], np.asarray(result), form=" ".join(words), rows=rows)
+
+
+def counted_true(done: Performed) -> Described:
+    """`nonzero`, `flatnonzero`, `argwhere`, and `where` of one argument: places that are not 0."""
+    array = np.asarray(done.args[0])
+    result = done.result[0] if isinstance(done.result, tuple) and done.result else done.result
+    form = runs_of(array) if array.dtype == np.bool_ and array.ndim else ""
+    name = "nonzero" if done.name in ("where", "flatnonzero", "argwhere") else done.name
+    return general(done, name, float(array.size), [array], np.asarray(result), form=form)
+
+
+def ordered(done: Performed) -> Described:
+    """`sort`, `argsort` along the last axis."""
+    array = done.args[0]
+    if dtype_of(array) == "":
+        raise NoOp(WITHOUT_OP)
+    axis = done.option("axis", 1, -1)
+    across = axis is not None and axis not in (-1, array.ndim - 1)
+    rows = array.size / max(array.shape[-1 if axis is None else int(axis)], 1) if array.ndim > 1 and axis is not None else 1.0
+    stable = "stable" if done.option("kind", 2) in ("stable", "mergesort") or done.options.get("stable") else ""
+    order = order_of(np.swapaxes(array, int(axis), -1) if across else array)
+    form = " ".join(word for word in ("across" if across else "", stable, order) if word)
+    since = done.since(array, done.result if isinstance(done.result, np.ndarray) else array)
+    indices = "int64" if done.name == "argsort" else ""
+    call = elementwise_call(
+        done.name, dtype=dtype_of(array), count=float(array.size), rows=max(rows, 1.0), result=indices, since=since, form=form
+    )
+    return described(call, array.shape, since)
+
+
+def chosen(done: Performed) -> Described:
+    """`np.where(mask, a, b)`."""
+    if len(done.args) < 3:
+        return counted_true(done)
+    if odd_among(done.result, *done.args) is not None:
+        return unknown(done)
+    arrays = [each for each in done.args[1:] if isinstance(each, np.ndarray) and each.ndim]
+    mask = np.asarray(done.args[0])
+    runs = runs_of(mask) if mask.dtype == np.bool_ and mask.ndim and mask.size == np.size(done.result) else ""
+    return elementwise(done, done.name, arrays, done.result, "new", more=runs, dtype=dtype_of(np.asarray(done.result)))
+
+
+def counted(done: Performed) -> Described:
+    """`np.bincount(groups, weights)`."""
+    arrays = [each for each in done.args[:2] if isinstance(each, np.ndarray)]
+    weights = done.options.get("weights")
+    arrays += [weights] if isinstance(weights, np.ndarray) else []
+    groups = np.asarray(done.args[0]).reshape(-1)
+    words = ["" if len(arrays) > 1 else "plain", "" if groups.dtype == np.int64 else "narrow", order_of(groups)]
+    count, form = float(np.size(done.args[0])), " ".join(word for word in words if word)
+    since = done.since(*arrays, done.result)
+    call = elementwise_call(done.name, dtype="fp64", count=count, inputs=len(arrays), form=form, into="out", since=since)
+    return described(call, np.shape(done.args[0]), since)
