@@ -15,6 +15,7 @@ from hwsim.spec.mistakes import Mistake, Place, SpecError, did_you_mean
 _FOLDERS: Final = {
     "machine": "machines",
     "class": "machines/classes",
+    "failures": "machines/failures",
     "workload": "workloads",
     "framework": "workloads/frameworks",
     "model": "workloads/models",

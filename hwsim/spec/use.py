@@ -25,6 +25,7 @@ FORMATS: Final = {
     "runtime": "part/1",
     "framework": "part/1",
     "study": "study/1",
+    "failures": "failures/1",
 }
 _MAX_USES: Final = 100_000
 _PART_KEYS: Final = ("kind", "name", "notes", "class")  # what the file of a part says of itself

@@ -1,0 +1,21 @@
+"""Failures of large jobs: rates by part, restarts and spares, the best checkpoint interval, and the goodput that is left.
+
+failures = load_failures(None)                 the library's rates: by cause, of one GPU or of one node
+job = job_of(machine, failures)                a machine of any shape: seconds between failures, by cause
+found = goodput(job, write_s=12.0)             share of the time that is work, the interval, what is lost to what
+run = simulate_failures(job, work_s, ...)      the same by chance, with seeds: percentiles of the whole time
+"""
+
+from __future__ import annotations
+
+from hwsim.failures.file import Failures, Part, Restart, Spares, Spread, load_failures, read_failures
+from hwsim.failures.formulas import best, daly, erlang_b, renewal, spares_for, two_levels, young
+from hwsim.failures.goodput import Goodput, Near, NoProgress, goodput
+from hwsim.failures.job import Cause, Job, job_of
+from hwsim.failures.simulation import Simulated, simulate_failures
+
+__all__ = [
+    "Cause", "Failures", "Goodput", "Job", "Near", "NoProgress", "Part", "Restart", "Simulated", "Spares", "Spread", "best",
+    "daly", "erlang_b", "goodput", "job_of", "load_failures", "read_failures", "renewal", "simulate_failures", "spares_for",
+    "two_levels", "young",
+]  # fmt: skip
