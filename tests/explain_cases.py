@@ -65,7 +65,7 @@ STATEMENTS: Final = {
     ],
     "attention": [
         "attention: {name: a prompt, device: gpu0, batch: 2, tokens: 1024, heads: 32, kv_heads: 8, head: 128}",
-        "attention: {name: a token, device: gpu1, phase: decode, batch: 8, cached: 4096, heads: 32, kv_heads: 8, head: 128}",
+        "attention: {name: a token, device: gpu1, batch: 8, cached: 4096, heads: 32, kv_heads: 8, head: 128}",
     ],
     "moe": [
         "moe: {name: experts, device: gpu0, tokens: 512, hidden: 4096, inner: 1536, experts: 16, top_k: 2}",

@@ -10,7 +10,7 @@ import pytest
 from hwsim import api
 from hwsim.devices import Attended, Gpu
 from hwsim.devices.gpu_attention import Attention, Blocks, Rates, Strips, names_of
-from hwsim.devices.gpu_experts import Grouped, blocks_of, tokens_of
+from hwsim.devices.gpu_experts import Grouped, blocks_of, experts_call, tokens_of
 from hwsim.devices.roofline import LocalMemory
 from hwsim.devices.work import Routed, Work
 from hwsim.spec import SpecError
@@ -123,15 +123,17 @@ def test_a_bare_part_has_the_kernels_of_its_class() -> None:
     bare = (
         "vendor: nvidia, generation: hopper, flop: {bf16: 989 TFLOP/s}, memory: {bandwidth: 3.35 TB/s}, sms: 132, clock: 1.98 GHz"
     )
-    for program in ("batch: 4, tokens: 4096", "phase: decode, batch: 64, cached: 4096"):
+    for program in ("batch: 4, tokens: 4096", "batch: 64, cached: 4096"):
         assert makespan(bare, program) == pytest.approx(makespan("use: h100-sxm", program), rel=0.2)
 
 
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
-        ("phase: decode, tokens: 2", "one query a sequence"),
         ("tokens: 64, kv_heads: 5", "do not divide"),
+        ("kernel: flahs", ":4:16: 'gpu0' has no kernels in its `attention` that are called 'flahs'(?s:.*)did you mean 'flash'"),
+        ("kernel: mine", "it has flash, sdpa, sglang, tensorrt"),
+        ("phase: decode", "phase"),
     ],
 )
 def test_calls_that_cannot_be_are_refused(keys: str, said: str, tmp_path: Path) -> None:
@@ -159,6 +161,36 @@ def test_every_token_goes_to_its_experts(skew: float) -> None:
     assert sum(each) == 8000
     assert len(each) == 64
     assert blocks_of(each)[0] >= 8000 / 8
+
+
+@pytest.mark.parametrize(
+    ("device", "keys", "said"),
+    [
+        ("gpu0", "top_k: 9", "a token cannot go to 9 of 8 experts"),
+        ("gpu0", "kernel: tensorflow", "'gpu0' has no kernels in its `experts` that are called 'tensorflow'"),
+        ("cpu", "kernel: flash", "'cpu' is a cpu: it tells no kernels apart by name"),
+    ],
+)
+def test_experts_that_cannot_be_are_refused(device: str, keys: str, said: str) -> None:
+    program = (
+        "hwsim: workload/1\nname: experts\nprogram:\n  - moe: {device: %s, tokens: 8, hidden: 64, inner: 64, experts: 8, %s}\n"
+    )
+    with pytest.raises(SpecError, match=said):
+        api.simulate(api.load_machine(MACHINE % "use: h100-sxm"), program % (device, keys))
+
+
+def test_another_library_stands_for_one_that_was_not_measured() -> None:
+    gpu = Gpu(flop=GPU.flop, memory=GPU.memory, sms=132, clock=1.9e9, experts={"tensorrt bf16": Grouped(efficiency=0.3)})
+    times = []
+    for kernel in ("tensorrt bf16", "vllm bf16", "flash fp8"):
+        call = experts_call(4096, 2, 8, 4096, 4096, 2, kernel, weight=2.0)
+        cost = gpu.compute("gpu0", Work(flop=call.flop, dtype="bf16", mix="matmul", experts=call))
+        times.append(
+            (cost.demand.alone({"gpu0.compute": 1, "gpu0.memory": 1}), {doubt.case for term in cost.why for doubt in term.doubts})
+        )
+    assert times[0] == times[1]
+    assert times[2][0] < 0.7 * times[0][0]
+    assert times[2][1] == {"outside"}
 
 
 def test_experts_of_a_bare_part_take_about_what_those_of_its_class_take() -> None:

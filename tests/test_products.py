@@ -14,7 +14,7 @@ from hwsim.devices.gpu_matmul import Alignment, Cast, Tiling, tiles_of
 from hwsim.devices.gpu_memory import Launch, Level2
 from hwsim.devices.roofline import LocalMemory
 from hwsim.ops.matmul import Matmul
-from hwsim.ops.op import Scope
+from hwsim.ops.op import CannotPlace, Scope
 from published.products_pooled import TYPICAL, Batch, Tiles, Timed, tiling
 
 PLAIN = Tiling(efficiency=0.8, rows=128, loads=1e11, start=1e-6)
@@ -60,9 +60,15 @@ def test_an_op_in_8_bits_casts_unless_it_is_told_not_to() -> None:
 def test_software_and_narrow_weights_have_kernels_of_their_own() -> None:
     chained, direct = op(dtype="fp8")[0], op(dtype="fp8", software="vllm")[0]
     assert chained > direct + 4e-6  # a chain of casts and scales
-    assert op(dtype="fp8", software="nobody's")[0] == chained
     assert op(dtype="bf16", weights="int4")[0] != op(dtype="bf16")[0]
     assert op(dtype="fp8", scales="block")[0] != chained
+
+
+@pytest.mark.parametrize(("software", "hint"), [("vlm", "did you mean 'vllm'?"), ("nobody's", "it has sarathi-serve, vllm")])
+def test_kernels_of_unknown_software_are_refused(software: str, hint: str) -> None:
+    with pytest.raises(CannotPlace, match=f"'it' has no kernels in its `matmul` that are called '{software}'") as refused:
+        op(dtype="fp8", software=software)
+    assert hint in (refused.value.hint or "")
 
 
 def test_a_cast_has_a_start_a_cost_of_a_row_and_a_rate() -> None:

@@ -37,7 +37,7 @@ PARTS: Final[Mapping[str, str]] = {
     "gb200": "gb200",
     "gb300": "gb300",
     "l40s": "l40s",
-    "rtx_pro_6000_server": "rtx-pro-6000",
+    "rtx_pro_6000_server": "rtx-pro-6000-server",
 }
 GENERATION: Final[Mapping[str, str]] = {
     "a100_sxm": "ampere", "h100_sxm": "hopper", "h200_sxm": "hopper", "l40s": "ada", "rtx_pro_6000_server": "blackwell-rtx",

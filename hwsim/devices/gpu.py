@@ -28,14 +28,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from hwsim.demand import Capacity, Cost, Demand, Term
 from hwsim.devices.accesses import Accesses
 from hwsim.devices.doubts import doubts
 from hwsim.devices.gpu_attention import UNITS, Attention, Rates
-from hwsim.devices.gpu_experts import Grouped
-from hwsim.devices.gpu_matmul import Chip, Tiling, format_of, tiles_like
+from hwsim.devices.gpu_experts import Grouped, named
+from hwsim.devices.gpu_matmul import Chip, Tiling, format_of, software_of, tiles_like
 from hwsim.devices.gpu_memory import Hierarchy, Launch, Level1, Level2, Occupancy, Stream, Sustained, memory_problems
 from hwsim.devices.kind import Device
 from hwsim.devices.roofline import (
@@ -262,6 +262,15 @@ class Gpu(Device):
         key = tiles_like(used, self.matmul, variant, software)
         return None if key is None else self.matmul[key]
 
+    def libraries(self, what: Literal["attention", "experts", "matmul"]) -> tuple[str, ...]:
+        """Names of software whose kernels it tells apart."""
+        if what == "matmul":
+            return tuple(sorted({name for name in map(software_of, self.matmul) if name}))
+        kernels: Mapping[str, Any] = self.experts
+        if what == "attention":
+            kernels = {**self.attention.prefill, **self.attention.decode} if isinstance(self.attention, Attention) else {}
+        return tuple(sorted({name.partition(" ")[0] for name in kernels}))
+
     def _tiled(self, name: str, work: Work) -> Tiled | None:
         """A matrix product with its tiles; None for other work, or where the part says nothing of tiles."""
         if work.mix != "matmul" or work.product is None or self.sms is None or not self.matmul:
@@ -320,9 +329,9 @@ class Gpu(Device):
     def _routed(self, name: str, work: Work, call: Routed) -> Cost:
         from hwsim.devices.gpu_attended import routed
 
-        kernel = self.experts.get(call.kernel)
-        rates = self.attending(work.dtype, name)
-        return routed(name, call, kernel or Grouped(), rates, self.sources, known=kernel is not None)
+        key = named(call.kernel, self.experts)
+        kernel = self.experts[key] if key else Grouped()
+        return routed(name, call, kernel, self.attending(work.dtype, name), self.sources, key=key)
 
     def _computing(self, name: str, flop: float, dtype: str, mix: Mix) -> Term:
         table, key = self.flop, "flop"

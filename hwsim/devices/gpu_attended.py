@@ -42,7 +42,7 @@ class Attending:
         call, compute, memory = self.call, f"{self.name}.compute", f"{self.name}.memory"
         key, parts, inputs, formula = self._decode() if call.decoding else self._prefill()
         moved = call.outer + call.keys + (0.0 if call.decoding else call.fresh * call.written)
-        old = call.keys * call.cached / call.context * (1 - call.warm)  # nothing but memory has what was cached before
+        old = call.old * (1 - call.warm)  # nothing but memory has what was cached before
         drawn = (old + (moved - old) * missing(moved, self.rates)) / self.rates.bandwidth
         body = parts.seconds - parts.start
         busy = Term("compute", "busy", (("busy", precise(parts.busy, "s"), "of all multiprocessors"),), parts.busy, compute)
@@ -124,9 +124,9 @@ class Attending:
         return (Doubt(self._regime(), case, f"{chip}, attention.{key.rstrip('.')}", seconds),)
 
 
-def routed(name: str, call: Routed, kernel: Grouped, rates: Rates, sources: Mapping[str, str], *, known: bool) -> Cost:
-    """The cost of a call of experts.  known: the kernel is one that was measured, of the GPU or of its class."""
-    key = f"experts.{call.kernel}"
+def routed(name: str, call: Routed, kernel: Grouped, rates: Rates, sources: Mapping[str, str], *, key: str) -> Cost:
+    """The cost of a call of experts.  key: name of the kernel; "" if neither the GPU nor its class has one that was measured."""
+    known, key = bool(key), f"experts.{key or call.kernel}"
     seconds, compute, memory = kernel.seconds(call, rates), f"{name}.compute", f"{name}.memory"
     body = seconds - kernel.start
     weights = call.active * (call.gates + 1) * call.hidden * call.inner * call.weight

@@ -47,6 +47,7 @@ KEYS: Final = 128.0  # tokens of the cache that a piece has at least
 DEPTH: Final = 64.0  # tokens of the cache that a block takes at once
 PADDED: Final = 32  # head sizes are rounded up to a multiple of it
 SKIPPED: Final = 1024  # tokens of a window below which kernels are made for it
+LIBRARIES: Final = ("flash", "tensorrt")  # whose kernels stand for those of a library that was not measured, the best first
 QUERIES: Final = 8.0  # query heads of a block are rounded up to a multiple of it
 
 
@@ -190,8 +191,7 @@ class Blocks:
         # what lies in the last cache comes from there: an activation was written just before
         away, near = missing(call.outer + call.keys, rates) / rates.read, 1.0 / (self.passing * rates.multiprocessors)
         byte = away + near
-        old = call.keys * call.cached / call.context
-        cold = (1 - call.warm) * old * (1.0 / rates.read - away)
+        cold = (1 - call.warm) * call.old * (1.0 / rates.read - away)
         passes = self.queries * call.outer / 2 + self.keys * call.fresh
         start = self.start * call.written + (1 - call.written) * (self.start / 2 if self.kernel is None else self.kernel)
         return Parts(start, passes * byte * call.written, computing, (call.outer + call.keys) * byte + cold, through)
@@ -267,7 +267,7 @@ class Attention:
 @functools.lru_cache(maxsize=256)
 def _names(library: str, dtype: str, narrow: bool, kind: str) -> tuple[str, ...]:
     formats = [*([" fp8"] if dtype == "fp8" else []), *([" kv8"] if narrow else []), ""]
-    libraries = dict.fromkeys((library, "flash", "tensorrt"))
+    libraries = dict.fromkeys((library, *LIBRARIES))
     kinds = dict.fromkeys((kind, ""))
     return tuple(f"{name}{width}{each}" for name in libraries for each in kinds for width in formats)
 

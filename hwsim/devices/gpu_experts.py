@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-from hwsim.devices.gpu_attention import Rates, least, most, rounded, whole
+from hwsim.devices.gpu_attention import LIBRARIES, Rates, least, most, rounded, whole
 from hwsim.devices.work import Routed
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
@@ -27,6 +27,14 @@ from hwsim.units import BytesPerSecond, Ratio, Seconds
 
 TILES: Final = (8, 16, 32, 64, 128, 256)  # rows of a tile
 COLUMNS: Final = 128.0
+# What products of such weights are computed in, and bytes of a weight, with its part of a scale.
+FORMATS: Final[Mapping[str, tuple[str, float]]] = {
+    "bf16": ("bf16", 2.0),
+    "fp8": ("fp8", 1.0),
+    "fp8-block": ("fp8", 1.0),
+    "nvfp4": ("fp4", 0.5625),
+    "mxfp4-mxfp8": ("fp8", 0.53),
+}
 LARGEST: Final = 181.0  # side of the largest tile
 
 
@@ -52,6 +60,39 @@ def tokens_of(tokens: int, top_k: int, experts: int, skew: float) -> tuple[int, 
         counts.append(round(done + expected * scale) - round(done))
         done += expected * scale
     return tuple(counts)
+
+
+def experts_call(
+    tokens: int, top_k: int, experts: int, hidden: int, inner: int, gates: int, kernel: str, *, weight: float, width: float = 2.0,
+    skew: float = 0.0,
+) -> Routed:  # fmt: skip
+    """A call of `experts` experts on one GPU by `tokens` tokens, each with `top_k` of them.
+
+    weight: bytes of a weight; width: of a number of a token.
+    """
+    each = tokens_of(tokens, top_k, experts, skew)
+    return Routed(
+        tokens=tokens,
+        pairs=float(sum(each)),  # integers
+        active=float(sum(one > 0 for one in each)),
+        blocks=blocks_of(each),
+        hidden=hidden,
+        inner=inner,
+        gates=float(gates),
+        weight=weight,
+        width=width,
+        kernel=kernel,
+    )
+
+
+def named(kernel: str, known: Collection[str]) -> str:
+    """The name among the known kernels that a call has: its own, else another library's in this format; "": there is none.
+
+    >>> named("vllm bf16", ("flash bf16", "tensorrt fp8")), named("flash fp8", ("tensorrt fp8",)), named("flash nvfp4", ())
+    ('flash bf16', 'tensorrt fp8', '')
+    """
+    library, _, width = kernel.partition(" ")
+    return next((name for each in (library, *LIBRARIES) if (name := f"{each} {width}") in known), "")
 
 
 def blocks_of(tokens: Sequence[int]) -> tuple[float, ...]:

@@ -48,6 +48,8 @@ SLENDER: Final = 8  # a tile's longer side over its shorter: no library ships ti
 SHORTEST: Final = 64  # steps of k in a piece, at least: what a kernel has under way at once
 REMEMBERED: Final = 8192  # products whose best cut is kept
 
+VARIANTS: Final = (["block"], ["weights"])  # second words of keys that are no software
+
 _LAST: Final = itemgetter(-1)
 
 # A number format without tiles of its own is multiplied by the kernels of another one.
@@ -284,6 +286,16 @@ def format_of(key: str) -> str | None:
     """
     name = key.partition("-")[0]
     return name if name in BYTES else None
+
+
+def software_of(key: str) -> str:
+    """Whose kernels a key of `matmul` has, if it says so.
+
+    >>> software_of("fp8-vllm"), software_of("fp8-block"), software_of("fp8-block-vllm"), software_of("bf16")
+    ('vllm', '', 'vllm', '')
+    """
+    words = key.split("-")[1:]
+    return "-".join(words[1:] if words[:1] in VARIANTS else words)
 
 
 def tiles_like(dtype: str, formats: Collection[str], variant: str = "", software: str = "") -> str | None:

@@ -220,9 +220,24 @@ class Attended:
         return self.sequences * self.queries * 2 * self.heads * self.head * self.width
 
     @property
+    def reach(self) -> float:
+        """Tokens that any of its queries sees.
+
+        >>> Attended(1, 1, 4095, 1, 1, 64, window=128).reach, Attended(1, 512, 1024, 1, 1, 64).reach
+        (128, 1536)
+        """
+        limit = self.window + (self.queries - 1) * (self.window > 0) + (self.window <= 0) * self.context
+        return limit - (limit - self.context) * (limit > self.context)
+
+    @property
     def keys(self) -> float:
-        """Bytes of keys and values of the whole context."""
-        return self.sequences * self.context * 2 * self.kv_heads * self.head * self.kv_width
+        """Bytes of keys and values of the tokens that are seen."""
+        return self.sequences * self.reach * 2 * self.kv_heads * self.head * self.kv_width
+
+    @property
+    def old(self) -> float:
+        """Bytes of those that were cached before."""
+        return self.keys * (self.reach - self.queries) / self.reach
 
     @property
     def fresh(self) -> float:

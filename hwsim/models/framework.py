@@ -36,7 +36,14 @@ class Framework:
     kind: ClassVar[str] = "framework"
 
     attention: Attention = field("scores in memory (plain), or on the chip (flash)", default="flash")
-    kernels: str = field("whose kernels of fused attention it runs, a name of the gpu's `attention`", default="flash")
+    kernels: str = field(
+        "whose kernels of fused attention and of experts it runs, a name of the gpu's `attention` and `experts`", default="flash"
+    )
+    software: str = field(
+        "whose kernels of matrix products it runs, where a gpu tells them apart (`matmul: {fp8-vllm: ...}`)",
+        default="",
+        example="vllm",
+    )
     moved: float = field("bytes that elementwise kernels move, over those of fused ones", default=1.0, exclusive_minimum=0.0)
     scores: float = field(
         "bytes that plain attention moves, over those of fused masks and softmax", default=1.0, exclusive_minimum=0.0

@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
+from hwsim.devices import Gpu
 from hwsim.models.architectures import Network, Transformer
 from hwsim.models.architectures import transformer_layers as blocks
 from hwsim.models.architectures.transformer_layers import Attention, Slice
@@ -55,12 +56,23 @@ def prefill(
     sequences: int, tokens: int, cached: int = 0, *, tp: int = 1, dtype: str = "bf16", attention: Attention = "flash"
 ) -> Slice:
     """The part of a prefill on a GPU; `cached` tokens of each sequence have their keys and values already."""
-    return Slice(sequences, tokens, tokens + cached, tp, dtype=dtype, attention=attention, cache=True)
+    return served(sequences, tokens, tokens + cached, tp, dtype, attention)
 
 
 def decode(sequences: int, context: int, *, tp: int = 1, dtype: str = "bf16", attention: Attention = "flash") -> Slice:
     """The part of a step of decoding on a GPU: one token of each sequence, which looks at `context` tokens."""
-    return Slice(sequences, 1, context, tp, dtype=dtype, attention=attention, cache=True)
+    return served(sequences, 1, context, tp, dtype, attention)
+
+
+def served(sequences: int, tokens: int, context: int, tp: int, dtype: str, attention: Attention, gpu: Gpu | None = None) -> Slice:
+    """The part of a pass of a server on a GPU: `tokens` new ones of each sequence, which look at `context` tokens.
+
+    In fp8 are weights, cache and products; the rest is in 16 bits (bf16 where the GPU has it), as servers have it.
+    """
+    if dtype != "fp8":
+        return Slice(sequences, tokens, context, tp, dtype=dtype, attention=attention, cache=True)
+    whole = "bf16" if gpu is None or "bf16" in gpu.flop else "fp16"
+    return Slice(sequences, tokens, context, tp, dtype=whole, products=dtype, attention=attention, cache=True, kept=dtype)
 
 
 def one_pass(model: Transformer, part: Slice, cluster: Cluster, framework: Framework, times: KernelTimes | None = None) -> Pass:
@@ -82,7 +94,7 @@ def one_pass(model: Transformer, part: Slice, cluster: Cluster, framework: Frame
     )
     if framework.step > 0:
         shares["host"] = framework.step
-    memory = serving_memory(model, part.tensor, part.sequences * part.context, part.dtype)
+    memory = serving_memory(model, part.tensor, part.sequences * part.context, part.stored)
     return Pass(math.fsum(shares.values()), shares, memory, memory.verdict(cluster.gpu.memory.size))
 
 
@@ -175,14 +187,15 @@ def serve(
         WrongPlan: the group does not divide the heads, or there are fewer GPUs.
     """
     times = KernelTimes(cluster.gpu, framework)
-    kind = framework.attention
-    first = one_pass(model, prefill(batch, prompt, tp=tp, dtype=dtype, attention=kind), cluster, framework, times)
+
+    def passes(tokens: int, context: int) -> Pass:
+        part = served(batch, tokens, context, tp, dtype, framework.attention, cluster.gpu)
+        return one_pass(model, part, cluster, framework, times)
+
+    first = passes(prompt, prompt)
     steps, seconds, total = None, first.seconds, first.seconds
     if phase == "decode":
-        begin, end = (
-            one_pass(model, decode(batch, context, tp=tp, dtype=dtype, attention=kind), cluster, framework, times)
-            for context in (prompt + 1, prompt + output)
-        )
+        begin, end = passes(1, prompt + 1), passes(1, prompt + output)
         steps = begin, end
         seconds = (begin.seconds + end.seconds) / 2
         total += (output - 1) * seconds  # the prefill brings the first

@@ -24,7 +24,7 @@ from hwsim.devices import Work
 from hwsim.models.architectures import transformer_layers as blocks
 from hwsim.models.architectures.transformer import Transformer
 from hwsim.models.architectures.transformer_layers import Slice
-from hwsim.models.inference import passed
+from hwsim.models.inference import passed, served
 from hwsim.models.kernel_times import KernelTimes
 from hwsim.models.layer import Kernel, kernels
 from hwsim.records import dataclass
@@ -110,8 +110,7 @@ class Iterations:
         return _between(sequences, FINE, of_batch)
 
     def _slice(self, sequences: int, tokens: int, context: int) -> Slice:
-        kind = self.times.framework.attention
-        return Slice(sequences, tokens, context, self.tp, dtype=self.dtype, attention=kind, cache=True)
+        return served(sequences, tokens, context, self.tp, self.dtype, self.times.framework.attention, self.times.gpu)
 
     def _of_rows(self, rows: int, *, products: bool) -> Taken:
         taken = NOTHING
@@ -119,7 +118,7 @@ class Iterations:
             chosen = (
                 kernel
                 for kernel in kernels(layer.forward)
-                if kernel.kind != "attention" and (kernel.work.product is not None) == products
+                if kernel.kind != "attention" and (kernel.work.mix == "matmul") == products
             )
             taken = taken.plus(self._taken(chosen), layer.times)
         return taken

@@ -102,7 +102,16 @@ class KernelTimes:
         work = kernel.work
         if work.attention is not None and work.attention.library != self.framework.kernels:
             return dataclasses.replace(work, attention=dataclasses.replace(work.attention, library=self.framework.kernels))
+        if work.experts is not None:
+            name = f"{self.framework.kernels} {work.experts.kernel.partition(' ')[2]}"
+            return (
+                work
+                if work.experts.kernel == name
+                else dataclasses.replace(work, experts=dataclasses.replace(work.experts, kernel=name))
+            )
         if work.mix == "matmul":
+            if work.product is not None and self.framework.software:
+                work = dataclasses.replace(work, product=dataclasses.replace(work.product, software=self.framework.software))
             return work if self.framework.starts == "stream" else dataclasses.replace(work, start=self.framework.starts)
         style = self.framework.ops.get(kernel.name.removeprefix("d-"))
         if style is not None:

@@ -1,9 +1,11 @@
 """Fused attention: the scores of each query with the keys it sees, their softmax, and the values they weigh, in one kernel.
 
     attention: {device: gpu0, batch: 4, tokens: 2048, heads: 32, kv_heads: 8, head: 128, dtype: bf16}
-    attention: {device: gpu0, phase: decode, batch: 64, cached: 4096, heads: 32, kv_heads: 8, head: 128, dtype: bf16}
+    attention: {device: gpu0, batch: 64, cached: 4096, heads: 32, kv_heads: 8, head: 128, dtype: bf16}
 
     flop = 4 x batch x heads x tokens x keys seen on average x head        traffic = queries, result, keys and values once
+
+One query a sequence (`tokens: 1`) is a step of decoding, which reads the cache; more are a prefill.
 
 Runs on the queue `compute` of its device. A GPU has kernels of its own for it (`attention:`); elsewhere it is a product of that
 many operations.
@@ -11,10 +13,11 @@ many operations.
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from hwsim.devices import Attended, Work
-from hwsim.ops.op import CannotPlace, ComputeOp, Dtype, Placed, Scope, compute
+from hwsim.devices.gpu_attention import LIBRARIES
+from hwsim.ops.op import CannotPlace, ComputeOp, Dtype, Placed, Scope, compute, refuse_unknown
 from hwsim.records import dataclass
 from hwsim.spec import field
 from hwsim.units import BYTES
@@ -26,9 +29,8 @@ class Attention(ComputeOp):
 
     kind: ClassVar[str] = "attention"
 
-    phase: Literal["prefill", "decode"] = field("many queries of a sequence, or the one that comes next", default="prefill")
     batch: int = field("sequences", default=1, minimum=1)
-    tokens: int = field("queries of each sequence", default=1, minimum=1)
+    tokens: int = field("queries of each sequence; 1: a step of decoding", default=1, minimum=1)
     cached: int = field("tokens of each sequence before them, whose keys and values are there", default=0, minimum=0)
     heads: int = field("of the queries", minimum=1)
     kv_heads: int | None = field("of keys and values (default: as many)", default=None, minimum=1)
@@ -38,13 +40,14 @@ class Attention(ComputeOp):
     window: int = field("tokens that a query sees at most; 0: any number", default=0, minimum=0)
     causal: bool = field("a query sees only what came before it", default=True)
     stored: bool = field("new keys and values are written to a cache, as a server does", default=True)
-    kernel: str = field("whose kernel, a name of the gpu's `attention` (flash, tensorrt)", default="flash")
+    kernel: str = field(
+        "whose kernel, a name of the gpu's `attention` (default: flash, else another that it has)", default="", example="tensorrt"
+    )
 
     def lower(self, scope: Scope) -> Placed:
-        if self.phase == "decode" and self.tokens != 1:
-            raise CannotPlace("a step of decoding has one query a sequence", "`phase: prefill` for more `tokens`")
         if self.kv_heads is not None and self.heads % self.kv_heads:
             raise CannotPlace(f"{self.kv_heads} heads of keys and values do not divide {self.heads} heads", None)
+        refuse_unknown(scope, self.device, "attention", "kernel", self.kernel)
         width = BYTES[self.dtype]
         call = Attended(
             sequences=self.batch,
@@ -58,7 +61,7 @@ class Attention(ComputeOp):
             causal=float(self.causal),
             window=self.window,
             written=float(self.stored),
-            library=self.kernel,
+            library=self.kernel or LIBRARIES[0],
         )
         output = call.outer / 2
         work = Work(flop=call.flop, reads=output + call.keys, writes=output, dtype=self.dtype, mix="matmul", attention=call)

@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import ClassVar, Final, Literal
 
 from hwsim.devices import Gpu, Product, Work, product_call
-from hwsim.ops.op import CalledOp, Dtype, Placed, Scope, compute
+from hwsim.ops.op import CalledOp, Dtype, Placed, Scope, compute, refuse_unknown
 from hwsim.records import dataclass
 from hwsim.spec import field
 from hwsim.units import BYTES
@@ -46,6 +46,7 @@ class Matmul(CalledOp):
     )
 
     def lower(self, scope: Scope) -> Placed:
+        refuse_unknown(scope, self.device, "matmul", "software", self.software)
         width, weight = BYTES[self.dtype], BYTES[self.weights or self.dtype]
         casts = self._casts(scope)
         made = CAST if casts else width

@@ -12,21 +12,14 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from hwsim.devices import Routed, Work
-from hwsim.devices.gpu_experts import blocks_of, tokens_of
-from hwsim.ops.op import ComputeOp, Placed, Scope, compute
+from hwsim.devices import Work
+from hwsim.devices.gpu_attention import LIBRARIES
+from hwsim.devices.gpu_experts import FORMATS, experts_call
+from hwsim.ops.op import CannotPlace, ComputeOp, Placed, Scope, compute, refuse_unknown
 from hwsim.records import dataclass
 from hwsim.spec import field
 
 Weights = Literal["bf16", "fp8", "fp8-block", "nvfp4", "mxfp4-mxfp8"]
-# What products of such weights are computed in, and bytes of a weight, with its part of a scale.
-_FORMATS: dict[str, tuple[str, float]] = {
-    "bf16": ("bf16", 2.0),
-    "fp8": ("fp8", 1.0),
-    "fp8-block": ("fp8", 1.0),
-    "nvfp4": ("fp4", 0.5625),
-    "mxfp4-mxfp8": ("fp8", 0.53),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,21 +36,28 @@ class Moe(ComputeOp):
     gated: bool = field("an expert has a gate (SwiGLU): three matrices in place of two", default=True)
     weights: Weights = field("number format of the weights", default="bf16")
     skew: float = field("exponent of the power law of tokens by expert; 0: all alike", default=0.0, minimum=0.0)
-    kernel: str = field("whose kernel, a name of the gpu's `experts` before the format (flash, tensorrt)", default="flash")
+    kernel: str = field(
+        "whose kernel, a name of the gpu's `experts` before the format (default: flash, else another that it has)",
+        default="",
+        example="tensorrt",
+    )
 
     def lower(self, scope: Scope) -> Placed:
-        by_expert = tokens_of(self.tokens, self.top_k, self.experts, self.skew)
-        computed, width = _FORMATS[self.weights]
-        call = Routed(
-            tokens=self.tokens,
-            pairs=float(sum(by_expert)),  # integers
-            active=float(sum(one > 0 for one in by_expert)),
-            blocks=blocks_of(by_expert),
-            hidden=self.hidden,
-            inner=self.inner,
-            gates=2.0 if self.gated else 1.0,
+        if self.top_k > self.experts:
+            message = f"a token cannot go to {self.top_k} of {self.experts} experts"
+            raise CannotPlace(message, "`top_k`: experts of a token that this device has")
+        refuse_unknown(scope, self.device, "experts", "kernel", self.kernel)
+        computed, width = FORMATS[self.weights]
+        call = experts_call(
+            self.tokens,
+            self.top_k,
+            self.experts,
+            self.hidden,
+            self.inner,
+            2 if self.gated else 1,
+            f"{self.kernel or LIBRARIES[0]} {self.weights}",
             weight=width,
-            kernel=f"{self.kernel} {self.weights}",
+            skew=self.skew,
         )
         output = 2.0 * self.tokens * self.hidden
         size = call.active * (call.gates + 1) * self.hidden * self.inner * width

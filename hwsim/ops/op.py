@@ -12,7 +12,7 @@ from hwsim.demand import Cost
 from hwsim.devices import Call, Cpu, Gpu, Into, Sockets, Start, Work
 from hwsim.machine import Machine
 from hwsim.records import dataclass
-from hwsim.spec import Place, field, place_field
+from hwsim.spec import Place, did_you_mean, field, place_field
 from hwsim.units import BYTES, Bytes
 
 Dtype = Literal[
@@ -262,6 +262,28 @@ class CalledOp(ComputeOp):
     def ages(self, operands: int) -> tuple[float, ...]:
         """`since` of each operand; where it is not said, the working set, if that is."""
         return self.since or (() if self.working_set is None else (self.working_set,) * operands)
+
+
+def refuse_unknown(scope: Scope, device: str, what: Literal["attention", "experts", "matmul"], key: str, name: str) -> None:
+    """Reject a name of kernels that the op's device does not tell apart.
+
+    Args:
+        what: key of a gpu that holds them; key: of the op, which says `name`.
+
+    Raises:
+        CannotPlace: the device has none of this name.
+    """
+    if not name:
+        return
+    device, model = scope.computing(device)
+    if not isinstance(model, Gpu):
+        raise CannotPlace(f"'{device}' is a {scope.kind(device)}: it tells no kernels apart by name", f"leave out `{key}`")
+    known = model.libraries(what)
+    if name not in known:
+        hint = f"leave out `{key}`: it names none"
+        if known:
+            hint = " ".join(filter(None, (did_you_mean(name, known), f"it has {', '.join(known)}")))
+        raise CannotPlace(f"'{device}' has no kernels in its `{what}` that are called '{name}'", hint)
 
 
 def compute(

@@ -25,6 +25,7 @@ and biases, norms and embeddings as the file says.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator, Mapping
 from typing import ClassVar, Literal
 
@@ -64,6 +65,10 @@ class Transformer:
     dropout: bool = field("trained with dropout after attention and feed-forward", default=False)
     experts: int = field("feed-forward networks a token may go to; 1: no router", default=1, minimum=1)
     top_k: int = field("experts that each token goes to", default=1, minimum=1)
+    window: int | None = field("tokens that one sees at most, itself included (sliding window); all if left out", default=None,
+                               minimum=1)  # fmt: skip
+    full_every: int | None = field("every so many layers sees all tokens, the others a window; none does if left out",
+                                   default=None, minimum=2)  # fmt: skip
     sources: Mapping[str, str] = dataclasses.field(default_factory=dict, init=False, repr=False, compare=False)
 
     def problems(self) -> Iterator[Problem]:
@@ -74,6 +79,12 @@ class Transformer:
             yield "kv_heads", f"{self.of_kv_heads} heads of keys and values do not divide {self.heads} heads", None
         if self.top_k > self.experts:
             yield "top_k", f"a token cannot go to {self.top_k} of {self.experts} experts", None
+        if self.full_every is not None and self.window is None:
+            yield "full_every", "says nothing without a window: every layer sees all tokens", "window: 4096"
+        if self.full_every is not None and self.full_every > self.layers:
+            yield "full_every", f"no layer of {self.layers} sees all tokens", "leave it out"
+        if self.window is not None and not self.causal:
+            yield "window", "is of tokens before the one that looks; here each sees those after it, too", "causal: true"
 
     # ---- dimensions that follow ----
 
@@ -103,6 +114,20 @@ class Transformer:
     def gates(self) -> int:
         """Matrices from hidden to ffn: 2 with a gate."""
         return 2 if self.gated else 1
+
+    @property
+    def windows(self) -> tuple[tuple[float, int], ...]:
+        """Windows of attention: (part of the layers, tokens that are seen at most; 0: any number).
+
+        >>> Transformer(layers=48, hidden=64, heads=4, vocab=100, window=1024, full_every=6).windows
+        ((0.8333333333333334, 1024), (0.16666666666666666, 0))
+        """
+        if self.window is None:
+            return ((1.0, 0),)
+        if self.full_every is None:
+            return ((1.0, self.window),)
+        full = self.layers // self.full_every
+        return ((self.layers - full) / self.layers, self.window), (full / self.layers, 0)
 
     # ---- parameters ----
 
@@ -177,7 +202,13 @@ class Transformer:
         """
         linear = self.hidden * (2 * self.queries + 2 * self.keys)
         linear += self.top_k * (self.gates + 1) * self.hidden * self.of_ffn + self.router_parameters
-        scores = 2 * self.queries * sequence * (0.5 if causal and self.causal else 1.0)
+        scores = math.fsum(
+            share
+            * 2
+            * self.queries
+            * (min(window, sequence) if 0 < window < sequence else sequence * (0.5 if causal and self.causal else 1.0))
+            for share, window in self.windows
+        )
         return 2.0 * (self.layers * (linear + scores) + self.vocab * self.hidden)
 
     def training_flop(self, sequence: int) -> float:

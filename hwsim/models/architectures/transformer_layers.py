@@ -21,6 +21,8 @@ from itertools import takewhile
 from typing import Final, Literal
 
 from hwsim.devices import Attended, Product, Work
+from hwsim.devices.gpu_attention import LIBRARIES
+from hwsim.devices.gpu_experts import experts_call
 from hwsim.models.architectures.transformer import Transformer
 from hwsim.models.layer import Exchange, Item, Kernel, Kind, Layer
 from hwsim.records import dataclass
@@ -46,7 +48,7 @@ class Slice:
         expert: GPUs that a layer's experts are split over.
         ring: GPUs that each sequence is split over (context parallel).
         dtype: number format of activations; products: of matrix products, if another.
-        cache: keys and values are written to a cache, as a server does.
+        cache: keys and values are written to a cache, as a server does; kept: their number format there, if another.
     """
 
     sequences: int
@@ -60,6 +62,12 @@ class Slice:
     products: str = ""
     attention: Attention = "flash"
     cache: bool = False
+    kept: str = ""
+
+    @property
+    def stored(self) -> str:
+        """Number format of weights and of the cache of a server."""
+        return self.kept or self.dtype
 
     @property
     def rows(self) -> int:
@@ -72,15 +80,19 @@ class Slice:
 
 
 def product(name: str, rows: int, columns: int, depth: int, part: Slice, batch: int = 1, kind: Kind = "matmul") -> Kernel:
-    """(rows x depth) by (depth x columns): a linear map of that many tokens."""
+    """(rows x depth) by (depth x columns): a linear map of that many tokens.
+
+    Where a server computes in 8 bits, the kernel casts what comes in (a training does so apart: `casting`).
+    """
     dtype = part.products or part.dtype
+    casts = part.width if part.cache and part.products and kind == "matmul" else 0.0
     work = Work(
         flop=2.0 * rows * columns * depth * batch,
         reads=(rows * depth + depth * columns) * batch * BYTES[dtype],
         writes=rows * columns * batch * part.width,
         dtype=dtype,
         mix="matmul",
-        product=Product(max(1, rows), max(1, columns), max(1, depth), batch),
+        product=Product(max(1, rows), max(1, columns), max(1, depth), batch, cast=casts),
     )
     return Kernel(name, kind, work)
 
@@ -88,7 +100,7 @@ def product(name: str, rows: int, columns: int, depth: int, part: Slice, batch: 
 def casting(kernel: Kernel, part: Slice) -> Iterator[Kernel]:
     """A product of a training, after both of its factors have been turned into 8-bit numbers, if it computes in them."""
     shape = kernel.work.product
-    if part.products == "fp8" and shape is not None and kernel.work.dtype != part.dtype:
+    if part.products == "fp8" and not part.cache and shape is not None and kernel.work.dtype != part.dtype:
         yield cast(f"cast-{kernel.name}", (shape.m + shape.n) * shape.k * shape.batch, part)
     yield kernel
 
@@ -141,26 +153,8 @@ def attention(model: Transformer, part: Slice) -> Iterator[Kernel]:
     heads = max(1, model.heads // t)
     scores = float(part.sequences * heads * part.tokens * part.context) / part.ring
     if part.attention == "flash":
-        seen = 0.5 if model.causal and part.tokens > 1 and part.tokens == part.context else 1.0
-        if model.causal and 1 < part.tokens < part.context:
-            seen = (part.context - part.tokens / 2) / part.context
-        queries = part.rows * model.queries / t
-        keys = 2.0 * part.sequences * part.context * max(model.keys / t, model.of_head) / part.ring
-        call = Attended(
-            sequences=part.sequences / part.ring,
-            queries=part.tokens,
-            cached=part.context - part.tokens,
-            heads=heads,
-            kv_heads=max(1, model.of_kv_heads // t),
-            head=model.of_head,
-            width=w,
-            kv_width=w,
-            causal=float(model.causal),
-            written=float(part.cache),
-        )
-        work = Work(flop=4.0 * scores * model.of_head * seen, reads=(queries + keys) * w, writes=queries * w, dtype=part.dtype,
-                    mix="matmul", attention=call)  # fmt: skip
-        yield Kernel("attention", "attention", work)
+        for share, window in model.windows:
+            yield Kernel("attention", "attention", _fused(model, part, scores, window), share)
         return
     batch = part.sequences * heads
     yield product("scores", part.tokens, part.context, model.of_head, part, batch, "attention")
@@ -169,22 +163,61 @@ def attention(model: Transformer, part: Slice) -> Iterator[Kernel]:
     yield product("values", part.tokens, model.of_head, part.context, part, batch, "attention")
 
 
+def _fused(model: Transformer, part: Slice, scores: float, window: int) -> Work:
+    """Attention in one kernel; each token sees `window` tokens at most (0: any number)."""
+    t, w = part.tensor, part.width
+    call = Attended(
+        sequences=part.sequences / part.ring,
+        queries=part.tokens,
+        cached=part.context - part.tokens,
+        heads=max(1, model.heads // t),
+        kv_heads=max(1, model.of_kv_heads // t),
+        head=model.of_head,
+        width=w,
+        kv_width=BYTES[part.stored],
+        causal=float(model.causal),
+        written=float(part.cache),
+        window=window,
+    )
+    seen = 0.5 if model.causal and part.tokens > 1 and part.tokens == part.context else 1.0
+    if model.causal and 1 < part.tokens < part.context:
+        seen = (part.context - part.tokens / 2) / part.context
+    if 0 < window < part.context:
+        seen = call.seen / part.context
+    queries = part.rows * model.queries / t
+    keys = 2.0 * part.sequences * call.reach * max(model.keys / t, model.of_head) / part.ring
+    return Work(flop=4.0 * scores * model.of_head * seen, reads=queries * w + keys * call.kv_width, writes=queries * w,
+                dtype=part.dtype, mix="matmul", attention=call)  # fmt: skip
+
+
 def feed_forward(model: Transformer, part: Slice) -> Iterator[Kernel]:
-    """Up, activation, down; with experts, the products of those on this GPU, and the sorting of the tokens."""
+    """Up, activation, down; with experts, their router and the kernel of those on this GPU."""
     t, w, rows, h = part.tensor, part.width, part.rows, model.hidden
-    f, g, batch = model.of_ffn // t, model.gates, 1
+    f, g = model.of_ffn // t, model.gates
     if model.experts > 1:
         yield product("router", rows, model.experts, h, part)
-        batch = max(1, model.experts // part.expert)
-        routed = rows * model.top_k
-        yield moving("dispatch", routed * h * w, routed * h * w, part.dtype)
-        batch = min(batch, max(1, routed))
-        rows = max(1, round(routed / batch))
-    yield from casting(product("up", rows, g * f, h, part, batch), part)
-    yield moving("activation", g * rows * batch * f * w, rows * batch * f * w, part.dtype, across=f)
-    yield from casting(product("down", rows, h, f, part, batch), part)
-    if model.experts > 1:
-        yield moving("combine", rows * batch * h * w, part.rows * h * w, part.dtype)
+        yield from experts(model, part)
+        return
+    yield from casting(product("up", rows, g * f, h, part), part)
+    yield moving("activation", g * rows * f * w, rows * f * w, part.dtype, across=f)
+    yield from casting(product("down", rows, h, f, part), part)
+
+
+def experts(model: Transformer, part: Slice) -> Iterator[Kernel]:
+    """The experts on this GPU, to which tokens go alike: sorted, multiplied and summed in kernels of their own."""
+    dtype, h, f = part.products or part.dtype, model.hidden, model.of_ffn // part.tensor
+    count = max(1, model.experts // part.expert)
+    each = min(model.top_k, count)  # of a token; where a GPU has fewer, more tokens come
+    tokens = max(1, part.rows * model.top_k // each)
+    weight = BYTES[dtype]
+    kernel = f"{LIBRARIES[0]} {'bf16' if weight > 1 else 'fp8'}"
+    call = experts_call(tokens, each, count, h, f, model.gates, kernel, weight=weight, width=part.width)
+    weights = call.active * (call.gates + 1) * h * f
+    if part.products == "fp8" and not part.cache:
+        yield cast("cast-experts", call.pairs * (h + f) + weights, part)
+    output = call.tokens * h * part.width
+    work = Work(flop=call.flop, reads=weights * weight + output, writes=output, dtype=dtype, mix="matmul", experts=call)
+    yield Kernel("experts", "matmul", work)
 
 
 @lru_cache(maxsize=4096)
@@ -212,7 +245,12 @@ def _gradients(kernel: Kernel, part: Slice, model: Transformer) -> Iterator[Kern
         return
     elif kernel.flash:
         more = dataclasses.replace(work, flop=FLASH_BACKWARD * work.flop, reads=3 * work.reads, writes=3 * work.writes)
-        yield Kernel("d-attention", kernel.kind, more)
+        yield Kernel("d-attention", kernel.kind, more, kernel.times)
+    elif work.experts is not None:  # of its input, and of its weights: as much again each
+        if work.dtype != part.dtype and part.products:
+            yield cast("cast-d-experts", work.experts.pairs * model.hidden, part)
+        yield Kernel("d-experts", kernel.kind, work)
+        yield Kernel("w-experts", kernel.kind, work)
     elif kernel.name == "softmax":
         factor = BACKWARD_PASSES / FORWARD_PASSES
         yield moving("d-softmax", factor * work.reads, factor * work.writes, work.dtype, kernel.kind)
@@ -271,8 +309,8 @@ def block(
         repeated: part of the matrix products that selective recompute repeats.
         stops: full recompute does not repeat the last product, whose result backward does not need.
     """
-    ahead = _with_exchanges(model, part, forward(model, part), ("projection", "down"), exposed)
-    back = _with_exchanges(model, part, backward(model, part), ("d-qkv", "d-up"), exposed)
+    ahead = _with_exchanges(model, part, forward(model, part), ("projection", "down", "experts"), exposed)
+    back = _with_exchanges(model, part, backward(model, part), ("d-qkv", "d-up", "d-experts"), exposed)
     again: tuple[Item, ...] = ()
     if recompute == "full":
         again = tuple(takewhile(lambda item: item.name != "down", ahead)) if stops else ahead
@@ -287,7 +325,7 @@ def block(
 
 
 def _with_exchanges(
-    model: Transformer, part: Slice, kernels: tuple[Kernel, ...], after: tuple[str, str], exposed: float
+    model: Transformer, part: Slice, kernels: tuple[Kernel, ...], after: tuple[str, ...], exposed: float
 ) -> tuple[Item, ...]:
     """The kernels and what the GPUs exchange between them.
 
@@ -297,13 +335,17 @@ def _with_exchanges(
     size = part.rows * model.hidden * part.width
     items: list[Item] = []
     for kernel in kernels:
-        if part.expert > 1 and kernel.name in ("dispatch", "combine", "d-dispatch", "d-combine"):
-            items.append(Exchange("tokens", "all-to-all", "ep", size * model.top_k / (part.tensor if part.sharded else 1)))
+        routes = part.expert > 1 and kernel.name in ("experts", "d-experts")
+        tokens = Exchange("tokens", "all-to-all", "ep", size * model.top_k / (part.tensor if part.sharded else 1))
+        if routes:
+            items.append(tokens)
         if part.ring > 1 and kernel.flash:
             keys = 2.0 * part.sequences * part.context * max(model.keys / part.tensor, model.of_head) * part.width
             turns = 2.0 if kernel.name.startswith("d-") else 1.0
-            items.append(Exchange("keys and values", "all-gather", "cp", keys, exposed=0.5, times=turns))
+            items.append(Exchange("keys and values", "all-gather", "cp", keys, exposed=0.5, times=turns * kernel.times))
         items.append(kernel)
+        if routes:
+            items.append(tokens)
         if part.tensor > 1 and kernel.name in after:
             if part.sharded:
                 items.append(Exchange("gather", "all-gather", "tp", size, exposed))

@@ -132,15 +132,15 @@ EXPERTS: Final[dict[str, Any]] = {"device": "gpu0", "hidden": 1024, "inner": 512
 
 
 def _attended() -> list[dict[str, Any]]:
-    prefill = {"phase": "prefill", "kernel": "flash", "causal": True, "stored": True}
+    prefill = {"kernel": "flash", "causal": True, "stored": True}
     return [
         *({"attention": {**HEADS, **prefill, "batch": 2, "tokens": tokens}} for tokens in (200, 4096)),
         {"attention": {**HEADS, **prefill, "batch": 3, "tokens": 5000, "head": 96, "cached": 1000, "window": 2000}},
         {"attention": {**HEADS, **prefill, "tokens": 300, "stored": False}},
         {"attention": {**HEADS, **prefill, "tokens": 3000, "kernel": "tensorrt"}},
-        *({"attention": {**HEADS, "phase": "decode", "batch": batch, "cached": 3000}} for batch in (1, 8, 200)),
-        {"attention": {**HEADS, "phase": "decode", "batch": 64, "cached": 300, "kv_heads": 1, "cache": "fp8"}},
-        *({"attention": {**HEADS, "phase": "decode", "batch": 2, "cached": 9000, "kv_heads": many}} for many in (2, 32)),
+        *({"attention": {**HEADS, "batch": batch, "cached": 3000}} for batch in (1, 8, 200)),
+        {"attention": {**HEADS, "batch": 64, "cached": 300, "kv_heads": 1, "cache": "fp8"}},
+        *({"attention": {**HEADS, "batch": 2, "cached": 9000, "kv_heads": many}} for many in (2, 32)),
         {"attention": {**HEADS, **prefill, "cached": 3000}},
     ]
 
@@ -214,7 +214,6 @@ EXAMPLES: Final = (
             "op moe.kernel": ("tensorrt",),
             "gpu.attention.prefill.*.computes": ("fp32",),
         },
-        refused={"op attention.phase": ("decode", "one query")},
     ),
     Example("gpu in a graph", machine(cpu=CPU, gpu=GRAPHS), STARTS),
     Example(

@@ -44,7 +44,7 @@ TRANSFORMER: Final[dict[str, Any]] = {
         "final_norm": True,
     "embedding_norm": True, "token_types": 2, "pooler": True, "causal": True, "dropout": True,
 }  # fmt: skip
-EXPERTS: Final = {**TRANSFORMER, "experts": 4, "top_k": 2}
+EXPERTS: Final = {**TRANSFORMER, "experts": 4, "top_k": 2, "window": 128, "full_every": 2}
 TRAIN: Final[dict[str, Any]] = {"model": TRANSFORMER, "device": ["node*.gpu*"], "global_batch": 16, "microbatch": 2, "steps": 1}
 
 
@@ -162,9 +162,13 @@ EXAMPLES: Final = (
     ),
     Example(
         "framework with kernels of attention",
-        gpus(8, attention={"prefill": {"flash": {"efficiency": "60 %"}, "tensorrt": {"efficiency": "30 %"}}}),
+        gpus(
+            8,
+            attention={"prefill": {"flash": {"efficiency": "60 %"}, "tensorrt": {"efficiency": "30 %"}}},
+            matmul={"bf16": TILES, "bf16-vllm": {**TILES, "prologue": 300}},
+        ),
         train(**TRAIN, parallel={"tp": 2, "dp": 4}, recompute="full"),
-        framework=FRAMEWORK,
+        framework={**FRAMEWORK, "software": "vllm"},
         tried={"framework.kernels": ("tensorrt",)},
     ),
     _example(
