@@ -239,7 +239,15 @@ def test_experts_of_a_model_take_what_the_op_takes() -> None:
     for tokens, dtype in ((7, "bf16"), (600, "bf16"), (600, "fp8")):
         part = served(1, tokens, tokens, 1, dtype, "flash", gpu)
         [kernel] = [each for each in forward(model, part) if each.name == "experts"]
-        op = Moe(device="gpu0", tokens=tokens, hidden=2048, inner=1024, experts=16, top_k=4, weights=dtype)  # type: ignore[arg-type]
+        op = Moe(
+            device="gpu0",
+            tokens=tokens,
+            hidden=2048,
+            inner=1024,
+            experts=16,
+            top_k=4,
+            weights="fp8-block" if dtype == "fp8" else dtype,
+        )  # type: ignore[arg-type]
         cost = op.lower(Scope(machine)).cost
         assert cost is not None
         times = KernelTimes(gpu, load_framework("vllm"))

@@ -33,6 +33,7 @@ Attention = Literal["plain", "flash"]
 FLASH_BACKWARD: Final = 2.5  # of the forward work: five products in place of two
 FORWARD_PASSES: Final = 6.0  # over the scores of plain attention: scale and mask, softmax, dropout, each read and written
 BACKWARD_PASSES: Final = 8.0
+NARROW: Final = "fp8-block"  # weights of experts in 8 bits: the published ones have a scale for each block
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +211,7 @@ def experts(model: Transformer, part: Slice) -> Iterator[Kernel]:
     each = min(model.top_k, count)  # of a token; where a GPU has fewer, more tokens come
     tokens = max(1, part.rows * model.top_k // each)
     weight = BYTES[dtype]
-    kernel = f"{LIBRARIES[0]} {'bf16' if weight > 1 else 'fp8'}"
+    kernel = f"{LIBRARIES[0]} {'bf16' if weight > 1 else NARROW}"
     call = experts_call(tokens, each, count, h, f, model.gates, kernel, weight=weight, width=part.width)
     weights = call.active * (call.gates + 1) * h * f
     if part.products == "fp8" and not part.cache:
