@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given
@@ -236,18 +236,13 @@ def test_experts_of_a_model_take_what_the_op_takes() -> None:
     machine, model = api.load_machine("dgx-h100"), small(hidden=2048, ffn=1024, gated=True, experts=16, top_k=4)
     gpu = machine.device("gpu0").model
     assert isinstance(gpu, Gpu)
-    for tokens, dtype in ((7, "bf16"), (600, "bf16"), (600, "fp8")):
+    cases: tuple[tuple[int, str, Literal["bf16", "fp8-block"]], ...] = (
+        (7, "bf16", "bf16"), (600, "bf16", "bf16"), (600, "fp8", "fp8-block"),
+    )  # fmt: skip
+    for tokens, dtype, weights in cases:
         part = served(1, tokens, tokens, 1, dtype, "flash", gpu)
         [kernel] = [each for each in forward(model, part) if each.name == "experts"]
-        op = Moe(
-            device="gpu0",
-            tokens=tokens,
-            hidden=2048,
-            inner=1024,
-            experts=16,
-            top_k=4,
-            weights="fp8-block" if dtype == "fp8" else dtype,
-        )  # type: ignore[arg-type]
+        op = Moe(device="gpu0", tokens=tokens, hidden=2048, inner=1024, experts=16, top_k=4, weights=weights)
         cost = op.lower(Scope(machine)).cost
         assert cost is not None
         times = KernelTimes(gpu, load_framework("vllm"))
