@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 
 from hwsim import study
 from hwsim.cli import main
-from hwsim.study import sweep, sweeping
+from hwsim.study import running, sweep
 
 LOOP = ("d2l-laptop", "d2l/async-loop")
 
@@ -113,7 +113,7 @@ def test_interrupted_before_the_first_point_is_an_empty_table(monkeypatch: pytes
     def stopped(*arguments: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(sweeping, "run_point", stopped)
+    monkeypatch.setattr(running, "run_point", stopped)
     found = run(*LOOP, "--vary", "n=1,2", "--json")
     assert found.exit_code == 130
     assert json.loads(found.stdout)["rows"] == []

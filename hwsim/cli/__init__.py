@@ -23,6 +23,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 COMMANDS: Final = {  # in the order of the help; a module of a package `cli` each, with a command `command`
     "simulate": "Run a workload on a machine.",
     "sweep": "Run a workload with one value after another: a table of times.",
+    "study": "Run the points of a file: grids, lists, values by chance; it goes on after a kill.",
     "explain": "Say why a run takes as long as it does, and what would help.",
     **VIEWS,
     "calibrate": "Turn this computer into a machine file: measure, fit, validate.",

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from hwsim.study.file import StudyFile, load_study
+from hwsim.study.journal import Journal
 from hwsim.study.point import Row
-from hwsim.study.sweeping import Interrupted, sweep
+from hwsim.study.running import Interrupted
+from hwsim.study.sweeping import study, sweep
 from hwsim.study.table import Sweep
 
-__all__ = ["Interrupted", "Row", "Sweep", "sweep"]
+__all__ = ["Interrupted", "Journal", "Row", "StudyFile", "Sweep", "load_study", "study", "sweep"]

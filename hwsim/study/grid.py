@@ -32,11 +32,11 @@ class Grid:
     values: tuple[tuple[object, ...], ...]
 
     @classmethod
-    def of(cls, vary: Mapping[str, Sequence[object] | str]) -> Grid:
+    def of(cls, vary: Mapping[str, Sequence[object] | str], most: int = MOST_POINTS) -> Grid:
         """The grid of values, or of texts that write values (`"1..64:x2"`); a value given twice counts once.
 
         Raises:
-            SpecError: nothing to vary, a path without values, or more than 10,000 points.
+            SpecError: nothing to vary, a path without values, or more than `most` points.
         """
         if not vary:
             raise SpecError([Mistake(None, "a sweep varies at least one path")])
@@ -50,15 +50,11 @@ class Grid:
                 different.setdefault(written(each), each)
             values.append(tuple(different.values()))
         points = math.prod(map(len, values))
-        if points > MOST_POINTS:
+        if points > most:
             sizes = " x ".join(str(len(each)) for each in values)
             many = f"{sizes} = {points} points" if len(values) > 1 else f"{points} points"
             raise SpecError(
-                [
-                    Mistake(
-                        None, f"{many} are more than the {MOST_POINTS} of one study", "take fewer values: 1..512:x2, 1..512:log"
-                    )
-                ]
+                [Mistake(None, f"{many} are more than the {most} of one study", "take fewer values: 1..512:x2, 1..512:log")]
             )
         return cls(tuple(vary), tuple(values))
 
@@ -67,6 +63,34 @@ class Grid:
 
     def __iter__(self) -> Iterator[tuple[object, ...]]:
         return product(*self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Points one by one: values side by side, or drawn by chance.
+
+    >>> Listed(("batch", "workers"), ((32, 4), (64, 8), (64, 16))).values
+    ((32, 64), (4, 8, 16))
+    """
+
+    paths: tuple[str, ...]
+    rows: tuple[tuple[object, ...], ...]
+
+    @property
+    def values(self) -> tuple[tuple[object, ...], ...]:
+        """The different values of each path, in the order of the points."""
+        return tuple(
+            tuple({written(each): each for each in reversed(column)}.values())[::-1] for column in zip(*self.rows, strict=True)
+        )
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[tuple[object, ...]]:
+        return iter(self.rows)
+
+
+Points = Grid | Listed
 
 
 def written(value: object) -> str:
@@ -164,7 +188,7 @@ def _values(item: str) -> Iterator[object]:
         if wanted.scale == "log" and not wanted.whole and wanted.low < value < wanted.high:
             value = float(f"{value:.4g}")  # four digits are enough between the ends, which were given
         quantity = Quantity(value, wanted.dimension)
-        yield value if wanted.dimension.plain else ("iB" in item and _in_binary(quantity)) or _with_unit(quantity)
+        yield value if wanted.dimension.plain else ("iB" in item and _in_binary(quantity)) or with_unit(quantity)
 
 
 def _read(item: str) -> object:
@@ -188,7 +212,7 @@ def _in_binary(quantity: Quantity) -> str:
     return f"{quantity.value / 1024 ** fits[-1][0]:.0f} {fits[-1][1]}{unit}" if fits else ""
 
 
-def _with_unit(quantity: Quantity) -> str:
+def with_unit(quantity: Quantity) -> str:
     """The shortest text that is this quantity (steps that were added up may be off in the last digit)."""
     for digits in (3, 6, 15):
         text = format_quantity(quantity.value, quantity.dimension.unit, digits)

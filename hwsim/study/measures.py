@@ -9,7 +9,7 @@ from typing import Any, Final
 from hwsim.formats import format_quantity
 from hwsim.records import dataclass
 from hwsim.results.result import Result
-from hwsim.spec import did_you_mean
+from hwsim.spec import Mistakes, Place, did_you_mean
 from hwsim.ticks import FEMTO
 from hwsim.views.explain.starving import pipelines
 
@@ -39,6 +39,29 @@ _NAMES: Final[Mapping[str, str]] = {  # what a user may write -> column
     "peak_memory": PEAK,
     PEAK: PEAK,
 }
+_DOCUMENT: Final = frozenset(
+    {
+        "calibrated",
+        "capacities",
+        "collectives",
+        "events",
+        "expect",
+        "fold",
+        "interval",
+        "issued_s",
+        "jobs",
+        "latency_curves",
+        "limited_by",
+        "makespan_fs",
+        "memory",
+        "op_count",
+        "pipelines",
+        "requests",
+        "serving",
+        "steady",
+        "trainings",
+    }
+)  # first keys of `simulate --json` under which there are numbers
 _UNITS: Final = (("_per_s", "1"), ("_fs", "1"), ("_s", "s"), ("_bytes", "B"), ("utilisation", "%"), ("share", "%"), ("mfu", "%"))
 _MOST: Final = ("_per_s", "/s", "rate", "utilisation", "mfu", "busy", "computing")
 
@@ -103,6 +126,24 @@ def measure(name: str) -> Measure:
         return Measure(column, column, "%", most=True)
     unit = next((unit for end, unit in _UNITS if column.endswith(end)), "1")
     return Measure(column, column, unit, most=_is_most(column))
+
+
+def refuse_unknown(name: str, place: Place | None, mistakes: Mistakes) -> None:
+    """Note a name that no run can have a number for.
+
+    >>> mistakes = Mistakes()
+    >>> for name in ("mfu", "busy:gpu0.compute", "memory.gpu0.peak_bytes", "tokens/sec"):
+    ...     refuse_unknown(name, None, mistakes)
+    >>> [mistake.message for mistake in mistakes]
+    ["there is no measure 'tokens/sec'"]
+    """
+    column = measure(name).column
+    if column in _NAMES.values() or column.startswith(BUSY) or column.split(".")[0] in _DOCUMENT:
+        return
+    titles = [measure(each).title for each in dict.fromkeys(_NAMES.values())]
+    near = did_you_mean(name, titles) or ""
+    listed = f"there are {', '.join(titles)}, busy:CAPACITY, and each number of `simulate --json` by its path"
+    mistakes.add(place, f"there is no measure '{name}'", listed if not near or near.startswith("known") else f"{near} {listed}")
 
 
 def throughput(unit: str) -> Measure:

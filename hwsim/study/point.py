@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import field, fields, replace
-from functools import lru_cache
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, field, fields, replace
+from functools import cache, lru_cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from hwsim.api import OutOfMemory, Source, load_machine, simulate
 from hwsim.engine import Deadlock
 from hwsim.machine import Machine
 from hwsim.records import dataclass
 from hwsim.results.critical import families, limited_by
-from hwsim.results.interval import Interval
+from hwsim.results.interval import Interval, Part
 from hwsim.results.invariants import CONTRADICTS, DEFECT, BrokenInvariant
-from hwsim.spec import Mistakes, SpecError, Tree, Warning, different, resolve
+from hwsim.spec import Mistakes, Place, SpecError, Tree, Warning, different, resolve
 from hwsim.study.measures import TIME, NoSuchNumber, measure, measures, number
 from hwsim.study.work import Work, work_of
 from hwsim.version import __version__
@@ -38,6 +38,7 @@ class Outcome:
         warnings: warnings of the run, each with a code.
         work: amounts of work, the most specific unit first.
         interval: how sure the time is.
+        lost: whether the failure was of the process that ran it, and another try may succeed.
     """
 
     makespan_s: float | None = None
@@ -49,10 +50,40 @@ class Outcome:
     warnings: tuple[Warning, ...] = ()
     work: tuple[Work, ...] = ()
     interval: Interval | None = None
+    lost: bool = False
 
     def at(self, values: tuple[object, ...]) -> Row:
         """The row of a point: the values of the varied paths in their order, and the result."""
         return Row(values=values, **{part.name: getattr(self, part.name) for part in fields(Outcome)})
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it in JSON: `Outcome.of` gives it back, exactly."""
+        found = {part.name: getattr(self, part.name) for part in fields(Outcome) if part.name != "lost"}
+        found["measures"] = dict(self.measures)
+        found["warnings"] = [[each.code, each.text, _place(each)] for each in self.warnings]
+        found["interval"] = None if self.interval is None else asdict(self.interval)
+        return {key: value for key, value in found.items() if value not in (None, "", (), [], {})}
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Outcome:
+        """The outcome that `as_dict` wrote; other keys are left alone.
+
+        Raises:
+            ValueError: it holds none.
+        """
+        try:
+            found = {part.name: row[part.name] for part in fields(Outcome) if part.name in row}
+            found["measures"] = tuple(row.get("measures", {}).items())
+            found["work"] = tuple(Work(*each) for each in row.get("work", ()))
+            found["warnings"] = tuple(
+                Warning(code, text, Place(*place) if place else None) for code, text, place in row.get("warnings", ())
+            )
+            if "interval" in row:
+                parts = tuple(Part(**part) for part in row["interval"]["parts"])
+                found["interval"] = Interval(**{**row["interval"], "parts": parts})
+        except (TypeError, KeyError, AttributeError) as error:
+            raise ValueError(f"no outcome of a point: {error}") from error
+        return cls(**found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,11 +147,11 @@ def fingerprint_of(machine: Content, workload: Content) -> str:
     return sha256(f"{__version__} {machine.digest} {workload.digest}".encode()).hexdigest()[:16]
 
 
-def run_point(machine: Content, workload: Content, settings: Mapping[str, object], by: str = "") -> Outcome:
+def run_point(machine: Content, workload: Content, settings: Mapping[str, object], wanted: Sequence[str] = ()) -> Outcome:
     """Simulate one point; an error becomes its outcome.
 
     Args:
-        by: a number that the outcome must have; "" for none.
+        wanted: numbers that the outcome must have.
     """
     fingerprint = ""
     warnings: tuple[Warning, ...] = ()
@@ -137,19 +168,21 @@ def run_point(machine: Content, workload: Content, settings: Mapping[str, object
         return Outcome(error=" ".join(str(error).split()), fingerprint=fingerprint, warnings=_small(warnings))
     except BrokenInvariant as error:
         return Outcome(error=f"{CONTRADICTS}: {error}; {DEFECT}", fingerprint=fingerprint, warnings=_small(warnings))
-    requested: tuple[tuple[str, float], ...] = ()
-    if by:
-        column = measure(by)
-        try:
-            requested = ((column.column, number(run, column, run.to_json)),)
-        except NoSuchNumber as error:
-            return Outcome(error=f"{error} ({error.hint})", fingerprint=fingerprint, warnings=_small(warnings))
+    document = cache(run.to_json)
+    try:
+        requested = {column.column: number(run, column, document) for column in map(measure, wanted)}
+    except NoSuchNumber as error:
+        return Outcome(error=f"{error} ({error.hint})", fingerprint=fingerprint, warnings=_small(warnings))
     name, share = next(((name, share) for name, _, share in families(limited_by(run.timeline))), ("", None))
-    numbers = tuple(pair for pair in {**dict(measures(run)), **dict(requested)}.items() if pair[0] != TIME)
+    numbers = tuple(pair for pair in {**dict(measures(run)), **requested}.items() if pair[0] != TIME)
     warnings = _small(different(warnings, run.warnings))
     return Outcome(
         run.makespan_s, name, share, "", fingerprint, numbers, warnings, work_of(run), None if run.serving else run.interval
     )
+
+
+def _place(warning: Warning) -> list[Any] | None:
+    return [warning.place.file, warning.place.line, warning.place.column] if warning.place else None
 
 
 def _small(warnings: tuple[Warning, ...]) -> tuple[Warning, ...]:

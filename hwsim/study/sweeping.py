@@ -1,33 +1,20 @@
-"""Run a study: a workload on a machine once for each combination of values."""
+"""Sweeps, and studies of files: the ways in."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import closing
-from functools import partial
 from pathlib import Path
 
 from hwsim.api import Source
 from hwsim.spec import Mistake, SpecError
 from hwsim.study.csv_file import earlier_points
-from hwsim.study.grid import Grid, written
-from hwsim.study.measures import TIME, measure
-from hwsim.study.point import Content, Outcome, changed, fingerprint_of, read_source, run_point
-from hwsim.study.pool import run_all
-from hwsim.study.provenance import known_alike
+from hwsim.study.file import StudyFile, load_study
+from hwsim.study.grid import Grid
+from hwsim.study.point import read_source
+from hwsim.study.pool import Lent
+from hwsim.study.running import Progress, Study, run
 from hwsim.study.table import Sweep
-from hwsim.workload.sources import title
-
-Progress = Callable[[int, int], None]  # points done, points of the study
-
-
-class Interrupted(KeyboardInterrupt):
-    """Ctrl-C during a study; `sweep` has the points that were finished."""
-
-    def __init__(self, sweep: Sweep) -> None:
-        super().__init__(f"{len(sweep.rows)} of {sweep.points} points were finished")
-        self.sweep = sweep
 
 
 def sweep(
@@ -38,11 +25,12 @@ def sweep(
     set: Mapping[str, object] | None = None,  # noqa: A002 (the word of the command line)
     workers: int | None = None,
     executor: Executor | None = None,
+    lent: Lent | None = None,
     progress: Progress | None = None,
     resume: str | Path | None = None,
     by: str = "",
 ) -> Sweep:
-    """Simulate every combination of the values.
+    """Simulate every combination of the values: a study with a grid.
 
     A point that cannot be simulated is a row with an error. The rows do not depend on where or in what order points ran.
 
@@ -52,6 +40,7 @@ def sweep(
         set: what else to change, the same at every point.
         workers: processes (1: only this one; None: one per core if the study takes more than a second).
         executor: where points run instead, any `concurrent.futures.Executor` that pickles its tasks.
+        lent: other machines where points run instead, such as `hwsim.study.cluster.Cluster("tcp://head:8786")`.
         progress: called with the points done and the points of the study.
         by: the number that rows are compared by: time, samples/s, ttft_p95, peak_memory, busy:gpu0.compute, or a path into the
             JSON of a result. Default: time, or work a second where the points do different amounts of work.
@@ -70,50 +59,37 @@ def sweep(
     if twice := [path for path in grid.paths if path in settings]:
         raise SpecError([Mistake(None, f"'{twice[0]}' is both set and varied")])
     both = read_source("machine", machine), read_source("workload", workload)
+    _refuse_none(workers)
+    study = Study("", *both, grid, settings, (by,) if by else ())
+    earlier = earlier_points(resume) if resume is not None else None
+    return run(study, workers=workers, executor=executor, lent=lent, progress=progress, earlier=earlier)
+
+
+def study(
+    file: str | Path | StudyFile,
+    *,
+    workers: int | None = None,
+    executor: Executor | None = None,
+    lent: Lent | None = None,
+    progress: Progress | None = None,
+    journal: str | Path | None = None,
+) -> Sweep:
+    """Run the study of a file (`hwsim: study/1`), arguments as of `sweep`.
+
+    Args:
+        journal: a file that keeps what is finished; the same study goes on from it.
+
+    Raises:
+        SpecError: the file has mistakes, or the journal is of something else.
+        Interrupted: Ctrl-C; it has the points finished so far.
+    """
+    found = file if isinstance(file, StudyFile) else load_study(file)
+    both = read_source("machine", found.machine), read_source("workload", found.workload)
+    _refuse_none(workers)
+    asked = Study(found.name, *both, found.points, found.settings, found.measures)
+    return run(asked, workers=workers, executor=executor, lent=lent, progress=progress, journal=journal)
+
+
+def _refuse_none(workers: int | None) -> None:
     if workers is not None and workers < 1:
         raise SpecError([Mistake(None, f"a study needs at least one worker, not {workers}")])
-    earlier = earlier_points(resume) if resume is not None else {}
-    points = [{**settings, **dict(zip(grid.paths, values, strict=True))} for values in grid]
-    outcomes: dict[int, Outcome] = {}
-    try:
-        for number, point in enumerate(points if earlier else []):
-            if (outcome := _earlier(earlier, *both, point)) is not None and _has(outcome, by):
-                outcomes[number] = outcome
-        tasks = {n: partial(run_point, *both, point, by) for n, point in enumerate(points) if n not in outcomes}
-        with closing(run_all(tasks, workers=workers, executor=executor)) as finished:
-            for number, outcome in finished:
-                outcomes[number] = outcome
-                if progress is not None:
-                    progress(len(outcomes), len(points))
-    except KeyboardInterrupt:
-        raise Interrupted(_table(grid, both, settings, outcomes, by)) from None
-    return _table(grid, both, settings, outcomes, by)
-
-
-def _earlier(earlier: Mapping[str, Outcome], machine: Content, workload: Content, point: Mapping[str, object]) -> Outcome | None:
-    try:
-        return earlier.get(fingerprint_of(*changed(machine, workload, point)[:2]))
-    except SpecError:
-        return None  # the error is reported when the point is run
-
-
-def _has(outcome: Outcome, by: str) -> bool:
-    """Whether an earlier outcome has the number that is asked for."""
-    column = measure(by).column if by else TIME
-    return column == TIME or column in dict(outcome.measures)
-
-
-def _table(
-    grid: Grid, both: tuple[Content, Content], settings: Mapping[str, object], outcomes: Mapping[int, Outcome], by: str
-) -> Sweep:
-    machine, workload = (title(file.tree.text("name") or "", file.tree, file.kind) for file in both)
-    rows = [outcomes[number].at(values) for number, values in enumerate(grid) if number in outcomes]
-    return Sweep(
-        machine=machine,
-        workload=workload,
-        settings=tuple((path, written(value)) for path, value in settings.items()),
-        vary=tuple(zip(grid.paths, grid.values, strict=True)),
-        points=len(grid),
-        by=by,
-        rows=tuple(known_alike(grid.paths, rows)),
-    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -105,26 +106,27 @@ class Sweep:
             "vary": {path: list(values) for path, values in self.vary},
             "point_count": self.points,
             "by": self.ranking.as_dict(),
-            "rows": [
-                {
-                    "set": dict(zip(self.paths, row.values, strict=True)),
-                    "makespan_s": row.makespan_s,
-                    "interval": None
-                    if row.interval is None
-                    else picked(row.interval, "level", "case", low_s="low", high_s="high"),
-                    "speed_up": speed_up,
-                    "over_best": None if over is None else picked(over, "value", "low", "high", told="is_told"),
-                    "work": {work.unit: work.amount for work in row.work},
-                    **({"measures": dict(row.measures)} if row.measures else {}),
-                    "limited_by": row.limited_by,
-                    "share": row.share,
-                    "warnings": [warning.as_dict() for warning in row.warnings],
-                    "error": row.error,
-                    "fingerprint": row.fingerprint,
-                }
-                for row, speed_up, over in zip(self.rows, self.speed_ups, self.over_best, strict=True)
-            ],
+            "rows": list(self.documents()),
         }
+
+    def documents(self) -> Iterator[dict[str, Any]]:
+        """Each row as a dict, as it stands in JSON."""
+        for row, speed_up, over in zip(self.rows, self.speed_ups, self.over_best, strict=True):
+            sure = row.interval
+            yield {
+                "set": dict(zip(self.paths, row.values, strict=True)),
+                "makespan_s": row.makespan_s,
+                "interval": None if sure is None else picked(sure, "level", "case", low_s="low", high_s="high"),
+                "speed_up": speed_up,
+                "over_best": None if over is None else picked(over, "value", "low", "high", told="is_told"),
+                "work": {work.unit: work.amount for work in row.work},
+                **({"measures": dict(row.measures)} if row.measures else {}),
+                "limited_by": row.limited_by,
+                "share": row.share,
+                "warnings": [warning.as_dict() for warning in row.warnings],
+                "error": row.error,
+                "fingerprint": row.fingerprint,
+            }
 
     def to_csv(self) -> str:
         """A line per row under a line of headings; numbers are written so that reading them back is exact."""

@@ -1,0 +1,111 @@
+"""What `sweep` and `study` have alike: where points run, what ends them, and what is said at the end."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from hwsim.cli import EXIT_BROKEN, EXIT_INTERRUPTED, EXIT_MISTAKE
+from hwsim.cli.arguments import FILE, write_files
+from hwsim.results.invariants import CONTRADICTS, document, printed
+
+if TYPE_CHECKING:
+    from hwsim.study import Sweep
+
+F = TypeVar("F", bound=Callable[..., Any])
+Run = Callable[..., "Sweep"]  # of workers, lent and progress
+MOST: Final = 600  # letters of a reason
+ERRORS: Final = 3  # different reasons that are printed when every point failed
+
+
+def study_options(function: F) -> F:
+    """The options --json, --plot, --workers and --cluster."""
+    for option in reversed([
+        click.option(
+            "--plot", type=FILE, metavar="FILE", help="Write a figure: what rows are compared by over the first path that takes numbers."
+        ),
+        click.option("--workers", type=click.IntRange(min=1), help="Processes (default: one per core for studies of over a second)."),
+        click.option("--cluster", metavar="ADDRESS", help="Run points on the workers of a dask scheduler: tcp://head:8786."),
+    ]):  # fmt: skip
+        function = option(function)
+    return function
+
+
+def carried_out(run: Run, workers: int | None, cluster: str | None) -> tuple[Sweep, bool]:
+    """The rows of a study, and whether it was interrupted; mistakes end the command."""
+    from hwsim.cli.errors import in_words
+    from hwsim.cli.progress import progress
+    from hwsim.study import Interrupted
+
+    with in_words(), ended_by_signals(), progress(shown=sys.stderr.isatty(), unit="points") as report:
+        lent = None
+        if cluster is not None:
+            from hwsim.study.cluster import Cluster
+
+            lent = Cluster(cluster)
+        try:
+            return run(workers=workers, lent=lent, progress=report), False
+        except Interrupted as interrupted:
+            return interrupted.sweep, True
+        finally:
+            if lent is not None:
+                lent.close()
+
+
+@contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """SIGTERM and SIGHUP end the work as Ctrl-C does: what is finished is kept. What a shell has left to be ignored stays so."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 (what signal calls)
+        raise KeyboardInterrupt
+
+    before: dict[signal.Signals, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        for name in ("SIGTERM", "SIGHUP"):
+            number = getattr(signal, name, None)
+            if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+                before[number] = signal.signal(number, interrupt)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def finish(
+    study: Sweep, *, stopped: bool, as_json: bool, rows: Path | None, write: Callable[[Path], Path], plot: Path | None, go_on: str
+) -> None:
+    """Write the files, print the table or the JSON, and end with the exit code that says how it went.
+
+    Args:
+        go_on: how to go on after an interruption; "" if there is no way.
+    """
+    all_failed = len(study.failed) == len(study.rows)
+    write_files([(rows, write), (None if all_failed else plot, study.plot)])
+    if as_json:
+        click.echo(document(study.to_json()), nl=False)
+    elif stopped or not all_failed:
+        click.echo(printed(str(study)), nl=False)
+    if stopped:
+        more = f"; {go_on}" if go_on and len(study.rows) < study.points else ""
+        click.echo(f"interrupted: {len(study.rows)} of {study.points} points are done{more}", err=True)
+        click.get_current_context().exit(EXIT_INTERRUPTED)
+    broken = next((row.error for row in study.failed if row.error.startswith(CONTRADICTS)), "")
+    if broken:
+        click.echo(broken, err=True)
+        click.get_current_context().exit(EXIT_BROKEN)
+    if all_failed:
+        from hwsim.views.kit.table import shortened
+
+        errors = [shortened(error, MOST) for error in dict.fromkeys(row.error for row in study.failed)]
+        more = f"and {len(errors) - ERRORS} other reasons"
+        click.echo("\n".join(["every point failed:", *errors[:ERRORS], *([more] if len(errors) > ERRORS else [])]), err=True)
+        click.get_current_context().exit(EXIT_MISTAKE)

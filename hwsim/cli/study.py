@@ -1,0 +1,70 @@
+"""`hwsim study`: the points of a file, kept in a journal while they are run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import click
+
+from hwsim.cli.arguments import FILE, refuse_unwritable, settings_option
+from hwsim.cli.studies import carried_out, finish, study_options
+
+
+@click.command("study")
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True))
+@settings_option
+@click.option(
+    "-o", "--rows", type=FILE, metavar="FILE", help="Write the rows: .csv, .jsonl or .parquet (default: `rows:` of FILE)."
+)
+@click.option("--journal", type=FILE, metavar="FILE",
+              help="Where finished points are kept (default: beside the rows, or FILE, with .journal.jsonl).")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: sweep/1).")
+@study_options
+def command(
+    file: Path,
+    settings: dict[str, str],
+    rows: Path | None,
+    journal: Path | None,
+    as_json: bool,
+    plot: Path | None,
+    workers: int | None,
+    cluster: str | None,
+) -> None:
+    """Run the points of FILE (`hwsim: study/1`): a grid, values side by side, or values drawn by chance.
+
+    Finished points are kept in a journal. After a kill, Ctrl-C or a power cut the same command goes on, and writes the same rows.
+    A point that cannot be simulated is a row with the reason; if all fail, the exit code is 2.
+    """
+    refuse_unwritable(plot)
+    from hwsim import study
+    from hwsim.cli.errors import in_words
+    from hwsim.study.rows import refuse_missing, write_rows
+
+    with in_words():
+        asked = study.load_study(str(file) if str(file) == "-" else file)
+        rows = rows or asked.rows
+        if rows is not None:
+            refuse_unwritable(rows, "--rows", suffixes=())
+            refuse_missing(rows)
+        asked = replace(asked, settings={**asked.settings, **settings})
+        journal = journal or asked.journal or _beside(rows, file)
+        refuse_unwritable(journal, "--journal", suffixes=())
+    run = partial(study.study, asked, journal=journal)
+    found, stopped = carried_out(run, workers, cluster)
+    finish(
+        found,
+        stopped=stopped,
+        as_json=as_json,
+        rows=None if stopped else rows,
+        write=partial(write_rows, found),
+        plot=plot,
+        go_on="" if journal is None else "the same command goes on",
+    )
+
+
+def _beside(rows: Path | None, file: Path) -> Path | None:
+    """The journal of these rows, or of a file without any; None if neither has a name."""
+    named = rows or (None if str(file) == "-" else file)
+    return None if named is None else named.with_suffix(".journal.jsonl")

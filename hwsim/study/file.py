@@ -1,0 +1,216 @@
+"""Files of studies, `hwsim: study/1`: what is run, at which points, what is measured, and where the rows go.
+
+hwsim: study/1
+machine: workstation
+workload: imagenet-epoch
+points:
+  grid: {machine.disk.use: [hdd-7200rpm, nvme-990pro], workers: 1..64:x2}
+measure: [time, batches/s]
+rows: rows.csv
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from hwsim.records import dataclass
+from hwsim.spec import Mistakes, Place, SpecError, Tree, check_header, decode, did_you_mean, field, place_field, read
+from hwsim.spec.library import find
+from hwsim.study.drawing import Quantile, distribution, drawn
+from hwsim.study.grid import MOST_POINTS, Grid, Listed, Points, parse_values, scalar
+from hwsim.study.measures import refuse_unknown
+from hwsim.study.rows import SUFFIXES
+
+FORMAT: Final = "study/1"
+MOST_DRAWN: Final = 100_000
+_KINDS: Final = ("grid", "zip", "random", "latin")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyKeys:
+    """A study as a file says it."""
+
+    hwsim: str = field("the format of the file: study/1", default=FORMAT)
+    name: str = field("what it asks, in a few words", default="")
+    notes: str = field("anything worth knowing", default="", record="for readers")
+    machine: Tree = field("a machine: a name of the library, a file beside this one, or its content", example="dgx-h100")
+    workload: Tree = field("a workload, in the same way", example="llama3-8b-serving")
+    points: Tree = field("one of grid, zip, random and latin", example="{grid: {gpus: [1, 2, 4]}}")
+    measure: tuple[str, ...] = field(
+        "what every row has besides the time; rows are compared by the first", default=(), one_or_many=True, example="[time, mfu]"
+    )
+    settings: Mapping[str, Tree] = field("paths and values that are the same at all points", key="set", default_factory=dict)
+    rows: str = field("the file of the rows: .csv, .jsonl or .parquet", default="", example="rows.csv")
+    journal: str = field(
+        "the file that a study goes on from (default: the name of the file of the rows, with .journal)", default=""
+    )
+    place: Place = place_field()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnKeys:
+    """Points drawn by chance, independently (random) or as a Latin hypercube (latin)."""
+
+    points: int = field("how many", minimum=1, maximum=MOST_DRAWN)
+    seed: int = field("another number gives other points", default=0)
+    of: Mapping[str, Tree] = field(
+        "a distribution for each path", example="{workers: 1..64, decode: {normal: {mean: 6 ms, sd: 1 ms}}}"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class StudyFile:
+    """A study, its points worked out.
+
+    Args:
+        machine, workload: what to read them from.
+        folder: paths in the file start here.
+        rows, journal: files to write; None if they are not named.
+    """
+
+    name: str
+    machine: Path | Tree
+    workload: Path | Tree
+    points: Points
+    measures: tuple[str, ...]
+    settings: Mapping[str, object]
+    rows: Path | None
+    journal: Path | None
+
+
+def load_study(source: str | Path | Tree) -> StudyFile:
+    """The study of a file.
+
+    Raises:
+        SpecError: all its mistakes.
+        OSError: it cannot be read.
+    """
+    tree = source if isinstance(source, Tree) else read(source)
+    mistakes = Mistakes()
+    check_header(tree, FORMAT, mistakes)
+    mistakes.raise_if_any()
+    keys = decode(tree, StudyKeys, mistakes)
+    mistakes.raise_if_any()
+    if keys is None:
+        raise SpecError(mistakes)
+    folder = Path(tree.place.file).parent if tree.place.file and not tree.place.file.startswith(("<", "-")) else Path()
+    points = read_points(keys.points, mistakes)
+    machine, workload = (
+        _side(kind, tree, folder, mistakes) for kind, tree in (("machine", keys.machine), ("workload", keys.workload))
+    )
+    for place, name in zip(_places(tree.get("measure")), keys.measure, strict=False):
+        refuse_unknown(name, place, mistakes)
+    settings = {path: scalar(value.plain()) for path, value in keys.settings.items()}
+    for path in points.paths if points is not None else ():
+        if path in settings and (among := tree.get("set")) is not None:
+            mistakes.add(among.key_place(path), f"'{path}' is both set and varied")
+    rows = folder / keys.rows if keys.rows else None
+    if rows is not None and rows.suffix not in SUFFIXES:
+        at = (tree.get("rows") or tree).place
+        mistakes.add(at, f"rows are written as {', '.join(SUFFIXES)}, not as '{rows.name}'")
+    mistakes.raise_if_any()
+    if points is None or machine is None or workload is None:
+        raise SpecError(mistakes)
+    journal = folder / keys.journal if keys.journal else None
+    return StudyFile(keys.name, machine, workload, points, keys.measure, settings, rows, journal)
+
+
+def _side(kind: str, tree: Tree, folder: Path, mistakes: Mistakes) -> Path | Tree | None:
+    if tree.is_mapping:
+        return tree
+    if not isinstance(tree.value, str):
+        mistakes.add(tree.place, f"a {kind} is a name or a mapping, not {tree.what()}")
+        return None
+    try:
+        return find(kind, tree.value, folder, tree.place)
+    except SpecError as error:
+        mistakes.extend(error.mistakes)
+        return None
+
+
+def _places(tree: Tree | None) -> Sequence[Place]:
+    return [each.place for each in tree.elements()] if tree is not None else ()
+
+
+def read_points(tree: Tree, mistakes: Mistakes) -> Points | None:
+    """The points of a study; None once their mistakes are noted."""
+    if not tree.is_mapping or len(tree.items()) != 1:
+        mistakes.add(tree.place, f"the points are one of {', '.join(_KINDS)}, not {tree.what()}", "grid: {gpus: [1, 2, 4]}")
+        return None
+    ((kind, inside),) = tree.items()
+    if kind not in _KINDS:
+        mistakes.add(tree.key_place(kind), f"there are no points '{kind}'", did_you_mean(kind, _KINDS) or ", ".join(_KINDS))
+        return None
+    before = len(mistakes)
+    if kind in ("random", "latin"):
+        return _drawn(inside, mistakes, latin=kind == "latin")
+    if not inside.is_mapping or not inside.items():
+        mistakes.add(inside.place, f"{kind} is followed by paths and their values, not {inside.what()}", "{gpus: [1, 2, 4]}")
+        return None
+    values = {path: _values(path, each, mistakes) for path, each in inside.items()}
+    if len(mistakes) > before:
+        return None
+    return _grid(tree, values, mistakes) if kind == "grid" else _zip(inside, values, mistakes)
+
+
+def _values(path: str, tree: Tree, mistakes: Mistakes) -> tuple[object, ...]:
+    """The values of a path: a list, a text with ranges, or one value."""
+    found: list[object] = []
+    for each in tree.elements():
+        value = each.plain()
+        if not isinstance(value, str):
+            found.append(value)
+            continue
+        try:
+            found += parse_values(value) if not tree.is_list or ".." in value else (scalar(value),)
+        except SpecError as error:
+            for mistake in error.mistakes:
+                mistakes.add(each.place, mistake.message, mistake.hint)
+    if not found and not len(mistakes):
+        mistakes.add(tree.place, f"'{path}' has no values to take", "[1, 2, 4], or 1..64:x2")
+    return tuple(found)
+
+
+def _grid(tree: Tree, values: Mapping[str, tuple[object, ...]], mistakes: Mistakes) -> Points | None:
+    points = math.prod(map(len, values.values()))
+    if points > MOST_DRAWN:
+        sizes = " x ".join(str(len(each)) for each in values.values())
+        mistakes.add(tree.key_place("grid"), f"{sizes} = {points} points are more than the {MOST_DRAWN} of one study",
+                     "take fewer values, or latin: {points: 1000, of: ...}")  # fmt: skip
+        return None
+    return Grid.of(values, most=max(MOST_POINTS, MOST_DRAWN))
+
+
+def _zip(inside: Tree, values: Mapping[str, tuple[object, ...]], mistakes: Mistakes) -> Points | None:
+    first = next(iter(values))
+    for path, each in values.items():
+        if len(each) != len(values[first]):
+            mistakes.add(inside.key_place(path), f"'{path}' has {len(each)} values, '{first}' has {len(values[first])}",
+                         "values of a zip stand side by side: as many for each path")  # fmt: skip
+            return None
+    return Listed(tuple(values), tuple(zip(*values.values(), strict=True)))
+
+
+def _drawn(tree: Tree, mistakes: Mistakes, *, latin: bool) -> Points | None:
+    before = len(mistakes)
+    keys = decode(tree, DrawnKeys, mistakes)
+    if keys is None:
+        return None
+    if not keys.of:
+        mistakes.add(tree.key_place("of"), "nothing is drawn", "of: {workers: 1..64}")
+        return None
+    quantiles: dict[str, Quantile] = {}
+    for path, each in keys.of.items():
+        found = distribution(each, mistakes)
+        if found is not None:
+            quantiles[path] = found
+    if len(mistakes) > before:
+        return None
+    rows = tuple(drawn(tuple(quantiles.values()), keys.points, keys.seed, latin=latin))
+    return Listed(tuple(quantiles), rows)
+
+
+__all__ = ["DrawnKeys", "StudyFile", "StudyKeys", "load_study", "read_points"]

@@ -1,0 +1,166 @@
+"""A journal of finished points: what a run has found stays found, whatever ends it.
+
+A line is JSON. The first is the head, which says whose journal it is; every other is the row of a point, with its number `n`:
+
+    {"hwsim": "journal/1", "study": "5f0c...", "version": "0.9"}
+    {"n": 17, "makespan_s": 0.3, ...}
+
+A row is handed to the system as soon as it is there, so a killed process loses none; the disk has it within a second, so a
+power cut loses no more than that. A last line that was cut off is removed. Rows stand in the order in which they finished.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final
+
+from hwsim.spec import Mistake, Place, SpecError
+
+FORMAT: Final = "journal/1"
+EVERY: Final = 1.0  # seconds between two waits for the disk
+
+
+class Journal:
+    """Rows by number of the point; `add` writes one.
+
+    Attributes:
+        done: the rows so far, those of earlier runs included; of a point written twice the first.
+    """
+
+    def __init__(self, path: str | Path, head: Mapping[str, Any], *, every: float = EVERY) -> None:
+        """Open a journal, or begin it.
+
+        Args:
+            head: what tells this run from others: the journal of a run with another head is refused, not overwritten.
+            every: seconds between two waits for the disk.
+
+        Raises:
+            SpecError: the file is no journal, or one of something else, or another process writes to it.
+            OSError: it cannot be read or written.
+        """
+        self.path = Path(path)
+        self.done: dict[int, Mapping[str, Any]] = {}
+        self._every = every
+        self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
+        try:
+            self._lock()
+            whole = self._read({"hwsim": FORMAT, **head})
+            os.ftruncate(self._file, whole)
+            os.lseek(self._file, whole, os.SEEK_SET)
+            if not whole:
+                self._put({"hwsim": FORMAT, **head})
+        except BaseException:
+            os.close(self._file)
+            raise
+        self._synced = time.monotonic()
+
+    def add(self, number: int, row: Mapping[str, Any]) -> None:
+        """Write the row of a point, unless it is there already."""
+        if number in self.done:
+            return
+        row = {"n": number, **row}
+        self._put(row)
+        self.done[number] = row
+        if time.monotonic() - self._synced >= self._every:
+            self.sync()
+
+    def sync(self) -> None:
+        """Wait until the disk has all rows."""
+        os.fsync(self._file)
+        self._synced = time.monotonic()
+
+    def close(self) -> None:
+        """Write what is left, and let other processes use the file."""
+        if self._file >= 0:
+            try:
+                self.sync()
+            finally:
+                os.close(self._file)
+                self._file = -1
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def _lock(self) -> None:
+        """Refuse a second process; where files cannot be locked, nothing is done."""
+        try:
+            import fcntl
+        except ImportError:  # Windows
+            return
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise self._refused("another process writes to it", "wait for it, or name another file") from None
+        except OSError:  # a file system without locks
+            return
+
+    def _read(self, head: Mapping[str, Any]) -> int:
+        """Read the rows; how many bytes at the beginning are whole lines."""
+        whole = 0
+        with os.fdopen(os.dup(self._file), "rb") as file:
+            for number, line in enumerate(file):
+                row = _row(line)
+                if number == 0:
+                    if row is None and _bytes(head).startswith(line):
+                        return 0  # cut off in its first line
+                    self._check(row, head)
+                elif row is None or not isinstance(row.get("n"), int):
+                    return whole
+                else:
+                    self.done.setdefault(row["n"], row)
+                whole += len(line)
+        return whole
+
+    def _check(self, found: Mapping[str, Any] | None, head: Mapping[str, Any]) -> None:
+        if found is None or found.get("hwsim") != FORMAT:
+            raise self._refused("this is no journal", "name another file")
+        unlike = [key for key in dict.fromkeys([*head, *found]) if found.get(key) != head.get(key)]
+        if not unlike:
+            return
+        if "version" in unlike:
+            raise self._refused(
+                f"it was begun by hwsim {found.get('version')}, this is {head.get('version')}: their answers may differ",
+                "remove it to begin anew, or go on with the version that began it",
+            )
+        raise self._refused(
+            f"it is the journal of something else: {', '.join(unlike)} differ" + ("s" if len(unlike) == 1 else ""),
+            "a file was changed since: remove the journal to begin anew, or name another one",
+        )
+
+    def _refused(self, message: str, hint: str) -> SpecError:
+        return SpecError([Mistake(Place(str(self.path), 1, 1), message, hint)])
+
+    def _put(self, row: Mapping[str, Any]) -> None:
+        data = memoryview(_bytes(row))
+        try:
+            while data:
+                data = data[os.write(self._file, data) :]
+        except OSError as error:
+            raise OSError(error.errno or errno.EIO, error.strerror, str(self.path)) from error
+
+
+def _bytes(row: Mapping[str, Any]) -> bytes:
+    return json.dumps(row, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
+
+
+def _row(line: bytes) -> Mapping[str, Any] | None:
+    """The row of a line; None if it was cut off."""
+    if not line.endswith(b"\n"):
+        return None
+    try:
+        row = json.loads(line)
+    except ValueError:
+        return None
+    return row if isinstance(row, dict) else None
+
+
+__all__ = ["Journal"]

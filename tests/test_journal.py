@@ -1,0 +1,155 @@
+"""A journal keeps what is finished, whatever ends the run; a study goes on from it and writes the same bytes."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hwsim.spec import SpecError
+from hwsim.study import Journal, load_study, study
+from hwsim.study.point import Outcome, read_source, run_point
+
+HEAD = {"study": "a", "version": "1"}
+STUDY = """\
+hwsim: study/1
+machine: d2l-laptop
+workload: d2l/async-loop
+points: {latin: {points: POINTS, seed: 1, of: {n: 10..1000:log, workload.runtime.queue_depth: 1..64}}}
+rows: rows.csv
+"""
+
+
+def test_rows_are_there_when_it_is_opened_again(tmp_path: Path) -> None:
+    with Journal(tmp_path / "j", HEAD) as journal:
+        journal.add(7, {"x": 0.1 + 0.2})
+        journal.add(3, {"x": None})
+        journal.add(7, {"x": 1.0})
+    with Journal(tmp_path / "j", HEAD) as again:
+        assert again.done == {7: {"n": 7, "x": 0.1 + 0.2}, 3: {"n": 3, "x": None}}
+    assert len((tmp_path / "j").read_bytes().splitlines()) == 3
+
+
+def test_whatever_is_cut_off_the_whole_lines_stay(tmp_path: Path) -> None:
+    with Journal(tmp_path / "whole", HEAD) as journal:
+        for number in range(4):
+            journal.add(number, {"x": number / 3, "text": "ü\n"})
+    content = (tmp_path / "whole").read_bytes()
+    for length in range(len(content) + 1):
+        (tmp_path / "j").write_bytes(content[:length])
+        with Journal(tmp_path / "j", HEAD) as cut:
+            assert len(cut.done) == max(0, content[:length].count(b"\n") - 1)
+            for number in range(4):
+                cut.add(number, {"x": number / 3, "text": "ü\n"})
+        assert (tmp_path / "j").read_bytes() == content
+
+
+def test_a_file_of_something_else_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    for content, said in (
+        (b"notes\n", "no journal"),
+        (b"notes", "no journal"),
+        (b'{"hwsim": "sweep/1"}\n', "no journal"),
+        (b'{"hwsim":"journal/1","study":"b","version":"1"}\n', "study differs"),
+        (b'{"hwsim":"journal/1","study":"a","version":"2"}\n', "begun by hwsim 2"),
+    ):
+        (tmp_path / "j").write_bytes(content)
+        with pytest.raises(SpecError, match=said):
+            Journal(tmp_path / "j", HEAD)
+        assert (tmp_path / "j").read_bytes() == content
+
+
+def test_two_processes_do_not_write_to_one_journal(tmp_path: Path) -> None:
+    pytest.importorskip("fcntl")
+    with Journal(tmp_path / "j", HEAD), pytest.raises(SpecError, match="another process"):
+        Journal(tmp_path / "j", HEAD)
+    Journal(tmp_path / "j", HEAD).close()
+
+
+@pytest.mark.parametrize(
+    "settings", [{"n": 5}, {"n": "x"}, {"machine.cpu.use": "no-such-cpu"}, {"workload.runtime.queue_depth": 3}]
+)
+def test_an_outcome_comes_back_as_it_was(settings: dict[str, Any], tmp_path: Path) -> None:
+    found = run_point(read_source("machine", "d2l-laptop"), read_source("workload", "d2l/async-loop"), settings, ["time"])
+    with Journal(tmp_path / "j", HEAD) as journal:
+        journal.add(0, found.as_dict())
+    with Journal(tmp_path / "j", HEAD) as again:
+        assert Outcome.of(again.done[0]) == found
+
+
+def test_a_study_goes_on_with_what_it_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "s.yaml").write_text(STUDY.replace("POINTS", "9"))
+    asked = load_study(tmp_path / "s.yaml")
+    whole = study(asked, workers=1)
+    journal = tmp_path / "j"
+    study(asked, workers=1, journal=journal)
+    lines = journal.read_bytes().splitlines(keepends=True)
+    random.Random(1).shuffle(rows := lines[1:])
+    journal.write_bytes(lines[0] + b"".join(rows[:4]) + rows[4][:-9])
+    ran: list[int] = []
+    found = study(asked, workers=1, journal=journal, progress=lambda done, points: ran.append(done))
+    assert ran == [4, 5, 6, 7, 8, 9]
+    assert found == whole
+    assert found.to_csv() == whole.to_csv()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="kill -9")
+@pytest.mark.parametrize(("points", "kills"), [(300, 3), pytest.param(3000, 20, marks=pytest.mark.slow)])
+def test_a_study_that_is_killed_again_and_again_writes_the_same_rows(points: int, kills: int, tmp_path: Path) -> None:
+    """kill -9 with processes at work, each time once some more points are done; torn lines are added."""
+    texts = []
+    for name in ("whole", "killed"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "s.yaml").write_text(STUDY.replace("POINTS", str(points)))
+    command = [sys.executable, "-m", "hwsim", "study", "s.yaml", "--workers", "2"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "env": environment}
+    subprocess.run(command, cwd=tmp_path / "whole", check=True, **quiet)
+    journal = tmp_path / "killed" / "rows.journal.jsonl"
+    children: set[int] = set()
+    for kill in range(1, kills + 1):
+        running = subprocess.Popen(command, cwd=tmp_path / "killed", start_new_session=True, **quiet)
+        until = time.monotonic() + 60
+        while running.poll() is None and time.monotonic() < until:
+            if journal.exists() and journal.read_bytes().count(b"\n") > kill * points // (kills + 2):
+                break
+            time.sleep(0.005)
+        children |= _session(running.pid)
+        running.send_signal(signal.SIGKILL)
+        running.wait()
+        if kill % 2:
+            with journal.open("ab") as torn:
+                torn.write(b'{"n": 5, "makespan_s"')
+    subprocess.run(command, cwd=tmp_path / "killed", check=True, **quiet)
+    texts = [(tmp_path / name / "rows.csv").read_bytes() for name in ("whole", "killed")]
+    assert texts[0] == texts[1]
+    assert journal.read_bytes().count(b"\n") == points + 1
+    until = time.monotonic() + 60
+    while any(map(_is_there, children)) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not [pid for pid in children if _is_there(pid)], "children outlive their parent"
+
+
+def _session(leader: int) -> set[int]:
+    """Processes of a session that this one began; none where the system does not tell."""
+    found = set()
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if os.getsid(int(folder.name)) == leader:
+                found.add(int(folder.name))
+        except OSError:
+            continue
+    return found - {leader}
+
+
+def _is_there(pid: int) -> bool:
+    try:
+        return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
