@@ -45,6 +45,7 @@ COMMANDS: Final = (
     "simulate d2l-quad-core d2l/stride",
     "simulate d2l-laptop nowhere",
     "sweep d2l-memory d2l/dram-banks --vary banks=1..8:x2 -o sweep.csv",
+    "study study.yaml",
     "explain d2l-gpu-workstation d2l/data-loading",
     "explain d2l-laptop d2l/async-loop --json",
     "latency d2l-latency --json",
@@ -59,6 +60,15 @@ COMMANDS: Final = (
     "calibrate doctor",
     "--help",
 )
+GIVEN: Final = {
+    "study.yaml": """\
+hwsim: study/1
+machine: d2l-laptop
+workload: d2l/async-loop
+points: {latin: {points: 8, of: {n: 10..1000:log, workload.runtime.queue_depth: 1..64}}}
+rows: rows.csv
+""",
+}  # files that the commands read
 THEIR_OWN: Final = ("calibrate doctor",)  # what they say is of the moment: only that they end well counts
 
 
@@ -120,6 +130,8 @@ def _done(python: str, command: str, folder: Path) -> dict[str, str]:
     """Exit status, both streams and the files of a command."""
     variables = {**os.environ, "PYTHONUTF8": "1", "NO_COLOR": "1", "COLUMNS": "100", "PYTHONPATH": str(ROOT)}
     words = [python, "-m", "hwsim", *shlex.split(command)]
+    for name in {*words} & GIVEN.keys():
+        (folder / name).write_text(GIVEN[name], encoding="utf-8")
     done = subprocess.run(words, cwd=folder, env=variables, capture_output=True, encoding="utf-8", check=False)
     if command in THEIR_OWN:
         return {"exit status": str(done.returncode), "stderr": done.stderr}

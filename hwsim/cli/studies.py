@@ -27,14 +27,14 @@ ERRORS: Final = 3  # different reasons that are printed when every point failed
 
 
 def study_options(function: F) -> F:
-    """The options --json, --plot, --workers and --cluster."""
-    for option in reversed([
-        click.option(
-            "--plot", type=FILE, metavar="FILE", help="Write a figure: what rows are compared by over the first path that takes numbers."
-        ),
-        click.option("--workers", type=click.IntRange(min=1), help="Processes (default: one per core for studies of over a second)."),
+    """The options --plot, --workers and --cluster."""
+    figure = "Write a figure: what rows are compared by over the first path that takes numbers."
+    options = (
+        click.option("--plot", type=FILE, metavar="FILE", help=figure),
+        click.option("--workers", type=click.IntRange(min=1), help="Processes (default: one per core after a second)."),
         click.option("--cluster", metavar="ADDRESS", help="Run points on the workers of a dask scheduler: tcp://head:8786."),
-    ]):  # fmt: skip
+    )
+    for option in reversed(options):
         function = option(function)
     return function
 
