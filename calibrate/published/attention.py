@@ -17,8 +17,9 @@ import numpy as np
 from hwsim.demand import Case
 from hwsim.devices import Attended, Gpu
 from hwsim.devices.gpu_attention import Attention, Blocks, Rates
-from hwsim.formats import percent
 from published.kernels import (
+    CASES,
+    FEW,
     GENERATION,
     KIND,
     LIBRARY,
@@ -26,15 +27,18 @@ from published.kernels import (
     Array,
     Constant,
     Group,
+    fed_alike,
     fitted,
     gpu_of,
     groups,
-    misses,
+    held,
+    left_out_of,
     near,
     residuals_of,
+    score,
 )
 from published.residual import Residual
-from published.score import Half, Score, group_median, worst_of
+from published.score import Score
 
 LONG: Final = 2048
 WINDOW: Final = 1024  # tokens below which a kernel skips keys
@@ -52,9 +56,6 @@ CONSTANTS: Final = (
 )
 LAW: Final = (Constant("efficiency", 0.75, 0.1, 1.2), Constant("exponentials", 0.8, 0.05, 10.0))
 LEFT: Final = ("flash", "flash kv8", "tensorrt", "tensorrt kv8", "tensorrt fp8")  # kernels that several generations have
-CASES: Final[tuple[Case, ...]] = ("device", "generation")
-FEW: Final = 40  # rows of a GPU in a fit of several
-OWNED: Final = 60  # rows of a GPU whose own constants are few
 OWN: Final = ("start", "efficiency", "passing")
 ROWS: Final = tuple((rows, packed) for rows in (64, 128, 256) for packed in (False, True))
 TRIED: Final = ((64, False), (128, False), (256, False), (128, True))
@@ -216,52 +217,33 @@ def shipped(group: Group) -> Blocks | None:
 
 
 def left_out(found: Sequence[Group], case: Case, own: bool = False) -> list[tuple[Group, Array]]:
-    """(rows, what a fit without their device, or without their generation, says of them).  own: then three constants of the GPU.
+    """(rows, what a fit without their device, or generation, says of them).  own: then three constants of the GPU.
 
     The other GPUs are those whose units are fed alike; a device has no others of its generation, or a generation none alike:
     nothing is said.
     """
-    said = []
-    for key in LEFT:
-        groups_of = [group for group in found if group.key == key]
-        known: dict[str, Blocks] = {}
-        for group in groups_of:
-            generation = GENERATION[group.system]
-            unit = generation if case == "generation" else group.system
-            others = [each for each in groups_of if other_than(each, group, case)]
-            if not others:
-                continue
-            if unit not in known:
-                known[unit] = fit_pooled([each.half(False, FEW) for each in others], rounds=2, each=40)
-            kernel = known[unit]
-            if own:
-                kernel = fit_pooled([group.half(False, OWNED)], kernel, OWN, rounds=2, each=40)
-            held = group.half(True)
-            rates: Any = rates_of(held)
-            said.append((held, np.asarray(kernel.parts(call_of(held), rates, kernel.law(call_of(held).head, rates)).seconds)))
-    return said
+
+    def fit(parts: Sequence[Group], known: Blocks | None) -> Blocks:
+        return fit_pooled(parts, known, None if known is None else OWN, rounds=2, each=40)
+
+    groups_of = [group for key in LEFT for group in found if group.key == key]
+    return left_out_of(groups_of, case, fit, by_law, fed_alike, own=own)
 
 
-def other_than(other: Group, group: Group, case: Case) -> bool:
-    """Whether a fit without a group's device, or generation, has this one."""
-    ours, theirs = GENERATION[group.system], GENERATION[other.system]
-    if case == "device":
-        return theirs == ours and other.system != group.system
-    return theirs != ours and KIND[theirs] == KIND[ours]
+def by_law(group: Group, kernel: Blocks) -> Array:
+    """Seconds of rows by a kernel of several GPUs: its share of the peak follows the law of head sizes."""
+    call, rates = call_of(group), rates_of(group)
+    share: Any = kernel.law(call.head, rates)
+    return np.asarray(kernel.parts(call, rates, share).seconds)
 
 
 # ---- scores and residuals ----
 
 
-def held(data: Path) -> list[tuple[Group, Array]]:
-    """The half that is scored, and what the library says of it."""
-    pairs = [(group.half(True), shipped(group)) for group in rows(data)]
-    return [(group, predict(group, kernel)) for group, kernel in pairs if kernel is not None and len(group)]
-
-
 def scores(data: Path) -> tuple[Score, ...]:
     """Fitted; latent and encoders; a generation left out, without and with three constants of its own."""
-    known, found = held(data), rows(data)
+    found = rows(data)
+    known = held(found, shipped, predict)
     plain = [(group, said) for group, said in known if not group.key.endswith(("latent", "encoder"))]
     others = [(group, said) for group, said in known if group.key.endswith(("latent", "encoder"))]
     long = [(group.of(group.columns["queries"] >= LONG), said[group.columns["queries"] >= LONG]) for group, said in plain]
@@ -276,26 +258,10 @@ def scores(data: Path) -> tuple[Score, ...]:
     )  # fmt: skip
 
 
-def score(
-    name: str,
-    found: Iterable[tuple[Group, Array]],
-    bound: float,
-    half: Half = "held out",
-    reached: float | None = None,
-    notes: str = "",
-) -> Score:
-    """Median error of the groups' mean."""
-    missed = [miss for group, said in found for miss in misses(group, said)]
-    value, worst = group_median(missed)
-    notes = f"Mean of the groups' 90th percentiles {percent(worst, '.0f')}. {notes}".strip()
-    return Score(name=name, metric="group median", value=value, bound=bound, rows=len(missed), half=half, reached=reached,
-                 worst=worst_of(missed), notes=notes)  # fmt: skip
-
-
 def residuals(data: Path) -> list[Residual]:
     """Known, device left out, generation left out; rows drawn evenly."""
     found = rows(data)
-    said = residuals_of("attention", "known", held(data), _regime)
+    said = residuals_of("attention", "known", held(found, shipped, predict), _regime)
     for case in CASES:
         said += residuals_of("attention", case, left_out(found, case), _regime)
     return said

@@ -16,8 +16,10 @@ import numpy as np
 from hwsim.demand import Case
 from hwsim.devices import Attended
 from hwsim.devices.gpu_attention import Attention, Strips
-from published.attention import CASES, EAGER, FEW, HOST, LEAST, OWNED, WINDOW, other_than, rates_of, score
+from published.attention import EAGER, HOST, LEAST, WINDOW, rates_of
 from published.kernels import (
+    CASES,
+    FEW,
     GENERATION,
     KIND,
     LIBRARY,
@@ -25,11 +27,15 @@ from published.kernels import (
     Array,
     Constant,
     Group,
+    fed_alike,
     fitted,
     gpu_of,
     groups,
+    held,
+    left_out_of,
     near,
     residuals_of,
+    score,
 )
 from published.residual import Residual
 from published.score import Score
@@ -163,33 +169,18 @@ def shipped(group: Group) -> Strips | None:
 
 def left_out(found: Sequence[Group], case: Case, own: bool = False) -> list[tuple[Group, Array]]:
     """(rows, what a fit without their device, or generation, says of them).  own: then three constants of the GPU."""
-    said = []
-    for key in LEFT:
-        groups_of = [group for group in found if group.key == key]
-        known: dict[str, Strips] = {}
-        for group in groups_of:
-            unit = GENERATION[group.system] if case == "generation" else group.system
-            others = [each for each in groups_of if other_than(each, group, case)]
-            if not others:
-                continue
-            if unit not in known:
-                known[unit] = fit_kernel([each.half(False, FEW) for each in others], rounds=2, each=40)
-            kernel = known[unit]
-            if own:
-                kernel = fit_kernel([group.half(False, OWNED)], kernel, OWN, rounds=2, each=40)
-            said.append((group.half(True), predict(group.half(True), kernel)))
-    return said
 
+    def fit(parts: Sequence[Group], known: Strips | None) -> Strips:
+        return fit_kernel(parts, known, None if known is None else OWN, rounds=2, each=40)
 
-def held(data: Path) -> list[tuple[Group, Array]]:
-    """The half that is scored, and what the library says of it."""
-    pairs = [(group.half(True), shipped(group)) for group in rows(data)]
-    return [(group, predict(group, kernel)) for group, kernel in pairs if kernel is not None and len(group)]
+    groups_of = [group for key in LEFT for group in found if group.key == key]
+    return left_out_of(groups_of, case, fit, predict, fed_alike, own=own)
 
 
 def scores(data: Path) -> tuple[Score, ...]:
     """Fitted: plain and latent; a generation left out, without and with three constants of its own."""
-    known, found = held(data), rows(data)
+    found = rows(data)
+    known = held(found, shipped, predict)
     return (
         score("decoding by kernel", [each for each in known if not each[0].key.endswith("latent")], 0.10),
         score("decoding, latent attention", [each for each in known if each[0].key.endswith("latent")], 0.10,
@@ -205,7 +196,7 @@ def scores(data: Path) -> tuple[Score, ...]:
 def residuals(data: Path) -> list[Residual]:
     """Known, device left out, generation left out; rows drawn evenly."""
     found = rows(data)
-    said = residuals_of("attention", "known", held(data), _regime)
+    said = residuals_of("attention", "known", held(found, shipped, predict), _regime)
     for case in CASES:
         said += residuals_of("attention", case, left_out(found, case), _regime)
     return said

@@ -13,17 +13,18 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hwsim.demand import Case
 from hwsim.devices import Gpu
+from hwsim.formats import percent
 from hwsim.spec import SpecError
 from published.parts import part, table
 from published.residual import Residual
-from published.score import Miss
+from published.score import Half, Miss, Score, group_median, worst_of
 from published.search import simplex
 
 Array = NDArray[np.float64]
@@ -50,6 +51,9 @@ KIND: Final[Mapping[str, str]] = {
 }  # fmt: skip
 LIBRARY: Final[Mapping[str, str]] = {"vllm": "flash", "trtllm": "tensorrt", "sglang": "sglang"}
 CAP: Final = 0.7  # errors beyond this count no more in a fit
+CASES: Final[tuple[Case, ...]] = ("device", "generation")
+FEW: Final = 40  # rows of a GPU in a fit of several
+OWNED: Final = 60  # rows of a GPU whose own constants are few
 SAMPLE: Final = 250  # shapes of a group that are fitted at most
 
 
@@ -169,6 +173,81 @@ def fitted(
 def near(constants: Iterable[Constant], known: Mapping[str, float]) -> list[Constant]:
     """The same constants, starting at known ones."""
     return [replace(each, typical=known.get(each.name, each.typical)) for each in constants]
+
+
+Kernel = TypeVar("Kernel")
+
+
+def left_out_of(
+    found: Sequence[Group],
+    case: Case,
+    fit: Callable[[Sequence[Group], Kernel | None], Kernel],
+    predict: Callable[[Group, Kernel], Array],
+    other: Callable[[Group, Group, Case], bool],
+    *,
+    own: bool = False,
+) -> list[tuple[Group, Array]]:
+    """(rows of a kernel, what a fit without their device, or without their generation, says of them).
+
+    Where no other GPU may be fitted, nothing is said.
+
+    Args:
+        found: groups of any kernels.
+        fit: the kernel of some rows; of a known one, with a few constants of the rows' own.
+        other: whether a fit without the second group's device, or generation, has the first.
+        own: then a few constants of the GPU, from `OWNED` of its rows.
+    """
+    said = []
+    for key in dict.fromkeys(group.key for group in found):
+        alike = [group for group in found if group.key == key]
+        known: dict[str, Kernel] = {}
+        for group in alike:
+            unit = GENERATION[group.system] if case == "generation" else group.system
+            others = [each for each in alike if other(each, group, case)]
+            if not others:
+                continue
+            if unit not in known:
+                known[unit] = fit([each.half(False, FEW) for each in others], None)
+            kernel = fit([group.half(False, OWNED)], known[unit]) if own else known[unit]
+            said.append((group.half(True), predict(group.half(True), kernel)))
+    return said
+
+
+def other_than(other: Group, group: Group, case: Case) -> bool:
+    """Whether a fit without a group's device has another of its generation, or without its generation others."""
+    ours, theirs = GENERATION[group.system], GENERATION[other.system]
+    if case == "device":
+        return theirs == ours and other.system != group.system
+    return theirs != ours
+
+
+def fed_alike(other: Group, group: Group, case: Case) -> bool:
+    """The same, of others whose units are fed alike."""
+    return other_than(other, group, case) and KIND[GENERATION[other.system]] == KIND[GENERATION[group.system]]
+
+
+def held(
+    found: Iterable[Group], shipped: Callable[[Group], Kernel | None], predict: Callable[[Group, Kernel], Array]
+) -> list[tuple[Group, Array]]:
+    """The half that is scored, and what the library says of it."""
+    pairs = [(group.half(True), shipped(group)) for group in found]
+    return [(group, predict(group, kernel)) for group, kernel in pairs if kernel is not None and len(group)]
+
+
+def score(
+    name: str,
+    found: Iterable[tuple[Group, Array]],
+    bound: float,
+    half: Half = "held out",
+    reached: float | None = None,
+    notes: str = "",
+) -> Score:
+    """Median error of the groups' mean."""
+    missed = [miss for group, said in found for miss in misses(group, said)]
+    value, worst = group_median(missed)
+    notes = f"Mean of the groups' 90th percentiles {percent(worst, '.0f')}. {notes}".strip()
+    return Score(name=name, metric="group median", value=value, bound=bound, rows=len(missed), half=half, reached=reached,
+                 worst=worst_of(missed), notes=notes)  # fmt: skip
 
 
 def median(predicted: Array, measured: Array) -> tuple[float, float]:

@@ -17,9 +17,8 @@ from hwsim.demand import Case
 from hwsim.devices.gpu_attention import Rates
 from hwsim.devices.gpu_experts import TILES, Grouped, blocks_of, tokens_of
 from hwsim.devices.work import Routed
-from published.attention import CASES, FEW, OWNED, score
 from published.kernels import (
-    GENERATION,
+    CASES,
     LIBRARY,
     SAMPLE,
     Array,
@@ -28,8 +27,12 @@ from published.kernels import (
     fitted,
     gpu_of,
     groups,
+    held,
+    left_out_of,
     near,
+    other_than,
     residuals_of,
+    score,
 )
 from published.residual import Residual
 from published.score import Score
@@ -140,42 +143,18 @@ def shipped(group: Group) -> Grouped | None:
 
 def left_out(found: Sequence[Group], case: Case, own: bool = False) -> list[tuple[Group, Array]]:
     """(rows, what a fit without their device, or generation, says of them).  own: then three constants of the GPU."""
-    said = []
-    for key in sorted({group.key for group in found}):
-        alike = [group for group in found if group.key == key]
-        known: dict[str, Grouped] = {}
-        for group in alike:
-            ours = GENERATION[group.system]
-            unit = ours if case == "generation" else group.system
-            others = [
-                each
-                for each in alike
-                if (GENERATION[each.system] == ours and each.system != group.system)
-                or (case == "generation" and GENERATION[each.system] != ours)
-            ]
-            others = [each for each in others if case == "device" or GENERATION[each.system] != ours]
-            if not others:
-                continue
-            if unit not in known:
-                known[unit] = fit_kernel([each.half(False, FEW) for each in others], rounds=2, each=40)
-            kernel = known[unit]
-            if own:
-                kernel = fit_kernel([group.half(False, OWNED)], kernel, OWN, rounds=2, each=40)
-            said.append((group.half(True), predict(group.half(True), kernel)))
-    return said
 
+    def fit(parts: Sequence[Group], known: Grouped | None) -> Grouped:
+        return fit_kernel(parts, known, None if known is None else OWN, rounds=2, each=40)
 
-def held(data: Path) -> list[tuple[Group, Array]]:
-    """The half that is scored, and what the library says of it."""
-    pairs = [(group.half(True), shipped(group)) for group in rows(data)]
-    return [(group, predict(group, kernel)) for group, kernel in pairs if kernel is not None and len(group)]
+    return left_out_of(sorted(found, key=lambda group: group.key), case, fit, predict, other_than, own=own)
 
 
 def scores(data: Path) -> tuple[Score, ...]:
     """Fitted; a generation left out, without and with three constants of its own."""
     found = rows(data)
     return (
-        score("experts by kernel", held(data), 0.13, reached=0.142,
+        score("experts by kernel", held(found, shipped, predict), 0.13, reached=0.142,
               notes="MXFP8 on Blackwell, 24 %: tokens of an expert are drawn at random there."),
         score("experts, generation left out", left_out(found, "generation"), 0.18, "left out",
               reached=0.54, notes="One name stands for Triton's kernel on one generation and FlashInfer's on another."),
@@ -188,7 +167,7 @@ def scores(data: Path) -> tuple[Score, ...]:
 def residuals(data: Path) -> list[Residual]:
     """Known, device left out, generation left out; rows drawn evenly."""
     found = rows(data)
-    said = residuals_of("moe", "known", held(data), _regime)
+    said = residuals_of("moe", "known", held(found, shipped, predict), _regime)
     for case in CASES:
         said += residuals_of("moe", case, left_out(found, case), _regime)
     return said
