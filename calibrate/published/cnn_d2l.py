@@ -23,7 +23,7 @@ from typing import Final
 
 import hwsim
 from hwsim.demand import Case
-from hwsim.devices import Gpu
+from hwsim.devices import Gpu, Work
 from hwsim.formats import percent
 from hwsim.models.architectures.cnn import Cnn
 from hwsim.models.architectures.entries import Shape
@@ -220,7 +220,7 @@ def _times(software: Software) -> KernelTimes:
     return KernelTimes(part(Gpu, GPU), software.kernels, known=_KNOWN)
 
 
-_KNOWN: Final[dict] = {}  # type: ignore[type-arg]
+_KNOWN: Final[dict[Work, float]] = {}  # kernels that were timed
 
 
 def _step(notebook: Notebook, software: Software, gpus: int = 1) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
@@ -10,6 +11,7 @@ from hwsim.formats import percent
 from hwsim.views.kit.figure import COLOURS, INK, figure_bytes, open_axes
 from published import coverage
 from published.coverage import Claims, Cover
+from published.errors import WIDEST
 from published.intervals import LEVELS
 from published.residual import Residual
 
@@ -60,6 +62,9 @@ def page(found: Sequence[Residual], folder: Path) -> str:
 
 
 def _width(half: float) -> str:
+    """A half width in per cent; beyond what `errors.yaml` says at most it is no promise."""
+    if half > math.sinh(WIDEST):
+        return f"no promise (beyond a factor of {math.exp(WIDEST):.0f})"
     return percent(half, ".2g" if half < 0.1 else ".0f")
 
 

@@ -68,6 +68,22 @@ def _always(regime: str) -> Callable[[object], str]:
 # ---- products and inference ----
 
 
+def _said(row: Any, topic: str, regime: str, case: Case, unit: str, work: str, seconds: float) -> Residual:
+    """What is said of a row of a table of kernels."""
+    return Residual(
+        topic=topic,
+        regime=regime,
+        case=case,
+        unit=unit,
+        group=row.group,
+        row=row.name(),
+        work=work,
+        device=row.part,
+        predicted=seconds,
+        measured=row.seconds,
+    )
+
+
 def shape_regime(m: float, n: float, seconds: float) -> str:
     """Regime of a product."""
     return "tiny" if seconds < TINY_PRODUCT else "skinny" if min(m, n) <= SKINNY else "big"
@@ -89,18 +105,7 @@ def _gemm(data: Path) -> Iterator[Residual]:
         shape, seconds = row.product, seconds_of(gpu, row)
         topic = "product8" if row.dtype in ("fp8", "int8") else "product"
         regime = shape_regime(shape.m, shape.n, seconds_of(part(Gpu, row.part), row))
-        return Residual(
-            topic=topic,
-            regime=regime,
-            case=case,
-            unit=unit,
-            group=row.group,
-            row=row.name(),
-            work=f"{row.source} {row.name().partition(': ')[2]}",
-            device=row.part,
-            predicted=seconds,
-            measured=row.seconds,
-        )
+        return _said(row, topic, regime, case, unit, f"{row.source} {row.name().partition(': ')[2]}", seconds)
 
     seen: dict[str, int] = {}
     for row in held:
@@ -153,18 +158,7 @@ def _inference(data: Path) -> Iterator[Residual]:
             topic, regime = "attention", "decode" if row.what == "decode" else "prefill"
         else:
             topic, regime = "elementwise", "tiny" if alone < TINY else "big"
-        return Residual(
-            topic=topic,
-            regime=regime,
-            case=case,
-            unit=unit,
-            group=row.group,
-            row=row.name(),
-            work=f"{row.framework} {row.said}",
-            device=row.part,
-            predicted=seconds,
-            measured=row.seconds,
-        )
+        return _said(row, topic, regime, case, unit, f"{row.framework} {row.said}", seconds)
 
     seen: dict[str, int] = {}
     for row in held:

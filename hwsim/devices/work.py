@@ -279,6 +279,11 @@ class Routed:
         return 2.0 * self.pairs * (self.gates + 1) * self.hidden * self.inner
 
 
+def _ages(since: Sequence[float], count: int) -> list[float | None]:
+    """What each of `count` operands says of its last use; those that say nothing, None."""
+    return [*since[:count], *([None] * (count - len(since)))]
+
+
 def elementwise_call(
     function: str,
     *,
@@ -302,7 +307,7 @@ def elementwise_call(
     sizes = [count * width] * inputs
     if form == "mask" and inputs > 1:
         sizes[-1] = count * BYTES["bool"]
-    ages: list[float | None] = [*since[: inputs + 1], *([None] * (inputs + 1 - len(since)))]
+    ages = _ages(since, inputs + 1)
     read = [Operand(size, "read", age) for size, age in zip(sizes, ages, strict=False)]
     written = Operand(count * made, "update" if into == "self" else "write", ages[inputs])
     return Call(
@@ -344,7 +349,7 @@ def product_call(
     """
     width = BYTES[dtype]
     sizes = (m * k * batch * width, k * n * batch * width, m * n * batch * width)
-    ages: list[float | None] = [*since[:3], *([None] * (3 - len(since)))]
+    ages = _ages(since, 3)
     operands = (Operand(sizes[0], "read", ages[0]), Operand(sizes[1], "read", ages[1]), Operand(sizes[2], "write", ages[2]))
     if 1 in (m, n) and batch == 1:
         along = (form != "a") if n == 1 else (form == "b")
@@ -386,7 +391,7 @@ def general_call(
 
     since: bytes used since the last use of what it reads, and of what it writes.
     """
-    ages: list[float | None] = [*since[:2], *([None] * (2 - len(since)))]
+    ages = _ages(since, 2)
     operands = (Operand(reads, "read", ages[0]), Operand(writes, "write", ages[1]))
     return Call(function=function, form=form, dtype=dtype, count=count, rows=rows, operands=operands, into=into, cores=cores)
 
@@ -407,7 +412,7 @@ def lookup_call(
     since: bytes used since the last use of the table, the index and the result.
     """
     width = BYTES[dtype]
-    ages: list[float | None] = [*since[:3], *([None] * (3 - len(since)))]
+    ages = _ages(since, 3)
     size = count * length * width
     span = ages[0] if ages[0] is not None else table * width
     read = [Operand(count * BYTES["int64"], "read", ages[1])]
