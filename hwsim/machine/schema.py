@@ -109,7 +109,9 @@ def machine_schema() -> dict[str, Any]:
     machine = {**inner, "properties": {**inner["properties"], "kind": {"const": "machine"}}, "additionalProperties": True}
     kinds = [_entry(cls, LinkEntry, definitions, *TOPOLOGIES.values()) for cls in links.KINDS.values()]
     out["properties"]["parts"] |= {"type": "object", "additionalProperties": {"oneOf": [*parts, machine]}}
-    out["properties"]["links"] = {"type": "array", "items": {"oneOf": kinds}}
+    kinds.append({"type": "object", "required": ["kind"], "properties": {"kind": {"pattern": "^\\$"}}})  # of a parameter
+    by_name = {"type": "object", "additionalProperties": {"type": "object"}}  # of a machine it uses: changes by the links' names
+    out["properties"]["links"] = {"anyOf": [{"type": "array", "items": {"oneOf": kinds}}, by_name]}
     out["properties"]["collectives"] = {**out["properties"]["collectives"], **_libraries(definitions)}
     return {**out, "$defs": dict(sorted(definitions.items()))}
 
