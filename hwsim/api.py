@@ -44,6 +44,7 @@ if TYPE_CHECKING:  # reports, and what few runs have, are imported when they are
     from hwsim.results.result import Again, JobSpan
     from hwsim.results.serving import ServiceStatistics
     from hwsim.results.timeline import Steady
+    from hwsim.results.training import Training
 
 __all__ = [
     "ExpectationFailed",
@@ -210,7 +211,7 @@ def simulate(
         from hwsim.results.training import expected_of as expected_of_training
         from hwsim.results.training import trainings
 
-        values |= expected_of_training(trainings(timeline))
+        values |= expected_of_training(_trained(trainings, lowered, timeline))
     run = Run(
         machine=lowered.machine_name,
         workload=lowered.workload_name,
@@ -241,6 +242,23 @@ def simulate(
     if not run.met:
         raise ExpectationFailed(run)
     return run
+
+
+def _trained(trainings: Callable[[Timeline], tuple[Training, ...]], lowered: Lowered, timeline: Timeline) -> tuple[Training, ...]:
+    """The trainings of a run.
+
+    Raises:
+        SpecError: one of them fails more often than it gets on.
+    """
+    if all(each.job is None for each in timeline.flat.graph.trainings):
+        return trainings(timeline)
+    from hwsim.failures import NoProgress
+
+    try:
+        return trainings(timeline)
+    except NoProgress as error:
+        train = None if lowered.files is None else lowered.files[1].get("train")
+        raise SpecError([Mistake(None if train is None else train.key_place("failures"), error.message, error.hint)]) from error
 
 
 def _ends(

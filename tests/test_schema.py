@@ -10,12 +10,14 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
+from hwsim.failures import failures_schema
 from hwsim.machine.schema import machine_schema, part_schema
 from hwsim.models.library import model_schema
 from hwsim.workload.schema import workload_schema
 
 ROOT = Path(__file__).resolve().parent.parent
 SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
+    "failures/1": failures_schema,
     "machine/1": machine_schema,
     "model/1": model_schema,
     "part/1": part_schema,

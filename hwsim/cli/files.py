@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from hwsim import links
+from hwsim.failures import failures_schema, read_failures
 from hwsim.machine import Machine, build
 from hwsim.machine.classes import completed_file, filled_in
 from hwsim.machine.libraries.reading import read_libraries
@@ -82,6 +83,9 @@ def _checked(tree: Tree) -> tuple[Warning, ...]:
         case "model/1":
             described(read_model(tree))
             warnings = ()
+        case "failures/1":
+            read_failures(tree, mistakes)
+            warnings = ()
         case "part/1":
             warnings = _check_part(tree, mistakes)
         case _:
@@ -99,13 +103,13 @@ def any_tree(source: str) -> Tree:
     """
     if source == "-":
         return read(source)
-    kinds = ("machine", "workload", "part", "model", "runtime", "framework")
+    kinds = ("machine", "workload", "part", "model", "runtime", "framework", "failures")
     short = {kind: [name.rpartition("/")[2] if kind == "part" else name for name in names(kind)] for kind in kinds}
     for kind in kinds:
         if source in names(kind) or source in short[kind]:
             return read(find(kind, source))
     if not source.endswith((".yaml", ".yml")) and "/" not in source:
-        every = [name for kind in ("machine", "workload", "model", "framework", "part") for name in short[kind]]
+        every = [name for kind in ("machine", "workload", "model", "framework", "failures", "part") for name in short[kind]]
         raise SpecError([Mistake(None, f"there is no file '{source}' in the library", did_you_mean(source, every))])
     return read(find("machine", source))
 
@@ -122,7 +126,9 @@ def resolved(tree: Tree) -> Tree:
     tree = resolve(
         tree,
         mistakes,
-        kind={"machine/1": "machine", "workload/1": "workload", "model/1": "model"}.get(tree.text("hwsim") or "", part),
+        kind={"machine/1": "machine", "workload/1": "workload", "model/1": "model", "failures/1": "failures"}.get(
+            tree.text("hwsim") or "", part
+        ),
     )
     mistakes.raise_if_any()
     return completed_file(tree) if tree.text("hwsim") in ("machine/1", "part/1") else tree
@@ -178,6 +184,7 @@ def _check_part(tree: Tree, mistakes: Mistakes) -> tuple[Warning, ...]:
 
 
 SCHEMAS: Final[Mapping[str, Callable[[], dict[str, Any]]]] = {
+    "failures": failures_schema,
     "machine": machine_schema,
     "model": model_schema,
     "workload": workload_schema,

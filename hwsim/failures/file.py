@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Place, Problem, Tree, check_header, decode, field, find, place_field, read, resolve
@@ -140,6 +140,14 @@ class Failures:
     runs: int = field("runs that are simulated for the percentiles", default=400, minimum=1, maximum=100_000)
     seed: int = field("another seed, other runs", default=1, minimum=0)
     place: Place = place_field()
+
+
+def failures_schema() -> dict[str, Any]:
+    """The JSON Schema of a file of rates."""
+    from hwsim.spec.schema import json_schema  # only editors need it
+
+    use = {"use": {"type": "string"}, "let": {"type": "object"}}
+    return json_schema(Failures, header=FORMAT, ignore=use)
 
 
 def load_failures(source: str | Path | Tree | None = None, relative_to: Path | None = None) -> Failures:

@@ -13,13 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hwsim.demand import Capacity, Cost
 from hwsim.records import dataclass
+
+if TYPE_CHECKING:
+    from hwsim.failures import Job, Saves
 
 Ints = NDArray[np.signedinteger[Any]]
 Floats = NDArray[np.float64]
@@ -130,6 +133,7 @@ class Trained:
         inside: (cost, part of its time) of ops that wait for collectives inside.
         whole: `count` of the entire training; 0 if not given.
         replicas: data-parallel replicas that the one simulated replica represents; 1 if each has its own ops.
+        saves: its checkpoints; job: what fails of it, and how often.
         errors: what such steps miss by, a regime of `errors.yaml`; "" if no such steps were measured.
     """
 
@@ -149,6 +153,8 @@ class Trained:
     speaks: tuple[Speaks, ...] = ()
     kinds: tuple[tuple[str, ...], ...] = ()
     errors: str = ""
+    saves: Saves | None = None
+    job: Job | None = None
 
     def renumbered(self, first: int) -> Trained:
         """The same among costs that are `first` behind."""

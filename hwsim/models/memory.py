@@ -141,6 +141,17 @@ def stage_parameters(model: Transformer, plan: ParallelPlan, stage: int) -> floa
     return parameters
 
 
+def state_bytes(plan: ParallelPlan) -> float:
+    """Bytes a parameter that a checkpoint holds: weights as computed with, and what the optimizer keeps, each once.
+
+    Fully sharded replicas keep no other weights than the optimizer's.
+
+    >>> state_bytes(ParallelPlan(global_batch=8)), state_bytes(ParallelPlan(global_batch=8, sharding="fsdp", optimizer="sgd"))
+    (14.0, 8.0)
+    """
+    return (0.0 if plan.sharding == "fsdp" else BYTES[plan.stored]) + OPTIMIZER[plan.optimizer]
+
+
 def recomputed(laid: Laid, framework: Framework) -> float:
     """Bytes of the layer that backward computes again, while it does."""
     plan = laid.plan

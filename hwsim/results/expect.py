@@ -28,7 +28,14 @@ class Verdict:
 
 
 OF_RUN: Final[Mapping[str, Dimension]] = {"makespan": TIME}
-OF_TRAINING: Final[Mapping[str, Dimension]] = {"step": TIME, "mfu": RATIO, "days": TIME}  # see `hwsim.results.training`
+OF_TRAINING: Final[Mapping[str, Dimension]] = {
+    "step": TIME,
+    "mfu": RATIO,
+    "days": TIME,
+    "goodput": RATIO,
+    "days_with_failures": TIME,
+    "days_p90": TIME,
+}  # see `hwsim.results.training`
 OF_SERVICE: Final[Mapping[str, Dimension]] = {  # see `hwsim.results.serving`
     **{f"{what}_{part}": TIME for what in ("ttft", "tpot", "latency") for part in ("mean", "p50", "p95", "p99", "max")},
     "requests_per_s": RATE,

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from hwsim.records import dataclass
 from hwsim.results.timeline import Timeline
 from hwsim.ticks import FEMTO
 from hwsim.units import DAY
+
+if TYPE_CHECKING:
+    from hwsim.results.failing import Checkpoints, Failing
 
 Span = tuple[int, int]
 EXCHANGES: Final = ("dp", "scatter", "comm")  # queues of a device on which replicas exchange
@@ -59,6 +62,7 @@ class Training:
         replicas: data-parallel replicas that the one simulated replica represents; 1 if each has its own ops.
         weights: stage groups that each of `stages` represents, if they differ.
         kinds: how long GPUs of each kind compute if there are several kinds, the slowest first.
+        saved: its checkpoints; failing: what failures leave of its time.
     """
 
     name: str
@@ -76,6 +80,8 @@ class Training:
     weights: tuple[int, ...] = ()
     kinds: tuple[KindCompute, ...] = ()
     ended_s: float = 0.0
+    saved: Checkpoints | None = None
+    failing: Failing | None = None
 
     @property
     def rate(self) -> float:
@@ -97,6 +103,13 @@ class Training:
     def bubble(self) -> float:
         return self._mean([each.bubble for each in self.stages])
 
+    @property
+    def saving_days(self) -> float:
+        """Days with the checkpoints, if nothing fails; as `days` without."""
+        if self.saved is None or self.saved.every_s <= 0:
+            return self.days
+        return self.days * (1.0 + self.saved.costs_s / self.saved.every_s)
+
     def _mean(self, parts: Sequence[float]) -> float:
         weights = self.weights or (1,) * len(parts)
         return math.fsum(weight * part for weight, part in zip(weights, parts, strict=True)) / max(1.0, math.fsum(weights))
@@ -108,7 +121,12 @@ class Training:
 
     def expected(self) -> Mapping[str, float]:
         """Quantities for `expect:`."""
-        return {"step": self.step_s, "mfu": self.mfu, "days": self.days * DAY}
+        found = {"step": self.step_s, "mfu": self.mfu, "days": self.days * DAY}
+        if self.failing is not None:
+            found["goodput"] = self.failing.goodput.share
+            if self.failing.seconds > 0:
+                found |= {"days_with_failures": self.failing.seconds, "days_p90": self.failing.p90_s}
+        return found
 
 
 def expected_of(found: Iterable[Training]) -> dict[str, float]:
@@ -127,8 +145,10 @@ def _training(timeline: Timeline, trained: Trained) -> Training:
     labels = timeline.flat.graph.labels
     marks = [n for n, label in enumerate(labels) if label.kind == "step" and label.program == trained.program]
     ends = sorted(int(timeline.end[op]) for op in np.flatnonzero(np.isin(timeline.flat.label, marks)).tolist())
-    begin = ends[-2] if len(ends) > 1 else trained.start
-    took = (ends[-1] - begin) / FEMTO
+    plain = ends if trained.saves is None else ends[: trained.saves.first]  # steps before the first checkpoint
+    begin = plain[-2] if len(plain) > 1 else trained.start
+    took, first = (plain[-1] - begin) / FEMTO, (ends[0] - trained.start) / FEMTO
+    saved, left = _disturbed(timeline, trained, ends, took, first)
     leaders = [each.leader for each in trained.speaks]
     return Training(
         name=trained.program,
@@ -136,20 +156,37 @@ def _training(timeline: Timeline, trained: Trained) -> Training:
         gpus=trained.gpus,
         steps=trained.steps,
         step_s=took,
-        first_s=(ends[0] - trained.start) / FEMTO,
+        first_s=first,
         ended_s=ends[-1] / FEMTO,
         count=trained.count,
         unit=trained.unit,
         mfu=trained.flop / (trained.peak * took) if took > 0 else 0.0,
         stages=tuple(
-            _stage(timeline, trained, device, leader, begin, ends[-1])
+            _stage(timeline, trained, device, leader, begin, plain[-1])
             for device, leader in zip(trained.devices, leaders or trained.devices, strict=True)
         ),
         whole=trained.whole,
         replicas=trained.replicas,
         weights=tuple(each.teams for each in trained.speaks),
         kinds=_kinds(timeline, trained),
+        saved=saved,
+        failing=left,
     )
+
+
+def _disturbed(
+    timeline: Timeline, trained: Trained, ends: Sequence[int], step_s: float, first_s: float
+) -> tuple[Checkpoints | None, Failing | None]:
+    """Its checkpoints, and what failures leave of its time."""
+    if trained.saves is None:
+        return None, None
+    from hwsim.results.failing import checkpoints, failing
+
+    saved = checkpoints(timeline, trained, ends, step_s, first_s)
+    if saved is None or trained.job is None or step_s <= 0:
+        return saved, None
+    work = trained.whole / trained.count * step_s if trained.count > 0 else 0.0
+    return failing(trained.job, trained.saves, saved, step_s, work)
 
 
 def _kinds(timeline: Timeline, trained: Trained) -> tuple[KindCompute, ...]:
@@ -161,7 +198,9 @@ def _kinds(timeline: Timeline, trained: Trained) -> tuple[KindCompute, ...]:
         [label.program == trained.program and not label.name.startswith("evaluate ") for label in flat.graph.labels], np.bool_
     )
     ops = np.flatnonzero(is_own[flat.label] & (flat.cost >= 0))
-    sizes = np.bincount(flat.cost[ops], weights=flat.size[ops], minlength=len(flat.graph.costs)) / trained.steps
+    sizes = np.bincount(flat.cost[ops], weights=flat.size[ops], minlength=len(flat.graph.costs)) / (
+        trained.steps + (trained.saves is not None and trained.saves.beside)
+    )
     drawn: dict[str, float] = {}
     for number in np.flatnonzero(sizes).tolist():
         for name, amount in flat.graph.costs[number].demand.amounts:

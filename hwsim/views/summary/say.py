@@ -127,6 +127,10 @@ def _of_steps(result: Result) -> str:
     if len(result.trainings) != 1 or result.jobs or result.trainings[0].steps < 2:
         return ""
     (training,) = result.trainings
+    if training.saved is not None:
+        return f" for {training.steps:,} steps with a checkpoint" + (
+            "" if training.saved.mode == "sync" else " and a step beside it"
+        )
     after = result.makespan_s - training.ended_s  # weights that are gathered for a next step
     rest = f" and {format_quantity(after, 's')} after them" if after > 1e-3 * training.step_s else ""
     return f" for {training.steps:,} steps{rest}"

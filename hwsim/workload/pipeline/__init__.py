@@ -21,8 +21,8 @@ from hwsim.machine import Machine, NoRoute, UnknownName
 from hwsim.ops import CannotPlace
 from hwsim.spec import Mistakes, Tree, decode, decode_value
 from hwsim.units import Seconds
+from hwsim.workload.checkpoint import Saving, saving
 from hwsim.workload.file import Each
-from hwsim.workload.pipeline.checkpoint import Saving, saving
 from hwsim.workload.pipeline.keys import Checkpoint, PipelineKeys, StageKeys, refuse_sharded
 from hwsim.workload.pipeline.reading import Reader, Stage, operations, time_of, with_defaults
 from hwsim.workload.pipeline.schedule import bodies

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Place, Tree, field, place_field
 from hwsim.units import Bytes, Seconds
+from hwsim.workload.checkpoint import Writing
 from hwsim.workload.pipeline.cache import Policy
 
 
@@ -32,20 +31,15 @@ class Cache:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint(Writing):
     """The state of the model, written now and then after a batch of the last stage."""
 
     every: Tree = field("batches, a time, or epoch: 1000, 30 min (as many batches as the slowest stage does in it)")
     bytes: Bytes = field("how much is written", exclusive_minimum=0.0, example="1.3 GB")
     target: str = field("the disk", key="to", example="disk")
     source: str = field("whose memory it is in (default: the device of the last stage)", key="from", default="")
-    mode: Literal["sync", "async"] = field(
-        "sync: the last stage waits until it is written; async: only until it is copied to the host's memory", default="sync"
-    )
     sharded: bool = field("under `each`: every program writes its part (default: the first writes it all)", default=False)
-    request: Bytes = field("bytes of one write", default=16e6, exclusive_minimum=0.0)
-    depth: int = field("writes in flight at once", default=8, minimum=1)
     place: Place = place_field()
 
 

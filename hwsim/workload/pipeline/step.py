@@ -29,6 +29,13 @@ def step_graph(tree: Tree, machine: Machine, mistakes: Mistakes, *, name: str, b
     if tree.get("steps") is not None:
         mistakes.add(tree.key_place("steps"), "a stage trains for one step a batch", "leave `steps` out")
         return None
+    for key in ("checkpoint", "failures"):
+        if tree.get(key) is not None:
+            hint = (
+                "`checkpoint` stands next to `stages`" if key == "checkpoint" else "`failures` is of a `train` that is no stage"
+            )
+            mistakes.add(tree.key_place(key), f"a stage has no `{key}`", hint)
+            return None
     stated = tree.get("global_batch")
     if batch and stated is not None and stated.value != batch:
         hint = "leave `global_batch` out: it is `batch` times the programs of `each`"

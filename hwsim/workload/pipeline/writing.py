@@ -25,8 +25,8 @@ from hwsim.graph.builder import GraphBuilder, OpRef
 from hwsim.graph.opgraph import Label, Line, LineStage
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes
+from hwsim.workload.checkpoint import COPY, WRITE, Saving
 from hwsim.workload.gathering import Gatherings
-from hwsim.workload.pipeline.checkpoint import Saving
 from hwsim.workload.pipeline.reading import Stage, StageOp
 from hwsim.workload.pipeline.schedule import Body, Kind
 from hwsim.workload.pipeline.step import Embedding
@@ -38,8 +38,6 @@ Mark = tuple[str, int, int]  # "stage", "gate" or "taken", program, stage
 
 ARRIVE: Final = "arrive"
 JOINS: Final = (ARRIVE, "insert", "wait", "step")  # kinds of ops at which a device does nothing
-COPY: Final = "checkpoint copy"
-WRITE: Final = "checkpoint"
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,14 +50,19 @@ def add_training(
         architecture.check(keys, tree, mistakes)
         return
     from hwsim.workload.training.lowering import lower
+    from hwsim.workload.training.saving import check, job_for, saved_by
 
     try:
         plan = architecture.planned(keys, model, framework, tree, machine, devices, mistakes)
     except CannotCompute as error:
         mistakes.add((tree.get("device") or tree).place, error.message, error.hint)
         return
-    if plan is not None and not len(mistakes):
-        lower(plan, tree, machine, builder, mistakes, name=name, start=start, fold=fold, shared=shared)
+    check(keys, tree, mistakes)
+    if plan is None or len(mistakes):
+        return
+    saved, job = saved_by(keys, plan, machine, mistakes), job_for(keys, machine, plan.layout.devices, mistakes)
+    if not len(mistakes):
+        lower(plan, tree, machine, builder, mistakes, name=name, start=start, fold=fold, shared=shared, saved=saved, job=job)
 
 
 def check_training(tree: Tree, mistakes: Mistakes) -> None:
@@ -65,6 +70,10 @@ def check_training(tree: Tree, mistakes: Mistakes) -> None:
     keys, architecture, model, _ = _read(tree, mistakes)
     if keys is not None and model is not None:
         architecture.check(keys, tree, mistakes)
+    if keys is not None and (keys.checkpoint is not None or keys.failures is not None):
+        from hwsim.workload.training.saving import check
+
+        check(keys, tree, mistakes)
 
 
 def _read(tree: Tree, mistakes: Mistakes) -> tuple[TrainKeys | None, ModuleType, Any, Any]:

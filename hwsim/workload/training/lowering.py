@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from hwsim import ticks
 from hwsim.collectives import CannotCollect
 from hwsim.devices import CannotCompute, Gpu
+from hwsim.failures import Job
 from hwsim.graph.builder import GraphBuilder, OpRef
 from hwsim.graph.opgraph import Buffer, Freeing, Mark, Trained
 from hwsim.machine import Machine, NoRoute, UnknownName
@@ -21,7 +23,9 @@ from hwsim.workload.training.by_segment import BySegment
 from hwsim.workload.training.exchanges import Exchanges
 from hwsim.workload.training.identical import difference, unlike_exchanges, unlike_hosts
 from hwsim.workload.training.plan import Buckets, Held, Pieces, Plan
+from hwsim.workload.training.saving import Saved, write
 from hwsim.workload.training.segments import between
+from hwsim.workload.training.workers import Ops
 from hwsim.workload.training.writing import Steps
 
 GROUPS: Final = 32  # stage groups whose ops are all written; of more, one replica represents all where they are identical
@@ -40,6 +44,8 @@ def lower(
     start: float,
     fold: str,
     shared: bool,
+    saved: Saved | None = None,
+    job: Job | None = None,
 ) -> None:
     """Append the ops of a plan to the graph.  tree: where its keys stand; other arguments as of `add_training`."""
     exchanging = Exchanges(machine, plan.network)
@@ -58,9 +64,13 @@ def lower(
         # a matter of the plan and the machine alone: what is asked of folding must not decide what the ops are
         by_layer = isinstance(plan.exchange, Pieces) and _by_layer(plan, plan.exchange, 1 if many and not unlike else layout.dp)
         replicas = range(1) if folded else range(layout.dp)
-        steps = Steps(plan, machine, builder, exchanging, hosts, name=name, replicas=replicas, by_layer=by_layer)
-        ends = steps.write(begin)
-        _hold(plan, steps, machine, builder, shared=shared)
+        ops = Ops(builder, name)
+
+        def steps_of(plan: Plan) -> Steps:
+            return Steps(plan, machine, builder, exchanging, hosts, name=name, replicas=replicas, by_layer=by_layer, ops=ops)
+
+        steps, ends = write(plan, saved, begin, builder, ops, steps_of)
+        _hold(steps.plan, steps, machine, builder, shared=shared)
         if plan.evaluation is not None:
             devices = plan.evaluation.layout.devices
             hosts = [_host(machine, device) for device in devices]
@@ -69,7 +79,8 @@ def lower(
     except (CannotCollect, CannotCompute, NoRoute, UnknownName) as error:
         mistakes.add(tree.place, getattr(error, "message", str(error)), getattr(error, "hint", None))
         return
-    builder.training(_worth(plan, steps, name, start, folded=folded))
+    saves = None if saved is None else saved.saves
+    builder.training(replace(_worth(plan, steps, name, start, folded=folded), saves=saves, job=job))
 
 
 def _host(machine: Machine, device: str) -> str:

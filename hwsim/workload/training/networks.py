@@ -205,6 +205,7 @@ def _plan(
         count=sum(batches),
         unit="images",
         flop=3.0 * sum(batches) * network.forward_flop,
+        state=network.parameters * (4.0 + KEPT[rule]),
         total=keys.epochs * keys.samples if keys.epochs and keys.samples else 0.0,
     )
 

@@ -93,6 +93,7 @@ class Plan:
         text: the plan in a line.
         count, unit: tokens or images of a step; flop: FLOP of the model for them; total: their count in all steps of the real
             training, 0 if not given.
+        state: bytes of a checkpoint: what the weights and the optimizer need to go on.
         evaluation: forward passes after the last step.
     """
 
@@ -112,6 +113,7 @@ class Plan:
     unit: str
     flop: float
     total: float
+    state: float = 0.0
     evaluation: Plan | None = None
 
     @property

@@ -16,7 +16,8 @@ from hwsim.models.plan import Dtype, Optimizer, Recompute, Schedule, Sharding
 from hwsim.models.step import BUCKET
 from hwsim.records import dataclass
 from hwsim.spec import Place, Tree, field, place_field, tree_field
-from hwsim.units import Bytes
+from hwsim.units import Bytes, BytesPerSecond, Ratio, Seconds
+from hwsim.workload.checkpoint import Writing
 
 Detail = Literal["auto", "stage", "layer"]
 
@@ -33,6 +34,40 @@ class ParallelKeys:
     order: tuple[Axis, ...] = field(
         "groups from neighbours outwards", default=("tp", "cp", "ep", "pp", "dp"), example="[tp, pp, dp]"
     )
+    place: Place = place_field()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryKeys:
+    """Copies of the state in the memory of other nodes, between two checkpoints."""
+
+    survives: Ratio = field("part of the failures that leaves them whole", minimum=0.0, maximum=1.0, example="85 %")
+    write: Seconds = field("a copy stops the training so long", example="2 s")
+    load: Seconds = field("until a copy is read back", default=0.0)
+    every: Seconds | Literal["auto"] = field("work between two of them", default="auto")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointKeys(Writing):
+    """The state of a training, written now and then after a step."""
+
+    every: Tree = field("steps, a time, or auto: where, with its `failures`, it gets on fastest", example="30 min")
+    bytes: Bytes | Literal["auto"] = field(
+        "how much is written; auto: weights and what the optimizer keeps, 14 B a parameter with Adam", default="auto"
+    )
+    target: str = field("the disk or disks (default: the only file system of the machine)", key="to", default="")
+    bandwidth: BytesPerSecond | None = field(
+        "instead of `to`: of storage outside of the machine, which nodes reach over their network cards",
+        default=None,
+        exclusive_minimum=0.0,
+        example="2 TB/s",
+    )
+    write: Seconds | None = field("instead of `to`: what a write takes", default=None, exclusive_minimum=0.0, example="60 s")
+    snapshot: Seconds | None = field(
+        "the copy to the host's memory (default: by the links between them)", default=None, example="2 s"
+    )
+    sharded: bool = field("every GPU writes a part (else only the first copy of the model writes)", default=True)
+    memory: MemoryKeys | None = field("copies in the memory of other nodes as well (default: none)", default=None)
     place: Place = place_field()
 
 
@@ -82,6 +117,12 @@ class TrainKeys:
     tokens: float | None = field("of the whole training: gives its days", default=None, exclusive_minimum=0.0, example="15e12")
     epochs: float | None = field("passes over `samples`: gives the days of them", default=None, exclusive_minimum=0.0)
     samples: float | None = field("sequences (or images) of an epoch", default=None, exclusive_minimum=0.0)
+    checkpoint: CheckpointKeys | None = field("what is written now and then (default: nothing)", default=None)
+    failures: Tree | None = field(
+        "how often what fails: rates of the library or of a file, or a mapping; gives goodput and days",
+        default=None,
+        example="llama-3-405b",
+    )
     detail: Detail = field(
         "ops of a micro-batch: one for each stage and direction, or several for each layer (auto: layers, if they are few)",
         default="auto",

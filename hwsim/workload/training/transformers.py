@@ -22,7 +22,7 @@ from hwsim.models import (
     stage_of,
     training_memory,
 )
-from hwsim.models.memory import FRAGMENTS, recomputed
+from hwsim.models.memory import FRAGMENTS, recomputed, state_bytes
 from hwsim.spec import Mistakes, Place, Tree, decode
 from hwsim.workload.training.kinds import Kinds, kinds_of
 from hwsim.workload.training.layout import layout_of
@@ -91,6 +91,7 @@ def planned(
         count=laid.tokens,
         unit="tokens",
         flop=laid.tokens * laid.transformer.training_flop(laid.sequence),
+        state=laid.transformer.parameters * state_bytes(plan),
         total=keys.tokens or (keys.epochs * keys.samples * laid.sequence if keys.epochs and keys.samples else 0.0),
     )
 

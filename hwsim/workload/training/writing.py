@@ -42,6 +42,7 @@ class Steps:
         name: str,
         replicas: Sequence[int],
         by_layer: bool = False,
+        ops: Ops | None = None,
     ) -> None:
         """Queues and workers of a training.
 
@@ -50,9 +51,10 @@ class Steps:
             name: the program's name.
             replicas: those that have ops; if they are fewer than the plan has, the first represents all.
             by_layer: an op for every stretch between two exchanges of a stage group.
+            ops: queues of the same training, where others have written steps of it.
         """
         self.plan, self.machine, self.builder, self.replicas, self.name = plan, machine, builder, replicas, name
-        ops = Ops(builder, name)
+        ops = ops or Ops(builder, name)
         self.grain: ByKernel | BySegment
         match plan.exchange:
             case Buckets() as buckets:

@@ -1,0 +1,218 @@
+"""Checkpoints of a training among its steps, and what fails of it: the keys `checkpoint` and `failures`.
+
+Where a checkpoint comes after so many steps as are simulated, each is written. Where it comes later, or after a time, one follows
+the last step; a step that follows it shows what an asynchronous write costs the steps beside it.
+
+    step, step, ..., step | copy to the host | write         sync: the next step waits for both
+                                             | write beside the next steps         async
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from hwsim.failures import Job, Near, Saves, job_of, load_failures
+from hwsim.graph.builder import GraphBuilder, OpRef
+from hwsim.machine import Machine, NoRoute, UnknownName
+from hwsim.ops import CannotPlace
+from hwsim.records import dataclass
+from hwsim.spec import Mistakes, Place, SpecError, Tree, decode_value, find, read
+from hwsim.units import Seconds
+from hwsim.workload.checkpoint import COPY, WRITE, Storage, Together, together, usual_storage
+from hwsim.workload.training.plan import Plan
+from hwsim.workload.training.schema import CheckpointKeys, TrainKeys
+from hwsim.workload.training.workers import Ops
+from hwsim.workload.training.writing import Steps
+
+MOST: Final = 64  # checkpoints among the steps that are simulated
+AUTO: Final = "auto"
+EPOCH: Final = "epoch"
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """Checkpoints with every number known: what the results need, and the ops."""
+
+    saves: Saves
+    ops: Together
+    device: str
+
+
+def check(keys: TrainKeys, tree: Tree, mistakes: Mistakes) -> None:
+    """Note every mistake that needs no machine to be seen."""
+    saved = keys.checkpoint
+    if keys.failures is not None:
+        _loaded(keys.failures, mistakes)
+        if saved is None:
+            message = "`failures` without `checkpoint`: every failure would begin the training again, from its first step"
+            mistakes.add(tree.key_place("failures"), message, "checkpoint: {every: auto}")
+    if saved is None:
+        return
+    given = [key for key, value in (("to", saved.target), ("bandwidth", saved.bandwidth), ("write", saved.write)) if value]
+    if len(given) > 1:
+        mistakes.add(
+            saved.place, f"a checkpoint goes to one storage, and {' and '.join(given)} are given", "leave out one of them"
+        )
+    if saved.memory is not None and keys.failures is None:
+        mistakes.add(saved.place, "copies in memory have an effect where something fails", "add `failures: llama-3-405b`")
+    _every(saved, keys, mistakes)
+
+
+def _every(saved: CheckpointKeys, keys: TrainKeys, mistakes: Mistakes) -> tuple[int, float]:
+    """(steps, seconds) from one checkpoint to the next: one of them, or none for `auto`."""
+    every, place = saved.every, saved.every.place
+    if every.value == AUTO:
+        if keys.failures is None:
+            message = "the best interval depends on how often something fails, which is not given"
+            mistakes.add(place, message, "failures: llama-3-405b, or every: 30 min")
+        return 0, 0.0
+    if every.value == EPOCH:
+        if keys.samples is None:
+            mistakes.add(place, "an epoch has no length without `samples`", "samples: 1281167 and epochs: 90")
+            return 0, 0.0
+        return max(1, round(keys.samples / keys.global_batch)), 0.0
+    if isinstance(every.value, int) and not isinstance(every.value, bool) and every.value > 0:
+        return every.value, 0.0
+    if not isinstance(every.value, str):
+        message = f"a checkpoint comes every so many steps, not every {every.what()}"
+        mistakes.add(place, message, "such as 1000, 30 min, epoch or auto")
+        return 0, 0.0
+    seconds = decode_value(every, Seconds, mistakes)
+    if seconds is not None and seconds <= 0:
+        mistakes.add(place, "a checkpoint after no time at all", "such as 30 min, or auto")
+    return 0, float(seconds or 0.0)
+
+
+def _loaded(tree: Tree, mistakes: Mistakes) -> object | None:
+    """The rates that `failures:` names, or that stand there; None once the mistakes are noted."""
+    from hwsim.models.library import near
+
+    if not tree.is_mapping and not isinstance(tree.value, str):
+        mistakes.add(tree.place, f"rates of failures are a name, a file or a mapping, not {tree.what()}", "such as llama-3-405b")
+        return None
+    try:
+        return load_failures(tree if tree.is_mapping else read(find("failures", str(tree.value), near(tree.place), tree.place)))
+    except SpecError as error:
+        mistakes.extend(error.mistakes)
+        return None
+
+
+def job_for(keys: TrainKeys, machine: Machine, devices: Sequence[str], mistakes: Mistakes) -> Job | None:
+    """What fails of a training; None without `failures`, or once the mistakes are noted."""
+    from hwsim.failures import Failures
+
+    failures = None if keys.failures is None else _loaded(keys.failures, mistakes)
+    if keys.failures is None or not isinstance(failures, Failures):
+        return None
+    try:
+        return job_of(machine, failures, devices)
+    except ValueError as error:
+        mistakes.add(keys.failures.place, str(error), "parts of the machine: gpu, node, nic, disk, ...")
+        return None
+
+
+def saved_by(keys: TrainKeys, plan: Plan, machine: Machine, mistakes: Mistakes) -> Saved | None:
+    """The checkpoints of a training on a machine; None without any, or once the mistakes are noted."""
+    saved = keys.checkpoint
+    if saved is None:
+        return None
+    before = len(mistakes)
+    steps, seconds = _every(saved, keys, mistakes)
+    if len(mistakes) > before:
+        return None
+    if steps and plan.steps // steps > MOST:
+        message = f"{plan.steps // steps:,} checkpoints among the steps that are simulated; at most {MOST}"
+        mistakes.add(saved.every.place, message, "fewer `steps`: the others are like them")
+        return None
+    layout = plan.layout
+    writers = list(layout.devices)
+    if not saved.sharded:
+        writers = [name for stage in range(layout.pp) for name in layout.group(stage, 0)]
+    size = plan.state if saved.bytes == AUTO else float(saved.bytes)
+    try:
+        storage = _storage(saved, machine)
+        ops = together(
+            machine,
+            writers,
+            size,
+            storage,
+            request=saved.request,
+            depth=saved.depth,
+            snapshot=saved.snapshot,
+            held=saved.mode == "async",
+        )
+    except (CannotPlace, NoRoute, UnknownName) as error:
+        mistakes.add(_place(saved), getattr(error, "message", str(error)), getattr(error, "hint", None))
+        return None
+    first = steps if 0 < steps <= plan.steps else plan.steps
+    copied, _, read_back = ops.seconds(machine.rates())
+    near, copies = None, saved.memory
+    if copies is not None:
+        near = Near(survives=copies.survives, write_s=copies.write, load_s=copies.load, every_s=copies.every)
+    saves = Saves(
+        mode=saved.mode,
+        every=steps,
+        every_s=seconds,
+        first=first,
+        beside=saved.mode == "async" and plan.steps % first == 0,
+        size=size,
+        target=str(storage),
+        load_s=copied + read_back,
+        near=near,
+    )
+    return Saved(saves, ops, machine.select(storage.target, machine.node_of(writers[0]))[0] if storage.target else "")
+
+
+def _place(saved: CheckpointKeys) -> Place:
+    return saved.place
+
+
+def _storage(saved: CheckpointKeys, machine: Machine) -> Storage:
+    """Where to.
+
+    Raises:
+        UnknownName: no disk is named, and there is no only one.
+    """
+    if saved.bandwidth is not None or saved.write is not None:
+        return Storage(bandwidth=saved.bandwidth, seconds=saved.write)
+    return Storage(target=saved.target or usual_storage(machine))
+
+
+def write(
+    plan: Plan, saved: Saved | None, begin: OpRef | None, builder: GraphBuilder, ops: Ops, steps_of: Callable[[Plan], Steps]
+) -> tuple[Steps, list[OpRef]]:
+    """All steps of a training with its checkpoints; the writer of the first of them, and the last ops."""
+    if saved is None:
+        steps = steps_of(plan)
+        return steps, steps.write(begin)
+    first, gate = None, begin
+    ends: list[OpRef] = []
+    left, size = plan.steps, saved.saves.first
+    while left > 0:
+        steps = steps_of(replace(plan, steps=min(size, left)))
+        ends = steps.write(gate)
+        first = first or steps
+        if left >= size:
+            gate, ends = _checkpoint(saved, ends, builder, ops)
+        left -= size
+    if saved.saves.beside:
+        ends = [*ends, *steps_of(replace(plan, steps=1)).write(gate)]
+    if first is None:
+        raise ValueError("a training has at least one step")
+    return first, ends
+
+
+def _checkpoint(saved: Saved, after: Sequence[OpRef], builder: GraphBuilder, ops: Ops) -> tuple[OpRef, list[OpRef]]:
+    """(the op that the next step waits for, the last ops) of a checkpoint."""
+    queue = ops.queue(WRITE, saved.device)
+    with builder.repeat(1):
+        copied = None
+        if saved.ops.copy is not None:
+            copied = ops.add(COPY, "copy", saved.device, queue, (), cost=saved.ops.copy)
+        written = ops.add(WRITE, "write", saved.device, queue, () if copied is None else [copied], cost=saved.ops.write)
+    for end in after:
+        builder.tie(end, copied or written)
+    gate = copied if saved.saves.mode == "async" and copied is not None else written
+    return gate, [written]
