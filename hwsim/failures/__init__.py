@@ -17,6 +17,6 @@ from hwsim.failures.simulation import Simulated, simulate_failures
 
 __all__ = [
     "Cause", "Failures", "Goodput", "Job", "Near", "NoProgress", "Part", "Restart", "Saves", "Simulated", "Spares", "Spread",
-    "best", "daly", "erlang_b", "failures_schema", "goodput", "job_of", "load_failures", "read_failures", "renewal", "simulate_failures",
-    "spares_for", "two_levels", "young",
+    "best", "daly", "erlang_b", "failures_schema", "goodput", "job_of", "load_failures", "read_failures", "renewal",
+    "simulate_failures", "spares_for", "two_levels", "young",
 ]  # fmt: skip
