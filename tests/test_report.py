@@ -118,6 +118,16 @@ def test_the_page_of_a_run(tmp_path: Path) -> None:
     assert "NVIDIA Turing GPU Architecture" in text
 
 
+def test_the_page_of_a_sweep(tmp_path: Path) -> None:
+    study = hwsim.sweep("d2l-laptop", "d2l/async-loop", {"n": [4, 8, 0], "workload.name": ["a", HOSTILE]})
+    elements = Elements(study.report(tmp_path / "page.html").read_text("utf-8"))
+    rows = [attributes for tag, attributes in elements.tags if tag == "tr"]
+    assert len(rows) == 1 + len(study.rows)
+    assert sum(attributes.get("class") == "marked" for attributes in rows) == 2
+    assert HOSTILE.strip() in "".join(elements.texts)
+    assert sum(tag == "img" for tag, _ in elements.tags) == 1
+
+
 # ---------------------------------------------------------------- in a browser, where there is one
 
 

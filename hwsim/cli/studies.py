@@ -27,10 +27,11 @@ ERRORS: Final = 3  # different reasons that are printed when every point failed
 
 
 def study_options(function: F) -> F:
-    """The options --plot, --workers and --cluster."""
+    """The options --plot, --report, --workers and --cluster."""
     figure = "Write a figure: what rows are compared by over the first path that takes numbers."
     options = (
         click.option("--plot", type=FILE, metavar="FILE", help=figure),
+        click.option("--report", type=FILE, metavar="FILE", help="Write a page for a browser (.html)."),
         click.option("--workers", type=click.IntRange(min=1), help="Processes (default: one per core after a second)."),
         click.option("--cluster", metavar="ADDRESS", help="Run points on the workers of a dask scheduler: tcp://head:8786."),
     )
@@ -81,7 +82,15 @@ def ended_by_signals() -> Iterator[None]:
 
 
 def finish(
-    study: Sweep, *, stopped: bool, as_json: bool, rows: Path | None, write: Callable[[Path], Path], plot: Path | None, go_on: str
+    study: Sweep,
+    *,
+    stopped: bool,
+    as_json: bool,
+    rows: Path | None,
+    write: Callable[[Path], Path],
+    plot: Path | None,
+    report: Path | None,
+    go_on: str,
 ) -> None:
     """Write the files, print the table or the JSON, and end with the exit code that says how it went.
 
@@ -89,7 +98,7 @@ def finish(
         go_on: how to go on after an interruption; "" if there is no way.
     """
     all_failed = len(study.failed) == len(study.rows)
-    write_files([(rows, write), (None if all_failed else plot, study.plot)])
+    write_files([(rows, write), (None if all_failed else plot, study.plot), (report, study.report)])
     if as_json:
         click.echo(document(study.to_json()), nl=False)
     elif stopped or not all_failed:

@@ -29,6 +29,7 @@ def command(
     journal: Path | None,
     as_json: bool,
     plot: Path | None,
+    report: Path | None,
     workers: int | None,
     cluster: str | None,
 ) -> None:
@@ -38,6 +39,7 @@ def command(
     A point that cannot be simulated is a row with the reason; if all fail, the exit code is 2.
     """
     refuse_unwritable(plot)
+    refuse_unwritable(report, "--report", "page", (".html",))
     from hwsim import study
     from hwsim.cli.errors import in_words
     from hwsim.study.rows import refuse_missing, write_rows
@@ -60,6 +62,7 @@ def command(
         rows=None if stopped else rows,
         write=partial(write_rows, found),
         plot=plot,
+        report=report,
         go_on="" if journal is None else "the same command goes on",
     )
 

@@ -33,6 +33,7 @@ def command(
     by: str,
     resume: Path | None,
     plot: Path | None,
+    report: Path | None,
     workers: int | None,
     cluster: str | None,
 ) -> None:
@@ -43,6 +44,7 @@ def command(
     """
     refuse_unwritable(csv_file, "--csv", suffixes=())
     refuse_unwritable(plot)
+    refuse_unwritable(report, "--report", "page", (".html",))
     from hwsim import study
     from hwsim.cli.errors import in_words
     from hwsim.views.kit.writing import write
@@ -58,6 +60,7 @@ def command(
         rows=csv_file,
         write=lambda path: write(path, [found.to_csv().encode()]),
         plot=plot,
+        report=report,
         go_on="" if csv_file is None else f"the same command with --resume {csv_file} runs the rest",
     )
 

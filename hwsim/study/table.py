@@ -145,6 +145,12 @@ class Sweep:
 
         return write(path, draw.render(curves(self), Path(path).suffix))
 
+    def report(self, path: str | Path) -> Path:
+        """Write a page for a browser: the best row, all rows to sort, a figure; nothing else is needed."""
+        from hwsim.study.page import render
+
+        return write(path, render(self))
+
     def __str__(self) -> str:
         from hwsim.study.text import text
 

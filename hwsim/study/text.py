@@ -40,9 +40,9 @@ def _lines(sweep: Sweep) -> Iterator[str]:
         yield from titled("set", ", ".join(f"{path}={value}" for path, value in sweep.settings))
     yield ""
     yield from _table(sweep)
-    if ended := [*_end(sweep), *_warnings(sweep)]:
+    if below := [*ended(sweep), *warned(sweep)]:
         yield ""
-        for line in ended:
+        for line in below:
             yield from textwrap.wrap(
                 line, WIDTH, initial_indent="  ", subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
             )
@@ -110,7 +110,7 @@ def _marks(sweep: Sweep) -> dict[str, str]:
     return dict(zip(codes, ascii_letters, strict=False))
 
 
-def _warnings(sweep: Sweep) -> Iterator[str]:
+def warned(sweep: Sweep) -> Iterator[str]:
     """A line for each code of a warning: its mark, the number of rows, and the first message."""
     for code, mark in _marks(sweep).items():
         messages = [warning.message for row in sweep.rows for warning in row.warnings if warning.code == code]
@@ -173,7 +173,7 @@ def _ahead(measure: Measure, ran: Sequence[tuple[float, Row]]) -> float:
     return max(values) if measure.most else min(values)
 
 
-def _end(sweep: Sweep) -> Iterator[str]:
+def ended(sweep: Sweep) -> Iterator[str]:
     """Lines below the table: the best point, why rows are compared by that measure, failures, points that did not run."""
     compared, why = sweep.ranking.measure, sweep.ranking.why
     ran = [(value, row) for value, row in zip(sweep.ranking.values, sweep.rows, strict=True) if value is not None]
