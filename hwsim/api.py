@@ -233,6 +233,7 @@ def simulate(
         again=_again(lowered, requests=requests, fold=fold, steady=steady),
         sure=bool(interval),
         ends=_ends(lowered, timeline, services, interval),
+        built=lowered.machine,
     )
     if interval == "runs" and services:
         run = replace(run, serving_ends=_served_at_ends(lowered, parts, engine, run.interval.half))

@@ -1,7 +1,8 @@
 """Quantities with their units: '16 GB/s' -> 16e9, in SI inside, checked by dimension.
 
 `k M G T P E` are powers of 1000, `Ki Mi Gi Ti Pi` powers of 1024 (IEC 80000-13), `b` is a bit and
-`B` a byte; case counts. Values are floats in s, B, FLOP, USD, J, m and their quotients.
+`B` a byte; case counts. Values are floats in s, B, FLOP, USD, J, m, kg and their quotients. A year has 365 days, a month a
+twelfth of it (730 h, as clouds bill).
 
 >>> parse_as("400 Gb/s", BANDWIDTH)
 50000000000.0
@@ -17,7 +18,7 @@ from typing import Annotated, Final
 
 from hwsim.records import dataclass
 
-_BASES: Final = ("s", "B", "FLOP", "T", "USD", "J", "m")
+_BASES: Final = ("s", "B", "FLOP", "T", "USD", "J", "m", "kg")
 Exponents = tuple[int, ...]
 
 
@@ -34,7 +35,7 @@ class Unsure(float):
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """Dimension of a number: powers of s, B, FLOP, T (transfers), USD, J and m.
+    """Dimension of a number: powers of s, B, FLOP, T (transfers), USD, J, m and kg.
 
     `name` (with its article) and `example` are for messages; `unit` is the SI unit's symbol.
     """
@@ -77,13 +78,17 @@ ENERGY: Final = _named("an energy", "J", "3 kWh", J=1)
 MONEY: Final = _named("an amount of money", "USD", "6000 USD", USD=1)
 PRICE: Final = _named("a price per time", "USD/s", "1.2 USD/h", USD=1, s=-1)
 LENGTH: Final = _named("a length", "m", "30 m", m=1)
+MASS: Final = _named("a mass", "kg", "12 t", kg=1)
+GRID: Final = _named("a carbon intensity", "kg/J", "400 g/kWh", kg=1, J=-1)
+TARIFF: Final = _named("a price of energy", "USD/J", "0.10 USD/kWh", USD=1, J=-1)
 RATIO: Final = _named("a ratio", "%", "95 %")
 COUNT: Final = _named("a number", "1", "8")
 
 _CANONICAL: Final = {
     each.exponents: each
-    for each in (TIME, SIZE, BANDWIDTH, FLOP, SPEED, RATE, TRANSFERS, POWER, ENERGY, MONEY, PRICE, LENGTH, COUNT)
-}
+    for each in (TIME, SIZE, BANDWIDTH, FLOP, SPEED, RATE, TRANSFERS, POWER, ENERGY, MONEY, PRICE, LENGTH, MASS, GRID, TARIFF,
+                 COUNT)
+}  # fmt: skip
 
 Seconds = Annotated[float, TIME]
 Bytes = Annotated[float, SIZE]
@@ -98,9 +103,13 @@ Joules = Annotated[float, ENERGY]
 Dollars = Annotated[float, MONEY]
 DollarsPerSecond = Annotated[float, PRICE]
 Metres = Annotated[float, LENGTH]
+KilogramsPerJoule = Annotated[float, GRID]
+DollarsPerJoule = Annotated[float, TARIFF]
 Ratio = Annotated[float, RATIO]
 
 DAY: Final = 86_400.0  # seconds
+YEAR: Final = 365 * DAY
+MONTH: Final = YEAR / 12
 BYTES: Final[Mapping[str, float]] = {  # bytes of one element in memory, by number format; tf32 is stored as fp32
     "fp64": 8.0, "fp32": 4.0, "tf32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "fp4": 0.5,
     "int64": 8.0, "int32": 4.0, "int16": 2.0, "int8": 1.0, "int4": 0.5, "bool": 1.0, "complex64": 8.0, "complex128": 16.0,
@@ -214,6 +223,8 @@ def _atoms() -> dict[str, _Atom]:
     add("min", 60.0, TIME)
     add("h", 3600.0, TIME)
     add("day", DAY, TIME)
+    add("month", MONTH, TIME)
+    add("year", YEAR, TIME)
     add("B", 1.0, SIZE, UP)
     add("b bit", 0.125, SIZE, UP)
     for prefix, factor in _BINARY.items():
@@ -228,6 +239,8 @@ def _atoms() -> dict[str, _Atom]:
     add("Wh", 3600.0, ENERGY, UP)
     add("USD", 1.0, MONEY, UP)
     add("m", 1.0, LENGTH, {"k": 3, "m": -3, "c": -2, "u": -6, "n": -9})
+    add("g", 1.0, MASS, {"k": 3, "m": -3}, ten=-3)
+    add("t", 1000.0, MASS, {"k": 3, "M": 6})
     add("%", 1.0, COUNT, ten=-2)
     add("1", 1.0, COUNT)
     return table
@@ -275,8 +288,10 @@ def _parse(text: str, wanted: Dimension | None) -> tuple[float, Dimension]:
         raise UnitError(f"'{shown}' is not {needed}", f"write a number and its unit, such as '{example}'")
     mantissa, power, unit = match.groups()
     ten, factor, dimension = 0, 1.0, COUNT
-    if unit is not None:
-        unit_parts = unit_of(unit)
+    if unit in UP and (wanted is COUNT or (wanted is None and unit not in _ATOMS)):
+        ten = UP[unit]  # '16 M': a number alone
+    elif unit is not None:
+        unit_parts = unit_of(unit) or unit_of(_joined(unit))
         if unit_parts is None:
             raise _unknown(shown, unit, needed, wanted)
         ten, factor, dimension = unit_parts
@@ -286,6 +301,12 @@ def _parse(text: str, wanted: Dimension | None) -> tuple[float, Dimension]:
     if value == 0 and mantissa.strip("+-0."):
         raise UnitError(f"'{shown}' is below the smallest float")
     return value, dimension
+
+
+def _joined(unit: str) -> str:
+    """'M USD' without the space after its prefix."""
+    prefix, space, rest = unit.partition(" ")
+    return prefix + rest.lstrip() if space and prefix in UP else unit
 
 
 def _unknown(shown: str, unit: str, needed: str, wanted: Dimension | None) -> UnitError:
@@ -346,6 +367,8 @@ def _like(shown: str, dimension: Dimension) -> str:
 _WORDS: Final = {
     "sec": "s", "secs": "s", "second": "s", "seconds": "s", "msec": "ms", "usec": "us", "nsec": "ns", "minute": "min",
     "minutes": "min", "mins": "min", "hr": "h", "hrs": "h", "hour": "h", "hours": "h", "d": "day", "days": "day",
+    "months": "month", "years": "year", "yr": "year", "a": "year", "kilogram": "kg", "tonne": "t", "tonnes": "t", "gram": "g",
+    "kwh": "kWh", "KWh": "kWh", "usd": "USD",
     "byte": "B", "bytes": "B", "Byte": "B", "Bytes": "B", "bits": "bit", "percent": "%", "$": "USD", "dollar": "USD",
     "dollars": "USD", "hz": "Hz", "iops": "IOPS", "IOPs": "IOPS", "watt": "W", "watts": "W", "meter": "m", "metre": "m",
     "meters": "m", "metres": "m", "RPM": "rpm",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.option("--strict-library", is_flag=True, help="Refuse a machine with a part or a number that the library does not have.")
 @click.option("--on", "machine", type=MACHINE, help="Check each workload on this machine, without running it.")
 def command(files: tuple[str, ...], form: str, machine: str | None, *, defaults: bool, strict_library: bool) -> None:
-    """Validate each FILE (machine, workload or part; a path, a name of the library, or -).
+    """Validate each FILE (machine, workload, part, prices or failures; a path, a name of the library, or -).
 
     Prints every mistake once with line and column, and the warnings; exit code 2 if there are mistakes.
     """

@@ -88,6 +88,11 @@ def _checked(tree: Tree) -> tuple[Warning, ...]:
             warnings = ()
         case "part/1":
             warnings = _check_part(tree, mistakes)
+        case "prices/1":
+            from hwsim.costs import check_prices
+
+            check_prices(tree, mistakes)
+            warnings = ()
         case _:
             built = build(tree, mistakes)
             warnings = built.warnings if built else ()
@@ -103,13 +108,13 @@ def any_tree(source: str) -> Tree:
     """
     if source == "-":
         return read(source)
-    kinds = ("machine", "workload", "part", "model", "runtime", "framework", "failures")
+    kinds = ("machine", "workload", "part", "model", "runtime", "framework", "failures", "prices")
     short = {kind: [name.rpartition("/")[2] if kind == "part" else name for name in names(kind)] for kind in kinds}
     for kind in kinds:
         if source in names(kind) or source in short[kind]:
             return read(find(kind, source))
     if not source.endswith((".yaml", ".yml")) and "/" not in source:
-        every = [name for kind in ("machine", "workload", "model", "framework", "failures", "part") for name in short[kind]]
+        every = [name for kind in ("machine", "workload", "model", "framework", "failures", "prices", "part") for name in short[kind]]
         raise SpecError([Mistake(None, f"there is no file '{source}' in the library", did_you_mean(source, every))])
     return read(find("machine", source))
 
@@ -183,10 +188,17 @@ def _check_part(tree: Tree, mistakes: Mistakes) -> tuple[Warning, ...]:
     return built.warnings if built else ()
 
 
+def _prices_schema() -> dict[str, Any]:
+    from hwsim.costs.prices import prices_schema
+
+    return prices_schema()
+
+
 SCHEMAS: Final[Mapping[str, Callable[[], dict[str, Any]]]] = {
     "failures": failures_schema,
     "machine": machine_schema,
     "model": model_schema,
     "workload": workload_schema,
     "part": part_schema,
+    "prices": _prices_schema,
 }

@@ -23,7 +23,7 @@ from hwsim.formats import precise
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.spec.mistakes import Problem
-from hwsim.units import BytesPerSecond, FlopPerSecond, Hertz, PerSecond, Seconds, Watts
+from hwsim.units import BytesPerSecond, FlopPerSecond, Hertz, PerSecond, Seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,6 @@ class CpuKeys(Device):
     kernels: Kernels | None = field("functions of a library as measured on it; none: the formulas above", default=None)
     lanes: int | None = field("PCIe lanes it has; unchecked if left out", default=None, minimum=0)
     dimm_slots: int | None = field("memory modules it has places for; unchecked if left out", default=None, minimum=0)
-    power: Watts | None = field("the most it may draw", default=None)
 
     def problems(self) -> Iterator[Problem]:
         yield from unknown_dtypes("flop", self.flop)

@@ -55,7 +55,7 @@ from hwsim.formats import precise
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.spec.mistakes import Problem
-from hwsim.units import Bytes, BytesPerSecond, FlopPerSecond, Hertz, PerSecond, Ratio, Seconds, Watts
+from hwsim.units import Bytes, BytesPerSecond, FlopPerSecond, Hertz, PerSecond, Ratio, Seconds
 
 if TYPE_CHECKING:  # imported when the first kernel is lowered
     from hwsim.devices.gpu_access import Served
@@ -131,7 +131,6 @@ class Gpu(Device):
     l2: Level2 | None = field("last cache before memory", default=None)
     sustained: Sustained = field("part of the memory's bandwidth that is reached", default_factory=Sustained)
     occupancy: Occupancy | None = field("threads it takes to keep the memory busy; any number if left out", default=None)
-    power: Watts | None = field("the most it may draw", default=None)
     copies: Copies = field("how bytes get into it and out of it (default: as fast as the links)", default_factory=Copies)
     lanes: int | None = field("PCIe lanes it has; unchecked if left out", default=None, minimum=0)
     nvlinks: int | None = field("NVLink links it has; unchecked if left out", default=None, minimum=0)

@@ -7,9 +7,11 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from hwsim.demand import Capacity, Cost
+from hwsim.devices.owning import Drawn
 from hwsim.records import dataclass
+from hwsim.spec.fields import field
 from hwsim.spec.mistakes import Problem
-from hwsim.units import Seconds
+from hwsim.units import Seconds, Watts
 
 if TYPE_CHECKING:
     from hwsim.devices.storage import Asked, Direction
@@ -21,6 +23,9 @@ class Device:
 
     kind: ClassVar[str]
     sources: Mapping[str, str] = dataclasses.field(default_factory=dict, init=False, repr=False)
+    power: Watts | Drawn | None = field(
+        "the most it draws; or idle, loaded, and of a GPU bound by its memory", default=None, example="700 W", kw_only=True
+    )
 
     def problems(self) -> Iterator[Problem]:
         """Contradictions between its keys, beyond the bounds of each."""

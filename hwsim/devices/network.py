@@ -28,7 +28,7 @@ from hwsim.devices.kind import Device
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.spec.mistakes import Problem, did_you_mean
-from hwsim.units import Bytes, BytesPerSecond, PerSecond, Seconds, Watts
+from hwsim.units import Bytes, BytesPerSecond, PerSecond, Seconds
 
 PROTOCOLS: Final = ("tcp", "udp", "rdma")
 ON_CORES: Final = ("tcp", "udp")  # whose messages a core of the host handles
@@ -50,7 +50,6 @@ class Nic(Device):
         example="{tcp: 3 us, udp: 2 us, rdma: 300 ns}",
     )
     message_rate: PerSecond | None = field("messages per second in each direction", default=None, exclusive_minimum=0.0)
-    power: Watts | None = field("the most it may draw", default=None)
     lanes: int | None = field("PCIe lanes it has; unchecked if left out", default=None, minimum=0)
     ports: int | None = field("network ports it has; unchecked if left out", default=None, minimum=0)
 
@@ -83,7 +82,6 @@ class Switch(Device):
         "store-and-forward: a packet leaves once all of it is there", default="cut-through"
     )
     packet: Bytes = field("what it stores before it forwards", default=1538.0, exclusive_minimum=0.0)
-    power: Watts | None = field("the most it may draw", default=None)
     reduces: bool = field(
         "it adds up what its ports send, as NVSwitches since Hopper and InfiniBand switches with SHARP do", default=False
     )

@@ -7,10 +7,12 @@ The order of parts and links in the file has no influence on the result.
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Final
 
 from hwsim import devices
 from hwsim.devices import Device
+from hwsim.devices.owning import Drawn, loaded_watts, read_price
 from hwsim.formats import format_quantity, natural
 from hwsim.machine import views
 from hwsim.machine.capacities import Backplanes, capacities
@@ -25,7 +27,8 @@ from hwsim.machine.routes import Routes
 from hwsim.machine.schema import HEADER, PART_KEYS, MachineFile, PartEntry
 from hwsim.machine.transfer import Transfers
 from hwsim.machine.wiring import wire_all
-from hwsim.spec import Mistakes, Tree, Warning, check_header, decode, did_you_mean, different, parameters, resolve
+from hwsim.spec import Mistakes, Tree, Warning, check_header, decode, did_you_mean, different, folder, parameters, resolve
+from hwsim.spec.numbers import origins
 
 MOST_DEVICES: Final = 1_000_000
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,59}")
@@ -82,6 +85,13 @@ def _scope(tree: Tree, mistakes: Mistakes, warnings: list[Warning], *, ideal: bo
     if file is None:
         return layout
     ideal = ideal or tree.text("class") == IDEAL
+    layout.drawn, layout.file = file.power, _file_name(tree)
+    if file.power is not None:
+        stated = origins(tree)
+        layout.drawn_source = stated.get("power") or stated.get("power.loaded", "")
+        _check_drawn(file.power, tree, mistakes)
+    if file.price is not None:
+        layout.price = read_price(file.price, mistakes)
     if file.collectives is not None:
         layout.libraries = read_libraries(file.collectives, mistakes)
     before = len(mistakes)
@@ -135,12 +145,14 @@ def _part(
         mistakes.add(tree.key_place("count"), f"more than {MOST_DEVICES} devices")
         return
     names = (name,) if entry.count is None else Numbered(name, count)
-    part = Part(name, names, entry.count is not None, entry.kind, model, child, entry.fidelity)
+    part = Part(name, names, entry.count is not None, entry.kind, model, child, entry.fidelity, use=entry.use or "")
+    if entry.price is not None and child is None:  # of a machine inside it is its own
+        part.price = read_price(entry.price, mistakes)
     taken = layout.clash(part)
     if taken is not None:
         mistakes.add(parts.key_place(name), f"there are two parts called {taken}")
         return
-    power = child.power if child is not None else getattr(model, "power", None) or 0.0
+    power = child.power if child is not None else loaded_watts(getattr(model, "power", None)) or 0.0
     for _ in range(count if power else 0):
         layout.power += power
     layout.add(part)
@@ -161,7 +173,24 @@ def _model(kind: str, tree: Tree, mistakes: Mistakes) -> Device | None:
     model = decode(tree, devices.KINDS[kind], mistakes, ignore=PART_KEYS, sourced=True)
     if model is not None:
         _check_dimms(model, tree, mistakes)
+        _check_drawn(model.power, tree, mistakes)
     return model
+
+
+def _check_drawn(power: float | Drawn | None, tree: Tree, mistakes: Mistakes) -> None:
+    """Note contradictions inside a `power:`."""
+    for key, message, hint in power.problems() if isinstance(power, Drawn) else ():
+        mistakes.add((tree.get("power") or tree).key_place(key), message, hint)
+
+
+def _file_name(tree: Tree) -> str:
+    """What the file of a machine is called: as in the library, or by its own name alone."""
+    used = tree.text("use")
+    if used is not None:
+        return used
+    path = Path(tree.place.file)
+    machines = folder("machine")
+    return path.relative_to(machines).with_suffix("").as_posix() if machines in path.parents else path.stem
 
 
 def _check_dimms(model: Device, tree: Tree, mistakes: Mistakes) -> None:

@@ -15,6 +15,7 @@ from itertools import chain, pairwise
 from typing import Final, NamedTuple, overload
 
 from hwsim.devices import Device
+from hwsim.devices.owning import Drawn, Price
 from hwsim.formats import natural
 from hwsim.machine.libraries.reading import Libraries
 from hwsim.machine.placed import Fidelity, below
@@ -76,6 +77,7 @@ class Part:
 
     family: its name in the file. names: of its members in their scope. numbered: they are `family` and a number.
     model: model of its devices; child: layout of each of its machines. start: the number of its first device in its scope.
+    use: the name of the library that it was taken from, "" for none. price: of one of it, as the files say.
     """
 
     family: str
@@ -86,6 +88,8 @@ class Part:
     child: Layout | None = None
     fidelity: Fidelity = "formula"
     start: int = 0
+    use: str = ""
+    price: Price | None = None
     each: int = field(init=False)  # devices of one member
 
     def __post_init__(self) -> None:
@@ -119,6 +123,8 @@ class Spot(NamedTuple):
 class Layout:
     """power: watts that all its parts draw at the most, as far as they say. used: how much of a budget (lanes, ...) of its
     devices the wires of this scope take, by number. libraries: for collectives, of this machine itself.
+    file: name of its file in the library, or of the file. drawn, price: of it as a whole, as
+    its file says; drawn_source: where that is from.
     """
 
     def __init__(self) -> None:
@@ -129,6 +135,10 @@ class Layout:
         self.used: dict[str, Ints] = {}
         self.power = 0.0
         self.libraries: Libraries | None = None
+        self.file = ""
+        self.drawn: float | Drawn | None = None
+        self.drawn_source = ""
+        self.price: Price | None = None
         self._named: dict[str, tuple[Part, int]] = {}
         self._stems: dict[str, Part] = {}
         self._starts: list[int] = []

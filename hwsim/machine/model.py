@@ -10,6 +10,7 @@ from hwsim.demand import Capacity, Cost
 from hwsim.devices import Storage
 from hwsim.machine.capacities import rates
 from hwsim.machine.handling import PLAIN, Handling
+from hwsim.machine.layout import Layout
 from hwsim.machine.libraries.reading import Libraries, library_of
 from hwsim.machine.names import Names
 from hwsim.machine.numbering import Draws
@@ -50,6 +51,11 @@ class Machine:
     _transfers: Transfers = field(repr=False, compare=False)
     libraries: Mapping[str, Libraries] = field(default_factory=dict)
     ideal: bool = False
+
+    @property
+    def layout(self) -> Layout:
+        """Its parts as the file has them: equal devices, and equal machines inside it, once."""
+        return self._routes.net.layout
 
     def select(self, pattern: str | Sequence[str], inside: str = "") -> tuple[str, ...]:
         """Full names of the devices (or nodes) that a name, family*, range or list of these means.

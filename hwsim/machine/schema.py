@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any, Final, Literal
 
 from hwsim import devices, links
+from hwsim.devices.owning import Drawn
 from hwsim.machine.placed import Routing
 from hwsim.machine.topologies import TOPOLOGIES
 from hwsim.records import dataclass
@@ -30,6 +31,12 @@ class MachineFile:
         "ideal: what its parts and links leave out is not filled in, but free and at its peak", key="class", default=None
     )
     supply: Watts | None = field("what its power supply gives; unchecked if left out", default=None, exclusive_minimum=0.0)
+    power: Watts | Drawn | None = field(
+        "what all of it draws at its plug, as measured: its parts are scaled to that",
+        default=None,
+        example="{idle: 2 kW, loaded: 8.4 kW}",
+    )
+    price: Tree | None = tree_field("of all of it, instead of the sum of its parts", default=None, example="310000 USD")
     let: Mapping[str, Any] = field("parameters, used as $name", default_factory=dict)
     collectives: Tree | None = tree_field(
         "the library its devices exchange data with, or several by kind", default=None, example="{use: h200}"
@@ -51,6 +58,7 @@ class PartEntry:
         default=None,
         example="ideal",
     )
+    price: Tree | None = tree_field("what one of it costs, bought or rented", default=None, example="30000 USD")
     fidelity: Literal["formula", "requests"] = field("its closed form, or every single request", default="formula")
 
 

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from typing import Final, Literal
 
 from hwsim.devices import Gpu
+from hwsim.devices.owning import loaded_watts
 from hwsim.records import dataclass
 
 Name = Literal["volta", "ampere", "hopper", "blackwell"]
@@ -75,7 +76,7 @@ def throttle(gpu: Gpu, name: Name) -> float:
 
 def limited(gpu: Gpu, name: Name, exponent: float) -> float:
     """As `throttle`, with another exponent."""
-    limit, full = gpu.power, GENERATIONS[name].power
+    limit, full = loaded_watts(gpu.power), GENERATIONS[name].power
     peak = gpu.flop.get("fp16", 0.0)
     if limit is None or limit >= full or peak < 0.95 * LARGEST[name]:
         return 1.0

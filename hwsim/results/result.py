@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from hwsim.graph.disturbance import Disturbance
     from hwsim.graph.opgraph import Change
+    from hwsim.machine import Machine
     from hwsim.results.expect import Verdict
     from hwsim.results.interval import Interval
     from hwsim.results.memory import DeviceMemory
@@ -94,6 +95,7 @@ class Result:
         serving: statistics of every service; serving_ends: with kernels as fast, and as slow, as the interval's ends.
         sure: whether an interval is wanted; ends: finds its ends by further runs, if that is wanted.
         again: how to prepare and simulate it again; None if its machine or workload was given as a value, not as a file.
+        built: the machine itself.
     """
 
     machine: str
@@ -117,6 +119,7 @@ class Result:
     again: Again | None = field(default=None, repr=False, compare=False)
     sure: bool = True
     ends: Callable[[Timeline, Interval], Interval] | None = field(default=None, repr=False, compare=False)
+    built: Machine | None = field(default=None, repr=False, compare=False)
 
     @property
     def makespan_s(self) -> float:

@@ -55,7 +55,7 @@ def usage(timeline: Timeline) -> tuple[Usage, ...]:
     draws, holds = _who_draws(costs), _who_holds(costs)
     natural = _natural(costs)
     sizes = [_added_up(flat.size[ops]) for ops in ops_of]
-    begin = _begin(timeline)
+    begin = drawing_since(timeline)
     holding = sorted({number for rows in holds.values() for number, _ in rows})
     held_s = {number: ticks.total((timeline.end - begin)[ops_of[number]]) / FEMTO for number in holding}
     busy: dict[tuple[int, ...], int] = {}
@@ -135,7 +135,7 @@ def _moved(
     return math.fsum(size * amount_each for size, (amount_each, _) in stated), unit
 
 
-def _begin(timeline: Timeline) -> Ints:
+def drawing_since(timeline: Timeline) -> Ints:
     """When each op starts to draw, in fs: after its own time and its latency."""
     flat = timeline.flat
     latency = ticks.column([*(ticks.femtoseconds(cost.demand.latency) for cost in flat.graph.costs), 0])

@@ -24,6 +24,7 @@ def field(
     choices: Iterable[str] | None = None,
     example: str | None = None,
     record: str | None = None,
+    kw_only: bool | Any = _NONE_GIVEN,
 ) -> Any:
     """A dataclass field with what its reader and its documentation need.
 
@@ -35,6 +36,7 @@ def field(
         one_or_many: for `tuple[X, ...]`: a single X stands for a tuple of one.
         choices: for `str`: the texts that are accepted.
         record: the reason why no result depends on the value; every other key changes a result, warns or is refused.
+        kw_only: it is given by name only: in a base of classes whose own fields must be given.
     """
     given = {
         "key": key,
@@ -48,8 +50,8 @@ def field(
     }
     metadata = {"doc": doc, **{name: value for name, value in given.items() if value is not None}}
     if default_factory is not _NONE_GIVEN:
-        return dataclasses.field(default_factory=default_factory, metadata=metadata)
-    return dataclasses.field(default=default, metadata=metadata)
+        return dataclasses.field(default_factory=default_factory, metadata=metadata, kw_only=kw_only)
+    return dataclasses.field(default=default, metadata=metadata, kw_only=kw_only)
 
 
 def place_field() -> Any:

@@ -16,6 +16,7 @@ _FOLDERS: Final = {
     "machine": "machines",
     "class": "machines/classes",
     "failures": "machines/failures",
+    "prices": "machines/prices",
     "workload": "workloads",
     "framework": "workloads/frameworks",
     "model": "workloads/models",

@@ -26,6 +26,7 @@ FORMATS: Final = {
     "framework": "part/1",
     "study": "study/1",
     "failures": "failures/1",
+    "prices": "prices/1",
 }
 _MAX_USES: Final = 100_000
 _PART_KEYS: Final = ("kind", "name", "notes", "class")  # what the file of a part says of itself

@@ -1,0 +1,148 @@
+"""Cost of a run: of machines that were bought, or that are rented.
+
+    bought     (price - residual) / lifetime x time + hosting x power + energy at the meter x price of energy
+    on demand  price x time, each machine in whole billing steps
+    reserved   price x whole terms: the days that are paid, be they used or not
+
+The power that hosting is paid for is what the machines draw at the most. A rent has room, cooling and energy in it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+from hwsim.costs.amount import Amount, total
+from hwsim.costs.energy import Energy
+from hwsim.costs.prices import Prices, load_prices
+from hwsim.costs.pricing import Priced, PricedItem
+from hwsim.devices.owning import Way
+from hwsim.records import dataclass
+from hwsim.units import DAY
+
+WITHOUT: Final = {
+    "energy": "a price of energy: electricity of a site",
+    "hosting": "a price of hosting",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CostItem:
+    """A part of a cost: what it is for, and USD."""
+
+    name: str
+    amount: Amount
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a run costs, in USD.
+
+    Args:
+        total: None if a price is missing: `missing` says of what; `known` is the sum of the others.
+        items: what it adds up from, the largest first.
+        way: how machines are paid for.
+        seconds: of the run; paid: seconds of rent that are paid, at least those.
+        prices: the offers behind it, the dearest first.
+    """
+
+    total: Amount | None
+    items: tuple[CostItem, ...]
+    missing: tuple[str, ...]
+    way: Way
+    seconds: float
+    paid: float
+    prices: tuple[PricedItem, ...] = ()
+
+    @property
+    def known(self) -> Amount:
+        """The sum of what has a price."""
+        return total(each.amount for each in self.items)
+
+    @property
+    def decides(self) -> PricedItem | None:
+        """The price that the most of it hangs on."""
+        return self.prices[0] if self.prices else None
+
+    def a_year(self) -> Amount | None:
+        """USD of a year of such runs one after another."""
+        return None if self.total is None or self.seconds <= 0 else self.total * (365 * DAY / self.seconds)
+
+    def each(self, count: float) -> Amount | None:
+        """USD of one of so many things that the run did: tokens, requests, epochs."""
+        return None if self.total is None or count <= 0 else self.total * (1.0 / count)
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """What a reader must know of its prices: who asks them and when, and which are old."""
+        return tuple(_said(self.prices))
+
+
+def cost_of(
+    priced: Priced,
+    seconds: float,
+    energy: Energy | None = None,
+    prices: Prices | None = None,
+    rent: Way = "purchase",
+    nodes: int = 1,
+    *,
+    half: float = 0.0,
+) -> Cost:
+    """What `nodes` such machines cost for so many seconds.
+
+    Args:
+        priced: of one machine. energy: of one machine in that time; needed where machines are bought.
+        half: error of the time: half the width of its 90 % range, as a logarithm.
+    """
+    lists = load_prices() if prices is None else prices
+    missing = list(priced.lacking(rent))
+    price = priced.of(rent)
+    items: list[CostItem] = []
+    paid = seconds
+    if price is None:
+        missing = missing or ["the machine"]
+    elif rent == "purchase":
+        worn = price * (nodes * (1.0 - lists.residual) * seconds / lists.lifetime)
+        items.append(CostItem("machines", worn.wider(half)))
+        items += _running(energy, lists, seconds, nodes, half, missing)
+    else:
+        step = priced.term if rent == "reserved" else priced.billed
+        paid = seconds if step <= 0 else math.ceil(seconds / step * (1 - 1e-12)) * step
+        items.append(CostItem("rent", (price * (paid * nodes)).wider(half if paid == seconds else 0.0)))
+    items.sort(key=lambda each: (-each.amount.value, each.name))
+    full = None if missing else total(each.amount for each in items)
+    return Cost(full, tuple(items), tuple(dict.fromkeys(missing)), rent, seconds, paid, priced.of_way(rent))
+
+
+def _running(
+    energy: Energy | None, prices: Prices, seconds: float, nodes: int, half: float, missing: list[str]
+) -> Sequence[CostItem]:
+    """Energy and room of what was bought."""
+    if energy is None:
+        missing.append("the energy of a machine whose parts have no power")
+        return ()
+    missing += [f"the energy of {name}" for name in energy.missing]
+    found = []
+    for name, tariff in (("energy", prices.site.electricity), ("hosting", prices.site.hosting)):
+        if tariff is None:
+            missing.append(WITHOUT[name])
+        elif name == "energy":
+            pue = prices.site.pue or Amount.exact(1.0)
+            joules = energy.joules if energy.site.pue is not None else energy.plug.of(pue)
+            found.append(CostItem("energy", joules.of(tariff) * nodes))
+        else:
+            found.append(CostItem("hosting", (tariff * (energy.loaded * seconds * nodes)).wider(half)))
+    return found
+
+
+def _said(items: Sequence[PricedItem]) -> list[str]:
+    out = []
+    for item in items:
+        text = f"{item.name}: {item}"
+        if item.offers > 1:
+            text += f", the middle one of {item.offers}"
+        if item.old:
+            text += f"; {item.months} months old"
+        out.append(text)
+    return out

@@ -1,0 +1,266 @@
+"""Energy of a run from the busy times of its parts, and of a closed form from shares of time (see `hwsim.costs.power`).
+
+A kernel of a GPU is matrix-bound for the time that its arithmetic takes at the peak it reaches, and bound by memory for the
+time of its bytes as far as that is longer. Kernels that overlap do not draw more than the GPU does at the most.
+
+**Source**, **Error**, **Range**: as of `hwsim.costs.power`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import field
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from hwsim.costs.amount import Amount
+from hwsim.costs.power import MEASURED, RATED, Power, PowerItem, power_of
+from hwsim.costs.site import Site
+from hwsim.graph.opgraph import Floats
+from hwsim.machine import Machine
+from hwsim.records import dataclass
+from hwsim.results.result import Result
+from hwsim.results.usage import drawing_since
+from hwsim.ticks import FEMTO
+
+HERE: Final = Site()  # at the plug
+
+
+@dataclass(frozen=True, slots=True)
+class EnergyItem:
+    """Energy of parts that are alike, in J; busy: part of the time, in the mean, at their full rate or bound by memory."""
+
+    name: str
+    kind: str
+    count: int
+    joules: float
+    busy: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Energy:
+    """Energy of a run.
+
+    Args:
+        joules: at the meter, with cooling where a site says its PUE.
+        seconds: of the run.
+        plug: joules at the plugs of the machines.
+        watts, peak: drawn at the plugs, in the mean and at the most; loaded: with all parts busy.
+        items: by part, in the order of the file; they add up to `joules`.
+        missing: parts without `power:`, which are not in it.
+        measured: whether all of it is of nodes that were measured as a whole.
+        carbon: kg of CO2; None without the carbon of a grid.
+    """
+
+    joules: Amount
+    seconds: float
+    plug: Amount
+    watts: float
+    peak: float
+    loaded: float
+    items: tuple[EnergyItem, ...]
+    missing: tuple[str, ...] = ()
+    measured: bool = False
+    carbon: Amount | None = None
+    site: Site = field(default_factory=Site)
+
+    @property
+    def complete(self) -> bool:
+        """Whether the power of every part is known."""
+        return not self.missing
+
+    def times(self, factor: float) -> Energy:
+        """That of so many such runs one after another."""
+        return Energy(
+            self.joules * factor, self.seconds * factor, self.plug * factor, self.watts, self.peak, self.loaded,
+            tuple(EnergyItem(each.name, each.kind, each.count, each.joules * factor, each.busy) for each in self.items),
+            self.missing, self.measured, None if self.carbon is None else self.carbon * factor, self.site,
+        )  # fmt: skip
+
+
+class Busy(NamedTuple):
+    """Seconds that a device works at its full rate, and that a GPU is bound by memory; many: devices alike."""
+
+    full: float
+    memory: float
+    many: int
+
+
+def energy_of(result: Result, site: Site | None = None) -> Energy | None:
+    """Energy of a run on its machine; None where no part says what it draws.
+
+    site: with its cooling and its carbon; without one the energy is that at the plugs.
+    """
+    machine = result.built
+    if machine is None:
+        return None
+    power = power_of(machine)
+    if not power.items:
+        return None
+    busy, above = _busy(result, machine, power)
+    by_part: dict[int, list[Busy]] = {}
+    layout = machine.layout
+    for name, each in busy.items():
+        spot = layout.find(name)
+        if spot is not None:
+            by_part.setdefault(id(spot.part), []).append(each)
+    half = result.interval.half if result.sure else 0.0
+    return _energy(power, result.makespan_s, by_part, site or HERE, above=above, half=half)
+
+
+def energy_at(machine: Machine, seconds: float, busy: Mapping[str, float], site: Site | None = None) -> Energy | None:
+    """Energy in so many seconds, with every part of a kind busy for a share of them; None where no part says what it draws.
+
+    busy: by kind of part: {"gpu": 0.8, "gpu.memory": 0.15, "cpu": 0.1}; `gpu.memory`: bound by memory. Others are idle.
+    """
+    power = power_of(machine)
+    if not power.items:
+        return None
+    by_part = {
+        item.part: [Busy(busy.get(item.kind, 0.0) * seconds, busy.get(f"{item.kind}.memory", 0.0) * seconds, item.count)]
+        for item in power.items
+    }
+    return _energy(power, seconds, by_part, site or HERE)
+
+
+def _energy(
+    power: Power, seconds: float, busy: Mapping[int, list[Busy]], site: Site, *, above: float | None = None, half: float = 0.0
+) -> Energy:
+    """above: watts of GPUs above idle at the most; None: in the mean. half: error of the time, half as a logarithm."""
+    rows: list[EnergyItem] = []
+    besides = measured = 0.0
+    steady = 0.0  # watts of all but GPUs above idle
+    for item in power.items:
+        spent, full = _of_item(item, seconds, busy.get(item.part, ()))
+        rows.append(EnergyItem(item.name, item.kind, item.count, spent, full))
+        besides += spent * item.besides
+        measured += spent if item.measured else 0.0
+        if item.kind != "gpu" and seconds > 0:
+            steady += spent / seconds - item.idle * item.count
+    if besides > 0:
+        rows.append(EnergyItem("fans and power supplies", "", 1, besides))
+    value = math.fsum(each.joules for each in rows)
+    sure = MEASURED if measured == value and value > 0 else RATED - (RATED - MEASURED) * (measured / value if value > 0 else 0.0)
+    plug = Amount.within(value, sure).wider(half)
+    joules = plug
+    if site.pue is not None:
+        joules = plug.of(site.pue)
+        rows.append(EnergyItem("cooling and distribution", "", 1, joules.value - plug.value))
+    mean = value / seconds if seconds > 0 else power.idle.value
+    peak = mean if above is None else min(power.loaded.value, max(mean, power.idle.value + steady + above))
+    carbon = None if site.grid is None else joules.of(site.grid)
+    return Energy(
+        joules, seconds, plug, mean, peak, power.loaded.value, tuple(rows), power.missing, measured == value > 0, carbon, site
+    )  # fmt: skip
+
+
+def _of_item(item: PowerItem, seconds: float, busy: Iterable[Busy]) -> tuple[float, float]:
+    """(joules of all its devices, part of the time that they are busy in the mean)."""
+    idle = item.idle * item.count * seconds
+    if seconds <= 0:
+        return 0.0, 0.0
+    left, parts, shares = item.count, [], []
+    for each in busy:
+        many = min(each.many, left)
+        left -= many
+        full = min(each.full / seconds, 1.0)
+        memory = min(each.memory / seconds, 1.0 - full)
+        parts.append(many * item.above_idle(full, memory) * seconds)
+        shares.append(many * (full + memory))
+    return idle + math.fsum(parts), math.fsum(shares) / item.count
+
+
+# ---- busy times of a run ----
+
+
+def _busy(result: Result, machine: Machine, power: Power) -> tuple[dict[str, Busy], float]:
+    """Busy times by device, one of each that stands for others; and the most watts that GPUs draw above idle at once."""
+    replicas = max((each.replicas for each in result.timeline.flat.graph.trainings), default=1)
+    seconds = result.makespan_s
+    found: dict[str, Busy] = {}
+    gpus, above = _gpus(result, machine, {item.part: item for item in power.items}, replicas)
+    for usage in result.usage:
+        if ":" in usage.capacity or not usage.busy_fs:
+            continue  # of a link, or never used
+        name = usage.capacity.rpartition(".")[0]
+        if name in gpus:
+            continue
+        before = found.get(name)
+        worked = usage.utilisation * seconds
+        found[name] = Busy(max(worked, before.full if before else 0.0), 0.0, max(usage.alike, before.many if before else 1))
+    found = {name: each._replace(many=each.many * replicas) for name, each in found.items()}
+    return found | gpus, above
+
+
+def _gpus(result: Result, machine: Machine, items: Mapping[int, PowerItem], replicas: int) -> tuple[dict[str, Busy], float]:
+    """Busy times of GPUs by the kernels that they run."""
+    timeline = result.timeline
+    flat = timeline.flat
+    costs = flat.graph.costs
+    alike = flat.graph.alike.capacities if flat.graph.alike is not None else {}
+    known: dict[str, PowerItem | None] = {}
+
+    def gpu(name: str) -> PowerItem | None:
+        if name not in known:
+            spot = machine.layout.find(name)
+            known[name] = items.get(id(spot.part)) if spot is not None and spot.part.kind == "gpu" else None
+        return known[name]
+
+    slots: list[dict[int, tuple[float, float, list[str]]]] = []  # by place: what a cost draws of each of these GPUs
+    for number, cost in enumerate(costs):
+        drawn: dict[str, list[float]] = {}
+        for capacity, amount, times in cost.demand.drawn:
+            name, _, what = capacity.rpartition(".")
+            if what in ("compute", "memory") and gpu(name) is not None:
+                drawn.setdefault(name, [0.0, 0.0])[what == "memory"] += amount * times
+        pairs: dict[tuple[float, float], list[str]] = {}
+        for name, (compute, memory) in drawn.items():
+            pairs.setdefault((compute, memory), []).append(name)
+        for place, ((compute, memory), names) in enumerate(pairs.items()):
+            if place == len(slots):
+                slots.append({})
+            slots[place][number] = (compute, memory, names)
+    if not slots:
+        return {}, 0.0
+    begin = drawing_since(timeline)
+    busy: dict[str, list[float]] = {}
+    edges: list[tuple[Floats, Floats, Floats]] = []
+    for slot in slots:
+        row = np.zeros((2, len(costs) + 1))  # compute, memory; the last: no cost
+        for number, (compute, memory, _) in slot.items():
+            row[:, number] = compute, memory
+        ops = np.flatnonzero((row.sum(axis=0) > 0)[flat.cost])
+        numbers, sizes = flat.cost[ops], flat.size[ops]
+        spans = (timeline.end[ops] - begin[ops]).astype(np.float64) / FEMTO
+        full = np.minimum(sizes * row[0, numbers], spans)
+        memory_bound = np.minimum(sizes * row[1, numbers], spans - full)
+        sums = [np.bincount(numbers, weights=part, minlength=len(costs)) for part in (full, memory_bound)]
+        watts = np.zeros((2, len(costs) + 1))
+        for number, (_, _, names) in slot.items():
+            for name in names:
+                worked = busy.setdefault(name, [0.0, 0.0])
+                worked[0] += float(sums[0][number])
+                worked[1] += float(sums[1][number])
+                item = gpu(name)
+                if item is not None:
+                    many = alike.get(f"{name}.compute", 1) * replicas * (1.0 + item.besides)
+                    watts[:, number] += many * (item.loaded - item.idle), many * (item.memory - item.idle)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            drew = np.where(spans > 0, (full * watts[0, numbers] + memory_bound * watts[1, numbers]) / spans, 0.0)
+        edges.append((begin[ops].astype(np.float64), timeline.end[ops].astype(np.float64), drew))
+    found = {
+        name: Busy(full_s, memory_s, alike.get(f"{name}.compute", 1) * replicas) for name, (full_s, memory_s) in busy.items()
+    }
+    return found, _most(edges)
+
+
+def _most(edges: Iterable[tuple[Floats, Floats, Floats]]) -> float:
+    """The highest sum of what is drawn at the same time: (begin, end, watts) of ops."""
+    found = list(edges)
+    begins, ends, watts = (np.concatenate([each[place] for each in found]) for place in range(3))
+    at = np.concatenate([ends, begins])  # what ends at an instant comes before what begins
+    order = np.argsort(at, kind="stable")
+    level = np.cumsum(np.concatenate([-watts, watts])[order])
+    return float(level.max(initial=0.0))

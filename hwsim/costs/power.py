@@ -1,0 +1,189 @@
+"""What a machine draws: idle and loaded power of its parts, and of a node as a whole where that was measured.
+
+    part      idle + (loaded - idle) x busy
+    GPU       idle + (loaded - idle) x matrix-bound + (memory - idle) x memory-bound
+    CPU       idle + (loaded - idle) x busy x (1 - 0.3 (1 - busy))
+    node      the sum of its parts, and 25 % of its GPUs' power for fans and power supplies; where it was measured as a whole,
+              its parts are scaled so that idle and loaded come to what was measured
+
+**Source**: idle of a GPU 80 W of 700 W (an H200 that serves; api.serialalice.pt/alice-benchmark, 2026-06). A node of eight H100
+rated at 10.2 kW drew 8.4 kW at the most and 76 % of its rating in the mean of trainings (Latif et al., arXiv:2412.08602;
+arXiv:2506.14551): the ratings of its GPUs alone are 5.6 kW. CPU servers of SPECpower_ssj2008: idle 0.16 to 0.22 and full load
+0.96 to 1.06 of the chips' TDP, at the wall; a straight line between them is 12 % too high at half load since 2021, which the
+curve takes away.
+**Error**: energy of a node +-15 % with a measured curve, +-35 % from ratings: TDP times hours is 28 % below what an H100 node
+draws in a training, its rating 32 % above (arXiv:2506.14551: errors of 27 to 37 %).
+**Range**: clocks and power caps are as usual; memory modules of a CPU are in its power.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from hwsim.costs.amount import Amount
+from hwsim.devices.owning import Drawn
+from hwsim.machine import Machine
+from hwsim.machine.layout import Layout, Part
+from hwsim.records import dataclass
+
+MEASURED: Final = 0.15  # half a 90 % range of the energy of a node whose curve was measured
+RATED: Final = 0.35  # of one whose parts' ratings are known
+GUESSED: Final = 0.5  # of the idle power of a class
+BESIDES: Final = 0.25  # fans and power supplies, of the power of the GPUs
+BEND: Final = 0.3  # of the curve of a CPU
+MEMORY: Final = 0.65  # power of a GPU in kernels bound by memory, over its power when loaded
+IDLE: Final = {"cpu": 0.2, "gpu": 0.12, "nic": 0.7, "switch": 0.8, "hdd": 0.65, "raid": 0.65, "ssd": 0.25, "disk": 0.4}
+USUAL_IDLE: Final = 0.5
+FREE: Final = frozenset({"memory", "volume", "filesystem"})  # without `power:` they draw nothing here: of the CPU, of another
+
+
+@dataclass(frozen=True, slots=True)
+class PowerItem:
+    """Parts that are alike.
+
+    Args:
+        name: of the part, at any depth: "node*.gpu*". kind: of its devices. count: how many.
+        idle, loaded, memory: watts of each; memory: of a GPU in kernels bound by memory.
+        besides: part of that for fans and power supplies.
+        measured: whether its node was measured; guessed: whether idle is of its class.
+        source: where loaded is from.
+        part: identity of the part in its layout.
+    """
+
+    name: str
+    kind: str
+    count: int
+    idle: float
+    loaded: float
+    memory: float
+    besides: float
+    measured: bool
+    guessed: bool
+    source: str
+    part: int
+
+    def above_idle(self, busy: float, memory: float = 0.0) -> float:
+        """Watts of one above idle.
+
+        busy: part of the time at its full rate; memory: of a GPU, part of the time bound by memory.
+        """
+        busy = min(max(busy, 0.0), 1.0)
+        if self.kind == "cpu":
+            return (self.loaded - self.idle) * busy * (1.0 - BEND * (1.0 - busy))
+        memory = min(max(memory, 0.0), 1.0 - busy)
+        return (self.loaded - self.idle) * busy + (self.memory - self.idle) * memory
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    """What a machine draws at its plug, in watts.
+
+    Args:
+        idle, loaded: of all parts whose power is known.
+        items: its parts. missing: names of those without `power:`.
+    """
+
+    idle: Amount
+    loaded: Amount
+    items: tuple[PowerItem, ...]
+    missing: tuple[str, ...] = ()
+
+    @property
+    def measured(self) -> bool:
+        """Whether every watt is of a node that was measured."""
+        return bool(self.items) and all(each.measured for each in self.items)
+
+
+def power_of(machine: Machine) -> Power:
+    """What all of a machine draws without work, and with all parts busy."""
+    missing: list[str] = []
+    items = tuple(_items(machine.layout, "", 1, missing))
+    idle = [_range(each, each.idle, GUESSED if each.guessed else RATED) for each in items]
+    loaded = [_range(each, each.loaded, RATED) for each in items]
+    return Power(_sum(idle), _sum(loaded), items, tuple(dict.fromkeys(missing)))
+
+
+def _range(item: PowerItem, watts: float, rated: float) -> Amount:
+    return Amount.within(watts * item.count * (1.0 + item.besides), MEASURED if item.measured else rated)
+
+
+def _sum(amounts: list[Amount]) -> Amount:
+    """The sum of amounts whose errors have one cause: ratings are all too high, or all too low."""
+    return Amount(*(math.fsum(getattr(each, end) for each in amounts) for end in ("value", "low", "high")))
+
+
+def _items(layout: Layout, inside: str, many: int, missing: list[str]) -> Iterator[PowerItem]:
+    """Parts of a scope and of those inside it, `many` times."""
+    lacking: list[str] = []
+    found = [each for part in layout.parts for each in _of_part(part, inside, many, lacking)]
+    if layout.drawn is None:
+        missing += lacking
+        yield from found
+        return
+    yield from _scaled(layout, found, inside, many)
+
+
+def _of_part(part: Part, inside: str, many: int, missing: list[str]) -> Iterator[PowerItem]:
+    name = inside + (f"{part.family}*" if part.numbered else part.family)
+    count = many * len(part.names)
+    if part.child is not None:
+        yield from _items(part.child, f"{name}.", count, missing)
+        return
+    power = getattr(part.model, "power", None)
+    if power is None:
+        if part.kind not in FREE:
+            missing.append(name)
+        return
+    drawn = power if isinstance(power, Drawn) else Drawn(loaded=power) if power > 0 else Drawn(loaded=0.0, idle=0.0)
+    share = IDLE.get(part.kind, USUAL_IDLE)
+    idle = drawn.loaded * share if drawn.idle is None else drawn.idle
+    memory = max(idle, drawn.loaded * MEMORY) if drawn.memory is None else drawn.memory
+    sources = getattr(part.model, "sources", {})
+    source = sources.get("power") or sources.get("power.loaded") or ""
+    besides = BESIDES if part.kind == "gpu" else 0.0
+    yield PowerItem(
+        name, part.kind, count, idle, drawn.loaded, memory, besides, False, drawn.idle is None, source, id(part)
+    )  # fmt: skip
+
+
+def _scaled(layout: Layout, found: list[PowerItem], inside: str, many: int) -> Iterator[PowerItem]:
+    """Parts of a machine that was measured as a whole, so that they come to what it draws."""
+    whole = layout.drawn if isinstance(layout.drawn, Drawn) else Drawn(loaded=layout.drawn or 0.0)
+    idle = math.fsum(each.idle * each.count * (1.0 + each.besides) for each in found) / many
+    above = math.fsum((each.loaded - each.idle) * each.count * (1.0 + each.besides) for each in found) / many
+    measured = layout.drawn_source.startswith("measured")
+    at_rest = whole.idle if whole.idle is not None else min(idle, whole.loaded) if found else whole.loaded * USUAL_IDLE
+    if not found or idle <= 0 or above <= 0:
+        yield from _in_place(layout, Drawn(loaded=whole.loaded, idle=at_rest), inside, many, measured=measured)
+        return
+    low, high = at_rest / idle, (whole.loaded - at_rest) / above
+    for each in found:
+        factor = 1.0 + each.besides
+        rest = each.idle * low * factor
+        yield replace(
+            each,
+            idle=rest,
+            loaded=rest + (each.loaded - each.idle) * high * factor,
+            memory=rest + (each.memory - each.idle) * high * factor,
+            besides=0.0,
+            measured=measured,
+            guessed=each.guessed and whole.idle is None,
+            source=layout.drawn_source,
+        )
+
+
+def _in_place(layout: Layout, whole: Drawn, inside: str, many: int, *, measured: bool) -> Iterator[PowerItem]:
+    """The power of a machine whose parts say none, given to its GPUs, or to its CPUs where it has none."""
+    kinds = [part for part in layout.parts if part.kind == "gpu"] or [part for part in layout.parts if part.kind == "cpu"]
+    kinds = kinds or layout.parts[:1]
+    several = sum(len(part.names) for part in kinds)
+    for part in kinds:
+        name = inside + (f"{part.family}*" if part.numbered else part.family)
+        idle, loaded = (whole.idle or 0.0) / several, whole.loaded / several
+        yield PowerItem(
+            name, part.kind, many * len(part.names), idle, loaded, max(idle, loaded * MEMORY), 0.0, measured, False,
+            layout.drawn_source, id(part),
+        )  # fmt: skip

@@ -1,0 +1,286 @@
+"""Lists of prices (`hwsim: prices/1`): of parts, of whole machines, and of the place where they stand.
+
+The lists of the library are `machines/prices/*.yaml`; what a list of the user's own says comes before them.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import field as attribute
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from hwsim.costs.amount import Amount
+from hwsim.costs.site import Site, read_site
+from hwsim.devices.owning import A_DATE, WAYS, Offer, Price, Way, is_date, read_price
+from hwsim.records import dataclass
+from hwsim.spec import Mistakes, Tree, check_header, decode, field, find, folder, names, read
+from hwsim.units import YEAR, Ratio, Seconds
+
+HEADER: Final = "prices/1"
+OLD: Final = 18  # months from which on the answer says how old a price is
+LIFETIME: Final = 4 * YEAR
+
+
+@dataclass(frozen=True, slots=True)
+class PricesFile:
+    """A list of prices."""
+
+    parts: Mapping[str, Tree] = field("by the name of a part of the library, or of the machine's file", default_factory=dict)
+    machines: Mapping[str, Tree] = field("of whole machines, instead of the sum of their parts", default_factory=dict)
+    others: Mapping[str, Tree] = field("`cable`: each end of a link of a network", default_factory=dict)
+    name: str = field("what a reader calls it", default="", record="for readers")
+    notes: str = field("anything worth knowing", default="", record="for readers")
+    currency: Literal["USD"] = field("of all prices", default="USD", record="there is no other")
+    date: str | int | None = field("of prices without a date of their own", default=None)
+    provider: str = field("of prices without one", default="")
+    source: str = field("of prices without one", default="")
+    lifetime: Seconds | None = field("of what is bought (default: 4 year)", default=None, exclusive_minimum=0.0)
+    residual: Ratio | None = field("part of the price that is left at its end (default: nothing)", default=None)
+    site: Tree | None = field("where the machines stand, or the name of a site", default=None, example="{pue: 1.2}")
+    sites: Mapping[str, Tree] = field("places by name", default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Prices by name."""
+
+    parts: Mapping[str, Price] = attribute(default_factory=dict)
+    machines: Mapping[str, Price] = attribute(default_factory=dict)
+    others: Mapping[str, Price] = attribute(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """Prices of the user's own, before those of the library.
+
+    Args:
+        site: where machines stand if nobody says; sites: all that have a name.
+        lifetime: seconds that what is bought lasts; residual: part of its price that is left then.
+        provider: whose offers alone are taken; "" for all.
+        given: whether the user gave a list.
+    """
+
+    own: Listed = attribute(default_factory=Listed)
+    library: Listed = attribute(default_factory=Listed)
+    site: Site = attribute(default_factory=Site)
+    sites: Mapping[str, Site] = attribute(default_factory=dict)
+    lifetime: float = LIFETIME
+    residual: float = 0.0
+    provider: str = ""
+    given: bool = False
+
+    def of_part(self, called: Iterable[str], stated: Price | None, way: Way) -> tuple[Offer, ...]:
+        """Offers of a part: of the user's list, of the machine's file, of the library; nothing if nobody has any.
+
+        called: names it may be listed under, the first that is decides.
+        """
+        return self._first((listed.parts for listed in (self.own, self.library)), tuple(called), stated, way)
+
+    def of_machine(self, called: Iterable[str], stated: Price | None, way: Way) -> tuple[Offer, ...]:
+        """Offers of a whole machine, as of `of_part`."""
+        return self._first((listed.machines for listed in (self.own, self.library)), tuple(called), stated, way)
+
+    def of_other(self, name: str) -> tuple[Offer, ...]:
+        """What a cable costs to buy."""
+        return self._first((listed.others for listed in (self.own, self.library)), (name,), None, "purchase")
+
+    def _first(
+        self, tables: Iterable[Mapping[str, Price]], called: tuple[str, ...], stated: Price | None, way: Way
+    ) -> tuple[Offer, ...]:
+        own, library = ([table[name].of(way) for name in called if name in table] for table in tables)
+        sources = [*own, stated.of(way) if stated is not None else (), *library]
+        kept = (tuple(offer for offer in offers if self.provider in ("", offer.provider)) for offers in sources)
+        return next((offers for offers in kept if offers), ())
+
+    def at(self, name: str) -> Prices:
+        """The same at the site of this name.
+
+        Raises:
+            KeyError: there is none.
+        """
+        return replace(self, site=self.sites[name].over(self.site))
+
+
+def load_prices(source: Path | str | Tree | None = None, *, provider: str = "") -> Prices:
+    """Prices of a file of the user's own before those of the library.
+
+    Args:
+        source: the file, its text or its tree; None: the library's alone.
+        provider: take this one's offers alone.
+
+    Raises:
+        SpecError: its mistakes.
+    """
+    library = _library()
+    if source is None:
+        return replace(library, provider=provider) if provider else library
+    mistakes = Mistakes()
+    own = _read(source if isinstance(source, Tree) else read(source), mistakes, dict(library.sites))
+    mistakes.raise_if_any()
+    return Prices(
+        own=own.own,
+        library=library.library,
+        site=own.site.over(library.site),
+        sites=own.sites,
+        lifetime=own.lifetime or library.lifetime,
+        residual=library.residual if own.residual < 0 else own.residual,
+        provider=provider,
+        given=True,
+    )
+
+
+def check_prices(tree: Tree, mistakes: Mistakes) -> None:
+    """Note the mistakes of a list."""
+    known = {} if tree.place.file and folder("prices") in Path(tree.place.file).parents else dict(_library().sites)
+    _read(tree, mistakes, known)
+
+
+@cache
+def _library() -> Prices:
+    """The lists of the library together."""
+    parts: dict[str, Price] = {}
+    machines: dict[str, Price] = {}
+    others: dict[str, Price] = {}
+    sites: dict[str, Site] = {}
+    site, lifetime, residual = Site(), 0.0, -1.0
+    mistakes = Mistakes()
+    for name in names("prices"):
+        found = _read(read(find("prices", name)), mistakes, sites)
+        for table, more in ((parts, found.own.parts), (machines, found.own.machines), (others, found.own.others)):
+            for key, price in more.items():
+                table[key] = _joined(table[key], price) if key in table else price
+        sites |= found.sites
+        site = site.over(found.site)
+        lifetime, residual = lifetime or found.lifetime, found.residual if residual < 0 else residual
+    mistakes.raise_if_any()
+    return Prices(
+        library=Listed(parts, machines, others),
+        site=site,
+        sites=sites,
+        lifetime=lifetime or LIFETIME,
+        residual=max(residual, 0.0),
+    )
+
+
+def _joined(first: Price, second: Price) -> Price:
+    return Price(**{way: (*first.of(way), *second.of(way)) for way in WAYS})
+
+
+def _read(tree: Tree, mistakes: Mistakes, sites: dict[str, Site]) -> Prices:
+    """One list; `lifetime` 0 and `residual` below 0 where it says none.
+
+    sites: known so far.
+    """
+    if not check_header(tree, HEADER, mistakes):
+        return Prices()
+    file = decode(tree, PricesFile, mistakes, ignore=("hwsim", "ref"))
+    if file is None:
+        return Prices()
+    date = "" if file.date is None else str(file.date)
+    if date and not is_date(date):
+        mistakes.add((tree.get("date") or tree).place, f"'{date[:40]}' is not a date", A_DATE)
+        date = ""
+
+    def priced(given: Mapping[str, Tree]) -> dict[str, Price]:
+        return {
+            name: read_price(each, mistakes, date=date, provider=file.provider, source=file.source)
+            for name, each in given.items()
+        }
+
+    known = dict(sites)
+    for name, each in file.sites.items():
+        known[name] = replace(read_site(each, mistakes, known), name=name)
+    for name in file.others:
+        if name != "cable":
+            mistakes.add((tree.get("others") or tree).key_place(name), f"no part of an answer is called '{name}'", "known: cable")
+    site = Site() if file.site is None else read_site(file.site, mistakes, known)
+    return Prices(
+        own=Listed(priced(file.parts), priced(file.machines), priced(file.others)),
+        site=site,
+        sites=known,
+        lifetime=file.lifetime or 0.0,
+        residual=-1.0 if file.residual is None else file.residual,
+    )
+
+
+def prices_schema() -> dict[str, Any]:
+    """The JSON Schema of a list of prices."""
+    from hwsim.costs.site import SiteKeys
+    from hwsim.devices.owning import PriceKeys, Written
+    from hwsim.spec.schema import json_schema
+
+    out = json_schema(PricesFile, header=HEADER)
+    one = json_schema(Written)
+    one.pop("$schema")
+    offer = {"anyOf": [{"type": "string"}, one]}
+    offers = {"anyOf": [offer, {"type": "array", "items": offer}]}
+    keys = json_schema(PriceKeys)
+    keys.pop("$schema")
+    keys["properties"] = {name: {**each, **offers} for name, each in keys["properties"].items()}
+    place = json_schema(SiteKeys)
+    place.pop("$schema")
+    out["properties"]["site"] |= {"anyOf": [{"type": "string"}, place]}
+    for name, value in (("parts", {"anyOf": [offers, keys]}), ("machines", {"anyOf": [offers, keys]}), ("others", offers)):
+        out["properties"][name] |= {"additionalProperties": value}
+    out["properties"]["sites"] |= {"additionalProperties": place}
+    return out
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """The offer that decides, and the range of all that there are.
+
+    amount: of one part; offers: how many there are, of `providers`.
+    """
+
+    offer: Offer
+    amount: Amount
+    offers: int
+    providers: tuple[str, ...]
+
+
+def taken(offers: Iterable[Offer], size: float | None) -> Taken | None:
+    """The middle one of several offers, with the range of all of them; None if there is none for a part of this size.
+
+    size: bytes that it holds, for prices of bytes.
+
+    >>> taken([Offer(3.0, 3.0, 3.0), Offer(1.0, 1.0, 1.0), Offer(9.0, 8.0, 10.0)], None).amount
+    Amount(value=3.0, low=1.0, high=10.0)
+    """
+    usable = [(offer, size if offer.per_byte else 1.0) for offer in offers]
+    sized = [(offer, factor) for offer, factor in usable if factor is not None]
+    if not sized:
+        return None
+    ranked = sorted(sized, key=lambda each: (each[0].value * each[1], each[0].provider, each[0].date))
+    offer, factor = ranked[(len(ranked) - 1) // 2]
+    low = min(each.low * by for each, by in ranked)
+    high = max(each.high * by for each, by in ranked)
+    providers = tuple(dict.fromkeys(each.provider for each, _ in ranked if each.provider))
+    return Taken(offer, Amount(offer.value * factor, low, high), len(ranked), providers)
+
+
+def today() -> dt.date:
+    """The date by which prices are old; SOURCE_DATE_EPOCH, seconds since 1970, takes the place of the clock."""
+    given = os.environ.get("SOURCE_DATE_EPOCH", "")
+    if given.isdigit():
+        return dt.datetime.fromtimestamp(int(given), dt.UTC).date()
+    return dt.datetime.now(dt.UTC).date()
+
+
+def months_old(date: str, now: dt.date | None = None) -> int | None:
+    """Months since a date as a file writes it; a year is meant as its middle; None for no date.
+
+    >>> months_old("2023-11", dt.date(2026, 11, 1)), months_old("2026", dt.date(2026, 11, 1)), months_old("")
+    (36, 5, None)
+    """
+    if not date:
+        return None
+    year, _, rest = date.partition("-")
+    month = int(rest[:2]) if rest else 6
+    at = now or today()
+    return max(0, (at.year - int(year)) * 12 + at.month - month)

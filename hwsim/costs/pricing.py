@@ -1,0 +1,191 @@
+"""Price of a machine: as a whole where somebody asks one, else the sum of its parts; what has none is named.
+
+A rent of GPUs has their share of the node in it: a machine whose GPUs have an hourly price needs no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Final
+
+from hwsim.costs.amount import Amount, total
+from hwsim.costs.prices import OLD, Prices, Taken, load_prices, months_old, taken
+from hwsim.devices.owning import WAYS, Way
+from hwsim.machine import Machine
+from hwsim.machine.layout import Layout, Part
+from hwsim.records import dataclass
+
+RENTED: Final = ("gpu", "cpu")  # kinds of parts by which a node is rented
+
+
+@dataclass(frozen=True, slots=True)
+class PricedItem:
+    """Parts, or whole machines, of one price.
+
+    Args:
+        name: of the part of the library, else of the file. count: how many. amount: of all of them, USD or USD/s.
+        date, mark, provider, source: of the offer that decides; offers: how many there are, of several providers.
+    """
+
+    name: str
+    way: Way
+    count: int
+    amount: Amount
+    date: str = ""
+    mark: str = ""
+    provider: str = ""
+    source: str = ""
+    offers: int = 1
+
+    @property
+    def months(self) -> int | None:
+        """Its age; None where its date is not known."""
+        return months_old(self.date)
+
+    @property
+    def old(self) -> bool:
+        """Whether the answer must say its age."""
+        return (self.months or 0) > OLD
+
+    def __str__(self) -> str:
+        """Who asks it, and when.
+
+        >>> str(PricedItem("p5.48xlarge", "on_demand", 1, Amount.exact(1.0), date="2026-01", mark="list", provider="AWS"))
+        'AWS, list, 2026-01'
+        """
+        return ", ".join(filter(None, (self.provider or self.source, self.mark, self.date))) or "no source, no date"
+
+
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """What a machine costs.
+
+    Args:
+        purchase: USD of what has a price; on_demand, reserved: USD/s. None where nothing has one.
+        items: what the sums are of, the dearest first.
+        missing: names of parts that have no price to buy; not_rented: by way, of those that have none to rent.
+        term: seconds that a reserved rent is paid for in whole; billed: those of a rent on demand.
+    """
+
+    purchase: Amount | None
+    on_demand: Amount | None
+    reserved: Amount | None
+    items: tuple[PricedItem, ...]
+    missing: tuple[str, ...]
+    not_rented: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    term: float = 0.0
+    billed: float = 0.0
+
+    def of(self, way: Way) -> Amount | None:
+        """USD, or USD/s of a rent, of what has a price."""
+        amount: Amount | None = getattr(self, way)
+        return amount
+
+    def lacking(self, way: Way) -> tuple[str, ...]:
+        """Names of what has no price of this way."""
+        return self.missing if way == "purchase" else self.not_rented[way == "reserved"]
+
+    def of_way(self, way: Way) -> tuple[PricedItem, ...]:
+        """The prices of one way to pay."""
+        return tuple(each for each in self.items if each.way == way)
+
+
+def price_of(machine: Machine, prices: Prices | None = None) -> Priced:
+    """What a machine costs to buy and to rent.
+
+    prices: lists to look in; the library's alone if left out.
+    """
+    lists = load_prices() if prices is None else prices
+    sums: dict[Way, Amount | None] = {}
+    items: list[PricedItem] = []
+    lacking: dict[Way, tuple[str, ...]] = {}
+    terms = [0.0, 0.0]
+    for way in WAYS:
+        missing: list[str] = []
+        found = _joined(_of_scope(machine.layout, "", 1, lists, way, missing, terms))
+        sums[way] = total(each.amount for each in found) if found else None
+        items += sorted(found, key=lambda each: (-each.amount.value, each.name))
+        lacking[way] = tuple(dict.fromkeys(missing))
+    return Priced(
+        sums["purchase"], sums["on_demand"], sums["reserved"], tuple(items), lacking["purchase"],
+        (lacking["on_demand"], lacking["reserved"]), terms[1], terms[0],
+    )  # fmt: skip
+
+
+def _joined(items: Iterable[PricedItem]) -> list[PricedItem]:
+    """Parts of one name and price together."""
+    by_name: dict[tuple[str, str, str, float], PricedItem] = {}
+    for item in items:
+        key = item.name, item.provider, item.date, item.amount.value / item.count
+        first = by_name.get(key)
+        if first is not None:
+            count = first.count + item.count
+            item = replace(first, count=count, amount=first.amount * (count / first.count))
+        by_name[key] = item
+    return list(by_name.values())
+
+
+def _of_scope(
+    layout: Layout, inside: str, many: int, prices: Prices, way: Way, missing: list[str], terms: list[float]
+) -> Iterator[PricedItem]:
+    """A machine as a whole, or its parts."""
+    whole = taken(prices.of_machine(filter(None, (layout.file,)), layout.price, way), None)
+    if whole is not None:
+        yield _item(layout.file or "the machine", way, many, whole, terms)
+        return
+    lacking: list[str] = []
+    found: list[PricedItem] = []
+    for part in layout.parts:
+        name = inside + (f"{part.family}*" if part.numbered else part.family)
+        if part.child is not None:
+            found += _of_scope(part.child, f"{name}.", many * len(part.names), prices, way, lacking, terms)
+            continue
+        offer = taken(prices.of_part(_names_of(part), part.price, way), _size(part))
+        if offer is not None:
+            found.append(_item(part.use or part.family, way, many * len(part.names), offer, terms))
+        elif way == "purchase" or part.kind in RENTED or part.kind in ("volume", "filesystem"):
+            lacking.append(f"{name} ({part.use})" if part.use else name)
+    if way != "purchase" and any(part.kind == "gpu" for part in layout.parts):  # a GPU's hour has its share of the node in it
+        lacking = [each for each in lacking if not _is_of_kind(layout, each, inside, "cpu")] if found else lacking
+    yield from found
+    missing += lacking
+    if way == "purchase":
+        yield from _cables(layout, inside, many, prices, missing)
+
+
+def _is_of_kind(layout: Layout, text: str, inside: str, kind: str) -> bool:
+    families = {inside + (f"{part.family}*" if part.numbered else part.family) for part in layout.parts if part.kind == kind}
+    return text.partition(" (")[0] in families
+
+
+def _names_of(part: Part) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(filter(None, (part.use, part.use.rpartition("/")[2], part.family))))
+
+
+def _size(part: Part) -> float | None:
+    """Bytes that a part holds."""
+    size = getattr(part.model, "size", None)
+    return float(size) if isinstance(size, int | float) else None
+
+
+def _item(name: str, way: Way, count: int, found: Taken, terms: list[float]) -> PricedItem:
+    offer = found.offer
+    terms[0] = max(terms[0], offer.billed if way == "on_demand" else 0.0)
+    terms[1] = max(terms[1], offer.term if way == "reserved" else 0.0)
+    return PricedItem(
+        name, way, count, found.amount * count, offer.date, offer.mark, offer.provider, offer.source, found.offers
+    )  # fmt: skip
+
+
+def _cables(layout: Layout, inside: str, many: int, prices: Prices, missing: list[str]) -> Iterator[PricedItem]:
+    """Both ends of each link of a network."""
+    for bundle in layout.wires.bundles:
+        if not bundle.model.network:
+            continue
+        ends = 2 * many * int(bundle.count.sum())
+        offer = taken(prices.of_other("cable"), None)
+        if offer is None:
+            missing.append(f"cables of {inside}{bundle.name}")
+        else:
+            yield _item("cable", "purchase", ends, offer, [0.0, 0.0])
