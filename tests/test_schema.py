@@ -10,6 +10,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
+from hwsim.costs.prices import prices_schema
 from hwsim.failures import failures_schema
 from hwsim.machine.schema import machine_schema, part_schema
 from hwsim.models.library import model_schema
@@ -21,6 +22,7 @@ SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
     "machine/1": machine_schema,
     "model/1": model_schema,
     "part/1": part_schema,
+    "prices/1": prices_schema,
     "workload/1": workload_schema,
 }
 CLASSES = ROOT / "machines" / "classes"  # mappings of any depth, see tests/test_classes.py
