@@ -114,7 +114,9 @@ def any_tree(source: str) -> Tree:
         if source in names(kind) or source in short[kind]:
             return read(find(kind, source))
     if not source.endswith((".yaml", ".yml")) and "/" not in source:
-        every = [name for kind in ("machine", "workload", "model", "framework", "failures", "prices", "part") for name in short[kind]]
+        every = [
+            name for kind in ("machine", "workload", "model", "framework", "failures", "prices", "part") for name in short[kind]
+        ]
         raise SpecError([Mistake(None, f"there is no file '{source}' in the library", did_you_mean(source, every))])
     return read(find("machine", source))
 
