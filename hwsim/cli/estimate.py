@@ -17,17 +17,32 @@ if TYPE_CHECKING:
     from hwsim.models import Cluster, Framework
     from hwsim.models.architectures import Model, Network
     from hwsim.models.framework import Software
+    from hwsim.models.step import Step
+    from hwsim.results.failing import Checkpoints, Failing
     from hwsim.results.interval import Interval
     from hwsim.spec import Warning
 
 MODEL: Final = LibraryName("model")
 FRAMEWORK: Final = LibraryName("framework")
+RATES: Final = LibraryName("failures")
 COUNT: Final = click.IntRange(min=1)
 SERVED: Final = ("fp32", "bf16", "fp16", "fp8", "int8")
 TRAINED: Final = ("fp32", "tf32", "bf16", "fp16", "fp8")
 _TRAINING: Final = ("pp", "dp", "cp", "ep", "microbatch", "global_batch", "sequence", "schedule", "chunks", "uneven", "sharding",
-                    "recompute", "optimizer", "sequence_parallel", "plan", "tokens", "top")  # fmt: skip
-_TRANSFORMER: Final = ("cp", "ep", "sequence", "chunks", "uneven", "sharding", "recompute", "sequence_parallel", "tokens")
+                    "recompute", "optimizer", "sequence_parallel", "plan", "tokens", "top", "failures", "storage")  # fmt: skip
+_TRANSFORMER: Final = (
+    "cp",
+    "ep",
+    "sequence",
+    "chunks",
+    "uneven",
+    "sharding",
+    "recompute",
+    "sequence_parallel",
+    "tokens",
+    "failures",
+    "storage",
+)
 _INFERENCE: Final = ("batch", "prompt", "output")
 
 
@@ -42,6 +57,23 @@ class Replicas(Text):
         if not str(value).isdigit() or int(value) < 1:
             self.fail(f"'{value}' is neither a number of replicas nor rest", param, ctx)
         return int(value)
+
+
+class Bandwidth(Text):
+    """A rate of bytes, in B/s."""
+
+    name = "bandwidth"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from hwsim.units import BANDWIDTH, UnitError, parse_as
+
+        try:
+            rate = parse_as(str(value), BANDWIDTH)
+        except UnitError as error:
+            self.fail(error.message, param, ctx)
+        if not rate > 0:
+            self.fail(f"'{value}' is no rate above 0", param, ctx)
+        return rate
 
 
 @click.command("estimate")
@@ -81,6 +113,10 @@ class Replicas(Text):
 @click.option("--top", type=COUNT, default=10, metavar="N", help="Plans that --plan auto prints (default: 10).")
 @click.option("--tokens", type=click.FloatRange(min=0, min_open=True, max=1e30), metavar="N",
               help="Days that training on so many tokens takes: 15e12.")  # fmt: skip
+@click.option("--failures", type=RATES, metavar="NAME",
+              help="With --tokens: goodput and days with failures, by rates of the library or of a file.")  # fmt: skip
+@click.option("--storage", type=Bandwidth(), metavar="RATE",
+              help="With --failures: what all nodes together write checkpoints at, such as '2 TB/s'.")  # fmt: skip
 @click.option("--infer", type=click.Choice(("prefill", "decode", "forward")), metavar="PHASE",
               help="Inference instead: prefill or decode; forward: a batch through another network.")  # fmt: skip
 @click.option("--batch", type=COUNT, default=1, metavar="N", help="Examples of a batch of inference (default: 1).")
@@ -107,6 +143,7 @@ def command(
     from hwsim.views.kit import warned
 
     _refuse_foreign(given, options["infer"])
+    _refuse_half(given)
     if options["infer"] is None and options["global_batch"] is None:
         raise click.UsageError("a step needs its batch: --global-batch, examples of all replicas")
     try:
@@ -178,13 +215,42 @@ def _training(case: _Case, options: Mapping[str, Any], given: set[str]) -> tuple
     if options["plan"] is None:
         step = estimate(case.model, plan, case.cluster, case.framework)
         sure = of_step(step, case.cluster.gpu)
+        fails = None if options["failures"] is None else _left(step, case.cluster, options)
         if case.as_json:
-            return case.document(say.of_training(step, size, tokens), sure), step.fits
-        return say.training(step, case.title, case.software, size, tokens, sure), step.fits
+            return case.document(say.of_training(step, size, tokens, fails), sure), step.fits
+        return say.training(step, case.title, case.software, size, tokens, sure, fails), step.fits
     plans = search(case.model, plan, case.cluster, case.framework, given)
     if case.as_json:
         return case.document(say.of_search(plans, size, options["top"], tokens)), plans.nearest is None
     return say.searched(plans, case.title, case.software, size, options["top"], tokens), plans.nearest is None
+
+
+def _left(step: Step, cluster: Cluster, options: Mapping[str, Any]) -> tuple[Checkpoints, Failing]:
+    """Its checkpoints, and what failures leave of the training."""
+    from hwsim.cli.errors import in_words
+    from hwsim.failures import NoProgress, load_failures
+    from hwsim.spec import Mistake, SpecError
+    from hwsim.views.estimate.failing import left
+
+    with in_words():
+        failures = load_failures(options["failures"])
+        try:
+            return left(step, cluster, failures, options["storage"], options["tokens"])
+        except NoProgress as error:
+            raise SpecError([Mistake(None, error.message, error.hint)]) from error
+
+
+def _refuse_half(given: set[str]) -> None:
+    """Reject --failures without what it needs, and the reverse."""
+    if "failures" not in given:
+        if "storage" in given:
+            raise click.UsageError("--storage is of checkpoints: it goes with --failures")
+        return
+    for name, why in (("tokens", "the length of the training"), ("storage", "what checkpoints are written at, such as '2 TB/s'")):
+        if name not in given:
+            raise click.UsageError(f"--failures needs --{name}: {why}")
+    if "plan" in given:
+        raise click.UsageError("--failures does not go with --plan auto: ask for one of its plans")
 
 
 def _inference(case: _Case, options: Mapping[str, Any]) -> tuple[str, bool]:

@@ -62,7 +62,7 @@ class Failing:
 
     Args:
         seconds: of the whole training in the mean, 0 if its length is not given; p50, p90: what half, nine of ten such trainings
-            stay below by chance; low_s, high_s: the mean at nine of ten sites, by what their rates are known to be.
+            stay below by chance; low_s, high_s: the mean at nine of ten sites, by what is known of their rates (None: without end).
         failures: in the mean.
     """
 
@@ -72,7 +72,7 @@ class Failing:
     p50_s: float = 0.0
     p90_s: float = 0.0
     low_s: float = 0.0
-    high_s: float = 0.0
+    high_s: float | None = 0.0
     failures: float = 0.0
 
 
@@ -150,7 +150,7 @@ def failing(job: Job, saves: Saves, saved: Checkpoints, step_s: float, work_s: f
         p50_s=p50,
         p90_s=p90,
         low_s=work_s / found.high,
-        high_s=work_s / found.low if found.low > 0 else math.inf,
+        high_s=work_s / found.low if found.low > 0 else None,
         failures=_mean(run.failures) / part,
     )
 

@@ -66,6 +66,8 @@ def _door(door: str, body: Mapping[str, Any], path: Path) -> Iterator[Found]:
     for key in ("parallel", "synchronise", "evaluate") if door == "train" else ():
         if isinstance(body.get(key), Mapping):
             yield from standing(f"train.{key}", ROOTS[f"train.{key}"], body[key], (*path, key))
+    if door == "train" and isinstance(body.get("failures"), Mapping):
+        yield from standing("failures", ROOTS["failures"], body["failures"], (*path, "failures"))
     model = body.get("model")
     if isinstance(model, Mapping):
         kind = f"model {model.get('kind', 'transformer')}"

@@ -12,6 +12,7 @@ from typing import Any, Final, get_args
 
 from hwsim import devices, links
 from hwsim.collectives import KINDS as ALGORITHMS
+from hwsim.failures import Failures
 from hwsim.machine.libraries.kinds import KINDS as LIBRARIES
 from hwsim.machine.schema import LibraryEntry, LinkEntry, MachineFile, PartEntry
 from hwsim.machine.topologies import TOPOLOGIES
@@ -48,6 +49,7 @@ ROOTS: Final[Mapping[str, Any]] = {
     "train.parallel": ParallelKeys,
     "train.synchronise": SynchroniseKeys,
     "train.evaluate": EvaluateKeys,
+    "failures": Failures,
     "infer": InferKeys,
     **{f"statement {name}": cls for name, cls in STATEMENTS.items()},
     "op": Op,

@@ -10,6 +10,7 @@ from hwsim.formats import format_quantity, format_share
 from hwsim.results import invariants
 from hwsim.units import DAY
 from hwsim.views.interval import say as intervals
+from hwsim.views.kit.failing import as_dict, failing_lines, saved_as_dict, saved_lines
 from hwsim.views.kit.lines import titled
 from hwsim.views.kit.warned import as_dicts
 from hwsim.views.summary.say import bar
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from hwsim.models import Footprint, Laid, Step
     from hwsim.models.inference import Pass, Service
     from hwsim.models.search import Searched
+    from hwsim.results.failing import Checkpoints, Failing
     from hwsim.results.interval import Interval
     from hwsim.spec import Warning
 
@@ -43,7 +45,13 @@ SAID: Final[Mapping[str, str]] = {"cache": "keys and values", "optimizer": "opti
 
 @invariants.guarded
 def training(
-    step: Step, title: str, framework: str, size: float | None, tokens: float | None = None, sure: Interval | None = None
+    step: Step,
+    title: str,
+    framework: str,
+    size: float | None,
+    tokens: float | None = None,
+    sure: Interval | None = None,
+    fails: tuple[Checkpoints, Failing] | None = None,
 ) -> str:
     """A step in a screenful: its time and shares, what the GPUs come to, and their memory."""
     laid = step.laid
@@ -60,6 +68,9 @@ def training(
     out += titled("memory", _fits(step.memory, step.verdict, size, f", on a GPU of stage {step.memory.stage}"))
     if tokens is not None:
         out += titled("training", f"{_count(tokens)} tokens take {_days(tokens / step.tokens_per_second)}")
+    if fails is not None:
+        for name, line in (*saved_lines(fails[0]), *failing_lines(fails[1])):
+            out += titled(name, line)
     return "\n".join([*out, "", *_shares(step.shares), "", *_kinds(step.memory)]) + "\n"
 
 
@@ -180,7 +191,9 @@ def document(
     return invariants.document(header)
 
 
-def of_training(step: Step, size: float | None, tokens: float | None = None) -> dict[str, Any]:
+def of_training(
+    step: Step, size: float | None, tokens: float | None = None, fails: tuple[Checkpoints, Failing] | None = None
+) -> dict[str, Any]:
     """A step as dicts and lists: seconds, bytes."""
     laid = step.laid
     plan = laid.plan
@@ -205,6 +218,8 @@ def of_training(step: Step, size: float | None, tokens: float | None = None) -> 
     }
     if tokens is not None:
         numbers["training"] = {"tokens": tokens, "seconds": tokens / step.tokens_per_second}
+    if fails is not None:
+        numbers |= {"checkpoints": saved_as_dict(fails[0]), "failures": as_dict(fails[1])}
     return numbers
 
 

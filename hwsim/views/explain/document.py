@@ -10,6 +10,7 @@ from hwsim.results import invariants
 from hwsim.results.result import Result
 from hwsim.views.interval import say as interval
 from hwsim.views.kit.document import picked
+from hwsim.views.kit.failing import as_dict as failing_as_dict
 from hwsim.views.kit.figure import FORMATS
 from hwsim.views.kit.warned import as_dicts
 
@@ -61,6 +62,7 @@ def as_dict(result: Result, explanation: Explanation, *, path: bool = False) -> 
             }
             for run in explanation.runs
         ],
+        **_failures(result),
         "activities": [
             picked(
                 activity, "sort", "device", "names", "count", "busy_s", "work_s", on_path_s="path_s", hidden_s="hidden_s"
@@ -107,6 +109,12 @@ def as_dict(result: Result, explanation: Explanation, *, path: bool = False) -> 
             for piece in explanation.path
         ]
     return entries
+
+
+def _failures(result: Result) -> dict[str, Any]:
+    """What failures leave of each training, where any has them."""
+    left = {trained.name: failing_as_dict(trained.failing) for trained in result.trainings if trained.failing is not None}
+    return {"failures": left} if left else {}
 
 
 def _label(label: Label) -> dict[str, Any]:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Collection, Iterator, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from hwsim.formats import percent
+from hwsim.formats import format_quantity, percent
 from hwsim.graph.opgraph import Label
 from hwsim.results import invariants
 from hwsim.results.cause import Cause
 from hwsim.results.critical import Share, families
 from hwsim.results.result import Result
+from hwsim.results.training import MAIN
 from hwsim.views.explain.derivation import Derivation, Line, duration, fraction, seconds
 from hwsim.views.explain.explanation import Explanation
 from hwsim.views.explain.measure import TIMES
@@ -20,8 +21,12 @@ from hwsim.views.explain.steps import Step
 from hwsim.views.explain.what_if import LARGEST, WhatIf
 from hwsim.views.interval import say as interval
 from hwsim.views.kit import warned
+from hwsim.views.kit.failing import accounted
 from hwsim.views.kit.lines import WIDTH
 from hwsim.views.summary.say import bar
+
+if TYPE_CHECKING:
+    from hwsim.results.failing import Failing
 
 CAUSES: Final = 12  # rows of a table; the rest is counted
 STEPS: Final = 16
@@ -56,6 +61,9 @@ def _lines(result: Result, explanation: Explanation, path: bool, derived: int) -
         return
     yield from _heading("where the time goes, along the critical path")
     yield from _accounting(explanation.accounting, result.timeline.makespan_fs)
+    for trained in result.trainings:
+        if trained.failing is not None:
+            yield from _lost(trained.name, trained.failing)
     yield from _heading("how sure that is, and what makes it unsure")
     yield from (
         line
@@ -86,6 +94,18 @@ def _accounting(shares: Sequence[Share], makespan: int) -> Iterator[str]:
     for name, time in shown:
         yield f"  {_short(name):<{width}}  {duration(time):>9}  {percent(time / makespan):>6}  {bar(time / makespan)}"
     yield f"  {'makespan':<{width}}  {duration(makespan):>9}  {'100 %':>6}"
+
+
+def _lost(name: str, failing: Failing) -> Iterator[str]:
+    """The time of a training that fails: what it goes to, and what failed."""
+    whose = "" if name == MAIN else f" of {name}"
+    to, by = accounted(failing)
+    width = max(len(part) for part, _ in (*to, *by))
+    for title, parts in ((f"where the time{whose} goes if parts fail", to), ("what failed, by the time that it costs", by)):
+        yield from _heading(title)
+        for part, share in parts:
+            time = format_quantity(share * failing.seconds, "s") if failing.seconds > 0 else ""
+            yield f"  {part:<{width}}  {time:>9}  {percent(share):>6}  {bar(share)}"
 
 
 def _steps(explanation: Explanation) -> Iterator[str]:

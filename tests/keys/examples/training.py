@@ -83,7 +83,9 @@ PLAIN: Final = {**FRAMEWORK, "attention": "plain", "scores": 1.5, "repeated": "5
 TRIED: Final[dict[str, tuple[Any, ...]]] = {
     "train.shares": ([2.0, 1.0, 1.0],),  "model cnn.layers.conv.groups": (1,),
     "train.device": (["node0.gpu0"], ["node0.gpu*"]), "train.framework": ("transformers",), "train.model": ("gpt2",),
-        "train.gpus": (4,),
+        "train.gpus": (4,), "train.failures": ("opt-175b",), "failures.spares.nodes": (3,), "failures.restart.load": ("60 s",),
+    "failures.spread.mtbf": (["20 %", "300 %"],), "failures.spread.restart": (["20 %", "300 %"],),
+    "train.checkpoint.memory.every": ("auto",),
     "train.parallel.order": (["dp", "tp", "cp", "ep", "pp"],), "train.dtype": ("fp16", "fp8"),
         "train.synchronise.server": (["node0.gpu0"],),
     "train.evaluate.device": (["node0.gpu0"],), "train.sharding": ("zero-3",), "train.synchronise.algorithm": ("ps-cpu",
@@ -96,6 +98,28 @@ def _example(name: str, workload: dict[str, Any], many: int = 8, **options: Any)
     return Example(name, gpus(many), workload, tried=TRIED, **options)
 
 
+def stored(many: int) -> dict[str, Any]:
+    """The same with a file system in each node."""
+    with_disks = gpus(many)
+    node = with_disks["parts"]["node"]
+    disk = {"kind": "filesystem", "bandwidth": "10 GB/s", "requests": "100 1/s", "request": "64 MiB", "latency": "1 ms"}
+    slow = {"kind": "filesystem", "bandwidth": "1 GB/s", "stream": "50 MB/s", "latency": "1 ms"}
+    node["parts"] = {**node["parts"], "disk": disk, "slow": slow}
+    node["links"] = [*node["links"], *(between("cpu", name, "pcie", gen=4, lanes=4) for name in ("disk", "slow"))]
+    return with_disks
+
+
+RATES: Final[dict[str, Any]] = {
+    "hwsim": "failures/1", "name": "ours", "source": "measured", "ref": "a log", "date": "2026-10", "notes": "of this year",
+    "parts": {
+        "gpu": {"failures": 30, "among": 8, "during": "2 day"},
+        "host": {"of": "node", "mtbf": "10 h", "replace": True},
+    },
+    "restart": {"detect": "10 s", "replace": "20 s", "start": "30 s", "load": "5 s"},
+    "spares": {"nodes": "auto", "percentile": "99 %", "repair": "1 h"},
+    "spread": {"mtbf": ["50 %", "200 %"], "restart": ["60 %", "150 %"]},
+    "shape": 0.8, "runs": 20, "seed": 3,
+}  # fmt: skip
 SMALL: Final = {"kind": "mlp", "units": [784, 2560, 10]}
 NET: Final[dict[str, Any]] = {"model": SMALL, "device": ["node0.gpu0..2"], "global_batch": 64, "steps": 2}
 EXAMPLES: Final = (
@@ -118,6 +142,51 @@ EXAMPLES: Final = (
             tokens=1e9,
             detail="layer",
         ),
+    ),
+    _example(
+        "training that fails",
+        train(
+            **TRAIN,
+            tokens=1e10,
+            checkpoint={
+                "every": "auto",
+                "bytes": "10 GB",
+                "bandwidth": "2 GB/s",
+                "mode": "sync",
+                "snapshot": "100 ms",
+                "memory": {"survives": "80 %", "write": "50 ms", "load": "1 s", "every": "100 s"},
+            },
+            failures=RATES,
+        ),
+    ),
+    Example(
+        "training with checkpoints",
+        stored(8),
+        train(
+            **{**TRAIN, "steps": 3},
+            tokens=1e10,
+            parallel={"tp": 2, "dp": 4},
+            checkpoint={
+                "every": 2,
+                "bytes": "auto",
+                "to": "disk",
+                "mode": "sync",
+                "sharded": True,
+                "request": "1 MB",
+                "depth": 4,
+            },
+        ),
+        tried={**TRIED, "train.checkpoint.to": ("slow",), "train.checkpoint.mode": ("async",), "train.checkpoint.every": (3,)},
+    ),
+    Example(
+        "training with a checkpoint at once",
+        stored(8),
+        train(**TRAIN, checkpoint={"every": 1, "bytes": "2 GB", "to": "slow", "depth": 4}),
+        tried={"train.checkpoint.to": ("disk",)},
+    ),
+    _example(
+        "training with checkpoints that take a time",
+        train(**TRAIN, tokens=1e10, checkpoint={"every": "30 s", "write": "3 s"}, failures="llama-3-405b"),
     ),
     _example("training of sharded copies", train(**TRAIN, sharding="zero-3", shards=4, epochs=2.0, samples=1e5)),
     _example("training in long sequences", train(**TRAIN, gpus=8, parallel={"tp": 2, "pp": 1, "cp": 2, "dp": "rest"})),

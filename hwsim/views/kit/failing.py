@@ -1,0 +1,89 @@
+"""Checkpoints of a training and what failures leave of it: lines, rows and entries that several views show."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from hwsim.formats import format_quantity, format_share, percent
+from hwsim.units import DAY
+
+if TYPE_CHECKING:
+    from hwsim.results.failing import Checkpoints, Failing
+
+
+def saved_lines(saved: Checkpoints) -> Iterator[tuple[str, str]]:
+    """(title, text) of a checkpoint: what it is, what it costs the training."""
+    every = f"every {format_quantity(saved.every_s, 's')}, {saved.steps:,} steps: " if saved.steps else ""
+    written = f"{format_quantity(saved.bytes, 'B')} in {format_quantity(saved.write_s, 's')} to {saved.target}"
+    stops = f"training stops for {format_quantity(saved.stop_s, 's')}"
+    slower = (
+        f" and loses {format_quantity(saved.slower_s, 's')} beside the write" if saved.slower_s > 1e-3 * saved.write_s else ""
+    )
+    yield "checkpoint", f"{every}{written}; {stops}{slower}"
+
+
+def failing_lines(failing: Failing) -> Iterator[tuple[str, str]]:
+    """(title, text) of what failures leave: how often, the goodput and what the rest is lost to, and the days."""
+    job, found = failing.job, failing.goodput
+    causes = ", ".join(f"{name} {format_share(part)}" for name, part in largest(job.by_cause))
+    yield (
+        "failures",
+        f"one every {format_quantity(job.mtbf_s, 's')} ({causes}); a restart takes {format_quantity(found.down_s, 's')}",
+    )
+    if job.name:
+        yield "", f"rates of {job.name}"
+    if found.spares:
+        nodes = f"{found.spares:,} node{'s' if found.spares > 1 else ''}"
+        yield "spares", f"{nodes} beside the {job.nodes:,}, while others are repaired"
+    lost = ", ".join(f"{name} {percent(part)}" for name, part in largest(found.lost))
+    around = f" ({percent(found.low)} to {percent(found.high)})" if found.low < found.share else ""
+    yield "goodput", f"{percent(found.share)}{around}; lost: {lost or 'nothing'}"
+    if failing.seconds > 0:
+        days, low, p90 = (each / DAY for each in (failing.seconds, failing.low_s, failing.p90_s))
+        high = "never" if failing.high_s is None else f"{failing.high_s / DAY:,.4g}"
+        sites = f"{low:,.4g} to {high} by what the rates are known to be; " if failing.low_s < failing.seconds else ""
+        yield "days", f"{days:,.4g} with failures ({sites}by chance 9 of 10 below {p90:,.4g})"
+
+
+def accounted(failing: Failing) -> tuple[list[tuple[str, float]], list[tuple[str, float]]]:
+    """(share of the time by what it goes to, work first; share that is lost by what failed)."""
+    found = failing.goodput
+    return [("work", found.share), *largest(found.lost)], largest(found.by_cause)
+
+
+def largest(parts: Mapping[str, float]) -> list[tuple[str, float]]:
+    """Parts that are not nothing, the largest first."""
+    return sorted(((name, part) for name, part in parts.items() if part > 0), key=lambda each: (-each[1], each[0]))
+
+
+def saved_as_dict(saved: Checkpoints) -> dict[str, Any]:
+    """A checkpoint for a document; keys end in their unit."""
+    entries = {**asdict(saved), "costs_s": saved.costs_s}
+    return entries if saved.steps else {**entries, "every_s": None, "steps": None}
+
+
+def as_dict(failing: Failing) -> dict[str, Any]:
+    """What failures leave, for a document."""
+    job, found = failing.job, failing.goodput
+    numbers: dict[str, Any] = {
+        "rates": job.name,
+        "mtbf_s": job.mtbf_s if math.isfinite(job.mtbf_s) else None,
+        "restart_s": found.down_s,
+        "spares": found.spares,
+        "by_cause": job.by_cause,
+        "goodput": found.share,
+        "goodput_low": found.low,
+        "goodput_high": found.high,
+        "lost": dict(found.lost),
+        "lost_by_cause": dict(found.by_cause),
+        "memory_every_s": found.near_every_s or None,
+    }
+    if failing.seconds > 0:
+        names = ("mean", "p50", "p90", "low", "high")
+        seconds = (failing.seconds, failing.p50_s, failing.p90_s, failing.low_s, failing.high_s)
+        numbers |= {f"days_{name}": None if each is None else each / DAY for name, each in zip(names, seconds, strict=True)}
+        numbers["failures"] = failing.failures
+    return numbers
