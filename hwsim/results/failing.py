@@ -62,7 +62,7 @@ class Failing:
 
     Args:
         seconds: of the whole training in the mean, 0 if its length is not given; p50, p90: what half, nine of ten such trainings
-            stay below by chance; low_s, high_s: the mean at nine of ten sites, by what is known of their rates (None: without end).
+            stay below by chance; low_s, high_s: the mean at nine of ten sites, by what is known of their rates; None: no end.
         failures: in the mean.
     """
 
