@@ -24,18 +24,18 @@ COMMANDS: Final = {  # in the order of the help; a module of a package `cli` eac
     "simulate": "Run a workload on a machine.",
     "sweep": "Run a workload with one value after another: a table of times.",
     "study": "Run the points of a file: grids, lists, values by chance; it goes on after a kill.",
+    "compare": "Two machines, workloads or runs: what differs, and why; or a run and measurements.",
     "explain": "Say why a run takes as long as it does, and what would help.",
     **VIEWS,
     "calibrate": "Turn this computer into a machine file: measure, fit, validate.",
     "record": "Run a script of numpy, and write what it calls as a workload.",
-    "compare": "A recorded workload: predicted against measured, op by op.",
     "estimate": "How long a step of training or a batch of inference takes, in closed form, and whether it fits.",
     "check": "Validate files: all mistakes, with line and column.",
     "show": "Print a machine, part or workload, with the source of each number.",
     "new": "Write a pair of files to start from.",
     "schema": "Print the JSON Schema of a kind of file, for editors.",
 }
-MEASURING: Final = frozenset({"calibrate", "record", "compare"})  # in hwsim_calibrate, which the simulator does not know
+MEASURING: Final = frozenset({"calibrate", "record"})  # in hwsim_calibrate, which the simulator does not know
 EXIT_FAILED: Final = 1
 EXIT_MISTAKE: Final = 2
 EXIT_VIOLATED: Final = 3

@@ -43,7 +43,7 @@ MACHINE: Final = LibraryName("machine")
 WORKLOAD: Final = LibraryName("workload")
 
 
-def _settings(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+def as_settings(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
     """--set K=V ... as a mapping; the last value of a path wins."""
     settings: dict[str, str] = {}
     for text in values:
@@ -69,7 +69,7 @@ def settings_option(function: F) -> F:
         "settings",
         multiple=True,
         metavar="PATH=VALUE",
-        callback=_settings,
+        callback=as_settings,
         help="Change one value: n=10 (a parameter), machine.gpu.count=8, ...",
     )(function)
 

@@ -167,9 +167,8 @@ def _parts(weights: Weights, errors_of: Table, level: int) -> Iterable[Part]:
         by_key.setdefault(weight.doubt[:3], []).append(weight)
     for (regime, case, key), alike in by_key.items():
         of_time = math.fsum(weight.doubt.seconds for weight in alike) / weights.total
-        kind, _, name = regime.partition("/")
-        if kind == PLAIN:
-            yield Part(key, regime, case, of_time, of_time * _spread(name, errors_of), 0.0, NORMAL[level])
+        if (spread := spread_of(regime, errors_of)) is not None:
+            yield Part(key, regime, case, of_time, of_time * spread, 0.0, NORMAL[level])
             continue
         errors = errors_of.errors(regime, case)
         if errors is None:  # such a time was never measured
@@ -182,8 +181,14 @@ def _parts(weights: Weights, errors_of: Table, level: int) -> Iterable[Part]:
         )
 
 
-def _spread(name: str, errors_of: Table) -> float:
-    """Standard deviation of a number: "=0.05" itself, "guess.latency" by its source and what it is of."""
+def spread_of(regime: str, errors_of: Table) -> float | None:
+    """Standard deviation of a number: "number/=0.05" itself, "number/guess.latency" by its source and what it is of.
+
+    None for a regime of a model.
+    """
+    kind, _, name = regime.partition("/")
+    if kind != PLAIN:
+        return None
     if name.startswith("="):
         return float(name[1:])
     source, _, of = name.partition(".")

@@ -184,7 +184,7 @@ def number(result: Result, wanted: Measure, document: Callable[[], Mapping[str, 
         if name in used:
             return used[name]
         raise NoSuchNumber(wanted.column, did_you_mean(name, used) or "a capacity as the summary names it: busy:gpu0.compute")
-    value = _at(document(), wanted.column.split("."))
+    value = at_path(document(), wanted.column.split("."))
     if isinstance(value, bool) or not isinstance(value, int | float):
         titles = [measure(column).title for column in values]
         hint = did_you_mean(wanted.title, titles) or ""
@@ -193,19 +193,19 @@ def number(result: Result, wanted: Measure, document: Callable[[], Mapping[str, 
     return float(value)
 
 
-def _at(inside: Any, steps: Sequence[str]) -> Any:
+def at_path(inside: Any, steps: Sequence[str]) -> Any:
     """The value at a path of keys, places in lists, or elements by name; names may have dots in them."""
     if not steps:
         return inside
     for length in range(len(steps), 0, -1):
         step, rest = ".".join(steps[:length]), steps[length:]
         if isinstance(inside, Mapping) and step in inside:
-            return _at(inside[step], rest)
+            return at_path(inside[step], rest)
         if isinstance(inside, list):
             for place, element in enumerate(inside):
                 names = [element.get(key) for key in ("name", "device", "cause")] if isinstance(element, Mapping) else []
                 if step in (*names, str(place)):
-                    return _at(element, rest)
+                    return at_path(element, rest)
     return None
 
 

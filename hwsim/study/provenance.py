@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from hwsim.demand import Case
+from hwsim.results.interval import Interval
 from hwsim.spec import Warning, different
 from hwsim.study.grid import written
 from hwsim.study.point import Row
@@ -36,25 +37,31 @@ def known_alike(paths: Sequence[str], rows: Sequence[Row]) -> list[Row]:
     intervals = [rank for rank in ranks if rank is not None]
     if not at or not intervals or min(intervals) == max(intervals):
         return list(rows)
-    best = next(row for row, rank in zip(rows, ranks, strict=True) if rank == min(intervals))
-    marked = []
-    for row, rank in zip(rows, ranks, strict=True):
-        if rank is not None and rank > min(intervals):
-            text = f"{_called(row, at)} is {_said(row)}, {_called(best, at)} is {_said(best)}"
-            row = replace(row, warnings=different(row.warnings, [Warning("unlike-provenance", text)]))
-        marked.append(row)
-    return marked
+    warned = unlike([(_called(row, at), row.interval) for row in rows])
+    return [row if warning is None else replace(row, warnings=different(row.warnings, [warning]))
+            for row, warning in zip(rows, warned, strict=True)]  # fmt: skip
+
+
+def unlike(answers: Sequence[tuple[str, Interval | None]]) -> list[Warning | None]:
+    """A warning for each answer (name, interval) that is known less well than the best; None for the others."""
+    ranks = [None if sure is None else _RANKS[sure.case] for _, sure in answers]
+    least = min((rank for rank in ranks if rank is not None), default=0)
+    best = next((_said(*answer) for answer, rank in zip(answers, ranks, strict=True) if rank == least), "")
+    return [
+        Warning("unlike-provenance", f"{_said(*answer)}, {best}") if rank is not None and rank > least else None
+        for answer, rank in zip(answers, ranks, strict=True)
+    ]
 
 
 def _called(row: Row, at: Sequence[int]) -> str:
     return ", ".join(written(row.values[place]) for place in at)
 
 
-def _said(row: Row) -> str:
-    """ "measured (+-7 %)"."""
-    if row.interval is None:
-        return "not known"
-    return f"{_WORDS[row.interval.case]} (+-{math.expm1(row.interval.half):.0%})".replace("%", " %")
+def _said(name: str, sure: Interval | None) -> str:
+    """ "a100 is measured (+-7 %)"."""
+    if sure is None:
+        return f"{name} is not known"
+    return f"{name} is {_WORDS[sure.case]} (+-{math.expm1(sure.half):.0%})".replace("%", " %")
 
 
-__all__ = ["known_alike"]
+__all__ = ["known_alike", "unlike"]

@@ -1,0 +1,220 @@
+"""`hwsim compare`: two machines, workloads or runs; or a run and measurements."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple
+
+import click
+
+from hwsim.cli.arguments import FILE, LibraryName, as_settings, refuse_unwritable, settings_option, write_files
+from hwsim.results.invariants import document, printed
+
+ANY: Final = LibraryName("machine")
+TABLES: Final = (".csv", ".json", ".json.gz", ".gz")
+FORMS: Final = (
+    "MACHINE MACHINE WORKLOAD", "MACHINE WORKLOAD WORKLOAD", "MACHINE MACHINE WORKLOAD WORKLOAD", "RUN.json RUN.json",
+    "RUN.json TABLE", "MACHINE WORKLOAD TABLE", "MACHINE WORKLOAD with --set-a or --set-b",
+    "MACHINE WORKLOAD [MEASURED], a workload of `hwsim record`",
+)  # fmt: skip
+Kind = Literal["machine", "workload", "run", "recording", "table"]
+
+
+class Given(NamedTuple):
+    """An argument, and what it is."""
+
+    kind: Kind
+    name: str
+    content: Any
+
+
+@click.command("compare", short_help="Two machines, workloads or runs: what differs, and why.")
+@click.argument("files", type=ANY, nargs=-1, required=True)
+@settings_option
+@click.option("--set-a", "set_a", multiple=True, metavar="PATH=VALUE", callback=as_settings, help="Change one value of A.")
+@click.option("--set-b", "set_b", multiple=True, metavar="PATH=VALUE", callback=as_settings, help="Change one value of B.")
+@click.option("--by", default="", metavar="MEASURE", help="Compare by it, as a sweep does: time, step, tokens/s, ttft_p95, ...")
+@click.option("--waterfall/--no-waterfall", "attribute", default=True,
+              help="Find what each change of the files contributes, by further runs (default: yes).")  # fmt: skip
+@click.option("--orders", type=click.IntRange(min=2), metavar="N",
+              help="Draw so many orders of more than eight changes (default: 64); fewer runs, less sure shares.")  # fmt: skip
+@click.option("--interval", is_flag=True, help="Find the ends of the intervals with more runs; of services, too.")
+@click.option(
+    "--clock", type=click.Choice(["cpu", "wall"]), help="Of a recorded workload: CPU time or wall time (default: as recorded)."
+)
+@click.option("--all", "every", is_flag=True, help="Print every op of a run and its measurements.")
+@click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: compare/1, comparison/1).")
+@click.option("--plot", type=FILE, metavar="FILE", help="Write a figure (.png, .svg or .pdf).")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    files: tuple[str, ...],
+    settings: dict[str, str],
+    set_a: dict[str, str],
+    set_b: dict[str, str],
+    by: str,
+    attribute: bool,
+    orders: int | None,
+    interval: bool,
+    clock: str | None,
+    every: bool,
+    as_json: bool,
+    plot: Path | None,
+) -> None:
+    """Compare two machines with a workload, two workloads on a machine, or two runs that `hwsim simulate --json --ops` wrote: how
+    many times as fast one is, by op and by cause. Each change of the files has its share of the difference.
+
+    A run is also compared with a table of measurements (op, time), and a recorded workload with its recorded times.
+    """
+    refuse_unwritable(plot)
+    from hwsim.cli.errors import in_words
+
+    with in_words():
+        given = [kind_of(name) for name in files]
+    kinds = [each.kind for each in given]
+    is_changed = bool(set_a or set_b)
+    if _is_recorded(given) and not is_changed:
+        for option, is_given in (("--by", by), ("--orders", orders), ("--interval", interval)):
+            if is_given:
+                raise click.UsageError(f"{option} does not go with a recorded workload")
+        _of_recording(ctx, given, settings, clock=clock, every=every, as_json=as_json, plot=plot)
+        return
+    if clock is not None:
+        raise click.UsageError("--clock goes with a recorded workload")
+    if "table" in kinds:
+        _of_table(given, settings, every=every, as_json=as_json, plot=plot)
+        return
+    if every:
+        raise click.UsageError("--all goes with measurements")
+    from hwsim import comparing
+    from hwsim.cli.progress import progress
+
+    with in_words(), progress(shown=sys.stderr.isatty(), unit="runs") as report:
+        if kinds == ["run", "run"]:
+            _refuse_settings(settings, set_a, set_b)
+            sides = [comparing.of_document(each.content, each.name) for each in given]
+            both = comparing.of_sides(sides[0], sides[1], by)
+        else:
+            machines, workloads = ([each.content for each in given if each.kind == kind] for kind in ("machine", "workload"))
+            if len(machines) + len(workloads) != len(given) or not _is_pair(len(machines), len(workloads), own=is_changed):
+                raise click.UsageError(_no_form(given))
+            both = comparing.compare(
+                (machines[0], machines[-1]), (workloads[0], workloads[-1]), set=settings, set_a=set_a, set_b=set_b, by=by,
+                attribute=attribute, progress=report, interval="runs" if interval else True,
+                **({} if orders is None else {"orders": orders}),
+            )  # fmt: skip
+    write_files([(plot, both.plot)])
+    click.echo(document(both.to_json()) if as_json else printed(str(both)), nl=False)
+
+
+def _is_pair(machines: int, workloads: int, *, own: bool) -> bool:
+    """Whether these numbers of machines and workloads make two runs."""
+    return 1 <= machines <= 2 and 1 <= workloads <= 2 and (machines + workloads > 2 or own)
+
+
+def _is_recorded(given: Sequence[Given]) -> bool:
+    kinds = [each.kind for each in given]
+    if kinds == ["machine", "workload", "recording"]:
+        return True
+    return kinds == ["machine", "workload"]
+
+
+def _no_form(given: Sequence[Given]) -> str:
+    said = ", ".join(f"'{each.name}' is a {each.kind}" for each in given)
+    return f"nothing to compare: {said}. Accepted are:\n  " + "\n  ".join(FORMS)
+
+
+def _refuse_settings(*settings: Mapping[str, str]) -> None:
+    if any(settings):
+        raise click.UsageError("--set changes files; a run that was written is as it is")
+
+
+def kind_of(name: str) -> Given:
+    """The thing that an argument names.
+
+    Raises:
+        SpecError: there is no such file, or it is nothing that can be compared.
+    """
+    import json
+
+    from hwsim.comparing.measured import read_json, read_table
+    from hwsim.spec import Mistake, SpecError, names, read
+
+    if name.endswith(TABLES):
+        path = Path(name)
+        if not path.is_file():
+            raise SpecError([Mistake(None, f"there is no file '{name}'")])
+        if name.endswith(".csv"):
+            return Given("table", name, read_table(path))
+        content = read_json(path)
+        form = content.get("hwsim") if isinstance(content, Mapping) else None
+        if form == "result/1":
+            return Given("run", name, content)
+        if form is not None or not content:
+            kind: Kind = "recording" if str(form).startswith("recording/") or not content else "run"
+            return Given(kind, name, content)
+        return Given("table", name, read_table(path))
+    if name == "-":
+        tree = read(name)
+        return Given("machine" if (tree.text("hwsim") or "").startswith("machine/") else "workload", name, tree)
+    path = Path(name)
+    if path.is_file():
+        tree = read(path)
+        header = tree.text("hwsim") or ""
+        if header.startswith(("machine/", "workload/")):
+            return Given("machine" if header.startswith("machine/") else "workload", name, name if "." in name else path)
+        raise SpecError(
+            [Mistake(tree.place, f"'{name}' is neither a machine nor a workload: its `hwsim` is {json.dumps(header)}")]
+        )
+    if name in names("machine"):
+        return Given("machine", name, name)
+    if name in names("workload"):
+        return Given("workload", name, name)
+    return Given(*_unknown(name))
+
+
+def _unknown(name: str) -> tuple[Kind, str, Any]:
+    """A name that is in no part of the library; raises with the nearest of all its names."""
+    from hwsim.spec import Mistake, SpecError, did_you_mean, names
+
+    candidates = (*names("machine"), *names("workload"))
+    ends = [each for each in candidates if each.rpartition("/")[2] == name]
+    hint = did_you_mean(ends[0], ends) if ends else did_you_mean(name, candidates)
+    raise SpecError([Mistake(None, f"there is no machine or workload '{name}', and no file of that name", hint)])
+
+
+def _of_recording(
+    ctx: click.Context, given: Sequence[Given], settings: Mapping[str, str], *, clock: str | None, every: bool, as_json: bool,
+    plot: Path | None,
+) -> None:  # fmt: skip
+    """A recorded workload and its measured times: the comparison of calibration, which is a product of its own."""
+    from importlib import import_module
+
+    machine, workload, *measured = (each.name for each in given)
+    recording: Path = import_module("hwsim_calibrate.recording.writing").measured_path(workload)
+    if not measured and not recording.is_file():
+        raise click.UsageError(f"{_no_form(given)}\n'{workload}' was not recorded: there is no {recording}")
+    recorded: click.Command = import_module("hwsim_calibrate.cli.compare").command
+    ctx.invoke(
+        recorded, machine=machine, workload=workload, measured=Path(measured[0]) if measured else None, settings=dict(settings),
+        clock=clock, every=every, as_json=as_json, plot=plot,
+    )  # fmt: skip
+
+
+def _of_table(given: Sequence[Given], settings: Mapping[str, str], *, every: bool, as_json: bool, plot: Path | None) -> None:
+    from hwsim.cli.errors import in_words
+    from hwsim.comparing.measured import against
+
+    runs = [each for each in given if each.kind != "table"]
+    tables = [each for each in given if each.kind == "table"]
+    if len(tables) != 1 or [each.kind for each in runs] not in (["run"], ["machine", "workload"], ["workload", "machine"]):
+        raise click.UsageError(_no_form(given))
+    if runs[0].kind == "run":
+        _refuse_settings(settings)
+    with in_words():
+        compared = against({each.kind: each.content for each in runs}, runs[0].name, tables[0].content, settings)
+    write_files([(plot, compared.plot)])
+    click.echo(document(compared.to_json()) if as_json else printed(compared.text(every=every)), nl=False)

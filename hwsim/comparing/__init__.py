@@ -1,0 +1,9 @@
+"""Comparisons: two runs by op and by cause, and how much each change of the files contributes to their difference."""
+
+from __future__ import annotations
+
+from hwsim.comparing.comparison import Comparison, compare, of_sides
+from hwsim.comparing.shapley import Shares, shares
+from hwsim.comparing.sides import of_document, of_run
+
+__all__ = ["Comparison", "Shares", "compare", "of_document", "of_run", "of_sides", "shares"]

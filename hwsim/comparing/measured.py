@@ -1,0 +1,350 @@
+"""A run against a table of measurements: op by op, predicted and measured.
+
+A table is CSV with a line of headings, or JSON. Columns are `op` and one of `time` (of one execution) or `total` (of all), as
+`12.3 ms` or in seconds; `times` says how often an op ran. The row `makespan` is the run as a whole.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+from hwsim.api import Run
+from hwsim.comparing.comparison import run_files
+from hwsim.comparing.parameters import Files
+from hwsim.comparing.sides import Side, of_document, of_run
+from hwsim.formats import format_quantity, percent
+from hwsim.records import dataclass
+from hwsim.results.cause import binding
+from hwsim.results.coverage import mark_of
+from hwsim.results.interval import Interval
+from hwsim.spec import Mistake, Mistakes, Place, SpecError, Warning, did_you_mean
+from hwsim.units import TIME, UnitError, parse_as
+from hwsim.views.bars.draw import Bar, Bars
+from hwsim.views.interval.say import EXACT, range_text
+from hwsim.views.kit import warned
+from hwsim.views.kit.document import picked
+from hwsim.views.kit.lines import WIDTH, titled
+from hwsim.views.kit.table import Column, aligned, shortened
+from hwsim.workload import sources
+
+WHOLE: Final = "makespan"  # the row of the run as a whole
+NAMES: Final = ("op", "name")
+EACH: Final = ("time", "time_s", "each", "each_s")
+TOTAL: Final = ("total", "total_s")
+TIMES: Final = ("times", "count")
+COLUMNS: Final = "op, and time (of one execution) or total (of all); times, if you know it"
+SHOWN: Final = 20
+NAME: Final = 50  # letters
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredOp:
+    """A row of the table: seconds of one execution, or of all; how many there were, if the table says it."""
+
+    name: str
+    each_s: float | None
+    total_s: float | None
+    times: int | None
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """An op, measured and predicted, in seconds of all its executions."""
+
+    name: str
+    times: int
+    measured_s: float
+    predicted_s: float
+    known_by: str
+
+    @property
+    def error(self) -> float:
+        """(predicted - measured) / measured."""
+        return self.predicted_s / self.measured_s - 1.0
+
+    @property
+    def missed_s(self) -> float:
+        """Seconds of error."""
+        return abs(self.predicted_s - self.measured_s)
+
+
+@dataclass(frozen=True)
+class AgainstTable:
+    """A run and its measurements, the largest error first.
+
+    Args:
+        whole_s: measured time of the run as a whole; None if the table has none.
+        missing: ops of the run that the table has not.
+    """
+
+    side: Side
+    ops: tuple[Pair, ...]
+    whole_s: float | None
+    missing: tuple[str, ...]
+    warnings: tuple[Warning, ...]
+
+    @cached_property
+    def missed_s(self) -> float:
+        """Seconds of error of all ops."""
+        return math.fsum(op.missed_s for op in self.ops)
+
+    @property
+    def interval(self) -> Interval | None:
+        """The interval of the run."""
+        return self.side.interval
+
+    def to_json(self) -> dict[str, Any]:
+        """The document `hwsim: comparison/1`."""
+        measured, predicted = (math.fsum(getattr(op, name) for op in self.ops) for name in ("measured_s", "predicted_s"))
+        return {
+            "hwsim": "comparison/1",
+            **picked(self.side, "machine", "workload", "makespan_s"),
+            "measured_s": measured,
+            "predicted_s": predicted,
+            "error": predicted / measured - 1.0 if measured else 0.0,
+            "missed_s": self.missed_s,
+            "measured_makespan_s": self.whole_s,
+            "inside_interval": self._is_inside(),
+            "not_measured": list(self.missing),
+            "warnings": warned.as_dicts(self.warnings),
+            "ops": [
+                {
+                    **picked(op, "name", "times", "measured_s", "predicted_s", "error", "known_by"),
+                    "share_of_error": op.missed_s / self.missed_s if self.missed_s else 0.0,
+                }
+                for op in self.ops
+            ],
+        }
+
+    def _is_inside(self) -> bool | None:
+        sure = self.interval
+        return None if sure is None or self.whole_s is None else sure.low <= self.whole_s <= sure.high
+
+    def plot(self, path: str | Path) -> Path:
+        """Write a figure, .png, .svg or .pdf: a bar from measured to predicted for each op.
+
+        Raises:
+            ValueError: another suffix.
+        """
+        from hwsim.views.bars import draw
+        from hwsim.views.kit.writing import write
+
+        bars = tuple(Bar(op.name, op.measured_s, op.predicted_s) for op in self.ops[:SHOWN])
+        title = f"{self.side.workload} on {self.side.machine}: from measured to predicted"
+        return write(path, draw.waterfall(Bars(title, "time of all executions", "s", bars), Path(path).suffix))
+
+    def text(self, *, every: bool = False) -> str:
+        """A row for each op, and the run as a whole; every: all ops."""
+        return "\n".join(self._lines(every=every)) + "\n" + warned.text(self.warnings)
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def _lines(self, *, every: bool) -> Iterator[str]:
+        yield f"{self.side.workload}  on  {self.side.machine}: predicted against measured"
+        if self.whole_s is not None:
+            error = percent(self.side.makespan_s / self.whole_s - 1, "+.1f")
+            yield from titled("time", f"measured {format_quantity(self.whole_s, 's')}, "
+                                      f"predicted {format_quantity(self.side.makespan_s, 's')} ({error})")  # fmt: skip
+        sure = self.interval
+        if sure is not None and sure.half > EXACT:
+            inside = self._is_inside()
+            where = "" if inside is None else ": the measured time lies inside" if inside else ": the measured time lies outside"
+            yield from titled("interval", f"9 of 10 such runs take {range_text(sure)}{where}")
+        shown = self.ops if every else self.ops[:SHOWN]
+        if shown:
+            yield ""
+            yield from aligned([
+                Column("op", [shortened(op.name, NAME) for op in shown], right=False),
+                Column("times", [f"{op.times:,}" for op in shown]),
+                Column("measured", [format_quantity(op.measured_s, "s") for op in shown]),
+                Column("predicted", [format_quantity(op.predicted_s, "s") for op in shown]),
+                Column("error", [percent(op.error, "+.1f") for op in shown]),
+                Column("of the error", [percent(op.missed_s / self.missed_s) if self.missed_s else "-" for op in shown]),
+                Column("known by", [op.known_by or "-" for op in shown], right=False),
+            ], widest=WIDTH)  # fmt: skip
+        if len(shown) < len(self.ops):
+            yield f"  and {len(self.ops) - len(shown)} more (--all)"
+        if self.missing:
+            names = ", ".join(self.missing[:6]) + (f" and {len(self.missing) - 6} more" if len(self.missing) > 6 else "")
+            yield f"  not in the table: {names}"
+
+
+def read_json(path: Path) -> Any:
+    """JSON of a file, packed or not.
+
+    Raises:
+        SpecError: it is none.
+    """
+    try:
+        data = path.read_bytes()
+        return json.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
+    except (ValueError, EOFError, gzip.BadGzipFile) as error:
+        raise SpecError([Mistake(None, f"{path}: no JSON: {error}")]) from None
+
+
+def read_table(path: Path) -> tuple[MeasuredOp, ...]:
+    """The rows of a table of measurements.
+
+    Raises:
+        SpecError: all mistakes in it, with their lines.
+    """
+    mistakes = Mistakes()
+    rows = list(_of_csv(path, mistakes) if path.name.endswith(".csv") else _of_json(path, mistakes))
+    timed: list[MeasuredOp] = []
+    for row, place in rows:
+        op = _measured(row, place, mistakes)
+        if op is not None and any(op.name == other.name for other in timed):
+            mistakes.add(place, f"'{op.name}' is measured twice", "one row for each op")
+        elif op is not None:
+            timed.append(op)
+    if not rows and not len(mistakes):
+        mistakes.add(Place(str(path), 1, 1), "no measurements", f"its columns are {COLUMNS}")
+    mistakes.raise_if_any()
+    return tuple(timed)
+
+
+def _of_csv(path: Path, mistakes: Mistakes) -> Iterator[tuple[dict[str, Any], Place]]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            lines = csv.reader(file, strict=True)
+            header = [name.strip().casefold() for name in next(lines, [])]
+            if not set(header) & set(NAMES) or not set(header) & {*EACH, *TOTAL}:
+                mistakes.add(Place(str(path), 1, 1), f"no table of measurements: its columns are {', '.join(header) or 'none'}",
+                             f"a table has the columns {COLUMNS}")  # fmt: skip
+                return
+            for line in lines:
+                place = Place(str(path), lines.line_num, 1)
+                if not any(cell.strip() for cell in line):
+                    continue
+                if len(line) != len(header):
+                    mistakes.add(place, f"{len(line)} columns instead of {len(header)}")
+                    continue
+                yield {name: cell.strip() for name, cell in zip(header, line, strict=True) if cell.strip()}, place
+    except (csv.Error, UnicodeDecodeError) as error:
+        mistakes.add(Place(str(path), 0, 0), f"it cannot be read as CSV ({error})")
+
+
+def _of_json(path: Path, mistakes: Mistakes) -> Iterator[tuple[dict[str, Any], Place]]:
+    content, place = read_json(path), Place(str(path), 1, 1)
+    if isinstance(content, Mapping) and isinstance(content.get("ops"), list):
+        content = content["ops"]
+    if isinstance(content, Mapping):
+        yield from (({"op": name, "time": time}, place) for name, time in content.items())
+    elif isinstance(content, list) and all(isinstance(row, Mapping) for row in content):
+        yield from (({str(key).casefold(): value for key, value in row.items()}, place) for row in content)
+    else:
+        mistakes.add(place, "no table of measurements", 'it is {"op": "1.2 ms", ...} or a list of rows with ' + COLUMNS)
+
+
+def _measured(row: Mapping[str, Any], place: Place, mistakes: Mistakes) -> MeasuredOp | None:
+    name = next((str(row[key]) for key in NAMES if key in row), "")
+    if not name:
+        mistakes.add(place, "a row without the name of its op", f"its columns are {COLUMNS}")
+        return None
+    one_s, total_s = (_seconds(row, keys, name, place, mistakes) for keys in (EACH, TOTAL))
+    times = next((row[key] for key in TIMES if key in row), None)
+    if times is not None:
+        try:
+            times = int(str(times))
+        except ValueError:
+            times = 0
+        if times < 1:
+            mistakes.add(place, f"'{name}': times is a whole number from 1 on")
+            return None
+    if one_s is None and total_s is None:
+        if not any(key in row for key in (*EACH, *TOTAL)):
+            mistakes.add(place, f"'{name}' has no time", f"its columns are {COLUMNS}")
+        return None
+    return MeasuredOp(name, one_s, total_s, times, place)
+
+
+def _seconds(row: Mapping[str, Any], keys: Sequence[str], name: str, place: Place, mistakes: Mistakes) -> float | None:
+    key = next((key for key in keys if key in row), None)
+    if key is None:
+        return None
+    value = row[key]
+    try:
+        seconds = float(value)
+    except (TypeError, ValueError):
+        try:
+            seconds = parse_as(str(value), TIME)
+        except UnitError as error:
+            mistakes.add(place, f"'{name}': {error.message}", error.hint or "a time is 12.3 ms, or a number of seconds")
+            return None
+    if not math.isfinite(seconds) or seconds <= 0:
+        mistakes.add(place, f"'{name}': a measured time is more than 0, not {value}")
+        return None
+    return seconds
+
+
+def against(
+    given: Mapping[str, Any], called: str, rows: Sequence[MeasuredOp], settings: Mapping[str, object] | None = None
+) -> AgainstTable:
+    """A run against measurements.
+
+    Args:
+        given: "run": the JSON of one; or "machine" and "workload" to be simulated.
+
+    Raises:
+        SpecError: a name that the run has not.
+    """
+    sources_of: Mapping[str, str] = {}
+    if "run" in given:
+        side = of_document(given["run"], called)
+    else:
+        run = _simulated(given["machine"], given["workload"], settings or {})
+        side, sources_of = of_run(run, run.to_json), _known_by(run)
+    ops = side.by_op
+    timed = [row for row in rows if row.name != WHOLE]
+    mistakes = Mistakes()
+    for row in timed:
+        if row.name not in ops:
+            hint = did_you_mean(row.name, ops) if ops else "the run was written without its ops: `hwsim simulate --json --ops`"
+            mistakes.add(row.place, f"the run has no op '{row.name}'", hint)
+        elif row.times is not None and row.total_s is not None and row.times != ops[row.name].times:
+            mistakes.add(row.place, f"'{row.name}' was measured {row.times:,} times, and the run executes it "
+                                    f"{ops[row.name].times:,} times", "give the time of one execution, `time`")  # fmt: skip
+    mistakes.raise_if_any()
+    pairs = []
+    for row in timed:
+        op = ops[row.name]
+        measured = row.total_s if row.total_s is not None else (row.each_s or 0.0) * op.times
+        pairs.append(Pair(row.name, op.times, measured, op.total_s, sources_of.get(row.name, "")))
+    whole_s = next((row.total_s if row.each_s is None else row.each_s for row in rows if row.name == WHOLE), None)
+    names = {row.name for row in timed}
+    missing = tuple(op.name for op in side.ops if op.times and op.name not in names)
+    pairs.sort(key=lambda pair: (-pair.missed_s, pair.name))
+    return AgainstTable(side, tuple(pairs), whole_s, missing, side.warnings)
+
+
+def _simulated(machine: Any, workload: Any, settings: Mapping[str, object]) -> Run:
+    mistakes = Mistakes()
+    machine_tree, workload_tree = (
+        sources.tree_from(kind, source, mistakes) for kind, source in (("machine", machine), ("workload", workload))
+    )
+    mistakes.raise_if_any()
+    assert machine_tree is not None
+    assert workload_tree is not None
+    return run_files(Files(*sources.changed(machine_tree, workload_tree, settings, Mistakes(), [])), interval=True)
+
+
+def _known_by(run: Run) -> dict[str, str]:
+    """Source of each op's time: measured functions, or a formula."""
+    flat = run.timeline.flat
+    marks: dict[str, str] = {}
+    for label, cost in dict.fromkeys(zip(flat.label.tolist(), flat.cost.tolist(), strict=True)):
+        if cost >= 0:
+            line = binding(flat.graph.costs[cost])
+            stated = "stated" if line is not None and line.kind == "stated" else "formula"
+            name = flat.graph.labels[label].name.partition(": ")[0]
+            marks.setdefault(name, mark_of(flat.graph.costs[cost])[0] or stated)
+    return marks

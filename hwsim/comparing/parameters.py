@@ -1,0 +1,254 @@
+"""Changes from one pair of files to another, each made alone.
+
+A part or link with another `use:` is one change, whatever its keys are; its count is another. Where the same part is used, every
+key that differs is a change. Names, notes and sources are none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
+
+from hwsim.records import dataclass
+from hwsim.spec import Mistakes, Tree, resolve
+
+Steps = tuple[str | int, ...]
+SAYS: Final = frozenset({"name", "notes", "source", "ref", "note", "expect", "hwsim"})  # keys that change no answer
+IDENTITY: Final = ("use", "kind", "topology")  # keys that make a mapping another thing
+APART: Final = "count"  # a change of its own, apart from the rest of a part
+LETTERS: Final = 40  # of a value in words
+NONE: Final = "none"
+MANY: Final = 24  # changes inside a workload from which on its top keys are the changes
+
+
+class Files(NamedTuple):
+    """The two files of a run, settings put in."""
+
+    machine: Tree
+    workload: Tree
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A change.
+
+    Args:
+        name: `gpu`, `gpu.count`, `link uplink`, `workload.train.batch`; a parameter of the workload by its name.
+        before, after: its values in words.
+        places: the nodes that are taken from the second files: "machine" or "workload", then keys and places in lists.
+    """
+
+    name: str
+    before: str
+    after: str
+    places: tuple[Steps, ...]
+
+
+def parameters(first: Files, second: Files) -> tuple[Parameter, ...]:
+    """All changes from the first files to the second, by name."""
+    machines = list(_walk(first.machine, second.machine, ("machine",), ()))
+    workloads = list(_walk(first.workload, second.workload, ("workload",), ("workload",)))
+    if len(workloads) > MANY:
+        workloads = list(_top(first.workload, second.workload))
+    changes = sorted(_distinct([*_wiring(machines, first, second), *workloads]), key=lambda change: change.name)
+    return tuple(_in_full(changes, first, second))
+
+
+def _in_full(changes: Sequence[Parameter], first: Files, second: Files) -> Iterator[Parameter]:
+    """The changes, with the value of the used part where a file itself has none."""
+    whole: dict[int, Tree] = {}
+    for change in changes:
+        root, *steps = change.places[0]
+        words = [change.before, change.after]
+        for at, files in enumerate((first, second)):
+            if words[at] == NONE and len(change.places) == 1 and root == "machine":
+                whole.setdefault(at, resolve(files.machine, Mistakes()))
+                words[at] = _words(at_path(whole[at], steps))
+        yield replace(change, before=words[0], after=words[1])
+
+
+def comparable(first: Tree, second: Tree, kind: str) -> tuple[Tree, Tree]:
+    """Both files so that their keys can be compared: with the files that they use put in, if these are not the same one."""
+    if first.text("use") == second.text("use"):
+        return first, second
+    mistakes = Mistakes()
+    both = [resolve(tree, mistakes, kind=kind).without("use", "let") for tree in (first, second)]
+    mistakes.raise_if_any()
+    return both[0], both[1]
+
+
+def mixed(first: Files, second: Files, changes: Iterable[Parameter]) -> Files:
+    """The first files with these changes made."""
+    files = first
+    for change in changes:
+        for root, *steps in change.places:
+            at = 0 if root == "machine" else 1
+            taken = at_path(second[at], steps)
+            moved = _put(files[at], steps, taken)
+            files = Files(moved, files.workload) if at == 0 else Files(files.machine, moved)
+    return files
+
+
+def joined(changes: Sequence[Parameter]) -> Parameter:
+    """Several changes as one, for those that cannot be made alone."""
+    ordered = sorted(changes, key=lambda change: change.name)
+    names, before, after = (" + ".join(words) for words in zip(*((c.name, c.before, c.after) for c in ordered), strict=True))
+    return Parameter(names, before, after, tuple(place for change in ordered for place in change.places))
+
+
+def at_path(tree: Tree | None, steps: Sequence[str | int]) -> Tree | None:
+    """The node at a path; None if there is none."""
+    for step in steps:
+        if tree is None:
+            return None
+        if isinstance(step, int):
+            tree = tree.value[step] if isinstance(tree.value, list) and step < len(tree.value) else None
+        else:
+            tree = tree.get(step)
+    return tree
+
+
+def _put(tree: Tree, steps: Sequence[str | int], new: Tree | None) -> Tree:
+    """The tree with another node at a path; None takes the key away."""
+    step, rest = steps[0], steps[1:]
+    if isinstance(step, int):
+        elements = list(tree.elements())
+        elements[step] = _put(elements[step], rest, new) if rest else elements[step] if new is None else new
+        return replace(tree, value=elements)
+    if rest:
+        return tree.put(step, _put(tree.get(step) or Tree({}, tree.place), rest, new))
+    return tree.without(step) if new is None else tree.put(step, new)
+
+
+def _walk(first: Tree | None, second: Tree | None, steps: Steps, words: tuple[str, ...]) -> Iterator[Parameter]:
+    if _content(first) == _content(second):
+        return
+    if len(steps) > 1 and (first is None or second is None) and _is_override(first or second):
+        first, second = first or Tree({}), second or Tree({})
+    if first is None or second is None or first.is_mapping != second.is_mapping or _is_number(first) or _is_number(second):
+        yield _change(first, second, steps, words)
+    elif first.is_mapping:
+        if len(steps) > 1 and any(_content(first.get(key)) != _content(second.get(key)) for key in IDENTITY):
+            yield from _another(first, second, steps, words)
+            return
+        for key in _keys(first, second):
+            if key not in SAYS or (key == "name" and isinstance(steps[-1], int)):
+                yield from _walk(first.get(key), second.get(key), (*steps, key), _named(steps, words, key))
+    elif first.is_list and second.is_list and _is_alike(first, second):
+        for at, (ours, theirs) in enumerate(zip(first.elements(), second.elements(), strict=True)):
+            inner = (*words[:-1], f"link {_link_name(theirs) or at}") if steps[-1] == "links" else (*words, str(at))
+            yield from _walk(ours, theirs, (*steps, at), inner)
+    else:
+        yield _change(first, second, steps, words)
+
+
+def _is_override(tree: Tree | None) -> bool:
+    """Whether a mapping changes keys of a used part, and is no part of its own."""
+    return tree is not None and tree.is_mapping and not _is_number(tree) and not any(tree.get(key) for key in IDENTITY)
+
+
+def _named(steps: Steps, words: tuple[str, ...], key: str) -> tuple[str, ...]:
+    """The words of a name with one key more: parts go by their own names, parameters of the workload too."""
+    if key == "parts":
+        return words
+    if steps == ("workload", "let"):
+        return (key,)
+    return (*words, key)
+
+
+def _another(first: Tree, second: Tree, steps: Steps, words: tuple[str, ...]) -> Iterator[Parameter]:
+    """Another part: all its keys at once, and its count."""
+    own = [key for key in _keys(first, second) if key != APART and (key not in SAYS or key == "name")]
+    yield Parameter(".".join(words), _called(first), _called(second), tuple((*steps, key) for key in own))
+    yield from _walk(first.get(APART), second.get(APART), (*steps, APART), (*words, APART))
+
+
+def _keys(first: Tree, second: Tree) -> list[str]:
+    return list(dict.fromkeys([*(key for key, _ in first.items()), *(key for key, _ in second.items())]))
+
+
+def _top(first: Tree, second: Tree) -> Iterator[Parameter]:
+    """The top keys of two workloads that differ."""
+    for key in _keys(first, second):
+        if key not in SAYS and _content(first.get(key)) != _content(second.get(key)):
+            yield _change(first.get(key), second.get(key), ("workload", key), ("workload", key))
+
+
+def _wiring(changes: list[Parameter], first: Files, second: Files) -> list[Parameter]:
+    """The changes of a machine; parts that one machine alone has are one change with the list of links that differs."""
+
+    def is_alone(change: Parameter) -> bool:
+        _, *steps = change.places[0]
+        both = [at_path(files.machine, steps) for files in (first, second)]
+        return len(steps) > 1 and steps[-2] == "parts" and None in both
+
+    together = [change for change in changes if is_alone(change) or change.places[0][-1] == "links"]
+    return [*(change for change in changes if change not in together), joined(together)] if len(together) > 1 else changes
+
+
+def _distinct(changes: Sequence[Parameter]) -> Iterator[Parameter]:
+    """Changes with equal names, numbered."""
+    names = [change.name for change in changes]
+    for at, change in enumerate(changes):
+        before = names[:at].count(change.name)
+        yield replace(change, name=f"{change.name} ({before + 1})") if names.count(change.name) > 1 else change
+
+
+def _change(first: Tree | None, second: Tree | None, steps: Steps, words: tuple[str, ...]) -> Parameter:
+    return Parameter(".".join(words), _words(first), _words(second), (steps,))
+
+
+def _link_name(tree: Tree) -> str:
+    between = tree.get("between")
+    ends = "-".join(str(end.value) for end in between.elements()) if between is not None else ""
+    return tree.text("name") or ends or tree.text("kind") or ""
+
+
+def _called(tree: Tree) -> str:
+    return tree.text("use") or tree.text("topology") or tree.text("kind") or _words(tree)
+
+
+def _words(tree: Tree | None) -> str:
+    if tree is None:
+        return NONE
+    if tree.is_list:
+        many = len(tree.elements())
+        return f"{many} entries" if many != 1 else "1 entry"
+    if tree.is_mapping and not _is_number(tree):
+        named = tree.text("use") or tree.text("kind")
+        return named or f"{len(tree.items())} keys"
+    text = str(_content(tree)) if not isinstance(_content(tree), bool) else str(_content(tree)).lower()
+    return text if len(text) <= LETTERS else text[: LETTERS - 3] + "..."
+
+
+def _is_number(tree: Tree) -> bool:
+    return tree.is_mapping and tree.get("value") is not None
+
+
+def _is_alike(first: Tree, second: Tree) -> bool:
+    """Whether two lists have the same things in the same order: links between the same parts, statements of the same keys."""
+    ours, theirs = first.elements(), second.elements()
+    return len(ours) == len(theirs) > 0 and all(_shape(a) == _shape(b) and _shape(a) for a, b in zip(ours, theirs, strict=True))
+
+
+def _shape(tree: Tree) -> tuple[Any, ...]:
+    if not tree.is_mapping:
+        return ()
+    ends = tree.get("between")
+    if ends is not None:
+        return ("between", str(ends.plain()))
+    return tuple(sorted(key for key, _ in tree.items() if key not in SAYS))
+
+
+def _content(tree: Tree | None) -> Any:
+    """Content of a node, without names and sources."""
+    if tree is None:
+        return None
+    if _is_number(tree):
+        return _content(tree.get("value"))
+    if tree.is_mapping:
+        return {key: _content(each) for key, each in tree.items() if key not in SAYS - {"name"}}
+    if tree.is_list:
+        return [_content(each) for each in tree.elements()]
+    return tree.value

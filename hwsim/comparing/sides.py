@@ -1,0 +1,277 @@
+"""One side of a comparison: a run, or the JSON of one, as the numbers that are compared."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Final, Literal
+
+import numpy as np
+
+from hwsim.formats import natural
+from hwsim.records import dataclass
+from hwsim.results.cause import HOST, family
+from hwsim.results.critical import critical_path
+from hwsim.results.doubts import PLAIN
+from hwsim.results.errors import table
+from hwsim.results.interval import NORMAL, Interval, Part
+from hwsim.results.ops import Ops, weights
+from hwsim.results.result import Result
+from hwsim.spec import Mistake, SpecError, Warning
+from hwsim.study.measures import BUSY, PEAK, TIME, Measure, NoSuchNumber, at_path, measures, number
+from hwsim.study.work import Work, work_of
+from hwsim.ticks import FEMTO
+
+Group = Literal["capacity", "time", "latency", "waiting", "program"]
+GROUPS: Final[Mapping[str, Group]] = {  # kind of a cause -> what it is a case of
+    "capacity": "capacity",
+    "time": "time",
+    "floor": "time",
+    "latency": "latency",
+    "dispatch": "program",
+    "return": "program",
+    "pool": "waiting",
+    "wait": "waiting",
+}
+RESULT: Final = "result/1"
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """An op by its name, in all ranks and iterations.
+
+    Args:
+        times: how often it ran.
+        total_s: seconds of all of them.
+        waited_fs: time that the run waited for it, along the critical path; None where no path is known.
+    """
+
+    name: str
+    times: int
+    total_s: float
+    waited_fs: int | None
+
+    @property
+    def each_s(self) -> float:
+        """Mean seconds of one."""
+        return self.total_s / self.times if self.times else 0.0
+
+
+@dataclass(frozen=True)
+class Side:
+    """A run to be compared.
+
+    Args:
+        causes: (group, name, fs) along the critical path; the times add up to the makespan.
+        ops: by name; empty where the document has none.
+        interval: how sure the time is; None for a service, or if it was left out.
+        number: finds a measure; raises `NoSuchNumber`.
+    """
+
+    machine: str
+    workload: str
+    settings: tuple[tuple[str, str], ...]
+    makespan_fs: int
+    causes: tuple[tuple[Group, str, int], ...]
+    ops: tuple[Spent, ...]
+    work: tuple[Work, ...]
+    measures: Mapping[str, float]
+    interval: Interval | None
+    is_service: bool
+    warnings: tuple[Warning, ...]
+    number: Callable[[Measure], float]
+
+    @property
+    def makespan_s(self) -> float:
+        """Seconds."""
+        return self.makespan_fs / FEMTO
+
+    @cached_property
+    def by_op(self) -> Mapping[str, Spent]:
+        """Ops by name."""
+        return {op.name: op for op in self.ops}
+
+
+def of_run(run: Result, document: Callable[[], Mapping[str, Any]]) -> Side:
+    """The side of a run; document: makes its JSON, for measures that only it has."""
+    path = critical_path(run.timeline)
+    spent: dict[tuple[Group, str], int] = {}
+    for share in path.limited_by:
+        key = GROUPS[share.cause.kind], family(str(share.cause))
+        spent[key] = spent.get(key, 0) + share.time_fs
+    return Side(
+        run.machine,
+        run.workload,
+        run.settings,
+        run.timeline.makespan_fs,
+        tuple((*key, time) for key, time in spent.items()),
+        _ops_of(run),
+        work_of(run),
+        dict(measures(run)),
+        None if run.serving or not run.sure else run.interval,
+        bool(run.serving),
+        run.warnings,
+        lambda wanted: number(run, wanted, document),
+    )
+
+
+def _ops_of(run: Result) -> tuple[Spent, ...]:
+    """Ops by name: those on devices, and what else the run waits for."""
+    timeline, flat = run.timeline, run.timeline.flat
+    labels = flat.graph.labels
+    names = [_op_name(label.name, label.kind) for label in labels]
+    rows = Ops(timeline)
+    many = weights(timeline)
+    times: dict[str, int] = {}
+    total: dict[str, float] = {}
+    number_of = {name: place for place, name in enumerate(dict.fromkeys(names))}
+    code = np.array([number_of[name] for name in names], np.int64)
+    numbers = rows.numbers
+    took = (timeline.end[numbers] - rows.begin[numbers]).astype(np.float64) / FEMTO * many[numbers]
+    codes = code[flat.label[numbers]] if len(numbers) else numbers
+    counts = np.bincount(codes, many[numbers], len(number_of)) if len(numbers) else np.zeros(len(number_of))
+    sums = np.bincount(codes, took, len(number_of)) if len(numbers) else np.zeros(len(number_of))
+    for name, place in number_of.items():
+        times[name], total[name] = int(counts[place]), float(sums[place])
+    waited = dict.fromkeys(number_of, 0)
+    for piece in critical_path(timeline):
+        waited[names[flat.label[piece.op]]] += piece.end_fs - piece.start_fs
+    rows_by_name = [Spent(name, times[name], total[name], waited[name]) for name in number_of if times[name] or waited[name]]
+    return tuple(sorted(rows_by_name, key=lambda op: natural(op.name)))
+
+
+def _op_name(name: str, kind: str) -> str:
+    """The name of an op; what the program does for it is the program's.
+
+    >>> _op_name("forward", "dispatch"), _op_name("grads: push", "compute")
+    ('dispatch', 'grads')
+    """
+    return kind if kind in HOST else name.partition(": ")[0] or kind
+
+
+def of_document(document: Mapping[str, Any], called: str) -> Side:
+    """The side of what `simulate --json` wrote.
+
+    Args:
+        called: its file, for messages.
+
+    Raises:
+        SpecError: it is no such document.
+    """
+    if document.get("hwsim") != RESULT:
+        raise SpecError([Mistake(None, f"{called}: no run: its `hwsim` is {document.get('hwsim')!r}, not '{RESULT}'",
+                                 "`hwsim simulate ... --json` writes one")])  # fmt: skip
+    try:
+        return _read(document)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise SpecError(
+            [Mistake(None, f"{called}: this run has no {error}", "write it again with this version of hwsim")]
+        ) from None
+
+
+def _read(document: Mapping[str, Any]) -> Side:
+    makespan_fs = int(document["makespan_fs"])
+    spent: dict[tuple[Group, str], int] = {}
+    for row in document["limited_by"]:
+        key = GROUPS[row["kind"]], family(str(row["cause"]))
+        spent[key] = spent.get(key, 0) + round(float(row["time_s"]) * FEMTO)
+    if spent:  # times in seconds have lost their last digits
+        longest = max(spent, key=lambda key: spent[key])
+        spent[longest] += makespan_fs - sum(spent.values())  # integers
+    is_service = bool(document.get("serving"))
+    sure = document.get("interval")
+    work = _work_of(document)
+    return Side(
+        str(document["machine"]),
+        str(document["workload"]),
+        tuple((str(path), str(value)) for path, value in document.get("set", {}).items()),
+        makespan_fs,
+        tuple((*key, time) for key, time in spent.items()),
+        _ops_in(document.get("ops", ())),
+        work,
+        {},
+        _interval_of(sure, float(document["makespan_s"])) if sure and not is_service else None,
+        is_service,
+        tuple(Warning(str(row["code"]), str(row["message"])) for row in document.get("warnings", ())),
+        lambda wanted: _number_in(document, wanted, work),
+    )
+
+
+def _ops_in(rows: Sequence[Mapping[str, Any]]) -> tuple[Spent, ...]:
+    times: dict[str, int] = {}
+    total: dict[str, list[float]] = {}
+    for row in rows:
+        name = _op_name(str(row["name"]), str(row["kind"]))
+        times[name] = times.get(name, 0) + 1
+        total.setdefault(name, []).append(float(row["duration_s"]))
+    return tuple(Spent(name, times[name], math.fsum(total[name]), None) for name in sorted(times, key=natural))
+
+
+def _work_of(document: Mapping[str, Any]) -> tuple[Work, ...]:
+    """Work that a form of the workload counts."""
+    if trained := document.get("trainings"):
+        named = next(key.removesuffix("_per_step") for key in trained[0] if key.endswith("_per_step"))
+        alike = [each for each in trained if f"{named}_per_step" in each]
+        amount = math.fsum(each[f"{named}_per_step"] * each["steps"] for each in alike)
+        unit = named if named == "tokens" else "samples"
+        return (Work(unit, amount, math.fsum(each[f"{named}_per_s"] for each in alike)),)
+    if served := document.get("serving"):
+        amounts = [float(each["requests"]) for each in served]
+        return (Work("requests", math.fsum(amounts), math.fsum(float(each["requests_per_s"]) for each in served)),)
+    return ()
+
+
+_IN_DOCUMENT: Final = {
+    "step_s": "trainings.0.step_s",
+    "mfu": "trainings.0.mfu",
+    "requests_per_s": "serving.0.requests_per_s",
+    "ttft_p95_s": "serving.0.ttft.p95_s",
+    "tpot_p95_s": "serving.0.tpot.p95_s",
+}
+
+
+def _number_in(document: Mapping[str, Any], wanted: Measure, work: Sequence[Work]) -> float:
+    if wanted.column == TIME:
+        return float(document["makespan_s"])
+    if wanted.column == PEAK and document.get("memory"):
+        return float(max(device["peak_bytes"] for device in document["memory"]))
+    if wanted.column.startswith(BUSY):
+        name = wanted.column.removeprefix(BUSY)
+        used = {row["name"]: row["utilisation"] for row in document.get("capacities", ())}
+        if name in used:
+            return float(used[name])
+    pace = next((each.per_s for each in work if f"{each.unit}_per_s" == wanted.column), None)
+    if pace is not None:
+        return pace
+    value = at_path(document, _IN_DOCUMENT.get(wanted.column, wanted.column).split("."))
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise NoSuchNumber(wanted.title, "there are time, and each number of the file by its path: trainings.0.step_s")
+    return float(value)
+
+
+def _interval_of(entry: Mapping[str, Any], value: float) -> Interval:
+    """The interval that `hwsim.views.interval.say.as_dict` wrote, its parts as the errors of this version have them."""
+    below, above = math.log(value / entry["low_s"]), math.log(entry["high_s"] / value)
+    level = int(entry["level"])
+    parts = [_part_of(row, level) for row in entry["doubt"]]
+    shares = [(part.variance, float(row["share"])) for part, row in zip(parts, entry["doubt"], strict=True) if row["share"] > 0]
+    variance = max((mine / share for mine, share in shares), default=0.0)
+    besides = math.sqrt(variance * float(entry["own"]))
+    return Interval(
+        value, below, above, level, entry["basis"], entry["case"], int(entry["rows"]), int(entry["units"]),
+        float(entry["stated"]), besides, tuple(parts),
+    )  # fmt: skip
+
+
+def _part_of(row: Mapping[str, Any], level: int) -> Part:
+    errors_of = table()
+    regime, case, of_time, half = str(row["regime"]), row["case"], float(row["of_time"]), float(row["half_alone"])
+    errors = None if regime.startswith(PLAIN) else errors_of.errors(regime, case)
+    if errors is None:
+        return Part(str(row["key"]), regime, case, of_time, half / NORMAL[level], 0.0, NORMAL[level])
+    sigma, shared = half / errors.quantile(level), of_time * errors.shared
+    scatter = math.sqrt(max(0.0, sigma**2 - shared**2))
+    return Part(
+        str(row["key"]), regime, case, of_time, min(shared, sigma), scatter, errors.quantile(level), errors.rows, errors.units
+    )

@@ -1,0 +1,378 @@
+"""Comparisons: laws of shares, of waterfalls on real files, and of the rows by cause and by op."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hwsim.cli import main
+from hwsim.comparing import Comparison, compare, of_document, of_sides, shares
+from hwsim.comparing.parameters import Files, mixed, parameters
+from hwsim.comparing.shapley import Chosen, rounded
+from hwsim.comparing.waterfall import CannotMix, waterfall
+from hwsim.spec import SpecError, read_text, tree_of
+
+
+def hwsim(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(main, [str(each) for each in arguments], prog_name="hwsim")
+
+
+# ---- shares ----
+
+NAMES = ("a", "b", "c", "d", "e")
+
+
+def game(seed: int, names: tuple[str, ...]) -> dict[Chosen, int]:
+    """Any answer for each set of changes."""
+    draw = random.Random(seed)
+    sets: list[Chosen] = [frozenset()]
+    for name in names:
+        sets += [chosen | {name} for chosen in sets]
+    return {chosen: draw.randrange(-(10**9), 10**9) for chosen in sets}
+
+
+@given(st.integers(0, 10**6), st.integers(1, 5), st.sampled_from([8, 0]))
+def test_shares_add_up_exactly(seed: int, many: int, exact: int) -> None:
+    values = game(seed, NAMES[:many])
+    found = shares(NAMES[:many], values.__getitem__, exact=exact, orders=6)
+    total = values[frozenset(NAMES[:many])] - values[frozenset()]
+    assert sum(found.exact.values()) == total
+    assert sum(found.whole.values()) == total
+    assert all(abs(found.exact[name] - found.whole[name]) < 1 for name in NAMES[:many])
+
+
+@given(st.integers(0, 10**6), st.sampled_from([8, 0]))
+def test_swapping_both_ends_negates_every_share(seed: int, exact: int) -> None:
+    values, everything = game(seed, NAMES), frozenset(NAMES)
+    there = shares(NAMES, values.__getitem__, exact=exact, orders=6)
+    back = shares(NAMES, lambda chosen: values[everything - chosen], exact=exact, orders=6)
+    assert back.exact == {name: -share for name, share in there.exact.items()}
+    assert back.whole == {name: -share for name, share in there.whole.items()}
+
+
+@given(st.integers(0, 10**6))
+def test_a_change_without_effect_has_no_share_and_symmetric_changes_have_the_same(seed: int) -> None:
+    values = game(seed, ("a", "both"))
+
+    def value(chosen: Chosen) -> int:  # "x" and "y" do the same, "idle" nothing
+        return values[(chosen & {"a"}) | ({"both"} if {"x", "y"} & chosen else frozenset())]
+
+    for exact in (8, 0):
+        found = shares(["a", "x", "y", "idle"], value, exact=exact, orders=8)
+        assert found.exact["idle"] == found.whole["idle"] == 0
+    exactly = shares(["a", "x", "y", "idle"], value)
+    assert exactly.exact["x"] == exactly.exact["y"]
+    assert abs(exactly.whole["x"] - exactly.whole["y"]) <= 1
+
+
+def test_drawn_orders_come_near_the_mean_over_all_and_say_how_near() -> None:
+    values = game(3, NAMES)
+    exactly, drawn = (shares(NAMES, values.__getitem__, exact=exact, orders=400) for exact in (8, 0))
+    assert drawn.orders == 400
+    assert all(abs(drawn.exact[name] - exactly.exact[name]) < 4 * drawn.unsure[name] + 1 for name in NAMES)
+
+
+def test_every_set_is_evaluated_once() -> None:
+    called: list[Chosen] = []
+
+    def value(chosen: Chosen) -> int:
+        called.append(chosen)
+        return len(chosen)
+
+    assert shares(NAMES, value).evaluations == len(called) == len(set(called)) == 2**5
+
+
+def test_whole_numbers_take_the_largest_remainders() -> None:
+    assert rounded({"a": Fraction(7, 3), "b": Fraction(5, 3), "c": Fraction(0)}, 4) == {"a": 2, "b": 2, "c": 0}
+    assert rounded({"a": Fraction(-7, 3), "b": Fraction(-5, 3), "c": Fraction(0)}, -4) == {"a": -2, "b": -2, "c": 0}
+
+
+# ---- changes of files ----
+
+MACHINE = """
+hwsim: machine/1
+class: ideal
+parts:
+  cpu: {kind: cpu, use: d2l-server-cpu}
+  gpu: {kind: gpu, use: d2l-gpu, count: 2}
+links:
+  - {name: slots, between: [cpu, gpu*], kind: pcie, bandwidth: 16 GB/s}
+"""
+DISK = "  disk: {kind: disk, use: d2l-ssd}"
+WORKLOAD: dict[str, Any] = {"hwsim": "workload/1", "program": [{"copy": {"from": "cpu", "to": "gpu0", "bytes": "160 MB"}}]}
+
+
+def files(text: str, workload: dict[str, Any] | None = None) -> Files:
+    return Files(read_text(text), tree_of(workload or WORKLOAD))
+
+
+def names_of(first: Files, second: Files) -> list[str]:
+    return [change.name for change in parameters(first, second)]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "names"),
+    [
+        ("use: d2l-gpu,", "use: t4,", ["gpu"]),
+        ("use: d2l-gpu, count: 2", "use: t4, count: 4", ["gpu", "gpu.count"]),
+        ("16 GB/s", "32 GB/s", ["link slots.bandwidth"]),
+        ("16 GB/s", "{value: 16 GB/s, source: guess}", []),
+        ("class: ideal", "name: another\nclass: ideal", []),
+        ("kind: pcie, bandwidth: 16 GB/s", "kind: pcie, use: pcie4-x16", ["link slots"]),
+        ("links:", f"{DISK}\nlinks:\n  - {{between: [cpu, disk], kind: pcie, gen: 4, lanes: 4}}", ["disk + links"]),
+    ],
+)
+def test_a_change_of_a_file_is_a_change_by_its_name(before: str, after: str, names: list[str]) -> None:
+    assert before in MACHINE
+    first, second = files(MACHINE), files(MACHINE.replace(before, after))
+    assert names_of(first, second) == names
+    assert names_of(second, first) == names
+    there = mixed(first, second, parameters(first, second))
+    assert names_of(there, second) == []
+
+
+def test_a_parameter_of_the_workload_goes_by_its_name() -> None:
+    first, second = (
+        {"hwsim": "workload/1", "let": {"n": n}, "program": [{"busy": {"device": "cpu", "time": "$n"}}]} for n in (1, 2)
+    )
+    assert names_of(files(MACHINE, first), files(MACHINE, second)) == ["n"]
+
+
+def test_changes_that_cannot_be_made_alone_are_one() -> None:
+    before, after = (files(MACHINE, {**WORKLOAD, "let": dict.fromkeys("abc", n)}) for n in (1, 2))
+
+    def value(mixture: Files) -> int:
+        let = {name: tree.value for name, tree in (mixture.workload.get("let") or tree_of({})).items()}
+        if let["a"] != let["b"]:
+            raise CannotMix
+        return 10 * int(str(let["a"])) + int(str(let["c"]))
+
+    found = waterfall(before, after, value, 1.0)
+    assert [(step.change.name, step.share) for step in found.steps] == [("a + b", 10), ("c", 1)]
+    assert found.first + sum(step.share for step in found.steps) == found.last
+
+
+def test_changes_that_disagree_only_in_the_middle_are_all_one() -> None:
+    before, after = (files(MACHINE, {**WORKLOAD, "let": dict.fromkeys("abcd", n)}) for n in (1, 2))
+
+    def value(mixture: Files) -> int:
+        changed = sum(tree.value == 2 for _, tree in (mixture.workload.get("let") or tree_of({})).items())
+        if changed == 2:
+            raise CannotMix
+        return changed
+
+    found = waterfall(before, after, value, 1.0)
+    assert [(step.change.name, step.share) for step in found.steps] == [("a + b + c + d", 4)]
+
+
+def test_beyond_eight_changes_those_without_effect_are_left_out_first() -> None:
+    letters = "abcdefghijkl"
+    before, after = (files(MACHINE, {**WORKLOAD, "let": dict.fromkeys(letters, n)}) for n in (1, 2))
+
+    def value(mixture: Files) -> int:
+        let = {name: int(str(tree.value)) for name, tree in (mixture.workload.get("let") or tree_of({})).items()}
+        return let["a"] * let["b"] + let["c"]
+
+    found = waterfall(before, after, value, 1.0)
+    shared = {step.change.name: step.share for step in found.steps}
+    assert sorted(shared.values()) == [1, 1, 2]  # a and b share 3
+    assert shared["c"] == 1
+    assert [change.name for change in found.without] == list(letters[3:])
+    assert found.orders == 0
+    assert found.evaluations < 60
+
+
+# ---- runs ----
+
+
+@pytest.fixture(scope="module")
+def machines() -> Comparison:
+    return compare(("dgx-a100", "dgx-h100"), ("bert-large", "bert-large"))
+
+
+def test_a_waterfall_leads_from_one_run_to_the_other(machines: Comparison) -> None:
+    steps = machines.steps
+    assert steps is not None
+    assert steps.first == machines.first.makespan_fs
+    assert steps.last == machines.second.makespan_fs
+    assert steps.first + sum(step.share for step in steps.steps) == steps.last
+    assert "gpu + link gpu*-nvs" in {step.change.name for step in steps.steps}  # NVLinks are as many as the GPU has
+    assert {"nic", "link cards"} <= {change.name for change in steps.without}
+
+
+def test_swapped_machines_have_opposite_shares(machines: Comparison) -> None:
+    back = compare(("dgx-h100", "dgx-a100"), ("bert-large", "bert-large"))
+    assert machines.steps is not None
+    assert back.steps is not None
+    assert {step.change.name: -step.share for step in back.steps.steps} == {
+        step.change.name: step.share for step in machines.steps.steps
+    }
+    assert machines.over is not None
+    assert back.over is not None
+    assert back.over.value == pytest.approx(1 / machines.over.value)
+    assert back.over.half == pytest.approx(machines.over.half)
+
+
+def test_causes_and_ops_add_up_to_the_difference(machines: Comparison) -> None:
+    apart = machines.second.makespan_fs - machines.first.makespan_fs
+    assert sum(row.difference_fs for row in machines.causes) == apart
+    waited = [sum(op.waited_fs or 0 for op in side.ops) for side in (machines.first, machines.second)]
+    assert waited == [machines.first.makespan_fs, machines.second.makespan_fs]
+
+
+def test_the_sentence_says_how_sure_it_is(machines: Comparison) -> None:
+    assert "B is 2.21 (1.9 to 2.58) times as fast as A, 95 % sure" in str(machines)
+
+
+def test_runs_that_were_written_compare_as_the_runs_themselves(machines: Comparison, tmp_path: Path) -> None:
+    for name, machine in (("a", "dgx-a100"), ("b", "dgx-h100")):
+        (tmp_path / f"{name}.json").write_text(
+            hwsim("simulate", machine, "bert-large", "--json", "--ops").stdout, encoding="utf-8"
+        )
+    sides = [of_document(json.loads((tmp_path / f"{name}.json").read_text(encoding="utf-8")), name) for name in "ab"]
+    both = of_sides(sides[0], sides[1])
+    assert both.over is not None
+    assert machines.over is not None
+    assert (both.over.value, both.over.half) == pytest.approx((machines.over.value, machines.over.half))
+    assert [row.name for row in both.causes] == [row.name for row in machines.causes]
+    assert [row.first_fs for row in both.causes] == pytest.approx([row.first_fs for row in machines.causes], abs=9)
+    assert sum(row.difference_fs for row in both.causes) == machines.second.makespan_fs - machines.first.makespan_fs
+    assert both.second.work == tuple(work for work in machines.second.work if work.unit == "tokens")
+
+
+def test_what_is_known_less_well_is_said() -> None:
+    same = compare(("dgx-a100", "dgx-a100"), ("bert-large", "bert-large"), attribute=False)
+    assert [warning.code for warning in same.warnings] == []
+    assert "both have the same time" in str(same)
+    sure = same.second.interval
+    assert sure is not None
+    unknown = replace(same.second, machine="another", interval=replace(sure, case="outside"))
+    [warning] = of_sides(same.first, unknown).warnings
+    assert warning.code == "unlike-provenance"
+    assert "B is outside of everything measured" in warning.message
+    assert "A is defaults of its generation" in warning.message
+
+
+def test_runs_of_different_work_are_compared_per_unit_of_it() -> None:
+    both = compare(("p3dn.24xlarge",) * 2, ("d2l/multi-gpu-resnet18",) * 2, set_a={"gpus": 2}, set_b={"gpus": 4})
+    assert both.measure is not None
+    assert both.measure.column == "samples_per_s"
+    assert both.unit == "samples"
+    assert both.amounts[1] == 2 * both.amounts[0]
+    assert both.steps is not None
+    assert [step.change.name for step in both.steps.steps] == ["gpus"]
+    assert {pair.name for pair in both.ops if pair.first and pair.second} >= {"forward", "backward"} or both.ops
+
+
+@pytest.mark.parametrize("by", ["step", "tokens/s", "MFU", "peak_memory", "busy:gpu0.compute", "trainings.0.bubble"])
+def test_any_measure_of_a_sweep_is_attributed_exactly(by: str) -> None:
+    both = compare(("dgx-a100", "dgx-a100"), ("bert-large", "bert-large"), by=by, set_b={"machine.gpu.use": "h100-sxm"})
+    assert both.steps is not None
+    assert both.values is not None
+    assert both.steps.first + sum(step.share for step in both.steps.steps) == both.steps.last
+    assert both.steps.last * both.steps.unit == pytest.approx(both.values[1], rel=1e-10)
+
+
+def test_a_service_is_compared_by_what_is_asked_for() -> None:
+    case = ("dgx-h100", "dgx-h100"), ("llama3-8b-serving", "llama3-8b-serving")
+    few = {"workload.infer.requests": 40}
+    plain = compare(*case, set=few, set_b={"machine.gpu.use": "h200-sxm"}, attribute=False)
+    assert plain.values is None
+    assert "--by ttft_p95" in plain.why
+    by = compare(*case, set=few, set_b={"machine.gpu.use": "h200-sxm"}, by="ttft_p95", attribute=False, interval="runs")
+    assert by.over is not None
+    assert by.over.value > 1
+    assert by.over.half > 0
+
+
+# ---- the command ----
+
+
+def test_a_run_and_measurements(tmp_path: Path) -> None:
+    table = tmp_path / "m.csv"
+    table.write_text("op,time,times\nadd,29 us,\nmakespan,0.0302,\n", encoding="utf-8")
+    found = json.loads(hwsim("compare", "d2l-laptop", "d2l/async-loop", table, "--json").stdout)
+    assert found["hwsim"] == "comparison/1"
+    [row] = found["ops"]
+    assert row["error"] == pytest.approx(30 / 29 - 1)
+    assert row["known_by"] == "stated"
+    assert found["measured_makespan_s"] == 0.0302
+    (tmp_path / "m.json").write_text(json.dumps({"add": "29 us"}), encoding="utf-8")
+    assert (
+        json.loads(hwsim("compare", "d2l-laptop", "d2l/async-loop", tmp_path / "m.json", "--json").stdout)["ops"] == found["ops"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("op,time\nad,29 us\n", "the run has no op 'ad'"),
+        ("op,time\nadd,29 uz\n", "m.csv:2:1: 'add': '29 uz' is not a time"),
+        ("op,time\nadd,-1\n", "a measured time is more than 0"),
+        ("op,time\nadd,1\nadd,2\n", "'add' is measured twice"),
+        ("op,time\nadd\n", "1 columns instead of 2"),
+        ("a,b\n1,2\n", "no table of measurements"),
+        ("", "no table of measurements"),
+        ("op,total,times\nadd,1,7\n", "'add' was measured 7 times, and the run executes it 1,000 times"),
+        ("op,time,times\nadd,1,x\n", "times is a whole number"),
+        ("op,time\n,1\n", "a row without the name of its op"),
+    ],
+)
+def test_mistakes_of_a_table_have_their_place(tmp_path: Path, content: str, message: str) -> None:
+    table = tmp_path / "m.csv"
+    table.write_text(content, encoding="utf-8")
+    done = hwsim("compare", "d2l-laptop", "d2l/async-loop", table)
+    assert done.exit_code == 2
+    assert message in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["dgx-a100"], "nothing to compare: 'dgx-a100' is a machine"),
+        (["dgx-a100", "dgx-h100"], "MACHINE MACHINE WORKLOAD"),
+        (["dgx-a100", "bert-large"], "was not recorded"),
+        (["dgx-a100", "dgx-h1000", "bert-large"], "did you mean 'dgx-h100'?"),
+        (["dgx-a100", "dgx-h100", "bert-large", "--by", "speed"], "no number 'speed'"),
+        (["dgx-a100", "dgx-h100", "bert-large", "--set-a", "nothing"], "is not of the form PATH=VALUE"),
+        (["dgx-a100", "dgx-h100", "bert-large", "--clock", "cpu"], "--clock goes with a recorded workload"),
+        (["dgx-a100", "dgx-h100", "bert-large", "--all"], "--all goes with measurements"),
+        (["none.json", "none.json"], "there is no file 'none.json'"),
+        (["dgx-a100", "dgx-h100", "bert-large", "--plot", "x.txt"], "a figure is written as"),
+    ],
+)
+def test_mistakes_of_the_command_say_what_is_accepted(arguments: list[str], message: str) -> None:
+    done = hwsim("compare", *arguments)
+    assert done.exit_code == 2
+    assert message in done.stderr
+
+
+def test_a_document_that_is_no_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match="no run"):
+        of_document({"hwsim": "sweep/1"}, "a.json")
+    with pytest.raises(SpecError, match="this run has no 'machine'"):
+        of_document({"hwsim": "result/1", "makespan_fs": 1, "limited_by": [], "makespan_s": 1e-15}, "a.json")
+    (tmp_path / "a.json").write_text('{"hwsim": "sweep/1"}', encoding="utf-8")
+    assert hwsim("compare", tmp_path / "a.json", tmp_path / "a.json").exit_code == 2
+
+
+def test_a_figure_of_the_waterfall(tmp_path: Path) -> None:
+    path = tmp_path / "w.svg"
+    done = hwsim("compare", "d2l-laptop", "d2l/async-loop", "--set-b", "blocking=true", "--plot", path, "--json")
+    assert done.exit_code == 0
+    assert json.loads(done.stdout)["waterfall"]["steps"][0]["name"] == "blocking"
+    assert path.read_text(encoding="utf-8").startswith("<?xml")
+
+
+def test_a_folded_run_compares_with_one_of_other_ranks() -> None:
+    both = compare(("scale/rail-fat-tree",) * 2, ("scale/allreduce",) * 2, set_b={"bytes": "2 MB"}, attribute=False)
+    assert {pair.name for pair in both.ops if pair.first and pair.second}
