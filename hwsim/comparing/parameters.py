@@ -57,14 +57,14 @@ def parameters(first: Files, second: Files) -> tuple[Parameter, ...]:
 
 def _in_full(changes: Sequence[Parameter], first: Files, second: Files) -> Iterator[Parameter]:
     """The changes, with the value of the used part where a file itself has none."""
-    whole: dict[int, Tree] = {}
+    resolved: dict[int, Tree] = {}
     for change in changes:
         root, *steps = change.places[0]
         words = [change.before, change.after]
         for at, files in enumerate((first, second)):
             if words[at] == NONE and len(change.places) == 1 and root == "machine":
-                whole.setdefault(at, resolve(files.machine, Mistakes()))
-                words[at] = _words(at_path(whole[at], steps))
+                resolved.setdefault(at, resolve(files.machine, Mistakes()))
+                words[at] = _words(at_path(resolved[at], steps))
         yield replace(change, before=words[0], after=words[1])
 
 
