@@ -9,7 +9,7 @@ time of its bytes as far as that is longer. Kernels that overlap do not draw mor
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Final, NamedTuple
 
@@ -130,6 +130,7 @@ def _energy(
 ) -> Energy:
     """above: watts of GPUs above idle at the most; None: in the mean. half: error of the time, half as a logarithm."""
     rows: list[EnergyItem] = []
+    busy = _spread(power.items, busy)
     besides = measured = 0.0
     steady = 0.0  # watts of all but GPUs above idle
     for item in power.items:
@@ -156,19 +157,39 @@ def _energy(
     )  # fmt: skip
 
 
+def _spread(items: Sequence[PowerItem], busy: Mapping[int, list[Busy]]) -> dict[int, list[Busy]]:
+    """Busy times by part; a device that stands for more than its part has stands for equal ones of other parts."""
+    placed: dict[int, list[Busy]] = {}
+    left = {item.part: item.count for item in items}
+    rest: list[tuple[PowerItem, Busy]] = []
+    for item in items:
+        for each in busy.get(item.part, ()):
+            many = min(each.many, left[item.part])
+            left[item.part] -= many
+            placed.setdefault(item.part, []).append(each._replace(many=many))
+            if each.many > many:
+                rest.append((item, each._replace(many=each.many - many)))
+    for item, each in rest:
+        for other in items:
+            many = min(each.many, left[other.part])
+            if many and other.draw == item.draw:
+                left[other.part] -= many
+                placed.setdefault(other.part, []).append(each._replace(many=many))
+                each = each._replace(many=each.many - many)
+    return placed
+
+
 def _of_item(item: PowerItem, seconds: float, busy: Iterable[Busy]) -> tuple[float, float]:
     """(joules of all its devices, part of the time that they are busy in the mean)."""
     idle = item.idle * item.count * seconds
     if seconds <= 0:
         return 0.0, 0.0
-    left, parts, shares = item.count, [], []
+    parts, shares = [], []
     for each in busy:
-        many = min(each.many, left)
-        left -= many
         full = min(each.full / seconds, 1.0)
         memory = min(each.memory / seconds, 1.0 - full)
-        parts.append(many * item.above_idle(full, memory) * seconds)
-        shares.append(many * (full + memory))
+        parts.append(each.many * item.above_idle(full, memory) * seconds)
+        shares.append(each.many * (full + memory))
     return idle + math.fsum(parts), math.fsum(shares) / item.count
 
 

@@ -65,6 +65,11 @@ class PowerItem:
     source: str
     part: int
 
+    @property
+    def draw(self) -> tuple[str, float, float, float]:
+        """What devices are alike in that draw the same."""
+        return self.kind, self.idle, self.loaded, self.memory
+
     def above_idle(self, busy: float, memory: float = 0.0) -> float:
         """Watts of one above idle.
 

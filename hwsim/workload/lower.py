@@ -11,6 +11,7 @@ from hwsim import ticks
 from hwsim.graph.builder import GraphBuilder, capacities_of
 from hwsim.graph.opgraph import Alike, Change, OpGraph
 from hwsim.machine import Machine
+from hwsim.machine.layout import Layout
 from hwsim.spec import Mistake, Mistakes, SpecError, Tree
 from hwsim.workload.assemble import add_blocks, tie_meetings
 from hwsim.workload.emit import Emitter, HostRuntime, HostTime, Tuning
@@ -27,6 +28,7 @@ class NeverArrives(SpecError):
 
 FEWEST: Final = 64  # ranks from which there is a fold, unless it is asked for
 WIDEST: Final = 512  # capacities of one op from which it pays
+_DIGITS: Final = str.maketrans("", "", "0123456789")
 MOST_LISTED: Final = 10_000  # capacities; of a larger machine only those that something draws from are in the graph
 Folding = Literal["auto", "always", "never"]
 
@@ -66,6 +68,8 @@ def lower(
             if any(event.jitter is not None for event in workload.events):
                 raise CannotFold("jitter is drawn by chance for each part")
             _refuse_unfoldable(parts)
+            if name := unlike_power(machine.layout):
+                raise CannotFold(f"parts called {name}, with other numbers, draw other power")
             quotient = folded(groups, runtimes, builder, machine.capacities, _marks(disturbed))
         except CannotFold as reason:
             unfolded = str(reason)
@@ -114,6 +118,21 @@ def _refuse_unfoldable(parts: Mapping[str, Job]) -> None:
             raise CannotFold(f"{whose} has a pipeline, whose stages share pools, and those are given in the order of their ops")
         if part.train is not None or part.infer is not None:
             raise CannotFold(f"{whose} is a training or a service, which folds its own ranks")
+
+
+def unlike_power(layout: Layout) -> str:
+    """The name, without its digits, of parts that a fold would take for alike though they draw different power; "" if none."""
+    found: dict[str, object] = {}
+    waiting = [("", layout)]
+    while waiting:
+        inside, scope = waiting.pop()
+        for part in scope.parts:
+            name = inside + part.family.translate(_DIGITS)
+            if part.child is not None:
+                waiting.append((f"{name}.", part.child))
+            elif found.setdefault(name, part.model and part.model.power) != (part.model and part.model.power):
+                return name
+    return ""
 
 
 def _marks(disturbed: Sequence[Change]) -> dict[str, tuple[tuple[int, float], ...]]:
