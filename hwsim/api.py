@@ -36,6 +36,7 @@ from hwsim.workload.lower import Folding
 
 if TYPE_CHECKING:  # reports, and what few runs have, are imported when they are asked for
     from hwsim.actors.serving import Service
+    from hwsim.costs.bill import Paying
     from hwsim.results.critical import Share
     from hwsim.results.interval import Interval
     from hwsim.results.memory import DeviceMemory
@@ -155,6 +156,7 @@ def simulate(
     fold: Folding = "auto",
     engine: Which = "auto",
     interval: bool | Literal["runs"] = True,
+    paying: Paying | None = None,
 ) -> Run:
     """Simulate a workload on a machine.
 
@@ -170,6 +172,7 @@ def simulate(
         fold: simulate identical ranks once: if they are many ("auto"), always, or never.
         interval: how sure the time is, along the critical path (True; of few ops with two more runs at its ends), with two more
             runs of any number of ops ("runs"), or not.
+        paying: prices, a way to pay and a site, for what it costs (`hwsim.costs.Paying`).
         engine: "simpy": op by op as SimPy processes, which is slow and gives the same times ("auto": the fastest).
 
     Raises:
@@ -234,6 +237,7 @@ def simulate(
         sure=bool(interval),
         ends=_ends(lowered, timeline, services, interval),
         built=lowered.machine,
+        paying=paying,
     )
     if interval == "runs" and services:
         run = replace(run, serving_ends=_served_at_ends(lowered, parts, engine, run.interval.half))

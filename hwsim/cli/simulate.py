@@ -12,10 +12,12 @@ import click
 
 from hwsim.cli import EXIT_VIOLATED
 from hwsim.cli.arguments import FILE, once, refuse_unwritable, run_arguments, write_files
+from hwsim.cli.paying import paying_options
 from hwsim.views import FIGURES
 
 if TYPE_CHECKING:
     from hwsim.api import Run
+    from hwsim.costs import Paying
 
 # figure -> (attribute of a run that it draws, the message if the run has none)
 DRAWN: Final = {
@@ -48,6 +50,7 @@ DRAWN: Final = {
               type=(click.Choice(sorted(FIGURES)), FILE), metavar=f"{'|'.join(sorted(FIGURES))} FILE",
               help="Write a figure (.png, .svg or .pdf).")  # fmt: skip
 @click.option("--report", multiple=True, callback=once, type=FILE, metavar="FILE", help="Write a page for a browser (.html).")
+@paying_options
 @click.option("--expect/--no-expect", default=None, help="Check what the workload expects always, or never.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but mistakes and warnings.")
 def command(
@@ -68,6 +71,7 @@ def command(
     report: Path | None,
     expect: bool | None,
     quiet: bool,
+    paying: Paying | None,
 ) -> None:
     """Run WORKLOAD on MACHINE: how long it takes, and what limits it.
 
@@ -104,6 +108,7 @@ def command(
                 progress=shown,
                 engine=engine,
                 interval=True if interval is None else "runs" if interval else False,
+                paying=paying,
             )
         except api.ExpectationFailed as failed:
             run, violated = failed.run, True

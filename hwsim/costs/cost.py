@@ -19,7 +19,6 @@ from hwsim.costs.prices import Prices, load_prices
 from hwsim.costs.pricing import Priced, PricedItem
 from hwsim.devices.owning import Way
 from hwsim.records import dataclass
-from hwsim.units import DAY
 
 WITHOUT: Final = {
     "energy": "a price of energy: electricity of a site",
@@ -65,9 +64,9 @@ class Cost:
         """The price that the most of it hangs on."""
         return self.prices[0] if self.prices else None
 
-    def a_year(self) -> Amount | None:
-        """USD of a year of such runs one after another."""
-        return None if self.total is None or self.seconds <= 0 else self.total * (365 * DAY / self.seconds)
+    def at_rate(self, seconds: float) -> Amount | None:
+        """USD of so many seconds in which machines do the same."""
+        return None if self.total is None or self.seconds <= 0 else self.total * (seconds / self.seconds)
 
     def each(self, count: float) -> Amount | None:
         """USD of one of so many things that the run did: tokens, requests, epochs."""
@@ -88,12 +87,14 @@ def cost_of(
     nodes: int = 1,
     *,
     half: float = 0.0,
+    in_terms: bool = True,
 ) -> Cost:
     """What `nodes` such machines cost for so many seconds.
 
     Args:
         priced: of one machine. energy: of one machine in that time; needed where machines are bought.
         half: error of the time: half the width of its 90 % range, as a logarithm.
+        in_terms: a rent is paid in whole terms and billing steps; False: of a time that is part of a longer use.
     """
     lists = load_prices() if prices is None else prices
     missing = list(priced.lacking(rent))
@@ -108,7 +109,7 @@ def cost_of(
         items += _running(energy, lists, seconds, nodes, half, missing)
     else:
         step = priced.term if rent == "reserved" else priced.billed
-        paid = seconds if step <= 0 else math.ceil(seconds / step * (1 - 1e-12)) * step
+        paid = seconds if step <= 0 or not in_terms else math.ceil(seconds / step * (1 - 1e-12)) * step
         items.append(CostItem("rent", (price * (paid * nodes)).wider(half if paid == seconds else 0.0)))
     items.sort(key=lambda each: (-each.amount.value, each.name))
     full = None if missing else total(each.amount for each in items)

@@ -79,6 +79,14 @@ class Energy:
             self.missing, self.measured, None if self.carbon is None else self.carbon * factor, self.site,
         )  # fmt: skip
 
+    def machines(self, many: int) -> Energy:
+        """That of so many such machines side by side."""
+        return Energy(
+            self.joules * many, self.seconds, self.plug * many, self.watts * many, self.peak * many, self.loaded * many,
+            tuple(EnergyItem(each.name, each.kind, each.count * many, each.joules * many, each.busy) for each in self.items),
+            self.missing, self.measured, None if self.carbon is None else self.carbon * many, self.site,
+        )  # fmt: skip
+
 
 class Busy(NamedTuple):
     """Seconds that a device works at its full rate, and that a GPU is bound by memory; many: devices alike."""

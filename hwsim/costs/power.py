@@ -37,6 +37,9 @@ BEND: Final = 0.3  # of the curve of a CPU
 MEMORY: Final = 0.65  # power of a GPU in kernels bound by memory, over its power when loaded
 IDLE: Final = {"cpu": 0.2, "gpu": 0.12, "nic": 0.7, "switch": 0.8, "hdd": 0.65, "raid": 0.65, "ssd": 0.25, "disk": 0.4}
 USUAL_IDLE: Final = 0.5
+SMALL: Final = {  # kind: watts idle and loaded of a usual one, where a file says nothing: they decide nothing
+    "nic": (14.0, 20.0), "ssd": (5.0, 20.0), "hdd": (5.0, 8.0), "disk": (5.0, 10.0), "raid": (20.0, 32.0),
+}  # fmt: skip
 FREE: Final = frozenset({"memory", "volume", "filesystem"})  # without `power:` they draw nothing here: of the CPU, of another
 
 
@@ -138,6 +141,10 @@ def _of_part(part: Part, inside: str, many: int, missing: list[str]) -> Iterator
         yield from _items(part.child, f"{name}.", count, missing)
         return
     power = getattr(part.model, "power", None)
+    small = SMALL.get(part.kind)
+    if power is None and small is not None:
+        yield PowerItem(name, part.kind, count, small[0], small[1], small[0], 0.0, False, True, "default: a usual one", id(part))
+        return
     if power is None:
         if part.kind not in FREE:
             missing.append(name)

@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -95,7 +95,7 @@ class Result:
         serving: statistics of every service; serving_ends: with kernels as fast, and as slow, as the interval's ends.
         sure: whether an interval is wanted; ends: finds its ends by further runs, if that is wanted.
         again: how to prepare and simulate it again; None if its machine or workload was given as a value, not as a file.
-        built: the machine itself.
+        built: the machine itself.  paying: how it is paid for and where it stands (`hwsim.costs.Paying`), None if nobody asks.
     """
 
     machine: str
@@ -120,6 +120,7 @@ class Result:
     sure: bool = True
     ends: Callable[[Timeline, Interval], Interval] | None = field(default=None, repr=False, compare=False)
     built: Machine | None = field(default=None, repr=False, compare=False)
+    paying: Any = field(default=None, repr=False, compare=False)
 
     @property
     def makespan_s(self) -> float:

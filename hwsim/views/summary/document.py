@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
+from hwsim.costs.bill import bill_of
 from hwsim.results import invariants
 from hwsim.results.choices import choices
 from hwsim.results.coverage import coverage
@@ -16,7 +17,7 @@ from hwsim.views.explain.starving import pipelines
 from hwsim.views.interval import say as interval
 from hwsim.views.kit import warned
 from hwsim.views.kit.document import picked
-from hwsim.views.summary import pipeline, serving, training
+from hwsim.views.summary import costs, pipeline, serving, training
 
 
 def render(result: Result, suffix: str = "") -> Iterable[bytes]:  # noqa: ARG001 (every report takes a suffix)
@@ -75,6 +76,7 @@ def as_dict(result: Result, *, ops: bool = False, rank: int | None = None) -> di
             {**asdict(device), "counters": dict(device.counters), **picked(device, "rate", "bandwidth", "gap")}
             for device in result.requests
         ],
+        **costs.as_dict(bill_of(result)),
         "trainings": list(map(training.as_dict, result.trainings)),
         "serving": [serving.as_dict(service, rows=ops) for service in result.serving],
         "latency_curves": [asdict(curve) for curve in result.curves],

@@ -112,6 +112,7 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
     if result.serving_ends is not None:
         for fast, slow in zip(*result.serving_ends, strict=True):
             yield from serving.between(fast, slow)
+    yield from _costs(result)
     if result.steady is not None:
         yield "steady", str(result.steady)
     if result.settings:
@@ -120,6 +121,20 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
         yield "calibrated", str(covered)
     for verdict in result.verdicts:
         yield "expected", _verdict(verdict)
+
+
+def _costs(result: Result) -> Iterator[tuple[str, str]]:
+    """Lines of energy and cost, if they are asked for; the energy of trainings and services always."""
+    if result.paying is None and not (result.trainings or result.serving):
+        return
+    from hwsim.costs.bill import bill_of
+    from hwsim.views.summary import costs
+
+    bill = bill_of(result)
+    if result.paying is not None:
+        yield from costs.lines(bill)
+    elif bill.energy is not None and bill.energy.complete:
+        yield "energy", costs.energy_text(bill.energy)
 
 
 def _of_steps(result: Result) -> str:

@@ -1,0 +1,104 @@
+"""Options for energy and cost: --prices, --rent, --provider, --site."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+
+import click
+
+from hwsim.cli.arguments import LibraryName
+
+if TYPE_CHECKING:
+    from hwsim.costs import Paying, Prices, Site
+
+F = TypeVar("F", bound=Callable[..., Any])
+WAYS: Final = {"no": "purchase", "on-demand": "on_demand", "reserved": "reserved"}
+ALL: Final = "library"
+
+
+def paying_options(function: F) -> F:
+    """The options, handed on as one argument `paying`: None where none of them is given."""
+
+    @wraps(function)
+    def command(
+        *arguments: Any, prices: str | None, rent: str | None, provider: str | None, site: str | None, **options: Any
+    ) -> Any:
+        return function(*arguments, paying=paying_of(prices, rent, provider, site), **options)
+
+    command = click.option("--site", metavar="NAME|pue=X,...",
+                           help="Where the machines stand: a site of the prices, or pue=1.2,grid=400 g/kWh,electricity=0.1 "
+                                "USD/kWh,hosting=150 USD/kW/month.")(command)  # fmt: skip
+    command = click.option("--provider", metavar="NAME", help="With --prices: this one's offers alone.")(command)
+    command = click.option("--rent", type=click.Choice(sorted(WAYS)),
+                           help="With --prices: machines are rented, not bought.")(command)  # fmt: skip
+    command = click.option("--prices", type=LibraryName("prices"), metavar="FILE",
+                           help="Also energy and cost: a list of prices, before those of the library; or `library`.")(
+        command
+    )  # fmt: skip
+    return cast("F", command)
+
+
+def paying_of(prices: str | None, rent: str | None, provider: str | None, site: str | None) -> Paying | None:
+    """How machines are paid for; None where no option says anything."""
+    if prices is None:
+        for option, value in (("--rent", rent), ("--provider", provider)):
+            if value is not None:
+                raise click.UsageError(f"{option} goes with --prices: a list of prices, or `library`")
+        if site is None:
+            return None
+    from hwsim.cli.errors import in_words
+    from hwsim.costs import Paying, load_prices
+    from hwsim.spec import find
+
+    with in_words():
+        lists = load_prices(None if prices in (None, ALL) else find("prices", str(prices)), provider=provider or "")
+        if provider is not None:
+            _refuse_unknown(provider, lists)
+        place = None if site is None else _site(site, lists)
+    return Paying(None if prices is None else lists, cast("Any", WAYS[rent or "no"]), place)
+
+
+def _refuse_unknown(provider: str, prices: Prices) -> None:
+    """Refuse a provider that offers nothing."""
+    from hwsim.devices.owning import WAYS as ALL_WAYS
+    from hwsim.spec import did_you_mean
+
+    tables = [table for listed in (prices.own, prices.library) for table in (listed.parts, listed.machines, listed.others)]
+    known = {
+        offer.provider
+        for table in tables
+        for price in table.values()
+        for way in ALL_WAYS
+        for offer in price.of(way)
+        if offer.provider
+    }
+    if provider not in known:
+        hint = did_you_mean(provider, known)
+        raise click.BadParameter(
+            f"nobody called '{provider}' offers anything" + (f"; {hint}" if hint else ""), param_hint="--provider"
+        )
+
+
+def _site(text: str, prices: Prices) -> Site:
+    """A site by name, or by its numbers."""
+    from hwsim.costs import read_site
+    from hwsim.spec import Mistakes, tree_of
+
+    mistakes = Mistakes()
+    if "=" in text:
+        parts = (part.partition("=") for part in text.split(","))
+        given: Any = {key.strip(): _value(value.strip()) for key, _, value in parts}
+    else:
+        given = text
+    site = read_site(tree_of(given), mistakes, dict(prices.sites))
+    mistakes.raise_if_any()
+    return site
+
+
+def _value(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text

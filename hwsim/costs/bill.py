@@ -1,0 +1,146 @@
+"""The bill of a run: its energy and cost, of each thing that it did, of an hour and a year, and of an entire training."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from hwsim.costs.amount import Amount
+from hwsim.costs.cost import Cost, cost_of
+from hwsim.costs.energy import Energy, energy_of
+from hwsim.costs.prices import Prices
+from hwsim.costs.pricing import Priced, price_of
+from hwsim.costs.site import Site
+from hwsim.devices.owning import Way
+from hwsim.machine import Machine
+from hwsim.records import dataclass
+from hwsim.results.result import Result
+from hwsim.units import DAY, YEAR
+
+MILLION: Final = 1e6
+HOUR: Final = 3600.0
+
+
+class Paying(NamedTuple):
+    """How machines are paid for, and where they stand. prices: None for energy alone."""
+
+    prices: Prices | None = None
+    way: Way = "purchase"
+    site: Site | None = None
+
+    @property
+    def place(self) -> Site:
+        """The site that the user names, before that of the prices."""
+        stands = self.prices.site if self.prices is not None else Site()
+        return stands if self.site is None else self.site.over(stands)
+
+    @property
+    def lists(self) -> Prices | None:
+        """The prices at that site."""
+        return None if self.prices is None else replace(self.prices, site=self.place)
+
+
+@dataclass(frozen=True, slots=True)
+class Each:
+    """What one of many things comes to.
+
+    Args:
+        name: "1 M tokens", "request". count: how many of them the run did.
+        joules: at the meter; cost: USD, without the days of a term that nobody used.
+    """
+
+    name: str
+    count: float
+    joules: Amount | None
+    cost: Amount | None
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """Energy and cost.
+
+    Args:
+        energy, cost: of the run; None where nothing says its power, or no prices were given.
+        hour, year: USD of machines that do the same all the time.
+        whole: energy and cost of the entire training; None where the run is none, or says not how long.
+        each: what tokens, requests and epochs come to.
+        priced: the prices behind it.
+    """
+
+    energy: Energy | None
+    cost: Cost | None
+    hour: Amount | None = None
+    year: Amount | None = None
+    whole: tuple[float, Energy | None, Cost | None] | None = None
+    each: tuple[Each, ...] = ()
+    priced: Priced | None = None
+
+
+def bill_of(result: Result, paying: Paying | None = None) -> Bill:
+    """The bill of a run; without prices its energy alone.
+
+    paying: how it is paid for; as the run says if left out.
+    """
+    how: Paying = paying or result.paying or Paying()
+    energy = energy_of(result, how.place)
+    machine, prices = result.built, how.lists
+    priced = None if prices is None or machine is None else price_of(machine, prices)
+    half = result.interval.half if result.sure else 0.0
+    cost = None
+    if priced is not None:
+        cost = cost_of(priced, result.makespan_s, energy, prices, how.way, half=half, in_terms=False)
+    whole = _whole(result, energy, priced, how, half)
+    return Bill(
+        energy,
+        cost,
+        None if cost is None else cost.at_rate(HOUR),
+        None if cost is None else cost.at_rate(YEAR),
+        whole,
+        tuple(_each(result, energy, cost)),
+        priced,
+    )
+
+
+def _whole(
+    result: Result, energy: Energy | None, priced: Priced | None, how: Paying, half: float
+) -> tuple[float, Energy | None, Cost | None] | None:
+    """(seconds, energy, cost) of the one training that the run is the beginning of, with failures where they are known."""
+    if len(result.trainings) != 1 or result.jobs or result.makespan_s <= 0:
+        return None
+    (trained,) = result.trainings
+    if trained.whole <= 0:
+        return None
+    seconds = trained.saving_days * DAY
+    if trained.failing is not None and trained.failing.seconds > 0:
+        seconds = trained.failing.seconds
+    spent = None if energy is None else energy.times(seconds / result.makespan_s)
+    cost = None if priced is None else cost_of(priced, seconds, spent, how.lists, how.way, half=half)
+    return seconds, spent, cost
+
+
+def _each(result: Result, energy: Energy | None, cost: Cost | None) -> Iterator[Each]:
+    """Things that the run did, as far as it is all of one kind."""
+    if result.jobs:
+        return
+    counts = [(f"1 M {trained.unit}", trained.count * trained.steps / MILLION) for trained in result.trainings[:1]]
+    for service in result.serving[:1]:
+        counts.append(("request", float(service.requests)))
+        if service.output_tokens:
+            counts.append(("1 M tokens of answers", service.output_tokens / MILLION))
+    lines = result.timeline.flat.graph.lines
+    if len(lines) == 1 and lines[0].epochs:
+        counts.append(("epoch", float(len(lines[0].epochs))))
+    for name, count in counts:
+        if count > 0:
+            joules = None if energy is None else energy.joules * (1.0 / count)
+            yield Each(name, count, joules, None if cost is None else cost.each(count))
+
+
+def closed(machine: Machine, seconds: float, energy: Energy | None, paying: Paying, nodes: int = 1, half: float = 0.0) -> Bill:
+    """The bill of `nodes` machines for so many seconds; energy: of one of them."""
+    prices = paying.lists
+    priced = None if prices is None else price_of(machine, prices)
+    cost = None if priced is None else cost_of(priced, seconds, energy, prices, paying.way, nodes, half=half)
+    spent = None if energy is None else energy.machines(nodes)
+    return Bill(spent, cost, priced=priced)

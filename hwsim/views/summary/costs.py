@@ -1,0 +1,192 @@
+"""Energy and cost of a run: lines of the summary, and entries of the JSON document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from hwsim.costs.amount import Amount
+from hwsim.costs.bill import Bill
+from hwsim.costs.cost import Cost
+from hwsim.costs.energy import Energy
+from hwsim.formats import format_quantity
+from hwsim.units import DAY
+from hwsim.views.kit.document import picked
+
+SHOWN: Final = 4  # prices
+MONEY: Final = ((1e9, " G"), (1e6, " M"), (1e4, " k"))
+
+
+def usd(value: float) -> str:
+    """An amount of money.
+
+    >>> usd(28_912_345), usd(1234.5), usd(0.01234), usd(2.5e-7), usd(0)
+    ('28.9 M USD', '1230 USD', '0.0123 USD', '2.5e-7 USD', '0 USD')
+    """
+    for least, prefix in MONEY:
+        if abs(value) >= 0.9995 * least:
+            return f"{value / (1e3 if least == 1e4 else least):.3g}{prefix} USD"
+    return format_quantity(value, "USD")
+
+
+def mass(value: float) -> str:
+    """A mass of carbon dioxide, from kg.
+
+    >>> mass(1.9e6), mass(12.3), mass(0.00004), mass(433.0)
+    ('1900 t', '12.3 kg', '0.04 g', '433 kg')
+    """
+    if abs(value) >= 999.5:
+        return format_quantity(value, "t")
+    return f"{value:.3g} kg" if abs(value) >= 0.9995 else format_quantity(value, "g")
+
+
+def joules(value: float) -> str:
+    """An amount of energy: kWh from one on.
+
+    >>> joules(485.0), joules(3.6e6), joules(1.2e13)
+    ('485 J', '1 kWh', '3.33 GWh')
+    """
+    return format_quantity(value, "Wh" if abs(value) >= 3.5982e6 else "J")
+
+
+def between(amount: Amount, form: Any) -> str:
+    """The ends of a range in words; "" where there is none."""
+    return "" if amount.low == amount.high else f"9 of 10: {form(amount.low)} to {form(amount.high)}"
+
+
+def energy_text(energy: Energy, *, power: bool = True) -> str:
+    """Energy in a line."""
+    pue = energy.site.pue
+    where = "at the plug" if pue is None else f"at the meter (PUE {pue.value:g})"
+    parts = [f"{joules(energy.joules.value)} {where}"]
+    if power:
+        mean, peak = format_quantity(energy.watts, "W"), format_quantity(energy.peak, "W")
+        parts.append(f"{mean} in the mean, {peak} at the most" + (" at the plugs" if pue is not None else ""))
+    if energy.carbon is not None:
+        parts.append(f"{mass(energy.carbon.value)} CO2")
+    basis = "a measured curve" if energy.measured else "ratings"
+    text = f"{', '.join(parts)}; {between(energy.joules, joules)}, from {basis}"
+    if energy.missing:
+        text += f"; without {', '.join(energy.missing[:SHOWN])}{', ...' if len(energy.missing) > SHOWN else ''}: no power known"
+    return text
+
+
+def cost_text(cost: Cost, *, unused: bool = True) -> str:
+    """A cost in a line."""
+    if cost.total is None:
+        missing = ", ".join(cost.missing[:SHOWN]) + (
+            f" and {len(cost.missing) - SHOWN} more" if len(cost.missing) > SHOWN else ""
+        )
+        known = f"; the rest {usd(cost.known.value)}" if cost.items else ""
+        return f"unknown, as these have no price: {missing}{known}"
+    parts = [f"{each.name} {usd(each.amount.value)}" for each in cost.items] if len(cost.items) > 1 else []
+    text = usd(cost.total.value) + (f" ({', '.join(parts)})" if parts else "")
+    if around := between(cost.total, usd):
+        text += f"; {around}"
+    if unused and cost.paid > cost.seconds * (1 + 1e-9):
+        text += f"; {format_quantity(cost.paid, 's')} paid, {format_quantity(cost.seconds, 's')} used"
+    return text
+
+
+WAYS: Final = {"purchase": "bought", "on_demand": "rented on demand", "reserved": "rented for a term"}
+
+
+def lines(bill: Bill) -> Iterator[tuple[str, str]]:
+    """(title, text) of the lines of the summary."""
+    if bill.energy is not None:
+        yield "energy", energy_text(bill.energy)
+    if bill.cost is not None:
+        yield "cost", f"{WAYS[bill.cost.way]}: {cost_text(bill.cost)}"
+        if bill.hour is not None and bill.year is not None:
+            yield "", f"{usd(bill.hour.value)} an hour, {usd(bill.year.value)} a year of the same"
+    each = [f"{one.name} {_each(one.joules, one.cost)}" for one in bill.each]
+    if each and (bill.cost is not None or bill.energy is not None):
+        yield "each", ", ".join(each)
+    if bill.whole is not None:
+        yield from whole_lines(*bill.whole)
+    if bill.cost is not None:
+        yield from price_lines(bill.cost)
+
+
+def whole_lines(seconds: float, energy: Energy | None, cost: Cost | None) -> Iterator[tuple[str, str]]:
+    """Lines of an entire training."""
+    took = f"{seconds / DAY:.4g} days"
+    if energy is not None:
+        yield "all of it", f"{took}: {energy_text(energy, power=False)}"
+    if cost is not None:
+        yield "", f"{WAYS[cost.way]}: {cost_text(cost)}"
+
+
+def price_lines(cost: Cost) -> Iterator[tuple[str, str]]:
+    """Who asks the prices, and when."""
+    said = cost.said
+    for at, text in enumerate(said[:SHOWN]):
+        yield ("prices" if not at else ""), text
+    if len(said) > SHOWN:
+        yield "", f"and {len(said) - SHOWN} more"
+
+
+def _each(energy: Amount | None, cost: Amount | None) -> str:
+    texts = [joules(energy.value)] if energy is not None else []
+    return " and ".join([*texts, usd(cost.value)] if cost is not None else texts)
+
+
+# ---- JSON ----
+
+
+def as_dict(bill: Bill) -> dict[str, Any]:
+    """Entries `energy` and `cost` of a document."""
+    entries: dict[str, Any] = {"energy": None if bill.energy is None else energy_dict(bill.energy)}
+    entries["cost"] = None if bill.cost is None else cost_dict(bill.cost)
+    if bill.cost is not None:
+        entries["cost"] |= {"hour_usd": amount(bill.hour), "year_usd": amount(bill.year)}
+    entries["each"] = [
+        {"name": one.name, "count": one.count, "energy_joules": amount(one.joules), "cost_usd": amount(one.cost)}
+        for one in bill.each
+    ]
+    if bill.whole is not None:
+        seconds, energy, cost = bill.whole
+        entries["whole"] = {
+            "seconds": seconds,
+            "energy": None if energy is None else energy_dict(energy),
+            "cost": None if cost is None else cost_dict(cost),
+        }
+    return entries
+
+
+def amount(given: Amount | None) -> dict[str, float] | None:
+    """A number and its 90 % range."""
+    return None if given is None else {"value": given.value, "low": given.low, "high": given.high}
+
+
+def energy_dict(energy: Energy) -> dict[str, Any]:
+    """Energy in J, power in W, carbon in kg."""
+    return {
+        "joules": amount(energy.joules),
+        "plug_joules": amount(energy.plug),
+        "mean_watts": energy.watts,
+        "peak_watts": energy.peak,
+        "loaded_watts": energy.loaded,
+        "basis": "measured" if energy.measured else "ratings",
+        "pue": amount(energy.site.pue),
+        "carbon_kg": amount(energy.carbon),
+        "parts": [picked(each, "name", "kind", "count", "joules", "busy") for each in energy.items],
+        "missing": list(energy.missing),
+    }
+
+
+def cost_dict(cost: Cost) -> dict[str, Any]:
+    """Cost in USD."""
+    return {
+        "way": cost.way,
+        "total_usd": amount(cost.total),
+        "known_usd": amount(cost.known),
+        "used_s": cost.seconds,
+        "paid_s": cost.paid,
+        "items": [{"name": each.name, "usd": amount(each.amount)} for each in cost.items],
+        "missing": list(cost.missing),
+        "prices": [
+            {**picked(each, "name", "count", "date", "mark", "provider", "source", "offers", "old"), "usd": amount(each.amount)}
+            for each in cost.prices
+        ],
+    }
