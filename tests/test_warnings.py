@@ -97,6 +97,14 @@ let: {{n: 2}}
 events: [{{at: 0 s, part: gpu*, jitter: 5 %, every: 1 ms, for: 2 ms}}]
 program: {{each: gpu*, do: [{{repeat: {{times: $n, do: [{BUSY}]}}}}]}}
 """
+STALL: Final = """hwsim: workload/1
+let: {n: 20}
+events: [{at: 1 ms, part: cpu, down: 5 ms}]
+pipeline:
+  batches: $n
+  checkpoint: {every: 5, bytes: 1 MB, to: disk}
+  stages: [{name: a, busy: {device: cpu, time: 1 ms}}, {name: b, busy: {device: cpu, time: 1 ms}}]
+"""
 ERF: Final = repeat("{elementwise: {function: erf, count: 1e6, dtype: fp64, inputs: 1, device: cpu}}")
 FAR: Final = repeat("{access: {device: cpu, count: 100, bytes: 64 B, working_set: 10 TB, pattern: random}}")
 IDLE: Final = repeat("{busy: {device: cpu, time: 0 s}}").replace("n: 2", "n: 1000")
@@ -128,6 +136,7 @@ CASES: Final = {
     "not-calibrated": Case(machine(MEASURED), ERF, ran=True),
     "no-effect": Case(machine(), THREADS),
     "not-measured": Case(machine(), EXP),
+    "stall-loses-nothing": Case(machine(CPU + DISK.replace(", CACHE", "")), STALL, vary="n=10,20"),
 }
 
 

@@ -3,7 +3,9 @@
     events: [{at: 30 s, part: node3.gpu2, speed: 50 %}, {at: 1 min, link: fabric, down: 5 s}]
 
 A part at half speed has half of each of its capacities; a link that is down carries nothing, and what is on its way
-waits. Of several events on one capacity the worst counts. Range: a route is never changed, and latencies stay.
+waits. A part that is down stalls, and goes on where it was: no work is lost. That is a hang, not a crash, after which a
+training begins again at its last checkpoint (`failures` of a `train`). Of several events on one capacity the worst
+counts. Range: a route is never changed, and latencies stay.
 
     events: [{at: 0 s, part: gpu*, jitter: 5 %, every: 10 ms, for: 10 s, seed: 1}]
 
@@ -38,7 +40,9 @@ class Event:
     link: str = field("links it happens to, by the name of their entry", default="")
     of: tuple[str, ...] = field("with `link`: only those that end at these devices", default=(), one_or_many=True)
     speed: Ratio | None = field("what is left of it", default=None, exclusive_minimum=0.0, maximum=1.0, example="50 %")
-    down: Seconds | None = field("it does nothing for so long", default=None, exclusive_minimum=0.0, example="5 s")
+    down: Seconds | None = field(
+        "it stalls for so long, then goes on where it was", default=None, exclusive_minimum=0.0, example="5 s"
+    )
     lasting: Seconds | None = field(
         "how long the speed or the jitter lasts (default: to the end)", key="for", default=None, exclusive_minimum=0.0
     )

@@ -63,7 +63,7 @@ def unheeded(workload: Workload, machine: Machine, mistakes: Mistakes) -> tuple[
     warnings += [_not_measured(device, reason, ops) for (device, reason), ops in calls.items()]
     warnings += _of_runtimes(workload)
     warnings += _of_trainings(workload)
-    return (*warnings, *_of_checkpoint(workload, machine))
+    return (*warnings, *_of_checkpoint(workload, machine), *_of_stalls(workload))
 
 
 def refuse_statement(kind: str, tree: Tree, mistakes: Mistakes) -> None:
@@ -333,3 +333,15 @@ def _of_checkpoint(workload: Workload, machine: Machine) -> Iterator[Warning]:
         if given and device.model.kind == "disk":
             why = f"{target} is of kind disk, which writes a checkpoint in one sequence"
             yield _no_effect(saved, given, why, "an ssd, hdd or filesystem knows them")
+
+
+def _of_stalls(workload: Workload) -> Iterator[Warning]:
+    """A part that is down in a run that writes checkpoints: what a crash would lose is not lost."""
+    down = next((event for event in workload.events if event.part and event.down is not None), None)
+    if down is None:
+        return
+    trains = [workload.train, *(job.train for job in (workload.jobs or {}).values())]
+    writers = [tree for tree in (*trains, *_pipelines(workload)) if tree is not None and tree.is_mapping]
+    if any(tree.get("checkpoint") is not None for tree in writers):
+        text = f"{', '.join(down.part)} stalls and goes on where it was: no work since the last checkpoint is lost"
+        yield Warning("stall-loses-nothing", f"{text}; `failures` of a `train` says what crashes cost", down.place)

@@ -1,0 +1,307 @@
+"""Checkpoints of a training on the machine, and what failures leave of its days."""
+
+from __future__ import annotations
+
+import copy
+import math
+from typing import Any, Final
+
+import pytest
+
+from hwsim import api
+from hwsim.failures import renewal
+from hwsim.results.training import Training
+from hwsim.spec import SpecError
+
+MODEL: Final = {"kind": "transformer", "layers": 8, "hidden": 2048, "heads": 16, "ffn": 8192, "vocab": 32000, "sequence": 2048}
+MACHINE: Final[dict[str, Any]] = {
+    "hwsim": "machine/1",
+    "name": "nodes",
+    "class": "ideal",
+    "parts": {
+        "node": {
+            "kind": "machine",
+            "count": 2,
+            "parts": {
+                "cpu": {
+                    "kind": "cpu", "cores": 32, "flop": {"fp32": "1 TFLOP/s"},
+                    "memory": {"bandwidth": "200 GB/s", "size": "512 GB"},
+                },
+                "gpu": {
+                    "kind": "gpu", "count": 4, "flop": {"bf16": "300 TFLOP/s", "fp32": "20 TFLOP/s"},
+                    "memory": {"bandwidth": "1500 GB/s", "size": "80 GB"},
+                },
+                "nvs": {"kind": "switch"},
+                "nic": {"kind": "nic", "bandwidth": "10 GB/s"},
+            },
+            "links": [
+                {"name": "inner", "between": ["gpu*", "nvs"], "kind": "direct", "bandwidth": "200 GB/s"},
+                {"name": "slots", "between": ["cpu", "gpu*"], "kind": "direct", "bandwidth": "20 GB/s"},
+                {"name": "card", "between": ["cpu", "nic"], "kind": "direct", "bandwidth": "40 GB/s"},
+            ],
+        },
+        "leaf": {"kind": "switch"},
+        "store": {"kind": "filesystem", "bandwidth": "4 GB/s"},
+    },
+    "links": [
+        {"name": "fabric", "between": ["node*.nic", "leaf"], "kind": "direct", "bandwidth": "10 GB/s"},
+        {"name": "storage", "between": ["leaf", "store"], "kind": "direct", "bandwidth": "100 GB/s"},
+    ],
+}  # fmt: skip
+
+
+def machine(**store: Any) -> dict[str, Any]:
+    made = copy.deepcopy(MACHINE)
+    made["parts"]["store"] |= store
+    return made
+
+
+def trained(saved: dict[str, Any] | None, on: dict[str, Any] | None = None, **keys: Any) -> Training:
+    train: dict[str, Any] = {"model": MODEL, "global_batch": 16, "device": ["node*.gpu*"], **keys}
+    if saved is not None:
+        train["checkpoint"] = saved
+    run = api.simulate(on or machine(), {"hwsim": "workload/1", "train": train})
+    return run.trainings[0]
+
+
+def bytes_of(training: Training) -> float:
+    assert training.saved is not None
+    return training.saved.bytes
+
+
+def test_a_training_without_checkpoints_has_none() -> None:
+    plain = trained(None)
+    assert plain.saved is None
+    assert plain.failing is None
+
+
+def test_the_state_is_14_bytes_a_parameter_with_adam_however_it_is_sharded() -> None:
+    sizes = {sharding: bytes_of(trained({"every": 5}, sharding=sharding)) for sharding in ("none", "zero-1", "zero-3")}
+    assert len(set(sizes.values())) == 1
+    split = bytes_of(trained({"every": 5}, parallel={"tp": 2, "pp": 2, "dp": 2}))
+    assert split == sizes["none"]
+    assert bytes_of(trained({"every": 5}, optimizer="sgd")) == pytest.approx(sizes["none"] * 10 / 14)
+    assert bytes_of(trained({"every": 5}, sharding="fsdp")) == pytest.approx(sizes["none"] * 12 / 14)
+    assert bytes_of(trained({"every": 5, "bytes": "3 GB"})) == 3e9
+
+
+def test_a_write_takes_as_long_as_storage_or_the_cards() -> None:
+    """16 GB: over 4 GB/s of storage, or 10 GB/s of each of two nodes."""
+    slow = trained({"every": 5, "bytes": "16 GB"}).saved
+    fast = trained({"every": 5, "bytes": "16 GB"}, machine(bandwidth="1000 GB/s")).saved
+    assert slow is not None and fast is not None  # noqa: PT018
+    assert slow.write_s == pytest.approx(4.0, rel=0.01)
+    assert fast.write_s == pytest.approx(0.8, rel=0.01)
+
+
+def test_storage_outside_of_the_machine_is_reached_over_the_cards() -> None:
+    slow = trained({"every": 5, "bytes": "16 GB", "bandwidth": "4 GB/s"}).saved
+    fast = trained({"every": 5, "bytes": "16 GB", "bandwidth": "1 TB/s"}).saved
+    stated = trained({"every": 5, "bytes": "16 GB", "write": "7 s"}).saved
+    assert [each and each.write_s for each in (slow, fast, stated)] == pytest.approx([4.0, 0.8, 7.0], rel=1e-6)
+
+
+def test_sync_stops_for_both_and_async_for_the_copy_alone() -> None:
+    """16 GB: 2 GB of each GPU over 20 GB/s to the host, and 4 s to the storage."""
+    sync, later = (trained({"every": 5, "bytes": "16 GB", "mode": mode}).saved for mode in ("sync", "async"))
+    assert sync is not None and later is not None  # noqa: PT018
+    assert sync.stop_s == pytest.approx(4.1, rel=0.01)
+    assert later.stop_s == pytest.approx(0.1, rel=0.01)
+    assert sync.lag_s == 0.0
+    assert later.lag_s == pytest.approx(4.0, rel=0.2)
+
+
+def test_steps_are_as_without_checkpoints() -> None:
+    plain = trained(None)
+    for mode in ("sync", "async"):
+        saved = trained({"every": 5, "bytes": "16 GB", "mode": mode})
+        assert saved.step_s == pytest.approx(plain.step_s, rel=1e-9)
+        assert saved.steps == plain.steps
+
+
+@pytest.mark.parametrize("parallel", [{"dp": "rest"}, {"tp": 2, "pp": 2, "dp": 2}])
+def test_checkpoints_among_the_steps_take_their_time(parallel: dict[str, Any]) -> None:
+    """Six steps, a checkpoint after every second: three of them."""
+    train: dict[str, Any] = {"model": MODEL, "global_batch": 16, "device": ["node*.gpu*"], "steps": 6, "parallel": parallel}
+    runs = [
+        api.simulate(machine(), {"hwsim": "workload/1", "train": {**train, **more}})
+        for more in ({}, {"checkpoint": {"every": 2, "bytes": "16 GB"}})
+    ]
+    written = [label for label in runs[1].timeline.flat.graph.labels if label.name == "checkpoint"]
+    assert len(written) == 1
+    saved = runs[1].trainings[0].saved
+    assert saved is not None
+    assert saved.steps == 2
+    assert runs[1].makespan_s == pytest.approx(runs[0].makespan_s + 3 * saved.stop_s, rel=0.05)
+    assert runs[1].trainings[0].saving_days == 0.0  # its length is not given
+
+
+def test_a_write_beside_the_steps_costs_them_what_they_share() -> None:
+    """Gradients go over the cards that the write uses; with cards of its own storage, they do not."""
+    keys: dict[str, Any] = {"parallel": {"dp": "rest"}, "global_batch": 8}
+    saved = {"every": 100, "bytes": "160 GB", "mode": "async"}
+    shared = trained(saved, machine(bandwidth="1000 GB/s"), **keys).saved
+    apart = trained({**saved, "bandwidth": "20 GB/s", "snapshot": "1 s"}, **keys).saved
+    assert shared is not None and apart is not None  # noqa: PT018
+    assert shared.slower_s > 0.05
+    assert apart.slower_s == pytest.approx(0.0, abs=1e-9)
+
+
+def test_the_first_copy_of_the_model_alone_writes_longer() -> None:
+    """One node of two has it: its card carries all."""
+    saved = {"every": 5, "bytes": "16 GB"}
+    fast = machine(bandwidth="1000 GB/s")
+    alone = trained({**saved, "sharded": False}, fast, parallel={"tp": 4, "dp": 2}).saved
+    assert alone is not None
+    assert alone.write_s == pytest.approx(1.6, rel=0.01)
+
+
+def test_disks_of_each_node_are_written_side_by_side() -> None:
+    made = machine()
+    inside = made["parts"]["node"]
+    inside["parts"]["disk"] = {"kind": "disk", "count": 2, "read": "2 GB/s", "write": "1 GB/s"}
+    inside["links"].append({"between": ["cpu", "disk*"], "kind": "direct", "bandwidth": "4 GB/s"})
+    saved = trained({"every": 5, "bytes": "16 GB", "to": "disk*"}, made).saved
+    assert saved is not None
+    assert saved.write_s == pytest.approx(4.0, rel=0.01)
+
+
+# ---- failures ----
+
+RATES: Final = {
+    "parts": {"gpu": {"mtbf": "100 h"}, "host": {"of": "node", "mtbf": "400 h"}},
+    "restart": {"detect": "30 s", "replace": "60 s", "start": "60 s", "load": "auto"},
+    "spares": {"repair": "0 s"},
+}  # fmt: skip
+
+
+def test_days_with_failures_are_those_of_the_formula() -> None:
+    """A failure every 11.8 h; 7.5 GB in 1.9 s."""
+    training = trained({"every": "auto"}, tokens=1e12, failures=RATES)
+    left, saved = training.failing, training.saved
+    assert left is not None and saved is not None  # noqa: PT018
+    assert left.job.mtbf_s / 3600 == pytest.approx(1 / (8 / 100 + 2 / 400))
+    expected = renewal(left.job.mtbf_s, saved.every_s, saved.stop_s, left.goodput.down_s)
+    assert left.goodput.share == pytest.approx(expected, rel=1e-4)
+    best = max(renewal(left.job.mtbf_s, minutes * 6.0, saved.stop_s, left.goodput.down_s) for minutes in range(1, 1000))
+    assert left.goodput.share == pytest.approx(best, rel=1e-3)
+    days = training.days
+    assert left.seconds / 86400 == pytest.approx(days / left.goodput.share)
+    assert days < training.saving_days < left.p50_s / 86400 < left.p90_s / 86400
+    assert left.failures == pytest.approx(left.seconds / left.job.mtbf_s, rel=0.05)
+    assert math.fsum([left.goodput.share, *left.goodput.lost.values()]) == pytest.approx(1.0)
+    assert left.goodput.down_s == pytest.approx(150 + saved.load_s)
+
+
+def test_the_interval_is_whole_steps() -> None:
+    training = trained({"every": "auto"}, tokens=1e12, failures=RATES)
+    assert training.saved is not None
+    assert training.saved.every_s == training.saved.steps * training.step_s
+    stated = trained({"every": "10 min"}, tokens=1e12, failures=RATES)
+    assert stated.saved is not None
+    assert stated.saved.every_s == pytest.approx(600.0, rel=0.01)
+
+
+def test_never_to_write_a_checkpoint_is_not_the_fastest() -> None:
+    days = {every: trained({"every": every}, tokens=2e11, failures=RATES).failing for every in ("auto", "1 min", "2 h", "20 h")}
+    seconds = {every: left.seconds for every, left in days.items() if left is not None}
+    assert min(seconds, key=seconds.__getitem__) == "auto"
+    assert seconds["20 h"] > 1.5 * seconds["auto"]
+
+
+def test_asynchronous_checkpoints_leave_more_where_a_write_is_long() -> None:
+    shares = [
+        left.goodput.share
+        for mode in ("sync", "async")
+        if (left := trained({"every": "auto", "bytes": "400 GB", "mode": mode}, tokens=1e12, failures=RATES).failing)
+    ]
+    assert shares[0] < shares[1]
+
+
+def test_copies_in_memory_leave_more() -> None:
+    saved = {"every": "auto", "bytes": "400 GB"}
+    memory = {"survives": "90 %", "write": "1 s", "load": "1 s"}
+    without, with_copies = (trained({**saved, **more}, tokens=1e12, failures=RATES).failing for more in ({}, {"memory": memory}))
+    assert without is not None and with_copies is not None  # noqa: PT018
+    assert with_copies.goodput.share > without.goodput.share
+    assert 0 < with_copies.goodput.near_every_s < with_copies.goodput.every_s
+
+
+def test_the_summary_and_the_document_say_it() -> None:
+    train = {"model": MODEL, "global_batch": 16, "device": ["node*.gpu*"], "tokens": 1e12, "failures": "llama-3-405b",
+             "checkpoint": {"every": "auto", "mode": "async"}}  # fmt: skip
+    expect = {
+        "machine": "nodes",
+        "goodput": "at least 90 %",
+        "days_with_failures": "at most 1000 day",
+        "days_p90": "at most 1000 day",
+    }
+    run = api.simulate(machine(), {"hwsim": "workload/1", "train": train, "expect": expect})
+    said = " ".join(str(run).split())
+    for words in (
+        "checkpoint every",
+        "failures one every",
+        "rates of Llama 3 405B",
+        "goodput",
+        "lost:",
+        "with failures",
+        "9 of 10 below",
+    ):
+        assert words in said
+    assert [verdict.status for verdict in run.verdicts] == ["met"] * 3
+    document = run.to_json()["trainings"][0]
+    assert document["checkpoints"]["mode"] == "async"
+    assert document["failures"]["days_low"] < document["failures"]["days_mean"] < document["failures"]["days_high"]
+    assert document["failures"]["goodput"] + sum(document["failures"]["lost"].values()) == pytest.approx(1.0)
+    from hwsim.views.explain.document import render
+
+    explained = b"".join(render(run)).decode()
+    assert "where the time goes if parts fail" in explained
+    assert "what failed, by the time that it costs" in explained
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ({"failures": RATES}, "would begin the training again"),
+        ({"checkpoint": {"every": "auto"}}, "how often something fails, which is not given"),
+        ({"checkpoint": {"every": 0}}, "not every 0"),
+        ({"checkpoint": {"every": "0 s"}}, "after no time at all"),
+        ({"checkpoint": {"every": "epoch"}}, "no length without `samples`"),
+        ({"checkpoint": {"every": 5, "to": "store", "write": "3 s"}}, "to and write are given"),
+        ({"checkpoint": {"every": 5, "to": "stor"}}, "stor"),
+        ({"checkpoint": {"every": 5, "to": "node0.cpu"}}, "not a disk"),
+        ({"checkpoint": {"every": 5, "memory": {"survives": "80 %", "write": "1 s"}}}, "where something fails"),
+        ({"checkpoint": {"every": 1}, "steps": 1000}, "at most 64"),
+        ({"checkpoint": {"every": 5, "mode": "async", "bytes": "2 TB"}}, "holds 512 GB"),
+        ({"checkpoint": {"every": 5}, "failures": "llama-3-405"}, "llama-3-405"),
+        ({"checkpoint": {"every": 5}, "failures": {"parts": {"tpu": {"mtbf": "1 h"}}}}, "none of the parts that fail: tpu"),
+        (
+            {"checkpoint": {"every": 5, "write": "20 h"}, "failures": RATES},
+            "no progress: a checkpoint stops the training for 20.0 h",
+        ),
+        ({"checkpoint": {"every": "100 h"}, "failures": RATES}, "of the time is work"),
+    ],
+)
+def test_mistakes(keys: dict[str, Any], words: str) -> None:
+    train = {"model": MODEL, "global_batch": 16, "device": ["node*.gpu*"], "tokens": 1e12, **keys}
+    with pytest.raises(SpecError) as refused:
+        api.simulate(machine(), {"hwsim": "workload/1", "train": train})
+    assert words in str(refused.value)
+
+
+def test_storage_must_be_named_where_there_is_none_or_several() -> None:
+    train = {"model": MODEL, "global_batch": 16, "device": ["node*.gpu*"], "checkpoint": {"every": 5}}
+    none, several = machine(), machine()
+    del none["parts"]["store"], none["links"][1]
+    several["parts"]["other"] = {"kind": "filesystem", "bandwidth": "1 GB/s"}
+    for made, words in ((none, "no file system"), (several, "which of other, store")):
+        with pytest.raises(SpecError, match=words):
+            api.simulate(made, {"hwsim": "workload/1", "train": train})
+
+
+def test_a_stage_of_a_pipeline_has_none_of_its_own() -> None:
+    train = {"model": MODEL, "device": ["node*.gpu*"], "global_batch": 16, "checkpoint": {"every": 5}}
+    pipeline = {"batches": 4, "stages": [{"busy": {"device": "node0.cpu", "time": "1 ms"}}, {"train": train}]}
+    with pytest.raises(SpecError, match="a stage has no `checkpoint`"):
+        api.simulate(machine(), {"hwsim": "workload/1", "pipeline": pipeline})
